@@ -69,11 +69,17 @@ impl VerifiedContractVote {
     /// bytes each, ascending. None where they are too few.
     #[must_use]
     pub fn quorum(committee: &Committee, digest: Digest, votes: &[Self]) -> Option<Vec<u8>> {
+        Self::first(committee.quorum(), committee, digest, votes)
+    }
+
+    /// The same of the first `needed` votes.
+    #[must_use]
+    pub fn first(needed: usize, committee: &Committee, digest: Digest, votes: &[Self]) -> Option<Vec<u8>> {
         let fitting = votes.iter().filter(|vote| vote.epoch == committee.epoch() && vote.digest == digest);
         let mut fitting: Vec<&ContractVote> = fitting.map(Self::vote).collect();
         fitting.sort_by_key(|vote| vote.authority);
         fitting.dedup_by_key(|vote| vote.authority);
-        let quorum = fitting.get(..committee.quorum())?;
-        committee.pack(quorum.iter().map(|vote| Some((vote.authority, vote.signature))))
+        let first = fitting.get(..needed)?;
+        committee.pack(first.iter().map(|vote| Some((vote.authority, vote.signature))))
     }
 }

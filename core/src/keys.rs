@@ -6,6 +6,7 @@ use ed25519_zebra::SigningKey;
 use secp256k1::{PublicKey, SecretKey};
 
 use crate::Digest;
+use crate::amount::SequenceNumber;
 use crate::committee::Authority;
 use crate::identity::{AccountId, AuthorityName};
 use crate::order::TransferOrder;
@@ -113,6 +114,20 @@ impl AccountKey {
             Self::Ethereum(key) => Authorization::Ethereum { signature: EcdsaSignature::sign(digest, key) },
         };
         TransferOrder { transfer, authorization }
+    }
+
+    /// Signs the owner's request to unlock a number, as the contract takes it: 32 bytes of an Ed25519 key and 64 of its
+    /// signature, or the 65 bytes of an Ethereum signature.
+    #[must_use]
+    pub fn sign_unlock_request(&self, domain: &Domain, sequence: SequenceNumber) -> Vec<u8> {
+        let digest = domain.unlock_request_digest(self.account(), sequence);
+        match self {
+            Self::Ed25519(key) => {
+                let public: [u8; 32] = key.verification_key().into();
+                [&public[..], &ed25519_sign(key, digest).0].concat()
+            }
+            Self::Ethereum(key) => EcdsaSignature::sign(digest, key).0.to_vec(),
+        }
     }
 }
 

@@ -2,13 +2,15 @@
 //! between it and its sibling shards, and totals for auditors.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io::{Read, Result, Write};
 
 use borsh::{BorshDeserialize, BorshSerialize};
 
-use crate::amount::{Amount, Asset, Balance, TransactionIndex};
+use crate::amount::{Amount, Asset, Balance, SequenceNumber, TransactionIndex};
 use crate::history::{History, JournalPosition};
-use crate::identity::ShardId;
+use crate::identity::{AccountId, ShardId};
 use crate::record::CrossShardCredit;
+use crate::unlock::Unlock;
 
 /// Credits for one other shard that it has not yet acknowledged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -57,6 +59,66 @@ pub struct ShardLedger {
     pub inboxes: BTreeMap<ShardId, u64>,
     /// Per asset, for auditors.
     pub totals: BTreeMap<Asset, AssetTotals>,
+    /// The numbers that the contract was asked to unlock or has spent and that are not executed here, those that are
+    /// void, and those of which a certificate waits.
+    pub unlocks: Unlocks,
+}
+
+/// By account and sequence number. Written only where there is one, so that a checkpoint of an earlier release is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unlocks(BTreeMap<(AccountId, SequenceNumber), Unlock>);
+
+impl Unlocks {
+    /// Whether nothing is known of any number.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is known of a number.
+    #[must_use]
+    pub fn get(&self, account: AccountId, sequence: SequenceNumber) -> Option<&Unlock> {
+        // Most shards have none, and each order asks.
+        if self.0.is_empty() { None } else { self.0.get(&(account, sequence)) }
+    }
+
+    /// All of them, by account and number.
+    pub fn iter(&self) -> impl Iterator<Item = (AccountId, SequenceNumber, &Unlock)> {
+        self.0.iter().map(|((account, sequence), unlock)| (*account, *sequence, unlock))
+    }
+
+    /// Whether the contract voided the number.
+    #[must_use]
+    pub fn is_voided(&self, account: AccountId, sequence: SequenceNumber) -> bool {
+        self.get(account, sequence).is_some_and(Unlock::is_voided)
+    }
+
+    pub(crate) fn entry(&mut self, account: AccountId, sequence: SequenceNumber) -> &mut Unlock {
+        self.0.entry((account, sequence)).or_default()
+    }
+
+    /// Forgets a number that is executed.
+    pub(crate) fn remove(&mut self, account: AccountId, sequence: SequenceNumber) {
+        if !self.0.is_empty() {
+            self.0.remove(&(account, sequence));
+        }
+    }
+}
+
+impl BorshSerialize for Unlocks {
+    fn serialize<W: Write>(&self, writer: &mut W) -> Result<()> {
+        if self.0.is_empty() { Ok(()) } else { self.0.serialize(writer) }
+    }
+}
+
+impl BorshDeserialize for Unlocks {
+    fn deserialize_reader<R: Read>(reader: &mut R) -> Result<Self> {
+        let mut first = [0];
+        if reader.read(&mut first)? == 0 {
+            return Ok(Self::default());
+        }
+        BTreeMap::deserialize_reader(&mut first.as_slice().chain(reader)).map(Self)
+    }
 }
 
 impl ShardLedger {

@@ -38,6 +38,7 @@ mod signature;
 mod signature_check;
 mod statement;
 mod transfer;
+mod unlock;
 mod verifier;
 mod vote;
 
@@ -61,13 +62,14 @@ pub use record::{
     SynchronizationOrder,
 };
 pub use request::{Request, RequestError, VerifiedRequest};
-pub use shard::{Decision, Rejection, Shard, VoteFloor};
+pub use shard::{Decision, PrimaryView, Rejection, Shard, VoteFloor};
 pub use signature::{BadSignature, EcdsaSignature, Ed25519Signature, Signatory};
 pub use signature_check::Authorization;
 pub use statement::{Domain, RedemptionVoteStatement};
 pub use transfer::{
     InvalidTransfer, Output, Outputs, PAYOUT_OUTPUTS_MAX, Payment, Payout, Receipt, Redemption, Transfer,
 };
+pub use unlock::{Unlock, UnlockEvent, UnlockEventKind, UnlockOutcome, UnlockVote, is_unlock_authorized};
 pub use verifier::Verifier;
 pub use vote::{
     OwnSignature, VerifiedVote, Vote, VoteError, VoteSignature, encode_redemption_votes, sign_payment_votes,

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use crate::Digest;
-use crate::amount::{Amount, Asset, SequenceNumber, TransactionIndex};
+use crate::amount::{Amount, Asset, Epoch, SequenceNumber, TransactionIndex};
 use crate::certificate::Certificate;
 use crate::history::{JournalPosition, Link};
 use crate::identity::{AccountId, ShardId};
 use crate::order::TransferOrder;
 use crate::transfer::{Output, Payment, Receipt};
+use crate::unlock::UnlockEvent;
 
 /// A deposit as the contract numbered it [FP §4.3].
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -254,6 +255,29 @@ pub enum Record {
         /// The link in the recipient's history of deposits; present exactly if there is a deposit.
         deposits: Option<Link>,
     },
+    /// The shard follows the Primary over an event about one number.
+    Unlock(UnlockEvent),
+    /// A certificate of a number that may not be executed now is kept, to be attested.
+    Seen {
+        /// The certificate, written here; again where it is executed later.
+        certificate: Arc<Certificate>,
+    },
+    /// The authority votes to void a frozen number.
+    VoidVoted {
+        /// The account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+        /// The epoch that the vote is for.
+        epoch: Epoch,
+    },
+    /// The account steps over its next number, which the contract voided.
+    Void {
+        /// The account.
+        account: AccountId,
+        /// In the account's history of sent certificates.
+        sent: Link,
+    },
 }
 
 impl Record {
@@ -284,6 +308,9 @@ impl Record {
             }
             Self::Credit(_) => self.received().map(|(paid, _)| paid.payment.recipient).collect(),
             Self::Synchronization { order, .. } => order.deposit.iter().map(|deposit| deposit.recipient).collect(),
+            Self::Unlock(event) => vec![event.account],
+            Self::Seen { certificate } => vec![certificate.order.transfer.sender()],
+            Self::VoidVoted { account, .. } | Self::Void { account, .. } => vec![*account],
         }
     }
 
@@ -328,7 +355,7 @@ impl Record {
     #[must_use]
     pub fn link(&self, chain: Chain, number: u64, position: JournalPosition) -> Option<Link> {
         let link = match (chain, self) {
-            (Chain::Sent, Self::Confirmation { sent, .. }) => Some(*sent),
+            (Chain::Sent, Self::Confirmation { sent, .. } | Self::Void { sent, .. }) => Some(*sent),
             (Chain::Received(account), _) => self.entry_received(account, number).map(|(_, link)| link),
             (Chain::Deposits, Self::Synchronization { deposits, .. }) => *deposits,
             (Chain::Redemptions, Self::Confirmation { effect: Effect::Redeemed { feed }, .. }) => Some(*feed),

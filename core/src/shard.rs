@@ -8,6 +8,8 @@
 //! most once; a credit between shards and a deposit are applied exactly once; no rule creates or destroys value.
 //! Memory may hold only some accounts: a rule that needs another one returns [`Decision::Load`] and is asked again.
 
+mod unlock;
+
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,7 +18,7 @@ use crate::Digest;
 use crate::account::{Account, PendingOrder};
 use crate::accounts::AccountTable;
 use crate::amount::{Amount, Asset, Balance, SequenceNumber, TransactionIndex};
-use crate::certificate::VerifiedCertificate;
+use crate::certificate::{Certificate, VerifiedCertificate};
 use crate::history::{History, JournalPosition, Link};
 use crate::identity::{AccountId, ShardId, ShardLayout};
 use crate::ledger::ShardLedger;
@@ -25,6 +27,7 @@ use crate::record::{
     AppliedCredit, CrossShardCredit, Destination, Effect, Forwarded, Record, ShardOutputs, SynchronizationOrder,
 };
 use crate::transfer::{Output, Payment, Payout, Receipt, Transfer};
+use crate::unlock::Unlock;
 
 /// The decision of a rule about a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +36,8 @@ pub enum Decision {
     Load(Vec<AccountId>),
     /// Commit this record, apply it, and answer success.
     Commit(Box<Record>),
+    /// Commit this record and apply it, then ask again.
+    CommitFirst(Box<Record>),
     /// It was executed before: answer success, and change nothing.
     Already,
     /// Refuse the message for this reason.
@@ -97,6 +102,48 @@ pub enum Rejection {
         /// The first number for which this authority certainly gave no vote; none while that is unknown.
         floor: Option<SequenceNumber>,
     },
+    /// The owner asked the contract to unlock the number.
+    #[error(
+        "the owner asked to unlock sequence number {sequence}: until the contract has decided, no order of it is voted \
+         for or executed"
+    )]
+    Frozen {
+        /// The number.
+        sequence: SequenceNumber,
+    },
+    /// The contract decided for another order of the number.
+    #[error("the contract decided that the order with the digest {upheld} has this sequence number")]
+    Overruled {
+        /// The order that holds.
+        upheld: Digest,
+    },
+    /// The contract decided that no order has the number.
+    #[error("the contract voided this sequence number; the next one is {expected}")]
+    Voided {
+        /// The account's next number here.
+        expected: SequenceNumber,
+    },
+    /// Nobody asked the contract to unlock the number, or the block with the request is not final.
+    #[error("no final block has a request of the owner to unlock sequence number {sequence}")]
+    NotRequested {
+        /// The number.
+        sequence: SequenceNumber,
+    },
+    /// A void vote where the number has a certificate.
+    #[error("a certificate of this sequence number is known here; uphold it")]
+    CertificateKnown {
+        /// The certificate.
+        certificate: Arc<Certificate>,
+    },
+    /// A void vote by a quorum before the window has passed.
+    #[error("this authority votes to void the number from chain time {voidable_at} on (seconds since 1970)")]
+    WindowOpen {
+        /// In seconds since 1970.
+        voidable_at: u64,
+    },
+    /// The newest final block that is applied is too old.
+    #[error("the newest final block of Ethereum known here is too old: an order may have been voided since")]
+    PrimaryTooOld,
     /// A redemption, in a committee without a Primary.
     #[error("this committee runs without a Primary: nothing can be redeemed")]
     NoPrimary,
@@ -123,6 +170,15 @@ pub enum VoteFloor {
     From(SequenceNumber),
     /// Unknown so far: a part of its memory is lost.
     Unknown,
+}
+
+/// How old the newest final block is whose events a shard has applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrimaryView {
+    /// Younger than half of the unlock window, or there is no Primary.
+    Recent,
+    /// So old that the contract may have voided a number that is executed here.
+    TooOld,
 }
 
 /// One shard's accounts and rules.
@@ -241,7 +297,7 @@ impl Shard {
     /// May the authority vote for this order, where it remembers all votes for the account from `floor` on? Commits to
     /// [`Record::Lock`]; `Already` means that it did and gives its vote again.
     #[must_use]
-    pub fn lock(&self, order: &VerifiedOrder, floor: VoteFloor) -> Decision {
+    pub fn lock(&self, order: &VerifiedOrder, floor: VoteFloor, view: PrimaryView) -> Decision {
         let transfer = order.transfer();
         let sender = transfer.sender();
         if let Err(rejection) = self.check_owner(sender) {
@@ -253,18 +309,27 @@ impl Shard {
         let Some(account) = self.accounts.get(&sender) else {
             return Decision::Load(vec![sender]);
         };
+        if let Some(record) = self.step_over(sender) {
+            return Decision::CommitFirst(record);
+        }
+        let expected = account.next_sequence();
+        if let Some(rejection) = self.refuse_vote(order, floor) {
+            return Decision::Refuse(rejection);
+        }
+        if view == PrimaryView::TooOld {
+            return Decision::Refuse(Rejection::PrimaryTooOld);
+        }
         if let Some(pending) = &account.pending {
             if pending.digest == order.digest() {
                 return Decision::Already;
             }
             return Decision::Refuse(Rejection::OrderPending { pending: pending.order.clone() });
         }
-        let expected = account.next_sequence();
         if transfer.sequence() > expected {
             return Decision::Refuse(Rejection::SequenceTooHigh { expected });
         }
         if transfer.sequence() < expected {
-            return Decision::Refuse(Rejection::AlreadyConfirmed { expected });
+            return Decision::Refuse(self.executed_or_void(sender, transfer.sequence(), expected));
         }
         let balance = account.balance(transfer.asset());
         let amount = transfer.amount();
@@ -281,9 +346,10 @@ impl Shard {
     }
 
     /// Executes a certificate. Commits to [`Record::Confirmation`]. Never refuses one for lack of
-    /// funds, and does not care which order the account is locked on.
+    /// funds, and does not care which order the account is locked on. One that may not be executed now is kept first
+    /// ([`Record::Seen`]).
     #[must_use]
-    pub fn confirm(&self, certificate: &VerifiedCertificate) -> Decision {
+    pub fn confirm(&self, certificate: &VerifiedCertificate, view: PrimaryView) -> Decision {
         let transfer = certificate.transfer();
         let sender = transfer.sender();
         if let Err(rejection) = self.check_owner(sender) {
@@ -292,12 +358,25 @@ impl Shard {
         let Some(account) = self.accounts.get(&sender) else {
             return Decision::Load(vec![sender]);
         };
-        let expected = account.next_sequence();
-        if transfer.sequence() > expected {
-            return Decision::Refuse(Rejection::MissingCertificate { missing: expected });
+        if let Some(record) = self.step_over(sender) {
+            return Decision::CommitFirst(record);
         }
+        let expected = account.next_sequence();
         if transfer.sequence() < expected {
-            return Decision::Already;
+            return match self.ledger.unlocks.is_voided(sender, transfer.sequence()) {
+                true => Decision::Refuse(Rejection::Voided { expected }),
+                false => Decision::Already,
+            };
+        }
+        let withheld = self.withhold(certificate, view);
+        if transfer.sequence() > expected {
+            let missing = Decision::Refuse(Rejection::MissingCertificate { missing: expected });
+            // Of a later number, a certificate is kept only where the contract is asked about it.
+            let is_frozen = self.ledger.unlocks.get(sender, transfer.sequence()).is_some_and(Unlock::is_frozen);
+            return withheld.filter(|_| is_frozen).unwrap_or(missing);
+        }
+        if let Some(withheld) = withheld {
+            return withheld;
         }
         let effect = match transfer {
             Transfer::Redemption(_) => Effect::Redeemed { feed: self.ledger.redemptions.next_link() },
@@ -408,6 +487,7 @@ impl Shard {
                 let sender = self.account_mut(&transfer.sender());
                 sender.pending = None;
                 sender.sent.push(position);
+                self.ledger.unlocks.remove(transfer.sender(), transfer.sequence());
                 self.debit(&transfer.sender(), transfer.asset(), transfer.amount());
                 match (effect, transfer) {
                     (Effect::Forwarded { to, number }, Transfer::Payment(payment)) => {
@@ -447,6 +527,10 @@ impl Shard {
                     self.fund(&deposit.recipient, deposit.asset, deposit.amount);
                 }
             }
+            Record::Unlock(event) => self.apply_unlock(event),
+            Record::Seen { certificate } => self.apply_seen(certificate),
+            Record::VoidVoted { account, sequence, epoch } => self.apply_void_vote(*account, *sequence, *epoch),
+            Record::Void { account, .. } => self.apply_void(*account, position),
         }
         self.accounts.release();
     }

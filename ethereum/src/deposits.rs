@@ -48,6 +48,10 @@ pub struct DepositBatch {
     /// The newest final block on which all nodes agree that it exists. Nothing is left to read now where
     /// the cursor is there.
     pub final_block: u64,
+    /// When the cursor's block was made, in seconds since 1970.
+    pub time: u64,
+    /// When the newest final block was made, in seconds since 1970.
+    pub final_time: u64,
 }
 
 /// Why there is no batch.
@@ -137,15 +141,15 @@ impl DepositReader {
     /// # Errors
     /// See [`DepositsError::is_retryable`].
     pub async fn next(&mut self, cursor: &Cursor) -> Result<DepositBatch, DepositsError> {
-        let final_block = self.common_final_block(cursor).await?;
+        let (final_block, final_time) = self.common_final_block(cursor).await?;
         if final_block == cursor.block_number {
-            let (deposits, events) = (Vec::new(), Vec::new());
-            return Ok(DepositBatch { deposits, events, cursor: *cursor, final_block });
+            let (deposits, events, cursor) = (Vec::new(), Vec::new(), *cursor);
+            return Ok(DepositBatch { deposits, events, cursor, final_block, time: final_time, final_time });
         }
         loop {
             let first = cursor.block_number.saturating_add(1);
             let last = cursor.block_number.saturating_add(self.range_blocks).min(final_block);
-            match self.read(cursor, first, last, final_block).await {
+            match self.read(cursor, first, last, (final_block, final_time)).await {
                 // The node may find the range too large, or we do.
                 Err(DepositsError::Primary(PrimaryError::Refused { method: "eth_getLogs", message, .. }))
                     if self.range_blocks > 1 =>
@@ -162,10 +166,10 @@ impl DepositReader {
         }
     }
 
-    /// The newest block that is final at every node, after checking that each still has the cursor's
-    /// block.
-    async fn common_final_block(&self, cursor: &Cursor) -> Result<u64, DepositsError> {
-        let mut common = u64::MAX;
+    /// The number and the time of the newest block that is final at every node, after checking that each still has the
+    /// cursor's block.
+    async fn common_final_block(&self, cursor: &Cursor) -> Result<(u64, u64), DepositsError> {
+        let mut common = (u64::MAX, u64::MAX);
         for node in self.primary.endpoints() {
             let head: BlockHead = node.final_head(self.primary.finality()).await?;
             if head.number() < cursor.block_number {
@@ -181,15 +185,22 @@ impl DepositReader {
                 let (block, expected) = (cursor.block_number, cursor.block_hash);
                 return Err(Alarm::Reorganised { node: node.label().into(), block, expected, found }.into());
             }
-            common = common.min(head.number());
+            common = common.min((head.number(), head.timestamp()));
         }
         Ok(common)
     }
 
-    async fn read(&self, cursor: &Cursor, first: u64, last: u64, newest: u64) -> Result<DepositBatch, DepositsError> {
-        let mut agreed: Option<(B256, Vec<Log>, Vec<OrderEvent>)> = None;
+    async fn read(
+        &self,
+        cursor: &Cursor,
+        first: u64,
+        last: u64,
+        (newest, final_time): (u64, u64),
+    ) -> Result<DepositBatch, DepositsError> {
+        let mut agreed: Option<(BlockHead, Vec<Log>, Vec<OrderEvent>)> = None;
         for node in self.primary.endpoints() {
-            let hash = block_hash(node, last).await?;
+            let head = block_head(node, last).await?;
+            let hash = head.hash;
             let mut logs = node.logs(OrderEvent::TOPICS, first, last).await?;
             // Only some nodes add the time of the block, so it cannot be compared. Nothing rests on it.
             logs.iter_mut().for_each(|log| log.block_timestamp = None);
@@ -206,16 +217,16 @@ impl DepositReader {
             let range = BlockRange { first, last, last_hash: hash };
             let events = check_logs(cursor.last_index, self.primary.contract(), &range, &logs, count)?;
             match &agreed {
-                None => agreed = Some((hash, logs, events)),
-                Some((first_hash, first_logs, _)) if *first_hash == hash && *first_logs == logs => {}
+                None => agreed = Some((head, logs, events)),
+                Some((first, first_logs, _)) if first.hash == hash && *first_logs == logs => {}
                 Some(_) => return Err(Alarm::Disagreement { block: last, node: node.label().into() }.into()),
             }
         }
-        let (block_hash, _, events) = agreed.ok_or(PrimaryError::NoUrl)?;
+        let (head, _, events) = agreed.ok_or(PrimaryError::NoUrl)?;
         let last_index = events.last().map_or(cursor.last_index, OrderEvent::index);
         let deposits = events.iter().filter_map(OrderEvent::deposit).collect();
-        let cursor = Cursor { block_number: last, block_hash, last_index };
-        Ok(DepositBatch { deposits, events, cursor, final_block: newest })
+        let cursor = Cursor { block_number: last, block_hash: head.hash, last_index };
+        Ok(DepositBatch { deposits, events, cursor, final_block: newest, time: head.timestamp(), final_time })
     }
 
     /// The index of the last event that the contract counted up to the block `hash`. None where the node no longer has
@@ -237,9 +248,13 @@ impl DepositReader {
 }
 
 pub(crate) async fn block_hash(node: &Endpoint, number: u64) -> Result<B256, DepositsError> {
+    Ok(block_head(node, number).await?.hash)
+}
+
+async fn block_head(node: &Endpoint, number: u64) -> Result<BlockHead, DepositsError> {
     let block = node.block(At::Number(number)).await?;
     match block {
-        Some(block) if block.number() == number => Ok(block.hash),
+        Some(block) if block.number() == number => Ok(block),
         Some(_) => Err(node.bad_answer("eth_getBlockByNumber", "another block than the one asked for").into()),
         None => Err(node.bad_answer("eth_getBlockByNumber", "no such block, though a later one is final").into()),
     }

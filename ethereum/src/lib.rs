@@ -39,6 +39,7 @@ mod sender;
 mod spending;
 mod submission;
 mod token;
+mod unlock;
 mod utc;
 
 pub use allowance::{CALL_GAS, ETHER_GAS, TOKEN_GAS, TRANSACTION_GAS_MAX};
@@ -61,6 +62,7 @@ pub use sender::{SendError, Sender, gas_limit};
 pub use spending::{Spending, SpendingState};
 pub use submission::{Attempt, Call, Inclusion, Status, Submission};
 pub use token::{Permit, Token, TokenMetadata};
+pub use unlock::UnlockState;
 pub use utc::utc;
 
 /// A secp256k1 key in memory that signs transactions.

@@ -17,6 +17,7 @@ use fastpay_core::{
     TransactionIndex,
 };
 use fastpay_ethereum::{Primary, PrimaryError};
+use fastpay_program::Clock;
 use fastpay_telemetry::{Export, Service, TraceError, Tracer};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
@@ -24,7 +25,7 @@ use tokio::task::JoinSet;
 
 use crate::config::{Config, ConfigError};
 use crate::deployment::{self, Deployment, DeploymentError, folder_identity};
-use crate::follower::{DepositSink, Follower, Progress};
+use crate::follower::{DepositSink, Follower, Progress, read_chain_time};
 use crate::http::{self, HttpContext, HttpLimits};
 use crate::index::{Index, Indexer};
 use crate::metrics::Metrics;
@@ -36,7 +37,8 @@ use crate::rollback::{
 };
 use crate::rotation::{Rotation, RotationError, remembered_names};
 use crate::shard::{
-    self, AddressBudgets, Command, HistoryReader, RecoveredShard, ShardError, ShardHandle, ShardLimits, ShardSettings,
+    self, AddressBudgets, ChainTime, Command, HistoryReader, RecoveredShard, ShardError, ShardHandle, ShardLimits,
+    ShardSettings,
 };
 use crate::storage::{DataFolder, StorageError};
 use crate::tls::{Tls, TlsError};
@@ -217,7 +219,9 @@ pub async fn run(
         catch_up(&config, &parts, protection, questions, &remembered_names(&folder)?)?;
     }
     let addresses = shard::address_budgets(config.limits.address_journal_bytes_per_day);
-    let threads = start_shards(&parts, recovered, limits, &addresses)?;
+    let applied = recovered.iter().map(|shard| shard.shard().ledger().synchronized).min().unwrap_or_default();
+    let chain = with_primary.then(|| (read_chain_time(&config.data, applied), Clock::system()));
+    let threads = start_shards(&parts, recovered, limits, &addresses, chain)?;
     let noting = tokio::spawn(note_journal_ends(high_water_mark.clone(), histories.clone()));
     let outcome = serve(&config, &parts, deployment, rotation, &threads, histories.clone(), stop).await;
     let ended = end_shards(threads).await;
@@ -378,6 +382,7 @@ fn start_shards(
     recovered: Vec<RecoveredShard>,
     limits: ShardLimits,
     addresses: &AddressBudgets,
+    chain: Option<(ChainTime, Clock)>,
 ) -> Result<Vec<ShardThread>, AuthorityError> {
     let queues: Vec<_> = parts.metrics.shards.iter().map(|m| ShardHandle::new(&limits, m.clone())).collect();
     let handles: BTreeMap<ShardId, ShardHandle> =
@@ -389,6 +394,7 @@ fn start_shards(
             voter_status: parts.voter_status.clone(),
             limits,
             addresses: addresses.clone(),
+            chain,
         };
         let mut siblings = handles.clone();
         siblings.remove(&id);

@@ -13,22 +13,28 @@ use std::sync::Arc;
 use std::sync::mpsc::TrySendError;
 use std::time::Duration;
 
-use fastpay_core::{Deposit, ShardId, ShardLayout, SynchronizationOrder, TransactionIndex};
-use fastpay_ethereum::{Cursor, DepositReader, EpochReader, Primary, RANGE_BLOCKS_DEFAULT};
+use fastpay_core::{
+    AccountId, Deposit, Domain, SequenceNumber, ShardId, ShardLayout, SynchronizationOrder, TransactionIndex,
+    UnlockEvent, UnlockEventKind, is_unlock_authorized,
+};
+use fastpay_ethereum::{
+    Cursor, DepositBatch, DepositReader, DepositsError, EpochReader, OrderEvent, Primary, RANGE_BLOCKS_DEFAULT,
+};
 use fastpay_program::files;
+use serde::{Deserialize, Serialize};
 use tokio::sync::{oneshot, watch};
 
 use crate::inconsistency::{InconsistentReads, REREADS_MAX};
 use crate::metrics::FollowerMetrics;
 use crate::rotation::{Rotation, RotationError};
-use crate::shard::{Command, ShardHandle};
+use crate::shard::{ChainTime, Command, OrderStep, ShardHandle};
 
 /// How long to wait where nothing new is final.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The longest wait after repeated failures.
 const RETRY_WAIT_MAX: Duration = Duration::from_secs(30);
-/// At most so many deposits in one message to a shard.
-const DEPOSITS_PER_MESSAGE_MAX: usize = 512;
+/// At most so many steps in one message to a shard.
+const STEPS_PER_MESSAGE_MAX: usize = 512;
 
 /// The follower's progress, for readiness.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +52,25 @@ pub enum Progress {
 /// How far the follower of the authority with this data folder has come; none where it has not begun. The node may run.
 #[must_use]
 pub fn read_cursor(data: &Path) -> Option<Cursor> {
-    read_cursor_file(&cursor_file(data))
+    Some(read_cursor_file(&cursor_file(data))?.cursor)
+}
+
+/// The time of the chain up to which the shards of this data folder, which have applied all events up to `applied`, had
+/// followed it before; the beginning of time where that is not known.
+#[must_use]
+pub fn read_chain_time(data: &Path, applied: TransactionIndex) -> ChainTime {
+    let stored = read_cursor_file(&cursor_file(data)).filter(|stored| stored.cursor.last_index <= applied);
+    stored.and_then(|stored| stored.time).unwrap_or_default()
+}
+
+/// The file that the follower keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct StoredCursor {
+    #[serde(flatten)]
+    cursor: Cursor,
+    /// The time of the cursor's block. An earlier release wrote none.
+    #[serde(default)]
+    time: Option<ChainTime>,
 }
 
 /// The file in which an authority with this data folder stores its cursor.
@@ -55,14 +79,77 @@ pub fn cursor_file(data: &Path) -> PathBuf {
     data.join("follower.json")
 }
 
-fn read_cursor_file(file: &Path) -> Option<Cursor> {
+fn read_cursor_file(file: &Path) -> Option<StoredCursor> {
     serde_json::from_slice(&std::fs::read(file).ok()?).ok()
 }
 
 /// The shards have ended: so does the follower.
 struct ShardsEnded;
 
-/// Hands deposits to every shard.
+/// An event of the contract's order that changes an account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum AccountEvent {
+    Deposit(Deposit),
+    Unlock { index: TransactionIndex, account: AccountId, sequence: SequenceNumber, kind: UnlockEventKind },
+}
+
+impl AccountEvent {
+    /// What an event means for an account; none where it means nothing to any. A request is `voidable_at` that chain time,
+    /// in seconds since 1970, and counts only where the owner signed it.
+    fn new(event: &OrderEvent, domain: &Domain, voidable_at: u64) -> Option<Self> {
+        if let Some(deposit) = event.deposit() {
+            return Some(Self::Deposit(deposit));
+        }
+        let (account, sequence, kind) = match event {
+            OrderEvent::UnlockRequested(request) => {
+                let (account, sequence) = (AccountId(request.account.0), SequenceNumber(request.sequence));
+                if !is_unlock_authorized(domain, account, sequence, &request.authorization) {
+                    return None;
+                }
+                (request.account, request.sequence, UnlockEventKind::Requested(voidable_at))
+            }
+            OrderEvent::SequenceUpheld(upheld) => {
+                (upheld.account, upheld.sequence, UnlockEventKind::Upheld(upheld.digest))
+            }
+            OrderEvent::SequenceVoided(voided) => (voided.account, voided.sequence, UnlockEventKind::Voided),
+            OrderEvent::Redeemed(paid) => (paid.sender, paid.sequence, UnlockEventKind::Spent(paid.digest)),
+            OrderEvent::RedemptionQueued(queued) => {
+                (queued.sender, queued.sequence, UnlockEventKind::Spent(queued.digest))
+            }
+            OrderEvent::Funded(_) | OrderEvent::CommitteeInstalled(_) | OrderEvent::RedemptionReleased(_) => {
+                return None;
+            }
+        };
+        let (account, sequence) = (AccountId(account.0), SequenceNumber(sequence));
+        Some(Self::Unlock { index: event.index(), account, sequence, kind })
+    }
+
+    fn account(&self) -> &AccountId {
+        match self {
+            Self::Deposit(deposit) => &deposit.recipient,
+            Self::Unlock { account, .. } => account,
+        }
+    }
+
+    /// The step to this event, where the events from `after` on concern other shards.
+    fn step(&self, after: TransactionIndex) -> OrderStep {
+        match self {
+            Self::Deposit(deposit) => {
+                let (up_to, deposit) = (deposit.index, Some(deposit.clone()));
+                OrderStep::Deposit(SynchronizationOrder { after, up_to, deposit })
+            }
+            Self::Unlock { index, account, sequence, kind } => OrderStep::Unlock(UnlockEvent {
+                after,
+                index: *index,
+                account: *account,
+                sequence: *sequence,
+                kind: *kind,
+            }),
+        }
+    }
+}
+
+/// Hands the contract's events to every shard.
 pub struct DepositSink {
     layout: ShardLayout,
     shards: Vec<ShardHandle>,
@@ -77,19 +164,28 @@ impl DepositSink {
 
     /// Brings every shard from index `after` to `up_to`. False where the shards have ended.
     pub async fn apply(&self, after: TransactionIndex, deposits: &[Deposit], up_to: TransactionIndex) -> bool {
-        self.try_apply(after, deposits, up_to).await.is_ok()
+        let events: Vec<_> = deposits.iter().cloned().map(AccountEvent::Deposit).collect();
+        self.try_apply(after, &events, up_to).await.is_ok()
+    }
+
+    /// Tells every shard the time of the block up to which it has applied all events.
+    async fn tell_time(&self, time: ChainTime) -> Result<(), ShardsEnded> {
+        for handle in &self.shards {
+            send(handle, Command::ChainTime(time)).await?;
+        }
+        Ok(())
     }
 
     async fn try_apply(
         &self,
         after: TransactionIndex,
-        deposits: &[Deposit],
+        events: &[AccountEvent],
         up_to: TransactionIndex,
     ) -> Result<(), ShardsEnded> {
         for (shard, handle) in self.layout.shards().zip(&self.shards) {
-            let orders = orders_for(shard, self.layout, after, deposits, up_to);
-            for message in orders.chunks(DEPOSITS_PER_MESSAGE_MAX) {
-                let expected = message.last().map_or(after, |order| order.up_to);
+            let steps = steps_for(shard, self.layout, after, events, up_to);
+            for message in steps.chunks(STEPS_PER_MESSAGE_MAX) {
+                let expected = message.last().map_or(after, OrderStep::up_to);
                 let applied = synchronize(handle, message.to_vec()).await?;
                 if applied < expected {
                     // Cannot happen while the cursor is behind every shard; never go on over it.
@@ -112,33 +208,39 @@ impl DepositSink {
     }
 }
 
-/// The steps by which one shard gets from `after` to `up_to`: one for each of its own deposits, and one
-/// over the foreign ones at the end.
-fn orders_for(
+/// The steps by which one shard gets from `after` to `up_to`: one to each event of its own accounts, and one over the
+/// others at the end.
+fn steps_for(
     shard: ShardId,
     layout: ShardLayout,
     after: TransactionIndex,
-    deposits: &[Deposit],
+    events: &[AccountEvent],
     up_to: TransactionIndex,
-) -> Vec<SynchronizationOrder> {
-    let mut orders = Vec::new();
+) -> Vec<OrderStep> {
+    let mut steps = Vec::new();
     let mut at = after;
-    for deposit in deposits.iter().filter(|deposit| layout.shard_of(&deposit.recipient) == shard) {
-        orders.push(SynchronizationOrder { after: at, up_to: deposit.index, deposit: Some(deposit.clone()) });
-        at = deposit.index;
+    for event in events.iter().filter(|event| layout.shard_of(event.account()) == shard) {
+        let step = event.step(at);
+        at = step.up_to();
+        steps.push(step);
     }
     if at < up_to {
-        orders.push(SynchronizationOrder { after: at, up_to, deposit: None });
+        steps.push(OrderStep::Deposit(SynchronizationOrder { after: at, up_to, deposit: None }));
     }
-    orders
+    steps
 }
 
-async fn synchronize(handle: &ShardHandle, orders: Vec<SynchronizationOrder>) -> Result<TransactionIndex, ShardsEnded> {
+async fn synchronize(handle: &ShardHandle, steps: Vec<OrderStep>) -> Result<TransactionIndex, ShardsEnded> {
     let (reply, answer) = oneshot::channel();
-    let mut command = Command::Synchronize(orders, reply);
+    send(handle, Command::Synchronize(steps, reply)).await?;
+    answer.await.map_err(|_| ShardsEnded)
+}
+
+/// Sends a command, and waits while the shard's queue is full.
+async fn send(handle: &ShardHandle, mut command: Command) -> Result<(), ShardsEnded> {
     loop {
         match handle.try_send(command) {
-            Ok(()) => return answer.await.map_err(|_| ShardsEnded),
+            Ok(()) => return Ok(()),
             Err(TrySendError::Disconnected(_)) => return Err(ShardsEnded),
             Err(TrySendError::Full(back)) => {
                 command = back;
@@ -150,9 +252,12 @@ async fn synchronize(handle: &ShardHandle, orders: Vec<SynchronizationOrder>) ->
 
 /// Follows one contract until it is stopped, or until its Ethereum nodes have contradicted themselves for minutes.
 pub struct Follower {
+    primary: Primary,
     reader: DepositReader,
     epochs: EpochReader,
     rotation: Rotation,
+    /// The contract's unlock window in seconds, once it is read: it never changes.
+    unlock_window: Option<u64>,
     /// The final block up to which the committees are known.
     committees_known_at: Option<u64>,
     sink: DepositSink,
@@ -173,8 +278,20 @@ impl Follower {
         progress: watch::Sender<Progress>,
     ) -> Self {
         let epochs = EpochReader::new(primary.clone());
-        let reader = DepositReader::new(primary, RANGE_BLOCKS_DEFAULT);
-        Self { reader, epochs, rotation, committees_known_at: None, sink, cursor_file, metrics, progress }
+        let reader = DepositReader::new(primary.clone(), RANGE_BLOCKS_DEFAULT);
+        let (unlock_window, committees_known_at) = (None, None);
+        Self {
+            primary,
+            reader,
+            epochs,
+            rotation,
+            unlock_window,
+            committees_known_at,
+            sink,
+            cursor_file,
+            metrics,
+            progress,
+        }
     }
 
     /// Runs until stopped.
@@ -259,12 +376,14 @@ impl Follower {
                 start
             }
         };
+        let unlock_window = self.unlock_window().await?;
         let batch = self.reader.next(&at).await?;
-        if !self.sink.apply(at.last_index, &batch.deposits, batch.cursor.last_index).await {
+        let time = ChainTime { block_time: batch.time, unlock_window };
+        if self.apply(at.last_index, &batch, time).await.is_err() {
             return Ok(None);
         }
         if batch.cursor != at {
-            self.store_cursor(&batch.cursor);
+            self.store_cursor(&batch.cursor, time);
             let gauge = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
             self.metrics.block.set(gauge(batch.cursor.block_number));
             self.metrics.deposits.set(gauge(batch.cursor.last_index.0));
@@ -286,14 +405,35 @@ impl Follower {
         Ok(Some(more))
     }
 
+    async fn unlock_window(&mut self) -> Result<u64, DepositsError> {
+        match self.unlock_window {
+            Some(window) => Ok(window),
+            None => Ok(*self.unlock_window.insert(self.primary.unlock_window().await?)),
+        }
+    }
+
+    /// Has the shards apply the events, and only then lets them know of the block's time.
+    async fn apply(&self, after: TransactionIndex, batch: &DepositBatch, time: ChainTime) -> Result<(), ShardsEnded> {
+        // The window of a request begins when it is read, not when it was made: what was executed before that, on a view
+        // that is not too old, is known to others in time.
+        let voidable_at = batch.final_time.saturating_add(time.unlock_window);
+        let domain = self.primary.domain();
+        let events = batch.events.iter().filter_map(|event| AccountEvent::new(event, &domain, voidable_at));
+        let events: Vec<_> = events.collect();
+        self.sink.try_apply(after, &events, batch.cursor.last_index).await?;
+        self.sink.tell_time(time).await
+    }
+
     /// The cursor of an earlier run, unless it is missing, unreadable, or ahead of a shard: then the
     /// chain is read from the start, which only takes time.
     fn stored_cursor(&self, applied: TransactionIndex) -> Option<Cursor> {
-        read_cursor_file(&self.cursor_file).filter(|cursor| cursor.last_index <= applied)
+        let stored = read_cursor_file(&self.cursor_file)?;
+        Some(stored.cursor).filter(|cursor| cursor.last_index <= applied)
     }
 
-    fn store_cursor(&self, cursor: &Cursor) {
-        let written = serde_json::to_vec(cursor).map_err(std::io::Error::from);
+    fn store_cursor(&self, cursor: &Cursor, time: ChainTime) {
+        let stored = StoredCursor { cursor: *cursor, time: Some(time) };
+        let written = serde_json::to_vec(&stored).map_err(std::io::Error::from);
         if let Err(error) = written.and_then(|bytes| files::replace(&self.cursor_file, &bytes)) {
             // Costs time at the next start, nothing else.
             tracing::warn!(%error, file = %self.cursor_file.display(), "cannot store how far the chain was read");
@@ -307,34 +447,43 @@ mod tests {
     use fastpay_core::{AccountId, Amount, Asset};
 
     #[test]
-    fn every_shard_gets_its_own_deposits_and_steps_over_the_others() {
+    fn every_shard_gets_its_own_events_and_steps_over_the_others() {
         let layout = ShardLayout::new(2.try_into().unwrap());
-        let deposits: Vec<Deposit> = (1..=40_u8)
-            .map(|index| Deposit {
-                index: TransactionIndex(u64::from(index) + 7),
-                recipient: AccountId::from_ed25519(&[index; 32]),
-                asset: Asset::ETHER,
-                amount: Amount(1),
+        let events: Vec<AccountEvent> = (1..=40_u8)
+            .map(|number| {
+                let (index, account) =
+                    (TransactionIndex(u64::from(number) + 7), AccountId::from_ed25519(&[number; 32]));
+                if number % 3 == 0 {
+                    let (sequence, kind) = (SequenceNumber(number.into()), UnlockEventKind::Voided);
+                    return AccountEvent::Unlock { index, account, sequence, kind };
+                }
+                let (asset, amount) = (Asset::ETHER, Amount(1));
+                AccountEvent::Deposit(Deposit { index, recipient: account, asset, amount })
             })
             .collect();
         let mut seen = 0;
         for shard in layout.shards() {
-            let orders = orders_for(shard, layout, TransactionIndex(7), &deposits, TransactionIndex(47));
+            let steps = steps_for(shard, layout, TransactionIndex(7), &events, TransactionIndex(47));
             let mut at = TransactionIndex(7);
-            for order in &orders {
-                assert_eq!(order.after, at);
-                assert!(order.up_to > at);
-                at = order.up_to;
-                if let Some(deposit) = &order.deposit {
-                    assert_eq!(deposit.index, order.up_to);
-                    assert_eq!(layout.shard_of(&deposit.recipient), shard);
+            for step in &steps {
+                let (after, owner) = match step {
+                    OrderStep::Deposit(order) => (order.after, order.deposit.as_ref().map(|deposit| deposit.recipient)),
+                    OrderStep::Unlock(event) => (event.after, Some(event.account)),
+                };
+                assert_eq!(after, at);
+                assert!(step.up_to() > at);
+                at = step.up_to();
+                if let Some(owner) = owner {
+                    assert_eq!(layout.shard_of(&owner), shard);
+                    let event = events.iter().find(|event| *event.account() == owner).unwrap();
+                    assert_eq!(event.step(after), *step);
                     seen += 1;
                 }
             }
             assert_eq!(at, TransactionIndex(47));
         }
-        assert_eq!(seen, deposits.len());
-        assert!(orders_for(ShardId(0), layout, TransactionIndex(47), &[], TransactionIndex(47)).is_empty());
+        assert_eq!(seen, events.len());
+        assert!(steps_for(ShardId(0), layout, TransactionIndex(47), &[], TransactionIndex(47)).is_empty());
     }
 
     /// Of a committee that never changes.
@@ -366,7 +515,7 @@ mod tests {
         let follower = follower(file.clone());
         let cursor = Cursor { block_number: 9, block_hash: Default::default(), last_index: TransactionIndex(5) };
         assert_eq!(follower.stored_cursor(TransactionIndex(7)), None, "there is none");
-        follower.store_cursor(&cursor);
+        follower.store_cursor(&cursor, ChainTime::default());
         assert_eq!(follower.stored_cursor(TransactionIndex(7)), Some(cursor), "older than the shards");
         assert_eq!(follower.stored_cursor(TransactionIndex(5)), Some(cursor));
         // Shards that lost their journals, or a file of another life: the deposits between are read again.
@@ -379,7 +528,7 @@ mod tests {
         std::fs::create_dir(&file).unwrap();
         assert_eq!(follower.stored_cursor(TransactionIndex(7)), None);
         // Not being able to store it costs time at the next start, and nothing now.
-        follower.store_cursor(&cursor);
+        follower.store_cursor(&cursor, ChainTime::default());
     }
 
     #[tokio::test]
@@ -428,8 +577,10 @@ mod tests {
             tokio::spawn(async move {
                 let mut applied = TransactionIndex(0);
                 loop {
-                    while let Some(Command::Synchronize(orders, reply)) = queue.try_recv() {
-                        for order in orders {
+                    while let Some(command) = queue.try_recv() {
+                        let Command::Synchronize(steps, reply) = command else { continue };
+                        for step in steps {
+                            let OrderStep::Deposit(order) = step else { panic!("{step:?}") };
                             assert_eq!(order.after, applied);
                             applied = order.up_to;
                             credit.send_modify(|amounts| amounts.extend(order.deposit.map(|deposit| deposit.amount.0)));

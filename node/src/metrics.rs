@@ -41,6 +41,8 @@ pub struct ShardMetrics {
     pub invalid: Counter,
     /// Votes of this authority in certificates that it does not remember.
     pub forgotten_votes: Counter,
+    /// Numbers that the contract voided and that are executed here.
+    pub voided_executed: Counter,
     /// How many requests were verified and committed together.
     pub batch_requests: Histogram,
     records: Counter,
@@ -398,6 +400,7 @@ fn shard(registry: &mut Registry, id: u32, peer_vote_timestamp: &Timestamps, tra
         refused: Counter::default(),
         invalid: Counter::default(),
         forgotten_votes: Counter::default(),
+        voided_executed: Counter::default(),
         batch_requests: Histogram::new(exponential_buckets(1.0, 2.0, 12)),
         records: Counter::default(),
         commit_seconds: Histogram::new(exponential_buckets(50e-6, 2.0, 14)),
@@ -424,6 +427,11 @@ fn shard(registry: &mut Registry, id: u32, peer_vote_timestamp: &Timestamps, tra
         "forgotten_votes",
         "Votes of this authority in certificates that it does not remember",
         forgotten,
+    );
+    registry.register(
+        "voided_executed",
+        "Numbers that the contract voided and that are executed here",
+        metrics.voided_executed.clone(),
     );
     registry.register("batch_requests", "Requests that were served together", metrics.batch_requests.clone());
     registry.register("records", "Records committed to the journal", metrics.records.clone());

@@ -3,9 +3,10 @@
 //! within bounds.
 //!
 //! Modules in reading order: `error_kind` (with which code a program ends), `console`, `configuration`, `signals`, `files`, `disk`,
-//! `keystore`, `http`. None knows anything of the protocols.
+//! `keystore`, `http`, `clock`. None knows anything of the protocols.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
+mod clock;
 pub mod configuration;
 pub mod console;
 pub mod disk;
@@ -15,5 +16,6 @@ pub mod http;
 pub mod keystore;
 mod signals;
 
+pub use clock::Clock;
 pub use error_kind::ErrorKind;
 pub use signals::stop_signal;

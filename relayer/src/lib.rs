@@ -8,7 +8,7 @@
 //!   paid ◄─ final ◄─ status, replace, send again ◄─ broadcast ◄─ State on disk ◄─ simulated
 //!            └► in the contract's queue ─► executed when due, in the same way
 //! ```
-//! Modules in reading order: `config` and `assets` (what is served), `clock`, `key`, `pending` (one redemption), `store` (what
+//! Modules in reading order: `config` and `assets` (what is served), `key`, `pending` (one redemption), `store` (what
 //! survives a restart) and `deployment` (of which contract that is), `redemption_logs` (reading the authorities), `node_agreement` (what the
 //! Ethereum nodes agree on) and `ingest` (what is taken from the redemption logs), `gas` and `policy` (when to submit what: pure),
 //! `means` (what there is for gas), `votes` (of the committee for many together), `bundle` (what succeeds together),
@@ -24,7 +24,6 @@
 
 mod assets;
 mod bundle;
-mod clock;
 mod config;
 mod deployment;
 mod follow;
@@ -48,7 +47,6 @@ mod traces;
 mod votes;
 
 pub use assets::{Assets, Rate};
-pub use clock::Clock;
 pub use config::{BundleConfig, Config, ConfigError, KeyConfig, Overrides};
 pub use gas::Plan;
 pub use gas_balance::{Funds, GasBalance};

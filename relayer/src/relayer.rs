@@ -8,10 +8,10 @@ use std::time::Duration;
 use fastpay_client::{AuthorityClient, ClientError, Endpoints, EndpointsError};
 use fastpay_core::{Committees, PrimaryAddress};
 use fastpay_ethereum::{EpochReader, Primary, PrimaryError, PrivateKeySigner, SendError, Sender};
+use fastpay_program::Clock;
 use fastpay_telemetry::{Export, Service, TraceError, Tracer};
 use tokio::time::Instant;
 
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::metrics::{Metrics, Tick};
 use crate::node_agreement::NodeAgreement;

@@ -3,6 +3,8 @@
 //! An authority builds each answer once and encodes it for gRPC or HTTP. A client decodes it; the result is
 //! well-formed and unverified.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use fastpay_core::{
     AccountId, Asset, AssetTotals, Authority, AuthorityName, Balance, Certificate, ContractVote, Deposit, Digest,
@@ -84,6 +86,27 @@ pub enum BatchAnswer {
     },
     /// It has not confirmed the redemptions at these positions, ascending. Confirm them there and ask again.
     Missing(Vec<usize>),
+}
+
+/// What an authority signs about a number that its owner asked the contract to unlock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnlockAnswer {
+    /// It knows no certificate of the number, and votes to void it.
+    Void {
+        /// The epoch that the vote is said to be for.
+        epoch: Epoch,
+        /// Not verified.
+        vote: ContractVote,
+    },
+    /// It knows the certificate of the number.
+    Certificate {
+        /// Not verified.
+        certificate: Arc<Certificate>,
+        /// The epoch that the vote is said to be for.
+        epoch: Epoch,
+        /// That the certificate exists. Not verified.
+        vote: ContractVote,
+    },
 }
 
 /// The certificates that an authority has of the names that it was asked for.
@@ -249,6 +272,27 @@ impl From<&BatchAnswer> for proto::redemption_batch_response::Response {
                 Self::Missing(proto::MissingRedemptions { positions: positions.collect() })
             }
         }
+    }
+}
+
+impl From<&UnlockAnswer> for proto::unlock_vote_response::Response {
+    fn from(answer: &UnlockAnswer) -> Self {
+        match answer {
+            UnlockAnswer::Void { epoch, vote } => Self::Void((*epoch, vote).into()),
+            UnlockAnswer::Certificate { certificate, epoch, vote } => Self::Certificate(proto::CertificateVote {
+                certificate: Some(certificate.as_ref().into()),
+                vote: Some((*epoch, vote).into()),
+            }),
+        }
+    }
+}
+
+impl TryFrom<proto::CertificateVote> for UnlockAnswer {
+    type Error = Malformed;
+    fn try_from(answer: proto::CertificateVote) -> Result<Self, Malformed> {
+        let certificate: Certificate = answer.certificate.ok_or(Malformed::Missing("certificate"))?.try_into()?;
+        let (epoch, vote) = answer.vote.ok_or(Malformed::Missing("vote"))?.try_into()?;
+        Ok(Self::Certificate { certificate: Arc::new(certificate), epoch, vote })
     }
 }
 

@@ -21,7 +21,7 @@ pub mod proto {
     tonic::include_proto!("fastpay.v1");
 }
 
-pub use answers::{AccountState, BatchAnswer, Certificates, Page, PaymentName, Received, ShardStatus};
+pub use answers::{AccountState, BatchAnswer, Certificates, Page, PaymentName, Received, ShardStatus, UnlockAnswer};
 pub use convert::{Malformed, TransferName};
 pub use refusal::{Refusal, printable};
 

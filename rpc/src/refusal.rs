@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fastpay_core::{Balance, Epoch, Rejection, SequenceNumber, ShardId, TransferOrder};
+use fastpay_core::{Balance, Digest, Epoch, Rejection, SequenceNumber, ShardId, TransferOrder};
 
 use crate::convert::{self, Malformed};
 use crate::proto;
@@ -86,6 +86,27 @@ pub enum Refusal {
         .0.as_millis()
     )]
     AddressBudget(Duration),
+    /// The owner asked the contract to unlock this number.
+    #[error(
+        "the owner asked to unlock sequence number {0}: no order of it is voted for or executed until the contract has \
+         decided; see `fastpay unlock`"
+    )]
+    Frozen(SequenceNumber),
+    /// The contract decided for the order with this digest.
+    #[error("the contract decided that the order with the digest {0} has this sequence number")]
+    Overruled(Digest),
+    /// The contract voided the number; the next one is given.
+    #[error("the contract voided this sequence number, so nothing was paid with it; the next one is {0}")]
+    Voided(SequenceNumber),
+    /// No final block that the authority has read has a request to unlock this number.
+    #[error("the authority knows of no final request to unlock sequence number {0}; ask again when it is final")]
+    NotRequested(SequenceNumber),
+    /// It votes to void the number from this chain time on, in seconds since 1970.
+    #[error("the authority votes to void the number from chain time {0} on (seconds since 1970)")]
+    WindowOpen(u64),
+    /// The newest final block of Ethereum that it knows is too old.
+    #[error("the newest final block that the authority has read is too old; ask the others, or send the same again")]
+    PrimaryTooOld,
     /// It does not know the committee of the certificate's epoch yet.
     #[error("the authority does not know epoch {0} yet; send the same again later")]
     UnknownEpoch(Epoch),
@@ -112,6 +133,8 @@ impl Refusal {
                 | Self::Stopping
                 | Self::UnknownEpoch(_)
                 | Self::CatchingUp(None)
+                | Self::NotRequested(_)
+                | Self::PrimaryTooOld
                 | Self::DiskLow(_)
                 | Self::AccountBudget(_)
                 | Self::AddressBudget(_)
@@ -130,8 +153,16 @@ impl From<Rejection> for Refusal {
             Rejection::MissingCertificate { missing } => Self::MissingCertificate(missing),
             Rejection::VotesForgotten { floor } => Self::CatchingUp(floor),
             Rejection::NoPrimary => Self::NoPrimary,
-            // These two are said inside an authority only.
-            Rejection::SynchronizationGap { .. } | Rejection::CreditGap { .. } => Self::Invalid(rejection.to_string()),
+            Rejection::Frozen { sequence } => Self::Frozen(sequence),
+            Rejection::Overruled { upheld } => Self::Overruled(upheld),
+            Rejection::Voided { expected } => Self::Voided(expected),
+            Rejection::NotRequested { sequence } => Self::NotRequested(sequence),
+            Rejection::WindowOpen { voidable_at } => Self::WindowOpen(voidable_at),
+            Rejection::PrimaryTooOld => Self::PrimaryTooOld,
+            // No client is answered these three.
+            Rejection::SynchronizationGap { .. } | Rejection::CreditGap { .. } | Rejection::CertificateKnown { .. } => {
+                Self::Invalid(rejection.to_string())
+            }
         }
     }
 }
@@ -188,6 +219,27 @@ impl From<&Refusal> for proto::Refused {
                 refused.epoch = epoch.0;
                 Code::UnknownEpoch
             }
+            Refusal::Frozen(sequence) => {
+                refused.expected_sequence = sequence.0;
+                Code::Frozen
+            }
+            Refusal::Overruled(upheld) => {
+                refused.upheld = Bytes::copy_from_slice(upheld.as_slice());
+                Code::Overruled
+            }
+            Refusal::Voided(expected) => {
+                refused.expected_sequence = expected.0;
+                Code::Voided
+            }
+            Refusal::NotRequested(sequence) => {
+                refused.expected_sequence = sequence.0;
+                Code::NotRequested
+            }
+            Refusal::WindowOpen(voidable_at) => {
+                refused.voidable_at = *voidable_at;
+                Code::WindowOpen
+            }
+            Refusal::PrimaryTooOld => Code::PrimaryTooOld,
         };
         if let Some(wait) = refusal.retry_after() {
             refused.retry_after_ms = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX);
@@ -226,6 +278,12 @@ impl TryFrom<proto::Refused> for Refusal {
             Code::NotVoting => Self::NotVoting(Epoch(refused.epoch)),
             Code::CatchingUp => Self::CatchingUp((expected.0 > 0).then_some(expected)),
             Code::UnknownEpoch => Self::UnknownEpoch(Epoch(refused.epoch)),
+            Code::Frozen => Self::Frozen(expected),
+            Code::Overruled => Self::Overruled(convert::digest("refused.upheld", &refused.upheld)?),
+            Code::Voided => Self::Voided(expected),
+            Code::NotRequested => Self::NotRequested(expected),
+            Code::WindowOpen => Self::WindowOpen(refused.voidable_at),
+            Code::PrimaryTooOld => Self::PrimaryTooOld,
         })
     }
 }

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use borsh::BorshDeserialize;
 use fastpay_core::{
-    Account, AccountId, CrossShardCredit, Decision, JournalPosition, Record, Rejection, Shard, ShardId, ShardLayout,
-    ShardLedger, SynchronizationOrder, VerifiedCertificate, VerifiedOrder, VoteFloor,
+    Account, AccountId, CrossShardCredit, Decision, Epoch, JournalPosition, PrimaryView, Record, Rejection,
+    SequenceNumber, Shard, ShardId, ShardLayout, ShardLedger, SynchronizationOrder, UnlockEvent, VerifiedCertificate,
+    VerifiedOrder, VoteFloor,
 };
 
 use crate::MemoryJournal;
@@ -73,7 +74,7 @@ impl TestShard {
     /// # Errors
     /// Why it is refused.
     pub fn lock_from(&mut self, floor: VoteFloor, order: &VerifiedOrder) -> Result<Outcome, Rejection> {
-        self.drive(|shard| shard.lock(order, floor))
+        self.drive(|shard| shard.lock(order, floor, PrimaryView::Recent))
     }
 
     /// Executes a certificate.
@@ -81,7 +82,46 @@ impl TestShard {
     /// # Errors
     /// The rejection, if a rule refuses it.
     pub fn confirm(&mut self, certificate: &VerifiedCertificate) -> Result<Outcome, Rejection> {
-        self.drive(|shard| shard.confirm(certificate))
+        self.drive(|shard| shard.confirm(certificate, PrimaryView::Recent))
+    }
+
+    /// Asks to lock an account on an order, with an old view of the Primary.
+    ///
+    /// # Errors
+    /// As the rules say.
+    pub fn lock_late(&mut self, order: &VerifiedOrder) -> Result<Outcome, Rejection> {
+        self.drive(|shard| shard.lock(order, VoteFloor::Zero, PrimaryView::TooOld))
+    }
+
+    /// Executes a certificate, with an old view of the Primary.
+    ///
+    /// # Errors
+    /// As the rules say.
+    pub fn confirm_late(&mut self, certificate: &VerifiedCertificate) -> Result<Outcome, Rejection> {
+        self.drive(|shard| shard.confirm(certificate, PrimaryView::TooOld))
+    }
+
+    /// Follows the Primary over an event about one number.
+    ///
+    /// # Errors
+    /// As the rules say.
+    pub fn follow_unlock(&mut self, event: &UnlockEvent) -> Result<Outcome, Rejection> {
+        self.drive(|shard| shard.follow_unlock(event))
+    }
+
+    /// Asks for a vote to void a number.
+    ///
+    /// # Errors
+    /// As the rules say.
+    pub fn void_vote(
+        &mut self,
+        number: (AccountId, SequenceNumber),
+        unanimous: bool,
+        epoch: Epoch,
+        floor: VoteFloor,
+        chain_time: u64,
+    ) -> Result<Outcome, Rejection> {
+        self.drive(|shard| shard.void_vote(number, unanimous, epoch, floor, chain_time))
     }
 
     /// Takes a credit from another shard.
@@ -115,11 +155,10 @@ impl TestShard {
                     self.load(accounts, self.journal.end());
                 }
                 Decision::Commit(record) => {
-                    let position = self.journal.append(&record);
-                    self.named.extend(record.accounts());
-                    self.shard.apply(&record, position);
+                    self.append(&record);
                     return Ok(Outcome::Committed);
                 }
+                Decision::CommitFirst(record) => self.append(&record),
                 Decision::Already => {
                     self.shard.release();
                     return Ok(Outcome::Already);
@@ -130,6 +169,12 @@ impl TestShard {
                 }
             }
         }
+    }
+
+    fn append(&mut self, record: &Record) {
+        let position = self.journal.append(record);
+        self.named.extend(record.accounts());
+        self.shard.apply(record, position);
     }
 
     /// Brings the accounts of a record into memory, after a checkpoint of all records before `end` where there is no

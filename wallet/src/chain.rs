@@ -105,7 +105,7 @@ impl ChainAccount {
 
     /// The right to send. A nonce that was used is known from the journal: an Ethereum node that lags would give it
     /// away again, and with the same fees the same deposit would be the very transaction that is final already.
-    async fn begin(&self) -> Result<TransactionJournal, WalletError> {
+    pub(crate) async fn begin(&self) -> Result<TransactionJournal, WalletError> {
         let journal = self.transactions.lock(LOCK_PATIENCE).await?;
         if let Some(last) = self.transactions.last(|submission| self.sender.is_own(submission))? {
             self.sender.adopt(&last.submission);
@@ -113,7 +113,7 @@ impl ChainAccount {
         Ok(journal)
     }
 
-    async fn finish_all(&self, journal: &TransactionJournal) -> Result<Vec<Finished>, WalletError> {
+    pub(crate) async fn finish_all(&self, journal: &TransactionJournal) -> Result<Vec<Finished>, WalletError> {
         let mut finished = Vec::new();
         for entry in self.transactions.pending()? {
             match self.stay(journal, entry).await {
@@ -300,7 +300,12 @@ impl ChainAccount {
         self.run(&journal, Errand::Claim { owner, asset, to, amount }, call).await
     }
 
-    async fn run(&self, journal: &TransactionJournal, errand: Errand, call: Call) -> Result<Finished, WalletError> {
+    pub(crate) async fn run(
+        &self,
+        journal: &TransactionJournal,
+        errand: Errand,
+        call: Call,
+    ) -> Result<Finished, WalletError> {
         let submission = self.sender.prepare(call).await?;
         let entry = journal.create(errand, submission)?;
         self.stay(journal, entry).await

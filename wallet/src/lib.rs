@@ -31,6 +31,7 @@ mod open;
 mod payout;
 mod receive;
 mod spent;
+mod unlock;
 mod view;
 mod wallet;
 
@@ -52,5 +53,6 @@ pub use open::{learn_chain_id, read_genesis, set_up};
 pub use payout::{QueuedRedemption, check_account, check_not_paused, check_recipient, queued_redemption, would_queue};
 pub use receive::Collected;
 pub use spent::{RedemptionState, redemption_state};
+pub use unlock::Unlocking;
 pub use view::{AccountView, AuthorityView, assets_of};
 pub use wallet::{Intent, LOCK_PATIENCE, Receipt, Resumed, Wallet};

@@ -319,6 +319,9 @@ impl Wallet {
     ) -> Option<fastpay_core::Balance> {
         let states: Vec<_> = answers.iter().filter_map(|(_, answer)| answer.as_ref().ok()).collect();
         supported_balance(&states, sequence, asset, self.network().trusted_count(), |sequence| {
+            if journal.orders().is_voided(sequence).ok()? {
+                return Some((asset, Amount::ZERO));
+            }
             let entry = journal.orders().entry(sequence).ok()??;
             entry.transfer().map(|transfer| (transfer.asset(), transfer.amount()))
         })

@@ -22,7 +22,7 @@ use fastpay_rpc::proto::submit_request::Request;
 use fastpay_rpc::proto::submit_response::Response;
 use fastpay_rpc::{
     AccountState, BatchAnswer, Certificates, MESSAGE_BYTES_MAX, Malformed, PAGE_ENTRIES_MAX, Page, Received,
-    ShardStatus, TransferName, proto,
+    ShardStatus, TransferName, UnlockAnswer, proto,
 };
 use tonic::Status;
 use tonic::transport::{Certificate as TlsCertificate, ClientTlsConfig, Endpoint};
@@ -222,6 +222,29 @@ impl ShardClient {
                 }
                 Ok(BatchAnswer::Missing(positions))
             }
+            Response::Refused(refused) => Err(ClientError::Refused(refused.try_into()?)),
+        }
+    }
+
+    /// Asks what the authority signs about a number of an account of this shard that its owner asked to unlock. Neither
+    /// certificate nor vote is verified here.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn vote_unlock(
+        &self,
+        (account, sequence): TransferName,
+        unanimous: bool,
+    ) -> Result<UnlockAnswer, ClientError> {
+        use proto::unlock_vote_response::Response;
+        let request = proto::UnlockVoteRequest { account: bytes(&account.0), sequence: sequence.0, unanimous };
+        let answer = self.in_time(self.grpc.clone().vote_unlock(request)).await?;
+        match answer.response.ok_or(Malformed::Missing("response"))? {
+            Response::Void(vote) => {
+                let (epoch, vote) = vote.try_into()?;
+                Ok(UnlockAnswer::Void { epoch, vote })
+            }
+            Response::Certificate(vote) => Ok(vote.try_into()?),
             Response::Refused(refused) => Err(ClientError::Refused(refused.try_into()?)),
         }
     }

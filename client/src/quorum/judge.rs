@@ -113,13 +113,20 @@ impl Inquiry {
             Refusal::AddressBudget(retry_after) => {
                 Step::later(PeerFailure::NoRoom { whose: Room::Address, retry_after })
             }
-            Refusal::Busy(_) | Refusal::Stopping | Refusal::UnknownEpoch(_) | Refusal::CatchingUp(None) => {
-                Step::later(PeerFailure::Silent(refusal.to_string()))
-            }
+            Refusal::Busy(_)
+            | Refusal::Stopping
+            | Refusal::UnknownEpoch(_)
+            | Refusal::PrimaryTooOld
+            | Refusal::CatchingUp(None) => Step::later(PeerFailure::Silent(refusal.to_string())),
             Refusal::Malformed(_)
             | Refusal::Invalid(_)
             | Refusal::WrongShard(_)
             | Refusal::NotVoting(_)
+            | Refusal::Frozen(_)
+            | Refusal::Overruled(_)
+            | Refusal::Voided(_)
+            | Refusal::NotRequested(_)
+            | Refusal::WindowOpen(_)
             | Refusal::CatchingUp(Some(_)) => Step::last(PeerAnswer::Out(PeerFailure::Refused(refusal.to_string()))),
         }
     }

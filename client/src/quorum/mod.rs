@@ -16,6 +16,7 @@ mod confirm;
 mod conflict;
 mod judge;
 mod tally;
+mod unlock;
 
 use std::fmt;
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub use confirm::Settled;
 pub use conflict::{ConflictingOrder, OrderConflict};
 pub use judge::{Help, Helped, Inquiry, Step};
 pub use tally::{PeerAnswer, PeerFailure, Room, Tally, Verdict};
+pub use unlock::{UnlockBallot, UnlockDecision};
 
 /// How long to try.
 #[derive(Clone, Copy, Debug)]

@@ -176,6 +176,13 @@ impl Shard for Scripted {
         Ok(Response::new(proto::RedemptionBatchResponse { response: self.batch.clone() }))
     }
 
+    async fn vote_unlock(
+        &self,
+        _: Request<proto::UnlockVoteRequest>,
+    ) -> Result<Response<proto::UnlockVoteResponse>, Status> {
+        Err(Status::unimplemented("not here"))
+    }
+
     async fn get_status(
         &self,
         request: Request<proto::StatusRequest>,

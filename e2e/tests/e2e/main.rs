@@ -18,6 +18,7 @@
 //! | `rotation` | all authorities change their keys while payments go on |
 //! | `followers` | the wallet's command and a relayer that runs live through that |
 //! | `merchant` | a shop that is paid by links and told by webhooks, also when it or the service is down |
+//! | `unlock` | an account with two orders for one number: void by all, void after the window, a hidden certificate upheld |
 //! | `relaying` | a relayer killed between write and submit; a batch, the contract's queue, a pause |
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
@@ -41,4 +42,5 @@ mod scene;
 mod setup;
 mod storm;
 mod traces;
+mod unlock;
 mod wire;

@@ -100,10 +100,11 @@ fastpay_rpc::problem_sets! {
     ProblemCode, waits;
     /// Problems of an order.
     OfOrder: Malformed, Invalid, OrderPending, SequenceTooHigh, AlreadyConfirmed, InsufficientBalance, NoPrimary, Busy,
-        Stopping, NotVoting, CatchingUp, DiskLow, AccountBudget, AddressBudget, RequestTimeout, TooLarge, UnsupportedMediaType;
+        Stopping, NotVoting, CatchingUp, DiskLow, AccountBudget, AddressBudget, Frozen, Overruled, Voided, PrimaryTooOld,
+        RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Problems of a certificate.
-    OfCertificate: Malformed, Invalid, MissingCertificate, Busy, Stopping, UnknownEpoch, RequestTimeout, TooLarge,
-        UnsupportedMediaType;
+    OfCertificate: Malformed, Invalid, MissingCertificate, Busy, Stopping, UnknownEpoch, Frozen, Overruled, Voided,
+        PrimaryTooOld, RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Problems of a batch of redemptions.
     OfBatch: Malformed, RedemptionsMissing, Busy, Stopping, NotVoting, HistoryUnreadable, RequestTimeout, TooLarge,
         UnsupportedMediaType;

@@ -186,7 +186,7 @@ impl Keeper {
                     Record::Synchronization { order, .. } => {
                         order.deposit.iter().for_each(|deposit| entries.deposit(deposit.index, position));
                     }
-                    Record::Lock { .. } | Record::Credit { .. } => {}
+                    _ => {}
                 }
             }
             entries.write(newest)?;

@@ -17,6 +17,7 @@ mod incoming;
 mod reads;
 mod service;
 mod submit;
+mod unlock_vote;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

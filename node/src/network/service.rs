@@ -14,6 +14,7 @@ use super::certificates::read_certificates;
 use super::reads::Range;
 use super::reads::{ReadError, Reads};
 use super::submit::{self, Answers};
+use super::unlock_vote::{NoUnlockVote, vote_for_unlock};
 use super::{NetworkLimits, ShardContext, layout_of};
 use crate::shard::ClientReputation;
 
@@ -165,6 +166,24 @@ impl ShardRpc for ShardService {
             Err(NoVote::NotVoting(epoch)) => answer(Answer::Refused((&Refusal::NotVoting(epoch)).into())),
             Err(NoVote::Unread(error)) => Err(error.into()),
         }
+    }
+
+    async fn vote_unlock(
+        &self,
+        request: Request<proto::UnlockVoteRequest>,
+    ) -> Result<Response<proto::UnlockVoteResponse>, Status> {
+        use proto::unlock_vote_response::Response as Answer;
+        let request = request.into_inner();
+        let (account, sequence) = (self.owned(&request.account)?, SequenceNumber(request.sequence));
+        let (context, voter_status) = (&self.context, self.context.voter_status.borrow().clone());
+        let voted =
+            vote_for_unlock(&context.domain, &voter_status, &self.reads, account, sequence, request.unanimous).await;
+        let response = match voted {
+            Ok(voted) => (&voted).into(),
+            Err(NoUnlockVote::Refused(refusal)) => Answer::Refused((&refusal).into()),
+            Err(NoUnlockVote::Unread(error)) => return Err(error.into()),
+        };
+        Ok(Response::new(proto::UnlockVoteResponse { response: Some(response) }))
     }
 
     async fn get_status(

@@ -8,17 +8,19 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use fastpay_core::{
-    Account, AccountId, Certificate, CrossShardCredit, Decision, Record, Shard, ShardId, SynchronizationOrder,
-    TransactionIndex, Transfer, VerifiedCertificate, VerifiedOrder, VerifiedRequest, VoteFloor,
+    Account, AccountId, Certificate, CrossShardCredit, Decision, Domain, PrimaryView, Record, SequenceNumber, Shard,
+    ShardId, TransactionIndex, Transfer, UnlockEvent, VerifiedCertificate, VerifiedOrder, VerifiedRequest, VoteFloor,
 };
+use fastpay_program::Clock;
 use fastpay_rpc::Refusal;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::ShardError;
 use super::batch::Batch;
+use super::chain_time::ChainTime;
 use super::checkpoint::Checkpointer;
-use super::command::{Answer, ClientStream, Command};
+use super::command::{Answer, ClientStream, Command, OrderStep, UnlockKnowledge};
 use super::commit::{CommitStage, Commits, UncommittedBatch};
 use super::outbox::{Deliveries, REDELIVERY_AFTER};
 use super::queue::{ShardHandle, ShardQueue};
@@ -61,6 +63,9 @@ pub struct Actor<C> {
     deliveries: Deliveries,
     verification: Verification,
     signer: Signer,
+    domain: Domain,
+    /// How far the chain is followed; none where none is.
+    chain: Option<(ChainTime, Clock)>,
     limits: ShardLimits,
     room: Room,
     traces: Traces,
@@ -132,6 +137,8 @@ impl<C: Commits> Actor<C> {
             limits: settings.limits,
             verification: Verification::new(settings.domain),
             signer: Signer::new(settings.domain, settings.voter_status),
+            domain: settings.domain,
+            chain: settings.chain,
             checkpointer: Checkpointer::new(
                 recovered.store.clone(),
                 settings.limits,
@@ -249,7 +256,16 @@ impl<C: Commits> Actor<C> {
                     self.shard.acknowledge(by, number);
                     self.traces.acknowledged(by, number);
                 }
-                Command::Synchronize(orders, reply) => self.synchronize(&orders, reply)?,
+                Command::Synchronize(steps, reply) => self.synchronize(&steps, reply)?,
+                Command::ChainTime(time) => {
+                    if let Some((newest, _)) = &mut self.chain {
+                        *newest = time;
+                    }
+                }
+                Command::VoteUnlock { account, sequence, unanimous, reply } => {
+                    let knowledge = self.vote_unlock(account, sequence, unanimous)?;
+                    self.batch.unlock_votes.push((reply, knowledge));
+                }
                 Command::ReadAccount(id, reply) => {
                     let account = self.account(&id)?.into_owned();
                     self.batch.accounts.push((reply, account));
@@ -330,7 +346,8 @@ impl<C: Commits> Actor<C> {
         if !std::mem::replace(&mut self.voters_seen, true) {
             self.metrics.saw_votes(&certificate.certificate().votes);
         }
-        let record = match self.decide(|shard| shard.confirm(certificate))? {
+        let view = self.view();
+        let record = match self.decide(|shard| shard.confirm(certificate, view))? {
             Ok(Some(record)) => record,
             Ok(None) => return Ok(Ok(())),
             Err(refusal) => return Ok(Err(refusal)),
@@ -340,7 +357,38 @@ impl<C: Commits> Actor<C> {
         for (to, number) in record.forwarded() {
             self.traces.forwarded(&certificate.digest(), to, number);
         }
+        self.advance(certificate.transfer().sender())?;
         Ok(Ok(()))
+    }
+
+    /// How old the view of the chain is on which the next decision rests.
+    fn view(&self) -> PrimaryView {
+        self.chain.as_ref().map_or(PrimaryView::Recent, |(time, clock)| time.view(clock.now_ms()))
+    }
+
+    /// Takes an account over numbers that the contract has decided: past one that is void, and through one whose upheld
+    /// certificate is kept here.
+    fn advance(&mut self, account: AccountId) -> Result<(), ShardError> {
+        loop {
+            if let Some(record) = self.shard.step_over(account) {
+                self.append(&record)?;
+                continue;
+            }
+            let Some(certificate) = self.shard.executable(account) else { return Ok(()) };
+            let (epoch, view) = (certificate.epoch, self.view());
+            let verified = self
+                .signer
+                .voter_status()
+                .committees()
+                .get(epoch)
+                .and_then(|committee| Certificate::clone(&certificate).verify(&self.domain, committee).ok());
+            // It was verified before it was kept.
+            let Some(verified) = verified else { return Ok(()) };
+            match self.decide(|shard| shard.confirm(&verified, view))? {
+                Ok(Some(record)) => self.append(&record)?,
+                Ok(None) | Err(_) => return Ok(()),
+            }
+        }
     }
 
     /// Raises an alarm where a certificate, which is about to be executed, holds a vote of this authority that it does
@@ -370,7 +418,8 @@ impl<C: Commits> Actor<C> {
         let (sender, sequence) = (order.transfer().sender(), order.transfer().sequence());
         let protection = self.signer.voter_status().rollback_protection().cloned();
         let floor = protection.as_ref().map_or(VoteFloor::Zero, |protection| protection.floor(&sender));
-        let decided = self.decide(|shard| shard.lock(order, floor))?;
+        let view = self.view();
+        let decided = self.decide(|shard| shard.lock(order, floor, view))?;
         if let (Some(protection), Err(Refusal::CatchingUp(None))) = (protection, &decided) {
             protection.ask(sender, sequence);
         }
@@ -407,20 +456,67 @@ impl<C: Commits> Actor<C> {
         Ok(())
     }
 
-    fn synchronize(
-        &mut self,
-        orders: &[SynchronizationOrder],
-        reply: oneshot::Sender<TransactionIndex>,
-    ) -> Result<(), ShardError> {
-        for order in orders {
-            if let Err(refusal) = self.decide_and_apply(|shard| shard.synchronize(order))? {
+    fn synchronize(&mut self, steps: &[OrderStep], reply: oneshot::Sender<TransactionIndex>) -> Result<(), ShardError> {
+        for step in steps {
+            let followed = match step {
+                OrderStep::Deposit(order) => self.decide_and_apply(|shard| shard.synchronize(order))?,
+                OrderStep::Unlock(event) => self.follow_unlock(event)?,
+            };
+            if let Err(refusal) = followed {
                 // The answer tells the follower from where to go on.
-                tracing::warn!(after = %order.after, up_to = %order.up_to, %refusal, "synchronization order refused");
+                tracing::warn!(up_to = %step.up_to(), %refusal, "a step along the contract's order is refused");
                 break;
             }
         }
         self.batch.synchronized.push((reply, self.shard.ledger().synchronized));
         Ok(())
+    }
+
+    /// Applies an event about one number, and what follows from it for the account.
+    fn follow_unlock(&mut self, event: &UnlockEvent) -> Result<Result<(), Refusal>, ShardError> {
+        let record = match self.decide(|shard| shard.follow_unlock(event))? {
+            Ok(Some(record)) => record,
+            Ok(None) => return Ok(Ok(())),
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let (account, sequence) = (event.account, event.sequence);
+        if self.shard.contradicts(event) {
+            self.metrics.voided_executed.inc();
+            tracing::error!(%account, %sequence, "the contract voided a number that is executed here: more authorities are faulty than the committee tolerates; see the run-book");
+        }
+        self.append(&record)?;
+        tracing::info!(%account, %sequence, index = %event.index, kind = ?event.kind, "the contract's order of events");
+        self.advance(account)?;
+        Ok(Ok(()))
+    }
+
+    /// What this authority may sign about a number: that it has a certificate, or a vote to void the number.
+    fn vote_unlock(
+        &mut self,
+        account: AccountId,
+        sequence: SequenceNumber,
+        unanimous: bool,
+    ) -> Result<Result<UnlockKnowledge, Refusal>, ShardError> {
+        if let Some(refusal) = self.signer.refusal() {
+            return Ok(Err(refusal));
+        }
+        let unlocks = &self.shard.ledger().unlocks;
+        if let Some(seen) = unlocks.get(account, sequence).and_then(|unlock| unlock.seen.clone()) {
+            return Ok(Ok(UnlockKnowledge::Seen(seen)));
+        }
+        let is_voided = unlocks.is_voided(account, sequence);
+        let state = self.account(&account)?;
+        if sequence < state.next_sequence() && !is_voided {
+            return Ok(Ok(UnlockKnowledge::Executed(state.sent.clone())));
+        }
+        // Where no chain is followed, nobody can have asked.
+        let Some((time, _)) = self.chain else { return Ok(Err(Refusal::NotRequested(sequence))) };
+        let epoch = self.signer.voter_status().epoch();
+        let protection = self.signer.voter_status().rollback_protection();
+        let floor = protection.map_or(VoteFloor::Zero, |_| VoteFloor::Unknown);
+        let number = (account, sequence);
+        let voted = self.decide_and_apply(|shard| shard.void_vote(number, unanimous, epoch, floor, time.block_time))?;
+        Ok(voted.map(|()| UnlockKnowledge::VoidVoted(epoch)))
     }
 
     /// Asks a rule, and applies its record.
@@ -443,6 +539,7 @@ impl<C: Commits> Actor<C> {
             match rule(&self.shard) {
                 Decision::Load(accounts) => self.load(accounts)?,
                 Decision::Commit(record) => return Ok(Ok(Some(record))),
+                Decision::CommitFirst(record) => self.append(&record)?,
                 Decision::Already => break Ok(None),
                 Decision::Refuse(rejection) => {
                     self.metrics.refused.inc();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fastpay_core::{Account, Digest, Epoch, Redemption, ShardLedger, TransactionIndex, Transfer, VerifiedOrder, Vote};
 use tokio::sync::oneshot;
 
-use super::command::{Answer, Answers, ClientStream, Command};
+use super::command::{Answer, Answers, ClientStream, Command, MayVote};
 use super::queue::ShardHandle;
 use super::subscriptions::Alarm;
 use super::traces::{Decided, Durable};
@@ -20,6 +20,7 @@ pub(super) struct Batch {
     answers: Vec<(Arc<ClientStream>, Answers)>,
     /// Still to be signed.
     pub votes: Vec<PendingVote>,
+    pub unlock_votes: Vec<(oneshot::Sender<MayVote>, MayVote)>,
     pub synchronized: Vec<(oneshot::Sender<TransactionIndex>, TransactionIndex)>,
     pub accounts: Vec<(oneshot::Sender<Account>, Account)>,
     /// The requests for the ledger.
@@ -80,8 +81,9 @@ impl Batch {
 
     /// Whether nothing changes and nothing is answered.
     pub fn is_empty(&self) -> bool {
-        let Self { frame, answers, synchronized, accounts, ledgers, messages, .. } = self;
-        let said = [answers.len(), synchronized.len(), accounts.len(), ledgers.len(), messages.len()];
+        let Self { frame, answers, unlock_votes, synchronized, accounts, ledgers, messages, .. } = self;
+        let said =
+            [answers.len(), unlock_votes.len(), synchronized.len(), accounts.len(), ledgers.len(), messages.len()];
         frame.is_none() && said.iter().all(|number| *number == 0)
     }
 
@@ -104,6 +106,9 @@ impl Batch {
         for (stream, answers) in self.answers {
             count(&answers, metrics);
             stream.send(answers);
+        }
+        for (reply, knowledge) in self.unlock_votes {
+            let _ = reply.send(knowledge);
         }
         for (reply, index) in self.synchronized {
             let _ = reply.send(index);

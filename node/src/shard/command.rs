@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use fastpay_core::{
-    Account, AccountId, CrossShardCredit, Epoch, Request, SequenceNumber, ShardId, ShardLedger, SynchronizationOrder,
-    TransactionIndex, Transfer, Vote,
+    Account, AccountId, Certificate, CrossShardCredit, Epoch, History, Request, SequenceNumber, ShardId, ShardLedger,
+    SynchronizationOrder, TransactionIndex, Transfer, UnlockEvent, Vote,
 };
 use fastpay_rpc::Refusal;
 use tokio::sync::{mpsc, oneshot};
 
+use super::chain_time::ChainTime;
 use super::client_reputation::ClientReputation;
 
 /// The answer to an order or a certificate.
@@ -93,6 +94,40 @@ pub struct Submission {
     pub requests: Vec<Request>,
 }
 
+/// What a shard has on disk about a number that its owner asked to unlock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnlockKnowledge {
+    /// That the authority votes, in this epoch, to void the number.
+    VoidVoted(Epoch),
+    /// A certificate of the number.
+    Seen(Arc<Certificate>),
+    /// The number is executed: its certificate is in this history of the account.
+    Executed(History),
+}
+
+/// What may be signed about a number, or why nothing.
+pub type MayVote = Result<UnlockKnowledge, Refusal>;
+
+/// One step of a shard along the contract's order of events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OrderStep {
+    /// Over events of other shards, perhaps to a deposit.
+    Deposit(SynchronizationOrder),
+    /// To an event about one number of an account.
+    Unlock(UnlockEvent),
+}
+
+impl OrderStep {
+    /// The event that it ends with.
+    #[must_use]
+    pub fn up_to(&self) -> TransactionIndex {
+        match self {
+            Self::Deposit(order) => order.up_to,
+            Self::Unlock(event) => event.index,
+        }
+    }
+}
+
 /// A request to a shard.
 #[derive(Debug)]
 pub enum Command {
@@ -108,9 +143,22 @@ pub enum Command {
         /// The newest credit that it has applied.
         number: u64,
     },
-    /// From this authority's follower: deposits, in order. Answers with the index up to which all
-    /// deposits are applied and on disk.
-    Synchronize(Vec<SynchronizationOrder>, oneshot::Sender<TransactionIndex>),
+    /// From this authority's follower: steps along the contract's order of events. Answers with the index up to which
+    /// all events are applied and on disk.
+    Synchronize(Vec<OrderStep>, oneshot::Sender<TransactionIndex>),
+    /// From this authority's follower: all events up to the block of this time are applied.
+    ChainTime(ChainTime),
+    /// What this authority may sign about a number that its owner asked to unlock. Answers once it is on disk.
+    VoteUnlock {
+        /// An account of this shard.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+        /// Whether a vote to void the number shall count only together with those of all members.
+        unanimous: bool,
+        /// Where the answer goes.
+        reply: oneshot::Sender<MayVote>,
+    },
     /// An account's state.
     ReadAccount(AccountId, oneshot::Sender<Account>),
     /// All but the accounts.

@@ -15,6 +15,7 @@
 mod actor;
 mod batch;
 mod budget;
+mod chain_time;
 mod checkpoint;
 mod client_reputation;
 mod command;
@@ -36,8 +37,9 @@ use crate::storage::{CheckpointError, JournalError};
 
 pub use actor::{Actor, start};
 pub use budget::{AddressBudgets, address_budgets};
+pub use chain_time::ChainTime;
 pub use client_reputation::{Address, ClientReputation};
-pub use command::{Answer, Answers, ClientStream, Command, Submission};
+pub use command::{Answer, Answers, ClientStream, Command, OrderStep, Submission, UnlockKnowledge};
 pub(crate) use command::{weight, weight_of_outputs};
 pub use commit::{BATCHES_WAITING_MAX, Commits, UncommittedBatch};
 pub use history::{HistoryError, HistoryReader};

@@ -4,8 +4,10 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use fastpay_core::Domain;
+use fastpay_program::Clock;
 
 use super::budget::AddressBudgets;
+use super::chain_time::ChainTime;
 use crate::voter_status::VoterStatusWatch;
 
 /// Sizes that bound a shard's memory and its batches.
@@ -68,4 +70,7 @@ pub struct ShardSettings {
     pub limits: ShardLimits,
     /// The bytes written for clients at each address.
     pub addresses: AddressBudgets,
+    /// How far the chain was followed before, and the clock with which that is compared. None where no chain is followed:
+    /// then nothing is too old.
+    pub chain: Option<(ChainTime, Clock)>,
 }

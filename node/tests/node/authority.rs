@@ -15,6 +15,7 @@ use fastpay_ethereum::{Finality, PrimaryConfig};
 use fastpay_node::authority::{self, AuthorityError};
 use fastpay_node::config::{Config, Overrides, TlsFiles};
 use fastpay_node::deployment::{DeploymentError, folder_identity};
+use fastpay_node::follower::cursor_file;
 use fastpay_node::keys::KeyFiles;
 use fastpay_node::known_committees;
 use fastpay_node::operator::setup::{self, SetupError};
@@ -23,6 +24,7 @@ use fastpay_node::shard::ShardError;
 use fastpay_node::storage::{CheckpointOptions, CheckpointStore, Checkpoints, DataFolder, StorageError};
 use fastpay_node::tls::TlsError;
 use fastpay_node::voter_status::VoterStatusError;
+use fastpay_program::Clock;
 use fastpay_rpc::Refusal;
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
 use rustls::RootCertStore;
@@ -331,6 +333,26 @@ async fn an_authority_starts_with_the_committee_it_knows_while_its_primary_is_aw
     // It votes, and says that it does not follow.
     let alice = TestAccount::numbered(0);
     let order = alice.sign(&domain, payment(alice.id(), TestAccount::numbered(1).id(), 1, 0));
+    let answer = running.client.shard_of(&alice.id()).order(&order).await;
+    assert_eq!(answer, Err(Refusal::PrimaryTooOld.into()), "a number may have been voided that it has never read of");
+    running.stop().await.unwrap();
+    let now = Clock::system().now_ms() / 1_000;
+    let hash = format!("0x{}", "11".repeat(32));
+    let followed = |time: u64| {
+        let time = serde_json::json!({ "block_time": time, "unlock_window": 7 * 86_400 });
+        let cursor = serde_json::json!({ "block_number": 9, "block_hash": hash, "last_index": 0, "time": time });
+        std::fs::write(cursor_file(&data), serde_json::to_vec(&cursor).unwrap()).unwrap();
+    };
+    followed(now - 3 * 86_400 - 60);
+    let running = Running::begin(config.clone(), scene.keys());
+    eventually_async("it serves", || async { get(running.http, "/health").await.is_some() }).await;
+    let answer = running.client.shard_of(&alice.id()).order(&order).await;
+    assert_eq!(answer, Err(Refusal::PrimaryTooOld.into()));
+    running.stop().await.unwrap();
+    // What it had followed before it was stopped is young enough.
+    followed(now - 2 * 86_400);
+    let running = Running::begin(config.clone(), scene.keys());
+    eventually_async("it serves", || async { get(running.http, "/health").await.is_some() }).await;
     let answer = running.client.shard_of(&alice.id()).order(&order).await;
     assert_eq!(answer, Err(Refusal::InsufficientBalance(Balance::ZERO).into()));
     let (code, ready) = get(running.http, "/ready").await.unwrap();

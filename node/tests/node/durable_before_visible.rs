@@ -10,16 +10,19 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, CrossShardCredit, Forwarded, JournalPosition, PrimaryAddress, Request, ShardId, SynchronizationOrder,
-    TransactionIndex,
+    AccountId, CrossShardCredit, Epoch, Forwarded, JournalPosition, PrimaryAddress, Request, SequenceNumber, ShardId,
+    SynchronizationOrder, TransactionIndex, UnlockEvent, UnlockEventKind,
 };
 use fastpay_node::metrics::Metrics;
 use fastpay_node::shard::{
-    ADDRESS_JOURNAL_BYTES_PER_DAY, Answers, ClientStream, Command, HistoryReader, RecoveredShard, ShardError,
-    ShardHandle, ShardLimits, ShardQueue, ShardSettings, ShardStorage, Submission, address_budgets, recover_on,
+    ADDRESS_JOURNAL_BYTES_PER_DAY, Answers, ChainTime, ClientStream, Command, HistoryReader, OrderStep, RecoveredShard,
+    ShardError, ShardHandle, ShardLimits, ShardQueue, ShardSettings, ShardStorage, Submission, UnlockKnowledge,
+    address_budgets, recover_on,
 };
 use fastpay_node::storage::{Checkpoint, CheckpointError, Checkpoints, Journal, JournalOptions, StoreKey};
 use fastpay_node::voter_status::VoterStatus;
+use fastpay_program::Clock;
+use fastpay_rpc::Refusal;
 use fastpay_testkit::{MemoryDisk, SteppedShard, TestAccount, TestCommittee, payment, redemption};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -116,6 +119,7 @@ impl Stage {
             voter_status: voter.subscribe(),
             limits,
             addresses: address_budgets(ADDRESS_JOURNAL_BYTES_PER_DAY),
+            chain: Some((ChainTime { block_time: u64::MAX, unlock_window: 0 }, Clock::at(0))),
         };
         let shard = SteppedShard::new(settings, recovered, own, BTreeMap::from([(ShardId(1), other)]));
         let deposits = TransactionIndex(0);
@@ -159,7 +163,24 @@ impl Stage {
         let deposit = deposits_after(self.deposits, &[(recipient, 100)]).remove(0);
         let order = SynchronizationOrder { after: self.deposits, up_to: deposit.index, deposit: Some(deposit) };
         self.deposits = order.up_to;
-        self.send(Command::Synchronize(vec![order], reply));
+        self.send(Command::Synchronize(vec![OrderStep::Deposit(order)], reply));
+        answer
+    }
+
+    /// The contract says something about a number of the first account.
+    fn unlock(&mut self, sequence: u64, kind: UnlockEventKind) {
+        let index = TransactionIndex(self.deposits.0 + 1);
+        let (account, sequence) = (payer(0).id(), SequenceNumber(sequence));
+        let event = UnlockEvent { after: self.deposits, index, account, sequence, kind };
+        self.deposits = index;
+        self.send(Command::Synchronize(vec![OrderStep::Unlock(event)], oneshot::channel().0));
+    }
+
+    /// Asks what may be signed about a number of the first account.
+    fn vote_unlock(&self, sequence: u64) -> oneshot::Receiver<Result<UnlockKnowledge, Refusal>> {
+        let (reply, answer) = oneshot::channel();
+        let (account, sequence) = (payer(0).id(), SequenceNumber(sequence));
+        self.send(Command::VoteUnlock { account, sequence, unanimous: true, reply });
         answer
     }
 
@@ -188,7 +209,7 @@ type Ear = Box<dyn FnMut(&Stage) -> bool>;
 type Voice = fn(&mut Stage) -> Ear;
 
 /// Everything that a shard says, with what makes it say that.
-const VOICES: [(&str, Voice); 10] = [
+const VOICES: [(&str, Voice); 12] = [
     ("a vote", |stage| {
         let mut answer = stage.order(&payer(0), 1);
         Box::new(move |_| answer.try_recv().is_ok())
@@ -238,6 +259,17 @@ const VOICES: [(&str, Voice); 10] = [
             forwarded: Forwarded::Payment(payment),
         }]));
         Box::new(|stage| stage.said_to_sibling(|command| matches!(command, Command::Acknowledge { number: 1, .. })))
+    }),
+    ("that a number may be voted void", |stage| {
+        stage.unlock(0, UnlockEventKind::Requested(u64::MAX));
+        let mut answer = stage.vote_unlock(0);
+        Box::new(move |_| answer.try_recv().is_ok_and(|known| known == Ok(UnlockKnowledge::VoidVoted(Epoch(0)))))
+    }),
+    ("that a certificate of a frozen number is kept", |stage| {
+        stage.unlock(0, UnlockEventKind::Requested(u64::MAX));
+        let _frozen = stage.certificate(payment(payer(0).id(), payer(1).id(), 1, 0));
+        let mut answer = stage.vote_unlock(0);
+        Box::new(move |_| answer.try_recv().is_ok_and(|known| matches!(known, Ok(UnlockKnowledge::Seen(_)))))
     }),
     ("a record, to whoever reads the journal", |stage| {
         let _vote = stage.order(&payer(0), 1);

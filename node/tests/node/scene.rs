@@ -211,6 +211,7 @@ impl Shards {
                 voter_status: self.voter_status.subscribe(),
                 limits: self.limits,
                 addresses: self.addresses.clone(),
+                chain: None,
             };
             self.threads.push(shard::start(settings, recovered, queue, self.handles[&id].clone(), siblings).unwrap());
         }

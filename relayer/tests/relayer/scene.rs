@@ -13,8 +13,9 @@ use fastpay_core::{
     SequenceNumber, Transfer,
 };
 use fastpay_ethereum::{Call, Finality, IFastPay, Primary, PrimaryConfig, SenderConfig};
+use fastpay_program::Clock;
 use fastpay_relayer::{
-    Assets, BelowCost, BundleConfig, Clock, Config, KeyConfig, Rate, Relayer, RelayerError, StoreError, authorities,
+    Assets, BelowCost, BundleConfig, Config, KeyConfig, Rate, Relayer, RelayerError, StoreError, authorities,
 };
 use fastpay_testkit::TestCommittee;
 use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, Mining, Signers};

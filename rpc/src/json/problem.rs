@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::order::TransferOrder;
-use super::text::{Decimal, Int256, Uint64};
+use super::text::{Bytes32, Decimal, Hex, Int256, Uint64};
 use crate::Refusal;
 use crate::http::{ProblemKind, Retry, TYPE_PREFIX};
 
@@ -64,6 +64,24 @@ crate::problem_kinds! {
     /// The orders from there have.
     AddressBudget "address-budget" 429 Later "Payments from this address have filled their share of the disk",
         "Send the same again after retryAfterMs. Operators can raise the share of an address.";
+    /// The owner asked the contract to unlock the number.
+    Frozen "frozen" 409 AfterChange "The sequence number is frozen",
+        "Wait until the contract has decided what becomes of the number.";
+    /// The contract decided for the order `upheld`.
+    Overruled "overruled" 409 Never "The contract decided for another order",
+        "Confirm the certificate of the order whose digest is upheld.";
+    /// The contract voided the number; the next one is `expectedSequence`.
+    Voided "voided" 409 Never "The contract voided the sequence number",
+        "Nothing was paid with this number. Sign with expectedSequence.";
+    /// No final block that was read here has a request to unlock the number.
+    NotRequested "not-requested" 409 Later "No request to unlock the number is final here",
+        "Send the request to the contract, and ask again once it is final.";
+    /// Too early for a vote to void the number.
+    WindowOpen "window-open" 409 Later "The unlock window is open",
+        "Ask again at voidableAt, or ask all authorities for unanimous votes.";
+    /// The newest final block that was read here is too old.
+    PrimaryTooOld "primary-too-old" 503 Later "Ethereum is not followed here at the moment",
+        "Send the same to the other authorities, and here again later.";
     /// There is none here.
     NotFound "not-found" 404 AfterChange "Not found here",
         "Check what was asked for. Another authority may have it already, or this one later.";
@@ -123,6 +141,12 @@ pub struct Problem {
     /// The account's balance here of the order's asset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub balance: Option<Int256>,
+    /// The digest of the order that has the number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upheld: Option<Bytes32>,
+    /// In seconds since 1970, by the chain's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voidable_at: Option<Uint64>,
     /// The epoch that the problem is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<Uint64>,
@@ -147,6 +171,8 @@ impl Problem {
             pending: None,
             expected_sequence: None,
             balance: None,
+            upheld: None,
+            voidable_at: None,
             epoch: None,
             positions: None,
         }
@@ -187,6 +213,12 @@ impl From<&Refusal> for ProblemCode {
             Refusal::DiskLow(_) => Self::DiskLow,
             Refusal::AccountBudget(_) => Self::AccountBudget,
             Refusal::AddressBudget(_) => Self::AddressBudget,
+            Refusal::Frozen(_) => Self::Frozen,
+            Refusal::Overruled(_) => Self::Overruled,
+            Refusal::Voided(_) => Self::Voided,
+            Refusal::NotRequested(_) => Self::NotRequested,
+            Refusal::WindowOpen(_) => Self::WindowOpen,
+            Refusal::PrimaryTooOld => Self::PrimaryTooOld,
         }
     }
 }
@@ -200,8 +232,13 @@ impl From<&Refusal> for Problem {
             Refusal::OrderPending(pending) => Self { pending: Some(Box::new(pending.as_ref().into())), ..problem },
             Refusal::SequenceTooHigh(expected)
             | Refusal::AlreadyConfirmed(expected)
+            | Refusal::Frozen(expected)
+            | Refusal::Voided(expected)
+            | Refusal::NotRequested(expected)
             | Refusal::MissingCertificate(expected) => Self { expected_sequence: expecting(expected.0), ..problem },
             Refusal::InsufficientBalance(balance) => Self { balance: Some(Decimal(*balance)), ..problem },
+            Refusal::Overruled(upheld) => Self { upheld: Some(Hex(upheld.0)), ..problem },
+            Refusal::WindowOpen(voidable_at) => Self { voidable_at: Some(Decimal(*voidable_at)), ..problem },
             Refusal::Busy(wait)
             | Refusal::DiskLow(wait)
             | Refusal::AccountBudget(wait)
@@ -215,6 +252,7 @@ impl From<&Refusal> for Problem {
             Refusal::Invalid(_)
             | Refusal::WrongShard(_)
             | Refusal::NoPrimary
+            | Refusal::PrimaryTooOld
             | Refusal::Stopping
             | Refusal::CatchingUp(None) => problem,
         }

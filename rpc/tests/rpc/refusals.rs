@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_core::{AccountId, Amount, Balance, Epoch, Rejection, SequenceNumber, ShardId};
+use fastpay_core::{AccountId, Amount, Balance, Digest, Epoch, Rejection, SequenceNumber, ShardId};
 use fastpay_rpc::{Refusal, proto};
 
 use crate::values::some_order;
@@ -29,6 +29,12 @@ fn all() -> Vec<Refusal> {
         Refusal::DiskLow(Duration::from_secs(60)),
         Refusal::AccountBudget(Duration::from_millis(250)),
         Refusal::AddressBudget(Duration::ZERO),
+        Refusal::Frozen(SequenceNumber(4)),
+        Refusal::Overruled(Digest::repeat_byte(7)),
+        Refusal::Voided(SequenceNumber(5)),
+        Refusal::NotRequested(SequenceNumber(6)),
+        Refusal::WindowOpen(1_900_000_000),
+        Refusal::PrimaryTooOld,
     ]
 }
 
@@ -39,7 +45,8 @@ fn every_refusal_comes_back() {
         assert!(!wire.message.is_empty(), "people read it too");
         assert_eq!(Refusal::try_from(wire), Ok(refusal.clone()));
         let retryable = refusal.retry_after().is_some()
-            || matches!(refusal, Refusal::Stopping | Refusal::UnknownEpoch(_) | Refusal::CatchingUp(None));
+            || matches!(refusal, Refusal::Stopping | Refusal::UnknownEpoch(_) | Refusal::CatchingUp(None))
+            || matches!(refusal, Refusal::NotRequested(_) | Refusal::PrimaryTooOld);
         assert_eq!(refusal.is_retryable(), retryable, "{refusal}");
     }
 }
@@ -47,12 +54,13 @@ fn every_refusal_comes_back() {
 #[test]
 fn refusals_that_say_nothing_are_malformed() {
     let refused = |code: i32| proto::Refused { code, ..proto::Refused::default() };
-    for code in [0, 18, -1, i32::MAX] {
+    for code in [0, 24, -1, i32::MAX] {
         assert!(Refusal::try_from(refused(code)).is_err(), "{code}");
     }
-    // Without the order, and without the balance.
+    // Without the order, the balance, and the digest.
     assert!(Refusal::try_from(refused(proto::refused::Code::OrderPending.into())).is_err());
     assert!(Refusal::try_from(refused(proto::refused::Code::InsufficientBalance.into())).is_err());
+    assert!(Refusal::try_from(refused(proto::refused::Code::Overruled.into())).is_err());
 }
 
 #[test]
@@ -79,6 +87,12 @@ fn every_rejection_of_the_rules_has_a_refusal() {
         (Rejection::VotesForgotten { floor: None }, Refusal::CatchingUp(None)),
         (Rejection::VotesForgotten { floor: Some(expected) }, Refusal::CatchingUp(Some(expected))),
         (Rejection::NoPrimary, Refusal::NoPrimary),
+        (Rejection::Frozen { sequence: expected }, Refusal::Frozen(expected)),
+        (Rejection::Overruled { upheld: Digest::ZERO }, Refusal::Overruled(Digest::ZERO)),
+        (Rejection::Voided { expected }, Refusal::Voided(expected)),
+        (Rejection::NotRequested { sequence: expected }, Refusal::NotRequested(expected)),
+        (Rejection::WindowOpen { voidable_at: 9 }, Refusal::WindowOpen(9)),
+        (Rejection::PrimaryTooOld, Refusal::PrimaryTooOld),
     ] {
         assert_eq!(Refusal::from(rejection), refusal);
     }

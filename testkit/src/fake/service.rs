@@ -4,14 +4,14 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, Amount, Balance, Certificate, Epoch, Receipt, SequenceNumber, Transfer, TransferOrder, Vote,
-    VoteSignature, sign_batch_vote,
+    AccountId, Amount, Balance, Certificate, Epoch, Receipt, SequenceNumber, Transfer, TransferOrder, UnlockVote, Vote,
+    VoteFloor, VoteSignature, sign_batch_vote,
 };
 use fastpay_rpc::proto::redemption_batch_response::Response as BatchResponse;
 use fastpay_rpc::proto::shard_server::Shard;
 use fastpay_rpc::proto::submit_request::Request as Asked;
 use fastpay_rpc::proto::submit_response::Response as Answer;
-use fastpay_rpc::{PAGE_ENTRIES_MAX, Refusal, proto};
+use fastpay_rpc::{PAGE_ENTRIES_MAX, Refusal, UnlockAnswer, proto};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
@@ -19,6 +19,8 @@ use tonic::{Request, Response, Status, Streaming};
 use super::{FakeAuthority, Message, Role};
 use crate::{TestAccount, TestAuthorityError, TestCommittee, payment};
 
+/// Late: every unlock window has passed.
+const CHAIN_TIME: u64 = u64::MAX;
 /// How many payments received are invented where each page of them is late.
 const SLOW_RECEIPTS: u64 = 2_000;
 
@@ -406,6 +408,46 @@ impl Shard for FakeAuthority {
             BatchResponse::Missing(proto::MissingRedemptions { positions })
         };
         Ok(Response::new(proto::RedemptionBatchResponse { response: Some(response) }))
+    }
+
+    async fn vote_unlock(
+        &self,
+        request: Request<proto::UnlockVoteRequest>,
+    ) -> Result<Response<proto::UnlockVoteResponse>, Status> {
+        use proto::unlock_vote_response::Response as Voted;
+        let role = self.arrive().await?;
+        let request = request.into_inner();
+        let (account, sequence) =
+            (AccountId(request.account.as_ref().try_into().unwrap()), SequenceNumber(request.sequence));
+        let mut state = self.state();
+        let TestCommittee { domain, committee, keys } = self.current(&state);
+        let (keys, epoch) = (&keys[self.index], committee.epoch());
+        let sign = |vote: UnlockVote| {
+            let mut vote = vote.sign(keys, &domain, epoch, account, sequence);
+            if role == Role::BadVote {
+                vote.signature.0[5] ^= 1;
+            }
+            vote
+        };
+        let answer = match state.certificates.get(&(account, sequence.0)).cloned() {
+            Some(certificate) => {
+                let vote = sign(UnlockVote::Certificate(domain.transfer_digest(&certificate.order.transfer)));
+                Ok(UnlockAnswer::Certificate { certificate: certificate.into(), epoch, vote })
+            }
+            None => {
+                let shard = state.authority.shard(&account);
+                let voted = shard.void_vote((account, sequence), request.unanimous, epoch, VoteFloor::Zero, CHAIN_TIME);
+                voted.map(|_| UnlockAnswer::Void {
+                    epoch,
+                    vote: sign(UnlockVote::Void { unanimous: request.unanimous }),
+                })
+            }
+        };
+        let response = match answer {
+            Ok(answer) => (&answer).into(),
+            Err(rejection) => Voted::Refused((&Refusal::from(rejection)).into()),
+        };
+        Ok(Response::new(proto::UnlockVoteResponse { response: Some(response) }))
     }
 
     async fn get_status(

@@ -366,6 +366,16 @@ impl Shard for Liar {
         Ok(Response::new(proto::RedemptionBatchResponse { response }))
     }
 
+    async fn vote_unlock(
+        &self,
+        _: Request<proto::UnlockVoteRequest>,
+    ) -> Result<Response<proto::UnlockVoteResponse>, Status> {
+        self.hesitate().await?;
+        let refusal = Refusal::NotRequested(SequenceNumber(self.number()));
+        let response = Some(proto::unlock_vote_response::Response::Refused((&refusal).into()));
+        Ok(Response::new(proto::UnlockVoteResponse { response }))
+    }
+
     async fn get_status(&self, _: Request<proto::StatusRequest>) -> Result<Response<proto::StatusResponse>, Status> {
         self.hesitate().await?;
         let another = self.world.dice.below(self.world.plan.authorities());

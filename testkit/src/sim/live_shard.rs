@@ -95,6 +95,10 @@ fn kind(record: &Record) -> &'static str {
         Record::Confirmation { .. } => "confirmation",
         Record::Credit { .. } => "credit",
         Record::Synchronization { .. } => "deposit",
+        Record::Unlock(_) => "unlock",
+        Record::Seen { .. } => "seen",
+        Record::VoidVoted { .. } => "void vote",
+        Record::Void { .. } => "void",
     }
 }
 

@@ -286,6 +286,12 @@ impl Oracle {
                     Ok(())
                 }
             },
+            // No owner of the simulator asks to unlock a number; redemptions are noted where they are paid.
+            Record::Unlock(_) | Record::Seen { .. } => Ok(()),
+            Record::VoidVoted { account, sequence, .. } => Err(Breach(format!(
+                "authority {authority} votes to void {account} #{sequence}, which nobody asked for"
+            ))),
+            Record::Void { account, .. } => Err(Breach(format!("authority {authority} voids a number of {account}"))),
         }
     }
 

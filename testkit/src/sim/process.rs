@@ -15,7 +15,7 @@ use std::time::Duration;
 use fastpay_core::{JournalPosition, ShardLayout};
 use fastpay_node::authority::check_credits;
 use fastpay_node::deployment::folder_identity;
-use fastpay_node::follower::{DepositSink, Follower, Progress, cursor_file};
+use fastpay_node::follower::{DepositSink, Follower, Progress, cursor_file, read_chain_time};
 use fastpay_node::metrics::Metrics;
 use fastpay_node::network::{self, NetworkLimits, ShardContext};
 use fastpay_node::rollback::{
@@ -23,11 +23,12 @@ use fastpay_node::rollback::{
 };
 use fastpay_node::rotation::Rotation;
 use fastpay_node::shard::{
-    self, ADDRESS_JOURNAL_BYTES_PER_DAY, HistoryReader, RecoveredShard, ShardHandle, ShardLimits, ShardQueue,
-    ShardSettings, ShardStorage, address_budgets,
+    self, ADDRESS_JOURNAL_BYTES_PER_DAY, ChainTime, HistoryReader, RecoveredShard, ShardHandle, ShardLimits,
+    ShardQueue, ShardSettings, ShardStorage, address_budgets,
 };
 use fastpay_node::storage::{DataFolder, Journal, JournalOptions};
 use fastpay_node::voter_status::{VoterStatus, VoterStatusWatch};
+use fastpay_program::Clock;
 use tempfile::TempDir;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::sleep;
@@ -241,9 +242,12 @@ impl Keeper {
             self.catch_up(tasks, protection, questions);
         }
         let handles: Vec<ShardHandle> = recovered.iter().map(|(_, (handle, _), _)| handle.clone()).collect();
+        let applied = recovered.iter().map(|(shard, ..)| shard.shard().ledger().synchronized).min();
+        let chain_time = read_chain_time(&self.data(), applied.unwrap_or_default());
+        let chain = (chain_time, Clock::at(self.world.chain.now_ms(&self.world)));
         let mut shards = Vec::new();
         for (shard, (_, queue), arrivals) in recovered {
-            shards.push((self.start_shard(shard, queue, &handles, limits, tasks), arrivals));
+            shards.push((self.start_shard(shard, queue, &handles, limits, chain, tasks), arrivals));
         }
         for (shard, _) in &shards {
             shard.observe()?;
@@ -339,6 +343,7 @@ impl Keeper {
         queue: ShardQueue,
         handles: &[ShardHandle],
         limits: ShardLimits,
+        chain: (ChainTime, Clock),
         tasks: &Tasks,
     ) -> Arc<LiveShard> {
         let id = recovered.shard().id();
@@ -352,6 +357,7 @@ impl Keeper {
             voter_status: self.voter_status.clone(),
             limits,
             addresses: address_budgets(ADDRESS_JOURNAL_BYTES_PER_DAY),
+            chain: Some(chain),
         };
         Arc::new(LiveShard {
             world: self.world.clone(),

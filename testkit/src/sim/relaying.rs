@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crate::anvil::{CHAIN_ID, rich_key};
 use fastpay_ethereum::PrimaryConfig;
-use fastpay_relayer::{BelowCost, BundleConfig, Clock, Config, KeyConfig, Rate, Relayer};
+use fastpay_program::Clock;
+use fastpay_relayer::{BelowCost, BundleConfig, Config, KeyConfig, Rate, Relayer};
 use tokio::time::{sleep, timeout};
 
 use super::chain::sender_config;

@@ -19,8 +19,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientError};
-use fastpay_core::{Asset, AuthorityName, Balance, Deposit, Genesis, TransactionIndex};
-use fastpay_ethereum::{Cursor, DepositReader, Primary, RANGE_BLOCKS_DEFAULT};
+use fastpay_core::{AccountId, Asset, AuthorityName, Balance, Deposit, Genesis, SequenceNumber, TransactionIndex};
+use fastpay_ethereum::{Cursor, DepositReader, OrderEvent, Primary, RANGE_BLOCKS_DEFAULT};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
@@ -269,6 +269,11 @@ impl<'a> Audit<'a> {
             let batch = reader.next(cursor).await?;
             batch.events.iter().for_each(|event| totals::take_note(spendings, event));
             batch.deposits.iter().for_each(|deposit| self.books.deposit(deposit));
+            for event in &batch.events {
+                if let OrderEvent::SequenceVoided(voided) = event {
+                    self.books.void(AccountId(voided.account.0), SequenceNumber(voided.sequence));
+                }
+            }
             *cursor = batch.cursor;
             if cursor.block_number >= batch.final_block {
                 return Ok(());

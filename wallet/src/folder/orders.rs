@@ -4,6 +4,7 @@
 //! ```text
 //!  NNN.order ──► NNN.certificate ──► NNN.settled         (files of the account's folder, by sequence number)
 //!  created       certified           settled
+//!     └────────► NNN.void             the contract decided that no order has the number
 //! ```
 //! Beside them, `NNN.spent` holds the order on which the contract spent the number of a redemption, in a final block.
 //!
@@ -37,6 +38,8 @@ pub enum OrderState {
     Settled,
     /// Another order took its number.
     Superseded,
+    /// The contract voided its number: it will never happen.
+    Voided,
 }
 
 /// An order in the wallet.
@@ -79,6 +82,12 @@ struct StoredCertificate {
     certified_at_ms: u64,
     digest: Digest,
     certificate: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredVoid {
+    voided_at_ms: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -139,7 +148,7 @@ impl Orders {
     pub fn unfinished(&self) -> Result<Vec<OrderEntry>, FolderError> {
         let names = self.names()?;
         let numbers = |kind: &str| names.iter().filter_map(|name| sequence_of(name, kind)).collect::<Vec<_>>();
-        let settled: std::collections::HashSet<_> = numbers("settled").into_iter().collect();
+        let settled: std::collections::HashSet<_> = numbers("settled").into_iter().chain(numbers("void")).collect();
         let mut open = numbers("order");
         open.extend(numbers("certificate"));
         open.sort_unstable();
@@ -157,6 +166,7 @@ impl Orders {
         let certified: Option<StoredCertificate> = self.read(sequence, "certificate")?;
         let settled: Option<StoredSettlement> = self.read(sequence, "settled")?;
         let state = match (&stored, &certified) {
+            _ if self.is_voided(sequence)? => OrderState::Voided,
             (None, None) => return Ok(None),
             (Some(order), Some(certificate)) if order.digest != certificate.digest => OrderState::Superseded,
             (Some(_), None) => OrderState::Created,
@@ -187,11 +197,19 @@ impl Orders {
         self.write(sequence, "spent", spending).map(drop)
     }
 
+    /// Whether the contract voided the number.
+    ///
+    /// # Errors
+    /// Where the file cannot be read or is damaged.
+    pub fn is_voided(&self, sequence: SequenceNumber) -> Result<bool, FolderError> {
+        Ok(self.read::<StoredVoid>(sequence, "void")?.is_some())
+    }
+
     fn sequences(&self) -> Result<Vec<SequenceNumber>, FolderError> {
         let names = self.names()?;
         let mut sequences: Vec<_> = names
             .iter()
-            .filter_map(|name| sequence_of(name, "order").or_else(|| sequence_of(name, "certificate")))
+            .filter_map(|name| ["order", "certificate", "void"].iter().find_map(|kind| sequence_of(name, kind)))
             .collect();
         sequences.sort_unstable();
         sequences.dedup();
@@ -314,6 +332,14 @@ impl OrderJournal {
             return Err(FolderError::NotCertified { account: self.orders.account, sequence });
         }
         self.orders.write(sequence, "settled", &StoredSettlement { settled_at_ms: now_ms() }).map(drop)
+    }
+
+    /// Notes that the contract voided a number, as f + 1 authorities have applied: no order of it ever happens.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn void(&self, sequence: SequenceNumber) -> Result<(), FolderError> {
+        self.orders.write(sequence, "void", &StoredVoid { voided_at_ms: now_ms() }).map(drop)
     }
 
     fn other_order(&self, sequence: SequenceNumber, existing: Digest) -> FolderError {

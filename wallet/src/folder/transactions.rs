@@ -55,6 +55,20 @@ pub enum Errand {
         /// The order's number.
         sequence: SequenceNumber,
     },
+    /// Asks the contract to unlock a number.
+    RequestUnlock {
+        /// Whose number.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+    },
+    /// Has the contract decide what becomes of a number.
+    DecideUnlock {
+        /// Whose number.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+    },
     /// Collects a claim.
     Claim {
         /// Whose claim it is.

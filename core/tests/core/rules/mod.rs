@@ -3,4 +3,5 @@
 mod epochs;
 mod messages;
 mod shard;
+mod unlock;
 mod verifier;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use fastpay_core::{
     AccountId, Amount, AppliedCredit, Asset, Balance, Chain, CrossShardCredit, Decision, Deposit, Effect, Find,
-    Forwarded, JournalPosition, Link, Payment, PrimaryAddress, Record, Redemption, Rejection, SequenceNumber, Shard,
-    ShardId, ShardLayout, ShardLedger, ShardOutputs, SynchronizationOrder, TransactionIndex, Transfer, TransferOrder,
-    VoteFloor,
+    Forwarded, JournalPosition, Link, Payment, PrimaryAddress, PrimaryView, Record, Redemption, Rejection,
+    SequenceNumber, Shard, ShardId, ShardLayout, ShardLedger, ShardOutputs, SynchronizationOrder, TransactionIndex,
+    Transfer, TransferOrder, VoteFloor,
 };
 use fastpay_testkit::{Outcome, TestAccount, TestCommittee, TestShard, payment, payout, redemption};
 
@@ -107,8 +107,11 @@ fn a_rule_asks_for_the_account_that_it_needs() {
     let mut shard = Shard::new(ShardId(0), layout, true, ShardLedger::default(), 100);
     let order = owner.sign(&committee.domain, payment(owner.id(), neighbour.id(), 1, 0));
     let certificate = committee.certified(&order);
-    assert_eq!(shard.lock(&committee.verified(&order), VoteFloor::Zero), Decision::Load(vec![owner.id()]));
-    assert_eq!(shard.confirm(&certificate), Decision::Load(vec![owner.id()]));
+    assert_eq!(
+        shard.lock(&committee.verified(&order), VoteFloor::Zero, PrimaryView::Recent),
+        Decision::Load(vec![owner.id()])
+    );
+    assert_eq!(shard.confirm(&certificate, PrimaryView::Recent), Decision::Load(vec![owner.id()]));
     let forwarded = Forwarded::Payment(payment(owner.id(), owner.id(), 1, 0));
     let credit = CrossShardCredit { from: ShardId(1), number: 1, forwarded };
     assert_eq!(shard.credit(&credit), Decision::Load(vec![owner.id()]));
@@ -116,7 +119,7 @@ fn a_rule_asks_for_the_account_that_it_needs() {
     let step = SynchronizationOrder { after, up_to, deposit: Some(deposit(1, owner.id(), 1)) };
     assert_eq!(shard.synchronize(&step), Decision::Load(vec![owner.id()]));
     shard.load(owner.id(), None);
-    assert_eq!(shard.confirm(&certificate), Decision::Load(vec![owner.id(), neighbour.id()]));
+    assert_eq!(shard.confirm(&certificate, PrimaryView::Recent), Decision::Load(vec![owner.id(), neighbour.id()]));
 }
 
 #[test]

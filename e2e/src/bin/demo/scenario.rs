@@ -52,6 +52,7 @@ pub async fn run(report: &mut Report) -> Result<(), Failure> {
     fund_the_payers(report, &scene).await?;
     hundreds_of_payments(report, &mut scene).await?;
     redemptions(report, &mut scene).await?;
+    unlock(report, &scene).await?;
     final_audit(report, &scene).await
 }
 
@@ -270,6 +271,28 @@ async fn redemptions(report: &mut Report, scene: &mut Scene) -> Result<(), Failu
         Ok(((), "1 ETH is out of his account and not yet out of the contract".to_owned()))
     };
     report.step("Bob certifies a redemption that nobody submits", left).await
+}
+
+/// Two copies of Alice's wallet sign two payments with one number, and reach two authorities each.
+async fn unlock(report: &mut Report, scene: &Scene) -> Result<(), Failure> {
+    let unlocking = async {
+        let (wallet, key) = scene.alice.open("ethereum")?;
+        let (sender, recipient) = (key.account(), scene.bob.account("fastpay").await?);
+        let sequence = wallet.first_open_number(sender).await.map_err(Failure::wrong)?;
+        for (number, authority) in (0_u128..).zip(scene.network.clients()?) {
+            let (asset, amount, memo) = (Asset::ETHER, Amount(1 + number / 2), Memo::ZERO);
+            let transfer = Intent::Pay { recipient, asset, amount, memo }.transfer(sender, sequence);
+            let order = key.order(scene.network.domain(), transfer);
+            authority.shard_of(&sender).order(&order).await.map_err(Failure::wrong)?;
+        }
+        let unlocked = scene.alice.fastpay(["unlock", "--from", "ethereum", "--wait", "120"]).await?;
+        expect(&unlocked, "outcome", "voided")?;
+        let paid = scene.alice.fastpay(["pay", &recipient.to_string(), "0.5", "--from", "ethereum"]).await?;
+        expect(&paid, "state", "settled")?;
+        scene.payers.bring_all_up_to_date(&scene.accounts).await?;
+        Ok(((), format!("the contract voids #{sequence}, which all authorities vote for; she pays again")))
+    };
+    report.step("Alice is stuck with two orders of one number: `fastpay unlock`", unlocking).await
 }
 
 async fn wait_for_ether(chain: &Chain, expected: U256) -> Result<(), Failure> {

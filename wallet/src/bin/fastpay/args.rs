@@ -78,6 +78,8 @@ pub enum Command {
     Resume(ResumeArgs),
     /// Have redemptions paid that the contract queued because they exceeded its outflow limit.
     Execute(ExecuteArgs),
+    /// Unlock an account for which two orders of one number were signed, so that neither can be finished.
+    Unlock(UnlockArgs),
     /// Collect a payout that could not be paid earlier.
     Claim(ClaimArgs),
     /// Show the authorities: who answers, who lags.
@@ -378,6 +380,23 @@ pub struct ExecuteArgs {
     /// Only the redemption of this number; by default the newest hundred are looked at.
     #[arg(long, value_name = "NUMBER")]
     pub sequence: Option<u64>,
+}
+
+/// A stuck account.
+#[derive(Debug, Args)]
+pub struct UnlockArgs {
+    /// The key of the account.
+    #[arg(long, value_name = "KEY")]
+    pub from: Option<String>,
+    /// The Ethereum key that pays for gas and bond; by default the account's own, where it is one.
+    #[arg(long, value_name = "KEY")]
+    pub gas_key: Option<String>,
+    /// The number; by default that of the first unfinished order, or the next one.
+    #[arg(long, value_name = "NUMBER")]
+    pub sequence: Option<u64>,
+    /// How long to wait for a decision; the command can be run again at any time.
+    #[arg(long, default_value_t = 1800, value_name = "SECONDS")]
+    pub wait: u64,
 }
 
 /// A claim.

@@ -110,6 +110,7 @@ async fn sent(context: &Context, wallet: &Wallet, account: AccountId) -> Result<
             OrderState::Created => "unfinished",
             OrderState::Certified => "certified, not settled",
             OrderState::Settled => "settled",
+            OrderState::Voided => "void: nothing was paid",
             OrderState::Superseded => "in place of this wallet's own order",
         };
         let fields = [("state", json!(entry.state)), ("atMs", at_ms.into()), ("direction", "out".into())];
@@ -194,7 +195,10 @@ async fn on_ethereum(context: &Context, wallet: &Wallet, account: AccountId) -> 
             Errand::Deposit { asset, amount, .. } => (Some(*asset), Some(Money::of(wallet, *asset).await.json(amount))),
             Errand::Claim { asset, amount, .. } => (Some(*asset), Some(Money::of(wallet, *asset).await.json(amount))),
             Errand::Approve { asset, .. } => (Some(*asset), None),
-            Errand::Redeem { .. } | Errand::Execute { .. } => (None, None),
+            Errand::Redeem { .. }
+            | Errand::Execute { .. }
+            | Errand::RequestUnlock { .. }
+            | Errand::DecideUnlock { .. } => (None, None),
         };
         let row = Row {
             date: utc(at_ms / 1_000),
@@ -245,6 +249,8 @@ async fn errand_text(wallet: &Wallet, entry: &TransactionEntry) -> (String, Stri
         }
         Errand::Redeem { sender, sequence } => format!("redemption of #{sequence} of {sender}"),
         Errand::Execute { sender, sequence } => format!("payout of the queued #{sequence} of {sender}"),
+        Errand::RequestUnlock { account, sequence } => format!("request to unlock #{sequence} of {account}"),
+        Errand::DecideUnlock { account, sequence } => format!("decision about #{sequence} of {account}"),
         Errand::Approve { asset, .. } => format!("approval of {asset}"),
         Errand::Claim { asset, to, amount, .. } => {
             format!("claim of {} to {to}", Money::of(wallet, *asset).await.text(amount))

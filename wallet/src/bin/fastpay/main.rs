@@ -17,6 +17,7 @@ mod output;
 mod setup;
 mod show;
 mod transfers;
+mod unlock;
 mod views;
 
 use std::process::ExitCode;
@@ -89,6 +90,7 @@ async fn run(context: &Context, command: Command) -> Result<Report, WalletError>
         Command::Receive(args) => views::receive(context, args).await,
         Command::Resume(args) => transfers::resume(context, args).await,
         Command::Execute(args) => onchain::execute(context, args).await,
+        Command::Unlock(args) => unlock::unlock(context, args).await,
         Command::Claim(args) => onchain::claim(context, args).await,
         Command::Status => views::status(context).await,
         Command::Audit(args) => audit::audit(context, args).await,

@@ -280,6 +280,7 @@ impl Plan {
                     OrderState::Created => "ordered",
                     OrderState::Certified | OrderState::Superseded => "certified",
                     OrderState::Settled => "settled",
+                    OrderState::Voided => "void",
                 }),
                 sequence: state.map(|state| state.sequence.0),
                 output: *output,

@@ -129,6 +129,8 @@ pub fn errand_name(errand: &Errand) -> &'static str {
         Errand::Deposit { .. } => "deposit",
         Errand::Redeem { .. } => "redemption",
         Errand::Execute { .. } => "queued redemption",
+        Errand::RequestUnlock { .. } => "unlock request",
+        Errand::DecideUnlock { .. } => "unlock decision",
         Errand::Claim { .. } => "claim",
     }
 }

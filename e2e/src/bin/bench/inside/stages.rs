@@ -4,9 +4,9 @@ use std::hint::black_box;
 
 use bytes::Bytes;
 use fastpay_core::{
-    Certificate, Committees, Decision, Deposit, Digest, Domain, Epoch, Record, Request, SequenceNumber, Shard, ShardId,
-    ShardLedger, SynchronizationOrder, TransactionIndex, TransferOrder, VerifiedRequest, Verifier, Vote, VoteFloor,
-    sign_payment_votes,
+    Certificate, Committees, Decision, Deposit, Digest, Domain, Epoch, PrimaryView, Record, Request, SequenceNumber,
+    Shard, ShardId, ShardLedger, SynchronizationOrder, TransactionIndex, TransferOrder, VerifiedRequest, Verifier,
+    Vote, VoteFloor, sign_payment_votes,
 };
 use fastpay_e2e::{Failure, Place};
 use fastpay_node::storage::{Journal, JournalOptions, JournalPosition, JournalWrite};
@@ -128,7 +128,7 @@ impl<'a> Bench<'a> {
         let decided = clock.time(RULES, count, || {
             orders
                 .iter()
-                .map(|order| decide(shard, |shard| shard.lock(order, VoteFloor::Zero)))
+                .map(|order| decide(shard, |shard| shard.lock(order, VoteFloor::Zero, PrimaryView::Recent)))
                 .collect::<Result<Vec<_>, _>>()
         })?;
         self.commit_and_apply(&decided, clock)?;
@@ -156,7 +156,7 @@ impl<'a> Bench<'a> {
         }
         let shard = &mut self.shard;
         let decided = clock.time(RULES, count, || {
-            let confirm = |certificate| decide(shard, |shard| shard.confirm(certificate));
+            let confirm = |certificate| decide(shard, |shard| shard.confirm(certificate, PrimaryView::Recent));
             certificates.iter().map(confirm).collect::<Result<Vec<_>, _>>()
         })?;
         self.commit_and_apply(&decided, clock)?;

@@ -9,8 +9,8 @@ use fastpay_core::{Request, ShardId};
 use fastpay_e2e::{Failure, Place};
 use fastpay_node::metrics::Metrics;
 use fastpay_node::shard::{
-    self, ADDRESS_JOURNAL_BYTES_PER_DAY, Answer, Answers, ClientStream, Command, ShardError, ShardHandle, ShardLimits,
-    ShardSettings, Submission, address_budgets,
+    self, ADDRESS_JOURNAL_BYTES_PER_DAY, Answer, Answers, ClientStream, Command, OrderStep, ShardError, ShardHandle,
+    ShardLimits, ShardSettings, Submission, address_budgets,
 };
 use fastpay_node::storage::{DataFolder, FolderIdentity};
 use fastpay_node::voter_status::VoterStatus;
@@ -84,6 +84,7 @@ impl Bench {
             voter_status: seen,
             limits,
             addresses: address_budgets(ADDRESS_JOURNAL_BYTES_PER_DAY),
+            chain: None,
         };
         let thread =
             shard::start(settings, recovered, queue, handle.clone(), BTreeMap::new()).map_err(Failure::wrong)?;
@@ -91,7 +92,10 @@ impl Bench {
         let (in_flight_max, submission) = (IN_FLIGHT / weight, (SUBMISSION / weight).max(1));
         let bench = Self { handle, thread, stream, answers, in_flight_max, submission, _voter_status: voter_status };
         let (reply, done) = oneshot::channel();
-        bench.handle.try_send(Command::Synchronize(deposits(scene), reply)).map_err(Failure::wrong)?;
+        bench
+            .handle
+            .try_send(Command::Synchronize(deposits(scene).into_iter().map(OrderStep::Deposit).collect(), reply))
+            .map_err(Failure::wrong)?;
         done.blocking_recv().map_err(Failure::wrong)?;
         Ok(bench)
     }

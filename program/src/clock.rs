@@ -1,4 +1,4 @@
-//! The wall clock, as the relayer's state counts time.
+//! The wall clock, for programs that compare it with times in files or of a chain.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -18,7 +18,7 @@ impl Clock {
     pub fn system() -> Self {
         #[expect(
             clippy::disallowed_methods,
-            reason = "`PendingRedemption::take_up` makes times of a wrong clock harmless"
+            reason = "its users make a wrong clock harmless: the relayer corrects stored times, a node only refuses"
         )]
         let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self::at(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
@@ -31,7 +31,8 @@ impl Clock {
     }
 
     /// Milliseconds since 1970.
-    pub(crate) fn now_ms(&self) -> u64 {
+    #[must_use]
+    pub fn now_ms(&self) -> u64 {
         let elapsed = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.at_start_ms.saturating_add(elapsed)
     }

@@ -1,0 +1,285 @@
+//! Votes of the current committee about a number that its owner asked the contract to unlock: pure counting, and the
+//! shell that asks. docs/PROTOCOL.md, "Unlocking".
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fastpay_core::{
+    AccountId, AuthorityName, Committee, ContractVote, Digest, Domain, Epoch, SequenceNumber, UnlockVote,
+    VerifiedCertificate, VerifiedContractVote,
+};
+use fastpay_rpc::UnlockAnswer;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+
+use super::CommitteeClient;
+use super::catch_up::failure_of;
+use super::tally::{PeerFailure, may_vote_for};
+use crate::ClientError;
+
+/// Votes about one number.
+#[derive(Clone, Debug)]
+pub struct UnlockBallot {
+    domain: Domain,
+    committee: Arc<Committee>,
+    account: AccountId,
+    sequence: SequenceNumber,
+    unanimous: bool,
+    certificate: Option<VerifiedCertificate>,
+    /// By who signed, that the certificate exists.
+    attested: BTreeMap<AuthorityName, VerifiedContractVote>,
+    /// By who signed, to void the number.
+    voided: BTreeMap<AuthorityName, VerifiedContractVote>,
+    failures: BTreeMap<AuthorityName, PeerFailure>,
+}
+
+/// What the contract can be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnlockDecision {
+    /// The order with this digest is certified.
+    Uphold {
+        /// The order.
+        digest: Digest,
+        /// As the contract reads them.
+        votes: Vec<u8>,
+    },
+    /// No order of the number is certified.
+    Void {
+        /// Whether these are the votes of all members.
+        unanimous: bool,
+        /// As the contract reads them.
+        votes: Vec<u8>,
+    },
+}
+
+impl UnlockBallot {
+    /// Without votes. Where `unanimous`, votes to void the number need no window, and count with those of all members
+    /// only.
+    fn new(
+        domain: Domain,
+        committee: Arc<Committee>,
+        (account, sequence): (AccountId, SequenceNumber),
+        unanimous: bool,
+    ) -> Self {
+        let (attested, voided, failures) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { domain, committee, account, sequence, unanimous, certificate: None, attested, voided, failures }
+    }
+
+    /// Takes in what an authority answered. A certificate must have been verified as the one of this number.
+    fn count(&mut self, authority: AuthorityName, answer: Result<Answered, ClientError>) {
+        self.failures.remove(&authority);
+        let (certificate, epoch, vote) = match answer {
+            Ok(Answered { certificate, epoch, vote }) => (certificate, epoch, vote),
+            Err(error) => return self.fail(authority, failure_of(error)),
+        };
+        if epoch != self.committee.epoch() {
+            return self.fail(authority, PeerFailure::OtherEpoch(epoch));
+        }
+        let statement = match &certificate {
+            Some(certificate) => UnlockVote::Certificate(certificate.digest()),
+            None => UnlockVote::Void { unanimous: self.unanimous },
+        };
+        let digest = statement.digest(&self.domain, epoch, self.account, self.sequence);
+        let vote = match vote.verify(&self.committee, digest) {
+            Ok(vote) if may_vote_for(&self.committee, authority, vote.vote().authority) => vote,
+            Ok(_) => return self.fail(authority, PeerFailure::Misbehaved("the vote of another authority".into())),
+            Err(error) => return self.fail(authority, PeerFailure::Misbehaved(error.to_string())),
+        };
+        let voter = vote.vote().authority;
+        match certificate {
+            Some(certificate) => {
+                self.certificate.get_or_insert(certificate);
+                self.attested.insert(voter, vote);
+            }
+            None => drop(self.voided.insert(voter, vote)),
+        }
+    }
+
+    fn fail(&mut self, authority: AuthorityName, failure: PeerFailure) {
+        self.failures.insert(authority, failure);
+    }
+
+    /// What the votes suffice for.
+    #[must_use]
+    pub fn decision(&self) -> Option<UnlockDecision> {
+        if let Some(digest) = self.certificate.as_ref().map(VerifiedCertificate::digest)
+            && let Some(votes) = self.packed(UnlockVote::Certificate(digest), &self.attested)
+        {
+            return Some(UnlockDecision::Uphold { digest, votes });
+        }
+        let unanimous = self.unanimous;
+        let votes = self.packed(UnlockVote::Void { unanimous }, &self.voided)?;
+        Some(UnlockDecision::Void { unanimous, votes })
+    }
+
+    fn packed(&self, vote: UnlockVote, votes: &BTreeMap<AuthorityName, VerifiedContractVote>) -> Option<Vec<u8>> {
+        let votes: Vec<_> = votes.values().cloned().collect();
+        let digest = vote.digest(&self.domain, self.committee.epoch(), self.account, self.sequence);
+        VerifiedContractVote::first(vote.needed(&self.committee), &self.committee, digest, &votes)
+    }
+
+    /// The certificate of the number, where anybody has it.
+    #[must_use]
+    pub fn certificate(&self) -> Option<&VerifiedCertificate> {
+        self.certificate.as_ref()
+    }
+
+    /// How many attest the certificate, and how many vote to void the number.
+    #[must_use]
+    pub fn votes(&self) -> (usize, usize) {
+        (self.attested.len(), self.voided.len())
+    }
+
+    /// Why others do not vote.
+    #[must_use]
+    pub fn failures(&self) -> &BTreeMap<AuthorityName, PeerFailure> {
+        &self.failures
+    }
+}
+
+/// What an authority answered, its certificate verified.
+#[derive(Clone, Debug)]
+struct Answered {
+    /// The number's certificate; none in a vote to void it.
+    certificate: Option<VerifiedCertificate>,
+    /// The epoch that the vote is said to be for.
+    epoch: Epoch,
+    /// Not verified.
+    vote: ContractVote,
+}
+
+impl CommitteeClient {
+    /// Asks every authority what it signs about a number. Where one shows a certificate, the others are brought it and
+    /// asked again: an authority that keeps it attests it and votes to void nothing.
+    pub async fn vote_unlock(
+        &self,
+        number: (AccountId, SequenceNumber),
+        unanimous: bool,
+        deadline: Instant,
+    ) -> UnlockBallot {
+        let (domain, committee) = (*self.network().domain(), self.network().committee());
+        let mut ballot = UnlockBallot::new(domain, committee, number, unanimous);
+        self.ask_unlock(&mut ballot, number, unanimous, deadline).await;
+        let Some(certificate) = ballot.certificate().cloned() else { return ballot };
+        let mut bringing = JoinSet::new();
+        for authority in self.network().authorities().iter() {
+            let (client, authority, certificate) = (self.clone(), authority.clone(), certificate.clone());
+            // Refused while the number is frozen, and kept.
+            bringing.spawn(async move { drop(client.confirm(&authority, &certificate).await) });
+        }
+        while let Ok(Some(_)) = timeout_at(deadline, bringing.join_next()).await {}
+        self.ask_unlock(&mut ballot, number, unanimous, deadline).await;
+        ballot
+    }
+
+    async fn ask_unlock(
+        &self,
+        ballot: &mut UnlockBallot,
+        (account, sequence): (AccountId, SequenceNumber),
+        unanimous: bool,
+        deadline: Instant,
+    ) {
+        let mut asked = JoinSet::new();
+        for authority in self.network().authorities().iter() {
+            let authority = authority.clone();
+            asked.spawn(async move {
+                let shard = authority.shard_of(&account);
+                (authority.name(), shard.vote_unlock((account, sequence), unanimous).await)
+            });
+        }
+        while let Ok(Some(answer)) = timeout_at(deadline, asked.join_next()).await {
+            let Ok((authority, answer)) = answer else { continue };
+            let answered = answer.and_then(|answer| match answer {
+                UnlockAnswer::Void { epoch, vote } => Ok(Answered { certificate: None, epoch, vote }),
+                UnlockAnswer::Certificate { certificate, epoch, vote } => {
+                    let certificate = Arc::unwrap_or_clone(certificate);
+                    let verified = self.network().verify_certificate(certificate, account, sequence);
+                    let certificate = verified.map_err(|error| ClientError::Malformed(error.to_string()))?;
+                    Ok(Answered { certificate: Some(certificate), epoch, vote })
+                }
+            });
+            ballot.count(authority, answered);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_testkit::{TestAccount, TestCommittee, payment};
+
+    struct Case {
+        committee: TestCommittee,
+        ballot: UnlockBallot,
+        number: (AccountId, SequenceNumber),
+        certificate: VerifiedCertificate,
+    }
+
+    fn case(unanimous: bool) -> Case {
+        let committee = TestCommittee::new(4);
+        let owner = TestAccount::ed25519(0);
+        let number = (owner.id(), SequenceNumber(0));
+        let order = owner.sign(&committee.domain, payment(owner.id(), TestAccount::ed25519(1).id(), 1, 0));
+        let certificate = committee.certified(&order);
+        let ballot = UnlockBallot::new(committee.domain, Arc::new(committee.committee.clone()), number, unanimous);
+        Case { committee, ballot, number, certificate }
+    }
+
+    impl Case {
+        /// The answer of one authority with a vote of another one, in an epoch.
+        fn answer(&mut self, by: usize, voter: usize, vote: UnlockVote, epoch: Epoch) {
+            let certificate = matches!(vote, UnlockVote::Certificate(_)).then(|| self.certificate.clone());
+            let (account, sequence) = self.number;
+            let vote = vote.sign(&self.committee.keys[voter], &self.committee.domain, epoch, account, sequence);
+            let name = self.committee.keys[by].public().name;
+            self.ballot.count(name, Ok(Answered { certificate, epoch, vote }));
+        }
+
+        fn vote(&mut self, by: usize, vote: UnlockVote) {
+            self.answer(by, by, vote, Epoch(0));
+        }
+    }
+
+    #[test]
+    fn a_quorum_upholds_and_all_void_at_once() {
+        let mut case = case(true);
+        let exists = UnlockVote::Certificate(case.certificate.digest());
+        for by in 0..3 {
+            case.vote(by, UnlockVote::Void { unanimous: true });
+        }
+        assert_eq!(case.ballot.decision(), None, "of four, all four are needed");
+        case.vote(3, UnlockVote::Void { unanimous: true });
+        assert!(matches!(case.ballot.decision(), Some(UnlockDecision::Void { unanimous: true, .. })));
+        for by in 0..3 {
+            case.vote(by, exists);
+        }
+        let Some(UnlockDecision::Uphold { digest, votes }) = case.ballot.decision() else { panic!("not upheld") };
+        assert_eq!((digest, votes.len()), (case.certificate.digest(), 3 * 66));
+    }
+
+    #[test]
+    fn after_the_window_a_quorum_voids() {
+        let mut case = case(false);
+        for by in 0..2 {
+            case.vote(by, UnlockVote::Void { unanimous: false });
+        }
+        assert_eq!(case.ballot.decision(), None);
+        case.vote(2, UnlockVote::Void { unanimous: false });
+        let Some(UnlockDecision::Void { unanimous: false, votes }) = case.ballot.decision() else { panic!("not void") };
+        assert_eq!(votes.len(), 3 * 66);
+    }
+
+    #[test]
+    fn votes_of_another_kind_epoch_or_authority_do_not_count() {
+        let mut case = case(false);
+        case.vote(0, UnlockVote::Void { unanimous: true });
+        case.answer(1, 1, UnlockVote::Void { unanimous: false }, Epoch(1));
+        case.answer(2, 3, UnlockVote::Void { unanimous: false }, Epoch(0));
+        case.vote(3, UnlockVote::Certificate(Digest::repeat_byte(1)));
+        assert_eq!((case.ballot.votes(), case.ballot.failures().len()), ((0, 0), 4));
+        // Shown twice, a vote counts once.
+        case.vote(0, UnlockVote::Void { unanimous: false });
+        case.vote(0, UnlockVote::Void { unanimous: false });
+        assert_eq!((case.ballot.votes(), case.ballot.failures().len()), ((0, 1), 3));
+    }
+}

@@ -1,0 +1,199 @@
+//! The rules about numbers that their owner asked the contract to unlock: what is frozen, which votes an authority gives
+//! the contract, and how an account steps over a number that is void. docs/PROTOCOL.md, "Unlocking".
+
+use std::sync::Arc;
+
+use super::{Decision, PrimaryView, Rejection, Shard, VoteFloor};
+use crate::amount::{Epoch, SequenceNumber};
+use crate::certificate::{Certificate, VerifiedCertificate};
+use crate::history::JournalPosition;
+use crate::identity::AccountId;
+use crate::order::VerifiedOrder;
+use crate::record::Record;
+use crate::transfer::Transfer;
+use crate::unlock::{Unlock, UnlockEvent, UnlockEventKind, UnlockOutcome};
+
+impl Shard {
+    /// Takes the account over its next number where that is void: must be committed before anything else is decided about
+    /// the account. None where the account is not in memory.
+    #[must_use]
+    pub fn step_over(&self, account: AccountId) -> Option<Box<Record>> {
+        // Most shards have none, and each request asks.
+        if self.ledger.unlocks.is_empty() {
+            return None;
+        }
+        let sent = &self.accounts.get(&account)?.sent;
+        let is_voided = self.ledger.unlocks.is_voided(account, SequenceNumber(sent.count()));
+        is_voided.then(|| Box::new(Record::Void { account, sent: sent.next_link() }))
+    }
+
+    /// The certificate of an account's next number that waits here and may be executed now.
+    #[must_use]
+    pub fn executable(&self, account: AccountId) -> Option<Arc<Certificate>> {
+        if self.ledger.unlocks.is_empty() {
+            return None;
+        }
+        let next = self.accounts.get(&account)?.next_sequence();
+        let unlock = self.ledger.unlocks.get(account, next)?;
+        unlock.upheld()?;
+        unlock.seen.clone()
+    }
+
+    /// Why no vote is given for an order of a number that is not executed here.
+    pub(super) fn refuse_vote(&self, order: &VerifiedOrder, floor: VoteFloor) -> Option<Rejection> {
+        let (sender, sequence) = (order.transfer().sender(), order.transfer().sequence());
+        // A floor rests on a quorum's votes for the number before, and nobody needs to have voted for one that is void.
+        let before = sequence.0.checked_sub(1).map(SequenceNumber);
+        if floor != VoteFloor::Zero && before.is_some_and(|before| self.ledger.unlocks.is_voided(sender, before)) {
+            return Some(Rejection::VotesForgotten { floor: Some(SequenceNumber(sequence.0.saturating_add(1))) });
+        }
+        let unlock = self.ledger.unlocks.get(sender, sequence)?;
+        match unlock.spent {
+            _ if unlock.is_frozen() => Some(Rejection::Frozen { sequence }),
+            Some(spent) if spent != order.digest() && matches!(order.transfer(), Transfer::Redemption(_)) => {
+                Some(Rejection::Overruled { upheld: spent })
+            }
+            _ => None,
+        }
+    }
+
+    /// What comes before the execution of a certificate whose number is `expected` or a later one: nothing, where it may
+    /// be executed once its number is the next one.
+    pub(super) fn withhold(&self, certificate: &VerifiedCertificate, view: PrimaryView) -> Option<Decision> {
+        let (sender, sequence) = (certificate.transfer().sender(), certificate.transfer().sequence());
+        let unlock = self.ledger.unlocks.get(sender, sequence);
+        let rejection = match unlock.filter(|unlock| unlock.is_frozen()).map(Unlock::upheld) {
+            Some(Some(upheld)) if upheld == certificate.digest() => return None,
+            Some(Some(upheld)) => return Some(Decision::Refuse(Rejection::Overruled { upheld })),
+            Some(None) => Rejection::Frozen { sequence },
+            None if view == PrimaryView::TooOld => Rejection::PrimaryTooOld,
+            None => return None,
+        };
+        Some(match unlock.and_then(|unlock| unlock.seen.as_ref()) {
+            Some(_) => Decision::Refuse(rejection),
+            None => Decision::CommitFirst(Box::new(Record::Seen { certificate: certificate.shared() })),
+        })
+    }
+
+    /// Follows the Primary over an event about one number. Commits to [`Record::Unlock`].
+    #[must_use]
+    pub fn follow_unlock(&self, event: &UnlockEvent) -> Decision {
+        let synchronized = self.ledger.synchronized;
+        if event.index <= synchronized {
+            return Decision::Already;
+        }
+        if event.after > synchronized {
+            return Decision::Refuse(Rejection::SynchronizationGap { synchronized });
+        }
+        if let Err(rejection) = self.check_owner(event.account) {
+            return Decision::Refuse(rejection);
+        }
+        match self.accounts.get(&event.account) {
+            None => Decision::Load(vec![event.account]),
+            Some(_) => Decision::Commit(Box::new(Record::Unlock(event.clone()))),
+        }
+    }
+
+    /// Whether the event contradicts what this authority executed, which only happens where more than f authorities are
+    /// faulty.
+    #[must_use]
+    pub fn contradicts(&self, event: &UnlockEvent) -> bool {
+        let next = self.accounts.get(&event.account).map(crate::Account::next_sequence);
+        event.kind == UnlockEventKind::Voided
+            && next.is_some_and(|next| event.sequence < next)
+            && !self.ledger.unlocks.is_voided(event.account, event.sequence)
+    }
+
+    /// May the authority, in this epoch, vote to void a frozen number? `chain_time` is that of the newest final block
+    /// whose events are applied, in seconds since 1970. Commits to [`Record::VoidVoted`].
+    #[must_use]
+    pub fn void_vote(
+        &self,
+        (account, sequence): (AccountId, SequenceNumber),
+        unanimous: bool,
+        epoch: Epoch,
+        floor: VoteFloor,
+        chain_time: u64,
+    ) -> Decision {
+        if let Err(rejection) = self.check_owner(account) {
+            return Decision::Refuse(rejection);
+        }
+        let Some(state) = self.accounts.get(&account) else {
+            return Decision::Load(vec![account]);
+        };
+        if let Some(record) = self.step_over(account) {
+            return Decision::CommitFirst(record);
+        }
+        let (expected, unlock) = (state.next_sequence(), self.ledger.unlocks.get(account, sequence));
+        let refused = match (unlock, unlock.and_then(|unlock| unlock.voidable_at)) {
+            _ if sequence < expected => self.executed_or_void(account, sequence, expected),
+            _ if sequence > expected => Rejection::SequenceTooHigh { expected },
+            (Some(unlock), Some(voidable_at)) => {
+                if let Some(upheld) = unlock.upheld() {
+                    Rejection::Overruled { upheld }
+                } else if let Some(seen) = &unlock.seen {
+                    Rejection::CertificateKnown { certificate: seen.clone() }
+                } else if floor != VoteFloor::Zero {
+                    Rejection::VotesForgotten { floor: None }
+                } else if !unanimous && chain_time < voidable_at {
+                    Rejection::WindowOpen { voidable_at }
+                } else if unlock.void_voted == Some(epoch) {
+                    return Decision::Already;
+                } else {
+                    return Decision::Commit(Box::new(Record::VoidVoted { account, sequence, epoch }));
+                }
+            }
+            _ => Rejection::NotRequested { sequence },
+        };
+        Decision::Refuse(refused)
+    }
+
+    /// What is answered about a number below the next one, where it must be known whether it is void.
+    pub(super) fn executed_or_void(
+        &self,
+        account: AccountId,
+        sequence: SequenceNumber,
+        expected: SequenceNumber,
+    ) -> Rejection {
+        match self.ledger.unlocks.is_voided(account, sequence) {
+            true => Rejection::Voided { expected },
+            false => Rejection::AlreadyConfirmed { expected },
+        }
+    }
+
+    pub(super) fn apply_unlock(&mut self, event: &UnlockEvent) {
+        self.ledger.synchronized = event.index;
+        let next = self.account_mut(&event.account).next_sequence();
+        if event.sequence < next {
+            return;
+        }
+        let unlock = self.ledger.unlocks.entry(event.account, event.sequence);
+        match event.kind {
+            UnlockEventKind::Requested(voidable_at) => {
+                // The window does not begin anew with a second request.
+                unlock.voidable_at.get_or_insert(voidable_at);
+            }
+            UnlockEventKind::Upheld(digest) => unlock.outcome = Some(UnlockOutcome::Upheld(digest)),
+            UnlockEventKind::Voided => unlock.outcome = Some(UnlockOutcome::Voided),
+            UnlockEventKind::Spent(digest) => unlock.spent = Some(digest),
+        }
+    }
+
+    pub(super) fn apply_seen(&mut self, certificate: &Arc<Certificate>) {
+        let transfer = &certificate.order.transfer;
+        self.ledger.unlocks.entry(transfer.sender(), transfer.sequence()).seen = Some(certificate.clone());
+    }
+
+    pub(super) fn apply_void_vote(&mut self, account: AccountId, sequence: SequenceNumber, epoch: Epoch) {
+        self.ledger.unlocks.entry(account, sequence).void_voted = Some(epoch);
+    }
+
+    pub(super) fn apply_void(&mut self, account: AccountId, position: JournalPosition) {
+        let state = self.account_mut(&account);
+        let sequence = state.next_sequence();
+        state.pending = None;
+        state.sent.push(position);
+        let outcome = Some(UnlockOutcome::Voided);
+        *self.ledger.unlocks.entry(account, sequence) = Unlock { outcome, ..Unlock::default() };
+    }
+}

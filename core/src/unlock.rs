@@ -1,0 +1,169 @@
+//! A sequence number that its owner asked the contract to unlock, as one authority knows it. The protocol is in
+//! docs/PROTOCOL.md, "Unlocking".
+//!
+//! ```text
+//!  request is final ──► frozen: no vote, no execution ──┬── upheld(digest) ──► that order alone is executed
+//!                                                       └── voided ──► no order is; the next number is free
+//! ```
+//! The contract's order of events decides. An authority only signs what it knows: that it has a certificate, or that it
+//! has none and will execute none that the contract does not uphold.
+
+use std::sync::Arc;
+
+use borsh::{BorshDeserialize, BorshSerialize};
+
+use crate::Digest;
+use crate::amount::{Epoch, SequenceNumber, TransactionIndex};
+use crate::certificate::Certificate;
+use crate::committee::Committee;
+use crate::contract_vote::ContractVote;
+use crate::identity::AccountId;
+use crate::keys::AuthorityKeys;
+use crate::signature::Ed25519Signature;
+use crate::signature_check::{Authorization, SignatureCheck};
+use crate::statement::Domain;
+
+/// What an authority keeps of one sequence number of one account that is not executed yet, or that is void.
+#[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Unlock {
+    /// Present once the owner's request is applied: from this chain time on, in seconds since 1970, this authority signs
+    /// a void vote that needs a quorum only.
+    pub voidable_at: Option<u64>,
+    /// A valid certificate of the number that was submitted here and may not be executed yet.
+    pub seen: Option<Arc<Certificate>>,
+    /// The newest epoch in which this authority signed a void vote.
+    pub void_voted: Option<Epoch>,
+    /// The digest of the redemption that the contract paid or queued under the number.
+    pub spent: Option<Digest>,
+    /// The contract's decision.
+    pub outcome: Option<UnlockOutcome>,
+}
+
+/// The contract's decision about a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum UnlockOutcome {
+    /// The order with this digest alone may be executed.
+    Upheld(Digest),
+    /// No order of this number is ever executed.
+    Voided,
+}
+
+impl Unlock {
+    /// Whether nothing but an upheld order may be executed.
+    #[must_use]
+    pub fn is_frozen(&self) -> bool {
+        self.voidable_at.is_some()
+    }
+
+    /// The digest of the only order that may be executed while the number is frozen. A redemption that the contract paid
+    /// counts as upheld.
+    #[must_use]
+    pub fn upheld(&self) -> Option<Digest> {
+        match self.outcome {
+            Some(UnlockOutcome::Upheld(digest)) => Some(digest),
+            Some(UnlockOutcome::Voided) => None,
+            None => self.spent,
+        }
+    }
+
+    /// Whether the contract voided the number.
+    #[must_use]
+    pub fn is_voided(&self) -> bool {
+        self.outcome == Some(UnlockOutcome::Voided)
+    }
+}
+
+/// An event of the contract's order about one number of an account of this shard.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct UnlockEvent {
+    /// Every event of the order from here (exclusive) to `index` concerns other shards.
+    pub after: TransactionIndex,
+    /// The event's place in the order.
+    pub index: TransactionIndex,
+    /// The account.
+    pub account: AccountId,
+    /// The number.
+    pub sequence: SequenceNumber,
+    /// What happened.
+    pub kind: UnlockEventKind,
+}
+
+/// What the contract says about a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum UnlockEventKind {
+    /// The owner requested to unlock it. This authority votes to void it from this chain time on, in seconds since 1970.
+    Requested(u64),
+    /// One order holds.
+    Upheld(Digest),
+    /// No order holds.
+    Voided,
+    /// The redemption with this digest was paid, or waits in the queue.
+    Spent(Digest),
+}
+
+/// Whether `authorization`, as the contract passes it on, is the signature of the owner of `account` on its request to
+/// unlock `sequence`: 32 bytes of an Ed25519 key and 64 of its signature. The contract has checked the requests of
+/// Ethereum accounts itself.
+#[must_use]
+pub fn is_unlock_authorized(
+    domain: &Domain,
+    account: AccountId,
+    sequence: SequenceNumber,
+    authorization: &[u8],
+) -> bool {
+    if account.ethereum_address().is_some() {
+        return true;
+    }
+    let Some((key, signature)) = authorization.split_first_chunk::<32>() else { return false };
+    let Ok(signature) = <[u8; 64]>::try_from(signature).map(Ed25519Signature) else { return false };
+    let digest = domain.unlock_request_digest(account, sequence);
+    let authorization = Authorization::Ed25519 { key: *key, signature };
+    AccountId::from_ed25519(key) == account
+        && SignatureCheck::Order { sender: account, digest, authorization }.check(domain).is_ok()
+}
+
+/// What an authority signs about a frozen number, for the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnlockVote {
+    /// It executed the order with this digest, or keeps its certificate.
+    Certificate(Digest),
+    /// It has no certificate of the number, and will execute none that the contract does not uphold.
+    Void {
+        /// The vote counts only together with those of all members, and needs no window.
+        unanimous: bool,
+    },
+}
+
+impl UnlockVote {
+    /// The digest that an authority signs.
+    #[must_use]
+    pub fn digest(&self, domain: &Domain, epoch: Epoch, account: AccountId, sequence: SequenceNumber) -> Digest {
+        match self {
+            Self::Certificate(order) => domain.certificate_vote_digest(epoch, account, sequence, *order),
+            Self::Void { unanimous } => domain.void_vote_digest(epoch, account, sequence, *unanimous),
+        }
+    }
+
+    /// Signs the vote. The caller has on disk that it may: the certificate, or [`crate::Record::VoidVoted`].
+    #[must_use]
+    pub fn sign(
+        &self,
+        keys: &AuthorityKeys,
+        domain: &Domain,
+        epoch: Epoch,
+        account: AccountId,
+        sequence: SequenceNumber,
+    ) -> ContractVote {
+        let signature = keys.sign_ecdsa(self.digest(domain, epoch, account, sequence));
+        ContractVote { authority: keys.public().name, signature }
+    }
+
+    /// How many of these votes the contract asks for.
+    #[must_use]
+    pub fn needed(&self, committee: &Committee) -> usize {
+        match self {
+            Self::Void { unanimous: true } => committee.members().len(),
+            Self::Certificate(_) | Self::Void { unanimous: false } => committee.quorum(),
+        }
+    }
+}

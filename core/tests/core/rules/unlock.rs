@@ -1,0 +1,394 @@
+//! A number that its owner asked to unlock: what is frozen, what an authority keeps and votes for, and how the account
+//! goes on. Each test leaves out what one rule of the protocol asks for (docs/PROTOCOL.md, "Unlocking").
+
+use fastpay_core::{
+    AccountId, Asset, Balance, Chain, Digest, Epoch, Find, PrimaryAddress, Record, Rejection, SequenceNumber, ShardId,
+    ShardLayout, ShardLedger, SynchronizationOrder, TransactionIndex, TransferOrder, UnlockEvent, UnlockEventKind,
+    UnlockOutcome, UnlockVote, VoteFloor, is_unlock_authorized,
+};
+use fastpay_testkit::{Outcome, TestAccount, TestCommittee, TestShard, payment, redemption};
+
+/// When the window of the request ends, by the chain's clock.
+const VOIDABLE_AT: u64 = 1_000;
+
+/// A shard with two accounts; the first holds 100, and its owner signed two orders for number 0.
+struct Setting {
+    committee: TestCommittee,
+    shard: TestShard,
+    owner: TestAccount,
+    other: TestAccount,
+    index: u64,
+}
+
+fn setting() -> Setting {
+    let layout = ShardLayout::new(1.try_into().unwrap());
+    let (owner, other) = (TestAccount::ed25519(0), TestAccount::ed25519(1));
+    let shard = TestShard::new(ShardId(0), layout, true);
+    let mut setting = Setting { committee: TestCommittee::new(4), shard, owner, other, index: 1 };
+    let (recipient, index) = (setting.owner.id(), TransactionIndex(1));
+    let deposit = fastpay_core::Deposit { index, recipient, asset: Asset::ETHER, amount: fastpay_core::Amount(100) };
+    let order = SynchronizationOrder { after: TransactionIndex(0), up_to: index, deposit: Some(deposit) };
+    setting.shard.synchronize(&order).unwrap();
+    setting
+}
+
+impl Setting {
+    fn pay(&self, amount: u128, sequence: u64) -> TransferOrder {
+        self.owner.sign(&self.committee.domain, payment(self.owner.id(), self.other.id(), amount, sequence))
+    }
+
+    fn redeem(&self, amount: u128, sequence: u64) -> TransferOrder {
+        let recipient = PrimaryAddress::repeat_byte(9);
+        self.owner.sign(&self.committee.domain, redemption(self.owner.id(), recipient, amount, sequence))
+    }
+
+    fn digest(&self, order: &TransferOrder) -> Digest {
+        self.committee.verified(order).digest()
+    }
+
+    fn lock(&mut self, order: &TransferOrder) -> Result<Outcome, Rejection> {
+        self.shard.lock(&self.committee.verified(order))
+    }
+
+    fn confirm(&mut self, order: &TransferOrder) -> Result<Outcome, Rejection> {
+        self.shard.confirm(&self.committee.certified(order))
+    }
+
+    fn follow(&mut self, sequence: u64, kind: UnlockEventKind) {
+        let (after, index) = (TransactionIndex(self.index), TransactionIndex(self.index + 1));
+        let event = UnlockEvent { after, index, account: self.owner.id(), sequence: SequenceNumber(sequence), kind };
+        assert_eq!(self.shard.follow_unlock(&event), Ok(Outcome::Committed));
+        // Told again, it changes nothing.
+        assert_eq!(self.shard.follow_unlock(&event), Ok(Outcome::Already));
+        self.index += 1;
+    }
+
+    fn request(&mut self, sequence: u64) {
+        self.follow(sequence, UnlockEventKind::Requested(VOIDABLE_AT));
+    }
+
+    fn vote_to_void(&mut self, sequence: u64, unanimous: bool, chain_time: u64) -> Result<Outcome, Rejection> {
+        let number = (self.owner.id(), SequenceNumber(sequence));
+        self.shard.void_vote(number, unanimous, Epoch(0), VoteFloor::Zero, chain_time)
+    }
+
+    fn next(&self) -> u64 {
+        self.shard.account(&self.owner.id()).next_sequence().0
+    }
+
+    fn balance(&self) -> Balance {
+        self.shard.account(&self.owner.id()).balance(Asset::ETHER)
+    }
+
+    /// Restarts from the journal and from a checkpoint, which must change nothing.
+    fn restart(&mut self) {
+        let (accounts, ledger) = (self.shard.accounts(), self.shard.ledger().clone());
+        self.shard.restart_from_journal();
+        assert_eq!((self.shard.accounts(), self.shard.ledger()), (accounts.clone(), &ledger));
+        (0..9).for_each(|_| self.shard.take_part_of_checkpoint(9));
+        self.shard.restart();
+        assert_eq!((self.shard.accounts(), self.shard.ledger()), (accounts, &ledger));
+    }
+}
+
+fn expected(number: u64) -> SequenceNumber {
+    SequenceNumber(number)
+}
+
+#[test]
+fn a_frozen_number_gets_no_vote_new_or_repeated() {
+    let mut setting = setting();
+    let (first, second) = (setting.pay(1, 0), setting.pay(2, 0));
+    setting.lock(&first).unwrap();
+    setting.request(0);
+    let frozen = Err(Rejection::Frozen { sequence: expected(0) });
+    for order in [&first, &second] {
+        assert_eq!(setting.lock(order), frozen);
+    }
+    setting.restart();
+    assert_eq!(setting.lock(&first), frozen);
+    // The lock stays: others may need it to rebuild a certificate.
+    assert!(setting.shard.account(&setting.owner.id()).pending.is_some());
+}
+
+#[test]
+fn a_certificate_of_a_frozen_number_is_kept_and_not_executed() {
+    let mut setting = setting();
+    let (first, later) = (setting.pay(1, 0), setting.pay(2, 1));
+    setting.request(0);
+    setting.request(1);
+    for order in [&first, &later] {
+        let sequence = order.transfer.sequence();
+        let frozen = Err(Rejection::Frozen { sequence });
+        let before = setting.shard.journal().end();
+        assert_eq!(setting.confirm(order), frozen);
+        assert!(setting.shard.journal().end() > before, "it is kept");
+        let end = setting.shard.journal().end();
+        assert_eq!(setting.confirm(order), frozen);
+        assert_eq!(setting.shard.journal().end(), end, "it is kept once");
+    }
+    setting.restart();
+    assert_eq!((setting.next(), setting.balance()), (0, Balance::from(fastpay_core::Amount(100))));
+    let seen = setting.shard.ledger().unlocks.get(setting.owner.id(), expected(0)).unwrap().seen.clone();
+    assert_eq!(seen.unwrap().order, first);
+}
+
+#[test]
+fn an_upheld_order_is_executed_and_no_other_one() {
+    let mut setting = setting();
+    let (first, second) = (setting.pay(1, 0), setting.pay(2, 0));
+    setting.request(0);
+    assert!(setting.confirm(&first).is_err());
+    let upheld = setting.digest(&first);
+    setting.follow(0, UnlockEventKind::Upheld(upheld));
+    assert_eq!(setting.confirm(&second), Err(Rejection::Overruled { upheld }));
+    let certificate = setting.shard.rules().executable(setting.owner.id());
+    assert_eq!(certificate.unwrap().order, first, "what was kept can be executed");
+    assert_eq!(setting.vote_to_void(0, true, VOIDABLE_AT), Err(Rejection::Overruled { upheld }));
+    assert_eq!(setting.confirm(&first), Ok(Outcome::Committed));
+    assert_eq!((setting.next(), setting.confirm(&first)), (1, Ok(Outcome::Already)));
+    assert!(setting.shard.ledger().unlocks.iter().next().is_none(), "nothing is left to remember");
+    setting.restart();
+}
+
+#[test]
+fn a_void_number_is_stepped_over_once_and_answered_as_void() {
+    let mut setting = setting();
+    let (first, next) = (setting.pay(1, 0), setting.pay(2, 1));
+    setting.lock(&first).unwrap();
+    setting.request(0);
+    setting.follow(0, UnlockEventKind::Voided);
+    // The order of the next number steps over it.
+    assert_eq!(setting.lock(&next), Ok(Outcome::Committed));
+    let account = setting.shard.account(&setting.owner.id());
+    assert_eq!(account.next_sequence(), expected(1));
+    let Find::Found(position) = account.sent.find(0) else { panic!("the void has no place in the history") };
+    let record = setting.shard.journal().read(position);
+    assert!(matches!(record, Record::Void { .. }), "{record:?}");
+    assert_eq!(record.link(Chain::Sent, 0, position).unwrap().number, 0);
+    let voided = Err(Rejection::Voided { expected: expected(1) });
+    assert_eq!(setting.confirm(&first), voided);
+    assert_eq!(setting.confirm(&next), Ok(Outcome::Committed));
+    let voided = Err(Rejection::Voided { expected: expected(2) });
+    assert_eq!((setting.confirm(&first), setting.lock(&first)), (voided.clone(), voided));
+    assert_eq!(setting.balance(), Balance::from(fastpay_core::Amount(98)));
+    setting.restart();
+}
+
+#[test]
+fn a_later_number_is_void_before_its_turn_comes() {
+    let mut setting = setting();
+    setting.request(1);
+    setting.follow(1, UnlockEventKind::Voided);
+    assert_eq!(setting.next(), 0);
+    setting.confirm(&setting.pay(1, 0)).unwrap();
+    assert_eq!(setting.confirm(&setting.pay(5, 1)), Err(Rejection::Voided { expected: expected(2) }));
+    assert_eq!(setting.confirm(&setting.pay(2, 2)), Ok(Outcome::Committed));
+    assert_eq!((setting.next(), setting.balance()), (3, Balance::from(fastpay_core::Amount(97))));
+    setting.restart();
+}
+
+#[test]
+fn void_votes_are_given_for_a_frozen_number_without_certificate_alone() {
+    let mut setting = setting();
+    let not_requested = Err(Rejection::NotRequested { sequence: expected(0) });
+    assert_eq!(setting.vote_to_void(0, true, VOIDABLE_AT), not_requested);
+    setting.request(0);
+    setting.request(1);
+    let too_high = Err(Rejection::SequenceTooHigh { expected: expected(0) });
+    assert_eq!(setting.vote_to_void(1, true, VOIDABLE_AT), too_high);
+    // Votes of all need no window, votes of a quorum do.
+    let open = Err(Rejection::WindowOpen { voidable_at: VOIDABLE_AT });
+    assert_eq!(setting.vote_to_void(0, false, VOIDABLE_AT - 1), open);
+    assert_eq!(setting.vote_to_void(0, true, 0), Ok(Outcome::Committed));
+    assert_eq!(setting.vote_to_void(0, true, 0), Ok(Outcome::Already));
+    assert_eq!(setting.vote_to_void(0, false, VOIDABLE_AT), Ok(Outcome::Already));
+    setting.restart();
+    let voted = setting.shard.ledger().unlocks.get(setting.owner.id(), expected(0)).unwrap().void_voted;
+    assert_eq!(voted, Some(Epoch(0)), "on disk before it is signed");
+    // A certificate that comes later is kept, and from then on no vote is given.
+    assert!(setting.confirm(&setting.pay(1, 0)).is_err());
+    let known = setting.vote_to_void(0, true, VOIDABLE_AT);
+    assert!(matches!(known, Err(Rejection::CertificateKnown { .. })), "{known:?}");
+}
+
+#[test]
+fn who_executed_the_number_or_lost_memory_votes_for_no_void() {
+    let mut setting = setting();
+    setting.confirm(&setting.pay(1, 0)).unwrap();
+    setting.request(0);
+    let executed = Err(Rejection::AlreadyConfirmed { expected: expected(1) });
+    assert_eq!(setting.vote_to_void(0, true, VOIDABLE_AT), executed);
+    assert!(setting.shard.ledger().unlocks.iter().next().is_none());
+    setting.request(1);
+    let number = (setting.owner.id(), expected(1));
+    for floor in [VoteFloor::Unknown, VoteFloor::From(expected(0)), VoteFloor::From(expected(9))] {
+        let refused = setting.shard.void_vote(number, true, Epoch(0), floor, VOIDABLE_AT);
+        assert_eq!(refused, Err(Rejection::VotesForgotten { floor: None }));
+    }
+}
+
+#[test]
+fn an_authority_that_lost_memory_votes_for_nothing_right_after_a_void() {
+    let mut setting = setting();
+    setting.request(0);
+    setting.follow(0, UnlockEventKind::Voided);
+    let (next, after) = (setting.pay(1, 1), setting.pay(1, 2));
+    let (verified, floor) = (setting.committee.verified(&next), VoteFloor::From(expected(1)));
+    let forgotten = Err(Rejection::VotesForgotten { floor: Some(expected(2)) });
+    assert_eq!(setting.shard.lock_from(floor, &verified), forgotten);
+    setting.confirm(&next).unwrap();
+    let verified = setting.committee.verified(&after);
+    assert_eq!(setting.shard.lock_from(floor, &verified), Ok(Outcome::Committed));
+}
+
+#[test]
+fn on_an_old_view_of_the_chain_nothing_is_voted_for_or_executed_and_certificates_are_kept() {
+    let mut setting = setting();
+    let order = setting.pay(1, 0);
+    let (verified, certified) = (setting.committee.verified(&order), setting.committee.certified(&order));
+    let too_old = Err(Rejection::PrimaryTooOld);
+    setting.lock(&order).unwrap();
+    assert_eq!(setting.shard.lock_late(&verified), too_old, "not even again");
+    assert_eq!(setting.shard.confirm_late(&certified), too_old);
+    let seen = setting.shard.ledger().unlocks.get(setting.owner.id(), expected(0)).unwrap().seen.clone();
+    assert_eq!(seen.unwrap().order, order);
+    setting.restart();
+    // The request was made meanwhile: who keeps the certificate does not vote to void its number.
+    setting.request(0);
+    let known = setting.vote_to_void(0, true, VOIDABLE_AT);
+    assert!(matches!(known, Err(Rejection::CertificateKnown { .. })), "{known:?}");
+}
+
+#[test]
+fn what_was_kept_on_an_old_view_is_executed_on_a_young_one() {
+    let mut setting = setting();
+    let order = setting.pay(1, 0);
+    let certified = setting.committee.certified(&order);
+    assert_eq!(setting.shard.confirm_late(&certified), Err(Rejection::PrimaryTooOld));
+    assert_eq!(setting.confirm(&order), Ok(Outcome::Committed));
+    assert!(setting.shard.ledger().unlocks.iter().next().is_none());
+    // What the contract upheld is executed on an old view, too.
+    let next = setting.pay(1, 1);
+    setting.request(1);
+    setting.follow(1, UnlockEventKind::Upheld(setting.digest(&next)));
+    let certified = setting.committee.certified(&next);
+    assert_eq!(setting.shard.confirm_late(&certified), Ok(Outcome::Committed));
+}
+
+#[test]
+fn a_number_that_the_contract_spent_has_one_redemption_and_is_not_voided() {
+    let mut setting = setting();
+    let (stolen, own) = (setting.redeem(10, 0), setting.redeem(20, 0));
+    let spent = setting.digest(&stolen);
+    setting.follow(0, UnlockEventKind::Spent(spent));
+    assert_eq!(setting.lock(&own), Err(Rejection::Overruled { upheld: spent }));
+    setting.request(0);
+    assert_eq!(setting.vote_to_void(0, true, VOIDABLE_AT), Err(Rejection::Overruled { upheld: spent }));
+    assert_eq!(setting.confirm(&own), Err(Rejection::Overruled { upheld: spent }));
+    assert_eq!(setting.confirm(&stolen), Ok(Outcome::Committed), "paying counts as upholding");
+    setting.restart();
+}
+
+#[test]
+fn events_come_in_order() {
+    let mut setting = setting();
+    let event = |after, index, account| UnlockEvent {
+        after: TransactionIndex(after),
+        index: TransactionIndex(index),
+        account,
+        sequence: SequenceNumber(0),
+        kind: UnlockEventKind::Voided,
+    };
+    let owner = setting.owner.id();
+    let gap = Err(Rejection::SynchronizationGap { synchronized: TransactionIndex(1) });
+    assert_eq!(setting.shard.follow_unlock(&event(2, 3, owner)), gap);
+    assert_eq!(setting.shard.follow_unlock(&event(0, 1, owner)), Ok(Outcome::Already));
+    assert_eq!(setting.shard.follow_unlock(&event(1, 4, owner)), Ok(Outcome::Committed), "over those of others");
+    assert_eq!(setting.shard.ledger().synchronized, TransactionIndex(4));
+}
+
+#[test]
+fn a_second_request_does_not_begin_the_window_anew() {
+    let mut setting = setting();
+    setting.request(0);
+    setting.follow(0, UnlockEventKind::Requested(VOIDABLE_AT + 500));
+    assert_eq!(setting.vote_to_void(0, false, VOIDABLE_AT), Ok(Outcome::Committed));
+}
+
+#[test]
+fn a_void_of_what_is_executed_here_is_an_alarm() {
+    let mut setting = setting();
+    let event = |account, sequence| UnlockEvent {
+        after: TransactionIndex(1),
+        index: TransactionIndex(2),
+        account,
+        sequence: SequenceNumber(sequence),
+        kind: UnlockEventKind::Voided,
+    };
+    setting.confirm(&setting.pay(1, 0)).unwrap();
+    let owner = setting.owner.id();
+    assert!(setting.shard.rules().contradicts(&event(owner, 0)));
+    assert!(!setting.shard.rules().contradicts(&event(owner, 1)));
+}
+
+#[test]
+fn the_owner_alone_asks() {
+    let setting = setting();
+    let (domain, account, sequence) = (setting.committee.domain, setting.owner.id(), SequenceNumber(7));
+    let signed = |by: &TestAccount, sequence| by.key.sign_unlock_request(&domain, SequenceNumber(sequence));
+    assert!(is_unlock_authorized(&domain, account, sequence, &signed(&setting.owner, 7)));
+    for wrong in
+        [signed(&setting.owner, 8), signed(&setting.other, 7), Vec::new(), vec![0; 95], vec![0; 97], vec![0; 512]]
+    {
+        assert!(!is_unlock_authorized(&domain, account, sequence, &wrong));
+    }
+    // The contract has checked the requests of Ethereum accounts.
+    assert!(is_unlock_authorized(&domain, TestAccount::ethereum(0).id(), sequence, &[]));
+}
+
+#[test]
+fn a_vote_counts_for_its_statement_and_epoch_alone() {
+    let setting = setting();
+    let (committee, domain) = (&setting.committee.committee, setting.committee.domain);
+    let (account, sequence, epoch) = (setting.owner.id(), SequenceNumber(3), Epoch(0));
+    let votes = [
+        UnlockVote::Certificate(Digest::repeat_byte(1)),
+        UnlockVote::Certificate(Digest::repeat_byte(2)),
+        UnlockVote::Void { unanimous: false },
+        UnlockVote::Void { unanimous: true },
+    ];
+    let needed = votes.map(|vote| vote.needed(committee));
+    assert_eq!(needed, [3, 3, 3, 4]);
+    for vote in &votes {
+        let signed = vote.sign(&setting.committee.keys[0], &domain, epoch, account, sequence);
+        for other in &votes {
+            let digest = other.digest(&domain, epoch, account, sequence);
+            assert_eq!(signed.clone().verify(committee, digest).is_ok(), vote == other, "{vote:?} as {other:?}");
+        }
+        for (epoch, account, sequence) in
+            [(Epoch(1), account, sequence), (epoch, AccountId([5; 32]), sequence), (epoch, account, SequenceNumber(4))]
+        {
+            let digest = vote.digest(&domain, epoch, account, sequence);
+            assert!(signed.clone().verify(committee, digest).is_err());
+        }
+    }
+}
+
+#[test]
+fn a_ledger_of_an_earlier_release_is_read_and_one_without_unlocks_is_written_the_same() {
+    let mut setting = setting();
+    let without = borsh::to_vec(setting.shard.ledger()).unwrap();
+    let read: ShardLedger = borsh::from_slice(&without).unwrap();
+    assert_eq!(&read, setting.shard.ledger());
+    setting.request(0);
+    let with = borsh::to_vec(setting.shard.ledger()).unwrap();
+    assert!(with.len() > without.len());
+    let read: ShardLedger = borsh::from_slice(&with).unwrap();
+    assert_eq!(&read, setting.shard.ledger());
+    for end in 1..with.len() - without.len() {
+        assert!(borsh::from_slice::<ShardLedger>(&with[..without.len() + end]).is_err(), "torn after {end} bytes");
+    }
+    let outcome = read.unlocks.iter().next().unwrap().2.outcome;
+    assert_eq!(outcome, None::<UnlockOutcome>);
+}

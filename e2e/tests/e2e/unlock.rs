@@ -1,0 +1,155 @@
+//! An account whose owner signed two orders for one number, on real processes: it is unlocked by all authorities, by a
+//! quorum after the window, or by the certificate that somebody kept to himself.
+
+use std::time::Duration;
+
+use alloy::primitives::{Bytes, U256};
+use alloy::sol_types::SolCall;
+use fastpay_client::ClientError;
+use fastpay_core::{AccountId, AccountKey, Asset, Certificate, SequenceNumber, TransferOrder, VerifiedVote};
+use fastpay_e2e::{Network, User, audit, bring_all_up_to_date, wait_for};
+use fastpay_ethereum::ICouncil;
+use fastpay_rpc::Refusal;
+
+use crate::scene::{on_chain, payment};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+/// The contract's unlock window, in seconds.
+const WINDOW_S: u64 = 259_200;
+const BOND: u128 = 5_000_000_000_000_000;
+
+/// A network where alice has deposited, her account, and one that she pays.
+struct Scene {
+    network: Network,
+    alice: User,
+    key: AccountKey,
+    account: AccountId,
+    to: String,
+}
+
+async fn scene(name: &str) -> Scene {
+    let mut network = on_chain(name).await;
+    network.start_authorities().await.unwrap();
+    let alice = User::new(&network, "alice").await.unwrap();
+    let account = alice.import_rich_key("own", 0).await.unwrap();
+    let to = alice.new_ed25519_key("other").await.unwrap().to_string();
+    alice.fastpay(["deposit", "10", "--from", "own"]).await.unwrap();
+    bring_all_up_to_date(&network, &[account]).await.unwrap();
+    let (_, key) = alice.open("own").unwrap();
+    Scene { network, alice, key, account, to }
+}
+
+impl Scene {
+    fn order(&self, amount: u128, sequence: u64) -> TransferOrder {
+        let recipient = self.to.parse().unwrap();
+        self.key.order(self.network.domain(), payment(&self.key, recipient, amount, sequence))
+    }
+
+    /// Has authorities vote for an order, as a copy of the wallet would.
+    async fn vote(&self, order: &TransferOrder, by: &[usize]) -> Vec<VerifiedVote> {
+        let verified = order.clone().verify(self.network.domain()).unwrap();
+        let (clients, mut votes) = (self.network.clients().unwrap(), Vec::new());
+        for number in by {
+            let (_, vote) = clients[*number].shard_of(&self.account).order(order).await.unwrap();
+            votes.push(vote.verify(self.network.domain(), self.network.committee(), &verified).unwrap());
+        }
+        votes
+    }
+
+    /// Two orders for one number, with two authorities locked on each.
+    async fn equivocate(&self, sequence: u64) {
+        self.vote(&self.order(1_000, sequence), &[0, 1]).await;
+        self.vote(&self.order(2_000, sequence), &[2, 3]).await;
+    }
+
+    async fn unlock(&self, wait: &str) -> serde_json::Value {
+        let done = self.alice.try_fastpay(["unlock", "--from", "own", "--wait", wait]).await.unwrap();
+        // Shown where the test fails.
+        println!("{}{}", done.out, done.err);
+        serde_json::from_str(&done.out).unwrap()
+    }
+
+    async fn pay(&self) -> serde_json::Value {
+        self.alice.fastpay(["pay", &self.to, "1", "--from", "own"]).await.unwrap()
+    }
+
+    async fn is_sound(&self) {
+        bring_all_up_to_date(&self.network, &[self.account]).await.unwrap();
+        let lines = audit(&self.network, &[self.account, self.to.parse().unwrap()], &[Asset::ETHER]).await.unwrap();
+        assert!(lines.iter().all(|line| line.ok), "{lines:?}");
+        let audited = self.alice.fastpay(["audit"]).await.unwrap();
+        assert_eq!(audited["ok"], true, "{audited}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stuck_account_is_unlocked_by_all_authorities_at_once() {
+    let scene = scene("unlock-all").await;
+    scene.equivocate(0).await;
+    let stuck = scene.alice.try_fastpay(["pay", &scene.to, "1", "--from", "own"]).await.unwrap();
+    assert!(!stuck.status.success(), "{}", stuck.out);
+    let unlocked = scene.unlock("100").await;
+    assert_eq!(unlocked["outcome"], "voided", "{unlocked}");
+    // The same again changes nothing.
+    let again = scene.alice.fastpay(["unlock", "--from", "own", "--sequence", "0", "--wait", "9"]).await.unwrap();
+    assert_eq!(again["outcome"], "voided", "{again}");
+    let paid = scene.pay().await;
+    assert_eq!((&paid["state"], &paid["sequence"]), (&"settled".into(), &1.into()), "{paid}");
+    let nothing = scene.alice.try_fastpay(["unlock", "--from", "own"]).await.unwrap();
+    assert!(!nothing.status.success() && nothing.err.contains("nothing is to be unlocked"), "{}", nothing.err);
+    scene.is_sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_an_authority_away_a_quorum_unlocks_after_the_window() {
+    let mut scene = scene("unlock-window").await;
+    scene.equivocate(0).await;
+    scene.network.authority(3).unwrap().kill();
+    // Long enough for the authorities to read the request: their window begins then.
+    let waiting = scene.unlock("60").await;
+    assert_eq!((&waiting["outcome"], &waiting["state"]), (&serde_json::Value::Null, &"waiting".into()), "{waiting}");
+    assert!(waiting["voidableFrom"].is_u64(), "{waiting}");
+    scene.network.chain().unwrap().pass(WINDOW_S + 3_600).await.unwrap();
+    let unlocked = scene.unlock("100").await;
+    assert_eq!(unlocked["outcome"], "voided", "{unlocked}");
+    assert_eq!(scene.pay().await["state"], "settled");
+    let authority = scene.network.authority(3).unwrap();
+    authority.start().unwrap();
+    authority.wait_ready().await.unwrap();
+    scene.is_sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_certificate_that_was_kept_hidden_is_upheld_when_one_authority_is_shown_it() {
+    let scene = scene("unlock-upheld").await;
+    let order = scene.order(1_000, 0);
+    let votes = scene.vote(&order, &[0, 1, 2]).await;
+    let verified = order.clone().verify(scene.network.domain()).unwrap();
+    let certificate = Certificate::from_votes(&verified, scene.network.committee(), &votes).unwrap();
+    // The owner asks for the number before anybody is shown the certificate.
+    let (wallet, _) = scene.alice.open("own").unwrap();
+    let council = wallet.primary().await.unwrap().council().await.unwrap();
+    let call = ICouncil::requestUnlockCall {
+        account: scene.account.0.into(),
+        sequence: 0,
+        authorization: scene.key.sign_unlock_request(scene.network.domain(), SequenceNumber(0)).into(),
+    };
+    let chain = scene.network.chain().unwrap();
+    chain.send(council, U256::from(BOND), Bytes::from(call.abi_encode())).await.unwrap();
+    // A stranger cannot ask for a number of hers.
+    let strange = ICouncil::requestUnlockCall { sequence: 7, authorization: Bytes::new(), ..call };
+    assert!(chain.send(council, U256::from(BOND), Bytes::from(strange.abi_encode())).await.is_err());
+    let client = scene.network.clients().unwrap()[1].clone();
+    let shard = client.shard_of(&scene.account);
+    let frozen = wait_for(PATIENCE, async || match shard.order(&order).await {
+        Err(ClientError::Refused(refusal @ Refusal::Frozen(_))) => Ok(refusal),
+        other => Err(format!("not frozen: {other:?}")),
+    });
+    assert_eq!(frozen.await.unwrap(), Refusal::Frozen(SequenceNumber(0)));
+    let refused = shard.confirm(certificate.certificate()).await;
+    assert_eq!(refused, Err(ClientError::Refused(Refusal::Frozen(SequenceNumber(0)))));
+    let unlocked = scene.unlock("100").await;
+    assert_eq!(unlocked["outcome"], "upheld", "{unlocked}");
+    assert_eq!(scene.pay().await["sequence"], 1);
+    scene.is_sound().await;
+}

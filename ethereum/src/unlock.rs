@@ -1,0 +1,110 @@
+//! Where a number stands at the contract that its owner asked to unlock.
+
+use alloy::primitives::{Address, Bytes, U256};
+use alloy::sol_types::SolCall;
+use fastpay_core::{AccountId, Digest, SequenceNumber};
+
+use crate::contract::{ICouncil, UnlockOutcome};
+use crate::error::PrimaryError;
+use crate::primary::Primary;
+use crate::submission::Call;
+
+/// What the contract knows of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnlockState {
+    /// Nobody has asked to unlock it.
+    NotRequested,
+    /// It is undecided.
+    Requested {
+        /// A quorum can void it from then on, in seconds since 1970.
+        voidable_from: u64,
+    },
+    /// One order holds.
+    Upheld,
+    /// No order holds.
+    Voided,
+}
+
+impl Primary {
+    /// Where a number stands in the newest block.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn unlock_state(
+        &self,
+        account: AccountId,
+        sequence: SequenceNumber,
+    ) -> Result<UnlockState, PrimaryError> {
+        let call = ICouncil::unlockOfCall { account: account.0.into(), sequence: sequence.0 };
+        let unlock = self.view(self.council().await?, &call).await?;
+        Ok(match unlock.outcome {
+            UnlockOutcome::Upheld => UnlockState::Upheld,
+            UnlockOutcome::Voided => UnlockState::Voided,
+            _ if unlock.voidableFrom.is_zero() => UnlockState::NotRequested,
+            _ => UnlockState::Requested { voidable_from: unlock.voidableFrom.saturating_to() },
+        })
+    }
+
+    /// What whoever asks first to unlock a number leaves with the contract, in wei. Upholding an order earns it; it comes
+    /// back where the number is voided.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn unlock_bond(&self) -> Result<U256, PrimaryError> {
+        self.view(self.council().await?, &ICouncil::unlockBondCall {}).await
+    }
+
+    /// From when on all members of the current committee can void a number at once, in seconds since 1970.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn unanimous_from(&self) -> Result<u64, PrimaryError> {
+        Ok(self.view(self.council().await?, &ICouncil::unanimousFromCall {}).await?.saturating_to())
+    }
+}
+
+impl Call {
+    /// Asks the council to unlock a number, with the owner's signature, or none where the owner of an Ethereum account sends
+    /// the transaction. `bond` is [`Primary::unlock_bond`] for the first request, and zero for a later one.
+    #[must_use]
+    pub fn request_unlock(
+        council: Address,
+        account: AccountId,
+        sequence: SequenceNumber,
+        authorization: Vec<u8>,
+        bond: U256,
+    ) -> Self {
+        let (account, sequence, authorization) = (account.0.into(), sequence.0, authorization.into());
+        let data = ICouncil::requestUnlockCall { account, sequence, authorization }.abi_encode().into();
+        Self { to: council, value: bond, data }
+    }
+
+    /// Has the council uphold the order with this digest.
+    #[must_use]
+    pub fn uphold_sequence(
+        council: Address,
+        account: AccountId,
+        sequence: SequenceNumber,
+        digest: Digest,
+        votes: Vec<u8>,
+    ) -> Self {
+        let (account, sequence) = (account.0.into(), sequence.0);
+        let data: Bytes =
+            ICouncil::upholdSequenceCall { account, sequence, digest, votes: votes.into() }.abi_encode().into();
+        Self { to: council, value: U256::ZERO, data }
+    }
+
+    /// Has the council void a number.
+    #[must_use]
+    pub fn void_sequence(
+        council: Address,
+        account: AccountId,
+        sequence: SequenceNumber,
+        unanimous: bool,
+        votes: Vec<u8>,
+    ) -> Self {
+        let (account, sequence) = (account.0.into(), sequence.0);
+        let call = ICouncil::voidSequenceCall { account, sequence, unanimous, votes: votes.into() };
+        Self { to: council, value: U256::ZERO, data: call.abi_encode().into() }
+    }
+}

@@ -1,0 +1,166 @@
+//! Unlocks a number that no order of it can get a quorum for, because its owner signed two: the contract decides which
+//! order holds, or that none does. docs/PROTOCOL.md, "Unlocking".
+//!
+//! ```text
+//!  can an order still be finished? ─► resume: nothing to unlock
+//!   no ─► request (bond) ─► final ─► ask all authorities ─┬─ a certificate exists ─► uphold ─► settle it
+//!                                                         └─ none: all vote, or a quorum after the window ─► void
+//! ```
+//! Nothing is signed for the next number before the contract has decided.
+
+use fastpay_client::{UnlockBallot, UnlockDecision};
+use fastpay_core::{AccountId, AccountKey, SequenceNumber};
+use fastpay_ethereum::{Call, Primary, UnlockState};
+use tokio::time::Instant;
+
+use crate::chain::{ChainAccount, Finished};
+use crate::error::WalletError;
+use crate::folder::Errand;
+use crate::wallet::{LOCK_PATIENCE, READ_PATIENCE, Resumed, Wallet};
+
+/// How far the unlocking of a number has come.
+#[derive(Debug)]
+pub enum Unlocking {
+    /// An order of the number could be finished after all: these were.
+    Finished(Vec<Resumed>),
+    /// The contract has the request.
+    Waiting {
+        /// What the authorities sign, as far as the request is final.
+        ballot: Box<UnlockBallot>,
+        /// A quorum can void the number from then on, in seconds since 1970.
+        voidable_from: u64,
+    },
+    /// The contract has decided, and too few authorities know it yet.
+    Deciding,
+    /// The contract decided that no order has the number: the next one is free.
+    Voided,
+}
+
+impl Wallet {
+    /// The number at which an account is stuck, if it is: that of its first order that is unfinished in this wallet, or
+    /// else its next one.
+    ///
+    /// # Errors
+    /// Where too few authorities answer.
+    pub async fn first_open_number(&self, account: AccountId) -> Result<SequenceNumber, WalletError> {
+        let journal = self.folder().orders(account).lock(LOCK_PATIENCE).await?;
+        if let Some(unfinished) = journal.orders().unfinished()?.first() {
+            return Ok(unfinished.sequence);
+        }
+        let answers = self.ask_account(account).await?;
+        self.catch_up(&journal, &answers).await
+    }
+
+    /// Takes the next step to unlock a number, and says how far it has come. `payer` pays for gas and bond. To be called
+    /// again while the answer is [`Unlocking::Waiting`]; a repetition sends nothing twice.
+    ///
+    /// # Errors
+    /// Where neither authorities nor Primary answer, or a transaction fails.
+    pub async fn unlock(
+        &self,
+        primary: &Primary,
+        key: &AccountKey,
+        sequence: SequenceNumber,
+        payer: &ChainAccount,
+    ) -> Result<Unlocking, WalletError> {
+        let account = key.account();
+        match primary.unlock_state(account, sequence).await? {
+            UnlockState::NotRequested => {
+                if let Some(finished) = self.finish_instead(account, sequence).await? {
+                    return Ok(Unlocking::Finished(finished));
+                }
+                let is_owner = account.ethereum_address() == Some(payer.address());
+                let signed = || key.sign_unlock_request(self.network().domain(), sequence);
+                let authorization = if is_owner { Vec::new() } else { signed() };
+                let (council, bond) = (primary.council().await?, primary.unlock_bond().await?);
+                let call = Call::request_unlock(council, account, sequence, authorization, bond);
+                payer.send_to_council(Errand::RequestUnlock { account, sequence }, call).await?;
+                self.decide(primary, account, sequence, payer).await
+            }
+            UnlockState::Requested { .. } => self.decide(primary, account, sequence, payer).await,
+            UnlockState::Upheld => Ok(Unlocking::Finished(self.resume(account).await?)),
+            UnlockState::Voided => {
+                let answers = self.ask_account(account).await?;
+                let states = answers.iter().filter_map(|(_, answer)| answer.as_ref().ok());
+                // The block may still change for us, and not for f + 1 authorities, one of which is honest.
+                if states.filter(|state| state.next_sequence > sequence).count() < self.network().trusted_count() {
+                    return Ok(Unlocking::Deciding);
+                }
+                self.folder().orders(account).lock(LOCK_PATIENCE).await?.void(sequence)?;
+                Ok(Unlocking::Voided)
+            }
+        }
+    }
+
+    /// Finishes the order of the number where that can still be done; none where authorities are locked on different ones.
+    async fn finish_instead(
+        &self,
+        account: AccountId,
+        sequence: SequenceNumber,
+    ) -> Result<Option<Vec<Resumed>>, WalletError> {
+        match self.resume(account).await {
+            Ok(resumed) if self.first_open_number(account).await? > sequence => Ok(Some(resumed)),
+            Ok(_) => {
+                let error = format!("no order of sequence number {sequence} is in the way: nothing is to be unlocked");
+                Err(WalletError::Argument(error))
+            }
+            Err(WalletError::Quorum(error)) => {
+                tracing::info!(%account, %sequence, %error, "no order of the number can be finished");
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Asks the authorities, and tells the contract what suffices.
+    async fn decide(
+        &self,
+        primary: &Primary,
+        account: AccountId,
+        sequence: SequenceNumber,
+        payer: &ChainAccount,
+    ) -> Result<Unlocking, WalletError> {
+        let now = primary.latest_head().await?.timestamp();
+        let UnlockState::Requested { voidable_from } = primary.unlock_state(account, sequence).await? else {
+            return Ok(Unlocking::Deciding);
+        };
+        let ask = |unanimous| {
+            let deadline = Instant::now() + READ_PATIENCE;
+            self.client().vote_unlock((account, sequence), unanimous, deadline)
+        };
+        let mut ballot = ask(true).await;
+        let may_void_at_once = now >= primary.unanimous_from().await?;
+        let is_undecided = |ballot: &UnlockBallot| match ballot.decision() {
+            Some(UnlockDecision::Uphold { .. }) => false,
+            Some(UnlockDecision::Void { unanimous, .. }) => unanimous && !may_void_at_once,
+            None => true,
+        };
+        if is_undecided(&ballot) && now >= voidable_from {
+            ballot = ask(false).await;
+        }
+        let council = primary.council().await?;
+        let call = match ballot.decision().filter(|_| !is_undecided(&ballot)) {
+            None => return Ok(Unlocking::Waiting { ballot: Box::new(ballot), voidable_from }),
+            Some(UnlockDecision::Uphold { digest, votes }) => {
+                Call::uphold_sequence(council, account, sequence, digest, votes)
+            }
+            Some(UnlockDecision::Void { unanimous, votes }) => {
+                Call::void_sequence(council, account, sequence, unanimous, votes)
+            }
+        };
+        payer.send_to_council(Errand::DecideUnlock { account, sequence }, call).await?;
+        Ok(Unlocking::Deciding)
+    }
+}
+
+impl ChainAccount {
+    /// Sends a call to the council, unless the same errand was begun before: then that one is finished.
+    async fn send_to_council(&self, errand: Errand, call: Call) -> Result<Finished, WalletError> {
+        let journal = self.begin().await?;
+        let finished = self.finish_all(&journal).await?;
+        if let Some(same) = finished.into_iter().find(|finished| finished.entry.errand == errand) {
+            return Ok(same);
+        }
+        self.run(&journal, errand, call).await
+    }
+}
