@@ -8,7 +8,7 @@ use crate::args::Cli;
 use crate::output::Report;
 
 /// For each command what people do with it.
-const EXAMPLES: [(&str, &[&str]); 19] = [
+const EXAMPLES: [(&str, &[&str]); 20] = [
     (
         "init",
         &[
@@ -83,6 +83,7 @@ const EXAMPLES: [(&str, &[&str]); 19] = [
     ("receive", &["fastpay receive --wait 60", "fastpay receive --follow --json"]),
     ("resume", &["fastpay resume", "fastpay resume --from alice"]),
     ("execute", &["fastpay execute --from alice"]),
+    ("unlock", &["fastpay unlock --from alice", "fastpay unlock --from bob --gas-key alice --wait 3600"]),
     (
         "claim",
         &[
