@@ -32,6 +32,7 @@ mod ledger;
 mod merkle;
 mod order;
 mod record;
+mod rejection;
 mod request;
 mod shard;
 mod signature;
@@ -61,8 +62,9 @@ pub use record::{
     AppliedCredit, Chain, CrossShardCredit, Deposit, Destination, Effect, Forwarded, Record, ShardOutputs,
     SynchronizationOrder,
 };
+pub use rejection::Rejection;
 pub use request::{Request, RequestError, VerifiedRequest};
-pub use shard::{Decision, PrimaryView, Rejection, Shard, VoteFloor};
+pub use shard::{Decision, PrimaryView, Shard, VoteFloor};
 pub use signature::{BadSignature, EcdsaSignature, Ed25519Signature, Signatory};
 pub use signature_check::Authorization;
 pub use statement::{Domain, RedemptionVoteStatement};

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use super::{Decision, PrimaryView, Rejection, Shard, VoteFloor};
+use super::{Decision, PrimaryView, Shard, VoteFloor};
 use crate::amount::{Epoch, SequenceNumber};
 use crate::certificate::{Certificate, VerifiedCertificate};
 use crate::history::JournalPosition;
 use crate::identity::AccountId;
 use crate::order::VerifiedOrder;
 use crate::record::Record;
+use crate::rejection::Rejection;
 use crate::transfer::Transfer;
 use crate::unlock::{Unlock, UnlockEvent, UnlockEventKind, UnlockOutcome};
 
