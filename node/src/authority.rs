@@ -25,7 +25,8 @@ use tokio::task::JoinSet;
 
 use crate::config::{Config, ConfigError};
 use crate::deployment::{self, Deployment, DeploymentError, folder_identity};
-use crate::follower::{DepositSink, Follower, Progress, read_chain_time};
+use crate::deposit_sink::DepositSink;
+use crate::follower::{Follower, Progress, read_chain_time};
 use crate::http::{self, HttpContext, HttpLimits};
 use crate::index::{Index, Indexer};
 use crate::metrics::Metrics;

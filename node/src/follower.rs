@@ -1,40 +1,34 @@
 //! Follows the Primary [FP §4.3]: finalized blocks in, synchronization orders and new committees out.
 //!
 //! ```text
-//!  DepositReader ─► batch of whole blocks ─► per shard: its own deposits, in order ─► all shards have
-//!  it on disk ─► cursor on disk ─► next batch
+//!  DepositReader ─► batch of whole blocks ─► all shards have its events on disk (`deposit_sink`)
+//!  ─► cursor on disk ─► next batch
 //! ```
-//! Every shard stores the index up to which it has applied its deposits, so repeating a batch changes nothing; the
-//! cursor on disk only saves reading the chain again. If the answers of the Ethereum nodes are impossible, the
+//! The cursor on disk only saves reading the chain again. If the answers of the Ethereum nodes are impossible, the
 //! follower reads again for some minutes (`inconsistency`), and then stops with an alarm; payments go on.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::TrySendError;
 use std::time::Duration;
 
-use fastpay_core::{
-    AccountId, Deposit, Domain, SequenceNumber, ShardId, ShardLayout, SynchronizationOrder, TransactionIndex,
-    UnlockEvent, UnlockEventKind, is_unlock_authorized,
-};
+use fastpay_core::TransactionIndex;
 use fastpay_ethereum::{
-    Cursor, DepositBatch, DepositReader, DepositsError, EpochReader, OrderEvent, Primary, RANGE_BLOCKS_DEFAULT,
+    Cursor, DepositBatch, DepositReader, DepositsError, EpochReader, Primary, RANGE_BLOCKS_DEFAULT,
 };
 use fastpay_program::files;
 use serde::{Deserialize, Serialize};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
+use crate::deposit_sink::{AccountEvent, DepositSink, ShardsEnded};
 use crate::inconsistency::{InconsistentReads, REREADS_MAX};
 use crate::metrics::FollowerMetrics;
 use crate::rotation::{Rotation, RotationError};
-use crate::shard::{ChainTime, Command, OrderStep, ShardHandle};
+use crate::shard::ChainTime;
 
 /// How long to wait where nothing new is final.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The longest wait after repeated failures.
 const RETRY_WAIT_MAX: Duration = Duration::from_secs(30);
-/// At most so many steps in one message to a shard.
-const STEPS_PER_MESSAGE_MAX: usize = 512;
 
 /// The follower's progress, for readiness.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,173 +77,6 @@ fn read_cursor_file(file: &Path) -> Option<StoredCursor> {
     serde_json::from_slice(&std::fs::read(file).ok()?).ok()
 }
 
-/// The shards have ended: so does the follower.
-struct ShardsEnded;
-
-/// An event of the contract's order that changes an account.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum AccountEvent {
-    Deposit(Deposit),
-    Unlock { index: TransactionIndex, account: AccountId, sequence: SequenceNumber, kind: UnlockEventKind },
-}
-
-impl AccountEvent {
-    /// What an event means for an account; none where it means nothing to any. A request is `voidable_at` that chain time,
-    /// in seconds since 1970, and counts only where the owner signed it.
-    fn new(event: &OrderEvent, domain: &Domain, voidable_at: u64) -> Option<Self> {
-        if let Some(deposit) = event.deposit() {
-            return Some(Self::Deposit(deposit));
-        }
-        let (account, sequence, kind) = match event {
-            OrderEvent::UnlockRequested(request) => {
-                let (account, sequence) = (AccountId(request.account.0), SequenceNumber(request.sequence));
-                if !is_unlock_authorized(domain, account, sequence, &request.authorization) {
-                    return None;
-                }
-                (request.account, request.sequence, UnlockEventKind::Requested(voidable_at))
-            }
-            OrderEvent::SequenceUpheld(upheld) => {
-                (upheld.account, upheld.sequence, UnlockEventKind::Upheld(upheld.digest))
-            }
-            OrderEvent::SequenceVoided(voided) => (voided.account, voided.sequence, UnlockEventKind::Voided),
-            OrderEvent::Redeemed(paid) => (paid.sender, paid.sequence, UnlockEventKind::Spent(paid.digest)),
-            OrderEvent::RedemptionQueued(queued) => {
-                (queued.sender, queued.sequence, UnlockEventKind::Spent(queued.digest))
-            }
-            OrderEvent::Funded(_) | OrderEvent::CommitteeInstalled(_) | OrderEvent::RedemptionReleased(_) => {
-                return None;
-            }
-        };
-        let (account, sequence) = (AccountId(account.0), SequenceNumber(sequence));
-        Some(Self::Unlock { index: event.index(), account, sequence, kind })
-    }
-
-    fn account(&self) -> &AccountId {
-        match self {
-            Self::Deposit(deposit) => &deposit.recipient,
-            Self::Unlock { account, .. } => account,
-        }
-    }
-
-    /// The step to this event, where the events from `after` on concern other shards.
-    fn step(&self, after: TransactionIndex) -> OrderStep {
-        match self {
-            Self::Deposit(deposit) => {
-                let (up_to, deposit) = (deposit.index, Some(deposit.clone()));
-                OrderStep::Deposit(SynchronizationOrder { after, up_to, deposit })
-            }
-            Self::Unlock { index, account, sequence, kind } => OrderStep::Unlock(UnlockEvent {
-                after,
-                index: *index,
-                account: *account,
-                sequence: *sequence,
-                kind: *kind,
-            }),
-        }
-    }
-}
-
-/// Hands the contract's events to every shard.
-pub struct DepositSink {
-    layout: ShardLayout,
-    shards: Vec<ShardHandle>,
-}
-
-impl DepositSink {
-    /// A sink for these shards, from the first.
-    #[must_use]
-    pub fn new(layout: ShardLayout, shards: Vec<ShardHandle>) -> Self {
-        Self { layout, shards }
-    }
-
-    /// Brings every shard from index `after` to `up_to`. False where the shards have ended.
-    pub async fn apply(&self, after: TransactionIndex, deposits: &[Deposit], up_to: TransactionIndex) -> bool {
-        let events: Vec<_> = deposits.iter().cloned().map(AccountEvent::Deposit).collect();
-        self.try_apply(after, &events, up_to).await.is_ok()
-    }
-
-    /// Tells every shard the time of the block up to which it has applied all events.
-    async fn tell_time(&self, time: ChainTime) -> Result<(), ShardsEnded> {
-        for handle in &self.shards {
-            send(handle, Command::ChainTime(time)).await?;
-        }
-        Ok(())
-    }
-
-    async fn try_apply(
-        &self,
-        after: TransactionIndex,
-        events: &[AccountEvent],
-        up_to: TransactionIndex,
-    ) -> Result<(), ShardsEnded> {
-        for (shard, handle) in self.layout.shards().zip(&self.shards) {
-            let steps = steps_for(shard, self.layout, after, events, up_to);
-            for message in steps.chunks(STEPS_PER_MESSAGE_MAX) {
-                let expected = message.last().map_or(after, OrderStep::up_to);
-                let applied = synchronize(handle, message.to_vec()).await?;
-                if applied < expected {
-                    // Cannot happen while the cursor is behind every shard; never go on over it.
-                    tracing::error!(%shard, %applied, %expected, "a shard did not follow");
-                    return Err(ShardsEnded);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The index that every shard has applied.
-    async fn synchronized(&self) -> Result<TransactionIndex, ShardsEnded> {
-        let mut least = None;
-        for handle in &self.shards {
-            let applied = synchronize(handle, Vec::new()).await?;
-            least = Some(least.map_or(applied, |least: TransactionIndex| least.min(applied)));
-        }
-        least.ok_or(ShardsEnded)
-    }
-}
-
-/// The steps by which one shard gets from `after` to `up_to`: one to each event of its own accounts, and one over the
-/// others at the end.
-fn steps_for(
-    shard: ShardId,
-    layout: ShardLayout,
-    after: TransactionIndex,
-    events: &[AccountEvent],
-    up_to: TransactionIndex,
-) -> Vec<OrderStep> {
-    let mut steps = Vec::new();
-    let mut at = after;
-    for event in events.iter().filter(|event| layout.shard_of(event.account()) == shard) {
-        let step = event.step(at);
-        at = step.up_to();
-        steps.push(step);
-    }
-    if at < up_to {
-        steps.push(OrderStep::Deposit(SynchronizationOrder { after: at, up_to, deposit: None }));
-    }
-    steps
-}
-
-async fn synchronize(handle: &ShardHandle, steps: Vec<OrderStep>) -> Result<TransactionIndex, ShardsEnded> {
-    let (reply, answer) = oneshot::channel();
-    send(handle, Command::Synchronize(steps, reply)).await?;
-    answer.await.map_err(|_| ShardsEnded)
-}
-
-/// Sends a command, and waits while the shard's queue is full.
-async fn send(handle: &ShardHandle, mut command: Command) -> Result<(), ShardsEnded> {
-    loop {
-        match handle.try_send(command) {
-            Ok(()) => return Ok(()),
-            Err(TrySendError::Disconnected(_)) => return Err(ShardsEnded),
-            Err(TrySendError::Full(back)) => {
-                command = back;
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        }
-    }
-}
-
 /// Follows one contract until it is stopped, or until its Ethereum nodes have contradicted themselves for minutes.
 pub struct Follower {
     primary: Primary,
@@ -258,6 +85,8 @@ pub struct Follower {
     rotation: Rotation,
     /// The contract's unlock window in seconds, once it is read: it never changes.
     unlock_window: Option<u64>,
+    /// The time that the shards know.
+    told: ChainTime,
     /// The final block up to which the committees are known.
     committees_known_at: Option<u64>,
     sink: DepositSink,
@@ -279,13 +108,14 @@ impl Follower {
     ) -> Self {
         let epochs = EpochReader::new(primary.clone());
         let reader = DepositReader::new(primary.clone(), RANGE_BLOCKS_DEFAULT);
-        let (unlock_window, committees_known_at) = (None, None);
+        let (unlock_window, told, committees_known_at) = (None, ChainTime::default(), None);
         Self {
             primary,
             reader,
             epochs,
             rotation,
             unlock_window,
+            told,
             committees_known_at,
             sink,
             cursor_file,
@@ -413,7 +243,12 @@ impl Follower {
     }
 
     /// Has the shards apply the events, and only then lets them know of the block's time.
-    async fn apply(&self, after: TransactionIndex, batch: &DepositBatch, time: ChainTime) -> Result<(), ShardsEnded> {
+    async fn apply(
+        &mut self,
+        after: TransactionIndex,
+        batch: &DepositBatch,
+        time: ChainTime,
+    ) -> Result<(), ShardsEnded> {
         // The window of a request begins when it is read, not when it was made: what was executed before that, on a view
         // that is not too old, is known to others in time.
         let voidable_at = batch.final_time.saturating_add(time.unlock_window);
@@ -421,7 +256,11 @@ impl Follower {
         let events = batch.events.iter().filter_map(|event| AccountEvent::new(event, &domain, voidable_at));
         let events: Vec<_> = events.collect();
         self.sink.try_apply(after, &events, batch.cursor.last_index).await?;
-        self.sink.tell_time(time).await
+        if time != self.told {
+            self.sink.tell_time(time).await?;
+            self.told = time;
+        }
+        Ok(())
     }
 
     /// The cursor of an earlier run, unless it is missing, unreadable, or ahead of a shard: then the
@@ -444,47 +283,8 @@ impl Follower {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fastpay_core::{AccountId, Amount, Asset};
-
-    #[test]
-    fn every_shard_gets_its_own_events_and_steps_over_the_others() {
-        let layout = ShardLayout::new(2.try_into().unwrap());
-        let events: Vec<AccountEvent> = (1..=40_u8)
-            .map(|number| {
-                let (index, account) =
-                    (TransactionIndex(u64::from(number) + 7), AccountId::from_ed25519(&[number; 32]));
-                if number % 3 == 0 {
-                    let (sequence, kind) = (SequenceNumber(number.into()), UnlockEventKind::Voided);
-                    return AccountEvent::Unlock { index, account, sequence, kind };
-                }
-                let (asset, amount) = (Asset::ETHER, Amount(1));
-                AccountEvent::Deposit(Deposit { index, recipient: account, asset, amount })
-            })
-            .collect();
-        let mut seen = 0;
-        for shard in layout.shards() {
-            let steps = steps_for(shard, layout, TransactionIndex(7), &events, TransactionIndex(47));
-            let mut at = TransactionIndex(7);
-            for step in &steps {
-                let (after, owner) = match step {
-                    OrderStep::Deposit(order) => (order.after, order.deposit.as_ref().map(|deposit| deposit.recipient)),
-                    OrderStep::Unlock(event) => (event.after, Some(event.account)),
-                };
-                assert_eq!(after, at);
-                assert!(step.up_to() > at);
-                at = step.up_to();
-                if let Some(owner) = owner {
-                    assert_eq!(layout.shard_of(&owner), shard);
-                    let event = events.iter().find(|event| *event.account() == owner).unwrap();
-                    assert_eq!(event.step(after), *step);
-                    seen += 1;
-                }
-            }
-            assert_eq!(at, TransactionIndex(47));
-        }
-        assert_eq!(seen, events.len());
-        assert!(steps_for(ShardId(0), layout, TransactionIndex(47), &[], TransactionIndex(47)).is_empty());
-    }
+    use crate::shard::{Command, OrderStep, ShardHandle};
+    use fastpay_core::{AccountId, Amount, ShardLayout};
 
     /// Of a committee that never changes.
     fn rotation() -> Rotation {
@@ -537,14 +337,14 @@ mod tests {
         let (handle, queue) = ShardHandle::new(&limits, crate::metrics::Metrics::new(1).shards[0].clone());
         let (stop, stopped) = watch::channel(false);
         let mut waiting = follower(PathBuf::from("/nowhere/follower.json"));
-        waiting.sink.shards = vec![handle.clone()];
+        waiting.sink = DepositSink::new(ShardLayout::new(std::num::NonZeroU32::MIN), vec![handle.clone()]);
         let task = tokio::spawn(waiting.run(stopped.clone()));
         stop.send_replace(true);
         task.await.unwrap();
         drop(queue);
         stop.send_replace(false);
         let mut orphan = follower(PathBuf::from("/nowhere/follower.json"));
-        orphan.sink.shards = vec![handle];
+        orphan.sink = DepositSink::new(ShardLayout::new(std::num::NonZeroU32::MIN), vec![handle]);
         orphan.run(stopped).await;
     }
 

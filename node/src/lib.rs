@@ -4,6 +4,7 @@
 pub mod authority;
 pub mod config;
 pub mod deployment;
+pub mod deposit_sink;
 pub mod follower;
 pub mod http;
 pub mod inconsistency;

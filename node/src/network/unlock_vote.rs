@@ -1,7 +1,7 @@
 //! What this authority signs about a number that its owner asked the contract to unlock. The shard has on disk what the
 //! signature says before it is made here: a certificate, or that the authority votes to void the number.
 
-use fastpay_core::{AccountId, Domain, Epoch, SequenceNumber, UnlockVote};
+use fastpay_core::{AccountId, Domain, SequenceNumber, UnlockVote};
 use fastpay_rpc::{Refusal, UnlockAnswer};
 
 use super::reads::{ReadError, Reads, ask};
@@ -43,7 +43,7 @@ pub(crate) async fn vote_for_unlock(
             return Ok(UnlockAnswer::Void { epoch, vote: sign(UnlockVote::Void { unanimous }) });
         }
         // The epoch ended since this call began.
-        UnlockKnowledge::VoidVoted(voted) => return Err(NoUnlockVote::Refused(Refusal::NotVoting(Epoch(voted.0)))),
+        UnlockKnowledge::VoidVoted(voted) => return Err(NoUnlockVote::Refused(Refusal::NotVoting(voted))),
         UnlockKnowledge::Seen(certificate) => certificate,
         UnlockKnowledge::Executed(sent) => {
             let executed = reads.certificate(sent, sequence).await?;

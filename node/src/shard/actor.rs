@@ -1,5 +1,7 @@
 //! The shard's thread: take what is queued, verify, decide, apply, and hand over to the commit stage.
 
+mod unlock;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,8 +10,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use fastpay_core::{
-    Account, AccountId, Certificate, CrossShardCredit, Decision, Domain, PrimaryView, Record, SequenceNumber, Shard,
-    ShardId, TransactionIndex, Transfer, UnlockEvent, VerifiedCertificate, VerifiedOrder, VerifiedRequest, VoteFloor,
+    Account, AccountId, Certificate, CrossShardCredit, Decision, Domain, PrimaryView, Record, Shard, ShardId,
+    TransactionIndex, Transfer, VerifiedCertificate, VerifiedOrder, VerifiedRequest, VoteFloor,
 };
 use fastpay_program::Clock;
 use fastpay_rpc::Refusal;
@@ -20,7 +22,7 @@ use super::ShardError;
 use super::batch::Batch;
 use super::chain_time::ChainTime;
 use super::checkpoint::Checkpointer;
-use super::command::{Answer, ClientStream, Command, OrderStep, UnlockKnowledge};
+use super::command::{Answer, ClientStream, Command, OrderStep};
 use super::commit::{CommitStage, Commits, UncommittedBatch};
 use super::outbox::{Deliveries, REDELIVERY_AFTER};
 use super::queue::{ShardHandle, ShardQueue};
@@ -366,31 +368,6 @@ impl<C: Commits> Actor<C> {
         self.chain.as_ref().map_or(PrimaryView::Recent, |(time, clock)| time.view(clock.now_ms()))
     }
 
-    /// Takes an account over numbers that the contract has decided: past one that is void, and through one whose upheld
-    /// certificate is kept here.
-    fn advance(&mut self, account: AccountId) -> Result<(), ShardError> {
-        loop {
-            if let Some(record) = self.shard.step_over(account) {
-                self.append(&record)?;
-                continue;
-            }
-            let Some(certificate) = self.shard.executable(account) else { return Ok(()) };
-            let (epoch, view) = (certificate.epoch, self.view());
-            let verified = self
-                .signer
-                .voter_status()
-                .committees()
-                .get(epoch)
-                .and_then(|committee| Certificate::clone(&certificate).verify(&self.domain, committee).ok());
-            // It was verified before it was kept.
-            let Some(verified) = verified else { return Ok(()) };
-            match self.decide(|shard| shard.confirm(&verified, view))? {
-                Ok(Some(record)) => self.append(&record)?,
-                Ok(None) | Err(_) => return Ok(()),
-            }
-        }
-    }
-
     /// Raises an alarm where a certificate, which is about to be executed, holds a vote of this authority that it does
     /// not remember: the account would still be locked on that order. Where its memory is known to have a gap, that is
     /// no news.
@@ -470,53 +447,6 @@ impl<C: Commits> Actor<C> {
         }
         self.batch.synchronized.push((reply, self.shard.ledger().synchronized));
         Ok(())
-    }
-
-    /// Applies an event about one number, and what follows from it for the account.
-    fn follow_unlock(&mut self, event: &UnlockEvent) -> Result<Result<(), Refusal>, ShardError> {
-        let record = match self.decide(|shard| shard.follow_unlock(event))? {
-            Ok(Some(record)) => record,
-            Ok(None) => return Ok(Ok(())),
-            Err(refusal) => return Ok(Err(refusal)),
-        };
-        let (account, sequence) = (event.account, event.sequence);
-        if self.shard.contradicts(event) {
-            self.metrics.voided_executed.inc();
-            tracing::error!(%account, %sequence, "the contract voided a number that is executed here: more authorities are faulty than the committee tolerates; see the run-book");
-        }
-        self.append(&record)?;
-        tracing::info!(%account, %sequence, index = %event.index, kind = ?event.kind, "the contract's order of events");
-        self.advance(account)?;
-        Ok(Ok(()))
-    }
-
-    /// What this authority may sign about a number: that it has a certificate, or a vote to void the number.
-    fn vote_unlock(
-        &mut self,
-        account: AccountId,
-        sequence: SequenceNumber,
-        unanimous: bool,
-    ) -> Result<Result<UnlockKnowledge, Refusal>, ShardError> {
-        if let Some(refusal) = self.signer.refusal() {
-            return Ok(Err(refusal));
-        }
-        let unlocks = &self.shard.ledger().unlocks;
-        if let Some(seen) = unlocks.get(account, sequence).and_then(|unlock| unlock.seen.clone()) {
-            return Ok(Ok(UnlockKnowledge::Seen(seen)));
-        }
-        let is_voided = unlocks.is_voided(account, sequence);
-        let state = self.account(&account)?;
-        if sequence < state.next_sequence() && !is_voided {
-            return Ok(Ok(UnlockKnowledge::Executed(state.sent.clone())));
-        }
-        // Where no chain is followed, nobody can have asked.
-        let Some((time, _)) = self.chain else { return Ok(Err(Refusal::NotRequested(sequence))) };
-        let epoch = self.signer.voter_status().epoch();
-        let protection = self.signer.voter_status().rollback_protection();
-        let floor = protection.map_or(VoteFloor::Zero, |_| VoteFloor::Unknown);
-        let number = (account, sequence);
-        let voted = self.decide_and_apply(|shard| shard.void_vote(number, unanimous, epoch, floor, time.block_time))?;
-        Ok(voted.map(|()| UnlockKnowledge::VoidVoted(epoch)))
     }
 
     /// Asks a rule, and applies its record.

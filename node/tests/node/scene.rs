@@ -10,7 +10,7 @@ use fastpay_core::{
     Account, AccountId, Amount, Asset, Certificate, Committees, Deposit, Request, ShardId, ShardLayout, ShardLedger,
     TransactionIndex, TransferOrder, Vote,
 };
-use fastpay_node::follower::DepositSink;
+use fastpay_node::deposit_sink::DepositSink;
 use fastpay_node::metrics::Metrics;
 use fastpay_node::shard::{
     self, ADDRESS_JOURNAL_BYTES_PER_DAY, AddressBudgets, Answer, Answers, ClientReputation, ClientStream, Command,

@@ -15,7 +15,8 @@ use std::time::Duration;
 use fastpay_core::{JournalPosition, ShardLayout};
 use fastpay_node::authority::check_credits;
 use fastpay_node::deployment::folder_identity;
-use fastpay_node::follower::{DepositSink, Follower, Progress, cursor_file, read_chain_time};
+use fastpay_node::deposit_sink::DepositSink;
+use fastpay_node::follower::{Follower, Progress, cursor_file, read_chain_time};
 use fastpay_node::metrics::Metrics;
 use fastpay_node::network::{self, NetworkLimits, ShardContext};
 use fastpay_node::rollback::{

@@ -1,0 +1,234 @@
+//! Hands the contract's events to the shards: each gets those of its own accounts, in the one order.
+//!
+//! ```text
+//!  events ─► per shard: its own, and one step over the others ─► all shards have them on disk ─► the block's time
+//! ```
+//! Every shard stores the index up to which it has applied its events, so repeating a batch changes nothing.
+
+use std::sync::mpsc::TrySendError;
+use std::time::Duration;
+
+use fastpay_core::{
+    AccountId, Deposit, Domain, SequenceNumber, ShardId, ShardLayout, SynchronizationOrder, TransactionIndex,
+    UnlockEvent, UnlockEventKind, is_unlock_authorized,
+};
+use fastpay_ethereum::OrderEvent;
+use tokio::sync::oneshot;
+
+use crate::shard::{ChainTime, Command, OrderStep, ShardHandle};
+
+/// At most so many steps in one message to a shard.
+const STEPS_PER_MESSAGE_MAX: usize = 512;
+
+/// The shards have ended: so does the follower.
+pub(crate) struct ShardsEnded;
+
+/// An event of the contract's order that changes an account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AccountEvent {
+    Deposit(Deposit),
+    Unlock { index: TransactionIndex, account: AccountId, sequence: SequenceNumber, kind: UnlockEventKind },
+}
+
+impl AccountEvent {
+    /// What an event means for an account; none where it means nothing to any. A request is `voidable_at` that chain time,
+    /// in seconds since 1970, and counts only where the owner signed it.
+    pub(crate) fn new(event: &OrderEvent, domain: &Domain, voidable_at: u64) -> Option<Self> {
+        if let Some(deposit) = event.deposit() {
+            return Some(Self::Deposit(deposit));
+        }
+        let (account, sequence, kind) = match event {
+            OrderEvent::UnlockRequested(request) => {
+                let (account, sequence) = (AccountId(request.account.0), SequenceNumber(request.sequence));
+                if !is_unlock_authorized(domain, account, sequence, &request.authorization) {
+                    return None;
+                }
+                (request.account, request.sequence, UnlockEventKind::Requested(voidable_at))
+            }
+            OrderEvent::SequenceUpheld(upheld) => {
+                (upheld.account, upheld.sequence, UnlockEventKind::Upheld(upheld.digest))
+            }
+            OrderEvent::SequenceVoided(voided) => (voided.account, voided.sequence, UnlockEventKind::Voided),
+            OrderEvent::Redeemed(paid) => (paid.sender, paid.sequence, UnlockEventKind::Spent(paid.digest)),
+            OrderEvent::RedemptionQueued(queued) => {
+                (queued.sender, queued.sequence, UnlockEventKind::Spent(queued.digest))
+            }
+            OrderEvent::Funded(_) | OrderEvent::CommitteeInstalled(_) | OrderEvent::RedemptionReleased(_) => {
+                return None;
+            }
+        };
+        let (account, sequence) = (AccountId(account.0), SequenceNumber(sequence));
+        Some(Self::Unlock { index: event.index(), account, sequence, kind })
+    }
+
+    fn account(&self) -> &AccountId {
+        match self {
+            Self::Deposit(deposit) => &deposit.recipient,
+            Self::Unlock { account, .. } => account,
+        }
+    }
+
+    /// The step to this event, where the events from `after` on concern other shards.
+    fn step(&self, after: TransactionIndex) -> OrderStep {
+        match self {
+            Self::Deposit(deposit) => {
+                let (up_to, deposit) = (deposit.index, Some(deposit.clone()));
+                OrderStep::Deposit(SynchronizationOrder { after, up_to, deposit })
+            }
+            Self::Unlock { index, account, sequence, kind } => OrderStep::Unlock(UnlockEvent {
+                after,
+                index: *index,
+                account: *account,
+                sequence: *sequence,
+                kind: *kind,
+            }),
+        }
+    }
+}
+
+/// Hands the contract's events to every shard.
+pub struct DepositSink {
+    layout: ShardLayout,
+    shards: Vec<ShardHandle>,
+}
+
+impl DepositSink {
+    /// A sink for these shards, from the first.
+    #[must_use]
+    pub fn new(layout: ShardLayout, shards: Vec<ShardHandle>) -> Self {
+        Self { layout, shards }
+    }
+
+    /// Brings every shard from index `after` to `up_to`. False where the shards have ended.
+    pub async fn apply(&self, after: TransactionIndex, deposits: &[Deposit], up_to: TransactionIndex) -> bool {
+        let events: Vec<_> = deposits.iter().cloned().map(AccountEvent::Deposit).collect();
+        self.try_apply(after, &events, up_to).await.is_ok()
+    }
+
+    /// Tells every shard the time of the block up to which it has applied all events.
+    pub(crate) async fn tell_time(&self, time: ChainTime) -> Result<(), ShardsEnded> {
+        for handle in &self.shards {
+            send(handle, Command::ChainTime(time)).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn try_apply(
+        &self,
+        after: TransactionIndex,
+        events: &[AccountEvent],
+        up_to: TransactionIndex,
+    ) -> Result<(), ShardsEnded> {
+        for (shard, handle) in self.layout.shards().zip(&self.shards) {
+            let steps = steps_for(shard, self.layout, after, events, up_to);
+            for message in steps.chunks(STEPS_PER_MESSAGE_MAX) {
+                let expected = message.last().map_or(after, OrderStep::up_to);
+                let applied = synchronize(handle, message.to_vec()).await?;
+                if applied < expected {
+                    // Cannot happen while the cursor is behind every shard; never go on over it.
+                    tracing::error!(%shard, %applied, %expected, "a shard did not follow");
+                    return Err(ShardsEnded);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The index that every shard has applied.
+    pub(crate) async fn synchronized(&self) -> Result<TransactionIndex, ShardsEnded> {
+        let mut least = None;
+        for handle in &self.shards {
+            let applied = synchronize(handle, Vec::new()).await?;
+            least = Some(least.map_or(applied, |least: TransactionIndex| least.min(applied)));
+        }
+        least.ok_or(ShardsEnded)
+    }
+}
+
+/// The steps by which one shard gets from `after` to `up_to`: one to each event of its own accounts, and one over the
+/// others at the end.
+fn steps_for(
+    shard: ShardId,
+    layout: ShardLayout,
+    after: TransactionIndex,
+    events: &[AccountEvent],
+    up_to: TransactionIndex,
+) -> Vec<OrderStep> {
+    let mut steps = Vec::new();
+    let mut at = after;
+    for event in events.iter().filter(|event| layout.shard_of(event.account()) == shard) {
+        let step = event.step(at);
+        at = step.up_to();
+        steps.push(step);
+    }
+    if at < up_to {
+        steps.push(OrderStep::Deposit(SynchronizationOrder { after: at, up_to, deposit: None }));
+    }
+    steps
+}
+
+async fn synchronize(handle: &ShardHandle, steps: Vec<OrderStep>) -> Result<TransactionIndex, ShardsEnded> {
+    let (reply, answer) = oneshot::channel();
+    send(handle, Command::Synchronize(steps, reply)).await?;
+    answer.await.map_err(|_| ShardsEnded)
+}
+
+/// Sends a command, and waits while the shard's queue is full.
+async fn send(handle: &ShardHandle, mut command: Command) -> Result<(), ShardsEnded> {
+    loop {
+        match handle.try_send(command) {
+            Ok(()) => return Ok(()),
+            Err(TrySendError::Disconnected(_)) => return Err(ShardsEnded),
+            Err(TrySendError::Full(back)) => {
+                command = back;
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::{Amount, Asset};
+
+    #[test]
+    fn every_shard_gets_its_own_events_and_steps_over_the_others() {
+        let layout = ShardLayout::new(2.try_into().unwrap());
+        let events: Vec<AccountEvent> = (1..=40_u8)
+            .map(|number| {
+                let (index, account) =
+                    (TransactionIndex(u64::from(number) + 7), AccountId::from_ed25519(&[number; 32]));
+                if number % 3 == 0 {
+                    let (sequence, kind) = (SequenceNumber(number.into()), UnlockEventKind::Voided);
+                    return AccountEvent::Unlock { index, account, sequence, kind };
+                }
+                let (asset, amount) = (Asset::ETHER, Amount(1));
+                AccountEvent::Deposit(Deposit { index, recipient: account, asset, amount })
+            })
+            .collect();
+        let mut seen = 0;
+        for shard in layout.shards() {
+            let steps = steps_for(shard, layout, TransactionIndex(7), &events, TransactionIndex(47));
+            let mut at = TransactionIndex(7);
+            for step in &steps {
+                let (after, owner) = match step {
+                    OrderStep::Deposit(order) => (order.after, order.deposit.as_ref().map(|deposit| deposit.recipient)),
+                    OrderStep::Unlock(event) => (event.after, Some(event.account)),
+                };
+                assert_eq!(after, at);
+                assert!(step.up_to() > at);
+                at = step.up_to();
+                if let Some(owner) = owner {
+                    assert_eq!(layout.shard_of(&owner), shard);
+                    let event = events.iter().find(|event| *event.account() == owner).unwrap();
+                    assert_eq!(event.step(after), *step);
+                    seen += 1;
+                }
+            }
+            assert_eq!(at, TransactionIndex(47));
+        }
+        assert_eq!(seen, events.len());
+        assert!(steps_for(ShardId(0), layout, TransactionIndex(47), &[], TransactionIndex(47)).is_empty());
+    }
+}
