@@ -96,7 +96,9 @@ pub enum Refusal {
     #[error("the contract decided that the order with the digest {0} has this sequence number")]
     Overruled(Digest),
     /// The contract voided the number; the next one is given.
-    #[error("the contract voided this sequence number, so nothing was paid with it; the next one is {0}")]
+    #[error(
+        "the contract voided this sequence number, so nothing was paid with it; the next one is {0}. Run `fastpay unlock` to note it"
+    )]
     Voided(SequenceNumber),
     /// No final block that the authority has read has a request to unlock this number.
     #[error("the authority knows of no final request to unlock sequence number {0}; ask again when it is final")]

@@ -84,6 +84,10 @@ impl Wallet {
         let places: BTreeMap<Memo, usize> = (0..pages.len()).map(|page| (name_of(name, page), page)).collect();
         let mut states = vec![None; pages.len()];
         for entry in self.folder().orders(account).entries()? {
+            // Nothing was paid with a number that the contract voided: its page gets another one.
+            if entry.state == OrderState::Voided {
+                continue;
+            }
             let Some(Transfer::Payout(payout)) = entry.transfer() else { continue };
             let Some((place, page)) = places.get(&payout.memo).and_then(|at| Some((*at, pages.get(*at)?))) else {
                 continue;

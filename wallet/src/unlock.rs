@@ -8,14 +8,14 @@
 //! ```
 //! Nothing is signed for the next number before the contract has decided.
 
-use fastpay_client::{UnlockBallot, UnlockDecision};
+use fastpay_client::{QuorumError, UnlockBallot, UnlockDecision};
 use fastpay_core::{AccountId, AccountKey, SequenceNumber};
 use fastpay_ethereum::{Call, Primary, UnlockState};
-use tokio::time::Instant;
 
 use crate::chain::{ChainAccount, Finished};
 use crate::error::WalletError;
 use crate::folder::Errand;
+use crate::payout::check_not_paused;
 use crate::wallet::{LOCK_PATIENCE, READ_PATIENCE, Resumed, Wallet};
 
 /// How far the unlocking of a number has come.
@@ -80,6 +80,10 @@ impl Wallet {
             UnlockState::Requested { .. } => self.decide(primary, account, sequence, payer).await,
             UnlockState::Upheld => Ok(Unlocking::Finished(self.resume(account).await?)),
             UnlockState::Voided => {
+                // Where somebody has a certificate the number was executed, whatever the Ethereum node says.
+                if self.certificate(account, sequence).await.is_some() {
+                    return Ok(Unlocking::Finished(self.resume(account).await?));
+                }
                 let answers = self.ask_account(account).await?;
                 let states = answers.iter().filter_map(|(_, answer)| answer.as_ref().ok());
                 // The block may still change for us, and not for f + 1 authorities, one of which is honest.
@@ -92,7 +96,8 @@ impl Wallet {
         }
     }
 
-    /// Finishes the order of the number where that can still be done; none where authorities are locked on different ones.
+    /// Finishes the order of the number where that can still be done; none where no order gets the votes of a quorum. A
+    /// certificate that is not settled yet, a full disk or a new epoch is no reason to ask the contract.
     async fn finish_instead(
         &self,
         account: AccountId,
@@ -104,7 +109,11 @@ impl Wallet {
                 let error = format!("no order of sequence number {sequence} is in the way: nothing is to be unlocked");
                 Err(WalletError::Argument(error))
             }
-            Err(WalletError::Quorum(error)) => {
+            Err(WalletError::Quorum(
+                error @ (QuorumError::Conflict(_)
+                | QuorumError::InsufficientBalance { .. }
+                | QuorumError::NoQuorum { what: "votes", .. }),
+            )) => {
                 tracing::info!(%account, %sequence, %error, "no order of the number can be finished");
                 Ok(None)
             }
@@ -124,10 +133,7 @@ impl Wallet {
         let UnlockState::Requested { voidable_from } = primary.unlock_state(account, sequence).await? else {
             return Ok(Unlocking::Deciding);
         };
-        let ask = |unanimous| {
-            let deadline = Instant::now() + READ_PATIENCE;
-            self.client().vote_unlock((account, sequence), unanimous, deadline)
-        };
+        let ask = |unanimous| self.client().vote_unlock((account, sequence), unanimous, READ_PATIENCE);
         let mut ballot = ask(true).await;
         let may_void_at_once = now >= primary.unanimous_from().await?;
         let is_undecided = |ballot: &UnlockBallot| match ballot.decision() {
@@ -145,6 +151,8 @@ impl Wallet {
                 Call::uphold_sequence(council, account, sequence, digest, votes)
             }
             Some(UnlockDecision::Void { unanimous, votes }) => {
+                // Upholding is never paused, voiding is.
+                check_not_paused(primary).await?;
                 Call::void_sequence(council, account, sequence, unanimous, votes)
             }
         };

@@ -3,7 +3,7 @@
 //!
 //! An authority that voted for an order votes for no other order with that number [FP §4.2]. An order can therefore
 //! get the votes of its supporters and of the authorities without a vote. If no order can reach a quorum that way, the
-//! account is stuck forever [FP §5].
+//! account is stuck [FP §5] until the contract has decided: [`super::unlock`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -139,9 +139,9 @@ impl fmt::Display for OrderConflict {
             ),
             None => write!(
                 f,
-                "so, as these authorities say, none can be final any more, and this cannot be undone (FastPay paper, section 5): the account \
-                 can still receive, but never send again, and what it holds stays locked. Use another account, and \
-                 never two copies of one wallet"
+                "so, as these authorities say, none can get its quorum any more. The account can still receive. Stop the other \
+                 copy, then run `fastpay unlock`: the contract decides, and the account can send again. A committee without \
+                 Ethereum cannot unlock it"
             ),
         }
     }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fastpay_core::{
     AccountId, AuthorityName, Committee, ContractVote, Digest, Domain, Epoch, SequenceNumber, UnlockVote,
@@ -150,25 +151,26 @@ struct Answered {
 
 impl CommitteeClient {
     /// Asks every authority what it signs about a number. Where one shows a certificate, the others are brought it and
-    /// asked again: an authority that keeps it attests it and votes to void nothing.
+    /// asked again: an authority that keeps it attests it and votes to void nothing. Each of these steps has so much time:
+    /// an authority that never answers takes none from the next.
     pub async fn vote_unlock(
         &self,
         number: (AccountId, SequenceNumber),
         unanimous: bool,
-        deadline: Instant,
+        patience: Duration,
     ) -> UnlockBallot {
         let (domain, committee) = (*self.network().domain(), self.network().committee());
         let mut ballot = UnlockBallot::new(domain, committee, number, unanimous);
-        self.ask_unlock(&mut ballot, number, unanimous, deadline).await;
+        self.ask_unlock(&mut ballot, number, unanimous, patience).await;
         let Some(certificate) = ballot.certificate().cloned() else { return ballot };
-        let mut bringing = JoinSet::new();
+        let (mut bringing, deadline) = (JoinSet::new(), Instant::now() + patience);
         for authority in self.network().authorities().iter() {
             let (client, authority, certificate) = (self.clone(), authority.clone(), certificate.clone());
             // Refused while the number is frozen, and kept.
             bringing.spawn(async move { drop(client.confirm(&authority, &certificate).await) });
         }
         while let Ok(Some(_)) = timeout_at(deadline, bringing.join_next()).await {}
-        self.ask_unlock(&mut ballot, number, unanimous, deadline).await;
+        self.ask_unlock(&mut ballot, number, unanimous, patience).await;
         ballot
     }
 
@@ -177,9 +179,9 @@ impl CommitteeClient {
         ballot: &mut UnlockBallot,
         (account, sequence): (AccountId, SequenceNumber),
         unanimous: bool,
-        deadline: Instant,
+        patience: Duration,
     ) {
-        let mut asked = JoinSet::new();
+        let (mut asked, deadline) = (JoinSet::new(), Instant::now() + patience);
         for authority in self.network().authorities().iter() {
             let authority = authority.clone();
             asked.spawn(async move {

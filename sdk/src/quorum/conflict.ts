@@ -4,7 +4,7 @@
  *
  * An authority that voted for an order votes for no other one with that number [FP §4.2]. So an order can count on
  * those that hold it and on those that hold none yet. Where no order can come to a quorum that way, the account is
- * stuck for ever [FP §5].
+ * stuck [FP §5] until the contract has decided, which `fastpay unlock` asks for.
  */
 
 import type { Hex } from "../bytes.js";

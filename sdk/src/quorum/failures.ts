@@ -83,7 +83,7 @@ export function conflictError(conflict: OrderConflict): FastPayError {
   const canEnd = conflict.leader() !== undefined;
   const action = canEnd
     ? "one can still be finished when authorities that do not answer now do: stop the other copy, then resume"
-    : "these authorities report that none can be certified any more, and this cannot be undone: the account can still receive, but never send again. Use another account, and never two copies of one wallet";
+    : "these authorities report that none can be certified any more. The account can still receive. Stop the other copy, and run `fastpay unlock` with this key: the contract decides, and the account can send again";
   return new FastPayError("conflict", message, action, { details: { conflict, contenders, canEnd } });
 }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use fastpay_client::{AuthorityEndpoints, ClientOptions, Endpoints, Network, QuorumOptions};
 use fastpay_core::{
     AccountId, Amount, Asset, Certificate, Committees, Deposit, Receipt, TransactionIndex, Transfer, TransferOrder,
+    UnlockEvent,
 };
 use fastpay_rpc::proto::shard_server::ShardServer;
 use tokio_stream::wrappers::TcpListenerStream;
@@ -203,6 +204,11 @@ impl FakeAuthority {
         let mut state = self.state();
         let next = usize::try_from(state.authority.epoch().0 + 1).unwrap();
         state.authority.rotate(&self.epochs.lock().unwrap()[next], self.index);
+    }
+
+    /// Follows the Primary to an event about a number.
+    pub fn follow_unlock(&self, event: &UnlockEvent) {
+        self.state().authority.shard(&event.account).follow_unlock(event).unwrap();
     }
 
     /// Follows the Primary to a deposit.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fastpay_client::{CommitteeClient, NoCertificates, QuorumError, QuorumOptions};
+use fastpay_client::{CommitteeClient, NoCertificates, QuorumError, QuorumOptions, UnlockDecision};
 use fastpay_core::SequenceNumber;
 use fastpay_testkit::fake::{FakeAuthority, FakeCommittee, LIES, REQUEST_TIMEOUT, Role, options};
 use fastpay_testkit::{alice, bob, carol};
@@ -235,4 +235,22 @@ async fn a_redemption_is_driven_like_a_payment() {
     let receipt = committee.wallet(home.path()).send(&alice(), &intent).await.unwrap();
     let committee = &committee.committee.committee;
     assert!(fastpay_core::encode_redemption_votes(committee, &receipt.certificate.certificate().votes).is_some());
+}
+
+#[tokio::test]
+async fn an_authority_that_never_answers_does_not_keep_a_hidden_certificate_from_being_attested() {
+    let committee = FakeCommittee::start().await;
+    committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+    let transfer = pay(bob().account(), 30).transfer(alice().account(), SequenceNumber(0));
+    let certificate = committee.committee.certificate(&alice().order(&committee.committee.domain, transfer));
+    committee.authorities[0].confirm(&certificate);
+    committee.authorities[3].play(Role::Silent);
+    // Longer than the patience: it takes all of the first step's time.
+    let network = committee.network_with(Duration::from_secs(60));
+    let client = CommitteeClient::new(network, Arc::new(NoCertificates), options());
+    let number = (alice().account(), SequenceNumber(0));
+    let ballot = client.vote_unlock(number, true, Duration::from_millis(500)).await;
+    let decision = ballot.decision();
+    let Some(UnlockDecision::Uphold { digest, .. }) = decision else { panic!("{decision:?} {:?}", ballot.failures()) };
+    assert_eq!(digest, committee.committee.domain.transfer_digest(&certificate.order.transfer));
 }

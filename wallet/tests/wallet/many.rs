@@ -3,8 +3,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use fastpay_core::{AccountId, Amount, Asset, Digest, Memo, Output, Outputs, SequenceNumber};
-use fastpay_testkit::fake::FakeCommittee;
+use fastpay_core::{
+    AccountId, Amount, Asset, Digest, Memo, Output, Outputs, SequenceNumber, TransactionIndex, UnlockEvent,
+    UnlockEventKind,
+};
+use fastpay_testkit::fake::{FakeCommittee, Role};
 use fastpay_testkit::{TestAccount, alice, bob, carol};
 use fastpay_wallet::folder::OrderState;
 use fastpay_wallet::{PageStates, PayoutPage, Wallet, WalletError};
@@ -160,4 +163,26 @@ async fn outputs_are_received_by_their_names() {
     let certificate = inbox.certificate(&collected.new[0].name()).unwrap().unwrap();
     assert_eq!(certificate.order.transfer.sender(), sender);
     wallet.send(&bob(), &pay(carol().account(), 11)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_page_whose_number_the_contract_voided_gets_another_one_and_is_paid_once() {
+    let committee = FakeCommittee::start().await;
+    committee.fund(1, alice().account(), 1_000, &[0, 1, 2, 3]);
+    let home = tempfile::tempdir().unwrap();
+    let wallet = committee.wallet(home.path());
+    // Written down and locked everywhere, and no vote for it counts.
+    committee.authorities.iter().for_each(|authority| authority.play(Role::BadVote));
+    assert!(matches!(pay_all(&wallet, 2).await, Err(WalletError::Quorum(_))));
+    committee.authorities.iter().for_each(|authority| authority.play(Role::Honest));
+    let (account, sequence) = (alice().account(), SequenceNumber(0));
+    let (after, index) = (TransactionIndex(1), TransactionIndex(2));
+    let event = UnlockEvent { after, index, account, sequence, kind: UnlockEventKind::Voided };
+    committee.authorities.iter().for_each(|authority| authority.follow_unlock(&event));
+    wallet.folder().orders(account).lock(Duration::from_secs(1)).await.unwrap().void(sequence).unwrap();
+    let paid = pay_all(&wallet, 2).await.unwrap();
+    let numbers: Vec<_> = paid.iter().map(|page| page.unwrap().sequence.0).collect();
+    assert_eq!(numbers, [1, 2]);
+    expect_paid(&committee, 2).await;
+    assert_eq!(pay_all(&wallet, 2).await.unwrap(), paid);
 }

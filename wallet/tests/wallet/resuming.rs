@@ -278,7 +278,7 @@ async fn a_split_that_neither_order_can_win_is_explained() {
                 (holders..holders + 2).map(|index| committee.endpoints.authorities[index].name).collect();
             assert_eq!((contender.holders, contender.reach), (names, 2), "{error}");
         }
-        for said in ["pays 40 of", "pays 30 of", "never send again", "cannot be undone", "2 of the 3 votes"] {
+        for said in ["pays 40 of", "pays 30 of", "`fastpay unlock`", "can still receive", "2 of the 3 votes"] {
             assert!(error.to_string().contains(said), "{said:?} is not said: {error}");
         }
     }

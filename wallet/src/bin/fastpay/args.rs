@@ -78,7 +78,8 @@ pub enum Command {
     Resume(ResumeArgs),
     /// Have redemptions paid that the contract queued because they exceeded its outflow limit.
     Execute(ExecuteArgs),
-    /// Unlock an account for which two orders of one number were signed, so that neither can be finished.
+    /// Unlock an account for which two orders of one number were signed, so that neither can be finished. Costs gas and
+    /// leaves a bond of 0.005 ETH with the contract, which pays it back or to whoever upholds an order.
     Unlock(UnlockArgs),
     /// Collect a payout that could not be paid earlier.
     Claim(ClaimArgs),

@@ -104,10 +104,20 @@ async fn of_number(
             "neither this wallet nor an authority has a certificate of #{sequence} of {sender}"
         ))
     };
+    if context.folder.orders(sender).is_voided(sequence)? {
+        return Err(voided(sequence));
+    }
     let certificate = wallet.certificate(sender, sequence).await.ok_or_else(nobody)?;
     let entry = context.folder.orders(sender).entry(sequence)?;
     let is_settled = entry.as_ref().is_some_and(|entry| entry.state == OrderState::Settled);
     Ok(Found { certificate, is_settled, at_ms: entry.map(|entry| entry.created_at_ms) })
+}
+
+/// There is no receipt of a number that the contract voided.
+fn voided(sequence: SequenceNumber) -> WalletError {
+    WalletError::Argument(format!(
+        "the contract voided #{sequence}: nothing was paid with it, and there is no certificate"
+    ))
 }
 
 /// Among what the keys of this wallet sent and received.
@@ -117,6 +127,9 @@ fn of_digest(context: &Context, wallet: &Wallet, digest: Digest) -> Result<Found
             let is_it = |transfer: &Transfer| wallet.network().domain().transfer_digest(transfer) == digest;
             if !entry.transfer().is_some_and(is_it) {
                 continue;
+            }
+            if entry.state == OrderState::Voided {
+                return Err(voided(entry.sequence));
             }
             let Some(certificate) = entry.certificate else {
                 let why = "this order has no certificate yet; `fastpay resume` goes on with it";

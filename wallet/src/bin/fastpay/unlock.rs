@@ -5,7 +5,7 @@ use std::time::Duration;
 use fastpay_client::{UnlockBallot, short};
 use fastpay_core::SequenceNumber;
 use fastpay_ethereum::utc;
-use fastpay_wallet::{Resumed, Unlocking, WalletError, check_not_paused};
+use fastpay_wallet::{Resumed, Unlocking, WalletError};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -25,7 +25,6 @@ pub async fn unlock(context: &Context, args: UnlockArgs) -> Result<Report, Walle
         Some(sequence) => SequenceNumber(sequence),
         None => wallet.first_open_number(account).await?,
     };
-    check_not_paused(&primary).await?;
     let payer = context.chain_account(primary.clone(), &context.gas_payer(&entry, args.gas_key.as_deref())?)?;
     let key = context.unlock(&entry)?;
     let deadline = Instant::now() + Duration::from_secs(args.wait);
