@@ -151,7 +151,7 @@ impl Wallet {
         resumed: bool,
     ) -> Result<Receipt, WalletError> {
         let (start, certified_at) = (Instant::now(), self.client().tracer().now());
-        let settled = self.client().settle(&certificate).await?;
+        let settled = self.through_epochs(|| self.client().settle(&certificate)).await?;
         journal.settle(certificate.transfer().sequence())?;
         let (certified_after, settled_after) = (Duration::ZERO, start.elapsed());
         if let (Some(begun_at), Some(certified_at)) = (begun_at, certified_at) {

@@ -145,7 +145,7 @@ impl Wallet {
         redemption: &Redemption,
     ) -> Result<(Epoch, Bytes), WalletError> {
         // They vote for what they have confirmed.
-        self.client().settle(certificate).await?;
+        self.through_epochs(|| self.client().settle(certificate)).await?;
         let redemptions = [redemption.clone()];
         let (epoch, votes) = self.through_epochs(|| self.client().vote_again(&redemptions)).await?;
         Ok((epoch, votes.into()))

@@ -119,13 +119,14 @@ impl ShardClient {
         }
     }
 
-    /// Has a certificate confirmed. Returns the sender's next sequence number there.
+    /// Has a certificate confirmed. Returns the authority's epoch, unless it is of a release that names none, and the
+    /// sender's next sequence number there.
     ///
     /// # Errors
     /// See [`ClientError`].
-    pub async fn confirm(&self, certificate: &Certificate) -> Result<SequenceNumber, ClientError> {
+    pub async fn confirm(&self, certificate: &Certificate) -> Result<(Option<Epoch>, SequenceNumber), ClientError> {
         match self.submit(Request::Certificate(certificate.into())).await? {
-            Response::Confirmed(confirmed) => Ok(SequenceNumber(confirmed.next_sequence)),
+            Response::Confirmed(confirmed) => Ok((confirmed.epoch.map(Epoch), SequenceNumber(confirmed.next_sequence))),
             _ => Err(ClientError::Malformed("no confirmation in the answer to a certificate".into())),
         }
     }

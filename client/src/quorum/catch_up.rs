@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::{AuthorityClient, ClientError};
-use fastpay_core::{AccountId, SequenceNumber, VerifiedCertificate};
+use fastpay_core::{AccountId, Epoch, SequenceNumber, VerifiedCertificate};
 use fastpay_rpc::{PAGE_ENTRIES_MAX, PaymentName, Received, Refusal, TransferName};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
@@ -45,7 +45,8 @@ impl CommitteeClient {
         while sequence < to {
             let certificate = self.certificate(account, sequence).await.ok_or(PeerFailure::Behind(sequence))?;
             self.report(Progress::CatchingUp { authority: authority.name(), account, sequence });
-            let next = authority.shard_of(&account).confirm(certificate.certificate()).await.map_err(failure_of)?;
+            let (_, next) =
+                authority.shard_of(&account).confirm(certificate.certificate()).await.map_err(failure_of)?;
             if next <= sequence {
                 return Err(PeerFailure::Misbehaved(format!("it confirmed {sequence} and expects {next}")));
             }
@@ -55,18 +56,21 @@ impl CommitteeClient {
         Ok(())
     }
 
-    /// Has a certificate confirmed, and before it those of the same sender that are missing.
+    /// Has a certificate confirmed, and before it those of the same sender that are missing. Returns the epoch in which
+    /// the authority answers.
     pub(super) async fn confirm(
         &self,
         authority: &AuthorityClient,
         certificate: &VerifiedCertificate,
-    ) -> Result<(), PeerFailure> {
+    ) -> Result<Epoch, PeerFailure> {
         let (account, sequence) = (certificate.transfer().sender(), certificate.transfer().sequence());
         let mut last_missing = None;
         for _ in 0..CONFIRM_ROUNDS_MAX {
             match authority.shard_of(&account).confirm(certificate.certificate()).await {
-                Ok(next) if next > sequence => return Ok(()),
-                Ok(next) => {
+                Ok((epoch, next)) if next > sequence => {
+                    return Ok(epoch.unwrap_or(self.network.committee().epoch()));
+                }
+                Ok((_, next)) => {
                     return Err(PeerFailure::Misbehaved(format!("it confirmed {sequence} and expects {next}")));
                 }
                 Err(ClientError::Refused(Refusal::MissingCertificate(missing))) if missing < sequence => {

@@ -31,7 +31,7 @@ fn confirmed(request: &SubmitRequest) -> SubmitResponse {
     else {
         panic!("a payment")
     };
-    let response = Some(Response::Confirmed(Confirmed { next_sequence: payment.sequence + 1 }));
+    let response = Some(Response::Confirmed(Confirmed { next_sequence: payment.sequence + 1, epoch: None }));
     SubmitResponse { id: request.id, response }
 }
 
@@ -74,7 +74,7 @@ async fn answers_find_their_requests_in_any_order() {
     }
     while let Some(answer) = asked.join_next().await {
         let (sequence, answer) = answer.unwrap();
-        assert_eq!(answer, Ok(SequenceNumber(sequence + 1)));
+        assert_eq!(answer, Ok((None, SequenceNumber(sequence + 1))));
     }
 }
 
@@ -118,7 +118,7 @@ async fn a_server_that_does_not_answer_costs_the_time_out_and_no_more() {
         // Answers even sequence numbers only.
         while let Ok(Some(request)) = requests.message().await {
             let answer = confirmed(&request);
-            let Some(Response::Confirmed(Confirmed { next_sequence })) = &answer.response else { unreachable!() };
+            let Some(Response::Confirmed(Confirmed { next_sequence, .. })) = &answer.response else { unreachable!() };
             if next_sequence % 2 == 1 {
                 let _ = answers.send(Ok(answer)).await;
             }
@@ -139,7 +139,7 @@ async fn a_server_that_does_not_answer_costs_the_time_out_and_no_more() {
         assert!(answer.unwrap_err().is_retryable());
     }
     let deadline = Instant::now() + PATIENCE;
-    while impatient.confirm(&some_certificate(8)).await != Ok(SequenceNumber(9)) {
+    while impatient.confirm(&some_certificate(8)).await != Ok((None, SequenceNumber(9))) {
         assert!(Instant::now() < deadline);
     }
 }
@@ -170,7 +170,7 @@ async fn a_client_finds_its_server_again() {
     }))
     .await;
     let client = client(&server.url());
-    assert_eq!(client.confirm(&some_certificate(0)).await, Ok(SequenceNumber(1)));
+    assert_eq!(client.confirm(&some_certificate(0)).await, Ok((None, SequenceNumber(1))));
     // What is in flight when the server ends fails, and can be repeated.
     let in_flight = tokio::spawn({
         let client = client.clone();
@@ -191,7 +191,7 @@ async fn a_client_finds_its_server_again() {
     let _server = Server::start_at(address, honest()).await;
     loop {
         match client.confirm(&some_certificate(2)).await {
-            Ok(next) => break assert_eq!(next, SequenceNumber(3)),
+            Ok((_, next)) => break assert_eq!(next, SequenceNumber(3)),
             // Until the first connection, which outlives its server here, is closed.
             Err(error) => assert!(error.is_retryable(), "{error:?}"),
         }
@@ -215,7 +215,7 @@ async fn all_that_wait_for_a_server_that_is_away_hear_of_it_at_once() {
     }
     assert!(matches!(client.status().await, Err(ClientError::Unreachable(_))));
     let _server = Server::start_at(address, honest()).await;
-    assert_eq!(client.confirm(&some_certificate(4)).await, Ok(SequenceNumber(5)));
+    assert_eq!(client.confirm(&some_certificate(4)).await, Ok((None, SequenceNumber(5))));
 }
 
 #[tokio::test]
@@ -228,7 +228,7 @@ async fn wrong_answers_are_malformed_and_the_stream_goes_on() {
                 Some(Request::Certificate(_)) => Response::Vote(vote.clone()),
                 Some(Request::Order(order)) => match order.transfer {
                     Some(proto::transfer_order::Transfer::Payment(payment)) => match payment.sequence {
-                        0 => Response::Confirmed(Confirmed { next_sequence: 1 }),
+                        0 => Response::Confirmed(Confirmed { next_sequence: 1, epoch: None }),
                         1 => Response::Vote(proto::Vote { signature: None, ..vote.clone() }),
                         2 => Response::Vote(proto::Vote { authority: Bytes::from_static(&[1]), ..vote.clone() }),
                         3 => Response::Refused(refused(0)),
@@ -275,7 +275,7 @@ async fn an_answer_to_nothing_ends_the_stream_and_the_next_request_opens_another
     let client = client(&server.url());
     assert!(matches!(client.confirm(&some_certificate(0)).await, Err(ClientError::Unreachable(_))));
     assert_eq!(client.confirm(&some_certificate(0)).await, Err(ClientError::Malformed("too long".into())));
-    assert_eq!(client.confirm(&some_certificate(0)).await, Ok(SequenceNumber(1)));
+    assert_eq!(client.confirm(&some_certificate(0)).await, Ok((None, SequenceNumber(1))));
     assert_eq!(streams.load(Ordering::SeqCst), 3);
 }
 

@@ -22,7 +22,8 @@ async fn bring(clients: &[AuthorityClient], order: TransferOrder) -> Result<Sequ
         votes.push(client.shard_of(&sender).order(&order).await?.1);
     }
     votes.sort_by_key(|vote| vote.authority);
-    clients[0].shard_of(&sender).confirm(&Certificate { order, epoch: Epoch(0), votes }).await
+    let certificate = Certificate { order, epoch: Epoch(0), votes };
+    clients[0].shard_of(&sender).confirm(&certificate).await.map(|(_, next)| next)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

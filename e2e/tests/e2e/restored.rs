@@ -68,7 +68,7 @@ impl Scene {
 
     async fn confirm(&self, number: usize, certificate: &Certificate) -> SequenceNumber {
         let sender = certificate.order.transfer.sender();
-        self.client(number).shard_of(&sender).confirm(certificate).await.unwrap()
+        self.client(number).shard_of(&sender).confirm(certificate).await.unwrap().1
     }
 
     /// Asks until the authority says from where on it votes, or votes.

@@ -45,7 +45,7 @@ impl Wire {
     }
 
     async fn confirm(&self, certificate: &Certificate) -> Result<SequenceNumber, ClientError> {
-        self.client.shard_of(&self.sender.account()).confirm(certificate).await
+        self.client.shard_of(&self.sender.account()).confirm(certificate).await.map(|(_, next)| next)
     }
 
     async fn state(&self) -> AccountState {

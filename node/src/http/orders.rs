@@ -33,7 +33,7 @@ pub(super) async fn submit_order(
     match submit(&node, caller, Request::Order(order)).await {
         Answer::Vote(epoch, vote) => Ok(Json((epoch, &vote).into())),
         Answer::Refused(refusal) => Err(refusal.into()),
-        Answer::Confirmed(_) => unreachable!("an order is answered with a vote or a refusal"),
+        Answer::Confirmed(..) => unreachable!("an order is answered with a vote or a refusal"),
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) async fn submit_certificate(
     Body(caller, certificate, _): Body<Certificate, core::Certificate>,
 ) -> Result<Json<Confirmed>, ApiError> {
     match submit(&node, caller, Request::Certificate(certificate)).await {
-        Answer::Confirmed(next) => Ok(Json(next.into())),
+        Answer::Confirmed(epoch, next) => Ok(Json((epoch, next).into())),
         Answer::Refused(refusal) => Err(refusal.into()),
         Answer::Vote(..) => unreachable!("a certificate is answered with a confirmation or a refusal"),
     }

@@ -73,7 +73,9 @@ impl Stream for Answers {
 fn response(answer: Answer) -> WireResponse {
     match answer {
         Answer::Vote(epoch, vote) => WireResponse::Vote((epoch, &vote).into()),
-        Answer::Confirmed(next) => WireResponse::Confirmed(Confirmed { next_sequence: next.0 }),
+        Answer::Confirmed(epoch, next) => {
+            WireResponse::Confirmed(Confirmed { next_sequence: next.0, epoch: Some(epoch.0) })
+        }
         Answer::Refused(refusal) => WireResponse::Refused((&refusal).into()),
     }
 }

@@ -330,7 +330,10 @@ impl<C: Commits> Actor<C> {
                 let outcome = confirmed.as_ref().map(|()| "confirmed");
                 self.batch.decided.extend(self.traces.decided("fastpay.certificate", &certificate.digest(), outcome));
                 match confirmed {
-                    Ok(()) => Answer::Confirmed(self.account(&certificate.transfer().sender())?.next_sequence()),
+                    Ok(()) => {
+                        let next = self.account(&certificate.transfer().sender())?.next_sequence();
+                        Answer::Confirmed(self.signer.voter_status().epoch(), next)
+                    }
                     Err(refusal) => Answer::Refused(refusal),
                 }
             }

@@ -129,5 +129,5 @@ impl Batch {
 fn count(answers: &[(u64, Answer)], metrics: &ShardMetrics) {
     let count = |which: fn(&Answer) -> bool| answers.iter().filter(|(_, answer)| which(answer)).count() as u64;
     metrics.votes.inc_by(count(|answer| matches!(answer, Answer::Vote(..))));
-    metrics.confirmed.inc_by(count(|answer| matches!(answer, Answer::Confirmed(_))));
+    metrics.confirmed.inc_by(count(|answer| matches!(answer, Answer::Confirmed(..))));
 }

@@ -19,8 +19,8 @@ use super::client_reputation::ClientReputation;
 pub enum Answer {
     /// To an order: the epoch that the vote is for.
     Vote(Epoch, Vote),
-    /// To a certificate: the sender's next sequence number.
-    Confirmed(SequenceNumber),
+    /// To a certificate: this authority's epoch, and the sender's next sequence number.
+    Confirmed(Epoch, SequenceNumber),
     /// To either.
     Refused(Refusal),
 }

@@ -1,6 +1,6 @@
 //! A whole authority that follows a real contract through an Ethereum node that begins to lie.
 
-use fastpay_core::{AccountId, Amount, Asset, Balance, Domain, SequenceNumber};
+use fastpay_core::{AccountId, Amount, Asset, Balance, Domain, Epoch, SequenceNumber};
 use fastpay_ethereum::{Call, Finality, PrimaryConfig, Sender};
 use fastpay_node::config::Config;
 use fastpay_node::deployment::folder_identity;
@@ -67,7 +67,10 @@ async fn check(lie: impl FnMut(&mut Vec<Value>) + Send + 'static, reason: &str) 
     let order = alice.sign(&domain, payment(alice.id(), bob.id(), 4, 0));
     running.client.shard_of(&alice.id()).order(&order).await.unwrap();
     let certificate = committee.certificate(&order);
-    assert_eq!(running.client.shard_of(&alice.id()).confirm(&certificate).await, Ok(SequenceNumber(1)));
+    assert_eq!(
+        running.client.shard_of(&alice.id()).confirm(&certificate).await,
+        Ok((Some(Epoch(0)), SequenceNumber(1)))
+    );
     node.repent();
     eventually_async("every deposit and the payment are there once", || holds(&running, bob.id(), 16)).await;
     assert!(holds(&running, alice.id(), 6).await);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use borsh::BorshSerialize;
 use fastpay_client::{AuthorityClient, AuthorityEndpoints, ClientError};
 use fastpay_core::{
-    Amount, Asset, AuthorityKeys, Balance, Committees, Genesis, GenesisBalance, JournalPosition, SequenceNumber,
+    Amount, Asset, AuthorityKeys, Balance, Committees, Epoch, Genesis, GenesisBalance, JournalPosition, SequenceNumber,
     ShardLedger,
 };
 use fastpay_ethereum::{Finality, PrimaryConfig};
@@ -191,7 +191,7 @@ async fn an_authority_serves_ends_and_comes_back_with_its_locks_and_one_genesis(
         if start == 0 {
             shard.order(&first).await.unwrap();
             let confirmed = shard.confirm(&scene.committee.certificate(&first)).await;
-            assert_eq!(confirmed, Ok(SequenceNumber(1)));
+            assert_eq!(confirmed, Ok((Some(Epoch(0)), SequenceNumber(1))));
             shard.order(&locked).await.unwrap();
         }
         let refusal = Refusal::OrderPending(Box::new(locked.clone()));

@@ -98,7 +98,7 @@ fn value_is_neither_made_nor_lost_by_traffic_in_all_directions() {
         }
     }
     for pending in pending {
-        assert!(matches!(pending.wait(), Some(fastpay_node::shard::Answer::Confirmed(_))));
+        assert!(matches!(pending.wait(), Some(fastpay_node::shard::Answer::Confirmed(..))));
     }
     shards.settle();
     let total = owners.iter().map(|owner| balance(&shards, owner)).fold(Balance::ZERO, Balance::plus);

@@ -149,12 +149,12 @@ async fn a_payment_from_order_to_confirmation_and_everything_that_can_be_read_of
     assert_eq!((state.pending, state.next_sequence), (Some(order.clone()), SequenceNumber(0)));
     let certificate = committee.certificate(&order);
     assert_eq!(here.certificate(alice.id(), SequenceNumber(0)).await, Err(ClientError::NotFound));
-    assert_eq!(here.confirm(&certificate).await, Ok(SequenceNumber(1)));
+    assert_eq!(here.confirm(&certificate).await, Ok((Some(Epoch(0)), SequenceNumber(1))));
 
     let redeemed = alice.sign(&domain, redemption(alice.id(), PrimaryAddress::repeat_byte(7), 50, 1));
     here.order(&redeemed).await.unwrap();
     let redeemed = committee.certificate(&redeemed);
-    assert_eq!(here.confirm(&redeemed).await, Ok(SequenceNumber(2)));
+    assert_eq!(here.confirm(&redeemed).await, Ok((Some(Epoch(0)), SequenceNumber(2))));
 
     let state = here.account(alice.id()).await.unwrap();
     assert_eq!(state.holdings, [(Asset::ETHER, Balance::from(Amount(31)))]);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fastpay_core::SequenceNumber;
+use fastpay_core::{Epoch, SequenceNumber};
 use fastpay_node::rollback::{RollbackProtection, VoteFloors};
 use fastpay_node::shard::{Answer, ShardLimits};
 use fastpay_rpc::Refusal;
@@ -41,7 +41,7 @@ fn what_may_be_a_second_vote_is_refused_and_everything_else_goes_on() {
         assert_eq!(shards.account(&bob.id()).pending, None);
         // The others finish it, and the next one gets a vote.
         let certificate = shards.committee.certificate(&order(&bob, 10, 0));
-        assert_eq!(shards.confirm(&certificate), Answer::Confirmed(SequenceNumber(1)));
+        assert_eq!(shards.confirm(&certificate), Answer::Confirmed(Epoch(0), SequenceNumber(1)));
         shards.vote(&order(&bob, 10, 1));
         // A new epoch's keys have no more of a memory.
         let next = shards.committee.rotated();

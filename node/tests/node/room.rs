@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use fastpay_core::{Request, SequenceNumber, ShardId, TransferOrder};
+use fastpay_core::{Epoch, Request, SequenceNumber, ShardId, TransferOrder};
 use fastpay_node::shard::{Address, Answer, ClientReputation, ShardLimits, address_budgets, recover_on};
 use fastpay_node::storage::{Journal, JournalOptions};
 use fastpay_rpc::Refusal;
@@ -67,7 +67,7 @@ fn what_is_under_way_finds_the_reserve_that_new_orders_leave() {
         let redeemed = owners[58].sign(&shards.committee.domain, redeemed);
         for order in [locked, fresh, redeemed] {
             let certificate = shards.committee.certificate(&order);
-            assert_eq!(shards.confirm(&certificate), Answer::Confirmed(SequenceNumber(1)));
+            assert_eq!(shards.confirm(&certificate), Answer::Confirmed(Epoch(0), SequenceNumber(1)));
         }
         shards.deposit(&[(owners[2].id(), 5)]);
 
@@ -98,7 +98,10 @@ fn an_account_that_has_filled_its_budget_gets_no_new_lock_and_ends_what_it_began
         }
         // The vote that it has is no new lock.
         shards.vote(&order);
-        assert_eq!(shards.confirm(&shards.committee.certificate(&order)), Answer::Confirmed(SequenceNumber(sequence)));
+        assert_eq!(
+            shards.confirm(&shards.committee.certificate(&order)),
+            Answer::Confirmed(Epoch(0), SequenceNumber(sequence))
+        );
         assert!(sequence < 100, "20,000 bytes are less than 100 payments");
     };
     assert!(sequence > 10 && !wait.is_zero(), "{sequence}");
@@ -125,7 +128,7 @@ fn an_address_has_one_budget_for_all_accounts_shards_and_connections() {
         let certificate = Request::Certificate(shards.committee.certificate(&order));
         let [answer] = &shards.submit_as(peer, vec![Request::Order(order)])[..] else { panic!("one answer") };
         let confirmed = shards.submit_as(peer, vec![certificate]);
-        assert!(matches!(confirmed[..], [Answer::Confirmed(_)]), "{confirmed:?}");
+        assert!(matches!(confirmed[..], [Answer::Confirmed(..)]), "{confirmed:?}");
         answer.clone()
     };
     // Each comes over a connection of its own, and from another network of one site.

@@ -49,10 +49,10 @@ async fn locks_outlive_a_rotation_and_certificates_of_every_epoch_are_confirmed(
     assert_eq!(here.order(&order(20, 0)).await, Err(ClientError::Refused(pending)), "the lock is still there");
 
     // Certificates of either epoch, in any order, also for what is confirmed already.
-    assert_eq!(here.confirm(&first.certificate(&order(10, 0))).await, Ok(SequenceNumber(1)));
-    assert_eq!(here.confirm(&early).await, Ok(SequenceNumber(1)));
-    assert_eq!(here.confirm(&second.certificate(&order(5, 1))).await, Ok(SequenceNumber(2)));
-    assert_eq!(here.confirm(&first.certificate(&order(6, 2))).await, Ok(SequenceNumber(3)));
+    assert_eq!(here.confirm(&first.certificate(&order(10, 0))).await, Ok((Some(Epoch(1)), SequenceNumber(1))));
+    assert_eq!(here.confirm(&early).await, Ok((Some(Epoch(1)), SequenceNumber(1))));
+    assert_eq!(here.confirm(&second.certificate(&order(5, 1))).await, Ok((Some(Epoch(1)), SequenceNumber(2))));
+    assert_eq!(here.confirm(&first.certificate(&order(6, 2))).await, Ok((Some(Epoch(1)), SequenceNumber(3))));
     // Under the other committee's votes neither is one.
     let swapped = fastpay_core::Certificate { epoch: Epoch(0), ..second.certificate(&order(7, 3)) };
     assert!(matches!(here.confirm(&swapped).await, Err(ClientError::Refused(Refusal::Invalid(_)))));
@@ -86,7 +86,7 @@ async fn who_is_no_member_any_more_locks_nothing_and_still_confirms() {
     assert_eq!(batch, Err(ClientError::Refused(refused)));
     for (sequence, committee) in [(0, &second), (1, &first)] {
         let confirmed = here.confirm(&committee.certificate(&order(sequence))).await;
-        assert_eq!(confirmed, Ok(SequenceNumber(sequence + 1)));
+        assert_eq!(confirmed, Ok((Some(Epoch(1)), SequenceNumber(sequence + 1))));
     }
     assert_eq!(here.status().await.unwrap().authority, first.keys[0].public().name);
     served.end().await;

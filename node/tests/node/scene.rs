@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use fastpay_core::{
-    Account, AccountId, Amount, Asset, Certificate, Committees, Deposit, Request, ShardId, ShardLayout, ShardLedger,
-    TransactionIndex, TransferOrder, Vote,
+    Account, AccountId, Amount, Asset, Certificate, Committees, Deposit, Epoch, Request, ShardId, ShardLayout,
+    ShardLedger, TransactionIndex, TransferOrder, Vote,
 };
 use fastpay_node::deposit_sink::DepositSink;
 use fastpay_node::metrics::Metrics;
@@ -290,7 +290,7 @@ impl Shards {
     pub fn pay(&self, order: &TransferOrder) {
         self.vote(order);
         let next = order.transfer.sequence().next().unwrap();
-        assert_eq!(self.confirm(&self.committee.certificate(order)), Answer::Confirmed(next));
+        assert_eq!(self.confirm(&self.committee.certificate(order)), Answer::Confirmed(Epoch(0), next));
     }
 
     pub fn ask_account(&self, account: &AccountId) -> oneshot::Receiver<Account> {

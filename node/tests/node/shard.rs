@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fastpay_core::{Amount, Asset, Balance, SequenceNumber, ShardId, VoteSignature};
+use fastpay_core::{Amount, Asset, Balance, Epoch, SequenceNumber, ShardId, VoteSignature};
 use fastpay_node::shard::{Answer, ShardLimits, recover_on};
 use fastpay_node::storage::{Journal, JournalOptions};
 use fastpay_rpc::Refusal;
@@ -33,7 +33,7 @@ fn an_order_becomes_a_vote_and_its_certificate_a_confirmation() {
         let certificate = shards.committee.certificate(&order);
         for _ in 0..2 {
             // Repeated, it changes nothing and is answered the same.
-            assert_eq!(shards.confirm(&certificate), Answer::Confirmed(SequenceNumber(1)));
+            assert_eq!(shards.confirm(&certificate), Answer::Confirmed(Epoch(0), SequenceNumber(1)));
             let (payer, payee) = (shards.account(&alice.id()), shards.account(&bob.id()));
             assert_eq!(payer.balance(Asset::ETHER), Balance::from(Amount(70)));
             assert_eq!(payer.pending, None);
@@ -70,7 +70,7 @@ fn a_valid_certificate_is_confirmed_without_funds_and_the_balance_shows_it() {
     let (alice, bob) = (TestAccount::ed25519(0), TestAccount::ed25519(2));
     let order = alice.sign(&shards.committee.domain, payment(alice.id(), bob.id(), 5, 0));
     let certificate = shards.committee.certificate(&order);
-    assert_eq!(shards.confirm(&certificate), Answer::Confirmed(SequenceNumber(1)));
+    assert_eq!(shards.confirm(&certificate), Answer::Confirmed(Epoch(0), SequenceNumber(1)));
     assert_eq!(shards.account(&alice.id()).balance(Asset::ETHER), Balance::ZERO.debit(Amount(5)));
     shards.deposit(&[(alice.id(), 5)]);
     assert_eq!(shards.account(&alice.id()).balance(Asset::ETHER), Balance::ZERO);
@@ -181,7 +181,7 @@ fn a_certificate_that_was_confirmed_long_ago_brings_nobody_into_memory() {
     shards.confirm(&certificate);
     shards.stop();
     let shards = one_shard(&folder, ShardLimits::default());
-    assert_eq!(shards.confirm(&certificate), Answer::Confirmed(SequenceNumber(1)));
+    assert_eq!(shards.confirm(&certificate), Answer::Confirmed(Epoch(0), SequenceNumber(1)));
     assert_eq!(shards.account(&bob.id()).balance(Asset::ETHER), Balance::from(Amount(1)));
     assert_eq!(accounts_in_memory(&shards), 0);
     shards.stop();

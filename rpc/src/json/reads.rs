@@ -32,6 +32,8 @@ answers! {
     Confirmed {
         /// The sender's next number here.
         next_sequence: Uint64,
+        /// This authority's epoch when it answers.
+        epoch: Uint64,
     }
 
     /// An account's balance of one asset.
@@ -286,9 +288,9 @@ impl From<(Epoch, &core::Vote)> for VoteAnswer {
     }
 }
 
-impl From<SequenceNumber> for Confirmed {
-    fn from(next: SequenceNumber) -> Self {
-        Self { next_sequence: Decimal(next.0) }
+impl From<(Epoch, SequenceNumber)> for Confirmed {
+    fn from((epoch, next): (Epoch, SequenceNumber)) -> Self {
+        Self { next_sequence: Decimal(next.0), epoch: Decimal(epoch.0) }
     }
 }
 

@@ -71,7 +71,7 @@ impl FakeAuthority {
                 let mut state = self.state();
                 state.certificates_seen.push(certificate.clone());
                 if role == Role::FalseConfirmation {
-                    return Answer::Confirmed(proto::Confirmed { next_sequence: 0 });
+                    return Answer::Confirmed(proto::Confirmed { next_sequence: 0, epoch: None });
                 }
                 if role == Role::RefusesCertificates {
                     return Answer::Refused((&Refusal::Invalid("not here".into())).into());
@@ -79,7 +79,8 @@ impl FakeAuthority {
                 match state.confirm(&certificate) {
                     Ok(()) => {
                         let next_sequence = state.authority.account(&account).next_sequence().0;
-                        Answer::Confirmed(proto::Confirmed { next_sequence })
+                        let epoch = Some(state.authority.epoch().0);
+                        Answer::Confirmed(proto::Confirmed { next_sequence, epoch })
                     }
                     Err(refusal) => Answer::Refused((&refusal_of(refusal)).into()),
                 }

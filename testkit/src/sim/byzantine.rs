@@ -150,7 +150,7 @@ impl Liar {
             }
             Asked::Certificate(certificate) => {
                 let next_sequence = certificate.order.transfer.sequence().0.saturating_add(1);
-                WireResponse::Confirmed(proto::Confirmed { next_sequence })
+                WireResponse::Confirmed(proto::Confirmed { next_sequence, epoch: None })
             }
         };
         keep(&mut lock(&self.world.memory).answers, response.clone());
@@ -202,7 +202,7 @@ impl Liar {
                 vote.authority = self.world.committees()[0].keys[0].public().name;
                 WireResponse::Vote((Epoch(self.epoch() as u64), &vote).into())
             }
-            _ => WireResponse::Confirmed(proto::Confirmed { next_sequence: self.number() }),
+            _ => WireResponse::Confirmed(proto::Confirmed { next_sequence: self.number(), epoch: None }),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fastpay_client::{CommitteeClient, NoCertificates, QuorumError, QuorumOptions, UnlockDecision};
-use fastpay_core::SequenceNumber;
+use fastpay_core::{Epoch, SequenceNumber};
 use fastpay_testkit::fake::{FakeAuthority, FakeCommittee, LIES, REQUEST_TIMEOUT, Role, options};
 use fastpay_testkit::{alice, bob, carol};
 use fastpay_wallet::folder::Folder;
@@ -50,6 +50,26 @@ async fn a_slow_authority_is_not_waited_for() {
     // Reads wait a little for stragglers; orders and confirmations not at all. Whoever waited for it to the end of a
     // request would do so twice at least.
     assert!(start.elapsed() < REQUEST_TIMEOUT * 2, "{:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn confirmations_of_two_epochs_do_not_add_up() {
+    let committee = FakeCommittee::start().await;
+    committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+    let client = CommitteeClient::new(committee.network(), Arc::new(NoCertificates), options());
+    let certificate = |sequence| {
+        let order = committee.order(&alice(), &pay(bob().account(), 5), sequence);
+        committee.committee.certified(&order)
+    };
+    committee.install(committee.newest().rotated());
+    // One is ahead: the three others are a quorum of the epoch that is known here.
+    committee.authorities[0].rotate();
+    assert_eq!(client.settle(&certificate(0)).await.unwrap().confirmed.len(), 3);
+    // Two are ahead: all four have executed it, and no three of one epoch.
+    committee.authorities[1].rotate();
+    let error = client.settle(&certificate(1)).await.unwrap_err();
+    assert!(matches!(error, QuorumError::NewEpoch { epoch: Epoch(1), known: Epoch(0) }), "{error:?}");
+    assert!(committee.authorities.iter().all(|authority| authority.balance(bob().account()) == 10));
 }
 
 #[tokio::test]

@@ -234,7 +234,7 @@ fn vote(vote: &Vote) -> Response {
 }
 
 fn confirmed(next: SequenceNumber) -> Response {
-    Response::Confirmed(Confirmed { next_sequence: next.0 })
+    Response::Confirmed(Confirmed { next_sequence: next.0, epoch: Some(0) })
 }
 
 fn encode(responses: impl Iterator<Item = Response>) -> Vec<u8> {

@@ -157,7 +157,9 @@ fn decode(bytes: Bytes) -> Result<(u64, Request), Failure> {
 fn encode((id, answer): (u64, Answer), buffer: &mut Vec<u8>) -> Result<(), Failure> {
     let response = match answer {
         Answer::Vote(epoch, vote) => Response::Vote((epoch, &vote).into()),
-        Answer::Confirmed(next) => Response::Confirmed(Confirmed { next_sequence: next.0 }),
+        Answer::Confirmed(epoch, next) => {
+            Response::Confirmed(Confirmed { next_sequence: next.0, epoch: Some(epoch.0) })
+        }
         Answer::Refused(refusal) => return Err(Failure::Wrong(format!("request {id} was refused: {refusal}"))),
     };
     SubmitResponse { id, response: Some(response) }.encode(buffer).map_err(Failure::wrong)
