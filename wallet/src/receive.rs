@@ -1,15 +1,18 @@
 //! Incoming payments: read every authority's list from where the wallet left it, fetch each certificate,
-//! verify it, keep it. One honest answer is enough, and no number of liars can make a payment up.
+//! verify it, settle it, keep it. One honest answer is enough, and no number of liars can make a payment up.
 //!
 //! ```text
-//!  lists ─► one task for each: what is unknown and nobody else's task ─► certificate ─► inbox
+//!  lists ─► one task for each: what is unknown and nobody else's task ─► certificate ─► settled ─► inbox
 //!        └► in the end, for each: how far is all of it in the inbox?   ─► cursor
 //! ```
+//! What a quorum lists is settled. What fewer list is certified: it is brought to all, and is no payment until a quorum has
+//! confirmed it, since the contract may still void its number (docs/PROTOCOL.md, K13).
+//!
 //! A task ends at the first entry that cannot be proven, so a list of inventions holds up itself and no other. All have
 //! the same time; where it is over, the next call goes on.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -53,12 +56,13 @@ struct List {
 }
 
 impl List {
-    /// Looks how far all of it is in the inbox. True where that is its end.
-    fn is_proven(&mut self, inbox: &Inbox) -> bool {
+    /// Looks how far all of it is in the inbox. True where the rest is certified and not settled.
+    fn is_proven(&mut self, inbox: &Inbox, certified: &HashSet<PaymentName>) -> bool {
         let rest = self.entries.get(self.proven..).unwrap_or_default().iter().map(Received::name);
         let known = rest.take_while(|name| inbox.has(name)).count();
         self.proven = self.proven.saturating_add(known);
-        self.is_whole && self.proven == self.entries.len()
+        let mut rest = self.entries.get(self.proven..).unwrap_or_default().iter().map(Received::name);
+        self.is_whole && rest.all(|name| inbox.has(&name) || certified.contains(&name))
     }
 
     fn cursor(&self) -> Cursor {
@@ -68,18 +72,26 @@ impl List {
 }
 
 /// What the tasks have set about, and what came of it.
-type Taken = HashMap<PaymentName, Option<(ReceivedPayment, VerifiedCertificate)>>;
+type Taken = HashMap<PaymentName, Option<ReceivedPayment>>;
 
 /// One going through the lists of all authorities.
 struct Ingest {
     wallet: Wallet,
     journal: Arc<InboxJournal>,
+    /// What a quorum lists.
+    settled: HashSet<PaymentName>,
+    /// What has a certificate, and is not settled so far.
+    certified: Mutex<HashSet<PaymentName>>,
     taken: Mutex<Taken>,
 }
 
 impl Ingest {
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn certified(&self) -> MutexGuard<'_, HashSet<PaymentName>> {
+        self.certified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// True where no task has set about this yet. Then this one has.
@@ -107,6 +119,13 @@ impl Ingest {
                 );
                 return Ok(());
             };
+            if !self.settled.contains(&name) {
+                self.certified().insert(name);
+                if let Err(error) = self.wallet.through_epochs(|| self.wallet.client().settle(&certificate)).await {
+                    tracing::warn!(%sender, %sequence, %error, "a listed payment is certified, and not settled yet");
+                    continue;
+                }
+            }
             self.add(&certificate)?;
         }
         Ok(())
@@ -115,15 +134,15 @@ impl Ingest {
     /// Puts what a certificate pays to the account into the inbox.
     fn add(&self, certificate: &VerifiedCertificate) -> Result<(), FolderError> {
         for received in self.journal.add(certificate)? {
-            self.taken().insert(received.name(), Some((received, certificate.clone())));
+            self.taken().insert(received.name(), Some(received));
         }
         Ok(())
     }
 }
 
 impl Wallet {
-    /// Takes in the payments to `account` that are new to this wallet, oldest first. A payment that few
-    /// authorities list is brought to all of them, so that it can be spent.
+    /// Takes in the settled payments to `account` that are new to this wallet, oldest first. A payment that few
+    /// authorities list is brought to all of them, and is taken in once a quorum has confirmed it.
     ///
     /// It ends within half a minute, whatever the authorities do, but for what another command that uses the inbox and
     /// the Primary take; what there was no time for the next call takes in.
@@ -161,41 +180,28 @@ impl Wallet {
         if answered < quorum {
             return Err(WalletError::TooFewAnswers { answered, quorum });
         }
-        let mut taken = self.take_in(journal, &mut lists).await?;
-        let is_whole = self.is_quorum_proven(&mut lists, journal.inbox());
+        let (mut taken, is_whole) = self.take_in(journal, &mut lists).await?;
         let mut cursors = before.clone();
         cursors.extend(lists.iter().map(|(name, list)| (*name, list.cursor())));
         if cursors != before {
             journal.move_cursors(&cursors)?;
         }
-        let mut counts: HashMap<PaymentName, usize> = HashMap::new();
-        let listed: Vec<PaymentName> =
-            lists.iter().flat_map(|(_, list)| list.entries.iter().map(Received::name)).collect();
-        for name in &listed {
-            let count = counts.entry(*name).or_default();
-            *count = count.saturating_add(1);
-        }
-        let (mut new, mut little_known) = (Vec::new(), Vec::new());
-        for name in listed {
-            let Some((received, certificate)) = taken.remove(&name).flatten() else { continue };
-            new.push(received);
-            if counts.get(&name).is_some_and(|count| *count < quorum) {
-                little_known.push(certificate);
-            }
-        }
-        self.spread(&little_known).await;
+        let listed = lists.iter().flat_map(|(_, list)| list.entries.iter().map(Received::name));
+        let new = listed.filter_map(|name| taken.remove(&name).flatten()).collect();
         Ok(Collected { new, is_whole })
     }
 
-    /// Takes in what the lists have, as far as it can be proven in time.
+    /// Takes in what the lists have, as far as it can be proven and settled in time. True where those of a quorum are
+    /// proven to their ends.
     async fn take_in(
         &self,
         journal: &Arc<InboxJournal>,
         lists: &mut [(AuthorityName, List)],
-    ) -> Result<Taken, FolderError> {
-        let ingest = Ingest { wallet: self.clone(), journal: journal.clone(), taken: Mutex::default() };
-        let ingest = Arc::new(ingest);
-        self.take_in_agreed(&ingest, lists).await?;
+    ) -> Result<(Taken, bool), FolderError> {
+        let (certified, taken) = (Mutex::default(), Mutex::default());
+        let settled = self.listed_by_quorum(lists);
+        let ingest = Arc::new(Ingest { wallet: self.clone(), journal: journal.clone(), settled, certified, taken });
+        self.take_in_settled(&ingest).await?;
         let mut tasks = JoinSet::new();
         for (name, list) in lists.iter() {
             tasks.spawn(ingest.clone().take_in(*name, list.entries.clone()));
@@ -208,28 +214,35 @@ impl Wallet {
                 Ok(Some(Ok(Err(error)))) => return Err(error),
                 _ => {}
             }
-            if !is_whole && self.is_quorum_proven(lists, journal.inbox()) {
+            if !is_whole && self.is_quorum_proven(lists, &ingest) {
                 is_whole = true;
                 until = until.min(Instant::now() + PROOF_GRACE);
             }
         }
         // What is being written is written.
         tasks.shutdown().await;
-        Ok(std::mem::take(&mut *ingest.taken()))
+        let is_whole = self.is_quorum_proven(lists, &ingest);
+        let taken = std::mem::take(&mut *ingest.taken());
+        Ok((taken, is_whole))
     }
 
-    /// Takes in what f + 1 list, so that one of them is honest and has the certificate: in pages, of few authorities.
-    async fn take_in_agreed(&self, ingest: &Ingest, lists: &[(AuthorityName, List)]) -> Result<(), FolderError> {
-        let inbox = ingest.journal.inbox();
-        let mut counts: HashMap<PaymentName, usize> = HashMap::new();
-        for name in lists.iter().flat_map(|(_, list)| list.entries.iter().map(Received::name)) {
-            let count = counts.entry(name).or_default();
-            *count = count.saturating_add(1);
+    /// What members that make a quorum list.
+    fn listed_by_quorum(&self, lists: &[(AuthorityName, List)]) -> HashSet<PaymentName> {
+        let committee = self.network().committee();
+        let mut listers: HashMap<PaymentName, HashSet<AuthorityName>> = HashMap::new();
+        for (lister, list) in lists.iter().filter(|(lister, _)| committee.member(lister).is_some()) {
+            for entry in list.entries.iter() {
+                listers.entry(entry.name()).or_default().insert(*lister);
+            }
         }
-        let trusted = self.network().trusted_count();
-        let agreed = counts.into_iter().filter(|(name, count)| *count >= trusted && !inbox.has(name));
-        let agreed: Vec<PaymentName> = agreed.map(|(name, _)| name).collect();
-        let names = agreed.iter().map(|name| (name.sender, name.sequence));
+        listers.retain(|_, listers| listers.len() >= committee.quorum());
+        listers.into_keys().collect()
+    }
+
+    /// Takes in what is settled, in pages, of few authorities.
+    async fn take_in_settled(&self, ingest: &Ingest) -> Result<(), FolderError> {
+        let names: Vec<_> = ingest.settled.iter().filter(|name| !ingest.journal.inbox().has(name)).collect();
+        let names = names.iter().map(|name| (name.sender, name.sequence));
         let found = self.network().find_certificates(names, None, Instant::now() + READ_PATIENCE / 2).await;
         for certificate in found.values() {
             ingest.add(certificate)?;
@@ -239,27 +252,11 @@ impl Wallet {
 
     /// Whether the lists of a quorum are proven to their ends. Of the committee as it is known now: who has left it settles
     /// nothing any more.
-    fn is_quorum_proven(&self, lists: &mut [(AuthorityName, List)], inbox: &Inbox) -> bool {
-        let committee = self.network().committee();
-        let proven = lists.iter_mut().filter_map(|(name, list)| list.is_proven(inbox).then_some(name));
+    fn is_quorum_proven(&self, lists: &mut [(AuthorityName, List)], ingest: &Ingest) -> bool {
+        let (committee, certified) = (self.network().committee(), ingest.certified());
+        let inbox = ingest.journal.inbox();
+        let proven = lists.iter_mut().filter_map(|(name, list)| list.is_proven(inbox, &certified).then_some(name));
         proven.filter(|name| committee.member(name).is_some()).count() >= committee.quorum()
-    }
-
-    /// Brings payments to all authorities, as many as there is time for. The others are when they are needed.
-    async fn spread(&self, certificates: &[VerifiedCertificate]) {
-        let until = Instant::now() + READ_PATIENCE;
-        for certificate in certificates {
-            match timeout_at(until, self.client().settle(certificate)).await {
-                Ok(Ok(_)) => {}
-                Ok(Err(error)) => {
-                    tracing::warn!(%error, "a received payment is final, but not confirmed everywhere yet");
-                }
-                Err(_) => {
-                    tracing::warn!("received payments are final, but not confirmed everywhere yet");
-                    return;
-                }
-            }
-        }
     }
 }
 

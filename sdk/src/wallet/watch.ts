@@ -1,11 +1,12 @@
 /**
- * Watches an account at all authorities at once. An event is reported once, when f + 1 authorities have reported it,
- * with its certificate if it has one. The certificate proves a payment; f + 1 reports prove that it is new, because a
- * lying authority could report an old one. A stream that ends is opened again at its last position.
+ * Watches an account at all authorities at once. A transfer is reported once, when a quorum of authorities has reported
+ * it, with its certificate: then it is settled. A deposit is reported once f + 1 authorities have. Because a lying
+ * authority could report an old event, f + 1 reports prove that it is new. A stream that ends is opened again at its
+ * last position.
  *
  * ```text
- *  a stream for each authority ─► reported by few ─► by f + 1, and proven ─► queue ─► the caller
- *                                     └─ an unconfirmed payment is sent to all authorities, which then report it
+ *  a stream for each authority ─► reported by few ─► by enough, and proven ─► queue ─► the caller
+ *                                     └─ a payment that is not settled is sent to all authorities, which then report it
  * ```
  */
 
@@ -176,7 +177,9 @@ class Watch {
     for await (const event of readEvents(authority.eventsUrl(this.#account, stream.read), signal)) {
       const report = this.#decode(authority, event, signal);
       const candidate = report && this.#record(url, report);
-      const isEnough = candidate?.state === "pending" && candidate.reporters.size >= this.#network.trusted;
+      const { trusted, committee } = this.#network;
+      const needed = report?.type === "deposited" ? trusted : committee.quorum;
+      const isEnough = candidate?.state === "pending" && candidate.reporters.size >= needed;
       // Where it cannot be proven now, the stream is opened again here, and tells it again.
       const found = isEnough ? await report?.prove(candidate.reporters.size) : undefined;
       while (this.#queue.length >= QUEUE_MAX && !signal.aborted) await sleep(50, signal);

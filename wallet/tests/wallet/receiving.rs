@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use fastpay_client::ClientError;
-use fastpay_core::Amount;
+use fastpay_core::{Amount, SequenceNumber, TransactionIndex, UnlockEvent, UnlockEventKind};
 use fastpay_testkit::fake::{FakeCommittee, Role, options};
 use fastpay_testkit::{alice, bob, carol};
 use fastpay_wallet::folder::Folder;
@@ -67,6 +67,42 @@ async fn a_payment_that_one_authority_knows_is_brought_to_all_and_can_be_spent()
     assert_eq!(bobs.collect(bob().account()).await.unwrap().new.len(), 1);
     committee.until(|authority| authority.balance(bob().account()) == 5).await;
     bobs.send(&bob(), &pay(carol().account(), 5)).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_certified_and_not_settled_is_no_payment_yet_and_hides_no_other_one() {
+    let committee = FakeCommittee::start().await;
+    committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+    committee.fund(2, carol().account(), 100, &[0, 1, 2, 3]);
+    let order = committee.order(&alice(), &pay(bob().account(), 5), 0);
+    let certificate = committee.committee.certificate(&order);
+    // One authority executed it before the request to unlock its number was final for it; the others may still void it.
+    committee.authorities[2].confirm(&certificate);
+    let account = alice().account();
+    let event = |index, kind| UnlockEvent {
+        after: TransactionIndex(index - 1),
+        index: TransactionIndex(index),
+        account,
+        sequence: SequenceNumber(0),
+        kind,
+    };
+    let follow = |event| [0, 1, 3].iter().for_each(|index: &usize| committee.authorities[*index].follow_unlock(&event));
+    follow(event(3, UnlockEventKind::Requested(u64::MAX)));
+    let other = committee.order(&carol(), &pay(bob().account(), 7), 0);
+    let other = committee.committee.certificate(&other);
+    committee.authorities.iter().for_each(|authority| authority.confirm(&other));
+    let bobs_home = tempfile::tempdir().unwrap();
+    let bobs = committee.wallet(bobs_home.path());
+    for expected in [&[7][..], &[]] {
+        let collected = bobs.collect(bob().account()).await.unwrap();
+        let amounts: Vec<_> = collected.new.iter().map(|received| received.payment.amount.0).collect();
+        assert_eq!((amounts.as_slice(), collected.is_whole), (expected, true), "nothing that is settled is missing");
+    }
+    // They keep its certificate, and execute it once the contract has upheld it.
+    let digest = committee.committee.verified(&order).digest();
+    follow(event(4, UnlockEventKind::Upheld(digest)));
+    let collected = bobs.collect(bob().account()).await.unwrap();
+    assert_eq!(collected.new.iter().map(|received| received.payment.amount.0).collect::<Vec<_>>(), [5]);
 }
 
 #[tokio::test]
