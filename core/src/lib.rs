@@ -71,7 +71,9 @@ pub use statement::{Domain, RedemptionVoteStatement};
 pub use transfer::{
     InvalidTransfer, Output, Outputs, PAYOUT_OUTPUTS_MAX, Payment, Payout, Receipt, Redemption, Transfer,
 };
-pub use unlock::{Unlock, UnlockEvent, UnlockEventKind, UnlockOutcome, UnlockVote, is_unlock_authorized};
+pub use unlock::{
+    ExecutedRedemption, RELEASED, Unlock, UnlockEvent, UnlockEventKind, UnlockOutcome, UnlockVote, is_unlock_authorized,
+};
 pub use verifier::Verifier;
 pub use vote::{
     OwnSignature, VerifiedVote, Vote, VoteError, VoteSignature, encode_redemption_votes, sign_payment_votes,

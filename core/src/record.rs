@@ -195,6 +195,8 @@ pub enum Effect {
         /// For each output, where it went.
         outputs: Vec<Destination>,
     },
+    /// Nowhere: a redemption whose number the contract spent otherwise stays in the account.
+    Kept,
 }
 
 /// The destination of one output of a payout.

@@ -263,6 +263,7 @@ impl Shard {
             return withheld;
         }
         let effect = match transfer {
+            Transfer::Redemption(_) if self.is_spent_otherwise(certificate) => Effect::Kept,
             Transfer::Redemption(_) => Effect::Redeemed { feed: self.ledger.redemptions.next_link() },
             Transfer::Payment(payment) => {
                 let to = self.layout.shard_of(&payment.recipient);
@@ -371,6 +372,11 @@ impl Shard {
                 let sender = self.account_mut(&transfer.sender());
                 sender.pending = None;
                 sender.sent.push(position);
+                if *effect == Effect::Kept {
+                    self.ledger.unlocks.entry(transfer.sender(), transfer.sequence()).seen = None;
+                    self.accounts.release();
+                    return;
+                }
                 self.ledger.unlocks.remove(transfer.sender(), transfer.sequence());
                 self.debit(&transfer.sender(), transfer.asset(), transfer.amount());
                 match (effect, transfer) {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use crate::Digest;
-use crate::amount::{Epoch, SequenceNumber, TransactionIndex};
+use crate::amount::{Amount, Asset, Epoch, SequenceNumber, TransactionIndex};
 use crate::certificate::Certificate;
 use crate::committee::Committee;
 use crate::contract_vote::ContractVote;
@@ -22,6 +22,9 @@ use crate::keys::AuthorityKeys;
 use crate::signature::Ed25519Signature;
 use crate::signature_check::{Authorization, SignatureCheck};
 use crate::statement::Domain;
+
+/// In place of a digest: the contract spent the number on a redemption that it never pays.
+pub const RELEASED: Digest = Digest::ZERO;
 
 /// What an authority keeps of one sequence number of one account that is not executed yet, or that is void.
 #[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -33,7 +36,7 @@ pub struct Unlock {
     pub seen: Option<Arc<Certificate>>,
     /// The newest epoch in which this authority signed a void vote.
     pub void_voted: Option<Epoch>,
-    /// The digest of the redemption that the contract paid or queued under the number.
+    /// The digest of the redemption that the contract paid or queued under the number; [`RELEASED`] where it pays none.
     pub spent: Option<Digest>,
     /// The contract's decision.
     pub outcome: Option<UnlockOutcome>,
@@ -62,7 +65,7 @@ impl Unlock {
         match self.outcome {
             Some(UnlockOutcome::Upheld(digest)) => Some(digest),
             Some(UnlockOutcome::Voided) => None,
-            None => self.spent,
+            None => self.spent.filter(|digest| *digest != RELEASED),
         }
     }
 
@@ -99,6 +102,35 @@ pub enum UnlockEventKind {
     Voided,
     /// The redemption with this digest was paid, or waits in the queue.
     Spent(Digest),
+    /// The redemption with this digest left the queue unpaid.
+    Released(Digest),
+    /// The redemption that is executed here under the number is never paid: another one was, or it was released. So much
+    /// goes back to the account.
+    CreditedBack(Asset, Amount),
+}
+
+/// What is executed under a number of which the contract says that it is spent or released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExecutedRedemption {
+    /// Its digest.
+    pub digest: Digest,
+    /// The asset.
+    pub asset: Asset,
+    /// The amount.
+    pub amount: Amount,
+}
+
+impl UnlockEventKind {
+    /// What the event means where this redemption is executed under its number; none where that is as it was ordered.
+    #[must_use]
+    pub fn after(self, executed: ExecutedRedemption) -> Option<Self> {
+        let is_paid = match self {
+            Self::Spent(digest) => digest == executed.digest,
+            Self::Released(digest) => digest != executed.digest,
+            _ => return Some(self),
+        };
+        (!is_paid).then_some(Self::CreditedBack(executed.asset, executed.amount))
+    }
 }
 
 /// Whether `authorization`, as the contract passes it on, is the signature of the owner of `account` on its request to

@@ -450,6 +450,7 @@ async fn serve(
         Payouts::new(primary, parts.voter_status.clone(), &shards, file, parts.metrics.clone())
     });
     let (payouts, waiting) = payouts.unzip();
+    let sink = DepositSink::new(parts.domain, parts.layout, &shards);
     let listener = listen(config.http).await?;
     let context = HttpContext {
         domain: parts.domain,
@@ -471,8 +472,6 @@ async fn serve(
         async move { http::serve(listener, context, limits, tls, http_ended).await.map_err(|e| with_causes(&e)) },
     );
 
-    let handles = threads.iter().map(|(_, handle, _)| handle.clone()).collect();
-    let sink = DepositSink::new(parts.layout, handles);
     let mut followers = JoinSet::new();
     if let Deployment::StandAlone(genesis) = deployment {
         followers.spawn(apply_genesis(genesis, sink, progress));

@@ -5,20 +5,28 @@
 //! ```
 //! Every shard stores the index up to which it has applied its events, so repeating a batch changes nothing.
 
+use std::sync::Arc;
 use std::sync::mpsc::TrySendError;
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, Deposit, Domain, SequenceNumber, ShardId, ShardLayout, SynchronizationOrder, TransactionIndex,
-    UnlockEvent, UnlockEventKind, is_unlock_authorized,
+    AccountId, Deposit, Domain, ExecutedRedemption, Redemption, SequenceNumber, ShardId, ShardLayout,
+    SynchronizationOrder, TransactionIndex, Transfer, UnlockEvent, UnlockEventKind, is_unlock_authorized,
 };
 use fastpay_ethereum::OrderEvent;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
-use crate::shard::{ChainTime, Command, OrderStep, ShardHandle};
+use crate::network::{ReadError, Reads};
+use crate::shard::{ChainTime, Command, HistoryReader, OrderStep, ShardHandle};
 
 /// At most so many steps in one message to a shard.
 const STEPS_PER_MESSAGE_MAX: usize = 512;
+
+/// While a shard is busy.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// So often a shard is brought to the same index: it refuses an event about a number that it executed meanwhile.
+const ATTEMPTS_MAX: usize = 10;
 
 /// The shards have ended: so does the follower.
 pub(crate) struct ShardsEnded;
@@ -53,12 +61,20 @@ impl AccountEvent {
             OrderEvent::RedemptionQueued(queued) => {
                 (queued.sender, queued.sequence, UnlockEventKind::Spent(queued.digest))
             }
-            OrderEvent::Funded(_) | OrderEvent::CommitteeInstalled(_) | OrderEvent::RedemptionReleased(_) => {
-                return None;
+            OrderEvent::RedemptionReleased(released) => {
+                (released.sender, released.sequence, UnlockEventKind::Released(released.digest))
             }
+            OrderEvent::Funded(_) | OrderEvent::CommitteeInstalled(_) => return None,
         };
         let (account, sequence) = (AccountId(account.0), SequenceNumber(sequence));
         Some(Self::Unlock { index: event.index(), account, sequence, kind })
+    }
+
+    fn index(&self) -> TransactionIndex {
+        match self {
+            Self::Deposit(deposit) => deposit.index,
+            Self::Unlock { index, .. } => *index,
+        }
     }
 
     fn account(&self) -> &AccountId {
@@ -88,15 +104,18 @@ impl AccountEvent {
 
 /// Hands the contract's events to every shard.
 pub struct DepositSink {
+    domain: Domain,
     layout: ShardLayout,
-    shards: Vec<ShardHandle>,
+    shards: Vec<Reads>,
 }
 
 impl DepositSink {
     /// A sink for these shards, from the first.
     #[must_use]
-    pub fn new(layout: ShardLayout, shards: Vec<ShardHandle>) -> Self {
-        Self { layout, shards }
+    pub fn new(domain: Domain, layout: ShardLayout, shards: &[(ShardHandle, HistoryReader)]) -> Self {
+        let turn = Arc::new(Semaphore::new(1));
+        let shards = shards.iter().map(|(shard, history)| Reads::new(shard.clone(), history.clone(), turn.clone()));
+        Self { domain, layout, shards: shards.collect() }
     }
 
     /// Brings every shard from index `after` to `up_to`. False where the shards have ended.
@@ -107,8 +126,8 @@ impl DepositSink {
 
     /// Tells every shard the time of the block up to which it has applied all events.
     pub(crate) async fn tell_time(&self, time: ChainTime) -> Result<(), ShardsEnded> {
-        for handle in &self.shards {
-            send(handle, Command::ChainTime(time)).await?;
+        for shard in &self.shards {
+            send(shard.handle(), Command::ChainTime(time)).await?;
         }
         Ok(())
     }
@@ -119,44 +138,105 @@ impl DepositSink {
         events: &[AccountEvent],
         up_to: TransactionIndex,
     ) -> Result<(), ShardsEnded> {
-        for (shard, handle) in self.layout.shards().zip(&self.shards) {
-            let steps = steps_for(shard, self.layout, after, events, up_to);
-            for message in steps.chunks(STEPS_PER_MESSAGE_MAX) {
-                let expected = message.last().map_or(after, OrderStep::up_to);
-                let applied = synchronize(handle, message.to_vec()).await?;
-                if applied < expected {
-                    // Cannot happen while the cursor is behind every shard; never go on over it.
-                    tracing::error!(%shard, %applied, %expected, "a shard did not follow");
-                    return Err(ShardsEnded);
+        for (shard, reads) in self.layout.shards().zip(&self.shards) {
+            let mut at = after;
+            for _ in 0..ATTEMPTS_MAX {
+                let own = self.explained(shard, reads, at, events).await?;
+                let steps = steps_for(at, &own, up_to);
+                for message in steps.chunks(STEPS_PER_MESSAGE_MAX) {
+                    at = synchronize(reads.handle(), message.to_vec()).await?;
+                    if message.last().is_some_and(|last| at < last.up_to()) {
+                        break;
+                    }
                 }
+                // Behind `after` are events that are not known here.
+                if at >= up_to || at < after {
+                    break;
+                }
+            }
+            if at < up_to {
+                // Cannot happen while the cursor is behind every shard; never go on over it.
+                tracing::error!(%shard, applied = %at, expected = %up_to, "a shard did not follow");
+                return Err(ShardsEnded);
             }
         }
         Ok(())
     }
 
+    /// The events of a shard's accounts from `after` on, as they are to be applied: where the number of a redemption is
+    /// executed already, by what is executed there.
+    async fn explained(
+        &self,
+        shard: ShardId,
+        reads: &Reads,
+        after: TransactionIndex,
+        events: &[AccountEvent],
+    ) -> Result<Vec<AccountEvent>, ShardsEnded> {
+        let own = events.iter().filter(|event| event.index() > after && self.layout.shard_of(event.account()) == shard);
+        let mut explained = Vec::new();
+        for event in own {
+            let mut event = event.clone();
+            if let AccountEvent::Unlock { account, sequence, kind, .. } = &mut event
+                && matches!(kind, UnlockEventKind::Spent(_) | UnlockEventKind::Released(_))
+                && let Some(executed) = self.executed(reads, *account, *sequence).await?
+            {
+                let Some(meaning) = executed.and_then(|executed| kind.after(executed)) else { continue };
+                *kind = meaning;
+            }
+            explained.push(event);
+        }
+        Ok(explained)
+    }
+
+    /// The redemption that is executed under a number: none where another transfer is; nothing where none is.
+    async fn executed(
+        &self,
+        reads: &Reads,
+        account: AccountId,
+        sequence: SequenceNumber,
+    ) -> Result<Option<Option<ExecutedRedemption>>, ShardsEnded> {
+        loop {
+            let read = async {
+                let sent = reads.account(account).await?.sent;
+                if sequence.0 >= sent.count() { Ok(None) } else { reads.certificate(sent, sequence).await.map(Some) }
+            };
+            match read.await {
+                Ok(None) => return Ok(None),
+                // A void number has no certificate.
+                Ok(Some(None)) => return Ok(None),
+                Ok(Some(Some(certificate))) => {
+                    let transfer = &certificate.order.transfer;
+                    let digest = self.domain.transfer_digest(transfer);
+                    return Ok(Some(match transfer {
+                        Transfer::Redemption(Redemption { asset, amount, .. }) => {
+                            Some(ExecutedRedemption { digest, asset: *asset, amount: *amount })
+                        }
+                        _ => None,
+                    }));
+                }
+                Err(ReadError::Busy) => tokio::time::sleep(PAUSE).await,
+                Err(ReadError::Stopping | ReadError::Unreadable) => return Err(ShardsEnded),
+            }
+        }
+    }
+
     /// The index that every shard has applied.
     pub(crate) async fn synchronized(&self) -> Result<TransactionIndex, ShardsEnded> {
         let mut least = None;
-        for handle in &self.shards {
-            let applied = synchronize(handle, Vec::new()).await?;
+        for shard in &self.shards {
+            let applied = synchronize(shard.handle(), Vec::new()).await?;
             least = Some(least.map_or(applied, |least: TransactionIndex| least.min(applied)));
         }
         least.ok_or(ShardsEnded)
     }
 }
 
-/// The steps by which one shard gets from `after` to `up_to`: one to each event of its own accounts, and one over the
+/// The steps by which a shard gets from `after` to `up_to`: one to each event of its own accounts, and one over the
 /// others at the end.
-fn steps_for(
-    shard: ShardId,
-    layout: ShardLayout,
-    after: TransactionIndex,
-    events: &[AccountEvent],
-    up_to: TransactionIndex,
-) -> Vec<OrderStep> {
+fn steps_for(after: TransactionIndex, own: &[AccountEvent], up_to: TransactionIndex) -> Vec<OrderStep> {
     let mut steps = Vec::new();
     let mut at = after;
-    for event in events.iter().filter(|event| layout.shard_of(event.account()) == shard) {
+    for event in own {
         let step = event.step(at);
         at = step.up_to();
         steps.push(step);
@@ -181,7 +261,7 @@ async fn send(handle: &ShardHandle, mut command: Command) -> Result<(), ShardsEn
             Err(TrySendError::Disconnected(_)) => return Err(ShardsEnded),
             Err(TrySendError::Full(back)) => {
                 command = back;
-                tokio::time::sleep(Duration::from_millis(10)).await;
+                tokio::time::sleep(PAUSE).await;
             }
         }
     }
@@ -209,7 +289,9 @@ mod tests {
             .collect();
         let mut seen = 0;
         for shard in layout.shards() {
-            let steps = steps_for(shard, layout, TransactionIndex(7), &events, TransactionIndex(47));
+            let own: Vec<_> =
+                events.iter().filter(|event| layout.shard_of(event.account()) == shard).cloned().collect();
+            let steps = steps_for(TransactionIndex(7), &own, TransactionIndex(47));
             let mut at = TransactionIndex(7);
             for step in &steps {
                 let (after, owner) = match step {
@@ -229,6 +311,6 @@ mod tests {
             assert_eq!(at, TransactionIndex(47));
         }
         assert_eq!(seen, events.len());
-        assert!(steps_for(ShardId(0), layout, TransactionIndex(47), &[], TransactionIndex(47)).is_empty());
+        assert!(steps_for(TransactionIndex(47), &[], TransactionIndex(47)).is_empty());
     }
 }

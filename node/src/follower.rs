@@ -283,8 +283,9 @@ impl Follower {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shard::{Command, OrderStep, ShardHandle};
-    use fastpay_core::{AccountId, Amount, ShardLayout};
+    use crate::shard::{Command, HistoryReader, OrderStep, ShardHandle};
+    use crate::storage::{Journal, JournalOptions};
+    use fastpay_core::{AccountId, Amount, Domain, PrimaryAddress, ShardLayout};
 
     /// Of a committee that never changes.
     fn rotation() -> Rotation {
@@ -298,11 +299,20 @@ mod tests {
         Rotation::new(Arc::new(data), voter_status).unwrap()
     }
 
+    /// A sink for one shard, which has executed nothing, or for none.
+    fn sink(shard: Option<ShardHandle>) -> DepositSink {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::create(folder.path(), JournalOptions::default()).unwrap();
+        let domain = Domain::new(1, PrimaryAddress::ZERO);
+        let shards: Vec<_> = shard.into_iter().map(|shard| (shard, HistoryReader::new(journal.reader()))).collect();
+        DepositSink::new(domain, ShardLayout::new(std::num::NonZeroU32::MIN), &shards)
+    }
+
     /// A follower of a contract that nobody serves, with this cursor file.
     fn follower(cursor_file: PathBuf) -> Follower {
         let url = "http://127.0.0.1:1".parse().unwrap();
         let config = fastpay_ethereum::PrimaryConfig::new(vec![url], 1, fastpay_core::PrimaryAddress::ZERO);
-        let sink = DepositSink::new(ShardLayout::new(std::num::NonZeroU32::MIN), Vec::new());
+        let sink = sink(None);
         let metrics = crate::metrics::Metrics::new(1).follower;
         let (progress, _) = watch::channel(Progress::CatchingUp);
         Follower::new(Primary::connect_lazily(config).unwrap(), sink, rotation(), cursor_file, metrics, progress)
@@ -337,14 +347,14 @@ mod tests {
         let (handle, queue) = ShardHandle::new(&limits, crate::metrics::Metrics::new(1).shards[0].clone());
         let (stop, stopped) = watch::channel(false);
         let mut waiting = follower(PathBuf::from("/nowhere/follower.json"));
-        waiting.sink = DepositSink::new(ShardLayout::new(std::num::NonZeroU32::MIN), vec![handle.clone()]);
+        waiting.sink = sink(Some(handle.clone()));
         let task = tokio::spawn(waiting.run(stopped.clone()));
         stop.send_replace(true);
         task.await.unwrap();
         drop(queue);
         stop.send_replace(false);
         let mut orphan = follower(PathBuf::from("/nowhere/follower.json"));
-        orphan.sink = DepositSink::new(ShardLayout::new(std::num::NonZeroU32::MIN), vec![handle]);
+        orphan.sink = sink(Some(handle));
         orphan.run(stopped).await;
     }
 
@@ -392,7 +402,7 @@ mod tests {
             });
             let (folder, metrics) = (tempfile::tempdir().unwrap(), crate::metrics::Metrics::new(1).follower);
             let ((progress, seen), (stop, stopped)) = (watch::channel(Progress::CatchingUp), watch::channel(false));
-            let sink = DepositSink::new(ShardLayout::new(std::num::NonZeroU32::MIN), vec![handle]);
+            let sink = sink(Some(handle));
             let file = folder.path().join("follower.json");
             let follower = Follower::new(connection, sink, rotation(), file, metrics.clone(), progress);
             tokio::spawn(follower.run(stopped));

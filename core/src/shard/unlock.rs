@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{Decision, PrimaryView, Shard, VoteFloor};
-use crate::amount::{Epoch, SequenceNumber};
+use crate::amount::{Amount, Asset, Epoch, SequenceNumber};
 use crate::certificate::{Certificate, VerifiedCertificate};
 use crate::history::JournalPosition;
 use crate::identity::AccountId;
@@ -12,7 +12,7 @@ use crate::order::VerifiedOrder;
 use crate::record::Record;
 use crate::rejection::Rejection;
 use crate::transfer::Transfer;
-use crate::unlock::{Unlock, UnlockEvent, UnlockEventKind, UnlockOutcome};
+use crate::unlock::{RELEASED, Unlock, UnlockEvent, UnlockEventKind, UnlockOutcome};
 
 impl Shard {
     /// Takes the account over its next number where that is void: must be committed before anything else is decided about
@@ -91,8 +91,25 @@ impl Shard {
         }
         match self.accounts.get(&event.account) {
             None => Decision::Load(vec![event.account]),
+            // It is to be said of an executed number what is executed there.
+            Some(state) if self.is_unexplained(event, state.next_sequence()) => {
+                Decision::Refuse(Rejection::SynchronizationGap { synchronized })
+            }
             Some(_) => Decision::Commit(Box::new(Record::Unlock(event.clone()))),
         }
+    }
+
+    fn is_unexplained(&self, event: &UnlockEvent, next: SequenceNumber) -> bool {
+        let is_about_redemption = matches!(event.kind, UnlockEventKind::Spent(_) | UnlockEventKind::Released(_));
+        let is_void = || self.ledger.unlocks.is_voided(event.account, event.sequence);
+        is_about_redemption && event.sequence < next && !is_void()
+    }
+
+    /// Whether the contract spent the certificate's number and never pays its redemption.
+    pub(super) fn is_spent_otherwise(&self, certificate: &VerifiedCertificate) -> bool {
+        let (sender, sequence) = (certificate.transfer().sender(), certificate.transfer().sequence());
+        let spent = self.ledger.unlocks.get(sender, sequence).and_then(|unlock| unlock.spent);
+        spent.is_some_and(|spent| spent != certificate.digest())
     }
 
     /// Whether the event contradicts what this authority executed, which only happens where more than f authorities are
@@ -166,6 +183,9 @@ impl Shard {
         self.ledger.synchronized = event.index;
         let next = self.account_mut(&event.account).next_sequence();
         if event.sequence < next {
+            if let UnlockEventKind::CreditedBack(asset, amount) = event.kind {
+                self.credit_back(event.account, event.sequence, asset, amount);
+            }
             return;
         }
         let unlock = self.ledger.unlocks.entry(event.account, event.sequence);
@@ -177,6 +197,18 @@ impl Shard {
             UnlockEventKind::Upheld(digest) => unlock.outcome = Some(UnlockOutcome::Upheld(digest)),
             UnlockEventKind::Voided => unlock.outcome = Some(UnlockOutcome::Voided),
             UnlockEventKind::Spent(digest) => unlock.spent = Some(digest),
+            UnlockEventKind::Released(_) => unlock.spent = Some(RELEASED),
+            // Only what is executed is credited back.
+            UnlockEventKind::CreditedBack(..) => {}
+        }
+    }
+
+    /// Once for each number: the contract may say of one redemption that it waits and that it is paid.
+    fn credit_back(&mut self, account: AccountId, sequence: SequenceNumber, asset: Asset, amount: Amount) {
+        if self.ledger.unlocks.entry(account, sequence).spent.replace(RELEASED).is_none() {
+            let totals = self.ledger.totals_mut(asset);
+            totals.redeemed = totals.redeemed.debit(amount);
+            self.fund(&account, asset, amount);
         }
     }
 

@@ -6,9 +6,12 @@ use std::time::Duration;
 use alloy::primitives::{Bytes, U256};
 use alloy::sol_types::SolCall;
 use fastpay_client::ClientError;
-use fastpay_core::{AccountId, AccountKey, Asset, Certificate, SequenceNumber, TransferOrder, VerifiedVote};
+use fastpay_core::{
+    AccountId, AccountKey, Amount, Asset, Balance, Certificate, Epoch, Memo, PrimaryAddress, Redemption,
+    SequenceNumber, Transfer, TransferOrder, VerifiedVote, sign_vote,
+};
 use fastpay_e2e::{Network, User, audit, bring_all_up_to_date, wait_for};
-use fastpay_ethereum::ICouncil;
+use fastpay_ethereum::{Call, ICouncil, certified_redemption};
 use fastpay_rpc::Refusal;
 
 use crate::scene::{on_chain, payment};
@@ -17,6 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The contract's unlock window, in seconds.
 const WINDOW_S: u64 = 259_200;
 const BOND: u128 = 5_000_000_000_000_000;
+const ETHER: u128 = 1_000_000_000_000_000_000;
 
 /// A network where alice has deposited, her account, and one that she pays.
 struct Scene {
@@ -34,7 +38,15 @@ async fn scene(name: &str) -> Scene {
     let account = alice.import_rich_key("own", 0).await.unwrap();
     let to = alice.new_ed25519_key("other").await.unwrap().to_string();
     alice.fastpay(["deposit", "10", "--from", "own"]).await.unwrap();
-    bring_all_up_to_date(&network, &[account]).await.unwrap();
+    for authority in &network.authorities {
+        let client = authority.client().unwrap();
+        wait_for(PATIENCE, async || match client.shard_of(&account).account(account).await {
+            Ok(state) if state.deposits > 0 => Ok(()),
+            state => Err(format!("not credited: {state:?}")),
+        })
+        .await
+        .unwrap();
+    }
     let (_, key) = alice.open("own").unwrap();
     Scene { network, alice, key, account, to }
 }
@@ -152,4 +164,63 @@ async fn a_certificate_that_was_kept_hidden_is_upheld_when_one_authority_is_show
     assert_eq!(unlocked["outcome"], "upheld", "{unlocked}");
     assert_eq!(scene.pay().await["sequence"], 1);
     scene.is_sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redemption_whose_number_a_thief_spent_is_credited_back_and_can_be_spent() {
+    let scene = scene("unlock-thief").await;
+    let domain = scene.network.domain();
+    let redemption = |amount, recipient: u8| {
+        Transfer::Redemption(Redemption {
+            sender: scene.account,
+            recipient: PrimaryAddress::repeat_byte(recipient),
+            asset: Asset::ETHER,
+            amount: Amount(amount),
+            fee: Amount(0),
+            sequence: SequenceNumber(0),
+            memo: Memo::ZERO,
+        })
+    };
+    // Hers is certified and confirmed, and nobody has brought it to the contract.
+    let own = scene.key.order(domain, redemption(3 * ETHER, 0x0a));
+    let votes = scene.vote(&own, &[0, 1, 2]).await;
+    let verified = own.clone().verify(domain).unwrap();
+    let own = Certificate::from_votes(&verified, scene.network.committee(), &votes).unwrap();
+    for client in scene.network.clients().unwrap() {
+        client.shard_of(&scene.account).confirm(own.certificate()).await.unwrap();
+    }
+    // A thief has the redemption keys of a quorum. The contract does not see the owner's signature.
+    let stolen = scene.key.order(domain, redemption(2 * ETHER, 0x66));
+    let digest = domain.transfer_digest(&stolen.transfer);
+    let keys = scene.network.authorities[..3].iter().map(|authority| authority.secret_keys().unwrap());
+    let mut votes: Vec<_> = keys.map(|keys| sign_vote(&keys, domain, Epoch(0), &stolen.transfer, digest)).collect();
+    votes.sort_by_key(|vote| vote.authority);
+    let stolen = Certificate { order: stolen, epoch: Epoch(0), votes };
+    let call = certified_redemption(&stolen, scene.network.committee()).unwrap();
+    let call = Call::redeem(scene.network.contract().unwrap(), call);
+    let chain = scene.network.chain().unwrap();
+    chain.send(scene.network.contract().unwrap(), U256::ZERO, call.data).await.unwrap();
+    for client in scene.network.clients().unwrap() {
+        wait_for(PATIENCE, async || match client.shard_of(&scene.account).account(scene.account).await {
+            Ok(state) if state.balance(Asset::ETHER) == Balance::from(Amount(10 * ETHER)) => Ok(()),
+            state => Err(format!("not credited back: {state:?}")),
+        })
+        .await
+        .unwrap();
+    }
+    let paid = scene.alice.fastpay(["pay", &scene.to, "10", "--from", "own"]).await.unwrap();
+    assert_eq!(paid["state"], "settled", "{paid}");
+    let history = scene.alice.fastpay(["history", "--from", "own"]).await.unwrap();
+    let states: Vec<_> = history["events"].as_array().unwrap().iter().map(|event| &event["ethereum"]).collect();
+    assert!(states.contains(&&"displaced".into()), "{history}");
+    // The contract lacks what was stolen, and the books say no other thing.
+    bring_all_up_to_date(&scene.network, &[scene.account]).await.unwrap();
+    let audited = scene.alice.try_fastpay(["audit", "--wait", "20"]).await.unwrap();
+    let report: serde_json::Value = serde_json::from_str(&audited.out).unwrap();
+    let solvency = &report["assets"][0]["solvency"];
+    let sums =
+        ["accounts", "displaced", "unexplained"].map(|sum| solvency[sum].as_str().unwrap().parse::<u128>().unwrap());
+    assert_eq!(sums, [10 * ETHER, 3 * ETHER, 2 * ETHER], "{report}");
+    let findings = report["findings"].to_string();
+    assert!(!findings.contains("is said to") && !findings.contains("redemption log"), "{findings}");
 }

@@ -310,7 +310,8 @@ impl Shards {
     }
 
     pub fn deposit_sink(&self) -> DepositSink {
-        DepositSink::new(self.layout, self.handles.values().cloned().collect())
+        let shards: Vec<_> = self.handles.values().cloned().zip(self.histories.iter().cloned()).collect();
+        DepositSink::new(self.committee.domain, self.layout, &shards)
     }
 
     /// Deposits ETH, to each account in turn.

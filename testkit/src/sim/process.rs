@@ -258,7 +258,8 @@ impl Keeper {
             spawn(tasks, run(shard, arrivals));
         }
         self.serve(tasks, &handles, &histories, &metrics);
-        self.follow(tasks, DepositSink::new(self.layout, handles), rotation, &metrics);
+        let shards: Vec<_> = handles.into_iter().zip(histories).collect();
+        self.follow(tasks, DepositSink::new(self.world.domain, self.layout, &shards), rotation, &metrics);
         Ok(())
     }
 

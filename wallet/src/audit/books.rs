@@ -3,8 +3,10 @@
 //! confirmed. Pure.
 //!
 //! ```text
-//!  balance = deposits + received − sent − redeemed         (per account and asset)
+//!  balance = deposits + received − sent − redeemed + credited back         (per account and asset)
 //! ```
+//! A redemption is credited back where the contract spent its number on another order, or released it unpaid.
+//!
 //! An authority's state of an account is consistent if it counts the same orders, payments and deposits as these
 //! books, and its balances equal their result. An authority that has confirmed less than others is behind, and its
 //! balances must still be consistent.
@@ -13,13 +15,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use fastpay_core::{
-    AccountId, Amount, Asset, AuthorityName, Balance, Deposit, Receipt, SequenceNumber, Transfer, VerifiedCertificate,
+    AccountId, Amount, Asset, AuthorityName, Balance, Deposit, Receipt, Redemption, SequenceNumber, Transfer,
+    VerifiedCertificate,
 };
 use fastpay_rpc::{AccountState, ShardStatus};
 use serde::Serialize;
 
 use super::proof::Proof;
-use super::totals::Reading;
+use super::totals::{Moved, Name, Reading, Spendings};
 
 /// The number of certificates of an account that are requested at once from each authority.
 pub(super) const SLICE: u64 = 32;
@@ -93,6 +96,10 @@ struct Book {
     all: View,
     /// The last state of each authority.
     states: Vec<Option<AccountState>>,
+    /// Its redemptions, by number.
+    redemptions: BTreeMap<u64, Moved>,
+    /// Those of them that the contract never pays.
+    credited_back: BTreeMap<u64, Moved>,
 }
 
 /// See the top of this file.
@@ -100,7 +107,6 @@ struct Book {
 pub(super) struct Books {
     authorities: Vec<AuthorityName>,
     accounts: BTreeMap<AccountId, Book>,
-    redeemed: Vec<BTreeMap<Asset, Balance>>,
     flaws: BTreeMap<(AccountId, SequenceNumber, AuthorityName), Flaw>,
     doubles: BTreeSet<(AccountId, SequenceNumber)>,
     /// The numbers that the contract voided: they have no certificate.
@@ -111,11 +117,9 @@ pub(super) struct Books {
 
 impl Books {
     pub(super) fn new(authorities: Vec<AuthorityName>) -> Self {
-        let redeemed = vec![BTreeMap::new(); authorities.len()];
         Self {
             authorities,
             accounts: BTreeMap::new(),
-            redeemed,
             flaws: BTreeMap::new(),
             doubles: BTreeSet::new(),
             voided: BTreeSet::new(),
@@ -152,6 +156,8 @@ impl Books {
             views: vec![View::default(); count],
             all: View::default(),
             states: vec![None; count],
+            redemptions: BTreeMap::new(),
+            credited_back: BTreeMap::new(),
         })
     }
 
@@ -163,6 +169,23 @@ impl Books {
     /// The contract voided a number, which therefore needs no certificate.
     pub(super) fn void(&mut self, account: AccountId, sequence: SequenceNumber) {
         self.voided.insert((account, sequence));
+    }
+
+    /// All redemptions that are certified.
+    pub(super) fn redemptions(&self) -> impl Iterator<Item = (Name, Moved)> {
+        self.accounts.iter().flat_map(|(account, book)| {
+            book.redemptions.iter().map(|(number, moved)| ((*account, SequenceNumber(*number)), *moved))
+        })
+    }
+
+    /// Which redemptions the contract never pays, by the numbers that it has spent.
+    pub(super) fn credit_back(&mut self, spendings: &Spendings) {
+        for ((account, sequence), spending) in spendings {
+            let Some(book) = self.accounts.get_mut(account) else { continue };
+            if let Some(moved) = book.redemptions.get(&sequence.0).filter(|moved| !spending.pays(moved)) {
+                book.credited_back.insert(sequence.0, *moved);
+            }
+        }
     }
 
     /// Numbers of an account for which an authority gave no good answer.
@@ -239,6 +262,10 @@ impl Books {
             if self.book(account).all.sent == sequence.0 {
                 self.certificates = self.certificates.saturating_add(1);
                 self.count(None, first.transfer());
+                if let Transfer::Redemption(Redemption { asset, amount, .. }) = *first.transfer() {
+                    let moved = Moved { asset, amount, digest: first.digest() };
+                    self.book(account).redemptions.insert(sequence.0, moved);
+                }
             }
             for (index, state) in states.iter().enumerate() {
                 let has_confirmed = state.as_ref().is_some_and(|state| state.next_sequence > sequence);
@@ -297,12 +324,6 @@ impl Books {
                 let flow = view.flow.entry(asset).or_default();
                 *flow = flow.credit(payment.amount);
             });
-        }
-        if let Transfer::Redemption(_) = transfer
-            && let Some(redeemed) = authority.and_then(|index| self.redeemed.get_mut(index))
-        {
-            let redeemed = redeemed.entry(asset).or_default();
-            *redeemed = redeemed.credit(amount);
         }
     }
 
@@ -404,7 +425,11 @@ impl Books {
                      payments lead have {held} there"
                 ));
             }
-            let certified = self.redeemed.get(index).and_then(|of| of.get(&asset)).copied().unwrap_or_default();
+            let certified = self.accounts.values().fold(Balance::ZERO, |sum, book| {
+                let sent = book.views.get(index).map_or(0, |view| view.sent);
+                sum.plus(moved_below(&book.redemptions, sent, asset))
+                    .plus(moved_below(&book.credited_back, sent, asset).negated())
+            });
             if certified != redeemed {
                 findings.push(format!(
                     "authority {name}: counts {redeemed} of {asset} as redeemed, and certificates make it {certified}"
@@ -412,6 +437,12 @@ impl Books {
             }
         }
     }
+}
+
+/// The sum of an asset under numbers below `end`.
+fn moved_below(redemptions: &BTreeMap<u64, Moved>, end: u64, asset: Asset) -> Balance {
+    let below = redemptions.range(..end).filter(|(_, moved)| moved.asset == asset);
+    below.fold(Balance::ZERO, |sum, (_, moved)| sum.credit(moved.amount))
 }
 
 impl Book {
@@ -435,7 +466,8 @@ impl Book {
 
     /// The balance that results from the first deposits and a view's certificates.
     fn expected(&self, view: &View, deposits: usize, asset: Asset) -> Balance {
-        self.deposited(deposits, asset).plus(view.flow.get(&asset).copied().unwrap_or_default())
+        let flow = view.flow.get(&asset).copied().unwrap_or_default();
+        self.deposited(deposits, asset).plus(flow).plus(moved_below(&self.credited_back, view.sent, asset))
     }
 
     /// The contradictions in an authority's state of this account.

@@ -31,7 +31,7 @@ use crate::wallet::Wallet;
 pub use books::Behind;
 use books::Books;
 pub use proof::{Proof, ProofError, SignedVote};
-use totals::{Ledger, Misspent, Reading, Redemptions, Spendings};
+use totals::{Ledger, Misspent, Moved, Name, Reading, Redemptions, Spendings};
 
 const POLL: Duration = Duration::from_millis(300);
 /// More findings are counted and not listed.
@@ -92,13 +92,14 @@ pub struct Solvency {
     pub accounts: Balance,
     /// Certified, and not paid by the contract yet: not brought there, or in its queue.
     pub redeemable: Balance,
-    /// Certified, and never paid: the contract spent the number on another order, or released it from its queue.
+    /// The part of `accounts` that was redeemed and credited back: the contract spent the number on another order, or
+    /// released it from its queue.
     pub displaced: Balance,
     /// Paid by the contract, or to be claimed there.
     pub redeemed: Balance,
     /// Paid by the contract for orders of which no authority shows a certificate.
     pub unexplained: Balance,
-    /// True where deposited = accounts + redeemable + displaced + redeemed, and the contract holds all but the redeemed for
+    /// True where deposited = accounts + redeemable + redeemed, and the contract holds all but the redeemed for
     /// accounts and has that and what it owes besides.
     pub solvent: bool,
 }
@@ -259,7 +260,7 @@ impl<'a> Audit<'a> {
             };
             again &= now.await.is_ok_and(|now| now == reading.statuses);
         }
-        Ok((self.report(&ledger, &readings, &redeemed, silent), is_still && again))
+        Ok((self.report(&ledger, readings, &redeemed, silent), is_still && again))
     }
 
     /// The deposits that are new, up to the newest final block.
@@ -296,36 +297,39 @@ impl<'a> Audit<'a> {
     }
 
     fn report(
-        &self,
+        &mut self,
         ledger: &Ledger,
-        readings: &BTreeMap<AuthorityName, Reading>,
+        mut readings: BTreeMap<AuthorityName, Reading>,
         redeemed: &Redemptions,
         silent: BTreeMap<String, String>,
     ) -> AuditReport {
-        let mut report = totals::judge(ledger, readings, redeemed, silent);
+        let nothing = Spendings::new();
+        let spendings = match &self.source {
+            Source::Primary { spendings, .. } => spendings,
+            Source::Genesis(_) => &nothing,
+        };
+        self.books.credit_back(spendings);
+        let is_paid = |name: &Name, moved: &Moved| spendings.get(name).is_none_or(|spending| spending.pays(moved));
+        readings.values_mut().for_each(|reading| reading.redemptions.retain(|name, moved| is_paid(name, moved)));
+        let mut known: Redemptions = self.books.redemptions().collect();
+        let misspent = Misspent::of(&known, spendings);
+        known.retain(|name, moved| is_paid(name, moved));
+        let mut report = totals::judge(ledger, &readings, redeemed, silent);
         report.accounts = self.books.accounts().count();
         report.certificates = self.books.certificates();
         report.behind = self.books.behind();
         report.misbehaviour = self.books.proofs();
-        report.findings.extend(self.books.findings(readings));
-        let mut known = Redemptions::new();
-        readings
-            .values()
-            .for_each(|reading| known.extend(reading.redemptions.iter().map(|(name, value)| (*name, *value))));
-        let misspent = match &self.source {
-            Source::Primary { spendings, .. } => Misspent::of(&known, spendings),
-            Source::Genesis(_) => Misspent::default(),
-        };
+        report.findings.extend(self.books.findings(&readings));
         report.findings.extend(misspent.findings.iter().cloned());
         let sums = self.books.sums();
         for audit in &mut report.assets {
             let (deposited, accounts) = sums.get(&audit.asset).copied().unwrap_or_default();
             audit.solvency = solvency(audit, deposited, accounts, &known, redeemed, &misspent);
             if !audit.solvency.solvent {
-                let Solvency { deposited, accounts, redeemable, displaced, redeemed, .. } = audit.solvency;
+                let Solvency { deposited, accounts, redeemable, redeemed, .. } = audit.solvency;
                 report.findings.push(format!(
                     "{}: {deposited} were deposited, and certificates put {accounts} into accounts, {redeemable} are to \
-                     be redeemed, {displaced} are displaced and {redeemed} are redeemed; the contract holds {} for accounts",
+                     be redeemed and {redeemed} are redeemed; the contract holds {} for accounts",
                     audit.asset, audit.contract_total
                 ));
             }
@@ -352,10 +356,10 @@ fn solvency(
 ) -> Solvency {
     let nothing = Redemptions::new();
     let displaced = totals::sum(&misspent.displaced, audit.asset, &nothing);
-    let redeemable = totals::sum(known, audit.asset, redeemed).plus(displaced.negated());
+    let redeemable = totals::sum(known, audit.asset, redeemed);
     let redeemed = totals::sum(redeemed, audit.asset, &nothing);
     let unexplained = totals::sum(&misspent.unexplained, audit.asset, &nothing);
-    let for_accounts = accounts.plus(redeemable).plus(displaced);
+    let for_accounts = accounts.plus(redeemable);
     let is_backed =
         audit.backing.is_none_or(|backing| backing.held.is_none_or(|held| held >= for_accounts.plus(backing.claims)));
     let solvent = is_backed && for_accounts == audit.contract_total && deposited == for_accounts.plus(redeemed);

@@ -48,6 +48,13 @@ pub(super) struct Spending {
     pub(super) state: SpendingState,
 }
 
+impl Spending {
+    /// Whether the contract pays the redemption that is certified under the number, or has it in its queue.
+    pub(super) fn pays(&self, certified: &Moved) -> bool {
+        self.on.digest == certified.digest && self.state != SpendingState::Released
+    }
+}
+
 /// How far it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SpendingState {
@@ -90,7 +97,7 @@ pub(super) fn take_note(spendings: &mut Spendings, event: &OrderEvent) {
 /// Numbers that the contract spent otherwise than on paying their certificates.
 #[derive(Debug, Default)]
 pub(super) struct Misspent {
-    /// Certified, and never to be paid: the number was spent on another order, or released.
+    /// Certified, never to be paid, and credited back: the number was spent on another order, or released.
     pub(super) displaced: Redemptions,
     /// Paid without a certificate that any authority shows.
     pub(super) unexplained: Redemptions,
@@ -104,11 +111,13 @@ impl Misspent {
             let certified = known.get(name);
             let is_same = certified.is_some_and(|certified| certified.digest == on.digest);
             let (account, sequence) = name;
-            if let Some(certified) = certified.filter(|_| !is_same || *state == SpendingState::Released) {
+            let spending = Spending { on: *on, state: *state };
+            if let Some(certified) = certified.filter(|certified| !spending.pays(certified)) {
                 misspent.displaced.insert(*name, *certified);
                 let why = if is_same { "it was released from the queue" } else { "another order was spent under it" };
                 misspent.findings.push(format!(
-                    "number {sequence} of account {account} was certified for {} of {} and is never paid: {why}",
+                    "number {sequence} of account {account} was certified for {} of {}, is never paid and was credited back: \
+                     {why}",
                     certified.amount, certified.asset
                 ));
             }
@@ -217,9 +226,7 @@ pub(super) async fn read_primary(
     let mut redeemed = Redemptions::new();
     for (name, moved) in readings.values().flat_map(|reading| &reading.redemptions) {
         // One that is not final has no event here yet.
-        let is_other = spendings
-            .get(name)
-            .is_some_and(|Spending { on, state }| on.digest != moved.digest || *state == SpendingState::Released);
+        let is_other = spendings.get(name).is_some_and(|spending| !spending.pays(moved));
         if !is_other && !redeemed.contains_key(name) && primary.payout(name.0, name.1).await? == Payout::Done {
             redeemed.insert(*name, *moved);
         }

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use alloy::primitives::{Address, B256, Bytes, U256};
 use alloy::sol_types::SolCall;
-use fastpay_core::{AccountKey, Amount, Asset, Committees, Domain, Epoch, Memo, SequenceNumber, Transfer};
+use fastpay_core::{
+    AccountKey, Amount, Asset, Committees, Domain, Epoch, Memo, SequenceNumber, TransactionIndex, Transfer,
+    UnlockEvent, UnlockEventKind,
+};
 use fastpay_ethereum::{Call, Finality, IFastPay, Payout, Primary, Sender, SenderConfig, certified_redemption};
 use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, Mining, SAFETY_PARAMETERS, Signers, rich_key};
 use fastpay_testkit::fake::{FakeAuthority, FakeCommittee, options};
@@ -300,12 +303,21 @@ async fn the_audit_tells_what_a_thief_was_paid_from_what_the_owner_was() {
     // Her next order has the number that is spent.
     let (ordered, code) = scene.fastpay(&["redeem", "3", "--from", "alice", "--to", &out, "--wait", "5"]).await;
     assert_eq!((code, &ordered["redeemed"]), (0, &json!(false)), "{ordered}");
+    // The authorities read what its number was spent on, and give the amount back to the account.
+    let (after, index) = (TransactionIndex(1), TransactionIndex(2));
+    let (account, sequence) = (alice().account(), SequenceNumber(1));
+    let kind = UnlockEventKind::CreditedBack(Asset::ETHER, Amount(3 * ETHER));
+    let event = UnlockEvent { after, index, account, sequence, kind };
+    scene.committee.authorities.iter().for_each(|authority| authority.follow_unlock(&event));
     let (audit, code) = scene.fastpay(&["audit", "--wait", "1"]).await;
-    assert_eq!((code, sums(&audit)), (12, [10, 6, 0, 3, 1, 2]), "{audit}");
+    assert_eq!((code, sums(&audit)), (12, [10, 9, 0, 3, 1, 2]), "{audit}");
     assert_eq!((&audit["assets"][0]["solvency"]["solvent"], &audit["ok"]), (&json!(false), &json!(false)));
     let findings = audit["findings"].to_string();
-    for said in ["another order was spent under it", "no authority shows a certificate of that"] {
+    for said in ["was credited back: another order was spent under it", "no authority shows a certificate of that"] {
         assert!(findings.contains(said), "{findings}");
+    }
+    for wrong in ["it is said to hold", "not those of its redemption log", "certificates make it"] {
+        assert!(!findings.contains(wrong), "{findings}");
     }
 }
 

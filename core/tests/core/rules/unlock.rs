@@ -2,9 +2,9 @@
 //! goes on. Each test leaves out what one rule of the protocol asks for (docs/PROTOCOL.md, "Unlocking").
 
 use fastpay_core::{
-    AccountId, Asset, Balance, Chain, Digest, Epoch, Find, PrimaryAddress, Record, Rejection, SequenceNumber, ShardId,
-    ShardLayout, ShardLedger, SynchronizationOrder, TransactionIndex, TransferOrder, UnlockEvent, UnlockEventKind,
-    UnlockOutcome, UnlockVote, VoteFloor, is_unlock_authorized,
+    AccountId, Amount, Asset, Balance, Chain, Digest, Epoch, ExecutedRedemption, Find, PrimaryAddress, Record,
+    Rejection, SequenceNumber, ShardId, ShardLayout, ShardLedger, SynchronizationOrder, TransactionIndex,
+    TransferOrder, UnlockEvent, UnlockEventKind, UnlockOutcome, UnlockVote, VoteFloor, is_unlock_authorized,
 };
 use fastpay_testkit::{Outcome, TestAccount, TestCommittee, TestShard, payment, redemption};
 
@@ -288,6 +288,76 @@ fn a_number_that_the_contract_spent_has_one_redemption_and_is_not_voided() {
     assert_eq!(setting.confirm(&own), Err(Rejection::Overruled { upheld: spent }));
     assert_eq!(setting.confirm(&stolen), Ok(Outcome::Committed), "paying counts as upholding");
     setting.restart();
+}
+
+#[test]
+fn a_redemption_whose_number_was_spent_otherwise_is_credited_back_once() {
+    use UnlockEventKind::{CreditedBack, Released, Spent};
+    let back = || CreditedBack(Asset::ETHER, Amount(20));
+    // What each event says where the own redemption is executed before it; then what the account has.
+    let (stolen, own) = (setting().redeem(10, 0), setting().redeem(20, 0));
+    let (thief, digest) = (setting().digest(&stolen), setting().digest(&own));
+    let executed = ExecutedRedemption { digest, asset: Asset::ETHER, amount: Amount(20) };
+    let meaning = |kind: UnlockEventKind| kind.after(executed);
+    assert_eq!([Spent(digest), Released(thief)].map(meaning), [None, None], "its own payment; another one's release");
+    assert_eq!([Spent(thief), Released(digest)].map(meaning), [Some(back()), Some(back())]);
+
+    for (events, held) in [
+        (&[Spent(digest)][..], 80),
+        (&[Spent(thief)], 100),
+        (&[Spent(thief), Spent(thief)], 100),
+        (&[Spent(thief), Released(thief)], 100),
+        (&[Spent(digest), Released(digest)], 100),
+    ] {
+        // Executed before each of the events, or after the last.
+        for executed_at in 0..=events.len() {
+            let mut setting = setting();
+            for (at, event) in events.iter().enumerate() {
+                if at == executed_at {
+                    assert_eq!(setting.confirm(&own), Ok(Outcome::Committed));
+                }
+                match executed_at <= at {
+                    false => setting.follow(0, *event),
+                    true => drop(event.after(executed).map(|meaning| setting.follow(0, meaning))),
+                }
+            }
+            if executed_at == events.len() {
+                assert_eq!(setting.confirm(&own), Ok(Outcome::Committed));
+            }
+            setting.restart();
+            let totals = setting.shard.ledger().totals[&Asset::ETHER];
+            assert_eq!(setting.balance(), Balance::from(Amount(held)), "{events:?}, executed at {executed_at}");
+            assert_eq!(totals.accounts, totals.deposited.plus(totals.redeemed.negated()), "{events:?} {executed_at}");
+            assert_eq!(setting.confirm(&own), Ok(Outcome::Already));
+            let all = setting.pay(held, 1);
+            assert_eq!(setting.lock(&all), Ok(Outcome::Committed), "it can be spent");
+        }
+    }
+}
+
+#[test]
+fn a_payment_under_a_number_that_a_thief_spent_is_no_redemption_and_is_debited() {
+    let mut setting = setting();
+    let stolen = setting.redeem(10, 0);
+    let spent = setting.digest(&stolen);
+    setting.follow(0, UnlockEventKind::Spent(spent));
+    let paid = setting.pay(30, 0);
+    assert_eq!(setting.lock(&paid), Ok(Outcome::Committed));
+    assert_eq!(setting.confirm(&paid), Ok(Outcome::Committed));
+    assert_eq!(setting.balance(), Balance::from(Amount(70)));
+}
+
+#[test]
+fn of_an_executed_number_it_is_to_be_said_what_was_executed() {
+    let mut setting = setting();
+    let redeemed = setting.redeem(20, 0);
+    setting.confirm(&redeemed).unwrap();
+    for kind in [UnlockEventKind::Spent(Digest::ZERO), UnlockEventKind::Released(Digest::ZERO)] {
+        let (after, index, sequence) = (TransactionIndex(1), TransactionIndex(2), SequenceNumber(0));
+        let event = UnlockEvent { after, index, account: setting.owner.id(), sequence, kind };
+        let gap = Err(Rejection::SynchronizationGap { synchronized: after });
+        assert_eq!(setting.shard.follow_unlock(&event), gap);
+    }
 }
 
 #[test]

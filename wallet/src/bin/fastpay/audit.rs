@@ -83,7 +83,10 @@ async fn describe_asset(wallet: &Wallet, asset: &AssetAudit, lines: &mut Vec<Str
         if solvency.solvent { "solvent" } else { "NOT SOLVENT" }
     ));
     for (amount, what) in [
-        (solvency.displaced, "is certified and never paid: its numbers were spent on other orders, or released"),
+        (
+            solvency.displaced,
+            "of the accounts was to be redeemed and is credited back: its numbers were spent on other orders, or released",
+        ),
         (solvency.unexplained, "was paid for orders that no authority knows"),
     ] {
         if amount != Balance::ZERO {

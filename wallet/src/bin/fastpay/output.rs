@@ -231,14 +231,15 @@ pub fn state_words(state: &RedemptionState) -> (&'static str, String) {
         RedemptionState::Displaced(transaction) => (
             "displaced",
             format!(
-                "NOT PAID: transaction {transaction} spent its number on another order. Redemption keys of the committee \
-                 are stolen: tell its operators"
+                "NOT PAID: transaction {transaction} spent its number on another order, and the amount is back in the \
+                 account. Redemption keys of the committee are stolen: tell its operators"
             ),
         ),
         RedemptionState::Released(transaction) => (
             "released",
             format!(
-                "NOT PAID: transaction {transaction} took it out of the contract's queue; ask the committee's operators"
+                "NOT PAID: transaction {transaction} took it out of the contract's queue, and the amount is back in the \
+                 account; ask the committee's operators"
             ),
         ),
         RedemptionState::Spent => {
