@@ -162,7 +162,7 @@ In another terminal:
   fastpay keys list                                   # alice and bob (Ethereum), carol (Ed25519)
   fastpay deposit 10 --from alice                     # ETH from the chain into FastPay
   fastpay deposit 500 --asset {token} --from bob
-  fastpay pay carol 1.5 --from alice                  # certified after one round trip, final after two
+  fastpay pay carol 1.5 --from alice                  # certified after one round trip, settled after two
   fastpay balance --from carol
   fastpay redeem 1 --from carol --to {out} --wait 60  # the relayer brings it to the chain
   fastpay audit

@@ -207,7 +207,7 @@ async fn hundreds_of_payments(report: &mut Report, scene: &mut Scene) -> Result<
 fn describe(paid: &PaymentReport) -> String {
     let rate = paid.payments as f64 / paid.elapsed.as_secs_f64().max(0.001);
     let median = paid.certified_percentile(50).as_secs_f64() * 1_000.0;
-    format!("{} payments, {rate:.0} a second, final after {median:.1} ms (median)", paid.payments)
+    format!("{} payments, {rate:.0} a second, certified after {median:.1} ms (median)", paid.payments)
 }
 
 /// Waits until every authority says the same of every account. Returns how many balances were compared.
