@@ -140,7 +140,7 @@ async fn first_payments(report: &mut Report, scene: &Scene) -> Result<(), Failur
             return Err(Failure::Wrong(format!("Bob did not receive lunch: {received}")));
         }
         let ms = paid.get("certifiedAfterMs").and_then(Value::as_f64).unwrap_or_default();
-        Ok(((), format!("1.5 ETH and 25 DEMO; the first was final {ms:.1} ms after it was sent")))
+        Ok(((), format!("1.5 ETH and 25 DEMO; the first was certified {ms:.1} ms after it was sent")))
     };
     report.step("Alice pays Bob, Bob pays Alice (`fastpay pay`)", paying).await
 }
