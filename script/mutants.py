@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plants the mutants of testkit/mutants.toml, and has the simulator find them.
+"""Plants the mutants of testkit/mutants.toml, and has the simulator find them, or *World* the rules that it judges.
 
     mutants.py                 hunts all, and adds `planted` to target/sim.json
     mutants.py NAME ...        hunts these alone, and prints how each is found
@@ -29,8 +29,11 @@ COPY = ROOT / "target" / "mutants"
 MUTANTS = ROOT / "testkit" / "mutants.toml"
 KNOWN = ROOT / "testkit" / "mutants.seeds"
 RESULT = ROOT / "target" / "sim.json"
-# A mutant is found within so many seeds, or missed.
+# A mutant is found within so many seeds, or missed. Those of *World* take milliseconds.
 SEEDS_MAX = 100
+WORLD_SEEDS_MAX = 1000
+# The test of *World* that runs seeds.
+WORLD = "properties::unlocks::unlocking_in_whatever_order"
 # A run takes seconds. One that takes this long does not end, which is a finding, too.
 RUN_SECONDS_MAX = 120
 # Mutants that were never found are hunted until so much time has passed: the rest of them counts as missed.
@@ -128,42 +131,48 @@ def copy(changed: dict[str, str]) -> None:
             (COPY / name).symlink_to(ROOT / name)
 
 
-def build() -> Path:
-    """The simulator of the copy. Other crates are those of the real build."""
-    cargo = ["cargo", "build", "-p", "fastpay-testkit", "--features", "simulation", "--bin", "sim"]
+def build() -> dict[str, Path]:
+    """The copy's simulator, and the tests of its rules. Other crates are those of the real build."""
+    cargo = ["cargo", "build", "-p", "fastpay-testkit", "--features", "fastpay-testkit/simulation", "--bin", "sim",
+             "-p", "fastpay-core", "--test", "core"]
     environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target")}
     built = subprocess.run([*cargo, "--message-format=json-render-diagnostics"], cwd=COPY, env=environment,
                            stdout=subprocess.PIPE, text=True)
     if built.returncode != 0:
         sys.exit(built.returncode)
     messages = [json.loads(line) for line in built.stdout.splitlines() if line.startswith("{")]
-    programs = [message["executable"] for message in messages if message.get("executable")]
-    # The next build of the real simulator has the same name, and an older copy of this one may be running.
-    return Path(shutil.copy2(programs[-1], COPY / "sim.new")).rename(COPY / "sim")
+    programs = {message["target"]["name"]: message["executable"] for message in messages if message.get("executable")}
+    # The next build of the real programs has the same names, and an older copy of these may be running.
+    return {by: Path(shutil.copy2(programs[name], COPY / f"{by}.new")).rename(COPY / by)
+            for by, name in [("sim", "sim"), ("world", "core")]}
 
 
-def run(simulator: Path, name: str, seeds: range) -> tuple[int, str] | None:
+def run(programs: dict[str, Path], by: str, name: str, seeds: range) -> tuple[int, str] | None:
     """The first of the seeds that fails with this mutant, and why."""
-    command = [simulator, "--seeds", f"{seeds.start}..{seeds.stop}", "--first"]
-    done = subprocess.run(command, env=os.environ | {"MUTANT": name, "RUST_BACKTRACE": "0"}, cwd=ROOT,
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=RUN_SECONDS_MAX)
+    text = f"{seeds.start}..{seeds.stop}"
+    arguments = ["--seeds", text, "--first"] if by == "sim" else ["--exact", WORLD, "--nocapture"]
+    environment = os.environ | {"MUTANT": name, "RUST_BACKTRACE": "0", "WORLD_SEEDS": text}
+    done = subprocess.run([programs[by], *arguments], env=environment, cwd=ROOT, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True, timeout=RUN_SECONDS_MAX)
     if done.returncode == 0:
         return None
     found = re.search(r"^seed (\d+): (.*)", done.stdout, re.MULTILINE)
     return (int(found[1]), found[2]) if found else (seeds.start, f"the run ends with {done.returncode}")
 
 
-def hunt(simulator: Path, name: str, known: int | None, until: float) -> tuple[int, str] | None:
+def hunt(programs: dict[str, Path], mutant: dict, known: int | None, until: float) -> tuple[int, str] | None:
     """The first seed that finds the mutant, the known one before the others."""
-    first = [] if known is None else [known]
-    for seed in first + [seed for seed in range(SEEDS_MAX) if seed != known]:
+    name, by = mutant["name"], mutant.get("by", "sim")
+    first = [] if known is None else [range(known, known + 1)]
+    others = [range(seed, seed + 1) for seed in range(SEEDS_MAX)] if by == "sim" else [range(WORLD_SEEDS_MAX)]
+    for seeds in first + others:
         if known is None and time.monotonic() > until:
             return None
         try:
-            if found := run(simulator, name, range(seed, seed + 1)):
+            if found := run(programs, by, name, seeds):
                 return found
         except subprocess.TimeoutExpired:
-            return seed, "the run does not end"
+            return seeds.start, "the run does not end"
     return None
 
 
@@ -184,14 +193,15 @@ def main() -> int:
     if given.check:
         print(f"{len(listed)} mutants can be planted")
         return 0
-    all_names = [mutant["name"] for mutant in listed]
-    if unknown := set(given.names) - set(all_names):
+    by_name = {mutant["name"]: mutant for mutant in listed}
+    if unknown := set(given.names) - set(by_name):
         sys.exit(f"no such mutant: {', '.join(sorted(unknown))}")
-    names = given.names or all_names
+    names = given.names or list(by_name)
     copy(changed)
-    simulator = build()
-    if failing := run(simulator, "", range(0, 1)):
-        sys.exit(f"with all mutants asleep, seed {failing[0]} fails: {failing[1]}")
+    programs = build()
+    for by in programs:
+        if failing := run(programs, by, "", range(0, 1)):
+            sys.exit(f"with all mutants asleep, seed {failing[0]} of {by} fails: {failing[1]}")
 
     known = {} if given.anew else known_seeds()
     # What is known to be found comes first: it takes seconds.
@@ -199,7 +209,7 @@ def main() -> int:
     began, found = time.monotonic(), {}
     until = math.inf if given.anew or given.names else began + HUNT_SECONDS_MAX
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        hunts = {pool.submit(hunt, simulator, name, known.get(name), until): name for name in names}
+        hunts = {pool.submit(hunt, programs, by_name[name], known.get(name), until): name for name in names}
         for done in as_completed(hunts):
             name, outcome = hunts[done], done.result()
             found[name] = outcome

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use borsh::BorshDeserialize;
 use fastpay_core::{
-    Account, AccountId, CrossShardCredit, Decision, Epoch, JournalPosition, PrimaryView, Record, Rejection,
-    SequenceNumber, Shard, ShardId, ShardLayout, ShardLedger, SynchronizationOrder, UnlockEvent, VerifiedCertificate,
-    VerifiedOrder, VoteFloor,
+    Account, AccountId, Certificate, CrossShardCredit, Decision, Epoch, JournalPosition, PrimaryView, Record,
+    Rejection, SequenceNumber, Shard, ShardId, ShardLayout, ShardLedger, SynchronizationOrder, UnlockEvent,
+    VerifiedCertificate, VerifiedOrder, VoteFloor,
 };
 
 use crate::MemoryJournal;
@@ -74,7 +74,20 @@ impl TestShard {
     /// # Errors
     /// Why it is refused.
     pub fn lock_from(&mut self, floor: VoteFloor, order: &VerifiedOrder) -> Result<Outcome, Rejection> {
-        self.drive(|shard| shard.lock(order, floor, PrimaryView::Recent))
+        self.lock_with(floor, PrimaryView::Recent, order)
+    }
+
+    /// The same with this view of the Primary.
+    ///
+    /// # Errors
+    /// As the rules say.
+    pub fn lock_with(
+        &mut self,
+        floor: VoteFloor,
+        view: PrimaryView,
+        order: &VerifiedOrder,
+    ) -> Result<Outcome, Rejection> {
+        self.drive(|shard| shard.lock(order, floor, view))
     }
 
     /// Executes a certificate.
@@ -82,7 +95,15 @@ impl TestShard {
     /// # Errors
     /// The rejection, if a rule refuses it.
     pub fn confirm(&mut self, certificate: &VerifiedCertificate) -> Result<Outcome, Rejection> {
-        self.drive(|shard| shard.confirm(certificate, PrimaryView::Recent))
+        self.confirm_with(PrimaryView::Recent, certificate)
+    }
+
+    /// The same with this view of the Primary.
+    ///
+    /// # Errors
+    /// As the rules say.
+    pub fn confirm_with(&mut self, view: PrimaryView, certificate: &VerifiedCertificate) -> Result<Outcome, Rejection> {
+        self.drive(|shard| shard.confirm(certificate, view))
     }
 
     /// Asks to lock an account on an order, with an old view of the Primary.
@@ -90,7 +111,7 @@ impl TestShard {
     /// # Errors
     /// As the rules say.
     pub fn lock_late(&mut self, order: &VerifiedOrder) -> Result<Outcome, Rejection> {
-        self.drive(|shard| shard.lock(order, VoteFloor::Zero, PrimaryView::TooOld))
+        self.lock_with(VoteFloor::Zero, PrimaryView::TooOld, order)
     }
 
     /// Executes a certificate, with an old view of the Primary.
@@ -98,7 +119,7 @@ impl TestShard {
     /// # Errors
     /// As the rules say.
     pub fn confirm_late(&mut self, certificate: &VerifiedCertificate) -> Result<Outcome, Rejection> {
-        self.drive(|shard| shard.confirm(certificate, PrimaryView::TooOld))
+        self.confirm_with(PrimaryView::TooOld, certificate)
     }
 
     /// Follows the Primary over an event about one number.
@@ -107,6 +128,26 @@ impl TestShard {
     /// As the rules say.
     pub fn follow_unlock(&mut self, event: &UnlockEvent) -> Result<Outcome, Rejection> {
         self.drive(|shard| shard.follow_unlock(event))
+    }
+
+    /// Takes an account, after an event about one of its numbers, over those that the contract has decided: past what is
+    /// void, and through what is upheld and kept here. `verify` checks again what was checked before it was kept.
+    pub fn advance(
+        &mut self,
+        account: AccountId,
+        view: PrimaryView,
+        verify: impl Fn(Certificate) -> VerifiedCertificate,
+    ) {
+        loop {
+            if let Some(record) = self.shard.step_over(account) {
+                self.append(&record);
+                continue;
+            }
+            let Some(certificate) = self.shard.executable(account) else { return };
+            if self.confirm_with(view, &verify(Certificate::clone(&certificate))).is_err() {
+                return;
+            }
+        }
     }
 
     /// Asks for a vote to void a number.
@@ -241,7 +282,10 @@ impl TestShard {
     }
 
     fn restart_from(&mut self, checkpoint: Checkpoint) {
-        let (id, ledger) = (self.shard.id(), checkpoint.ledger.clone());
+        // As it is read from a disk.
+        let ledger = borsh::to_vec(&checkpoint.ledger).expect("writing to memory does not fail");
+        let ledger = ShardLedger::try_from_slice(&ledger).expect("what was encoded can be decoded");
+        let id = self.shard.id();
         let start = checkpoint.position;
         self.shard = Shard::new(id, self.layout, self.with_primary, ledger, ACCOUNTS_IN_MEMORY_MAX);
         (self.stored, self.under_way) = (checkpoint, None);

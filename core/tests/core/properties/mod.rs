@@ -5,6 +5,7 @@
 mod batches;
 mod encodings;
 mod interleavings;
+mod unlocks;
 mod world;
 mod zip215;
 

@@ -481,7 +481,7 @@ fn recent(pick: &Index, count: usize) -> Option<usize> {
 
 /// What a shard knows after a crash is what it knew, but for what was acknowledged in the meantime,
 /// which only spares it repeating itself (see [`check_credits`]).
-fn crash(shard: &mut TestShard, from_checkpoint: bool) {
+pub fn crash(shard: &mut TestShard, from_checkpoint: bool) {
     let (accounts, ledger) = (shard.accounts(), shard.ledger().clone());
     if from_checkpoint {
         shard.restart();

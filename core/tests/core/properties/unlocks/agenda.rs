@@ -1,0 +1,161 @@
+//! What those who misbehave pursue over several steps, with other things between: to have a number executed and void, or
+//! to have an authority vote for a second order after it has forgotten the first.
+
+use std::collections::VecDeque;
+
+use rand::prelude::*;
+
+use super::contract::WINDOW;
+use super::world::World;
+
+/// One step towards it, about one number.
+#[derive(Clone, Copy)]
+enum Move {
+    Sign,
+    /// The newest order of the account, to so many authorities from the first.
+    Submit(usize),
+    /// The number's certificate, to the one authority that stays behind, to some, or to all.
+    ShowLaggard,
+    ShowSome,
+    ShowAll,
+    Stall(bool),
+    Ask {
+        by_stranger: bool,
+    },
+    Pass(u64),
+    FollowFirst,
+    /// All authorities but the one that stays behind.
+    FollowMost,
+    FollowAll,
+    /// Collects votes to void the number, and keeps them.
+    Gather {
+        unanimous: bool,
+    },
+    Void {
+        unanimous: bool,
+    },
+    Uphold,
+    Redeem,
+    Copy,
+    Restore,
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub struct Agenda {
+    owner: usize,
+    number: u64,
+    laggard: usize,
+    moves: VecDeque<Move>,
+}
+
+impl World {
+    /// Takes the next step of what is pursued, or begins with something new. False where it is nobody's turn.
+    pub fn pursue(&mut self) -> bool {
+        if !self.chance(55) {
+            return false;
+        }
+        match self.agenda.moves.pop_front() {
+            Some(next) => self.make(next),
+            None => {
+                let owner = self.rng.random_range(0..self.owners.len());
+                let (number, laggard) =
+                    (self.next(self.owners[owner].id()), self.rng.random_range(0..self.nodes.len()));
+                let moves = if self.is_restorable && self.chance(40) { self.amnesia() } else { self.dispute() };
+                self.agenda = Agenda { owner, number, laggard, moves };
+            }
+        }
+        true
+    }
+
+    /// A certificate that few have, a request, and votes to void the number.
+    fn dispute(&mut self) -> VecDeque<Move> {
+        use Move::{Ask, FollowAll, FollowMost, Gather, Pass, Redeem, ShowAll, ShowLaggard, ShowSome, Sign, Stall};
+        use Move::{Submit, Uphold, Void};
+        let mut moves = vec![FollowAll, Sign, Submit(usize::MAX)];
+        let (late, unanimous) = ([ShowLaggard, ShowSome, ShowAll][self.rng.random_range(0..3)], self.chance(40));
+        let stalled_for = [WINDOW / 4, WINDOW * 6 / 10, WINDOW][self.rng.random_range(0..3)];
+        let possible: [(u32, &[Move]); 13] = [
+            (40, &[ShowLaggard]),
+            (10, &[ShowSome]),
+            (25, &[Ask { by_stranger: true }, Pass(WINDOW)]),
+            (50, &[Stall(true), Ask { by_stranger: false }, Pass(stalled_for), late, Stall(false)]),
+            (80, &[Ask { by_stranger: false }, FollowMost]),
+            (20, &[late]),
+            (40, &[Pass(WINDOW / 4), FollowMost, Void { unanimous: false }]),
+            (60, &[Void { unanimous }, Void { unanimous: !unanimous }]),
+            (60, &[Pass(WINDOW), FollowMost, Gather { unanimous: false }]),
+            (40, &[Redeem]),
+            (30, &[ShowSome, Uphold, FollowMost]),
+            (80, &[Void { unanimous: false }]),
+            (50, &[late, FollowMost, Uphold]),
+        ];
+        for (percent, next) in possible {
+            if self.chance(percent) {
+                moves.extend_from_slice(next);
+            }
+        }
+        moves.into()
+    }
+
+    /// The first authority votes for the number after a void one, and comes back as it was before.
+    fn amnesia(&mut self) -> VecDeque<Move> {
+        let again = [Move::FollowFirst, Move::Sign, Move::Submit(1)];
+        let mut moves = vec![Move::Restore, Move::Copy, Move::Ask { by_stranger: false }, Move::FollowAll];
+        moves.extend([Move::Void { unanimous: true }; 2]);
+        moves.extend(again);
+        moves.push(Move::Restore);
+        moves.extend(again);
+        moves.into()
+    }
+
+    fn make(&mut self, next: Move) {
+        let owner = self.agenda.owner;
+        let slot = (self.owners[owner].id(), self.agenda.number);
+        let certificate = self.certified.get(&slot).copied();
+        match (next, certificate) {
+            (Move::Sign, _) => self.sign(owner),
+            (Move::Submit(count), _) => {
+                let newest = self.orders.iter().rposition(|(order, _)| order.transfer.sender() == slot.0);
+                let asked = 0..self.nodes.len().min(count);
+                newest.into_iter().for_each(|order| asked.clone().for_each(|at| self.submit(order, at)));
+            }
+            (Move::ShowLaggard, Some(index)) => self.show(index, self.agenda.laggard),
+            (Move::ShowAll, Some(index)) => (0..self.nodes.len()).for_each(|at| self.show(index, at)),
+            (Move::ShowSome, Some(index)) => self.some().into_iter().for_each(|at| self.show(index, at)),
+            (Move::Stall(is_stalled), _) => self.contract.is_stalled = is_stalled,
+            (Move::Ask { by_stranger }, _) => {
+                let by = if by_stranger { (owner + 1) % self.owners.len() } else { owner };
+                self.ask_contract(slot, by);
+            }
+            (Move::Pass(time), _) => {
+                let more = self.rng.random_range(1..100);
+                self.pass(time + more);
+            }
+            (Move::FollowFirst, _) => {
+                self.pass(1);
+                self.follow_all(0);
+            }
+            (Move::FollowMost, _) => {
+                self.pass(1);
+                let laggard = self.agenda.laggard;
+                (0..self.nodes.len()).filter(|at| *at != laggard).for_each(|at| self.follow_all(at));
+            }
+            (Move::FollowAll, _) => {
+                self.pass(1);
+                (0..self.nodes.len()).for_each(|at| self.follow_all(at));
+            }
+            (Move::Gather { unanimous }, _) => {
+                (0..self.nodes.len()).for_each(|at| self.ask_for_void(at, slot, unanimous));
+            }
+            (Move::Void { unanimous }, _) => self.try_to_void(slot, unanimous),
+            (Move::Uphold, Some(index)) => {
+                self.uphold(index);
+            }
+            (Move::Redeem, Some(index)) => self.redeem(index),
+            (Move::Copy, _) => self.copy(),
+            (Move::Restore, _) => self.restore(),
+            (Move::ShowLaggard | Move::ShowSome | Move::ShowAll | Move::Uphold | Move::Redeem, None) => {}
+        }
+    }
+}

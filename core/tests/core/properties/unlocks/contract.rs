@@ -1,0 +1,162 @@
+//! The contract's rules about numbers, written down once more, and the chain that it lives on: blocks have times, and
+//! what is final may stand still while blocks are made.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fastpay_core::{
+    AccountId, Committee, ContractVote, Deposit, Digest, Domain, Epoch, SequenceNumber, TransactionIndex, Transfer,
+};
+
+/// A number of an account.
+pub type Slot = (AccountId, u64);
+
+/// How long a request is open before a quorum can void its number, in seconds.
+pub const WINDOW: u64 = 1_000;
+
+/// An event of the contract's one order.
+#[derive(Clone, Debug)]
+pub enum Event {
+    Deposit(Deposit),
+    /// With what was sent along as the owner's signature.
+    Requested(Slot, Vec<u8>),
+    Upheld(Slot, Digest),
+    Voided(Slot),
+    Spent(Slot, Digest),
+}
+
+impl Event {
+    /// Whose account it is about.
+    pub fn account(&self) -> AccountId {
+        match self {
+            Self::Deposit(deposit) => deposit.recipient,
+            Self::Requested(slot, _) | Self::Upheld(slot, _) | Self::Voided(slot) | Self::Spent(slot, _) => slot.0,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Upheld(Digest),
+    Voided,
+}
+
+/// See the [module](self).
+pub struct Contract {
+    domain: Domain,
+    committee: Committee,
+    /// Each event with the time of its block. The first has index 1.
+    pub events: Vec<(u64, Event)>,
+    /// So many events are in final blocks.
+    pub is_final: usize,
+    /// The time of the newest final block.
+    pub final_time: u64,
+    /// No block becomes final.
+    pub is_stalled: bool,
+    /// From when on a quorum voids what was asked for.
+    pub voidable_from: BTreeMap<Slot, u64>,
+    pub outcomes: BTreeMap<Slot, Outcome>,
+    /// Numbers of orders that were paid, with their digests, and numbers that are void.
+    pub paid: BTreeMap<Slot, Digest>,
+}
+
+impl Contract {
+    pub fn new(domain: Domain, committee: Committee) -> Self {
+        Self {
+            domain,
+            committee,
+            events: Vec::new(),
+            is_final: 0,
+            final_time: 0,
+            is_stalled: false,
+            voidable_from: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
+            paid: BTreeMap::new(),
+        }
+    }
+
+    /// What a transfer is signed as.
+    pub fn digest(&self, transfer: &Transfer) -> Digest {
+        self.domain.transfer_digest(transfer)
+    }
+
+    /// All blocks up to now are final, unless finality stands still.
+    pub fn finalize(&mut self, now: u64) {
+        if !self.is_stalled {
+            (self.is_final, self.final_time) = (self.events.len(), now);
+        }
+    }
+
+    pub fn next_index(&self) -> TransactionIndex {
+        TransactionIndex(self.events.len() as u64 + 1)
+    }
+
+    pub fn deposit(&mut self, now: u64, deposit: Deposit) {
+        self.events.push((now, Event::Deposit(deposit)));
+    }
+
+    /// The owner of an account of the contract's own kind asks once. Anybody asks for any other account: authorities judge
+    /// the signature.
+    pub fn request(&mut self, now: u64, slot: Slot, authorization: Vec<u8>) {
+        let is_again = self.voidable_from.contains_key(&slot) && slot.0.ethereum_address().is_some();
+        if self.outcomes.contains_key(&slot) || is_again {
+            return;
+        }
+        self.voidable_from.entry(slot).or_insert(now + WINDOW);
+        self.events.push((now, Event::Requested(slot, authorization)));
+    }
+
+    pub fn uphold(&mut self, now: u64, slot: Slot, digest: Digest, votes: &[ContractVote]) -> bool {
+        let vote = self.domain.certificate_vote_digest(Epoch(0), slot.0, SequenceNumber(slot.1), digest);
+        let is_open = self.voidable_from.contains_key(&slot) && !self.outcomes.contains_key(&slot);
+        let is_upheld = is_open && self.voters(vote, votes) >= self.quorum();
+        if is_upheld {
+            self.outcomes.insert(slot, Outcome::Upheld(digest));
+            self.events.push((now, Event::Upheld(slot, digest)));
+        }
+        is_upheld
+    }
+
+    pub fn void(&mut self, now: u64, slot: Slot, unanimous: bool, votes: &[ContractVote]) -> bool {
+        let Some(voidable_from) = self.voidable_from.get(&slot) else { return false };
+        let is_decided = self.outcomes.contains_key(&slot);
+        let is_spent = self.paid.contains_key(&slot);
+        if is_decided || is_spent {
+            return false;
+        }
+        let digest = |unanimous| self.domain.void_vote_digest(Epoch(0), slot.0, SequenceNumber(slot.1), unanimous);
+        let voters = self.voters(digest(unanimous), votes);
+        let is_voided = if unanimous {
+            voters == self.committee.members().len()
+        } else {
+            now >= *voidable_from && voters >= self.quorum()
+        };
+        if is_voided {
+            self.outcomes.insert(slot, Outcome::Voided);
+            self.events.push((now, Event::Voided(slot)));
+        }
+        is_voided
+    }
+
+    /// Pays a redemption, whose certificate was checked, once.
+    pub fn redeem(&mut self, now: u64, slot: Slot, digest: Digest) -> bool {
+        let is_void = self.outcomes.get(&slot) == Some(&Outcome::Voided);
+        if is_void || self.paid.contains_key(&slot) {
+            return false;
+        }
+        self.paid.insert(slot, digest);
+        self.events.push((now, Event::Spent(slot, digest)));
+        true
+    }
+
+    /// How many members signed this.
+    fn voters(&self, digest: Digest, votes: &[ContractVote]) -> usize {
+        let signed = votes.iter().filter(|vote| (*vote).clone().verify(&self.committee, digest).is_ok());
+        signed.map(|vote| vote.authority).collect::<BTreeSet<_>>().len()
+    }
+
+    /// How many votes decide, worked out here.
+    pub fn quorum(&self) -> usize {
+        let size = self.committee.members().len();
+        (size + (size - 1) / 3) / 2 + 1
+    }
+}

@@ -1,0 +1,163 @@
+//! How an honest authority comes to know the chain, and forgets: it follows events, crashes, and comes back with an older
+//! copy of its folder.
+
+use std::collections::HashMap;
+
+use fastpay_core::{
+    AccountId, PrimaryView, SequenceNumber, SynchronizationOrder, TransactionIndex, UnlockEvent, UnlockEventKind,
+    VoteFloor,
+};
+use fastpay_testkit::Outcome;
+use rand::prelude::*;
+
+use super::contract::{Event, WINDOW};
+use super::world::{VIEW_AGE_MAX, World};
+use crate::properties::world::crash;
+
+impl World {
+    pub fn view(&self, at: usize, account: AccountId) -> PrimaryView {
+        let node = &self.nodes[at];
+        let time = node.times[self.shard_of(at, account)].cast_signed();
+        if self.now.cast_signed() + node.clock_error - time <= VIEW_AGE_MAX {
+            PrimaryView::Recent
+        } else {
+            PrimaryView::TooOld
+        }
+    }
+
+    /// What an authority that was restored from a copy learns from the others, as its node does.
+    pub fn floor(&mut self, at: usize, account: AccountId) -> VoteFloor {
+        if !self.nodes[at].is_restored {
+            return VoteFloor::Zero;
+        }
+        if let Some(floor) = self.nodes[at].floors.get(&account) {
+            return VoteFloor::From(SequenceNumber(*floor));
+        }
+        // Byzantine members answer with nothing, so that the others must be a quorum with them.
+        let others = (0..self.nodes.len()).filter(|other| *other != at);
+        let answers = others.map(|other| {
+            let state = self.nodes[other].authority.account(&account);
+            state.next_sequence().0 + u64::from(state.pending.is_some())
+        });
+        let mut answers: Vec<_> = answers.collect();
+        answers.shuffle(&mut self.rng);
+        let byzantine = self.committee.keys.len() - self.nodes.len();
+        let floor = answers[..self.contract.quorum() - byzantine].iter().max().copied().unwrap_or_default() + 1;
+        self.nodes[at].floors.insert(account, floor);
+        VoteFloor::From(SequenceNumber(floor))
+    }
+
+    pub fn follow_some(&mut self) {
+        let at = self.rng.random_range(0..self.nodes.len());
+        let shard = self.rng.random_range(0..self.nodes[at].times.len());
+        let events = self.rng.random_range(1..4);
+        self.follow(at, shard, events);
+        // An event whose predecessors were not applied.
+        let next = self.nodes[at].authority.shards[shard].ledger().synchronized.0 + 2;
+        if let Some(event) =
+            usize::try_from(next - 1).ok().and_then(|at| self.contract.events[..self.contract.is_final].get(at))
+        {
+            let (event, account) = (event.1.clone(), event.1.account());
+            if self.shard_of(at, account) == shard {
+                self.apply(at, shard, TransactionIndex(next - 1), TransactionIndex(next), &event);
+            }
+        }
+    }
+
+    pub fn follow_all(&mut self, at: usize) {
+        (0..self.nodes[at].times.len()).for_each(|shard| self.follow(at, shard, usize::MAX));
+    }
+
+    /// A shard follows the chain over so many final events at most, and then knows of the time.
+    pub fn follow(&mut self, at: usize, shard: usize, count: usize) {
+        let synchronized = |world: &Self| world.nodes[at].authority.shards[shard].ledger().synchronized;
+        let from = usize::try_from(synchronized(self).0).expect("few events");
+        let up_to = self.contract.is_final.min(from.saturating_add(count));
+        for index in from..up_to {
+            let event = self.contract.events[index].1.clone();
+            if self.shard_of(at, event.account()) == shard {
+                let after = synchronized(self);
+                self.apply(at, shard, after, TransactionIndex(index as u64 + 1), &event);
+            }
+        }
+        let up_to_index = TransactionIndex(up_to as u64);
+        let (after, shard_state) = (synchronized(self), &mut self.nodes[at].authority.shards[shard]);
+        if after < up_to_index {
+            let over = SynchronizationOrder { after, up_to: up_to_index, deposit: None };
+            assert_eq!(shard_state.synchronize(&over), Ok(Outcome::Committed));
+        }
+        let is_at_head = up_to == self.contract.is_final;
+        let time = if is_at_head { self.contract.final_time } else { self.contract.events[up_to - 1].0 };
+        self.nodes[at].times[shard] = time.max(self.nodes[at].times[shard]);
+        self.observe(at);
+    }
+
+    /// Gives a shard one event of its own accounts.
+    pub fn apply(&mut self, at: usize, shard: usize, after: TransactionIndex, index: TransactionIndex, event: &Event) {
+        let voidable_at = self.contract.final_time + WINDOW;
+        let (slot, kind) = match event {
+            Event::Deposit(deposit) => {
+                let order = SynchronizationOrder { after, up_to: index, deposit: Some(deposit.clone()) };
+                let _ = self.nodes[at].authority.shards[shard].synchronize(&order);
+                return self.observe(at);
+            }
+            Event::Requested(slot, authorization) if self.is_authorized(*slot, authorization) => {
+                (*slot, UnlockEventKind::Requested(voidable_at))
+            }
+            Event::Requested(..) => return,
+            Event::Upheld(slot, digest) => (*slot, UnlockEventKind::Upheld(*digest)),
+            Event::Voided(slot) => (*slot, UnlockEventKind::Voided),
+            // What is executed is what was paid.
+            Event::Spent(slot, digest) if self.oracle.books[at].executed.get(slot) == Some(digest) => return,
+            Event::Spent(slot, digest) => (*slot, UnlockEventKind::Spent(*digest)),
+        };
+        let (account, sequence) = (slot.0, SequenceNumber(slot.1));
+        let (view, domain, committee) =
+            (self.view(at, account), self.committee.domain, self.committee.committee.clone());
+        let shard = &mut self.nodes[at].authority.shards[shard];
+        let answer = shard.follow_unlock(&UnlockEvent { after, index, account, sequence, kind });
+        if answer.is_ok() {
+            shard.advance(account, view, |certificate| {
+                certificate.verify(&domain, &committee).expect("it was verified")
+            });
+        }
+        self.observe(at);
+    }
+
+    pub fn crash(&mut self) {
+        let at = self.rng.random_range(0..self.nodes.len());
+        let (accounts, from_checkpoint) = (self.rng.random_range(1..4), self.chance(60));
+        let shard = self.rng.random_range(0..self.nodes[at].times.len());
+        let shard = &mut self.nodes[at].authority.shards[shard];
+        (0..accounts).for_each(|_| shard.take_part_of_checkpoint(accounts));
+        crash(shard, from_checkpoint);
+    }
+
+    /// Somebody copies the folder of the first authority.
+    pub fn copy(&mut self) {
+        let node = &mut self.nodes[0];
+        if self.is_restorable {
+            node.copy = Some((node.authority.shards.clone(), node.times.clone()));
+        }
+    }
+
+    /// Somebody brings the copy back.
+    pub fn restore(&mut self) {
+        let node = &mut self.nodes[0];
+        if let Some((shards, times)) = node.copy.take() {
+            (node.authority.shards, node.times) = (shards, times);
+            (node.is_restored, node.floors) = (true, HashMap::new());
+            self.certificates.iter_mut().for_each(|certified| certified.kept_by.retain(|at| *at != 0));
+            self.oracle.restored(0);
+            self.observe(0);
+        }
+    }
+
+    pub fn follow_everywhere(&mut self) {
+        for at in 0..self.nodes.len() {
+            self.follow_all(at);
+            self.nodes[at].authority.deliver_all();
+            self.observe(at);
+        }
+    }
+}

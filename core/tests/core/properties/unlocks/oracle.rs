@@ -1,0 +1,146 @@
+//! Judges what honest authorities write down, in books of its own: it uses none of the rules.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fastpay_core::{AccountId, Digest, Effect, JournalPosition, Record, Transfer};
+use fastpay_testkit::TestShard;
+
+use super::contract::{Contract, Outcome, Slot};
+
+/// What one authority has done, by its records.
+#[derive(Clone, Default)]
+pub struct Books {
+    pub next: BTreeMap<AccountId, u64>,
+    pub balances: BTreeMap<AccountId, i128>,
+    pub executed: BTreeMap<Slot, Digest>,
+    pub redeemed: i128,
+    deposited: i128,
+    /// Per shard, up to where its journal was read.
+    seen: BTreeMap<u32, JournalPosition>,
+}
+
+/// See the [module](self).
+pub struct Oracle {
+    byzantine: usize,
+    quorum: usize,
+    /// Of each honest authority.
+    pub books: Vec<Books>,
+    /// Who ever executed a number, also where a restored copy has forgotten that.
+    executors: BTreeMap<Slot, BTreeSet<usize>>,
+    executed: BTreeMap<Slot, Digest>,
+    /// What each honest authority ever voted for.
+    voted: BTreeMap<(usize, Slot), Digest>,
+}
+
+impl Oracle {
+    pub fn new(honest: usize, byzantine: usize, quorum: usize) -> Self {
+        Self {
+            byzantine,
+            quorum,
+            books: vec![Books::default(); honest],
+            executors: BTreeMap::new(),
+            executed: BTreeMap::new(),
+            voted: BTreeMap::new(),
+        }
+    }
+
+    /// An authority votes for an order: for one of each number, whatever it has forgotten.
+    pub fn votes(&mut self, at: usize, slot: Slot, digest: Digest) {
+        let first = *self.voted.entry((at, slot)).or_insert(digest);
+        assert_eq!(first, digest, "authority {at} votes for two orders of {} #{}", slot.0, slot.1);
+    }
+
+    /// Reads what is new in an authority's journals.
+    pub fn observe(&mut self, at: usize, shards: &[TestShard], contract: &Contract) {
+        for shard in shards {
+            let from = self.books[at].seen.get(&shard.rules().id().0).copied().unwrap_or_default();
+            for (_, record) in shard.journal().records_from(from) {
+                self.record(at, &record, contract);
+            }
+            self.books[at].seen.insert(shard.rules().id().0, shard.journal().end());
+        }
+    }
+
+    /// An authority works on an older copy of its journals, from which its books are drawn up anew.
+    pub fn restored(&mut self, at: usize) {
+        self.books[at] = Books::default();
+    }
+
+    fn record(&mut self, at: usize, record: &Record, contract: &Contract) {
+        let books = &mut self.books[at];
+        let mut change = |account, by| *books.balances.entry(account).or_default() += by;
+        match record {
+            Record::Confirmation { certificate, effect, .. } => {
+                let transfer = &certificate.order.transfer;
+                let (slot, amount) = ((transfer.sender(), transfer.sequence().0), signed(transfer.amount().0));
+                change(slot.0, -amount);
+                match (transfer, effect) {
+                    (Transfer::Payment(payment), Effect::Credited { .. }) => change(payment.recipient, amount),
+                    (Transfer::Redemption(_), _) => books.redeemed += amount,
+                    _ => {}
+                }
+                let digest = contract.digest(transfer);
+                books.executed.insert(slot, digest);
+                self.takes_number(at, slot);
+                let first = *self.executed.entry(slot).or_insert(digest);
+                assert_eq!(first, digest, "two orders of {} #{} are executed", slot.0, slot.1);
+                self.executors.entry(slot).or_default().insert(at);
+                let is_void = contract.outcomes.get(&slot) == Some(&Outcome::Voided);
+                assert!(!is_void, "authority {at} executes {} #{}, which is void", slot.0, slot.1);
+            }
+            Record::Credit(applied) => {
+                for receipt in applied.credit.receipts() {
+                    change(receipt.payment.recipient, signed(receipt.payment.amount.0));
+                }
+            }
+            Record::Synchronization { order, .. } => {
+                if let Some(deposit) = &order.deposit {
+                    change(deposit.recipient, signed(deposit.amount.0));
+                    books.deposited += signed(deposit.amount.0);
+                }
+            }
+            Record::Void { account, .. } => {
+                let slot = (*account, books.next.get(account).copied().unwrap_or_default());
+                let is_void = contract.outcomes.get(&slot) == Some(&Outcome::Voided);
+                assert!(is_void, "authority {at} steps over {} #{}, which is not void", slot.0, slot.1);
+                self.takes_number(at, slot);
+            }
+            Record::Lock { .. } | Record::Unlock(_) | Record::Seen { .. } | Record::VoidVoted { .. } => {}
+        }
+    }
+
+    fn takes_number(&mut self, at: usize, slot: Slot) {
+        let next = self.books[at].next.entry(slot.0).or_default();
+        assert_eq!(*next, slot.1, "authority {at} takes a number of {} out of turn", slot.0);
+        *next += 1;
+    }
+
+    /// The contract voids a number: nobody executed it, and a quorum never did.
+    pub fn voided(&self, slot: Slot) {
+        let executor = self.books.iter().position(|books| books.executed.contains_key(&slot));
+        assert_eq!(executor, None, "{} #{} is voided, and an honest authority executed it", slot.0, slot.1);
+        let executors = self.executors.get(&slot).map_or(0, BTreeSet::len);
+        let is_settled = executors > 0 && executors + self.byzantine >= self.quorum;
+        assert!(!is_settled, "{} #{} is voided, and was settled", slot.0, slot.1);
+    }
+
+    /// Once all is quiet: all authorities have the same, nobody owes, and nothing was made or lost.
+    pub fn balanced(&self, contract: &Contract, deposited: i128) {
+        for (at, books) in self.books.iter().enumerate() {
+            assert_eq!(books.next, self.books[0].next, "authorities {at} and 0 differ in numbers");
+            assert_eq!(books.executed, self.books[0].executed, "authorities {at} and 0 executed different orders");
+            assert_eq!(books.balances, self.books[0].balances, "authorities {at} and 0 differ in balances");
+            assert!(books.balances.values().all(|balance| *balance >= 0), "an account owes: {:?}", books.balances);
+            let held: i128 = books.balances.values().sum();
+            assert_eq!(held + books.redeemed, deposited, "authority {at} has more or less than was deposited");
+            for (slot, digest) in &contract.paid {
+                let executed = books.executed.get(slot);
+                assert_eq!(executed, Some(digest), "{} #{} is paid and was not taken from its owner", slot.0, slot.1);
+            }
+        }
+    }
+}
+
+pub fn signed(amount: u128) -> i128 {
+    i128::try_from(amount).expect("amounts are small")
+}
