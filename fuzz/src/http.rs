@@ -7,7 +7,7 @@ use fastpay_core as core;
 use fastpay_rpc::REDEMPTION_BATCH_MAX;
 use fastpay_rpc::json::{
     Account, AccountState, Bytes20, Bytes32, Certificate, Int256, Problem, RedemptionBatch, RedemptionBatchVote,
-    TransferName, TransferOrder, Uint64, Uint128, VoteAnswer,
+    TransferName, TransferOrder, Uint64, Uint128, UnlockVote, UnlockVoteRequest, VoteAnswer,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -37,6 +37,8 @@ pub fn run(bytes: &[u8]) {
             decode::<AccountState>(bytes);
             decode::<Problem>(bytes);
             decode::<RedemptionBatchVote>(bytes);
+            decode::<UnlockVoteRequest>(bytes);
+            decode::<UnlockVote>(bytes);
             let Some(batch) = decode::<RedemptionBatch>(bytes) else { return };
             let asked = batch.redemptions.len();
             match Vec::<(core::AccountId, core::SequenceNumber)>::try_from(batch) {
@@ -90,6 +92,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let account = signed.orders[0].transfer.sender();
     let name = TransferName { sender: account.into(), sequence: "7".parse().unwrap() };
     seeds.push(body(2, &RedemptionBatch { redemptions: vec![name.clone(), name] }));
+    seeds
+        .push(body(2, &UnlockVoteRequest { account: account.into(), sequence: "7".parse().unwrap(), unanimous: true }));
     let texts = [account.to_string(), Bytes32::from_str(&format!("0x{}", "ab".repeat(32))).unwrap().to_string()];
     seeds.extend(texts.iter().map(|text| tagged(3, text.as_bytes())));
     seeds.extend(

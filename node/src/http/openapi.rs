@@ -37,6 +37,7 @@ fn routes() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(ledger::redemptions))
         .routes(routes!(ledger::waiting_redemptions))
         .routes(routes!(orders::vote_for_batch))
+        .routes(routes!(orders::vote_about_number))
         .routes(routes!(orders::read_certificates))
         .routes(routes!(ledger::transfer))
         .routes(routes!(ledger::deposit))

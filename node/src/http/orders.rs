@@ -1,21 +1,22 @@
-//! Orders, certificates, and votes for redemptions that are to be voted for again.
+//! Orders, certificates, and the votes that the contract asks for: for redemptions that are to be voted for again, and
+//! about numbers that are to be unlocked.
 
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use fastpay_core::{self as core, Request};
+use fastpay_core::{self as core, Request, SequenceNumber};
 use fastpay_rpc::json::{
     Certificate, CertificateNames, Certificates, Confirmed, Problem, RedemptionBatch, RedemptionBatchVote,
-    TransferOrder, VoteAnswer,
+    TransferOrder, UnlockVote, UnlockVoteRequest, VoteAnswer,
 };
 use fastpay_rpc::{BatchAnswer, Refusal, TransferName};
 
 use super::connections::Caller;
 use super::extract::Body;
-use super::problem::{ApiError, OfBatch, OfCertificate, OfNames, OfOrder};
+use super::problem::{ApiError, OfBatch, OfCertificate, OfNames, OfOrder, OfUnlock};
 use super::{Node, SharedNode};
-use crate::network::{self, NoVote, submit_one, vote_for_redemptions};
+use crate::network::{self, NoUnlockVote, NoVote, submit_one, vote_for_redemptions, vote_for_unlock};
 use crate::shard::Answer;
 
 /// Ask for a vote
@@ -87,6 +88,29 @@ pub(super) async fn vote_for_batch(
         Ok(BatchAnswer::Missing(positions)) => Err(Problem::missing_redemptions(&positions).into()),
         Err(NoVote::NotVoting(epoch)) => Err(Refusal::NotVoting(epoch).into()),
         Err(NoVote::Unread(error)) => Err(error.into()),
+    }
+}
+
+/// Have a vote about a number to unlock
+///
+/// What the authority signs, under the current epoch, about a number that its owner asked the contract to unlock: that it
+/// knows the certificate, which comes with the vote, or that the number is to be void. Once it has voted to void the
+/// number, it executes no order of it that the contract does not uphold. The same is answered however often it is asked
+/// for, except that a certificate which becomes known later takes the place of a vote to void.
+#[utoipa::path(post, path = "/v1/unlocks/votes", tag = "Transfers", operation_id = "voteForUnlock",
+    request_body = UnlockVoteRequest,
+    responses((status = 200, description = "The authority's vote.", body = UnlockVote), OfUnlock))]
+pub(super) async fn vote_about_number(
+    State(node): SharedNode,
+    Body(_, asked, _): Body<UnlockVoteRequest, UnlockVoteRequest>,
+) -> Result<Json<UnlockVote>, ApiError> {
+    let (context, voter_status) = (&node.context, node.context.voter_status.borrow().clone());
+    let UnlockVoteRequest { account, sequence, unanimous } = asked;
+    let (reads, sequence) = (node.shard_of(&account.0), SequenceNumber(sequence.0));
+    match vote_for_unlock(&context.domain, &voter_status, reads, account.0, sequence, unanimous).await {
+        Ok(answer) => Ok(Json((&answer).into())),
+        Err(NoUnlockVote::Refused(refusal)) => Err(refusal.into()),
+        Err(NoUnlockVote::Unread(error)) => Err(error.into()),
     }
 }
 

@@ -48,6 +48,7 @@ use incoming::Incoming;
 pub(crate) use reads::{Range, ReadError, Reads};
 use service::ShardService;
 pub(crate) use submit::submit_one;
+pub(crate) use unlock_vote::{NoUnlockVote, vote_for_unlock};
 
 /// How much a client may send on one stream ahead of what is read: enough for 25,000 orders a second over a
 /// round trip of 20 milliseconds. Of a stream that is left unread for a while, so much waits.

@@ -462,6 +462,8 @@ async fn a_journal_that_cannot_be_read_is_no_empty_list() {
     }
     let problem = served.post("/v1/redemptions/votes", &batch(&[(alice.id(), 0)])).await.problem("history-unreadable");
     assert_eq!(problem.status, 500);
+    let number = json!({"account": alice.id().to_string(), "sequence": "0", "unanimous": true});
+    served.post("/v1/unlocks/votes", &number).await.problem("history-unreadable");
     for list in ["certificates/0", "sent", "deposits"] {
         let path = format!("/v1/accounts/{}/{list}", alice.id());
         assert_eq!(served.get(&path).await.problem("history-unreadable").status, 500);

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use fastpay_node::follower::Progress;
 use fastpay_node::http::{self, HttpContext, HttpLimits};
 use fastpay_node::index::{Index, Indexer};
-use fastpay_node::shard::ShardLimits;
+use fastpay_node::shard::{ChainTime, ShardLimits};
+use fastpay_program::Clock;
 use fastpay_rpc::http::ProblemKind;
 use fastpay_rpc::json::WaitingRedemptions;
 use serde_json::Value;
@@ -53,6 +54,7 @@ impl HttpServed {
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut shards = Shards::prepare(folder.path(), shards, shard_limits);
+        shards.chain = Some((ChainTime { block_time: 1_000, unlock_window: 7 * 86_400 }, Clock::at(0)));
         if running {
             shards = shards.run();
         }

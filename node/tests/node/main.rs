@@ -18,6 +18,7 @@ mod http_bounds;
 mod http_events;
 mod http_index;
 mod http_scene;
+mod http_unlock;
 mod network;
 mod operator;
 mod payouts;

@@ -13,12 +13,13 @@ use fastpay_core::{
 use fastpay_node::deposit_sink::DepositSink;
 use fastpay_node::metrics::Metrics;
 use fastpay_node::shard::{
-    self, ADDRESS_JOURNAL_BYTES_PER_DAY, AddressBudgets, Answer, Answers, ClientReputation, ClientStream, Command,
-    HistoryReader, RecoveredShard, ShardError, ShardHandle, ShardLimits, ShardQueue, ShardSettings, ShardStorage,
-    Submission, address_budgets,
+    self, ADDRESS_JOURNAL_BYTES_PER_DAY, AddressBudgets, Answer, Answers, ChainTime, ClientReputation, ClientStream,
+    Command, HistoryReader, RecoveredShard, ShardError, ShardHandle, ShardLimits, ShardQueue, ShardSettings,
+    ShardStorage, Submission, address_budgets,
 };
 use fastpay_node::storage::{DataFolder, FolderIdentity, ShardFolders};
 use fastpay_node::voter_status::VoterStatus;
+use fastpay_program::Clock;
 use fastpay_rpc::Refusal;
 use fastpay_telemetry::Tracer;
 use fastpay_testkit::{MemoryDisk, TestAccount, TestCommittee};
@@ -104,6 +105,8 @@ pub struct Shards {
     /// How many records each shard replayed.
     pub replayed: Vec<u64>,
     limits: ShardLimits,
+    /// The view of the chain that the threads start with; none without a Primary.
+    pub chain: Option<(ChainTime, Clock)>,
     /// What addresses had written.
     pub addresses: AddressBudgets,
     idle: Vec<(RecoveredShard, ShardQueue)>,
@@ -185,6 +188,7 @@ impl Shards {
             folder: folder.to_owned(),
             replayed: recovered.iter().map(|shard| shard.replayed).collect(),
             limits,
+            chain: None,
             addresses: address_budgets(ADDRESS_JOURNAL_BYTES_PER_DAY),
             idle: recovered.into_iter().zip(queues).collect(),
             threads: Vec::new(),
@@ -211,7 +215,7 @@ impl Shards {
                 voter_status: self.voter_status.subscribe(),
                 limits: self.limits,
                 addresses: self.addresses.clone(),
-                chain: None,
+                chain: self.chain,
             };
             self.threads.push(shard::start(settings, recovered, queue, self.handles[&id].clone(), siblings).unwrap());
         }

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::order::TransferOrder;
 use super::text::{Account, Bytes32, Bytes64, Bytes65, Decimal, Hex, Uint64};
 use crate::convert::Malformed;
-use crate::{PAGE_ENTRIES_MAX, REDEMPTION_BATCH_MAX, answers};
+use crate::{PAGE_ENTRIES_MAX, REDEMPTION_BATCH_MAX, UnlockAnswer, answers};
 
 /// One authority's vote for an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -103,6 +103,45 @@ pub struct RedemptionBatchVote {
     pub signature: Bytes65,
 }
 
+/// A number that its owner asked the contract to unlock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct UnlockVoteRequest {
+    /// The account.
+    pub account: Account,
+    /// The number among the account's.
+    pub sequence: Uint64,
+    /// Whether a vote to void the number is to count only together with those of all members. Such a vote needs no window.
+    pub unanimous: bool,
+}
+
+/// What an authority signs about a number that its owner asked the contract to unlock, as the contract checks it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
+pub enum UnlockVote {
+    /// It knows no certificate of the number, and votes to void it.
+    Void {
+        /// The epoch that the vote is for.
+        epoch: Uint64,
+        /// The Ed25519 key of the authority.
+        authority: Bytes32,
+        /// r, s and v by its redemption key over the EIP-712 digest of `VoidVote(epoch, account, sequence, unanimous)`.
+        signature: Bytes65,
+    },
+    /// It knows the certificate of the number.
+    Certificate {
+        /// The certificate.
+        certificate: Box<Certificate>,
+        /// The epoch that the vote is for.
+        epoch: Uint64,
+        /// The Ed25519 key of the authority.
+        authority: Bytes32,
+        /// r, s and v by its redemption key over the EIP-712 digest of `CertificateVote(epoch, account, sequence, digest)`,
+        /// where `digest` is that of the certificate's order.
+        signature: Bytes65,
+    },
+}
+
 /// From 1 to `max` names.
 fn into_names(field: &'static str, names: &[TransferName], max: usize) -> Result<Vec<crate::TransferName>, Malformed> {
     if !(1..=max).contains(&names.len()) {
@@ -121,6 +160,22 @@ impl TryFrom<RedemptionBatch> for Vec<crate::TransferName> {
 impl From<(Epoch, &core::ContractVote)> for RedemptionBatchVote {
     fn from((epoch, vote): (Epoch, &core::ContractVote)) -> Self {
         Self { epoch: Decimal(epoch.0), authority: Hex(vote.authority.0), signature: Hex(vote.signature.0) }
+    }
+}
+
+impl From<&UnlockAnswer> for UnlockVote {
+    fn from(answer: &UnlockAnswer) -> Self {
+        let (epoch, vote) = match answer {
+            UnlockAnswer::Void { epoch, vote } | UnlockAnswer::Certificate { epoch, vote, .. } => (*epoch, vote),
+        };
+        let (epoch, authority, signature) = (Decimal(epoch.0), Hex(vote.authority.0), Hex(vote.signature.0));
+        match answer {
+            UnlockAnswer::Void { .. } => Self::Void { epoch, authority, signature },
+            UnlockAnswer::Certificate { certificate, .. } => {
+                let certificate = Box::new(certificate.as_ref().into());
+                Self::Certificate { certificate, epoch, authority, signature }
+            }
+        }
     }
 }
 
