@@ -27,6 +27,7 @@ import {
   encodeCertificateNames,
   encodeOrder,
   encodeRedemptionNames,
+  type Confirmed,
   type DepositItem,
   type Page,
   type ReceivedItem,
@@ -54,10 +55,9 @@ export class AuthorityClient implements AuthorityRef {
     return this.#post("/v1/orders", encodeOrder(order), decodeVoted, signal);
   }
 
-  /** Submits a certificate. Returns the sender's next sequence number at this authority. */
-  async confirm(certificate: Certificate, signal?: AbortSignal): Promise<bigint> {
-    const answer = await this.#post("/v1/certificates", encodeCertificate(certificate), decodeConfirmed, signal);
-    return answer.nextSequence;
+  /** Submits a certificate. */
+  confirm(certificate: Certificate, signal?: AbortSignal): Promise<Confirmed> {
+    return this.#post("/v1/certificates", encodeCertificate(certificate), decodeConfirmed, signal);
   }
 
   /** Requests a vote under the current epoch for confirmed redemptions, in this order. */

@@ -122,14 +122,22 @@ const decodeOutputProof = object<OutputProof>({
   votes: list(vote, COMMITTEE_SIZE_MAX),
 });
 
+/** What an authority answers to a certificate that it has executed. */
+export interface Confirmed {
+  /** The sender's next number at this authority. */
+  readonly nextSequence: bigint;
+  /** The authority's epoch; undefined at an authority of an earlier release. */
+  readonly epoch: bigint | undefined;
+}
+
 /** The answer to an order. */
 export const decodeVoted = object({ epoch: u64, vote });
 
 /** The answer to a batch of redemptions. */
 export const decodeBatchVoted = object({ epoch: u64, authority: hex(32), signature: hex(65) });
 
-/** The answer to a certificate. */
-export const decodeConfirmed = object({ nextSequence: u64 });
+/** The answer to a certificate. Authorities of an earlier release do not say in which epoch they answer. */
+export const decodeConfirmed = object<Confirmed>({ nextSequence: u64, epoch: optional(u64) });
 
 /** An account. */
 export const decodeAccount: Decoder<AccountState> = object<AccountState>({

@@ -77,7 +77,7 @@ export async function pushSent(
     const certificate = await certificateOf(operation, account, sequence, signal);
     if (certificate === undefined) throw new PeerFailureError({ kind: "behind", sequence });
     operation.report({ type: "catching-up", authority, account, sequence });
-    const next = await authority.confirm(certificate, signal);
+    const { nextSequence: next } = await authority.confirm(certificate, signal);
     if (next <= sequence) throw misbehaved(`it confirmed ${sequence} and expects ${next}`);
     // It may be further than it said before; numbers beyond `to` need not interest us.
     sequence = next;
@@ -85,21 +85,21 @@ export async function pushSent(
 }
 
 /**
- * Submits a certificate, and before it the missing certificates of the same sender. Throws errors that `failureOf`
- * reads.
+ * Submits a certificate, and before it the missing certificates of the same sender. Returns the authority's epoch, if it
+ * says it. Throws errors that `failureOf` reads.
  */
 export async function confirm(
   operation: Operation,
   authority: AuthorityClient,
   certificate: VerifiedCertificate,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<bigint | undefined> {
   const { sender, sequence } = certificate.order.transfer;
   let lastMissing = -1n;
   for (let round = 0; round < CONFIRM_ROUNDS_MAX; round += 1) {
     try {
-      const next = await authority.confirm(certificate, signal);
-      if (next > sequence) return;
+      const { nextSequence: next, epoch } = await authority.confirm(certificate, signal);
+      if (next > sequence) return epoch;
       throw misbehaved(`it confirmed ${sequence} and expects ${next}`);
     } catch (error) {
       const missing = missingBefore(error, sequence);

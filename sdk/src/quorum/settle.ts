@@ -1,8 +1,10 @@
 /** Settles a certified transfer: returns after a quorum confirmed it, and continues with the others in the background. */
 
 import type { VerifiedCertificate } from "../certificate.js";
-import { confirm } from "./catch-up.js";
+import type { AuthorityClient } from "../authority.js";
+import { confirm, PeerFailureError } from "./catch-up.js";
 import type { Operation } from "./certify.js";
+import { Ahead, throughEpochs } from "./epochs.js";
 import { untilQuorum } from "./everyone.js";
 
 /** A certificate that a quorum confirmed. */
@@ -12,23 +14,36 @@ export interface Settled {
 }
 
 /**
- * Sends a certificate to all authorities, until a quorum has confirmed it. Throws `no-quorum` or `aborted`; the
- * transfer stays certified, and the call may be repeated.
+ * Sends a certificate to all authorities, until a quorum of one committee has confirmed it, all in that committee's
+ * epoch: confirmations of two epochs do not add up. Throws `no-quorum`, `new-epoch` or `aborted`; the transfer stays
+ * certified, and the call may be repeated.
  */
-export async function settle(operation: Operation, certificate: VerifiedCertificate): Promise<Settled> {
+export function settle(operation: Operation, certificate: VerifiedCertificate): Promise<Settled> {
+  return throughEpochs(operation, () => settleInEpoch(operation, certificate));
+}
+
+async function settleInEpoch(operation: Operation, certificate: VerifiedCertificate): Promise<Settled> {
   const { network, timing, report } = operation;
-  const { quorum } = network.committee;
+  const { committee } = network;
+  const { epoch, quorum } = committee;
+  const ahead = new Ahead(committee);
   let confirmations = 0;
-  const { rest } = await untilQuorum(operation, {
-    what: "confirmations",
-    quorum,
-    backgroundMs: timing.backgroundMs,
-    act: (authority, signal) => confirm(operation, authority, certificate, signal),
-    take: (_, authority) => {
+  const act = async (authority: AuthorityClient, signal: AbortSignal): Promise<bigint> => {
+    const confirmedIn = (await confirm(operation, authority, certificate, signal)) ?? epoch;
+    // It has not read the rotation yet.
+    if (confirmedIn < epoch) throw new PeerFailureError({ kind: "other-epoch", epoch: confirmedIn });
+    return confirmedIn;
+  };
+  const take = (confirmedIn: bigint, authority: AuthorityClient): number => {
+    if (confirmedIn > epoch) {
+      if (confirmations < quorum) ahead.enter(confirmedIn);
+      report({ type: "waiting", authority, failure: { kind: "other-epoch", epoch: confirmedIn } });
+    } else {
       confirmations += 1;
       if (confirmations <= quorum) report({ type: "confirmed", authority, confirmations, quorum });
-      return confirmations;
-    },
-  });
+    }
+    return confirmations;
+  };
+  const { rest } = await untilQuorum(operation, { what: "confirmations", quorum, backgroundMs: timing.backgroundMs, act, take });
   return { rest: rest.then(() => confirmations) };
 }

@@ -13,9 +13,8 @@ import type { Redemption } from "../transfer.js";
 import { batchVoteFault, mayVoteFor, type BatchVote } from "../verify.js";
 import { confirm, PeerFailureError } from "./catch-up.js";
 import type { Operation } from "./certify.js";
-import { throughEpochs } from "./epochs.js";
+import { Ahead, throughEpochs } from "./epochs.js";
 import { untilQuorum } from "./everyone.js";
-import { newEpoch } from "./failures.js";
 
 /** Votes of a quorum for a batch of redemptions, as the contract reads them. */
 export interface BatchVotes {
@@ -38,10 +37,10 @@ export async function voteAgain(
 
 async function gather(operation: Operation, certificate: VerifiedCertificate, redemption: Redemption): Promise<BatchVotes> {
   const { committee, domain } = operation.network;
-  const { epoch, quorum, faultsTolerated } = committee;
+  const { epoch, quorum } = committee;
   const digest = redemptionBatchVoteDigest(domain, epoch, [redemption]);
   const votes = new Map<AuthorityName, BatchVote>();
-  const ahead: bigint[] = [];
+  const ahead = new Ahead(committee);
   const act = async (authority: AuthorityClient, signal: AbortSignal): Promise<Said> => {
     const said = await ask(operation, authority, certificate, signal);
     if (said.epoch > epoch) return { ahead: said.epoch };
@@ -53,10 +52,7 @@ async function gather(operation: Operation, certificate: VerifiedCertificate, re
   };
   const take = (said: Said, authority: AuthorityClient): number => {
     if ("ahead" in said) {
-      ahead.push(said.ahead);
-      // One of f + 1 is honest, so the lowest of these epochs is reached.
-      const reached = ahead.length > faultsTolerated ? ahead.reduce((a, b) => (a < b ? a : b)) : undefined;
-      if (reached !== undefined) throw newEpoch(reached, epoch);
+      ahead.enter(said.ahead);
       operation.report({ type: "waiting", authority, failure: { kind: "other-epoch", epoch: said.ahead } });
     } else {
       // Counted by signer, so a repeated vote of another authority adds nothing.

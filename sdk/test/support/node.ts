@@ -52,6 +52,8 @@ export class TestNode {
   readonly keys: Keys;
   epoch = 0n;
   url = "";
+  /** Confirmations name the epoch; those of an earlier release do not. */
+  saysEpoch = true;
   /** Every order that came, as it came. */
   readonly orders: string[] = [];
   /** Answers in place of the honest one; none where nothing is returned. */
@@ -188,7 +190,8 @@ export class TestNode {
         recipient.received.push({ certificate, output });
       }
     }
-    return { status: 200, body: { nextSequence: state.next.toString() } };
+    const epoch = this.saysEpoch ? { epoch: this.epoch.toString() } : {};
+    return { status: 200, body: { nextSequence: state.next.toString(), ...epoch } };
   }
 }
 

@@ -32,7 +32,7 @@ import {
 import { ProblemError } from "../../src/problem.js";
 import { agreedBalances, supportedBalance } from "../../src/agreement.js";
 import type { AccountState } from "../../src/views.js";
-import { encodeOrder } from "../../src/wire.js";
+import { encodeOrder, type Confirmed } from "../../src/wire.js";
 import { authorities, committeeOfKeys, DOMAIN, paymentOf, person, signed, type Keys } from "../support/committee.js";
 
 type Which = "ours" | "rival" | "earlier" | "later" | "stranger" | "forged";
@@ -119,8 +119,8 @@ class Speaker {
     asked(answer());
   }
 
-  confirm(certificate: VerifiedCertificate): Promise<bigint> {
-    return Promise.resolve(certificate.order.transfer.sequence + 1n);
+  confirm(certificate: VerifiedCertificate): Promise<Confirmed> {
+    return Promise.resolve({ nextSequence: certificate.order.transfer.sequence + 1n, epoch: undefined });
   }
 }
 

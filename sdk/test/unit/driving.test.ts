@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
-import { encodeOrder, FastPayError, formatAccount, memoryStore, type TransferStep } from "../../src/index.js";
+import { encodeOrder, FastPayError, formatAccount, memoryStore, parseCertificate, type TransferStep } from "../../src/index.js";
 import { paymentOf, signed } from "../support/committee.js";
 import { problem, receivedJson, type Answer, type Request } from "../support/node.js";
 import { Scene } from "../support/scene.js";
@@ -238,6 +238,47 @@ test("the committee changes its keys while an order waits: it is voted for under
   const { certificate } = await scene.pay(30n);
   expect(certificate.epoch).toBe(1n);
   expect(new Set(scene.nodes.flatMap(({ orders }) => orders)).size).toBe(1);
+});
+
+describe("confirmations", () => {
+  test("of two epochs are not added up: a transfer is settled by a quorum of one committee", async () => {
+    // Two confirm, then the committee changes its keys, and the other two confirm after that.
+    const inEpoch = scene.nodes.map((_, number) => (number < 2 ? 0n : 1n));
+    for (const [number, node] of scene.nodes.entries()) {
+      node.lie = ({ path, body }) => {
+        if (path !== "/v1/certificates") return undefined;
+        node.confirm(parseCertificate(body));
+        return { status: 200, body: { nextSequence: "1", epoch: String(inEpoch[number]) } };
+      };
+    }
+    await expect(scene.pay(30n, { timing: { deadlineMs: 1_000 } })).rejects.toMatchObject({ code: "new-epoch" });
+    expect(scene.steps.map(({ type }) => type)).not.toContain("settled");
+    scene.rotate();
+    inEpoch.fill(1n);
+    expect(await scene.resume()).toMatchObject([{ type: "settled" }]);
+  });
+
+  test("without an epoch, as of an earlier release, count for the current one", async () => {
+    for (const node of scene.nodes) node.saysEpoch = false;
+    const { rest } = await scene.pay(30n);
+    expect(await rest).toBe(4);
+  });
+
+  test("of an earlier epoch are asked for again, until the authority has read the rotation", async () => {
+    scene.node(0).lie = ({ path }) => (path === "/v1/certificates" ? "hang" : undefined);
+    let asked = 0;
+    const late = scene.node(1);
+    late.lie = ({ path, body }) => {
+      if (path !== "/v1/certificates") return undefined;
+      asked += 1;
+      late.confirm(parseCertificate(body));
+      return { status: 200, body: { nextSequence: "1", epoch: asked < 3 ? "0" : "1" } };
+    };
+    const committee = scene.rotate();
+    await scene.context.network.committees.refresh();
+    const { certificate } = await scene.pay(30n);
+    expect([certificate.epoch, asked]).toEqual([committee.epoch, 3]);
+  });
 });
 
 test("one authority cannot make up an epoch", async () => {
