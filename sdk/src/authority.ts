@@ -22,17 +22,20 @@ import {
   decodeSent,
   decodeStatus,
   decodeTransfer,
+  decodeUnlockVote,
   decodeVoted,
   encodeCertificate,
   encodeCertificateNames,
   encodeOrder,
   encodeRedemptionNames,
+  encodeUnlockNumber,
   type Confirmed,
   type DepositItem,
   type Page,
   type ReceivedItem,
   type OrderName,
   type SentItem,
+  type UnlockVote,
 } from "./wire.js";
 
 type Query = Readonly<Record<string, string | undefined>>;
@@ -63,6 +66,11 @@ export class AuthorityClient implements AuthorityRef {
   /** Requests a vote under the current epoch for confirmed redemptions, in this order. */
   voteForRedemptions(redemptions: readonly OrderName[], signal?: AbortSignal) {
     return this.#post("/v1/redemptions/votes", encodeRedemptionNames(redemptions), decodeBatchVoted, signal);
+  }
+
+  /** Requests what the authority signs, under the current epoch, about a number that is to be unlocked. */
+  voteForUnlock(number: OrderName, unanimous: boolean, signal?: AbortSignal): Promise<UnlockVote> {
+    return this.#post("/v1/unlocks/votes", encodeUnlockNumber(number, unanimous), decodeUnlockVote, signal);
   }
 
   /** An account, with all assets as far as they fit, or with one. */

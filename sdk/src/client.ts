@@ -38,6 +38,9 @@ import type {
   SubmittedTransaction,
   TransactionName,
   TransactionReceipt,
+  UnlockCost,
+  UnlockReceipt,
+  UnlockStatus,
   WatchCursor,
 } from "./views.js";
 
@@ -290,6 +293,17 @@ export interface FastPayClient {
   claimable(owner: Address, asset: Address): Promise<bigint>;
   /** Collects a claim, or a part of it; otherwise like `redeemOnChain`. */
   claim(wallet: WalletClient, intent: ClaimIntent, options?: ChainOptions): Promise<ClaimReceipt>;
+  /**
+   * Unlocks an account for which two orders of one number were signed and none can get a quorum: asks the contract, with
+   * a bond and transactions of the wallet, and brings it the authorities' votes. Resolves when the contract has decided
+   * and authorities know it. This takes two transactions and their finality if all authorities vote, and the contract's
+   * unlock window otherwise. After any error or a reload, the same call continues and sends nothing twice. Throws
+   * `invalid-argument` if nothing is to be unlocked.
+   */
+  unlock(wallet: WalletClient, signer: Signer, options?: ChainOptions): Promise<UnlockReceipt>;
+  /** What the contract says of a number that its owner may have asked to unlock. */
+  unlockStatus(account: AccountId, sequence: bigint): Promise<UnlockStatus>;
+  unlockCost(): Promise<UnlockCost>;
   /**
    * True if an address is a contract of FastPay, of this deployment or another one on this chain. Money redeemed to it
    * is lost.

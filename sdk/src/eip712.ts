@@ -11,6 +11,7 @@ import {
   type TypedDataDefinition,
 } from "viem";
 
+import type { AccountId } from "./accounts.js";
 import type { Hex } from "./bytes.js";
 import type { Domain, Output, Payment, Payout, Redemption, Transfer } from "./transfer.js";
 
@@ -57,9 +58,26 @@ export const STATEMENTS = {
     { name: "epoch", type: "uint64" },
     { name: "redemptionsHash", type: "bytes32" },
   ],
+  UnlockRequest: [
+    { name: "account", type: "bytes32" },
+    { name: "sequence", type: "uint64" },
+  ],
+  CertificateVote: [
+    { name: "epoch", type: "uint64" },
+    { name: "account", type: "bytes32" },
+    { name: "sequence", type: "uint64" },
+    { name: "digest", type: "bytes32" },
+  ],
+  VoidVote: [
+    { name: "epoch", type: "uint64" },
+    { name: "account", type: "bytes32" },
+    { name: "sequence", type: "uint64" },
+    { name: "unanimous", type: "bool" },
+  ],
 } as const;
 
 const { Payment, Redemption, Payout, Output, PaymentVote, RedemptionVote, RedemptionBatchVote } = STATEMENTS;
+const { UnlockRequest, CertificateVote, VoidVote } = STATEMENTS;
 
 function domainOf({ chainId, contract }: Domain) {
   // Some wallets compare it with their own chain's, which is a number.
@@ -146,4 +164,29 @@ export function redemptionBatchVoteDigest(domain: Domain, epoch: bigint, redempt
     primaryType: "RedemptionBatchVote",
     message: { epoch, redemptionsHash: keccak256(concatHex(hashes)) },
   });
+}
+
+/** What an owner signs to ask the contract to unlock a number, as an Ethereum wallet shows it. */
+export function unlockTypedData(domain: Domain, account: AccountId, sequence: bigint): TypedDataDefinition {
+  return { domain: domainOf(domain), types: { UnlockRequest }, primaryType: "UnlockRequest", message: { account, sequence } };
+}
+
+/** The digest that an owner signs to ask the contract to unlock a number. */
+export function unlockRequestDigest(domain: Domain, account: AccountId, sequence: bigint): Hex {
+  return hashTypedData(unlockTypedData(domain, account, sequence));
+}
+
+/** The digest that an authority's secp256k1 key signs to say that the order `digest` of a number is certified. */
+export function certificateVoteDigest(domain: Domain, epoch: bigint, account: AccountId, sequence: bigint, digest: Hex): Hex {
+  const message = { epoch, account, sequence, digest };
+  return hashTypedData({ domain: domainOf(domain), types: { CertificateVote }, primaryType: "CertificateVote", message });
+}
+
+/**
+ * The digest that an authority's secp256k1 key signs to void a number; `unanimous` counts only with the votes of all
+ * members.
+ */
+export function voidVoteDigest(domain: Domain, epoch: bigint, account: AccountId, sequence: bigint, unanimous: boolean): Hex {
+  const message = { epoch, account, sequence, unanimous };
+  return hashTypedData({ domain: domainOf(domain), types: { VoidVote }, primaryType: "VoidVote", message });
 }

@@ -51,6 +51,10 @@ export type FastPayErrorCode =
   | "conflict"
   /** Another order with this number is certified. */
   | "superseded"
+  /** The contract voided the number: nothing was paid with it. */
+  | "voided"
+  /** The contract was asked to unlock the number and has not decided: no order of it is voted for or executed. */
+  | "frozen"
   /** Another copy of this wallet keeps sending orders. */
   | "other-copy"
   /** Too few votes or confirmations came. Nothing is lost: resume. */

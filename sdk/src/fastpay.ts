@@ -29,6 +29,7 @@ import { checkRecipient, claim, executeQueued, followClaim, redeemOnChain, redem
 import { RELAYERS_MAX, relayerFees } from "./wallet/relayers.js";
 import { resume, send, signerUntil } from "./wallet/send.js";
 import { forgetTransaction, unfinishedTransactions } from "./wallet/transactions.js";
+import { followUnlock, unlock, unlockCost } from "./wallet/unlock.js";
 import { watchAccount } from "./wallet/watch.js";
 import { worded } from "./wallet/wording.js";
 import type { Signer } from "./signers.js";
@@ -177,6 +178,8 @@ function resumeTransaction(
       return resumePayout(context, sent, report, signal);
     case "claim":
       return followClaim(context, sent, report, signal);
+    case "unlock":
+      return followUnlock(context, sent, report, signal);
   }
 }
 
@@ -249,6 +252,10 @@ function clientOf(context: Context, deployment: Hex, committeesFrom: FastPayClie
     claimable: (owner, asset) => contract.view("claimOf", [owner, asset]),
     claim: (wallet, intent, { onProgress, signal } = {}) =>
       claim(context, wallet, { ...intent, asset: lower(intent.asset) }, timed<ChainStep>(onProgress), until(signal)),
+    unlock: (wallet, signer, { onProgress, signal } = {}) =>
+      unlock(context, wallet, signer, timed<ChainStep>(onProgress), until(signal)),
+    unlockStatus: (account, sequence) => contract.unlockStatus(account, sequence),
+    unlockCost: () => unlockCost(context),
     isFastPay: (address) => contract.isFastPay(address),
     contractStatus: () => contract.status(),
     assetStatus: (asset: Address) => contract.assetStatus(asset),

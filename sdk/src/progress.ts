@@ -31,6 +31,12 @@ export type PeerFailure =
   | { readonly kind: "other-epoch"; readonly epoch: bigint }
   /** It has no Primary. */
   | { readonly kind: "no-primary" }
+  /** It votes for and executes no order of the number until the contract has decided about that. */
+  | { readonly kind: "frozen" }
+  /** It knows of no final request of the owner to unlock the number. */
+  | { readonly kind: "not-requested" }
+  /** The contract voided the number, it says. */
+  | { readonly kind: "voided" }
   /** It rejected the request as invalid. */
   | { readonly kind: "refused"; readonly message: string }
   /** It gave an answer that no correct authority gives. */
@@ -93,13 +99,31 @@ export type ManyStep =
 /** A step of paying a list, with its time. */
 export type ManyProgress = ManyStep & { readonly afterMs: number };
 
+/** What the authorities sign about a number to unlock. Times are in seconds since 1970. */
+export interface UnlockVotesStep {
+  readonly type: "unlock-votes";
+  /** The number of members that know a certificate of the number. A quorum upholds its order. */
+  readonly attesting: number;
+  /** The number of members that vote to void it. All together void it at once. */
+  readonly voiding: number;
+  readonly members: number;
+  readonly quorum: number;
+  /** A quorum can void the number from this time on. */
+  readonly voidableFrom: bigint;
+  /** All members can void it at once from this time on. */
+  readonly unanimousFrom: bigint;
+}
+
 /** A step of a transaction on the Primary. */
 export type ChainStep =
   /** The epoch of a redemption's certificate has ended: the current committee votes for it again. */
   | VoteStep
   | DelayStep
-  /** The wallet is asked to sign a permit, an approval, or the transaction itself. */
-  | { readonly type: "signing"; readonly what: "permit" | "approval" | "transaction" }
+  /** The wallet is asked to sign a permit, an approval, or the transaction itself; or the owner a request to unlock. */
+  | { readonly type: "signing"; readonly what: "permit" | "approval" | "transaction" | "unlock-request" }
+  | UnlockVotesStep
+  /** The contract has decided, and authorities know it; or an order could be finished after all. */
+  | { readonly type: "unlocked"; readonly outcome: "voided" | "finished" }
   /** An approval was sent. The transaction that needs it follows once it is in a block. */
   | { readonly type: "approval-submitted"; readonly hash: Hex }
   | { readonly type: "submitted"; readonly hash: Hex }

@@ -11,11 +11,11 @@ import {
 
 import { accountFromEd25519, accountFromEthereum, type AccountId } from "./accounts.js";
 import { concat, toBytes, toHex, type Address, type Hex } from "./bytes.js";
-import { transferDigest, transferTypedData } from "./eip712.js";
+import { transferDigest, transferTypedData, unlockRequestDigest, unlockTypedData } from "./eip712.js";
 import { FastPayError } from "./errors.js";
 import { normalizeSignature } from "./signatures.js";
 import { checkTransfer, type Authorization, type Domain, type Transfer } from "./transfer.js";
-import { verifyOrder, type VerifiedOrder } from "./verify.js";
+import { isAuthorized, verifyOrder, type VerifiedOrder } from "./verify.js";
 import { walletError } from "./wallet-errors.js";
 
 /** The owner of an account. */
@@ -24,6 +24,8 @@ export interface Signer {
   readonly account: AccountId;
   /** The owner's authorization of a transfer. */
   authorize(domain: Domain, transfer: Transfer): Promise<Authorization>;
+  /** The owner's authorization to ask the contract to unlock a number. */
+  authorizeUnlock(domain: Domain, sequence: bigint): Promise<Authorization>;
 }
 
 /**
@@ -38,26 +40,28 @@ export function ethereumSigner(wallet: WalletClient | EIP1193Provider, address?:
   }
   // A local account of the client signs by itself; an address is passed on to the wallet.
   const account = known?.address.toLowerCase() === owner.toLowerCase() ? known : owner;
+  const sign = async (typed: TypedDataDefinition): Promise<Authorization> => {
+    let raw: Hex;
+    try {
+      raw =
+        "signTypedData" in wallet
+          ? await wallet.signTypedData({ ...typed, account })
+          : await wallet.request({ method: "eth_signTypedData_v4", params: [owner, withDomainType(typed)] });
+    } catch (error) {
+      throw walletError(error);
+    }
+    const signature = normalizeSignature(raw);
+    if (signature === undefined) {
+      const action = "use an address that has a key of its own: contract wallets cannot own an account";
+      throw new FastPayError("signature-unusable", "the wallet returned no secp256k1 signature", action);
+    }
+    return { type: "ethereum", signature };
+  };
+  const id = accountFromEthereum(owner);
   return {
-    account: accountFromEthereum(owner),
-    async authorize(domain, transfer) {
-      const typed = transferTypedData(domain, transfer);
-      let raw: Hex;
-      try {
-        raw =
-          "signTypedData" in wallet
-            ? await wallet.signTypedData({ ...typed, account })
-            : await wallet.request({ method: "eth_signTypedData_v4", params: [owner, withDomainType(typed)] });
-      } catch (error) {
-        throw walletError(error);
-      }
-      const signature = normalizeSignature(raw);
-      if (signature === undefined) {
-        const action = "use an address that has a key of its own: contract wallets cannot own an account";
-        throw new FastPayError("signature-unusable", "the wallet returned no secp256k1 signature", action);
-      }
-      return { type: "ethereum", signature };
-    },
+    account: id,
+    authorize: (domain, transfer) => sign(transferTypedData(domain, transfer)),
+    authorizeUnlock: (domain, sequence) => sign(unlockTypedData(domain, id, sequence)),
   };
 }
 
@@ -75,12 +79,19 @@ export function ed25519Signer(secret: Uint8Array | Hex): Signer {
     throw new FastPayError("invalid-argument", "an Ed25519 secret has 32 bytes", "give the secret key");
   }
   const key = toHex(ed25519.getPublicKey(bytes));
+  return keySigner(key, async (digest) => ed25519.sign(digest, bytes));
+}
+
+/** A signer with an Ed25519 key that signs digests. */
+function keySigner(key: Hex, sign: (digest: Uint8Array<ArrayBuffer>) => Promise<Uint8Array>): Signer {
+  const account = accountFromEd25519(key);
+  const authorization = async (digest: Hex): Promise<Authorization> => {
+    return { type: "ed25519", key, signature: toHex(await sign(Uint8Array.from(toBytes(digest)))) };
+  };
   return {
-    account: accountFromEd25519(key),
-    authorize: async (domain, transfer) => {
-      const signature = toHex(ed25519.sign(toBytes(transferDigest(domain, transfer)), bytes));
-      return { type: "ed25519", key, signature };
-    },
+    account,
+    authorize: (domain, transfer) => authorization(transferDigest(domain, transfer)),
+    authorizeUnlock: (domain, sequence) => authorization(unlockRequestDigest(domain, account, sequence)),
   };
 }
 
@@ -104,14 +115,7 @@ export async function sealedSigner(secret: Uint8Array): Promise<Signer> {
     pkcs8.fill(0);
     secret.fill(0);
   }
-  return {
-    account: accountFromEd25519(key),
-    authorize: async (domain, transfer) => {
-      const digest = Uint8Array.from(toBytes(transferDigest(domain, transfer)));
-      const signature = toHex(new Uint8Array(await crypto.subtle.sign("Ed25519", sealed, digest)));
-      return { type: "ed25519", key, signature };
-    },
-  };
+  return keySigner(key, async (digest) => new Uint8Array(await crypto.subtle.sign("Ed25519", sealed, digest)));
 }
 
 /** Whether WebCrypto knows Ed25519 here, so that `sealedSigner` makes signers. */
@@ -132,9 +136,22 @@ export async function signOrder(signer: Signer, domain: Domain, transfer: Transf
   try {
     return verifyOrder({ transfer, authorization }, domain);
   } catch (cause) {
-    const action = "select the account that owns this money in the wallet, then try again";
-    throw new FastPayError("signature-unusable", "the wallet signed with another key, or signed other data", action, {
-      cause,
-    });
+    throw signedOther(cause);
   }
+}
+
+/**
+ * Has a request to unlock a number signed, as the contract takes it: the key and signature of an Ed25519 key, or the
+ * signature of an Ethereum key. Checks the signature, and throws as `signOrder`.
+ */
+export async function signUnlock(signer: Signer, domain: Domain, sequence: bigint): Promise<Hex> {
+  const { account } = signer;
+  const authorization = await signer.authorizeUnlock(domain, sequence);
+  if (!isAuthorized(authorization, account, unlockRequestDigest(domain, account, sequence))) throw signedOther();
+  return authorization.type === "ethereum" ? authorization.signature : `${authorization.key}${authorization.signature.slice(2)}`;
+}
+
+function signedOther(cause?: unknown): FastPayError {
+  const action = "select the account that owns this money in the wallet, then try again";
+  return new FastPayError("signature-unusable", "the wallet signed with another key, or signed other data", action, { cause });
 }

@@ -1,13 +1,13 @@
 /** Verifies orders and votes. Verified values have their own types, which only verification returns. */
 
-import { accountFromEd25519, ethereumAddressOf } from "./accounts.js";
+import { accountFromEd25519, ethereumAddressOf, type AccountId } from "./accounts.js";
 import type { Hex } from "./bytes.js";
 import { memberOf, type AuthorityName, type Committee } from "./committee.js";
 import { paymentVoteDigest, redemptionVoteDigest, transferDigest } from "./eip712.js";
 import { FastPayError } from "./errors.js";
 import { merkleRoot, type MerklePath } from "./merkle.js";
 import { isEd25519Signature, recoverSigner } from "./signatures.js";
-import { checkTransfer, type Domain, type Transfer, type TransferOrder } from "./transfer.js";
+import { checkTransfer, type Authorization, type Domain, type Transfer, type TransferOrder } from "./transfer.js";
 
 declare const verified: unique symbol;
 
@@ -25,6 +25,15 @@ export type Vote =
 
 /** Why a vote does not count. */
 export type VoteFault = "not-a-member" | "wrong-kind" | "path" | "signature";
+
+/** Whether the owner of an account signed a digest. */
+export function isAuthorized(authorization: Authorization, account: AccountId, digest: Hex): boolean {
+  if (authorization.type === "ed25519") {
+    return accountFromEd25519(authorization.key) === account && isEd25519Signature(authorization.signature, digest, authorization.key);
+  }
+  const owner = ethereumAddressOf(account);
+  return owner !== undefined && recoverSigner(authorization.signature, digest) === owner.toLowerCase();
+}
 
 /** Checks everything about an order that needs no account. Throws `invalid-transfer` or `invalid-order`. */
 export function verifyOrder(order: TransferOrder, domain: Domain): VerifiedOrder {
@@ -72,13 +81,13 @@ export function voteFault(vote: Vote, committee: Committee, domain: Domain, ball
   return recoverSigner(vote.signature, digest) === found.member.redemptionKey ? undefined : "signature";
 }
 
-/** One authority's vote, not yet checked, for redemptions that it has confirmed. */
+/** One authority's vote that only the contract counts, not yet checked: for redemptions, or about a number to unlock. */
 export interface BatchVote {
   readonly authority: AuthorityName;
   readonly signature: Hex;
 }
 
-/** Why `vote` is not a valid vote of a committee member on this batch's digest; undefined if it is. */
+/** Why `vote` is not a valid vote of a committee member on this digest; undefined if it is. */
 export function batchVoteFault(vote: BatchVote, committee: Committee, digest: Hex): VoteFault | undefined {
   const found = memberOf(committee, vote.authority);
   if (found === undefined) return "not-a-member";

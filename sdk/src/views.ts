@@ -48,10 +48,12 @@ export interface AccountView {
   readonly account: AccountId;
   /** The balance of each asset. */
   readonly balances: readonly AgreedBalance[];
-  /** The number of its next order, proven by the certificate before it. */
+  /** The number of its next order, proven by the certificate before it, or by the contract if that number is void. */
   readonly nextSequence: bigint;
   /** An order that authorities are locked on and that has no certificate yet, checked. */
   readonly pending: TransferOrder | undefined;
+  /** A number with several orders of which none can get its quorum any more: the contract has to unlock it. */
+  readonly stuckAt: bigint | undefined;
   /** Each authority's answer or error; neither for an authority that answered too late. */
   readonly states: readonly AuthorityAnswer<AccountState>[];
   /** The position at each authority that answered. Start a watch from it to receive everything after this view. */
@@ -89,7 +91,9 @@ export interface Receipt {
 export type Resumed =
   | { readonly type: "settled"; readonly receipt: Receipt }
   /** Another order with the same number is certified, so this one never will be. */
-  | { readonly type: "superseded"; readonly order: Transfer; readonly certificate: VerifiedCertificate };
+  | { readonly type: "superseded"; readonly order: Transfer; readonly certificate: VerifiedCertificate }
+  /** The contract voided the number, so this order never happens and nothing was paid. */
+  | { readonly type: "voided"; readonly order: Transfer };
 
 /** A payment, payout or redemption that the account sent, proven. */
 export interface SentEntry {
@@ -242,7 +246,9 @@ export type ChainPurpose =
   /** The payout of the account's redemption with that number, and its state when the transaction was sent. */
   | { readonly type: "payout"; readonly sequence: bigint; readonly from: "open" | "queued" }
   /** Collecting what could not be paid out to the account's address, or a part of it. */
-  | { readonly type: "claim"; readonly asset: Address; readonly amount: bigint };
+  | { readonly type: "claim"; readonly asset: Address; readonly amount: bigint }
+  /** Unlocking that number of the account: asking the contract, or bringing it the votes. */
+  | { readonly type: "unlock"; readonly sequence: bigint; readonly step: "request" | "decision" };
 
 /** The sender and nonce of a transaction: at most one such transaction is ever included. */
 export interface Place {
@@ -299,7 +305,48 @@ export type RedemptionStatus =
       readonly needsVotes: boolean;
     }
   /** Paid, or kept as a claim after a refused payout. */
-  | { readonly state: "paid" };
+  | { readonly state: "paid" }
+  /** The contract voided its number: it was never executed, and nothing was paid. */
+  | { readonly state: "voided" };
+
+/** What the contract says of a number that its owner may have asked to unlock. Times are in seconds since 1970. */
+export type UnlockStatus =
+  /** Nobody asked. */
+  | { readonly state: "none" }
+  | {
+      readonly state: "requested";
+      /** A quorum of authorities can void the number from this time on. */
+      readonly voidableFrom: bigint;
+      /** The block of the request is final: authorities know it, or will soon. */
+      readonly isFinal: boolean;
+      /** The contract has decided, in a block that is not final yet. */
+      readonly isDecided: boolean;
+    }
+  /** One order of the number holds. */
+  | { readonly state: "upheld" }
+  /** No order of the number holds. */
+  | { readonly state: "voided" };
+
+/** What became of a number that was to be unlocked. */
+export interface UnlockReceipt {
+  readonly sequence: bigint;
+  /** `voided`: nothing was paid, and the next number is free. `finished`: an order of the number was finished after all. */
+  readonly outcome: "voided" | "finished";
+  /** What was finished. */
+  readonly resumed: readonly Resumed[];
+}
+
+/** The current cost to unlock a number, in wei. */
+export interface UnlockCost {
+  /** Comes back if the number is voided. If an order is upheld, it goes to whoever brings the votes. */
+  readonly bond: bigint;
+  /** The gas of both transactions. */
+  readonly gas: bigint;
+  /** Wei for each unit of gas. */
+  readonly gasPrice: bigint;
+  /** Wei for all gas. */
+  readonly wei: bigint;
+}
 
 /** The outcome of a transaction that pays a redemption. */
 export interface PayoutReceipt {
@@ -316,8 +363,13 @@ export interface ClaimReceipt {
   readonly to: Address;
 }
 
+/** A final transaction of an unlock. */
+export interface UnlockTransaction {
+  readonly hash: Hex;
+}
+
 /** The outcome of a transaction, by its purpose. */
-export type TransactionReceipt = DepositReceipt | PayoutReceipt | ClaimReceipt;
+export type TransactionReceipt = DepositReceipt | PayoutReceipt | ClaimReceipt | UnlockTransaction;
 
 /** The contract's state. Times are in seconds, or in seconds since 1970. */
 export interface ContractStatus {

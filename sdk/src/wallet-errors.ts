@@ -13,7 +13,7 @@ import {
 } from "viem";
 
 import type { Hex } from "./bytes.js";
-import { FASTPAY_ABI } from "./chain/abi.js";
+import { COUNCIL_ABI, FASTPAY_ABI } from "./chain/abi.js";
 import { FastPayError, isFastPayError, messageOf } from "./errors.js";
 
 /** EIP-1193: the user rejected the request. */
@@ -124,7 +124,7 @@ function revertData(error: unknown): Hex | undefined {
 
 function decodeRevert(data: Hex): { errorName: string; args?: readonly unknown[] | undefined } | undefined {
   try {
-    return decodeErrorResult({ abi: FASTPAY_ABI, data });
+    return decodeErrorResult({ abi: [...FASTPAY_ABI, ...COUNCIL_ABI], data });
   } catch {
     return undefined;
   }

@@ -31,7 +31,7 @@ import {
   type Transfer,
   type TransferOrder,
 } from "./transfer.js";
-import type { Vote } from "./verify.js";
+import type { BatchVote, Vote } from "./verify.js";
 import type { AccountState } from "./views.js";
 
 const u64 = unsigned(64);
@@ -135,6 +135,23 @@ export const decodeVoted = object({ epoch: u64, vote });
 
 /** The answer to a batch of redemptions. */
 export const decodeBatchVoted = object({ epoch: u64, authority: hex(32), signature: hex(65) });
+
+/** What an authority signs about a number to unlock, not checked: that a certificate exists, or to void the number. */
+export type UnlockVote =
+  | ({ readonly type: "void"; readonly epoch: bigint } & BatchVote)
+  | ({ readonly type: "certificate"; readonly certificate: Certificate; readonly epoch: bigint } & BatchVote);
+
+/** The answer about a number to unlock. */
+export const decodeUnlockVote = tagged<UnlockVote>({
+  void: object({ type: literal("void"), epoch: u64, authority: hex(32), signature: hex(65) }),
+  certificate: object({
+    type: literal("certificate"),
+    certificate: decodeCertificate,
+    epoch: u64,
+    authority: hex(32),
+    signature: hex(65),
+  }),
+});
 
 /** The answer to a certificate. Authorities of an earlier release do not say in which epoch they answer. */
 export const decodeConfirmed = object<Confirmed>({ nextSequence: u64, epoch: optional(u64) });
@@ -303,6 +320,11 @@ export function encodeRedemptionNames(names: readonly OrderName[]): string {
 /** The text that asks for certificates. */
 export function encodeCertificateNames(names: readonly OrderName[]): string {
   return JSON.stringify({ names: names.map(nameJson) });
+}
+
+/** The text that asks for a vote about a number to unlock. */
+export function encodeUnlockNumber({ sender, sequence }: OrderName, unanimous: boolean): string {
+  return JSON.stringify({ account: formatAccount(sender), sequence: sequence.toString(), unanimous });
 }
 
 function nameJson({ sender, sequence }: OrderName) {

@@ -67,6 +67,32 @@ export const FASTPAY_ABI = /* @__PURE__ */ parseAbi([
   "error WrongSigner(uint256 item, uint256 position, uint8 member, address recovered)",
 ]);
 
+/** The Council, as far as it decides what becomes of numbers (contracts/interfaces/ICouncil.sol). */
+export const COUNCIL_ABI = /* @__PURE__ */ parseAbi([
+  "function requestUnlock(bytes32 account, uint64 sequence, bytes authorization) payable",
+  "function upholdSequence(bytes32 account, uint64 sequence, bytes32 digest, bytes votes)",
+  "function voidSequence(bytes32 account, uint64 sequence, bool unanimous, bytes votes)",
+  "function unlockBond() view returns (uint256)",
+  "function unlockOf(bytes32 account, uint64 sequence) view returns (uint8 outcome, uint256 voidableFrom, address payer)",
+  "function unanimousFrom() view returns (uint256)",
+  "error AlreadyDecided(bytes32 account, uint64 sequence)",
+  "error AlreadyRequested(bytes32 account, uint64 sequence)",
+  "error NotRequested(bytes32 account, uint64 sequence)",
+  "error NotOwner(bytes32 account)",
+  "error AuthorizationTooLong(uint256 length, uint256 max)",
+  "error WrongBond(uint256 sent, uint256 expected)",
+  "error NotVoidable(bytes32 account, uint64 sequence, uint256 voidableFrom)",
+  "error BondRefused(address to)",
+  "error SequenceSpent(bytes32 account, uint64 sequence)",
+  "error PausedUntil(uint256 until)",
+  "error WrongVotesLength(uint256 item, uint256 length, uint256 expected)",
+  "error VotesNotAscending(uint256 item, uint256 position, uint8 member)",
+  "error UnknownMember(uint256 item, uint256 position, uint8 member)",
+  "error MalleableVote(uint256 item, uint256 position, bytes32 s)",
+  "error InvalidRecoveryId(uint256 item, uint256 position, uint8 v)",
+  "error WrongSigner(uint256 item, uint256 position, uint8 member, address recovered)",
+]);
+
 /** Identifies a contract of FastPay: by its EIP-712 domain, or by the FastPay of a Council. */
 export const IDENTITY_ABI = /* @__PURE__ */ parseAbi([
   "function eip712Domain() view returns (bytes1 fields, string name, string version, uint256 chainId, address verifyingContract, bytes32 salt, uint256[] extensions)",

@@ -14,21 +14,26 @@ import type { EthereumClient } from "../client.js";
 import { makeCommittee, type Authority, type Committee } from "../committee.js";
 import { FastPayError, isFastPayError } from "../errors.js";
 import type { Domain } from "../transfer.js";
-import type { AssetStatus, ContractStatus, Place, RedemptionStatus } from "../views.js";
+import type { AssetStatus, ContractStatus, Place, RedemptionStatus, UnlockStatus } from "../views.js";
 import { chainError, pausedUntil } from "../wallet-errors.js";
-import { FASTPAY_ABI, IDENTITY_ABI } from "./abi.js";
+import { COUNCIL_ABI, FASTPAY_ABI, IDENTITY_ABI } from "./abi.js";
 
 /** Which blocks of the Primary count as final. */
 export type Finality = "finalized" | "safe" | "latest";
 
 type View = ContractFunctionName<typeof FASTPAY_ABI, "view">;
+type CouncilView = ContractFunctionName<typeof COUNCIL_ABI, "view">;
 type Args<V extends View> = ContractFunctionArgs<typeof FASTPAY_ABI, "view", V>;
+
+/** What became of a number, as the Council numbers outcomes; 0 is none. */
+const OUTCOMES = [undefined, "upheld", "voided"] as const;
 
 /** The deployed contract. All methods can throw `chain-unreachable`. */
 export class Contract {
   readonly client: EthereumClient;
   readonly domain: Domain;
   readonly finality: Finality;
+  #council: Address | undefined;
 
   constructor(client: EthereumClient, domain: Domain, finality: Finality) {
     this.client = client;
@@ -87,7 +92,45 @@ export class Contract {
       this.view("queued", [sender, sequence]),
     ]);
     if (executableAt > 0n) return { state: "queued", executableAt, relayer, epoch, needsVotes };
-    return { state: isRedeemed ? "paid" : "open" };
+    if (!isRedeemed) return { state: "open" };
+    // A void number is spent as well, and nothing was paid with it.
+    const { outcome } = await this.#unlockOf(sender, sequence, "latest");
+    return { state: outcome === "voided" ? "voided" : "paid" };
+  }
+
+  /** What became of a number that its owner asked the contract to unlock. An outcome is told once its block is final. */
+  async unlockStatus(account: AccountId, sequence: bigint): Promise<UnlockStatus> {
+    const [final, newest] = await Promise.all([
+      this.#unlockOf(account, sequence, this.finality),
+      this.#unlockOf(account, sequence, "latest"),
+    ]);
+    if (final.outcome !== undefined && final.outcome === newest.outcome) return { state: final.outcome };
+    const { voidableFrom } = newest;
+    if (voidableFrom === 0n) return { state: "none" };
+    return { state: "requested", voidableFrom, isFinal: final.voidableFrom > 0n, isDecided: newest.outcome !== undefined };
+  }
+
+  /** The number's entry at the Council in a block. */
+  async #unlockOf(account: AccountId, sequence: bigint, tag: Finality) {
+    const [outcome, voidableFrom] = await this.council("unlockOf", [account, sequence], tag);
+    return { outcome: OUTCOMES[outcome], voidableFrom };
+  }
+
+  /** A view of the Council. */
+  async council<const V extends CouncilView>(
+    functionName: V,
+    args: ContractFunctionArgs<typeof COUNCIL_ABI, "view", V>,
+    blockTag: Finality = "latest",
+  ): Promise<ContractFunctionReturnType<typeof COUNCIL_ABI, "view", V>> {
+    const address = await this.councilAddress();
+    const call = { address, abi: COUNCIL_ABI, functionName, args, blockTag } as unknown as Parameters<EthereumClient["readContract"]>[0];
+    return this.ask(() => this.client.readContract(call)) as Promise<ContractFunctionReturnType<typeof COUNCIL_ABI, "view", V>>;
+  }
+
+  /** The Council's address, which never changes. */
+  async councilAddress(): Promise<Address> {
+    this.#council ??= await this.view("council", []);
+    return this.#council;
   }
 
   /** Throws `paused` while the contract takes no deposit, redemption or claim: better before anything is signed. */
@@ -102,7 +145,7 @@ export class Contract {
    */
   async isFastPay(address: Address): Promise<boolean> {
     const own = this.domain.contract;
-    if (sameAddress(address, own) || sameAddress(address, await this.view("council", []))) return true;
+    if (sameAddress(address, own) || sameAddress(address, await this.councilAddress())) return true;
     const code = await this.ask(() => this.client.getCode({ address }));
     if (code === undefined || code === "0x") return false;
     if (await this.#isNamedFastPay(address)) return true;

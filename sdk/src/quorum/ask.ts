@@ -133,17 +133,15 @@ class Conversation {
         return this.#afterFull("account", facts.retryAfterMs);
       case "address-budget":
         return this.#afterFull("address", facts.retryAfterMs);
-      case "no-primary":
-        return last({ type: "out", failure: { kind: "no-primary" } });
       case "not-voting":
         if (facts.epoch !== undefined && facts.epoch !== this.#committee.epoch) {
           return later(this.#otherEpoch(facts.epoch));
         }
         return last({ type: "out", failure: { kind: "refused", message: error.message } });
-      default:
-        return error.isTransient
-          ? later({ type: "later", failure: { kind: "silent", message: error.message } })
-          : last({ type: "out", failure: { kind: "refused", message: error.message } });
+      default: {
+        const failure = failureOf(error);
+        return failure.kind === "silent" ? later({ type: "later", failure }) : last({ type: "out", failure });
+      }
     }
   }
 

@@ -24,6 +24,9 @@ const LATE_LIST_MS = 1_000;
 /** The maximum number of times that a confirmation is repeated after sending earlier certificates. */
 const CONFIRM_ROUNDS_MAX = 4;
 
+/** Refusals that have no facts. */
+const PLAIN = ["no-primary", "frozen", "voided", "not-requested"] as const;
+
 /** Carries a peer's failure to the loop that asks the authority again. */
 export class PeerFailureError extends Error {
   readonly failure: PeerFailure;
@@ -40,7 +43,8 @@ export function failureOf(error: unknown): PeerFailure {
     const { expectedSequence } = error.facts;
     const isGap = error.problem === "missing-certificate" || error.problem === "sequence-too-high";
     if (isGap && expectedSequence !== undefined) return { kind: "behind", sequence: expectedSequence };
-    if (error.problem === "no-primary") return { kind: "no-primary" };
+    const plain = PLAIN.find((kind) => kind === error.problem);
+    if (plain !== undefined) return { kind: plain };
     return { kind: error.isTransient ? "silent" : "refused", message: error.message };
   }
   const isMalformed = error instanceof Error && "code" in error && error.code === "malformed-answer";

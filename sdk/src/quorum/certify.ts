@@ -12,6 +12,7 @@
 
 import type { AccountId } from "../accounts.js";
 import type { Certificate, VerifiedCertificate } from "../certificate.js";
+import type { Contract } from "../chain/contract.js";
 import type { Network } from "../network.js";
 import type { TransferStep } from "../progress.js";
 import type { VerifiedOrder } from "../verify.js";
@@ -51,6 +52,8 @@ export const DEFAULT_TIMING: Timing = {
 /** The environment for certifying and settling an order. */
 export interface Operation {
   readonly network: Network;
+  /** Says which numbers are void. */
+  readonly contract: Pick<Contract, "unlockStatus">;
   readonly timing: Timing;
   /** A certificate of one's own storage, asked before authorities are. What comes out is verified. */
   readonly stored: (account: AccountId, sequence: bigint) => Promise<Certificate | undefined>;
@@ -72,7 +75,7 @@ export function limited(ms: number, other: AbortSignal | undefined): { signal: A
 
 /**
  * Collects votes until there is a certificate. The order must be stored before the call, which may be repeated. Throws
- * `conflict`, `superseded`, `insufficient-funds`, `no-primary`, `new-epoch`, `no-quorum` or `aborted`.
+ * `conflict`, `superseded`, `voided`, `frozen`, `insufficient-funds`, `no-primary`, `new-epoch`, `no-quorum` or `aborted`.
  */
 export function certify(operation: Operation, order: VerifiedOrder): Promise<VerifiedCertificate> {
   throwIfAborted(operation.signal);

@@ -1,12 +1,13 @@
 /** Repeats a task at every authority until a quorum has completed it. */
 
 import type { AuthorityClient } from "../authority.js";
+import type { FastPayError } from "../errors.js";
 import { ProblemError } from "../problem.js";
 import type { PeerFailure } from "../progress.js";
 import { aborted, Backoff, throwIfAborted } from "../waiting.js";
 import { failureOf } from "./catch-up.js";
 import { limited, type Operation } from "./certify.js";
-import { noQuorum } from "./failures.js";
+import { decidedBy, noQuorum } from "./failures.js";
 
 /** A task for every authority. */
 export interface Task<T> {
@@ -23,8 +24,8 @@ export interface Task<T> {
 }
 
 /**
- * Resolves when a quorum has done it, with the end of the work on the others. Throws `no-quorum`, `aborted`, or what
- * `take` throws.
+ * Resolves when a quorum has done it, with the end of the work on the others. Throws `no-quorum`, `voided`, `frozen`,
+ * `aborted`, or what `take` throws.
  */
 export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ rest: Promise<void> }> {
   throwIfAborted(operation.signal);
@@ -37,13 +38,15 @@ export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ r
     const background = new AbortController();
     const close = (): void => background.abort();
     network.closed.addEventListener("abort", close, { once: true });
+    const tooFew = (timedOut: boolean): FastPayError =>
+      decidedBy(failures.values(), network.trusted) ?? noQuorum(what, count, quorum, timedOut, failures);
     const fail = (error: unknown): void => {
       background.abort();
       reject(error);
       limit.end();
     };
     limit.signal.addEventListener("abort", () => {
-      if (count < quorum) fail(operation.signal?.aborted ? aborted() : noQuorum(what, count, quorum, true, failures));
+      if (count < quorum) fail(operation.signal?.aborted ? aborted() : tooFew(true));
     });
     const all = network.authorities.map(async (authority) => {
       const done = await patiently(operation, authority, task, failures, background.signal);
@@ -62,7 +65,7 @@ export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ r
     });
     void Promise.all(all).then(() => {
       network.closed.removeEventListener("abort", close);
-      if (count < quorum) fail(noQuorum(what, count, quorum, false, failures));
+      if (count < quorum) fail(tooFew(false));
     });
   });
 }
@@ -85,7 +88,7 @@ async function patiently<T>(
       const failure = failureOf(error);
       operation.report({ type: "waiting", authority, failure });
       failures.set(authority.url, failure);
-      if (failure.kind === "refused" || failure.kind === "no-primary") return undefined;
+      if (failure.kind === "refused" || failure.kind === "no-primary" || failure.kind === "voided") return undefined;
     }
     await backoff.wait(signal);
   }

@@ -25,6 +25,12 @@ export function describePeerFailure(failure: PeerFailure): string {
       return `it votes in epoch ${failure.epoch}`;
     case "no-primary":
       return "it runs without a Primary";
+    case "frozen":
+      return "it waits until the contract has decided about this number";
+    case "not-requested":
+      return "it knows of no final request of the owner to unlock this number";
+    case "voided":
+      return "it says that the contract voided this number";
     case "refused":
       return `it refused: ${failure.message}`;
     case "misbehaved":
@@ -83,7 +89,7 @@ export function conflictError(conflict: OrderConflict): FastPayError {
   const canEnd = conflict.leader() !== undefined;
   const action = canEnd
     ? "one can still be finished when authorities that do not answer now do: stop the other copy, then resume"
-    : "these authorities report that none can be certified any more. The account can still receive. Stop the other copy, and run `fastpay unlock` with this key: the contract decides, and the account can send again";
+    : "these authorities report that none can be certified any more. The account can still receive. Stop the other copy, and unlock the account: the contract decides, and the account can send again";
   return new FastPayError("conflict", message, action, { details: { conflict, contenders, canEnd } });
 }
 
@@ -96,6 +102,26 @@ export function superseded(certificate: VerifiedCertificate): FastPayError {
   return new FastPayError("superseded", message, "check the history, then order it again", {
     details: { certificate },
   });
+}
+
+/** f + 1 authorities say that the contract voided the number. */
+export function voided(): FastPayError {
+  const message = "the contract voided this number: nothing was paid with it, and nothing will be";
+  return new FastPayError("voided", message, "resume to note it, then order it again");
+}
+
+/** f + 1 authorities wait for the contract. */
+export function frozen(): FastPayError {
+  const message = "the contract was asked to unlock this number, and has not decided yet";
+  const action = "nothing is lost: unlock the account to go on with it; no other order of it is executed before";
+  return new FastPayError("frozen", message, action);
+}
+
+/** What failures of f + 1 authorities mean, one of which is honest; undefined if nothing in particular. */
+export function decidedBy(failures: Iterable<PeerFailure>, trusted: number): FastPayError | undefined {
+  const kinds = [...failures].map(({ kind }) => kind);
+  if (kinds.filter((kind) => kind === "voided").length >= trusted) return voided();
+  return kinds.filter((kind) => kind === "frozen").length >= trusted ? frozen() : undefined;
 }
 
 /** The votes of f + 1 authorities are for a newer epoch than the contract shows. */

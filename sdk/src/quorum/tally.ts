@@ -10,7 +10,7 @@ import type { PeerFailure } from "../progress.js";
 import { amountOf } from "../transfer.js";
 import type { VerifiedOrder, Vote } from "../verify.js";
 import { OrderConflict } from "./conflict.js";
-import { conflictError, noQuorum, noRoom } from "./failures.js";
+import { conflictError, decidedBy, noQuorum, noRoom } from "./failures.js";
 
 /** A verified answer, or the lack of one. */
 export type PeerAnswer =
@@ -130,6 +130,8 @@ export class Tally {
     const blocking = members.length - quorum;
     if (this.#locked.size > blocking || (timedOut && this.#locked.size > 0)) return conflictError(this.orderConflict());
     const failures = [...this.#failures.values()];
+    const decided = decidedBy(failures, faultsTolerated + 1);
+    if (decided !== undefined) return decided;
     // f + 1 reports contain an honest one.
     if (failures.filter(({ kind }) => kind === "no-primary").length > faultsTolerated) {
       const action = "redeem with a committee that has a contract";

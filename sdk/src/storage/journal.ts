@@ -4,6 +4,7 @@
  * ```text
  *  NNN.order ──► NNN.certificate ──► NNN.settled         (entries of an account, by sequence number)
  *  created       certified           settled
+ *      └───────► NNN.void              voided
  * ```
  * Each entry is written once and never changed, so a crash leaves one of the states and nothing in between. A
  * certificate of another order than NNN.order (of a copy of this wallet) means that ours was superseded. What is read
@@ -20,12 +21,12 @@ import type { VerifiedOrder } from "../verify.js";
 import { decodeOrder, encodeCertificate, encodeOrder, parseCertificate, parseJson } from "../wire.js";
 import type { OrderState, OrderStore } from "./store.js";
 
-type Kind = "order" | "certificate" | "settled";
+type Kind = "order" | "certificate" | "settled" | "void";
 
 /** The stored entry of a number. */
 export interface Stored {
   readonly sequence: bigint;
-  /** What this wallet ordered; undefined if only another copy's certificate is known. */
+  /** What this wallet ordered; undefined if only another copy's certificate is known, or that the number is void. */
   readonly order: TransferOrder | undefined;
   readonly certificate: Certificate | undefined;
   readonly state: OrderState;
@@ -87,6 +88,11 @@ export class OrderJournal {
     await this.#write(sequence, "settled", {});
   }
 
+  /** Notes that the contract voided a number. Nothing is sent under it any more. */
+  async void(sequence: bigint): Promise<void> {
+    await this.#write(sequence, "void", {});
+  }
+
   /** The number after the last known used number. */
   async nextSequence(): Promise<bigint> {
     const last = (await this.#sequences()).at(-1);
@@ -100,30 +106,32 @@ export class OrderJournal {
   }
 
   /**
-   * The entries that are not settled, oldest first. Among them are those that were superseded by a certificate which is
+   * The entries that are neither settled nor void, oldest first. Among them are those that were superseded by a certificate which is
    * not settled: its payee waits, and the storage that has it may be the only one left.
    */
   async unfinished(): Promise<Stored[]> {
     const names = await this.#names();
-    const settled = new Set(names.filter(({ kind }) => kind === "settled").map(({ sequence }) => sequence));
-    const open = [...new Set(names.map(({ sequence }) => sequence))].filter((sequence) => !settled.has(sequence));
+    const isEnd = ({ kind }: { kind: string }): boolean => kind === "settled" || kind === "void";
+    const ended = new Set(names.filter(isEnd).map(({ sequence }) => sequence));
+    const open = [...new Set(names.map(({ sequence }) => sequence))].filter((sequence) => !ended.has(sequence));
     const entries = await Promise.all(open.sort(ascending).map((sequence) => this.entry(sequence)));
     return entries.filter((entry) => entry !== undefined);
   }
 
   /** The entry of a number; undefined if this wallet knows nothing of it. */
   async entry(sequence: bigint): Promise<Stored | undefined> {
-    const [order, certificate, settled] = await Promise.all([
+    const [order, certificate, settled, voided] = await Promise.all([
       this.#read(sequence, "order", storedText),
       this.#read(sequence, "certificate", storedText),
       this.#read(sequence, "settled", storedTime),
+      this.#read(sequence, "void", storedTime),
     ]);
-    if (order === undefined && certificate === undefined) return undefined;
+    if (order === undefined && certificate === undefined && voided === undefined) return undefined;
     return {
       sequence,
       order: order && decodeOrder(parseJson(order.content, "the stored order"), "the stored order"),
       certificate: certificate && parseCertificate(certificate.content),
-      state: stateOf(order?.digest, certificate?.digest, settled !== undefined),
+      state: voided !== undefined ? "voided" : stateOf(order?.digest, certificate?.digest, settled !== undefined),
       createdAtMs: order?.atMs,
       certifiedAtMs: certificate?.atMs,
       settledAtMs: settled?.atMs,

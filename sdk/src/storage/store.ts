@@ -29,4 +29,6 @@ export type OrderState =
   /** Confirmed by a quorum. */
   | "settled"
   /** Another order used its number. */
-  | "superseded";
+  | "superseded"
+  /** The contract voided its number: nothing was paid. */
+  | "voided";

@@ -2,7 +2,7 @@
  * An account's transactions on the Primary in a store, from the moment a wallet has told their hash until their end.
  *
  * ```text
- *  deposit-HASH.submitted ──► deposit-HASH.placed ──► deposit-HASH.ended      (payout-…, claim-…)
+ *  deposit-HASH.submitted ──► deposit-HASH.placed ──► deposit-HASH.ended      (payout-…, claim-…, unlock-…)
  * ```
  * A wallet tells the hash of a transaction only after it was sent, so it is written down then, before anything else is
  * done; its sender and number as soon as the node tells them, so that it is found where another one took its place.
@@ -24,10 +24,12 @@ export type Named = Pick<SubmittedTransaction, "type" | "hash">;
 
 const time = object({ atMs: smallNumber(Number.MAX_SAFE_INTEGER) });
 const payoutState: Decoder<"open" | "queued"> = (value, at) => (value === "queued" ? value : literal("open")(value, at));
+const unlockStep: Decoder<"request" | "decision"> = (value, at) => (value === "request" ? value : literal("decision")(value, at));
 const purpose = tagged<ChainPurpose>({
   deposit: object({ type: literal("deposit"), asset: hex(20), amount: unsigned(256) }),
   payout: object({ type: literal("payout"), sequence: unsigned(64), from: payoutState }),
   claim: object({ type: literal("claim"), asset: hex(20), amount: unsigned(256) }),
+  unlock: object({ type: literal("unlock"), sequence: unsigned(64), step: unlockStep }),
 });
 const place = object<Place>({ from: hex(20), nonce: smallNumber(Number.MAX_SAFE_INTEGER) });
 
@@ -70,7 +72,7 @@ export class TransactionJournal {
   }
 
   #nameOf(key: string): (Named & { step: string })[] {
-    const match = /^(deposit|payout|claim)-(0x[0-9a-f]{64})\.([a-z]+)$/.exec(key.slice(this.#prefix.length));
+    const match = /^(deposit|payout|claim|unlock)-(0x[0-9a-f]{64})\.([a-z]+)$/.exec(key.slice(this.#prefix.length));
     const [, type, hash, step = ""] = match ?? [];
     return match === null ? [] : [{ type: type as ChainPurpose["type"], hash: hash as Hex, step }];
   }

@@ -2,9 +2,10 @@
 
 import type { AccountId } from "../accounts.js";
 import type { Address } from "../bytes.js";
-import { goodAnswers, type Answers } from "../network.js";
+import { goodAnswers, type Answers, type Network } from "../network.js";
 import { agreedBalance, agreedBalances, positionOf } from "../agreement.js";
 import { OrderJournal, transferOf, type Stored } from "../storage/journal.js";
+import { verifyOrder } from "../verify.js";
 import type { AccountState, AccountView, AgreedBalance, OrderEntry } from "../views.js";
 import { journalOf, type Context } from "./context.js";
 import { conflictOf } from "./conflicts.js";
@@ -15,16 +16,18 @@ import { provenNext } from "./finish.js";
  * how long the authorities beyond a quorum are waited for.
  */
 export async function viewAccount(
-  { network, store }: Context,
+  { network, contract, store }: Context,
   account: AccountId,
   assets: readonly Address[],
   graceMs?: number,
 ): Promise<AccountView> {
   const answers = await network.accountStates(account, undefined, undefined, graceMs);
-  const known = store === undefined ? 0n : await new OrderJournal(store, network.domain, account).nextSequence();
-  const nextSequence = await provenNext({ network, signal: undefined }, { account }, known, answers);
+  const journal = store && new OrderJournal(store, network.domain, account);
+  const known = (await journal?.nextSequence()) ?? 0n;
+  const nextSequence = await provenNext({ network, contract, signal: undefined }, { account }, known, answers);
   const conflict = conflictOf(network, account, nextSequence, answers);
   const pending = conflict.leader() ?? conflict.any();
+  const stuckAt = await stuckNumber(network, account, (await journal?.unfinished())?.[0], nextSequence, answers);
   const states = goodAnswers(answers).map(({ answer }) => answer);
   const balances = agreedBalances(states, network.trusted);
   if (states.some((state) => state.truncated)) {
@@ -37,7 +40,22 @@ export async function viewAccount(
     }
   }
   const cursor = Object.fromEntries(goodAnswers(answers).map(({ authority, answer }) => [authority.url, positionOf(answer)]));
-  return { account, balances, nextSequence, pending, states: everybody(answers, network.authorities), cursor };
+  return { account, balances, nextSequence, pending, stuckAt, states: everybody(answers, network.authorities), cursor };
+}
+
+/** The first number that is not finished, if no order of it can get its quorum any more. */
+async function stuckNumber(
+  network: Network,
+  account: AccountId,
+  unfinished: Stored | undefined,
+  next: bigint,
+  answers: Answers<AccountState>,
+): Promise<bigint | undefined> {
+  if (unfinished?.certificate !== undefined) return undefined;
+  const sequence = unfinished?.sequence ?? next;
+  const conflict = conflictOf(network, account, sequence, answers);
+  if (unfinished?.order !== undefined) conflict.enter(verifyOrder(unfinished.order, network.domain));
+  return conflict.any() !== undefined && conflict.leader() === undefined ? sequence : undefined;
 }
 
 async function balanceOfOne(

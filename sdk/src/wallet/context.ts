@@ -40,9 +40,10 @@ export function operationOf(
   report: (step: TransferStep) => void,
   signal: AbortSignal | undefined,
 ): Operation {
-  const { network, timing } = context;
+  const { network, contract, timing } = context;
   return {
     network,
+    contract,
     timing,
     report,
     signal,

@@ -6,6 +6,7 @@
  *  numbers that others used ─► learn their certificates
  *  an order that authorities are locked on ─► adopt: write it down as if it were ours, and finish it
  *  two orders for one number ─► OrderConflict ─► finish the one that still can be ─► the other is superseded
+ *  the contract voided the number ─► note it: nothing happens under it
  * ```
  * Nothing is signed here; whatever is driven was signed with this account's key, which is checked. Our own order, or one
  * that is adopted in its place, stands in the storage before it is driven; of a competitor of an order of ours the
@@ -28,6 +29,7 @@ import type { Transfer } from "../transfer.js";
 import { verifyOrder, type VerifiedOrder } from "../verify.js";
 import type { AccountState, Receipt, Resumed } from "../views.js";
 import { conflictOf, readConflict } from "./conflicts.js";
+import { isVoid } from "./voids.js";
 
 /**
  * The maximum number of the newest certificates of another copy are copied here; older ones stay at the authorities.
@@ -62,7 +64,23 @@ export async function finish(operation: Operation, journal: OrderJournal, entry:
     // One vote in the wrong place may lock the account for ever: everybody is heard first.
     conflict.merge(await readConflict(network, account, sequence, timing.readMs, signal));
   }
-  return bringHome(operation, journal, order, conflict.leader() ?? order, true);
+  try {
+    return await bringHome(operation, journal, order, conflict.leader() ?? order, true);
+  } catch (error) {
+    if (!isFastPayError(error, "voided") || !(await noteVoid(operation, journal, sequence))) throw error;
+    return { type: "voided", order: order.transfer };
+  }
+}
+
+/** Notes a number as void, if it is. */
+export async function noteVoid(operation: Operation, journal: OrderJournal, sequence: bigint): Promise<boolean> {
+  const { account } = journal;
+  const { network, signal } = operation;
+  const answers = await network.accountStates(account, undefined, signal);
+  if (!(await isVoid(operation, account, sequence, answers))) return false;
+  if ((await network.findCertificate(account, sequence, { signal })) !== undefined) return false;
+  await journal.void(sequence);
+  return true;
 }
 
 /** Says whose steps are told from here on: those of the order of this storage with that digest, or of another copy's. */
@@ -81,7 +99,7 @@ export async function bringHome(
   order: VerifiedOrder,
   first: VerifiedOrder,
   resumed: boolean,
-): Promise<Resumed> {
+): Promise<Exclude<Resumed, { type: "voided" }>> {
   const start = performance.now();
   const certificate = await certifyOne(operation, order, first);
   const certifiedAfterMs = performance.now() - start;
@@ -92,7 +110,7 @@ export async function bringHome(
 }
 
 /** What the certificate of a number means for what was ordered under it here, if anything was. */
-function resumedOf(ordered: Transfer | undefined, digest: Hex | undefined, receipt: Receipt): Resumed {
+function resumedOf(ordered: Transfer | undefined, digest: Hex | undefined, receipt: Receipt): Exclude<Resumed, { type: "voided" }> {
   const { certificate } = receipt;
   if (ordered === undefined || digest === certificate.digest) return { type: "settled", receipt };
   return { type: "superseded", order: ordered, certificate };
@@ -158,8 +176,8 @@ export async function settleStored(operation: Operation, journal: OrderJournal, 
 }
 
 /**
- * The number after all that are used, where some were used without this storage. Their certificates are written down
- * here.
+ * The number after all that are used, where some were used without this storage. Their certificates, and which of them
+ * are void, are written down here.
  */
 export async function catchUp(operation: Operation, journal: OrderJournal, answers: Answers<AccountState>): Promise<bigint> {
   const { network, signal } = operation;
@@ -170,7 +188,10 @@ export async function catchUp(operation: Operation, journal: OrderJournal, answe
   // The newest first: with it the storage knows which number comes next, should this end half-way.
   for (let sequence = next - 1n; sequence >= from; sequence -= 1n) {
     const certificate = await network.findCertificate(account, sequence, { signal });
-    if (certificate === undefined) continue;
+    if (certificate === undefined) {
+      if (await isVoid(operation, account, sequence, answers).catch(() => false)) await journal.void(sequence);
+      continue;
+    }
     await journal.certify(certificate);
     // The certificate after it has votes of a quorum, which had confirmed this one before they voted.
     if (sequence + 1n < next) await journal.settle(sequence);
@@ -178,18 +199,28 @@ export async function catchUp(operation: Operation, journal: OrderJournal, answe
   return next;
 }
 
-/** The highest next number that is proven by the certificate before it; `known` at least. */
+/**
+ * The highest next number that is proven by the certificate before it, or by the contract where that number is void;
+ * `known` at least.
+ */
 export async function provenNext(
-  { network, signal }: Pick<Operation, "network" | "signal">,
+  operation: Pick<Operation, "network" | "contract" | "signal">,
   { account }: Pick<OrderJournal, "account">,
   known: bigint,
   answers: Answers<AccountState>,
 ): Promise<bigint> {
+  const { network, signal } = operation;
   const states = goodAnswers(answers).map(({ answer }) => answer);
   // All at once: of a lie it takes a while to know that nobody can prove it.
   const claims = claimsAbove(states, known);
-  const proofs = await Promise.all(claims.map((claim) => network.findCertificate(account, claim - 1n, { signal })));
-  return claims.find((_, number) => proofs[number] !== undefined) ?? known;
+  const proofs = await Promise.all(
+    claims.map(async (claim) => {
+      const isCertified = (await network.findCertificate(account, claim - 1n, { signal })) !== undefined;
+      // Without the Ethereum node it is not known here; the authorities refuse the number.
+      return isCertified || (await isVoid(operation, account, claim - 1n, answers).catch(() => false));
+    }),
+  );
+  return claims.find((_, number) => proofs[number]) ?? known;
 }
 
 /**

@@ -93,6 +93,7 @@ async function readOwn({ network, store }: Context, account: AccountId, from: bi
   for (let sequence = to - 1n; sequence >= from; sequence -= 1n) numbers.push(sequence);
   return inTurns(numbers, async (sequence) => {
     const stored = await journal?.entry(sequence);
+    if (stored?.state === "voided") return undefined;
     const certificate = stored?.certificate && (await network.verify(stored.certificate, account, sequence).catch(() => undefined));
     return { sequence, order: stored && orderEntry(account, stored)[0], certificate };
   });

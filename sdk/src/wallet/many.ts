@@ -251,7 +251,8 @@ async function pageStates(
   const pages = new Map(plan.pages.map((_, page) => [pageName(name, page), page]));
   const states: PageState[] = plan.pages.map(() => undefined);
   for (const entry of await journal.entries()) {
-    const transfer = transferOf(entry);
+    // Under a void number nobody was paid: its page gets another one.
+    const transfer = entry.state === "voided" ? undefined : transferOf(entry);
     const place = transfer?.type === "payout" ? pages.get(transfer.memo) : undefined;
     const page = place === undefined ? undefined : plan.pages[place];
     if (transfer?.type !== "payout" || place === undefined || page === undefined) continue;

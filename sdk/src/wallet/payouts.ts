@@ -129,7 +129,7 @@ async function certifiedVotes(
 }
 
 function currentVotes(
-  { network, timing }: Context,
+  { network, contract, timing }: Context,
   certificate: VerifiedCertificate,
   redemption: Redemption,
   report: Report,
@@ -138,7 +138,7 @@ function currentVotes(
   const bringing = (step: TransferStep): void => {
     if (step.type === "vote" || step.type === "waiting" || step.type === "catching-up") report(step);
   };
-  const operation = { network, timing, report: bringing, signal, stored: async () => undefined };
+  const operation = { network, contract, timing, report: bringing, signal, stored: async () => undefined };
   return voteAgain(operation, certificate, redemption);
 }
 

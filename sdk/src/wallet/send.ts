@@ -89,6 +89,7 @@ async function sendLocked(operation: Operation, journal: OrderJournal, signer: S
 export function signerUntil(signer: Signer, expires: bigint | undefined): Signer {
   return {
     account: signer.account,
+    authorizeUnlock: (domain, sequence) => signer.authorizeUnlock(domain, sequence),
     async authorize(domain, transfer) {
       checkExpiry(expires);
       const authorization = await signer.authorize(domain, transfer);
@@ -179,7 +180,8 @@ async function availableOf(
     for (let number = from; number < sequence && !spent.has(number); number += 1n) {
       const entry = await journal.entry(number);
       const transfer = entry && transferOf(entry);
-      if (transfer !== undefined) spent.set(number, { asset: transfer.asset, amount: amountOf(transfer) });
+      if (entry?.state === "voided") spent.set(number, { asset, amount: 0n });
+      else if (transfer !== undefined) spent.set(number, { asset: transfer.asset, amount: amountOf(transfer) });
     }
   }
   return supportedBalance(states, sequence, asset, network.trusted, (number) => spent.get(number));

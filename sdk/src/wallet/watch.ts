@@ -14,7 +14,6 @@ import type { AccountId } from "../accounts.js";
 import type { AuthorityClient } from "../authority.js";
 import type { AccountWatch } from "../client.js";
 import { malformed } from "../decode.js";
-import type { Timing } from "../quorum/certify.js";
 import type { Network } from "../network.js";
 import { ProblemError } from "../problem.js";
 import { nameOf, textOf } from "../received.js";
@@ -48,12 +47,12 @@ const SPREAD_MAX_MS = 60_000;
 
 /** Starts a watch, now or from the cursor of an earlier watch. */
 export function watchAccount(
-  { network, timing }: Context,
+  context: Context,
   account: AccountId,
   from: WatchCursor | undefined,
   signal: AbortSignal | undefined,
 ): AccountWatch {
-  const watch = new Watch(network, timing, account, from);
+  const watch = new Watch(context, account, from);
   return {
     cursor: () => watch.cursor(),
     [Symbol.asyncIterator]: () => watch.events(signal),
@@ -99,7 +98,7 @@ interface Stream {
 
 class Watch {
   readonly #network: Network;
-  readonly #timing: Timing;
+  readonly #context: Context;
   readonly #account: AccountId;
   readonly #streams: ReadonlyMap<string, Stream>;
   readonly #pending = new Map<string, Candidate>();
@@ -108,9 +107,10 @@ class Watch {
   readonly #queue: Passage[] = [];
   #wake = (): void => undefined;
 
-  constructor(network: Network, timing: Timing, account: AccountId, from: WatchCursor = {}) {
+  constructor(context: Context, account: AccountId, from: WatchCursor = {}) {
+    const { network } = context;
     this.#network = network;
-    this.#timing = timing;
+    this.#context = context;
     this.#account = account;
     const position = (url: string): string | undefined => (Object.hasOwn(from, url) ? from[url] : undefined);
     this.#streams = new Map(
@@ -262,7 +262,7 @@ class Watch {
       }
       for (const one of unconfirmed) seen.add(one);
       const nothing = (): undefined => undefined;
-      const operation = { network: this.#network, timing: this.#timing, stored: async () => undefined, report: nothing, signal };
+      const operation = { ...this.#context, stored: async () => undefined, report: nothing, signal };
       await spreadReceived(operation, this.#account).catch(nothing);
     }
   }

@@ -35,7 +35,7 @@ test("what one of them has paid, the other finds paid, page by page", async () =
   await fastpay.deposit(alice.wallet, { asset: ETHER, amount: parseAmount("0.1", 18) });
   let asked = 0;
   const signer: Signer = {
-    account: alice.signer.account,
+    ...alice.signer,
     authorize: (...of) => {
       asked += 1;
       return alice.signer.authorize(...of);

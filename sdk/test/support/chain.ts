@@ -19,7 +19,7 @@ import {
 } from "viem";
 
 import { formatAccount, type AccountId } from "../../src/index.js";
-import { FASTPAY_ABI, IDENTITY_ABI } from "../../src/chain/abi.js";
+import { COUNCIL_ABI, FASTPAY_ABI, IDENTITY_ABI } from "../../src/chain/abi.js";
 import { Contract } from "../../src/chain/contract.js";
 import { DOMAIN } from "./committee.js";
 import type { Answer, Request } from "./node.js";
@@ -43,6 +43,8 @@ export class TestChain {
   did: "deposit" | "claim" | "nothing" = "deposit";
   /** The redemption is paid, by whomever. */
   isRedeemed = false;
+  /** Its number was voided, which spends it. */
+  isVoided = false;
   /** It waits in the queue; whether its epoch's keys were stolen. None where it does not wait. */
   queue: { needsVotes: boolean } | undefined;
   /** What anybody can claim. */
@@ -118,6 +120,10 @@ export class TestChain {
 
   /** Not paused, no epoch has ended; and nothing reverts. */
   #call({ to, data }: { to: Hex; data: Hex }): Hex {
+    if (to.toLowerCase() === this.others.council) {
+      const result = [this.isVoided ? 2 : 0, 0n, ETHER] as const;
+      return encodeFunctionResult({ abi: COUNCIL_ABI, functionName: "unlockOf", result });
+    }
     if (to !== DOMAIN.contract) return this.#identity(to, data);
     const { functionName } = decodeFunctionData({ abi: FASTPAY_ABI, data });
     const result = (value: unknown): Hex =>

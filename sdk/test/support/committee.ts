@@ -6,6 +6,7 @@ import { blake3 } from "@noble/hashes/blake3.js";
 import { keccak_256 } from "@noble/hashes/sha3.js";
 
 import {
+  certificateVoteDigest,
   ed25519Signer,
   ETHER,
   makeCommittee,
@@ -15,6 +16,7 @@ import {
   redemptionVoteDigest,
   signOrder,
   transferDigest,
+  voidVoteDigest,
   type AccountId,
   type BatchVote,
   type Committee,
@@ -63,6 +65,14 @@ export class Keys {
   batchVote(epoch: bigint, redemptions: readonly Redemption[]): BatchVote {
     const signature = this.#sign(redemptionBatchVoteDigest(DOMAIN, epoch, redemptions));
     return { authority: this.votingKey, signature };
+  }
+
+  certificateVote(epoch: bigint, account: AccountId, sequence: bigint, digest: Hex): BatchVote {
+    return { authority: this.votingKey, signature: this.#sign(certificateVoteDigest(DOMAIN, epoch, account, sequence, digest)) };
+  }
+
+  voidVote(epoch: bigint, account: AccountId, sequence: bigint, unanimous: boolean): BatchVote {
+    return { authority: this.votingKey, signature: this.#sign(voidVoteDigest(DOMAIN, epoch, account, sequence, unanimous)) };
   }
 
   #sign(digest: Hex): Hex {

@@ -37,7 +37,10 @@ interface State {
   next: bigint;
   pending: TransferOrder | undefined;
   balance: bigint;
-  sent: Certificate[];
+  /** By number; none of a number that is void. */
+  sent: (Certificate | undefined)[];
+  /** Of the number to unlock: what the contract decided, and the certificate that waits for it. */
+  frozen: { upheld: Hex | undefined; seen: Certificate | undefined } | undefined;
   received: { certificate: Certificate; output: number | undefined }[];
 }
 
@@ -81,7 +84,7 @@ export class TestNode {
   account(id: string): State {
     const known = this.#accounts.get(id);
     if (known !== undefined) return known;
-    const state: State = { next: 0n, pending: undefined, balance: 0n, sent: [], received: [] };
+    const state: State = { next: 0n, pending: undefined, balance: 0n, sent: [], frozen: undefined, received: [] };
     this.#accounts.set(id, state);
     return state;
   }
@@ -109,6 +112,7 @@ export class TestNode {
     if (method === "POST" && path === "/v1/certificates")
       return this.confirm(decodeCertificate(JSON.parse(body), "certificate"));
     if (method === "POST" && path === "/v1/redemptions/votes") return this.#voteAgain(JSON.parse(body));
+    if (method === "POST" && path === "/v1/unlocks/votes") return this.#voteAbout(JSON.parse(body));
     if (method === "POST" && path === "/v1/certificates/read") return this.#read(JSON.parse(body));
     const [, , , account = "", list, number] = path.split("/");
     if (!path.startsWith("/v1/accounts/")) return problem(404, "not-found");
@@ -125,6 +129,33 @@ export class TestNode {
     }
     if (list === "deposits") return { status: 200, body: { total: "0", deposits: [] } };
     return problem(404, "not-found");
+  }
+
+  /** The contract was asked to unlock the account's next number. */
+  freeze(account: string): void {
+    this.account(account).frozen ??= { upheld: undefined, seen: undefined };
+  }
+
+  /** The contract decided about that number: for this order, or for none. */
+  decide(account: string, upheld: Hex | undefined): void {
+    const state = this.account(account);
+    if (upheld !== undefined) return void (state.frozen = { seen: undefined, ...state.frozen, upheld });
+    Object.assign(state, { frozen: undefined, pending: undefined, next: state.next + 1n, sent: [...state.sent, undefined] });
+  }
+
+  #voteAbout({ account, sequence, unanimous }: { account: string; sequence: string; unanimous: boolean }): Answer {
+    const [id, number] = [parseAccount(account), BigInt(sequence)];
+    const state = this.account(id);
+    const certificate = state.sent[Number(number)] ?? (number === state.next ? state.frozen?.seen : undefined);
+    const epoch = { epoch: this.epoch.toString() };
+    if (certificate !== undefined) {
+      const digest = transferDigest(DOMAIN, certificate.order.transfer);
+      const vote = this.keys.certificateVote(this.epoch, id, number, digest);
+      return { status: 200, body: { type: "certificate", certificate: JSON.parse(encodeCertificate(certificate)), ...epoch, ...vote } };
+    }
+    if (number < state.next) return problem(409, "voided", { expectedSequence: state.next.toString() }, "never");
+    if (state.frozen === undefined) return problem(409, "not-requested", { expectedSequence: sequence }, "later");
+    return { status: 200, body: { type: "void", ...epoch, ...this.keys.voidVote(this.epoch, id, number, unanimous) } };
   }
 
   #read({ names }: { names: { sender: string; sequence: string }[] }): Answer {
@@ -144,6 +175,8 @@ export class TestNode {
     const { transfer } = order;
     const state = this.account(transfer.sender);
     const expectedSequence = state.next.toString();
+    if (transfer.sequence === state.next && state.frozen !== undefined) return problem(409, "frozen", { expectedSequence });
+    if (isVoid(state, transfer.sequence)) return problem(409, "voided", { expectedSequence }, "never");
     if (state.pending !== undefined) {
       const isSame = transferDigest(DOMAIN, state.pending.transfer) === transferDigest(DOMAIN, transfer);
       if (!isSame) return problem(409, "order-pending", { pending: JSON.parse(encodeOrder(state.pending)) });
@@ -179,6 +212,12 @@ export class TestNode {
     if (transfer.sequence > state.next) {
       return problem(409, "missing-certificate", { expectedSequence: state.next.toString() });
     }
+    if (isVoid(state, transfer.sequence)) return problem(409, "voided", { expectedSequence: state.next.toString() }, "never");
+    if (transfer.sequence === state.next && state.frozen !== undefined) {
+      state.frozen.seen ??= certificate;
+      if (state.frozen.upheld !== transferDigest(DOMAIN, transfer)) return problem(409, "frozen");
+      state.frozen = undefined;
+    }
     if (transfer.sequence === state.next) {
       state.next += 1n;
       state.pending = undefined;
@@ -193,6 +232,10 @@ export class TestNode {
     const epoch = this.saysEpoch ? { epoch: this.epoch.toString() } : {};
     return { status: 200, body: { nextSequence: state.next.toString(), ...epoch } };
   }
+}
+
+function isVoid({ next, sent }: State, sequence: bigint): boolean {
+  return sequence < next && sent[Number(sequence)] === undefined;
 }
 
 /** An entry of a list of received payments. */

@@ -16,6 +16,7 @@ import {
   type Timing,
   type TransferStep,
 } from "../../src/index.js";
+import type { Contract } from "../../src/chain/contract.js";
 import { Network } from "../../src/network.js";
 import type { Context } from "../../src/wallet/context.js";
 import { resume, send } from "../../src/wallet/send.js";
@@ -42,14 +43,15 @@ interface PayOptions {
   readonly onStep?: (step: TransferStep) => void;
 }
 
-async function contextOf(nodes: readonly TestNode[], epochs: readonly Committee[]): Promise<Context> {
+async function contextOf(nodes: readonly TestNode[], epochs: readonly Committee[], voided: ReadonlySet<bigint>): Promise<Context> {
   const source = { epoch: async () => BigInt(epochs.length - 1), committee: async (epoch: bigint) => epochs[Number(epoch)] as Committee };
   const first = Promise.resolve(epochs[0] as Committee);
   const committees = new Committees(source, await Committees.readCurrent(source, first), first);
   const clients = nodes.map(({ url, keys: { votingKey } }) => new AuthorityClient(url, votingKey, TIMING.requestMs));
   const network = new Network(DOMAIN, committees, clients, TIMING);
-  // Tests that speak to a contract bring their own.
-  return { network, contract: undefined as never, store: memoryStore(), timing: TIMING, relayers: [] };
+  const unlockStatus: Contract["unlockStatus"] = async (_, sequence) => ({ state: voided.has(sequence) ? "voided" : "none" });
+  // Tests that ask more of a contract bring their own.
+  return { network, contract: { unlockStatus } as Contract, store: memoryStore(), timing: TIMING, relayers: [] };
 }
 
 export class Scene {
@@ -57,14 +59,17 @@ export class Scene {
   /** What the contract says, by epoch. */
   readonly epochs: Committee[];
   readonly context: Context;
+  /** The numbers that the contract voided. */
+  readonly voided: Set<bigint>;
   readonly steps: TransferStep[] = [];
   readonly alice = person("alice");
   readonly bob = person("bob");
 
-  private constructor(nodes: readonly TestNode[], epochs: Committee[], context: Context) {
+  private constructor(nodes: readonly TestNode[], epochs: Committee[], context: Context, voided: Set<bigint>) {
     this.nodes = nodes;
     this.epochs = epochs;
     this.context = context;
+    this.voided = voided;
   }
 
   /** Alice has 100 at each of four authorities. */
@@ -72,14 +77,15 @@ export class Scene {
     const keys = authorities(4);
     const nodes = await Promise.all(keys.map((key) => TestNode.start(key)));
     const epochs = [committeeOfKeys(keys)];
-    const scene = new Scene(nodes, epochs, await contextOf(nodes, epochs));
+    const voided = new Set<bigint>();
+    const scene = new Scene(nodes, epochs, await contextOf(nodes, epochs, voided), voided);
     for (const node of nodes) node.account(scene.alice.account).balance = 100n;
     return scene;
   }
 
   /** Somebody who begins now, and knows what the contract says now. */
   later(): Promise<Context> {
-    return contextOf(this.nodes, this.epochs);
+    return contextOf(this.nodes, this.epochs, this.voided);
   }
 
   node(number: number): TestNode {

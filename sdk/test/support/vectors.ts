@@ -74,6 +74,10 @@ export interface RedemptionVectors {
     votes: Hex;
     valid: boolean;
   }[];
+  statements: Record<
+    | "account" | "sequence" | "epoch" | "orderDigest" | "unlockRequestDigest" | "certificateVoteDigest" | "voidVoteDigest" | "unanimousVoidVoteDigest",
+    Hex
+  >;
   batches: { name: string; redemptions: Fields[]; epoch: string; voteDigest: Hex; votes: Hex; valid: boolean }[];
 }
 

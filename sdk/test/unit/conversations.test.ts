@@ -218,6 +218,7 @@ class Conversation {
       findReceived: async () => ({ certificate: this.#certificate(this.#orders.stranger) }),
     };
     return {
+      contract: { unlockStatus: async () => ({ state: "none" }) },
       network: network as unknown as Operation["network"],
       timing: { ...DEFAULT_TIMING, fundsPatienceMs: said.patient === false ? 0 : 3_600_000, backoffMinMs: 0, backoffMaxMs: 0 },
       stored: async () => undefined,

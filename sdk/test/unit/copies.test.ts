@@ -42,7 +42,7 @@ describe("one storage", () => {
       release = resolve;
     });
     const signer: Signer = {
-      account: scene.alice.account,
+      ...scene.alice,
       async authorize(domain, transfer) {
         signing += 1;
         if (signing === 3) release();
@@ -166,7 +166,7 @@ describe("two storages with the same key", () => {
 
   test("while the wallet's owner thinks another copy takes the number: its steps are told as those of its order", async () => {
     const signer: Signer = {
-      account: scene.alice.account,
+      ...scene.alice,
       async authorize(domain, transfer) {
         await scene.pay(6n, { store: memoryStore(), onStep: () => scene.steps.pop() });
         return scene.alice.authorize(domain, transfer);

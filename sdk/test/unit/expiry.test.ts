@@ -30,7 +30,7 @@ function setClock(seconds: number): void {
 
 test("the wallet is not asked after the end, and until it it is", async () => {
   const authorize = vi.fn(scene.alice.authorize);
-  const signer = signerUntil({ account: scene.alice.account, authorize }, EXPIRES);
+  const signer = signerUntil({ ...scene.alice, authorize }, EXPIRES);
   setClock(0.001);
   await expect(scene.pay(7n, { signer })).rejects.toMatchObject({ code: "invalid-link", details: { expires: EXPIRES } });
   expect(authorize).not.toHaveBeenCalled();
@@ -41,7 +41,7 @@ test("the wallet is not asked after the end, and until it it is", async () => {
 
 test("a signature that comes after the end is used for nothing", async () => {
   const slow: Signer = {
-    account: scene.alice.account,
+    ...scene.alice,
     authorize: (domain, transfer) => {
       setClock(1);
       return scene.alice.authorize(domain, transfer);

@@ -81,7 +81,7 @@ function ordersByNumber(): Map<string, Set<string>> {
 /** A signer who counts, and fails from a signature on. */
 function counting(failsFrom = Number.POSITIVE_INFINITY): Signer & { asked: number } {
   const signer = {
-    account: scene.alice.account,
+    ...scene.alice,
     asked: 0,
     authorize: async (...of: Parameters<Signer["authorize"]>) => {
       signer.asked += 1;
@@ -264,7 +264,7 @@ describe("a list is paid once", () => {
   test("where another copy of the wallet takes a number: the page gets another one", async () => {
     let isTaken = false;
     const signer: Signer = {
-      account: scene.alice.account,
+      ...scene.alice,
       async authorize(domain, transfer) {
         if (!isTaken) {
           isTaken = true;
@@ -282,7 +282,7 @@ describe("a list is paid once", () => {
     const list = lines(4);
     let isPaid = false;
     const signer: Signer = {
-      account: scene.alice.account,
+      ...scene.alice,
       async authorize(domain, transfer) {
         if (!isPaid) {
           isPaid = true;

@@ -58,6 +58,13 @@ async function leave(work: Promise<unknown>): Promise<void> {
   steps = [];
 }
 
+test("a number that the contract voided is spent, and is not called paid", async () => {
+  chain.isRedeemed = true;
+  expect(await chain.contract.redemptionStatus(scene.alice.account, 0n)).toEqual({ state: "paid" });
+  chain.isVoided = true;
+  expect(await chain.contract.redemptionStatus(scene.alice.account, 0n)).toEqual({ state: "voided" });
+});
+
 describe("a payout", () => {
   const bring = () => redeemOnChain(context, chain.wallet, certificate, report, controller.signal);
   const unfinished = () => unfinishedTransactions(context, scene.alice.account);

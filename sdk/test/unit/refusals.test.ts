@@ -45,7 +45,7 @@ describe("signers", () => {
 
   test("a transfer that nobody may order is not even shown to the wallet", async () => {
     let asked = 0;
-    const signer = { account: alice.account, authorize: () => Promise.reject(new Error(String((asked += 1)))) };
+    const signer = { ...alice, authorize: () => Promise.reject(new Error(String((asked += 1)))) };
     await expect(signOrder(signer, DOMAIN, { ...payment, amount: 0n })).rejects.toMatchObject({
       code: "invalid-transfer",
     });

@@ -6,6 +6,7 @@ import {
   accountFromBytes32,
   accountFromEd25519,
   accountFromEthereum,
+  certificateVoteDigest,
   checkTransfer,
   encodeOrder,
   formatAccount,
@@ -20,8 +21,10 @@ import {
   redemptionBatchVoteDigest,
   redemptionVoteDigest,
   transferDigest,
+  unlockRequestDigest,
   verifyCertificate,
   verifyOrder,
+  voidVoteDigest,
   voteFault,
   type Certificate,
   type Committee,
@@ -138,6 +141,15 @@ function packedVotesStand(packed: Hex, of: Committee, digest: Hex): boolean {
   }
   return true;
 }
+
+test("statements about a number to unlock", () => {
+  const { account, sequence, epoch, orderDigest, ...digests } = redemptions.statements;
+  const [domain, id, number, term] = [domainOf(redemptions.domain), accountFromBytes32(account), BigInt(sequence), BigInt(epoch)];
+  expect(unlockRequestDigest(domain, id, number)).toBe(digests.unlockRequestDigest);
+  expect(certificateVoteDigest(domain, term, id, number, orderDigest)).toBe(digests.certificateVoteDigest);
+  expect(voidVoteDigest(domain, term, id, number, false)).toBe(digests.voidVoteDigest);
+  expect(voidVoteDigest(domain, term, id, number, true)).toBe(digests.unanimousVoidVoteDigest);
+});
 
 describe("redemptions", () => {
   const epochs = (epoch: string): Committee | undefined =>

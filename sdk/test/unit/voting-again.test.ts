@@ -34,9 +34,9 @@ beforeEach(async () => {
 afterEach(() => scene.close());
 
 function gather(timing: Partial<Timing> = {}, signal?: AbortSignal): Promise<BatchVotes> {
-  const { network } = scene.context;
+  const { network, contract } = scene.context;
   const report = (step: (typeof scene.steps)[number]): void => void scene.steps.push(step);
-  const operation = { network, timing: { ...scene.context.timing, ...timing }, report, signal };
+  const operation = { network, contract, timing: { ...scene.context.timing, ...timing }, report, signal };
   return voteAgain({ ...operation, stored: async () => undefined }, certificate, redemption);
 }
 

@@ -12,7 +12,7 @@ import { useNetwork } from "../network/NetworkProvider";
 import { isHopeless, leftTransaction, listIn, submittedIn, type Activity, type ActivityKind } from "./activities";
 import { useActivities, useActivityActions, useResume, useResumeTransactions } from "./ActivityProvider";
 import { ListProgress, SaveResult } from "./ListProgress";
-import { chainSteps, hindrances, ownSteps, stepsOnEthereum, transferSteps } from "./steps";
+import { chainSteps, hindrances, ownSteps, stepsOnEthereum, transferSteps, unlockSteps, type Step } from "./steps";
 
 const BADGES = {
   running: { color: "indigo", text: "On its way" },
@@ -47,7 +47,7 @@ export function ActivityCard({ activity }: { activity: Activity }): JSX.Element 
         {activity.kind === "list" ? (
           <ListProgress activity={activity} />
         ) : (
-          <Steps steps={isTransfer ? [...transferSteps(activity), ...stepsOnEthereum(activity, out)] : chainSteps(activity)} label="Progress" />
+          <Steps steps={isTransfer ? [...transferSteps(activity), ...stepsOnEthereum(activity, out)] : ownChainSteps(activity)} label="Progress" />
         )}
         {activity.state === "running" && <Hindrances activity={activity} />}
         <ErrorAlert error={activity.state === "failed" ? activity.error : undefined}>
@@ -57,6 +57,11 @@ export function ActivityCard({ activity }: { activity: Activity }): JSX.Element 
       </Stack>
     </Card>
   );
+}
+
+/** The steps of an unlock, or of a single transaction. */
+function ownChainSteps(activity: Activity): Step[] {
+  return activity.kind === "unlock" && activity.plan.sent === undefined ? unlockSteps(activity) : chainSteps(activity);
 }
 
 /** The state on Ethereum of the redemption that the activity ordered; undefined if there is none or it is unknown. */
@@ -168,7 +173,7 @@ function Actions({ activity }: { activity: Activity }): JSX.Element | null {
   };
   const digest = digestOf(activity);
   const list = listIn(activity);
-  const isSubmitted = submittedIn(activity) !== undefined && left === undefined;
+  const isSubmitted = kind !== "unlock" && submittedIn(activity) !== undefined && left === undefined;
   const isLeft = isOrdered || left !== undefined;
   const canRetry = state === "failed" && !isSubmitted && !isHopeless(activity) && (isLatest || isLeft);
   return (

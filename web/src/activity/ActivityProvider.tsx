@@ -151,6 +151,8 @@ async function titleOf(sent: SubmittedTransaction, label: (asset: Address, amoun
       return payoutTitle(sent.sequence, sent.from === "queued");
     case "claim":
       return `Collect ${await label(sent.asset)}`;
+    case "unlock":
+      return sent.step === "request" ? "Ask Ethereum to unlock this account" : "Bring the authorities' votes to Ethereum";
   }
 }
 
@@ -161,6 +163,6 @@ export function payoutTitle(sequence: bigint, isQueued: boolean): string {
 
 /** True while an order of the account is on its way: a second one has to wait for it. */
 export function isOrdering(activities: readonly Activity[], account: AccountId | undefined): boolean {
-  const kinds = new Set(["pay", "redeem", "resume", "list"]);
+  const kinds = new Set(["pay", "redeem", "resume", "list", "unlock"]);
   return activities.some((one) => one.account === account && one.state === "running" && kinds.has(one.kind));
 }

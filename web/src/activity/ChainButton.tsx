@@ -10,7 +10,7 @@ import { useActivities, useActivityActions } from "./ActivityProvider";
 
 interface Props {
   readonly owner: Owner;
-  readonly kind: "payout" | "claim";
+  readonly kind: "payout" | "claim" | "unlock";
   readonly title: string;
   /** The action is not known yet. */
   readonly disabled?: boolean;

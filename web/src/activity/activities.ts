@@ -15,7 +15,7 @@ import {
 } from "@fastpay/sdk";
 
 /** The kind of activity. */
-export type ActivityKind = "pay" | "redeem" | "resume" | "deposit" | "payout" | "claim" | "list";
+export type ActivityKind = "pay" | "redeem" | "resume" | "deposit" | "payout" | "claim" | "unlock" | "list";
 
 /** A step of any kind of activity. */
 export type ActivityProgress = TransferProgress | ChainProgress | ManyProgress;
@@ -71,14 +71,15 @@ export function isHopeless({ error }: Activity): boolean {
   return isFastPayError(error) && HOPELESS.has(error.code);
 }
 
-/** Its sent transaction that the page no longer follows, and that may still happen. */
+/** Its sent transaction that the page no longer follows, and that may still happen. An unlock goes on with its own. */
 export function leftTransaction(activity: Activity): Hex | undefined {
+  if (activity.kind === "unlock" && activity.plan.sent === undefined) return undefined;
   return activity.state === "failed" && !isHopeless(activity) ? submittedIn(activity) : undefined;
 }
 
 const ACTIVITIES_MAX = 20;
 
-const REPLACED: ReadonlySet<ActivityProgress["type"]> = new Set(["node", "list", "finalizing"]);
+const REPLACED: ReadonlySet<ActivityProgress["type"]> = new Set(["node", "list", "finalizing", "unlock-votes"]);
 
 /**
  * Whether the newer step replaces the older one: a delay of the same authority, the state of the node, or the blocks

@@ -2,7 +2,7 @@
 
 import type { AuthorityRef, RedemptionStatus, PeerFailure } from "@fastpay/sdk";
 
-import { count, duration, shorten } from "../ui/words";
+import { count, duration, shorten, timeText } from "../ui/words";
 import type { Activity, ActivityProgress } from "./activities";
 
 /** One line of the list. */
@@ -93,7 +93,12 @@ function join(...parts: (string | undefined)[]): string | undefined {
   return said.length === 0 ? undefined : said.join(", ");
 }
 
-const SIGNING = { permit: "sign the permit", approval: "confirm the approval", transaction: "confirm the transaction" };
+const SIGNING = {
+  permit: "sign the permit",
+  approval: "confirm the approval",
+  transaction: "confirm the transaction",
+  "unlock-request": "sign the request",
+};
 
 function signingDetail(steps: readonly ActivityProgress[]): string | undefined {
   const signing = steps.findLast((step) => step.type === "signing");
@@ -148,6 +153,50 @@ export function chainSteps(activity: Activity): Step[] {
   ]);
 }
 
+const UNLOCKED = {
+  voided: "The account can pay again: none of the orders holds, and nothing was paid",
+  finished: "The account can pay again: one of the orders was finished, and it holds",
+};
+
+/** The steps of an unlock: a request, votes, a decision. */
+export function unlockSteps(activity: Activity): Step[] {
+  const { steps } = activity;
+  const voting = steps.findIndex(({ type }) => type === "unlock-votes");
+  const votes = last(steps, "unlock-votes");
+  const [asking, deciding] = voting < 0 ? [steps, []] : [steps.slice(0, voting), steps.slice(voting)];
+  const unlocked = last(steps, "unlocked");
+  // The votes suffice as soon as the wallet is asked to bring them.
+  const isEnough = last(deciding, "signing") !== undefined || last(deciding, "submitted") !== undefined;
+  return arrange(activity, [
+    {
+      label: "Ethereum is asked to unlock the account",
+      isDone: votes !== undefined,
+      detail: votes === undefined ? (blocksLeft(asking) ?? sentDetail(asking)) : undefined,
+    },
+    { label: "The authorities vote", isDone: isEnough, detail: votes && votesText(votes) },
+    { label: "Ethereum decides", isDone: last(deciding, "final") !== undefined, detail: blocksLeft(deciding) ?? sentDetail(deciding) },
+    {
+      label: unlocked === undefined ? "The account can pay again" : UNLOCKED[unlocked.outcome],
+      isDone: unlocked !== undefined,
+      detail: after(unlocked),
+    },
+  ]);
+}
+
+function sentDetail(steps: readonly ActivityProgress[]): string | undefined {
+  const submitted = last(steps, "submitted");
+  return submitted ? `as ${shorten(submitted.hash, 10, 6)}` : signingDetail(steps);
+}
+
+/** How the votes stand, and from when on they suffice. */
+function votesText({ attesting, voiding, members, quorum, voidableFrom, unanimousFrom }: Of<"unlock-votes">): string {
+  if (attesting > 0) return `${attesting} of ${quorum} that are needed know a finished payment with this number`;
+  const said = `${voiding} of ${members} say that no payment with this number was finished`;
+  const from = Number(voiding < members || voidableFrom < unanimousFrom ? voidableFrom : unanimousFrom) * 1_000;
+  if (from <= Date.now()) return said;
+  return `${said}; ${voiding < members ? `${quorum} suffice` : "that counts"} from ${timeText(from)} on`;
+}
+
 const ROOM = {
   disk: "accepts no new order: its disk is nearly full",
   account: "accepts no more orders from this account for now",
@@ -170,6 +219,12 @@ function failureText(failure: PeerFailure): string {
       return `votes in epoch ${failure.epoch}`;
     case "no-primary":
       return "has no contract on Ethereum";
+    case "frozen":
+      return "waits until Ethereum has decided about this number";
+    case "not-requested":
+      return "has not read the request to unlock yet";
+    case "voided":
+      return "says that nothing was paid with this number";
     case "refused":
       return `refuses: ${failure.message}`;
     case "misbehaved":

@@ -1,7 +1,8 @@
-import { decryptKeyFile, encryptKeyFile, FastPayError, readKeyFile, sealedSigner, type AccountId, type KeyFile, type Signer, type Transfer } from "@fastpay/sdk";
+import { decryptKeyFile, encryptKeyFile, FastPayError, readKeyFile, sealedSigner, type AccountId, type KeyFile, type Signer } from "@fastpay/sdk";
 import { createContext, lazy, Suspense, useCallback, useContext, useEffect, useMemo, useRef, useState, type JSX, type ReactNode } from "react";
 
 import { forgetKey, onStoredElsewhere, storedKeys, storeKey } from "./stored";
+import type { Subject } from "./UnlockDialog";
 
 const UnlockDialog = lazy(() => import("./UnlockDialog"));
 
@@ -25,7 +26,7 @@ const IDLE_MS = 15 * 60_000;
 
 interface Question {
   readonly file: KeyFile;
-  readonly transfer: Transfer;
+  readonly subject: Subject;
   readonly answer: (signer: Signer) => void;
   readonly decline: () => void;
 }
@@ -102,24 +103,28 @@ export function KeysProvider({ children }: { children: ReactNode }): JSX.Element
     [lock],
   );
 
-  const ask = useCallback((account: AccountId, transfer: Transfer): Promise<Signer> => {
+  const ask = useCallback((account: AccountId, subject: Subject): Promise<Signer> => {
     const file = current.current.files.find((one) => one.account === account);
     return new Promise((answer, reject) => {
       const decline = (): void => reject(new FastPayError("signature-rejected", "the key was not unlocked", "nothing was signed; try again"));
       if (file === undefined) return decline();
-      setQuestion({ file, transfer, answer, decline });
+      setQuestion({ file, subject, answer, decline });
     });
   }, []);
 
   const signerOf = useCallback(
-    (account: AccountId): Signer => ({
-      account,
-      authorize: async (domain, transfer) => {
-        const signer = current.current.unlocked.get(account) ?? (await ask(account, transfer));
+    (account: AccountId): Signer => {
+      const unlocked = async (subject: Subject): Promise<Signer> => {
+        const signer = current.current.unlocked.get(account) ?? (await ask(account, subject));
         unlock(signer);
-        return signer.authorize(domain, transfer);
-      },
-    }),
+        return signer;
+      };
+      return {
+        account,
+        authorize: async (domain, transfer) => (await unlocked(transfer)).authorize(domain, transfer),
+        authorizeUnlock: async (domain, sequence) => (await unlocked({ type: "unlock", sequence })).authorizeUnlock(domain, sequence),
+      };
+    },
     [ask, unlock],
   );
 
@@ -135,7 +140,7 @@ export function KeysProvider({ children }: { children: ReactNode }): JSX.Element
         <Suspense>
           <UnlockDialog
             file={question.file}
-            transfer={question.transfer}
+            subject={question.subject}
             onUnlocked={(signer) => {
               setQuestion(undefined);
               question.answer(signer);

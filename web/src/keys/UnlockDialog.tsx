@@ -7,16 +7,18 @@ import { TransferText } from "../ui/TransferText";
 import { shortAccount } from "../ui/words";
 import { NoKeysHere, useCanKeepKeys } from "./NoKeysHere";
 
+/** What is to be signed: a transfer, or the request to unlock the account at a number. */
+export type Subject = Transfer | { readonly type: "unlock"; readonly sequence: bigint };
+
 interface Props {
   readonly file: KeyFile;
-  /** The transfer to sign. */
-  readonly transfer: Transfer;
+  readonly subject: Subject;
   readonly onUnlocked: (signer: Signer) => void;
   readonly onClose: () => void;
 }
 
 /** Asks for the passphrase of a key that is to sign. */
-export default function UnlockDialog({ file, transfer, onUnlocked, onClose }: Props): JSX.Element {
+export default function UnlockDialog({ file, subject, onUnlocked, onClose }: Props): JSX.Element {
   const [passphrase, setPassphrase] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
@@ -39,7 +41,7 @@ export default function UnlockDialog({ file, transfer, onUnlocked, onClose }: Pr
           <NoKeysHere />
           <Text size="sm">The key of {shortAccount(file.account)} is to sign this:</Text>
           <Text size="sm" fw={600}>
-            <TransferText transfer={transfer} />
+            {subject.type === "unlock" ? `Ethereum is to unlock this account at order #${subject.sequence}.` : <TransferText transfer={subject} />}
           </Text>
           <Text size="sm">It stays unlocked until you reload, lock it, or 15 minutes pass.</Text>
           <PasswordInput

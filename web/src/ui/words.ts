@@ -18,6 +18,8 @@ const TITLES: Partial<Record<FastPayErrorCode, string>> = {
   "too-few-answers": "Too few authorities answer",
   "insufficient-funds": "Not enough money",
   conflict: "Another order holds this account",
+  frozen: "This account is being unlocked",
+  voided: "Nothing was paid with this number",
   superseded: "Another order took its place",
   "other-copy": "Another device uses this account",
   "no-quorum": "Too few authorities answered",

@@ -74,5 +74,6 @@ function Payout({ redemption }: { redemption: Redemption }): JSX.Element {
   if (status === undefined) return <>…</>;
   if (status.state === "open") return <>not brought there yet; anyone can</>;
   if (status.state === "paid") return <>paid, or kept as a claim where the recipient refused it</>;
+  if (status.state === "voided") return <>not paid: the contract voided its number</>;
   return <>queued; anyone can have it paid out from {timeText(Number(status.executableAt) * 1_000)} on</>;
 }

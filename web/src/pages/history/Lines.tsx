@@ -166,6 +166,7 @@ function PayoutBadge({ redemption }: { redemption: Redemption }): JSX.Element | 
     open: { color: "indigo", text: "On its way" },
     queued: { color: "orange", text: "Queued" },
     paid: { color: "teal", text: "Paid" },
+    voided: { color: "red", text: "Not paid" },
   };
   const { color, text } = badges[status.state];
   return (

@@ -81,6 +81,7 @@ function Standing({ redemption, status, owner }: StandingProps): JSX.Element {
         )}
       </Stack>
       {status?.state === "paid" && <Badge color="teal">Paid on Ethereum</Badge>}
+      {status?.state === "voided" && <Badge color="red">Not paid: its number is void</Badge>}
       {status?.state === "queued" && !isDue && <Badge color="orange">Queued</Badge>}
       {status?.state === "open" && <Badge color="indigo">Waits for a relayer</Badge>}
       {(status?.state === "open" || isDue) && <PayOut redemption={redemption} owner={owner} isQueued={isDue} />}

@@ -1,0 +1,264 @@
+/**
+ * Unlocks a number that no order can get a quorum for, because its owner signed two: the contract decides which order
+ * holds, or that none does (docs/PROTOCOL.md, unlocking).
+ *
+ * ```text
+ *  can an order still be finished? ─► resume: nothing to unlock
+ *   no ─► request (bond) ─► final ─► ask all authorities ─┬─ a certificate exists ─► uphold ─► settle it
+ *                                                         └─ none: all vote, or a quorum after the window ─► void
+ * ```
+ * Each round begins with what the contract says, and with the transactions that were sent from here, so a repetition
+ * sends nothing twice. Nothing is signed for the next number before the contract has decided.
+ */
+
+import { encodeFunctionData, type WalletClient } from "viem";
+
+import { accountFromEthereum, ethereumAddressOf } from "../accounts.js";
+import type { Hex } from "../bytes.js";
+import { COUNCIL_ABI } from "../chain/abi.js";
+import { answered, chainAccount, follow, send, type Call, type ChainAccount } from "../chain/transactions.js";
+import { FastPayError, isFastPayError } from "../errors.js";
+import type { ChainStep, TransferStep } from "../progress.js";
+import type { Operation } from "../quorum/certify.js";
+import { voteUnlock, type UnlockBallot, type UnlockDecision } from "../quorum/unlock.js";
+import { signUnlock, type Signer } from "../signers.js";
+import type { OrderJournal } from "../storage/journal.js";
+import type { Resumed, UnlockCost, UnlockReceipt, UnlockStatus, UnlockTransaction } from "../views.js";
+import { Backoff } from "../waiting.js";
+import type { OrderName } from "../wire.js";
+import { journalOf, operationOf, type Context } from "./context.js";
+import { catchUp, noteVoid } from "./finish.js";
+import { LOCK_PATIENCE_MS, resume } from "./send.js";
+import { note, sentBefore, toItsEnd, type Sent } from "./transactions.js";
+
+/** With a committee of 4, a request takes 67,200 gas with the owner's signature, and voiding 74,800 (docs/CONTRACT.md). */
+const UNLOCK_GAS = 160_000n;
+/** The rounds come closer together at first; the longest wait between two is this many times the longest backoff. */
+const POLL_BACKOFFS = 15;
+/**
+ * After so many rounds in which f + 1 authorities do not follow a final request, it is a stranger's: authorities read
+ * final blocks within seconds. Repeating an own request by mistake costs gas and changes nothing.
+ */
+const IGNORED_ROUNDS = 8;
+
+type Report = (step: ChainStep) => void;
+type Step = Sent<"unlock">["step"];
+
+/** What the work on one number needs. */
+interface Job {
+  readonly context: Context;
+  readonly from: ChainAccount;
+  readonly signer: Signer;
+  readonly journal: OrderJournal;
+  readonly operation: Operation;
+  readonly number: OrderName;
+  /** The number of rounds in a row in which authorities did not follow the request. */
+  ignored: number;
+}
+
+/** Unlocks the first number of the signer's account that no order can be finished for. */
+export async function unlock(
+  context: Context,
+  wallet: WalletClient,
+  signer: Signer,
+  report: Report,
+  signal: AbortSignal | undefined,
+): Promise<UnlockReceipt> {
+  const { account } = signer;
+  const from = await chainAccount(context.contract, wallet, report, signal);
+  const journal = journalOf(context, account);
+  const operation = operationOf(context, journal, (step) => delays(step, report), signal);
+  const sequence = await firstOpenNumber(operation, journal);
+  const job: Job = { context, from, signer, journal, operation, number: { sender: account, sequence }, ignored: 0 };
+  const { backoffMaxMs } = context.timing;
+  const backoff = new Backoff(backoffMaxMs / 2, backoffMaxMs * POLL_BACKOFFS);
+  for (;;) {
+    const done = await next(job);
+    if (done !== undefined) {
+      report({ type: "unlocked", outcome: done.outcome });
+      return { sequence, ...done };
+    }
+    await backoff.wait(signal);
+  }
+}
+
+/** Follows a transaction of an unlock until its block stays. */
+export function followUnlock(
+  context: Context,
+  sent: Sent<"unlock">,
+  report: Report,
+  signal: AbortSignal | undefined,
+): Promise<UnlockTransaction> {
+  return toItsEnd(context, sent, report, signal, async (follower) => {
+    return { hash: (await follow(follower, sent.hash)).transactionHash };
+  });
+}
+
+/** The current cost to unlock a number. */
+export async function unlockCost({ contract }: Context): Promise<UnlockCost> {
+  const [bond, gasPrice] = await Promise.all([
+    contract.council("unlockBond", []),
+    contract.ask(() => contract.client.getGasPrice()),
+  ]);
+  return { bond, gas: UNLOCK_GAS, gasPrice, wei: UNLOCK_GAS * gasPrice };
+}
+
+/** The number of the first order that is unfinished in this storage, or else the account's next one. */
+export async function firstOpenNumber(operation: Operation, journal: OrderJournal): Promise<bigint> {
+  const [unfinished] = await journal.unfinished();
+  if (unfinished !== undefined) return unfinished.sequence;
+  return catchUp(operation, journal, await operation.network.accountStates(journal.account, undefined, operation.signal));
+}
+
+/** Takes the next step. Undefined if there is more to do, or to wait for. */
+async function next(job: Job): Promise<Omit<UnlockReceipt, "sequence"> | undefined> {
+  const { context, from, operation, journal, number } = job;
+  const { sender, sequence } = number;
+  const earlier = await sentBefore(context, sender, "unlock", (sent) => sent.sequence === sequence);
+  if (earlier !== undefined) {
+    await followUnlock(context, earlier, from.report, from.signal).catch(ofNoMoment);
+    return undefined;
+  }
+  const status = await statusOf(job);
+  switch (status.state) {
+    case "none": {
+      const finished = await finishInstead(job);
+      if (finished !== undefined) return { outcome: "finished", resumed: finished };
+      await request(job, await context.contract.council("unlockBond", []));
+      return undefined;
+    }
+    case "requested":
+      if (status.isFinal && !status.isDecided) await decide(job, status.voidableFrom);
+      return undefined;
+    case "voided":
+      if (await journal.exclusively(LOCK_PATIENCE_MS, () => noteVoid(operation, journal, sequence))) {
+        return { outcome: "voided", resumed: [] };
+      }
+      // Authorities have not read the event yet, or one of them has a certificate.
+      return (await adoptCertificate(job)) ? finishNow(job) : undefined;
+    case "upheld":
+      return (await adoptCertificate(job)) ? finishNow(job) : undefined;
+  }
+}
+
+function statusOf({ context, from, number }: Job): Promise<UnlockStatus> {
+  return answered(from, () => context.contract.unlockStatus(number.sender, number.sequence));
+}
+
+/**
+ * Finishes the order of the number if that can still be done; undefined if no order gets the votes of a quorum. A
+ * certificate that is not settled yet, or a new epoch, is no reason to ask the contract.
+ */
+async function finishInstead(job: Job): Promise<readonly Resumed[] | undefined> {
+  const { operation, journal, number } = job;
+  let resumed: readonly Resumed[];
+  try {
+    resumed = await resumeAll(job);
+  } catch (error) {
+    const isVotes = isFastPayError(error, "no-quorum") && error.details["what"] === "votes";
+    if (isVotes || isFastPayError(error, "conflict") || isFastPayError(error, "insufficient-funds")) return undefined;
+    throw error;
+  }
+  if ((await firstOpenNumber(operation, journal)) > number.sequence) return resumed;
+  const message = `no order of number ${number.sequence} is in the way: there is nothing to unlock`;
+  throw new FastPayError("invalid-argument", message, "go on with the account as it is");
+}
+
+function resumeAll({ context, operation, journal }: Job): Promise<Resumed[]> {
+  return resume(context, journal.account, operation.report, operation.signal);
+}
+
+/** Asks the contract. `bond` is 0 after a stranger's request. */
+async function request(job: Job, bond: bigint): Promise<void> {
+  const { context, from, signer, number } = job;
+  const { sender, sequence } = number;
+  const { contract } = context;
+  const isOwner = accountFromEthereum(from.address) === sender;
+  if (!isOwner) from.report({ type: "signing", what: "unlock-request" });
+  const authorization = isOwner ? "0x" : await signUnlock(signer, contract.domain, sequence);
+  const data = encodeFunctionData({ abi: COUNCIL_ABI, functionName: "requestUnlock", args: [sender, sequence, authorization] });
+  await submit(job, "request", { data, value: bond }, ({ state }) => state !== "none");
+}
+
+/** Asks the authorities, and tells the contract what suffices. */
+async function decide(job: Job, voidableFrom: bigint): Promise<void> {
+  const { context, from, operation, number } = job;
+  const { contract, network } = context;
+  const [unanimousFrom, { timestamp }] = await answered(from, () =>
+    Promise.all([contract.council("unanimousFrom", []), contract.block("latest"), network.committees.refresh()]),
+  );
+  const isEnough = (decision: UnlockDecision | undefined): decision is UnlockDecision =>
+    decision?.type === "uphold" || (decision?.type === "void" && (!decision.unanimous || timestamp >= unanimousFrom));
+  const ask = async (unanimous: boolean): Promise<UnlockBallot> => {
+    const ballot = await voteUnlock(operation, number, unanimous);
+    const { members, quorum } = ballot.committee;
+    from.report({ type: "unlock-votes", ...ballot.counts, members: members.length, quorum, voidableFrom, unanimousFrom });
+    return ballot;
+  };
+  const ballot = await ask(true);
+  job.ignored = isIgnored(ballot, network.trusted) ? job.ignored + 1 : 0;
+  // The contract judges requests for Ethereum accounts itself.
+  if (job.ignored === IGNORED_ROUNDS && ethereumAddressOf(number.sender) === undefined) return request(job, 0n);
+  let decision = ballot.decision();
+  if (!isEnough(decision) && timestamp >= voidableFrom) decision = (await ask(false)).decision();
+  if (!isEnough(decision)) return;
+  // Upholding is never paused, voiding is.
+  if (decision.type === "void") await contract.checkNotPaused();
+  const isDecided = (status: UnlockStatus): boolean => status.state !== "requested" || status.isDecided;
+  await submit(job, "decision", { data: decisionCall(number, decision) }, isDecided);
+}
+
+/** f + 1 authorities know of no request that its owner signed. */
+function isIgnored({ failures }: UnlockBallot, trusted: number): boolean {
+  return [...failures.values()].filter(({ kind }) => kind === "not-requested").length >= trusted;
+}
+
+function decisionCall({ sender, sequence }: OrderName, decision: UnlockDecision): Hex {
+  if (decision.type === "uphold") {
+    const args = [sender, sequence, decision.digest, decision.votes] as const;
+    return encodeFunctionData({ abi: COUNCIL_ABI, functionName: "upholdSequence", args });
+  }
+  const args = [sender, sequence, decision.unanimous, decision.votes] as const;
+  return encodeFunctionData({ abi: COUNCIL_ABI, functionName: "voidSequence", args });
+}
+
+/** Sends a call to the Council and follows it. If it is refused because somebody else came first, `isDone` says so. */
+async function submit(job: Job, step: Step, call: Omit<Call, "to">, isDone: (status: UnlockStatus) => boolean): Promise<void> {
+  const { context, from, number } = job;
+  const { sender: account, sequence } = number;
+  try {
+    const hash = await send(from, { to: await context.contract.councilAddress(), ...call });
+    const purpose = { type: "unlock", sequence, step } as const;
+    await note(context, { account, hash }, purpose);
+    await followUnlock(context, { account, hash, ...purpose }, from.report, from.signal);
+  } catch (error) {
+    if (!isFastPayError(error, "reverted") || !isDone(await statusOf(job))) throw error;
+  }
+}
+
+/** Writes down the certificate of the number that an authority shows. False if none does yet. */
+async function adoptCertificate({ operation, journal, number }: Job): Promise<boolean> {
+  const { certificate } = await voteUnlock(operation, number, true);
+  if (certificate !== undefined) await journal.certify(certificate);
+  return certificate !== undefined;
+}
+
+/** Finishes the number's certificate. Undefined while too few authorities have read what the contract decided. */
+async function finishNow(job: Job): Promise<Omit<UnlockReceipt, "sequence"> | undefined> {
+  try {
+    return { outcome: "finished", resumed: await resumeAll(job) };
+  } catch (error) {
+    if (isFastPayError(error, "frozen") || isFastPayError(error, "no-quorum")) return undefined;
+    throw error;
+  }
+}
+
+/** A transaction of an earlier visit that reverted or was replaced: the contract says what is to be done. */
+function ofNoMoment(error: unknown): void {
+  if (!isFastPayError(error, "reverted") && !isFastPayError(error, "not-found")) throw error;
+}
+
+/** Of the orders that are finished on the way only what holds them up is told. */
+function delays(step: TransferStep, report: Report): void {
+  if (step.type === "waiting" || step.type === "catching-up") report(step);
+}

@@ -1,0 +1,324 @@
+/** A number for which two orders were signed: the contract decides, and the account goes on. */
+
+import { createWalletClient, custom } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+
+import {
+  certificateOf,
+  ethereumSigner,
+  isEd25519Signature,
+  memoryStore,
+  recoverSigner,
+  unlockRequestDigest,
+  type Hex,
+  type UnlockReceipt,
+  type VerifiedCertificate,
+  type VerifiedOrder,
+} from "../../src/index.js";
+import { AuthorityClient } from "../../src/authority.js";
+import type { ChainStep } from "../../src/progress.js";
+import { UnlockBallot } from "../../src/quorum/unlock.js";
+import { OrderJournal } from "../../src/storage/journal.js";
+import { viewAccount } from "../../src/wallet/account.js";
+import type { Context } from "../../src/wallet/context.js";
+import { unlock } from "../../src/wallet/unlock.js";
+import { unfinishedTransactions } from "../../src/wallet/transactions.js";
+import { BOND, PAYER, TestCouncil, WINDOW_S } from "../support/council.js";
+import { DOMAIN, paymentOf, signed } from "../support/committee.js";
+import { problem } from "../support/node.js";
+import { Scene } from "../support/scene.js";
+
+let scene: Scene;
+let council: TestCouncil;
+let context: Context;
+let steps: ChainStep[];
+/** Ours, which is in the storage, and that of another copy. */
+let orders: { readonly ours: VerifiedOrder; readonly theirs: VerifiedOrder };
+
+const alice = () => scene.alice.account;
+const journal = () => new OrderJournal(context.store ?? memoryStore(), DOMAIN, alice());
+
+beforeEach(async () => {
+  scene = await Scene.open();
+  council = new TestCouncil(scene.nodes, () => scene.context.network.committee);
+  context = { ...scene.context, contract: council.contract };
+  steps = [];
+  const order = (amount: bigint) => signed(scene.alice, paymentOf(alice(), scene.bob.account, amount, 0n));
+  orders = { ours: await order(5n), theirs: await order(6n) };
+  await journal().create(orders.ours);
+  for (const [number, node] of scene.nodes.entries()) {
+    node.account(alice()).pending = number < 2 ? orders.ours : orders.theirs;
+  }
+});
+
+afterEach(() => scene.close());
+
+function run(signal?: AbortSignal, of = context): Promise<UnlockReceipt> {
+  return unlock(of, council.walletOf(PAYER), scene.alice, (step) => steps.push(step), signal);
+}
+
+const calls = () => council.sent.map(({ functionName }) => functionName);
+
+/** Votes of a quorum for an order that no authority has as a certificate. */
+function certified(order: VerifiedOrder): VerifiedCertificate {
+  const votes = scene.nodes.map(({ keys }) => keys.vote(0n, order.transfer));
+  return certificateOf(order, scene.context.network.committee, votes) as VerifiedCertificate;
+}
+
+/** Waits until the number of votes that authorities gave is this. */
+async function votesAre(voiding: number): Promise<void> {
+  await expect.poll(() => steps.some((step) => step.type === "unlock-votes" && step.voiding === voiding)).toBe(true);
+}
+
+describe("a stuck account", () => {
+  test("is seen as stuck, is unlocked by all authorities at once, and pays with the next number", async () => {
+    expect(await viewAccount(context, alice(), [])).toMatchObject({ nextSequence: 1n, stuckAt: 0n });
+    await expect(scene.pay(7n)).rejects.toMatchObject({ code: "conflict", details: { canEnd: false } });
+    expect(await run()).toEqual({ sequence: 0n, outcome: "voided", resumed: [] });
+    expect(calls()).toEqual(["requestUnlock", "voidSequence"]);
+    expect(council.sent.map(({ value }) => value)).toEqual([BOND, 0n]);
+    expect(steps).toContainEqual(expect.objectContaining({ type: "unlock-votes", voiding: 4, attesting: 0, members: 4, quorum: 3 }));
+    expect(await journal().entries()).toMatchObject([{ sequence: 0n, state: "voided" }]);
+    expect(await viewAccount(context, alice(), [])).toMatchObject({ nextSequence: 1n, stuckAt: undefined, pending: undefined });
+    const { certificate } = await scene.pay(5n);
+    expect(certificate.order.transfer.sequence).toBe(1n);
+    expect(scene.node(3).account(scene.bob.account).balance).toBe(5n);
+    await expect(run()).rejects.toMatchObject({ code: "invalid-argument" });
+    expect(calls()).toHaveLength(2);
+  });
+
+  test("is unlocked by a quorum after the window where one authority does not vote", async () => {
+    scene.node(3).lie = ({ path }) => (path === "/v1/unlocks/votes" ? problem(503, "catching-up", {}, "later") : undefined);
+    const running = run();
+    await votesAre(3);
+    expect(calls()).toEqual(["requestUnlock"]);
+    council.now += WINDOW_S;
+    expect(await running).toMatchObject({ outcome: "voided" });
+    expect(council.sent.at(-1)?.args?.[2]).toBe(false);
+  });
+
+  test("waits for the window where all may not vote at once yet", async () => {
+    council.unanimousFrom = council.now + WINDOW_S / 2n;
+    const running = run();
+    await votesAre(4);
+    expect(calls()).toEqual(["requestUnlock"]);
+    council.now += WINDOW_S / 2n;
+    expect(await running).toMatchObject({ outcome: "voided" });
+    expect(council.sent.at(-1)?.args?.[2]).toBe(true);
+  });
+
+  test("has the order finished whose certificate one authority shows", async () => {
+    const certificate = certified(orders.theirs);
+    scene.node(0).freeze(alice());
+    scene.node(0).confirm(certificate);
+    scene.node(0).account(alice()).frozen = { upheld: undefined, seen: certificate };
+    const receipt = await run();
+    expect(receipt).toMatchObject({ outcome: "finished", resumed: [{ type: "superseded", order: orders.ours.transfer }] });
+    expect(calls()).toEqual(["requestUnlock", "upholdSequence"]);
+    expect(council.sent.at(-1)?.args?.[2]).toBe(orders.theirs.digest);
+    expect(scene.node(3).account(scene.bob.account).balance).toBe(6n);
+    expect(await journal().entries()).toMatchObject([{ sequence: 0n, state: "superseded" }]);
+  });
+
+  test("is left alone where an order can still be finished", async () => {
+    for (const node of scene.nodes) node.account(alice()).pending = orders.ours;
+    expect(await run()).toMatchObject({ outcome: "finished", resumed: [{ type: "settled" }] });
+    expect(calls()).toEqual([]);
+  });
+
+  test("cannot be paid from before the contract has decided, and that is said", async () => {
+    council.unanimousFrom = 1n << 40n;
+    const end = new AbortController();
+    const running = run(end.signal);
+    await votesAre(4);
+    await expect(scene.pay(7n)).rejects.toMatchObject({ code: "frozen" });
+    expect(scene.nodes.flatMap((node) => node.orders).every((body) => JSON.parse(body).transfer.sequence === "0")).toBe(true);
+    end.abort();
+    await expect(running).rejects.toMatchObject({ code: "aborted" });
+  });
+});
+
+describe("an unlock that was cut off", () => {
+  test("after its request was sent goes on, and sends it once", async () => {
+    council.isHeld = true;
+    const end = new AbortController();
+    const running = run(end.signal);
+    await expect.poll(calls).toEqual(["requestUnlock"]);
+    await expect.poll(async () => (await unfinishedTransactions(context, alice())).length).toBe(1);
+    end.abort();
+    await expect(running).rejects.toMatchObject({ code: "aborted" });
+    const again = run();
+    setTimeout(() => {
+      council.isHeld = false;
+      council.finalize();
+    }, 50);
+    expect(await again).toMatchObject({ outcome: "voided" });
+    expect(calls()).toEqual(["requestUnlock", "voidSequence"]);
+    expect(await unfinishedTransactions(context, alice())).toEqual([]);
+  });
+
+  test("is gone on with from another storage, which has no transaction of it", async () => {
+    council.unanimousFrom = 1n << 40n;
+    const end = new AbortController();
+    const running = run(end.signal);
+    await votesAre(4);
+    end.abort();
+    await expect(running).rejects.toMatchObject({ code: "aborted" });
+    council.unanimousFrom = 0n;
+    expect(await run(undefined, { ...context, store: memoryStore() })).toMatchObject({ sequence: 0n, outcome: "voided" });
+    expect(calls()).toEqual(["requestUnlock", "voidSequence"]);
+  });
+
+  test("by a pause is told, before anything is signed, and goes on after it", async () => {
+    council.pausedUntil = council.now + 1n;
+    await expect(run()).rejects.toMatchObject({ code: "paused" });
+    expect(calls()).toEqual(["requestUnlock"]);
+    council.pausedUntil = 0n;
+    expect(await run()).toMatchObject({ outcome: "voided" });
+  });
+});
+
+describe("the request", () => {
+  test("of an Ed25519 key is signed by it, whoever pays", async () => {
+    await run();
+    const authorization = council.sent[0]?.args?.[2] as Hex;
+    expect(authorization).toHaveLength(2 + 2 * 96);
+    const [key, signature] = [authorization.slice(0, 66) as Hex, `0x${authorization.slice(66)}` as Hex];
+    expect(isEd25519Signature(signature, unlockRequestDigest(DOMAIN, alice(), 0n), key)).toBe(true);
+    expect(steps).toContainEqual({ type: "signing", what: "unlock-request" });
+  });
+
+  test.each([true, false])("of an Ethereum account is signed unless its owner sends it; sent by the owner: %s", async (isOwner) => {
+    const owner = privateKeyToAccount(`0x${"11".repeat(32)}`);
+    const signer = ethereumSigner(createWalletClient({ account: owner, transport: custom({ request: async () => undefined }) }));
+    const [one, other] = [await signed(signer, paymentOf(signer.account, scene.bob.account, 5n, 0n)), await signed(signer, paymentOf(signer.account, scene.bob.account, 6n, 0n))];
+    for (const [number, node] of scene.nodes.entries()) node.account(signer.account).pending = number < 2 ? one : other;
+    const wallet = council.walletOf(isOwner ? owner.address : PAYER);
+    expect(await unlock(context, wallet, signer, (step) => steps.push(step), undefined)).toMatchObject({ outcome: "voided" });
+    const authorization = council.sent[0]?.args?.[2] as Hex;
+    if (isOwner) expect(authorization).toBe("0x");
+    else expect(recoverSigner(authorization, unlockRequestDigest(DOMAIN, signer.account, 0n))).toBe(owner.address.toLowerCase());
+    expect(steps.some((step) => step.type === "signing" && step.what === "unlock-request")).toBe(!isOwner);
+  });
+
+  test("of a stranger, which authorities do not follow, is repeated by the owner once, without a bond", async () => {
+    council.requestAsStranger(alice(), 0n);
+    expect(await run()).toMatchObject({ outcome: "voided" });
+    expect(calls()).toEqual(["requestUnlock", "voidSequence"]);
+    expect(council.sent[0]?.value).toBe(0n);
+  });
+
+  test("that another key signed is not sent", async () => {
+    const signer = { ...scene.alice, authorizeUnlock: scene.bob.authorizeUnlock };
+    const running = unlock(context, council.walletOf(PAYER), signer, () => undefined, undefined);
+    await expect(running).rejects.toMatchObject({ code: "signature-unusable" });
+    expect(calls()).toEqual([]);
+  });
+});
+
+describe("a void number", () => {
+  /** Somebody unlocked the account with another program. */
+  async function voided(): Promise<void> {
+    for (const node of scene.nodes) {
+      node.freeze(alice());
+      node.decide(alice(), undefined);
+    }
+    scene.voided.add(0n);
+  }
+
+  test("that another program unlocked is noted, and the next one is paid with", async () => {
+    await voided();
+    expect(await scene.resume()).toEqual([{ type: "voided", order: orders.ours.transfer }]);
+    const { certificate, rest } = await scene.pay(7n);
+    expect(certificate.order.transfer.sequence).toBe(1n);
+    await rest;
+    expect(scene.nodes.map((node) => node.account(scene.bob.account).balance)).toEqual([7n, 7n, 7n, 7n]);
+  });
+
+  test("is stepped over by a storage that has no order of it", async () => {
+    await voided();
+    expect((await scene.pay(7n, { store: memoryStore() })).certificate.order.transfer.sequence).toBe(1n);
+  });
+
+  test("is believed from the contract together with f + 1 authorities, and from neither alone", async () => {
+    // The authorities alone.
+    await voided();
+    scene.voided.clear();
+    await expect(scene.pay(7n, { store: memoryStore() })).rejects.toMatchObject({ code: "voided" });
+    await expect(scene.resume()).rejects.toMatchObject({ code: "voided" });
+    expect(await journal().entries()).toMatchObject([{ state: "created" }]);
+  });
+
+  test("said by the Ethereum node alone frees no number", async () => {
+    scene.voided.add(0n);
+    await expect(scene.resume()).rejects.toMatchObject({ code: "conflict" });
+    expect(await journal().entries()).toMatchObject([{ state: "created" }]);
+  });
+
+  test("is none where somebody has its certificate", async () => {
+    await voided();
+    const certificate = certified(orders.ours);
+    Object.assign(scene.node(0).account(alice()), { sent: [certificate] });
+    // It was executed there: the alarm is the authority's, and nothing is noted as void here.
+    await scene.resume().catch(() => undefined);
+    expect((await journal().entries()).map(({ state }) => state)).not.toContain("voided");
+  });
+
+  test("is never taken for settled: one liar changes nothing, and f + 1 end it with an error", async () => {
+    for (const node of scene.nodes) node.account(alice()).pending = orders.ours;
+    const toCertificates = (count: number): void => {
+      for (const node of scene.nodes.slice(0, count)) {
+        node.lie = ({ path }) => (path === "/v1/certificates" ? problem(409, "voided", { expectedSequence: "1" }, "never") : undefined);
+      }
+    };
+    toCertificates(2);
+    await expect(scene.resume()).rejects.toMatchObject({ code: "voided" });
+    expect(await journal().entries()).toMatchObject([{ state: "certified" }]);
+    for (const node of scene.nodes) node.lie = () => undefined;
+    toCertificates(1);
+    expect(await scene.resume()).toMatchObject([{ type: "settled" }]);
+  });
+});
+
+describe("a ballot", () => {
+  const number = () => ({ sender: alice(), sequence: 0n });
+  const client = (of: number) => new AuthorityClient(`http://authority-${of}.example`, scene.node(of).keys.votingKey, 1_000);
+  const ballot = (unanimous = false) => new UnlockBallot(DOMAIN, scene.context.network.committee, number(), unanimous);
+  const voidVote = (by: number, unanimous = false, epoch = 0n) =>
+    ({ type: "void", epoch, ...scene.node(by).keys.voidVote(epoch, alice(), 0n, unanimous) }) as const;
+
+  test("counts no vote of another kind, epoch, authority or stranger, and none twice", () => {
+    const votes = ballot();
+    votes.take(client(0), voidVote(0, true), undefined);
+    votes.take(client(1), voidVote(1, false, 1n), undefined);
+    votes.take(client(2), voidVote(3), undefined);
+    votes.take(client(3), { ...voidVote(3), authority: `0x${"77".repeat(32)}` }, undefined);
+    expect([votes.counts, votes.failures.size]).toEqual([{ attesting: 0, voiding: 0 }, 4]);
+    for (let i = 0; i < 3; i += 1) votes.take(client(0), voidVote(0), undefined);
+    expect([votes.counts.voiding, votes.failures.size, votes.decision()]).toEqual([1, 3, undefined]);
+  });
+
+  test("voids with a quorum, and at once with all members only", () => {
+    for (const [unanimous, needed] of [[false, 3], [true, 4]] as const) {
+      const votes = ballot(unanimous);
+      for (let by = 3; by >= 0; by -= 1) {
+        expect(votes.decision()?.type).toBe(3 - by >= needed ? "void" : undefined);
+        votes.take(client(by), voidVote(by, unanimous), undefined);
+      }
+      expect(votes.decision()).toMatchObject({ type: "void", unanimous });
+      expect(votes.decision()?.votes).toHaveLength(2 + needed * 132);
+    }
+  });
+
+  test("upholds with a quorum that knows the certificate, also where others would void", () => {
+    const votes = ballot();
+    const certificate = certified(orders.ours);
+    for (let by = 0; by < 4; by += 1) votes.take(client(by), voidVote(by), undefined);
+    for (let by = 0; by < 3; by += 1) {
+      const vote = scene.node(by).keys.certificateVote(0n, alice(), 0n, certificate.digest);
+      votes.take(client(by), { type: "certificate", certificate, epoch: 0n, ...vote }, certificate);
+    }
+    expect(votes.decision()).toMatchObject({ type: "uphold", digest: certificate.digest });
+  });
+});
