@@ -33,7 +33,7 @@ endef
 .PHONY: check-api check-deploy
 .PHONY: web web-page test-web chromium
 .PHONY: walkthrough check-walkthrough
-.PHONY: shop test-shop model dist
+.PHONY: shop test-shop model model-full dist
 .PHONY: checkers check-contracts check-trees check-slither check-proofs check-coverage
 
 help: ## Show this list
@@ -244,8 +244,11 @@ test-shop: setup ## Test the sample shop's orders and its verification of webhoo
 	@npm run --silent test -w merchant/shop
 
 # A workspace of its own: nothing else needs what it is built with.
-model: ## Check the formal model of unlocking, and that each rule is needed (a minute)
+model: ## Check the formal model of unlocking, and that each rule is needed (two minutes)
 	@cd model && $(CARGO) test --release -- --nocapture --test-threads=1
+
+model-full: ## Check the model in all its settings (long; the largest have tens of millions of states)
+	@cd model && $(CARGO) run --release -- --full --threads 2
 
 # For development, so that what would overflow is seen; signatures are checked with optimised code all the same.
 sim: setup ## Simulate the system under faults (minutes); SEEDS=0..500 or HOURS=9 explores; SEED=7 TRACE=1 shows one run

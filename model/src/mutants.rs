@@ -2,7 +2,7 @@
 
 use crate::claims::Claim;
 use crate::rules::{Rule, Rules};
-use crate::setting::{FOUR, FOUR_UNTIMED, RESTORED, STOLEN, Setting};
+use crate::setting::{CERTIFIED_UNTIMED, FOUR, FOUR_UNTIMED, RESTORED, STOLEN, Setting};
 
 /// A mutant.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +52,7 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(&[Rule::Unanimous], FOUR, Claim::ExecutedNotVoided),
     mutant(&[Rule::AllMembers], FOUR, Claim::ExecutedNotVoided),
     mutant(&[Rule::PaidUpholds, Rule::UpholdPaid], FOUR_UNTIMED, Claim::Unlocked),
+    mutant(&[Rule::OneEpoch], CERTIFIED_UNTIMED, Claim::SettledNotVoided),
 ];
 
 /// Mutants without one: another rule covers what these rules prevent. The model shows that, too.
@@ -59,15 +60,14 @@ pub const COVERED: &[Mutant] = &[
     mutant(&[Rule::FrozenVote], FOUR, Claim::OneCertificate),
     mutant(&[Rule::VoidVoteBit], FOUR, Claim::PaidNotVoided),
     mutant(&[Rule::ContractWindow], FOUR, Claim::ExecutedNotVoided),
+    mutant(&[Rule::SeenNoVoid], FOUR, Claim::ShownNotVoided),
+    mutant(&[Rule::UpheldSeen], FOUR, Claim::Unlocked),
     mutant(&[Rule::PaidUpholds], FOUR_UNTIMED, Claim::Unlocked),
     mutant(&[Rule::UpholdPaid], FOUR_UNTIMED, Claim::Unlocked),
 ];
 
 /// Rules without a mutant so far: their settings are still to be found.
 pub const PENDING: &[Rule] = &[
-    Rule::SeenNoVoid,
-    Rule::UpheldSeen,
-    Rule::OneEpoch,
     Rule::CurrentEpoch,
     Rule::AllAfterV,
     Rule::AllWhateverEnded,
