@@ -1,6 +1,6 @@
 /** The page's queries, each with one key. */
 
-import type { AccountId, AccountState, AccountView, Address, AssetInfo, AssetStatus, Committee, ContractStatus, FastPayClient, ListStatus, OrderEntry, Redemption, RedemptionStatus, RelayerFees } from "@fastpay/sdk";
+import type { AccountId, AccountState, AccountView, Address, AssetInfo, AssetStatus, Committee, ContractStatus, FastPayClient, ListStatus, OrderEntry, Redemption, RedemptionStatus, RelayerFees, UnlockCost, UnlockStatus } from "@fastpay/sdk";
 import { ETHER } from "@fastpay/sdk";
 import { QueryClient, useQueries, useQuery, type QueryFunctionContext, type UseQueryResult } from "@tanstack/react-query";
 
@@ -242,6 +242,22 @@ export function useUnfinishedLists(account: AccountId): UseQueryResult<ListStatu
   return useQuery({ queryKey: ["orders", account, "lists"], queryFn: () => client.unfinishedLists(account) });
 }
 
+/** What the contract says of a number that is to be unlocked; undefined while it is not known. */
+export function useUnlockStatus(account: AccountId, sequence: bigint): UnlockStatus | undefined {
+  const { client } = useNetwork();
+  return useQuery({
+    queryKey: ["chain", "unlock", account, sequence.toString()],
+    queryFn: () => client.unlockStatus(account, sequence),
+    refetchInterval: CHAIN_INTERVAL_MS,
+  }).data;
+}
+
+/** What unlocking a number costs now; undefined while it is not known. */
+export function useUnlockCost(): UnlockCost | undefined {
+  const { client } = useNetwork();
+  return useQuery({ queryKey: ["chain", "unlock-cost"], queryFn: () => client.unlockCost(), refetchInterval: CHAIN_INTERVAL_MS }).data;
+}
+
 /** Where redemptions stand on the contract. */
 export function useRedemptionStatuses(redemptions: readonly Redemption[]): UseQueryResult<RedemptionStatus>[] {
   const { client } = useNetwork();
@@ -249,7 +265,7 @@ export function useRedemptionStatuses(redemptions: readonly Redemption[]): UseQu
     queries: redemptions.map(({ sender, sequence }) => ({
       queryKey: ["chain", "redemption", sender, sequence.toString()],
       queryFn: () => client.redemptionStatus(sender, sequence),
-      refetchInterval: ({ state }: { state: { data: RedemptionStatus | undefined } }) => (state.data?.state === "paid" ? false : 2_000),
+      refetchInterval: ({ state }: { state: { data: RedemptionStatus | undefined } }) => (state.data?.state === "paid" || state.data?.state === "voided" ? false : 2_000),
     })),
   });
 }

@@ -20,7 +20,7 @@ function OwnHistory({ owner }: { owner: Owner }): JSX.Element {
   const running = useActivities(owner.account).filter(({ state }) => state !== "done");
   return (
     <>
-      <PendingNotice account={owner.account} />
+      <PendingNotice owner={owner} />
       {running.map((activity) => (
         <ActivityCard key={activity.id} activity={activity} />
       ))}

@@ -40,7 +40,7 @@ function PayMany({ owner }: { owner: Owner }): JSX.Element {
   const { account, signer } = owner;
   const { client } = useNetwork();
   const { start } = useActivityActions();
-  const activities = useActivities(account).filter(({ kind }) => kind === "list" || kind === "resume");
+  const activities = useActivities(account).filter(({ kind }) => kind === "list" || kind === "resume" || kind === "unlock");
   const isBusy = isOrdering(activities, account);
   const [checked, setChecked] = useState<Checked>();
   const pay = ({ list: { name, lines } }: Checked): void => {
@@ -57,7 +57,7 @@ function PayMany({ owner }: { owner: Owner }): JSX.Element {
       {activities.slice(0, 3).map((activity) => (
         <ActivityCard key={activity.id} activity={activity} />
       ))}
-      <PendingNotice account={account} />
+      <PendingNotice owner={owner} />
       <UnfinishedLists owner={owner} />
       {checked === undefined ? (
         <ListForm owner={owner} onChecked={setChecked} />

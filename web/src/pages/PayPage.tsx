@@ -46,7 +46,7 @@ export default function PayPage(): JSX.Element {
 
 function Pay({ owner }: { owner: Owner }): JSX.Element {
   const { account } = owner;
-  const list = useActivities(account).filter(({ kind }) => kind === "pay" || kind === "resume" || kind === "list");
+  const list = useActivities(account).filter(({ kind }) => kind === "pay" || kind === "resume" || kind === "list" || kind === "unlock");
   // A finished activity is hidden by a later one, so only the last result is shown.
   const activities = list.filter(({ state }, i) => i === 0 || state !== "done");
   return (
@@ -54,7 +54,7 @@ function Pay({ owner }: { owner: Owner }): JSX.Element {
       {activities.slice(0, 3).map((activity) => (
         <ActivityCard key={activity.id} activity={activity} />
       ))}
-      <PendingNotice account={account} />
+      <PendingNotice owner={owner} />
       <UnfinishedListsNotice account={account} />
       <PayForm owner={owner} />
       <Text size="sm">

@@ -19,7 +19,7 @@ export default function RedeemPage(): JSX.Element {
   );
 }
 
-const KINDS = new Set(["redeem", "resume", "payout"]);
+const KINDS = new Set(["redeem", "resume", "payout", "unlock"]);
 /** The number of newest activities shown. Older ones are shown while they are not done. */
 const SHOWN_MAX = 3;
 
@@ -33,7 +33,7 @@ function Redeem({ owner }: { owner: Owner }): JSX.Element {
       {activities.map((activity) => (
         <ActivityCard key={activity.id} activity={activity} />
       ))}
-      <PendingNotice account={owner.account} />
+      <PendingNotice owner={owner} />
       <Claims owner={owner} />
       <OpenRedemptions owner={owner} />
       <RedeemForm owner={owner} />

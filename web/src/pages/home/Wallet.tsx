@@ -28,7 +28,7 @@ export default function Wallet({ owner }: { owner: Owner }): JSX.Element {
   return (
     <Page title="Wallet" width={720}>
       <PausedNotice />
-      <PendingNotice account={owner.account} />
+      <PendingNotice owner={owner} />
       <UnfinishedListsNotice account={owner.account} />
       <FirstSteps owner={owner} />
       <Balances owner={owner} />

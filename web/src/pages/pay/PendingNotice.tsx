@@ -1,21 +1,24 @@
 import { Alert, Button, Group, Text } from "@mantine/core";
-import type { AccountId } from "@fastpay/sdk";
 import type { JSX } from "react";
 
+import type { Owner } from "../../account/OwnerProvider";
 import { isOrdering, useActivities, useResume } from "../../activity/ActivityProvider";
 import { useKnownAssets } from "../../data/assets";
 import { useAccount, useOrders } from "../../data/queries";
 import { TransferText } from "../../ui/TransferText";
 import { IconLock } from "../../ui/icons";
+import { StuckNotice } from "./StuckNotice";
 
-/** A notice of a pending order that is not being finished, with a button to finish it. */
-export function PendingNotice({ account }: { account: AccountId }): JSX.Element | null {
+/** A notice of a pending order that is not being finished, with a button to finish it, or to have the account unlocked. */
+export function PendingNotice({ owner }: { owner: Owner }): JSX.Element | null {
+  const { account } = owner;
   const { assets } = useKnownAssets();
-  const pending = useAccount(account, assets).data?.pending?.transfer;
-  const unfinished = useOrders(account).data?.find(({ settledAtMs }) => settledAtMs === undefined);
+  const view = useAccount(account, assets).data;
+  const unfinished = useOrders(account).data?.find(({ settledAtMs, state }) => settledAtMs === undefined && state !== "voided");
   const isBusy = isOrdering(useActivities(account), account);
   const resume = useResume();
-  const transfer = unfinished?.transfer ?? pending;
+  const transfer = unfinished?.transfer ?? view?.pending?.transfer;
+  if (view?.stuckAt !== undefined) return <StuckNotice owner={owner} sequence={view.stuckAt} />;
   if (transfer === undefined || isBusy) return null;
   const isOurs = unfinished?.createdAtMs !== undefined && unfinished.state !== "superseded";
   return (

@@ -1,0 +1,59 @@
+import { Alert, Stack, Text } from "@mantine/core";
+import type { UnlockCost, UnlockStatus } from "@fastpay/sdk";
+import type { JSX } from "react";
+
+import type { Owner } from "../../account/OwnerProvider";
+import { useActivities } from "../../activity/ActivityProvider";
+import { ChainButton } from "../../activity/ChainButton";
+import { useUnlockCost, useUnlockStatus } from "../../data/queries";
+import { useNetwork } from "../../network/NetworkProvider";
+import { amountAtAGlance, timeText } from "../../ui/words";
+import { IconLock } from "../../ui/icons";
+
+/** A notice that no order can get its quorum any more, with a button to have the account unlocked. */
+export function StuckNotice({ owner, sequence }: { owner: Owner; sequence: bigint }): JSX.Element | null {
+  const { client } = useNetwork();
+  const { account, signer } = owner;
+  const status = useUnlockStatus(account, sequence);
+  const cost = useUnlockCost();
+  const isRunning = useActivities(account).some(({ kind, state }) => kind === "unlock" && state === "running");
+  if (isRunning) return null;
+  const isAsked = status !== undefined && status.state !== "none";
+  return (
+    <Alert role="alert" color="orange" icon={<IconLock aria-hidden />} title="This account is stuck">
+      <Stack gap="xs" align="flex-start">
+        <Text size="sm">
+          Two different orders were signed with number {sequence.toString()}, perhaps on two devices, and neither can get
+          enough votes any more. You can still receive. To pay again, have Ethereum decide: either one of the orders is
+          finished, or neither is and nothing was paid.
+        </Text>
+        <Text size="sm">{isAsked ? askedText(status) : costText(cost)}</Text>
+        <ChainButton
+          owner={owner}
+          kind="unlock"
+          title="Unlock this account"
+          disabled={cost === undefined}
+          work={(wallet, { report, signal }) => client.unlock(wallet, signer, { onProgress: report, signal })}
+        >
+          {isAsked ? "Continue unlocking" : "Unlock this account"}
+        </ChainButton>
+      </Stack>
+    </Alert>
+  );
+}
+
+/** What was begun, maybe before a reload or on another device. */
+function askedText(status: UnlockStatus): string {
+  if (status.state !== "requested" || status.isDecided) return "Ethereum has decided, and the authorities are about to know it.";
+  if (!status.isFinal) return "Ethereum was asked to unlock it; that is not final yet.";
+  const from = timeText(Number(status.voidableFrom) * 1_000);
+  return `Ethereum was asked to unlock it. If all authorities vote, it decides at once; otherwise a quorum suffices from ${from} on.`;
+}
+
+function costText(cost: UnlockCost | undefined): string {
+  const price =
+    cost === undefined
+      ? "The cost is being asked for."
+      : `It takes two transactions, about ${amountAtAGlance(cost.wei, 18)} ETH of gas, and a bond of ${amountAtAGlance(cost.bond, 18)} ETH. The bond comes back if neither order is finished; otherwise it goes to whoever brings the votes.`;
+  return `${price} It takes about half an hour if all authorities answer, and some days otherwise.`;
+}
