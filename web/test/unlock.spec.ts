@@ -1,20 +1,30 @@
 /** An account with two orders for one number: nothing can be paid from it until the contract has decided. */
 
 import type { Page } from "@playwright/test";
-import { accountFromEthereum, encodeOrder, ethereumSigner, ETHER, NO_MEMO, signOrder } from "@fastpay/sdk";
+import {
+  accountFromEthereum,
+  ed25519Signer,
+  encodeOrder,
+  encryptKeyFile,
+  ethereumSigner,
+  ETHER,
+  NO_MEMO,
+  signOrder,
+  type Signer,
+} from "@fastpay/sdk";
 import { parseEther } from "viem";
 
 import { isAccessible } from "./support/axe";
-import { network, walletOf } from "./support/net";
+import { depositEther, giveOnChain, network, walletOf } from "./support/net";
 import { activity, expect, goTo, inFastPay, pay, picture, test } from "./support/people";
-import type { TestWallet } from "./support/wallet";
+import { TestWallet } from "./support/wallet";
 
 const BOB = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+const PASSPHRASE = "correct horse battery staple";
 
 /** Two devices pay with the same number, and each finds two of the four authorities. */
-async function payTwice({ key }: TestWallet): Promise<void> {
+async function payTwice(signer: Signer): Promise<void> {
   const { chainId, contract, authorities } = network();
-  const signer = ethereumSigner(walletOf(key));
   const domain = { chainId: BigInt(chainId), contract };
   const recipient = accountFromEthereum(BOB);
   for (const [number, { http }] of authorities.entries()) {
@@ -31,7 +41,7 @@ const stuck = (page: Page) => page.getByRole("alert").filter({ hasText: "This ac
 
 test("a stuck account is unlocked by a button, also after a reload, and pays again", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "3" });
-  await payTwice(wallet);
+  await payTwice(ethereumSigner(walletOf(wallet.key)));
   await page.reload();
   await expect(stuck(page)).toContainText("neither can get enough votes any more");
   await expect(stuck(page)).toContainText("a bond of 0.005 ETH");
@@ -62,4 +72,40 @@ test("a stuck account is unlocked by a button, also after a reload, and pays aga
   await expect(activity(page, /^Pay 0.5 ETH/).getByText("Done", { exact: true })).toBeVisible();
   await goTo(page, "Wallet");
   await expect(inFastPay(page, "ETH")).toHaveText("2.5");
+});
+
+test("a browser key signs the request to unlock its account, and a wallet beside it pays", async ({ page }) => {
+  const secret = crypto.getRandomValues(new Uint8Array(32));
+  const signer = ed25519Signer(secret);
+  const file = await encryptKeyFile(secret, PASSPHRASE);
+  const wallet = new TestWallet();
+  await giveOnChain(wallet.key.address, "10");
+  await depositEther(wallet.key, "2", signer.account);
+  await wallet.inject(page);
+  await page.goto("/");
+  await page.getByRole("banner").getByRole("button", { name: "Connect wallet" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("button", { name: "Import a key file" }).click();
+  const chooser = page.waitForEvent("filechooser");
+  await dialog.getByRole("button", { name: "Key file" }).click();
+  await (await chooser).setFiles({ name: "key.json", mimeType: "application/json", buffer: Buffer.from(file.text) });
+  await dialog.getByLabel("Passphrase", { exact: true }).fill(PASSPHRASE);
+  await dialog.getByRole("button", { name: "Import the key" }).click();
+  await expect(inFastPay(page, "ETH")).toHaveText("2");
+  await payTwice(signer);
+
+  // A reload locks the key.
+  await page.reload();
+  await stuck(page).getByRole("button", { name: "Connect a wallet to do it yourself" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Test wallet" }).click();
+  await stuck(page).getByRole("button", { name: "Unlock this account" }).click();
+  const unlocking = page.getByRole("dialog", { name: "Unlock your key" });
+  await expect(unlocking).toContainText("Ethereum is to unlock this account at order #0.");
+  await unlocking.getByLabel("Passphrase", { exact: true }).fill(PASSPHRASE);
+  await unlocking.getByRole("button", { name: "Unlock" }).click();
+  await expect(activity(page, "Unlock this account").getByText(/none of the orders holds, and nothing was paid: done/)).toBeVisible();
+  expect(wallet.asked).toEqual(["eth_requestAccounts", "eth_sendTransaction", "eth_sendTransaction"]);
+  await goTo(page, "Pay");
+  await pay(page, BOB, "0.5");
+  await expect(activity(page, /^Pay 0.5 ETH/).getByText("Done", { exact: true })).toBeVisible();
 });
