@@ -382,3 +382,17 @@ test("what stands in the storage is one order for each page, and the list", asyn
   const keys = await scene.context.store?.keys(`${DOMAIN.chainId}/${DOMAIN.contract}/lists/`);
   expect(keys?.map((key) => key.split(".").at(-1))).toEqual(["begun", "closed"]);
 });
+
+test("a page whose number the contract voided gets another one, and everybody is paid once", async () => {
+  for (const node of scene.nodes) node.lie = ({ path }) => (path === "/v1/orders" ? problem(422, "invalid", {}, "never") : undefined);
+  await expect(payAll(lines(3))).rejects.toMatchObject({ code: "no-quorum" });
+  for (const node of scene.nodes) {
+    node.lie = () => undefined;
+    node.freeze(scene.alice.account);
+    node.decide(scene.alice.account, undefined);
+  }
+  scene.voided.add(0n);
+  const status = await payAll(lines(3));
+  expect(status.orders).toMatchObject([{ state: "settled", sequence: 1n }]);
+  expect(paid(3)).toEqual(exactly(3));
+});
