@@ -61,7 +61,7 @@ export async function finish(operation: Operation, journal: OrderJournal, entry:
   const conflict = conflictOf(network, account, sequence, answers);
   conflict.enter(order);
   if (conflict.contenders().length > 1) {
-    // One vote in the wrong place may lock the account for ever: everybody is heard first.
+    // One vote in the wrong place may make the account stuck: everybody is heard first.
     conflict.merge(await readConflict(network, account, sequence, timing.readMs, signal));
   }
   try {

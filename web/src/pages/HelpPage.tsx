@@ -40,7 +40,7 @@ const ENTRIES: readonly { readonly question: string; readonly answer: ReactNode 
   },
   {
     question: "May I use one account on two devices?",
-    answer: "Use one at a time. Two devices that order at the same moment can lock the account for ever.",
+    answer: "Use one at a time. Two devices that order at the same moment can make the account stuck. The page then offers to unlock it: Ethereum decides which order holds, or that none does. That costs gas and takes from half an hour to some days.",
   },
   {
     question: "Whom do I trust?",
