@@ -72,7 +72,8 @@ pub use transfer::{
     InvalidTransfer, Output, Outputs, PAYOUT_OUTPUTS_MAX, Payment, Payout, Receipt, Redemption, Transfer,
 };
 pub use unlock::{
-    ExecutedRedemption, RELEASED, Unlock, UnlockEvent, UnlockEventKind, UnlockOutcome, UnlockVote, is_unlock_authorized,
+    ExecutedRedemption, RELEASED, Unlock, UnlockEvent, UnlockEventKind, UnlockOutcome, UnlockVote,
+    is_unlock_authorized, is_unlock_signed,
 };
 pub use verifier::Verifier;
 pub use vote::{

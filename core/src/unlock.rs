@@ -19,7 +19,7 @@ use crate::committee::Committee;
 use crate::contract_vote::ContractVote;
 use crate::identity::AccountId;
 use crate::keys::AuthorityKeys;
-use crate::signature::Ed25519Signature;
+use crate::signature::{EcdsaSignature, Ed25519Signature};
 use crate::signature_check::{Authorization, SignatureCheck};
 use crate::statement::Domain;
 
@@ -133,9 +133,8 @@ impl UnlockEventKind {
     }
 }
 
-/// Whether `authorization`, as the contract passes it on, is the signature of the owner of `account` on its request to
-/// unlock `sequence`: 32 bytes of an Ed25519 key and 64 of its signature. The contract has checked the requests of
-/// Ethereum accounts itself.
+/// Whether `authorization`, as the contract passes it on, counts as the signature of the owner of `account` on its request
+/// to unlock `sequence`. The contract has checked the requests of Ethereum accounts itself.
 #[must_use]
 pub fn is_unlock_authorized(
     domain: &Domain,
@@ -143,15 +142,27 @@ pub fn is_unlock_authorized(
     sequence: SequenceNumber,
     authorization: &[u8],
 ) -> bool {
-    if account.ethereum_address().is_some() {
-        return true;
-    }
-    let Some((key, signature)) = authorization.split_first_chunk::<32>() else { return false };
-    let Ok(signature) = <[u8; 64]>::try_from(signature).map(Ed25519Signature) else { return false };
+    account.ethereum_address().is_some() || is_unlock_signed(domain, account, sequence, authorization)
+}
+
+/// Whether `authorization` is the signature of the owner of `account` on its request to unlock `sequence`: 32 bytes of an
+/// Ed25519 key and 64 of its signature, or the 65 bytes of an Ethereum signature.
+#[must_use]
+pub fn is_unlock_signed(domain: &Domain, account: AccountId, sequence: SequenceNumber, authorization: &[u8]) -> bool {
     let digest = domain.unlock_request_digest(account, sequence);
-    let authorization = Authorization::Ed25519 { key: *key, signature };
-    AccountId::from_ed25519(key) == account
-        && SignatureCheck::Order { sender: account, digest, authorization }.check(domain).is_ok()
+    let authorization = match account.ethereum_address() {
+        Some(_) => authorization
+            .try_into()
+            .ok()
+            .map(|signature| Authorization::Ethereum { signature: EcdsaSignature(signature) }),
+        None => authorization.split_first_chunk().and_then(|(key, signature)| {
+            let signature = Ed25519Signature(signature.try_into().ok()?);
+            (AccountId::from_ed25519(key) == account).then_some(Authorization::Ed25519 { key: *key, signature })
+        }),
+    };
+    authorization.is_some_and(|authorization| {
+        SignatureCheck::Order { sender: account, digest, authorization }.check(domain).is_ok()
+    })
 }
 
 /// What an authority signs about a frozen number, for the contract.

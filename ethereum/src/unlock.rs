@@ -1,8 +1,8 @@
 //! Where a number stands at the contract that its owner asked to unlock.
 
-use alloy::primitives::{Address, Bytes, U256};
+use alloy::primitives::{Address, U256};
 use alloy::sol_types::SolCall;
-use fastpay_core::{AccountId, Digest, SequenceNumber};
+use fastpay_core::{AccountId, SequenceNumber, UnlockVote};
 
 use crate::contract::{ICouncil, UnlockOutcome};
 use crate::error::PrimaryError;
@@ -18,6 +18,8 @@ pub enum UnlockState {
     Requested {
         /// A quorum can void it from then on, in seconds since 1970.
         voidable_from: u64,
+        /// Who left the bond; zero where it was paid out before.
+        payer: Address,
     },
     /// One order holds.
     Upheld,
@@ -41,7 +43,7 @@ impl Primary {
             UnlockOutcome::Upheld => UnlockState::Upheld,
             UnlockOutcome::Voided => UnlockState::Voided,
             _ if unlock.voidableFrom.is_zero() => UnlockState::NotRequested,
-            _ => UnlockState::Requested { voidable_from: unlock.voidableFrom.saturating_to() },
+            _ => UnlockState::Requested { voidable_from: unlock.voidableFrom.saturating_to(), payer: unlock.payer },
         })
     }
 
@@ -79,32 +81,24 @@ impl Call {
         Self { to: council, value: bond, data }
     }
 
-    /// Has the council uphold the order with this digest.
+    /// Tells the council what its members voted about a number: it upholds the order that they name, or voids the number.
     #[must_use]
-    pub fn uphold_sequence(
+    pub fn decide_unlock(
         council: Address,
         account: AccountId,
         sequence: SequenceNumber,
-        digest: Digest,
+        vote: UnlockVote,
         votes: Vec<u8>,
     ) -> Self {
-        let (account, sequence) = (account.0.into(), sequence.0);
-        let data: Bytes =
-            ICouncil::upholdSequenceCall { account, sequence, digest, votes: votes.into() }.abi_encode().into();
-        Self { to: council, value: U256::ZERO, data }
-    }
-
-    /// Has the council void a number.
-    #[must_use]
-    pub fn void_sequence(
-        council: Address,
-        account: AccountId,
-        sequence: SequenceNumber,
-        unanimous: bool,
-        votes: Vec<u8>,
-    ) -> Self {
-        let (account, sequence) = (account.0.into(), sequence.0);
-        let call = ICouncil::voidSequenceCall { account, sequence, unanimous, votes: votes.into() };
-        Self { to: council, value: U256::ZERO, data: call.abi_encode().into() }
+        let (account, sequence, votes) = (account.0.into(), sequence.0, votes.into());
+        let data: Vec<u8> = match vote {
+            UnlockVote::Certificate(digest) => {
+                ICouncil::upholdSequenceCall { account, sequence, digest, votes }.abi_encode()
+            }
+            UnlockVote::Void { unanimous } => {
+                ICouncil::voidSequenceCall { account, sequence, unanimous, votes }.abi_encode()
+            }
+        };
+        Self { to: council, value: U256::ZERO, data: data.into() }
     }
 }

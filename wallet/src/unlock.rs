@@ -8,8 +8,8 @@
 //! ```
 //! Nothing is signed for the next number before the contract has decided.
 
-use fastpay_client::{QuorumError, UnlockBallot, UnlockDecision};
-use fastpay_core::{AccountId, AccountKey, SequenceNumber};
+use fastpay_client::{QuorumError, UnlockBallot, UnlockDecision, Voidable};
+use fastpay_core::{AccountId, AccountKey, SequenceNumber, UnlockVote};
 use fastpay_ethereum::{Call, Primary, UnlockState};
 
 use crate::chain::{ChainAccount, Finished};
@@ -130,32 +130,19 @@ impl Wallet {
         payer: &ChainAccount,
     ) -> Result<Unlocking, WalletError> {
         let now = primary.latest_head().await?.timestamp();
-        let UnlockState::Requested { voidable_from } = primary.unlock_state(account, sequence).await? else {
+        let UnlockState::Requested { voidable_from, .. } = primary.unlock_state(account, sequence).await? else {
             return Ok(Unlocking::Deciding);
         };
-        let ask = |unanimous| self.client().vote_unlock((account, sequence), unanimous, READ_PATIENCE);
-        let mut ballot = ask(true).await;
-        let may_void_at_once = now >= primary.unanimous_from().await?;
-        let is_undecided = |ballot: &UnlockBallot| match ballot.decision() {
-            Some(UnlockDecision::Uphold { .. }) => false,
-            Some(UnlockDecision::Void { unanimous, .. }) => unanimous && !may_void_at_once,
-            None => true,
+        let voidable = Voidable { at_once: now >= primary.unanimous_from().await?, by_quorum: now >= voidable_from };
+        let (ballot, decision) = self.client().decide_unlock((account, sequence), voidable, READ_PATIENCE).await;
+        let Some(UnlockDecision { vote, votes }) = decision else {
+            return Ok(Unlocking::Waiting { ballot: Box::new(ballot), voidable_from });
         };
-        if is_undecided(&ballot) && now >= voidable_from {
-            ballot = ask(false).await;
+        // Upholding is never paused, voiding is.
+        if let UnlockVote::Void { .. } = vote {
+            check_not_paused(primary).await?;
         }
-        let council = primary.council().await?;
-        let call = match ballot.decision().filter(|_| !is_undecided(&ballot)) {
-            None => return Ok(Unlocking::Waiting { ballot: Box::new(ballot), voidable_from }),
-            Some(UnlockDecision::Uphold { digest, votes }) => {
-                Call::uphold_sequence(council, account, sequence, digest, votes)
-            }
-            Some(UnlockDecision::Void { unanimous, votes }) => {
-                // Upholding is never paused, voiding is.
-                check_not_paused(primary).await?;
-                Call::void_sequence(council, account, sequence, unanimous, votes)
-            }
-        };
+        let call = Call::decide_unlock(primary.council().await?, account, sequence, vote, votes);
         payer.send_to_council(Errand::DecideUnlock { account, sequence }, call).await?;
         Ok(Unlocking::Deciding)
     }

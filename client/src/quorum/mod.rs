@@ -37,7 +37,7 @@ pub use confirm::Settled;
 pub use conflict::{ConflictingOrder, OrderConflict};
 pub use judge::{Help, Helped, Inquiry, Step};
 pub use tally::{PeerAnswer, PeerFailure, Room, Tally, Verdict};
-pub use unlock::{UnlockBallot, UnlockDecision};
+pub use unlock::{UnlockBallot, UnlockDecision, Voidable};
 
 /// How long to try.
 #[derive(Clone, Copy, Debug)]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, AuthorityName, Committee, ContractVote, Digest, Domain, Epoch, SequenceNumber, UnlockVote,
-    VerifiedCertificate, VerifiedContractVote,
+    AccountId, AuthorityName, Committee, ContractVote, Domain, Epoch, SequenceNumber, UnlockVote, VerifiedCertificate,
+    VerifiedContractVote,
 };
 use fastpay_rpc::UnlockAnswer;
 use tokio::task::JoinSet;
@@ -36,21 +36,20 @@ pub struct UnlockBallot {
 
 /// What the contract can be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum UnlockDecision {
-    /// The order with this digest is certified.
-    Uphold {
-        /// The order.
-        digest: Digest,
-        /// As the contract reads them.
-        votes: Vec<u8>,
-    },
-    /// No order of the number is certified.
-    Void {
-        /// Whether these are the votes of all members.
-        unanimous: bool,
-        /// As the contract reads them.
-        votes: Vec<u8>,
-    },
+pub struct UnlockDecision {
+    /// The statement: the order that is certified, or that none is.
+    pub vote: UnlockVote,
+    /// The votes for it, as the contract reads them.
+    pub votes: Vec<u8>,
+}
+
+/// Which votes to void a number the contract takes now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Voidable {
+    /// Those of all members.
+    pub at_once: bool,
+    /// Those of a quorum.
+    pub by_quorum: bool,
 }
 
 impl UnlockBallot {
@@ -104,19 +103,22 @@ impl UnlockBallot {
     #[must_use]
     pub fn decision(&self) -> Option<UnlockDecision> {
         if let Some(digest) = self.certificate.as_ref().map(VerifiedCertificate::digest)
-            && let Some(votes) = self.packed(UnlockVote::Certificate(digest), &self.attested)
+            && let Some(decision) = self.decided(UnlockVote::Certificate(digest), &self.attested)
         {
-            return Some(UnlockDecision::Uphold { digest, votes });
+            return Some(decision);
         }
-        let unanimous = self.unanimous;
-        let votes = self.packed(UnlockVote::Void { unanimous }, &self.voided)?;
-        Some(UnlockDecision::Void { unanimous, votes })
+        self.decided(UnlockVote::Void { unanimous: self.unanimous }, &self.voided)
     }
 
-    fn packed(&self, vote: UnlockVote, votes: &BTreeMap<AuthorityName, VerifiedContractVote>) -> Option<Vec<u8>> {
+    fn decided(
+        &self,
+        vote: UnlockVote,
+        votes: &BTreeMap<AuthorityName, VerifiedContractVote>,
+    ) -> Option<UnlockDecision> {
         let votes: Vec<_> = votes.values().cloned().collect();
         let digest = vote.digest(&self.domain, self.committee.epoch(), self.account, self.sequence);
-        VerifiedContractVote::first(vote.needed(&self.committee), &self.committee, digest, &votes)
+        let votes = VerifiedContractVote::first(vote.needed(&self.committee), &self.committee, digest, &votes)?;
+        Some(UnlockDecision { vote, votes })
     }
 
     /// The certificate of the number, where anybody has it.
@@ -150,6 +152,25 @@ struct Answered {
 }
 
 impl CommitteeClient {
+    /// Asks every authority about a number, and finds what the contract can be told now: that an order holds, or that none
+    /// does, by votes that it takes at this time. Votes of a quorum are asked for where those of all do not suffice.
+    pub async fn decide_unlock(
+        &self,
+        number: (AccountId, SequenceNumber),
+        voidable: Voidable,
+        patience: Duration,
+    ) -> (UnlockBallot, Option<UnlockDecision>) {
+        let is_taken =
+            |decision: &UnlockDecision| voidable.at_once || decision.vote != UnlockVote::Void { unanimous: true };
+        let mut ballot = self.vote_unlock(number, true, patience).await;
+        let mut decision = ballot.decision().filter(is_taken);
+        if decision.is_none() && voidable.by_quorum {
+            ballot = self.vote_unlock(number, false, patience).await;
+            decision = ballot.decision();
+        }
+        (ballot, decision)
+    }
+
     /// Asks every authority what it signs about a number. Where one shows a certificate, the others are brought it and
     /// asked again: an authority that keeps it attests it and votes to void nothing. Each of these steps has so much time:
     /// an authority that never answers takes none from the next.
@@ -208,6 +229,7 @@ impl CommitteeClient {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fastpay_core::Digest;
     use fastpay_testkit::{TestAccount, TestCommittee, payment};
 
     struct Case {
@@ -251,12 +273,13 @@ mod tests {
         }
         assert_eq!(case.ballot.decision(), None, "of four, all four are needed");
         case.vote(3, UnlockVote::Void { unanimous: true });
-        assert!(matches!(case.ballot.decision(), Some(UnlockDecision::Void { unanimous: true, .. })));
+        let decision = case.ballot.decision().unwrap();
+        assert_eq!((decision.vote, decision.votes.len()), (UnlockVote::Void { unanimous: true }, 4 * 66));
         for by in 0..3 {
             case.vote(by, exists);
         }
-        let Some(UnlockDecision::Uphold { digest, votes }) = case.ballot.decision() else { panic!("not upheld") };
-        assert_eq!((digest, votes.len()), (case.certificate.digest(), 3 * 66));
+        let UnlockDecision { vote, votes } = case.ballot.decision().unwrap();
+        assert_eq!((vote, votes.len()), (exists, 3 * 66));
     }
 
     #[test]
@@ -267,8 +290,8 @@ mod tests {
         }
         assert_eq!(case.ballot.decision(), None);
         case.vote(2, UnlockVote::Void { unanimous: false });
-        let Some(UnlockDecision::Void { unanimous: false, votes }) = case.ballot.decision() else { panic!("not void") };
-        assert_eq!(votes.len(), 3 * 66);
+        let UnlockDecision { vote, votes } = case.ballot.decision().unwrap();
+        assert_eq!((vote, votes.len()), (UnlockVote::Void { unanimous: false }, 3 * 66));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use fastpay_core::{
     AccountId, Amount, Asset, Balance, Chain, Digest, Epoch, ExecutedRedemption, Find, PrimaryAddress, Record,
     Rejection, SequenceNumber, ShardId, ShardLayout, ShardLedger, SynchronizationOrder, TransactionIndex,
     TransferOrder, UnlockEvent, UnlockEventKind, UnlockOutcome, UnlockVote, VoteFloor, is_unlock_authorized,
+    is_unlock_signed,
 };
 use fastpay_testkit::{Outcome, TestAccount, TestCommittee, TestShard, payment, redemption};
 
@@ -413,8 +414,13 @@ fn the_owner_alone_asks() {
     {
         assert!(!is_unlock_authorized(&domain, account, sequence, &wrong));
     }
-    // The contract has checked the requests of Ethereum accounts.
-    assert!(is_unlock_authorized(&domain, TestAccount::ethereum(0).id(), sequence, &[]));
+    // The contract has checked the requests of Ethereum accounts. Who pays for one checks it first.
+    let (ethereum, stranger) = (TestAccount::ethereum(0), TestAccount::ethereum(1));
+    assert!(is_unlock_authorized(&domain, ethereum.id(), sequence, &[]));
+    assert!(is_unlock_signed(&domain, ethereum.id(), sequence, &signed(&ethereum, 7)));
+    for wrong in [signed(&ethereum, 8), signed(&stranger, 7), signed(&setting.owner, 7), Vec::new()] {
+        assert!(!is_unlock_signed(&domain, ethereum.id(), sequence, &wrong));
+    }
 }
 
 #[test]
