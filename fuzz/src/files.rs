@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use alloy::primitives::U256;
-use fastpay_core::{AccountId, Asset, Committees, Digest, PrimaryAddress, Transfer};
+use fastpay_core::{AccountId, Asset, Committees, Digest, PrimaryAddress, SequenceNumber, Transfer};
 use fastpay_ethereum::{Attempt, Call, Fees, Submission};
 use fastpay_node::rollback::VoteFloors;
-use fastpay_relayer::{Bundle, Decision, Left, PendingRedemption, State, Totals};
+use fastpay_relayer::{
+    Bundle, Decision, Left, OpenUnlock, PendingRedemption, State, Totals, UnlockStep, UnlockStepKind, Unlocks,
+};
 use fastpay_wallet::folder::{Errand, Folder, KnownCommittees, OrderState, TransactionState};
 use serde_json::json;
 
@@ -140,7 +142,18 @@ fn relayer_state() -> State {
     let verified = certificate.clone().verify(&SIGNED.committee.domain, &SIGNED.committee.committee).unwrap();
     let item =
         PendingRedemption::new(&verified, &SIGNED.committee.committee, 5).expect("the second order is a redemption");
-    let bundle = Bundle { submission: submission(), items: vec![item.id()] };
+    let (account, sequence) = (owner(), SequenceNumber(4));
+    let step = UnlockStep { account, sequence, kind: UnlockStepKind::Request };
+    let bundle = Bundle { submission: submission(), items: vec![item.id()], unlock: Some(step) };
+    let open = OpenUnlock {
+        account,
+        sequence,
+        voidable_from: 5,
+        is_ours: true,
+        tries: 1,
+        next_at_ms: 2,
+        waits_for: "3 vote".into(),
+    };
     let left = Left { item: item.id(), reason: "it reverted".into(), transaction: Some(Digest::repeat_byte(2)) };
     State {
         version: 1,
@@ -154,6 +167,7 @@ fn relayer_state() -> State {
         free_nonces: vec![2],
         left: vec![left],
         payees: [(CONTRACT, 115_000)].into(),
+        unlock: Unlocks { cursor: None, open: vec![open], day: 20_000, spent_wei: U256::from(3) },
         totals: Totals::default(),
         decision: Decision::default(),
         paused_until: Some(7),

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use alloy::primitives::U256;
+use alloy::primitives::utils::parse_ether;
 use fastpay_ethereum::{PrimaryConfig, SenderConfig};
 use fastpay_program::configuration;
 use fastpay_rpc::REDEMPTION_BATCH_MAX;
@@ -34,7 +36,8 @@ pub struct Config {
     pub key: KeyConfig,
     /// The address that serves metrics; none are served without it. Keep it private.
     pub metrics: Option<SocketAddr>,
-    /// The address that serves the fees to wallets (`GET /v1/fees`); they are not served without it. It is public.
+    /// The address that serves wallets: the fees (`GET /v1/fees`), and requests to unlock accounts (`POST /v1/unlocks`).
+    /// They are not served without it. It is public.
     pub http: Option<SocketAddr>,
     /// The collector of the traces of redemptions; none are sent without it.
     pub traces: Option<TraceSettings>,
@@ -44,6 +47,9 @@ pub struct Config {
     /// When and how redemptions are bundled.
     #[serde(default)]
     pub bundle: BundleConfig,
+    /// What is done to unlock accounts.
+    #[serde(default)]
+    pub unlock: UnlockConfig,
     /// The assets that are served, by address, each with the wei of ETH that its smallest unit is worth. ETH alone where
     /// nothing is given; a list replaces that, so it names ETH too.
     #[serde(default)]
@@ -99,6 +105,35 @@ impl Default for BundleConfig {
             in_flight_max: 16,
         }
     }
+}
+
+/// What is done to unlock accounts.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct UnlockConfig {
+    /// At most so much is spent on a day in UTC, in wei: the bonds of requests that are brought for their owners, and the
+    /// gas that no bond pays for. Nothing is followed, taken or sent where it is zero. In the file, ETH as decimal text.
+    #[serde(rename = "daily_budget_ether", deserialize_with = "ether")]
+    pub daily_budget_wei: U256,
+    /// Void numbers, too, whose bonds go back to others.
+    pub void_others: bool,
+}
+
+impl UnlockConfig {
+    /// Nothing.
+    pub const OFF: Self = Self { daily_budget_wei: U256::ZERO, void_others: false };
+}
+
+impl Default for UnlockConfig {
+    /// 0.02 ETH a day: three requests where gas is cheap.
+    fn default() -> Self {
+        Self { daily_budget_wei: U256::from(20_000_000_000_000_000_u64), void_others: false }
+    }
+}
+
+fn ether<'de, D: serde::Deserializer<'de>>(from: D) -> Result<U256, D::Error> {
+    let text = String::deserialize(from)?;
+    parse_ether(&text).map_err(|_| serde::de::Error::custom(format!("{text:?} is no amount of ETH")))
 }
 
 impl BundleConfig {
@@ -277,6 +312,15 @@ mod tests {
     }
 
     #[test]
+    fn what_unlocking_may_cost_is_read() {
+        let of = |text: &str| read(&format!("{MINIMAL}{text}"), Overrides::default()).unwrap().1.unlock;
+        assert_eq!(of("").daily_budget_wei, parse_ether("0.02").unwrap());
+        let unlock = of("\n[unlock]\ndaily_budget_ether = \"1.5\"\nvoid_others = true\n");
+        assert_eq!((unlock.daily_budget_wei, unlock.void_others), (parse_ether("1.5").unwrap(), true));
+        assert!(of("\n[unlock]\ndaily_budget_ether = \"0\"\n").daily_budget_wei.is_zero());
+    }
+
+    #[test]
     fn flags_win_over_the_file() {
         let overrides = Overrides {
             rpc_urls: vec!["http://127.0.0.1:1".parse().unwrap()],
@@ -300,6 +344,7 @@ mod tests {
         check(&format!("{MINIMAL}\n[bundle]\nitems_max = 0\n"), "at least 1");
         check(&format!("{MINIMAL}\n[bundle]\nitems_max = 257\n"), "at most 256");
         check(&format!("{MINIMAL}\n[bundle]\nbelow_cost = \"maybe\"\n"), "`pay` or `leave`");
+        check(&format!("{MINIMAL}\n[unlock]\ndaily_budget_ether = \"much\"\n"), "is no amount of ETH");
         check(&format!("{MINIMAL}\n[assets]\n"), "must list an asset");
         check(&format!("{MINIMAL}\n[assets]\n\"{}\" = \"0\"\n", Asset::ETHER), "is no rate");
         for old in

@@ -89,7 +89,8 @@ mod tests {
         let call =
             Call::claim([3; 20].into(), fastpay_core::Asset::ETHER, [5; 20].into(), alloy::primitives::U256::from(1));
         let from = [4; 20].into();
-        Bundle { submission: Submission { call, from, nonce: 3, gas_limit: 1, attempts: Vec::new() }, items: vec![id] }
+        let submission = Submission { call, from, nonce: 3, gas_limit: 1, attempts: Vec::new() };
+        Bundle { submission, items: vec![id], unlock: None }
     }
 
     /// As a release that kept no committee left it: read up to its fifth entry, one under way, one waiting.

@@ -72,7 +72,7 @@ impl Relayer {
     /// do not agree on what happened: then nothing is forgotten.
     async fn settle(&mut self, index: usize, inclusion: &Inclusion) -> Result<bool, PrimaryError> {
         let Some(bundle) = self.state.bundles.get(index).cloned() else { return Ok(false) };
-        let Bundle { submission, items } = bundle;
+        let Bundle { submission, items, unlock } = bundle;
         let sender = &self.sender;
         let agreed = self.agreement.agree(async |node| {
             Ok(match sender.status_by(node, &submission).await? {
@@ -102,6 +102,8 @@ impl Relayer {
         self.metrics.observe_gas(inclusion);
         if !inclusion.success {
             self.metrics.reverted.inc();
+        } else if let Some(step) = unlock {
+            self.count_step(step);
         }
         for (id, state) in states {
             let item = self.state.position(&id).and_then(|position| self.state.items.get(position)).cloned();
@@ -188,7 +190,7 @@ impl Relayer {
     /// Gives up a transaction that no node will ever take. Its redemptions go singly from now on, and its nonce goes to the next
     /// transaction. A redemption that was by itself waits a while: the fault is not its own.
     pub(crate) fn take_apart(&mut self, index: usize, reason: &str) {
-        let Some(Bundle { submission, items }) = self.state.bundles.get(index).cloned() else { return };
+        let Some(Bundle { submission, items, .. }) = self.state.bundles.get(index).cloned() else { return };
         let nonce = submission.nonce;
         tracing::error!(nonce, items = items.len(), reason, "no Ethereum node takes a transaction; it is taken apart");
         self.drop_bundle(index);

@@ -7,13 +7,15 @@
 //!                                                  ▼
 //!   paid ◄─ final ◄─ status, replace, send again ◄─ broadcast ◄─ State on disk ◄─ simulated
 //!            └► in the contract's queue ─► executed when due, in the same way
+//!
+//!  requests to unlock accounts: the contract's, and owners' own ─► the authorities' votes ─► requested, upheld, voided
 //! ```
 //! Modules in reading order: `config` and `assets` (what is served), `key`, `pending` (one redemption), `store` (what
 //! survives a restart) and `deployment` (of which contract that is), `redemption_logs` (reading the authorities), `node_agreement` (what the
 //! Ethereum nodes agree on) and `ingest` (what is taken from the redemption logs), `gas` and `policy` (when to submit what: pure),
 //! `means` (what there is for gas), `votes` (of the committee for many together), `bundle` (what succeeds together),
-//! `submit`, `queue` and `follow`, `relayer` (the loop), `quote` (for wallets), `gas_balance`, `status`, `metrics` and `traces` (for
-//! the operator).
+//! `submit`, `queue` and `follow`, `unlock` (of stuck accounts), `relayer` (the loop), `quote` and `wallets` (their port),
+//! `gas_balance`, `status`, `metrics` and `traces` (for the operator).
 //!
 //! Invariants: nothing is sent that is not on disk; a redemption is removed only when the Ethereum nodes agree that it
 //! is paid in a final block, when it is not worth its gas by the operator's rules, or when it failed in a transaction
@@ -44,17 +46,21 @@ mod status;
 mod store;
 mod submit;
 mod traces;
+mod unlock;
 mod votes;
+mod wallets;
 
 pub use assets::{Assets, Rate};
-pub use config::{BundleConfig, Config, ConfigError, KeyConfig, Overrides};
+pub use config::{BundleConfig, Config, ConfigError, KeyConfig, Overrides, UnlockConfig};
 pub use gas::Plan;
 pub use gas_balance::{Funds, GasBalance};
 pub use key::{create_key, read_key};
 pub use metrics::{Metrics, Tick, serve as serve_metrics};
 pub use pending::{Parked, PendingRedemption, RedemptionId};
 pub use policy::{BelowCost, Decision, Reason};
-pub use quote::{Quote, QuoteReader, serve as serve_quotes};
+pub use quote::{Quote, QuoteReader};
 pub use relayer::{Relayer, RelayerError, authorities};
 pub use status::{status_json, status_text};
 pub use store::{Bundle, Left, State, StoreError, Totals};
+pub use unlock::{OpenUnlock, Refusal, RefusalCode, Taken, UnlockDesk, UnlockStep, UnlockStepKind, Unlocks};
+pub use wallets::serve as serve_wallets;

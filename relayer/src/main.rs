@@ -12,7 +12,7 @@ use fastpay_program::console::{LogFormat, Shell, answer, completions, end_at_arg
 use fastpay_program::{files, stop_signal};
 use fastpay_relayer::{
     BelowCost, Config, GasBalance, Overrides, Relayer, State, authorities, create_key, read_key, serve_metrics,
-    serve_quotes, status_json, status_text,
+    serve_wallets, status_json, status_text,
 };
 use serde_json::json;
 use url::Url;
@@ -132,6 +132,8 @@ fn initialise(path: &Path, init: &Init) -> Result<(), CommandError> {
          # \"0xA0b8…\" = \"400000000\" # a token of six decimals that is worth 0.0004 ETH\n\n\
          # What becomes of a redemption whose fee does not cover its gas: \"leave\" it, or \"pay\" for it.\n\
          # With \"pay\" anyone can spend this relayer's gas.\n[bundle]\nbelow_cost = \"leave\"\n\n\
+         # What may be spent a day on requests to unlock accounts of owners without ETH, in ETH; \"0\" turns it off.\n\
+         # [unlock]\n# daily_budget_ether = \"0.02\"\n\n\
          [primary]\nrpc_urls = [{}]\nchain_id = {}\ncontract = {}\nfinality = \"finalized\"\n\n\
          [key]\nfile = \"gas.key\"\n{passphrase}\n\
          # Traces of one in a hundred redemptions, for a collector on this machine (docs/OPERATIONS.md, Traces):\n\
@@ -173,8 +175,8 @@ fn run(config: Config, once: bool) -> Result<(), CommandError> {
         if let Some(address) = http {
             let listener = tokio::net::TcpListener::bind(address).await;
             let listener = listener.map_err(|error| CommandError::Http(address, error))?;
-            tracing::info!(%address, "telling wallets the fees");
-            tokio::spawn(serve_quotes(listener, relayer.quotes(), stop.clone()));
+            tracing::info!(%address, "telling wallets the fees, and taking requests to unlock accounts");
+            tokio::spawn(serve_wallets(listener, relayer.quotes(), relayer.unlock_desk(), stop.clone()));
         }
         relayer.run(async { drop(stop.wait_for(|stop| *stop).await) }).await?;
         Ok(())

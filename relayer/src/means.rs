@@ -24,6 +24,11 @@ impl Means {
         Room { alone, together: alone.min(self.offer.gas_for(COST_MAX)) }
     }
 
+    /// The most gas of a transaction that so much ETH goes along with.
+    pub(crate) fn gas_beside(&self, value: U256) -> u64 {
+        self.offer.gas_max.min(self.offer.gas_for(self.spendable.saturating_sub(value)))
+    }
+
     /// A transaction with so much gas is on its way.
     pub(crate) fn spend(&mut self, gas_limit: u64) {
         self.spendable = self.spendable.saturating_sub(self.offer.cost_max(gas_limit));
@@ -46,7 +51,7 @@ impl Relayer {
 /// The most that a transaction can cost, in wei.
 fn cost_max(submission: &Submission) -> U256 {
     let price = submission.attempts.last().map_or(0, |attempt| attempt.fees.max_fee_per_gas);
-    U256::from(submission.gas_limit).saturating_mul(U256::from(price))
+    U256::from(submission.gas_limit).saturating_mul(U256::from(price)).saturating_add(submission.call.value)
 }
 
 #[cfg(test)]
@@ -68,7 +73,8 @@ mod tests {
         let mut means = Means { offer, spendable: U256::from(ether) };
         means.spend(4_000_000);
         assert_eq!(means.room().alone, 6_000_000);
+        assert_eq!(means.gas_beside(U256::from(ether / 10)), 5_000_000);
         means.spend(7_000_000);
-        assert_eq!(means.room().alone, 0);
+        assert_eq!((means.room().alone, means.gas_beside(U256::ZERO)), (0, 0));
     }
 }

@@ -24,6 +24,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::pending::PendingRedemption;
 use crate::store::State;
+use crate::unlock::Unlocks;
 
 /// At most so many connections to the port; further ones are closed at once. A few ask, now and then.
 const CONNECTIONS_MAX: usize = 32;
@@ -69,6 +70,9 @@ pub struct Metrics {
     not_served: Counter,
     below_cost: Counter,
     invalid: Counter,
+    unlock_requested: Counter,
+    unlock_upheld: Counter,
+    unlock_voided: Counter,
     spans_exported: Counter,
     spans_dropped: Counter,
     waiting: Gauge,
@@ -79,6 +83,9 @@ pub struct Metrics {
     oldest_waiting: Gauge,
     oldest_overdue: Gauge,
     contract_paused: Gauge,
+    unlock_open: Gauge,
+    unlock_overdue: Gauge,
+    unlock_budget: Gauge<f64, AtomicU64>,
     round_timestamp: Gauge,
 }
 
@@ -109,6 +116,9 @@ impl Metrics {
             ("not_served", "Redemptions left to others for their asset", &metrics.not_served),
             ("below_cost", "Redemptions left to others for the gas", &metrics.below_cost),
             ("invalid", "Entries of redemption logs that are no valid certificates", &metrics.invalid),
+            ("unlock_requested", "Requests to unlock an account brought to a final block", &metrics.unlock_requested),
+            ("unlock_upheld", "Numbers upheld in a final block", &metrics.unlock_upheld),
+            ("unlock_voided", "Numbers voided in a final block", &metrics.unlock_voided),
             ("spans_exported", "Spans that the collector took", &metrics.spans_exported),
             ("spans_dropped", "Spans that the collector did not take in time", &metrics.spans_dropped),
         ] {
@@ -120,6 +130,7 @@ impl Metrics {
             ("queued", "Redemptions in the contract's queue", &metrics.queued),
             ("in_flight", "Transactions that are not final", &metrics.in_flight),
             ("silent_shards", "Shards that did not answer in the last round", &metrics.silent_shards),
+            ("unlock_open", "Numbers that their owners asked to unlock and that are undecided", &metrics.unlock_open),
             ("contract_paused", "1 where the contract is paused", &metrics.contract_paused),
         ] {
             registry.register(name, help, gauge.clone());
@@ -131,12 +142,19 @@ impl Metrics {
                 &metrics.oldest_waiting,
             ),
             ("oldest_overdue", "For how long the oldest redemption in the queue has been due", &metrics.oldest_overdue),
+            (
+                "unlock_overdue",
+                "For how long the oldest number that this relayer requested could have been voided by a quorum",
+                &metrics.unlock_overdue,
+            ),
             ("round_timestamp", "When the last round ended", &metrics.round_timestamp),
         ] {
             registry.register_with_unit(name, help, Unit::Seconds, gauge.clone());
         }
         let ether = || Unit::Other("ether".into());
         registry.register_with_unit("gas_balance", "What the gas key has", ether(), metrics.gas_balance.clone());
+        let budget = metrics.unlock_budget.clone();
+        registry.register_with_unit("unlock_budget", "What may still be spent today on unlocking", ether(), budget);
         registry.register_with_unit("gas_cost", "What final transactions cost", ether(), metrics.gas_cost.clone());
         metrics
     }
@@ -169,9 +187,22 @@ impl Metrics {
             (&self.not_served, totals.not_served),
             (&self.below_cost, totals.below_cost),
             (&self.invalid, totals.invalid),
+            (&self.unlock_requested, totals.unlock_requested),
+            (&self.unlock_upheld, totals.unlock_upheld),
+            (&self.unlock_voided, totals.unlock_voided),
         ] {
             counter.inc_by(total.saturating_sub(counter.get()));
         }
+    }
+
+    /// Takes what a round about numbers to be unlocked found.
+    pub(crate) fn observe_unlocks(&self, state: &State, daily_budget_wei: U256, now_ms: u64) {
+        let Unlocks { open, .. } = &state.unlock;
+        self.unlock_open.set(i64::try_from(open.len()).unwrap_or(i64::MAX));
+        let overdue = open.iter().filter(|open| open.is_ours);
+        let overdue = overdue.map(|open| (now_ms / 1_000).saturating_sub(open.voidable_from)).max().unwrap_or_default();
+        self.unlock_overdue.set(i64::try_from(overdue).unwrap_or(i64::MAX));
+        self.unlock_budget.set(ether(state.unlock.left(daily_budget_wei, now_ms)));
     }
 
     /// Copies the counts of exported and dropped spans.
@@ -226,6 +257,8 @@ async fn answer(Shared(metrics): Shared<Arc<Metrics>>) -> impl IntoResponse {
 mod tests {
     use super::*;
     use crate::pending::tests::item;
+    use crate::unlock::OpenUnlock;
+    use fastpay_core::{AccountId, SequenceNumber};
     use fastpay_ethereum::Queued;
 
     #[test]
@@ -258,6 +291,21 @@ mod tests {
             ["oldest_waiting_seconds", "contract_paused", "round_timestamp_seconds"].map(said),
             [0.0, 0.0, 130.0]
         );
+        let open = |voidable_from, is_ours| OpenUnlock {
+            account: AccountId([7; 32]),
+            sequence: SequenceNumber(1),
+            voidable_from,
+            is_ours,
+            tries: 0,
+            next_at_ms: 0,
+            waits_for: String::new(),
+        };
+        state.unlock.open = vec![open(90, true), open(20, false)];
+        state.totals.unlock_voided = 2;
+        metrics.observe(&tick, &state, 100_000);
+        metrics.observe_unlocks(&state, U256::from(500_000_000_000_000_000_u64), 100_000);
+        let names = ["unlock_open", "unlock_overdue_seconds", "unlock_budget_ether", "unlock_voided_total"];
+        assert_eq!(names.map(said), [2.0, 10.0, 0.5, 2.0]);
         metrics.observe_balance(U256::from(1_500_000_000_000_000_000_u64));
         assert_eq!(said("gas_balance_ether"), 1.5);
         let inclusion = Inclusion {

@@ -11,10 +11,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use fastpay_core::{Amount, Asset};
 use fastpay_ethereum::Sender;
-use fastpay_program::http::ConnectionLimits;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::assets::Assets;
@@ -27,8 +25,6 @@ const REFRESH: Duration = Duration::from_secs(12);
 const AGE_MAX: Duration = Duration::from_secs(60);
 /// Gas may become dearer until the redemption is there: by an eighth with each block.
 const MARGIN_DIVISOR: u128 = 4;
-/// At most so many connections; further ones are closed at once.
-const CONNECTIONS_MAX: usize = 256;
 
 /// The fee for a single redemption at some moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,12 +98,9 @@ impl Quotes {
     }
 }
 
-/// Serves the quotes until `stop` turns true.
-pub async fn serve(listener: TcpListener, quotes: QuoteReader, stop: watch::Receiver<bool>) {
-    let router = Router::new().route("/v1/fees", get(answer)).with_state(quotes);
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let admit = move |_| Some(((), room.clone().try_acquire_owned().ok()?));
-    fastpay_program::http::serve(listener, router, ConnectionLimits::default(), None, admit, stop).await;
+/// The path of the quotes.
+pub(crate) fn router(quotes: QuoteReader) -> Router {
+    Router::new().route("/v1/fees", get(answer)).with_state(quotes)
 }
 
 async fn answer(Shared(quotes): Shared<QuoteReader>) -> Response {

@@ -20,6 +20,7 @@ use crate::quote::{QuoteReader, Quotes};
 use crate::redemption_logs::{OPTIONS, RedemptionLogs};
 use crate::store::{State, Store, StoreError};
 use crate::traces::Traces;
+use crate::unlock::Unlocking;
 use crate::votes::Voters;
 
 /// Number of finished redemptions remembered in memory, to recognise them in other authorities' redemption logs
@@ -82,6 +83,7 @@ pub struct Relayer {
     /// The gas price in wei, and when it was read.
     pub(crate) gas_price: Option<(u128, Instant)>,
     pub(crate) quotes: Quotes,
+    pub(crate) unlocking: Unlocking,
 }
 
 impl Relayer {
@@ -119,7 +121,7 @@ impl Relayer {
         let agreement = NodeAgreement::new(primary.nodes());
         let mut finished = Finished::default();
         state.left.iter().for_each(|left| finished.insert(left.item));
-        let epochs = EpochReader::new(primary.clone());
+        let (epochs, unlocking) = (EpochReader::new(primary.clone()), Unlocking::new(primary.clone()));
         let domain = primary.domain();
         let sender = Sender::new(primary, key, config.sender.clone());
         state.bundles.iter().for_each(|bundle| sender.adopt(&bundle.submission));
@@ -149,6 +151,7 @@ impl Relayer {
             balance_asked_at: None,
             gas_price: None,
             quotes: Quotes::default(),
+            unlocking,
         })
     }
 
@@ -187,6 +190,7 @@ impl Relayer {
             let round = async {
                 let tick = self.tick(false).await?;
                 tracing::debug!(?tick, "round done");
+                self.unlock_round().await?;
                 self.refresh_balance().await;
                 if let Some(committees) = &self.committees {
                     self.quotes.refresh(&self.config, &self.sender, committees.current().quorum()).await;

@@ -8,6 +8,7 @@ use crate::gas_balance::GasBalance;
 use crate::pending::{Parked, PendingRedemption, RedemptionId};
 use crate::policy::Reason;
 use crate::store::{Left, State, Totals};
+use crate::unlock::OpenUnlock;
 
 const WEI_PER_GWEI: u128 = 1_000_000_000;
 /// Number of abandoned redemptions that are listed, the newest first.
@@ -29,6 +30,19 @@ pub fn status_text(state: &State, gas_balance: Option<&GasBalance>) -> String {
         format!("queued         {in_queue} now, {} in all, {} executed by us", t.queued, t.executed),
     ];
     lines.extend(gas_balance.map(gas_balance_text));
+    lines.push(format!(
+        "unlocking      {} undecided; {} requested, {} upheld, {} voided by us; {} ETH spent on the last day",
+        state.unlock.open.len(),
+        t.unlock_requested,
+        t.unlock_upheld,
+        t.unlock_voided,
+        format_ether(state.unlock.spent_wei)
+    ));
+    for open in &state.unlock.open {
+        let (ours, until) = (if open.is_ours { ", requested by us" } else { "" }, utc(open.voidable_from));
+        let OpenUnlock { account, sequence, waits_for, .. } = open;
+        lines.push(format!("               {account} order {sequence}{ours}, voidable from {until}: {waits_for}"));
+    }
     if let Some(until) = state.paused_until {
         lines.push(format!("paused         until {}", utc(until)));
     }
@@ -56,7 +70,7 @@ pub fn status_text(state: &State, gas_balance: Option<&GasBalance>) -> String {
 pub fn status_json(state: &State, gas_balance: Option<&GasBalance>) -> Value {
     let transactions = state.bundles.iter().map(|bundle| {
         let hashes: Vec<_> = bundle.submission.attempts.iter().map(|attempt| attempt.hash).collect();
-        json!({ "nonce": bundle.submission.nonce, "hashes": hashes, "items": bundle.items })
+        json!({ "nonce": bundle.submission.nonce, "hashes": hashes, "items": bundle.items, "unlock": bundle.unlock })
     });
     let queue = state.items.iter().filter_map(queued_json);
     let parked = parked(state).map(|(id, parked)| {
@@ -79,6 +93,8 @@ pub fn status_json(state: &State, gas_balance: Option<&GasBalance>) -> Value {
         "queued": queue.collect::<Vec<_>>(),
         "parked": parked.collect::<Vec<_>>(),
         "left": left.collect::<Vec<_>>(),
+        "unlocks": state.unlock.open.iter().map(unlock_json).collect::<Vec<_>>(),
+        "unlockSpentWei": state.unlock.spent_wei.to_string(),
         "freeNonces": state.free_nonces,
         "cursors": state.cursors,
     })
@@ -96,6 +112,17 @@ fn totals_json(totals: &Totals) -> Value {
         "notServed": totals.not_served,
         "belowCost": totals.below_cost,
         "invalid": totals.invalid,
+        "unlockRequested": totals.unlock_requested,
+        "unlockUpheld": totals.unlock_upheld,
+        "unlockVoided": totals.unlock_voided,
+    })
+}
+
+fn unlock_json(open: &OpenUnlock) -> Value {
+    let OpenUnlock { account, sequence, voidable_from, is_ours, tries, next_at_ms, waits_for } = open;
+    json!({
+        "account": account, "sequence": sequence, "voidableFrom": voidable_from, "isOurs": is_ours, "tries": tries,
+        "nextAtMs": next_at_ms, "waitsFor": waits_for,
     })
 }
 

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pending::{PendingRedemption, RedemptionId};
 use crate::policy::Decision;
+use crate::unlock::{UnlockStep, Unlocks};
 
 /// The form of the file. One with another number is refused.
 const VERSION: u32 = 1;
@@ -63,6 +64,9 @@ pub struct State {
     /// Contracts that spent more gas than usual when they were paid ETH, and the most that each spent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub payees: BTreeMap<Address, u64>,
+    /// Numbers that are to be unlocked, and what was spent on them.
+    #[serde(default)]
+    pub unlock: Unlocks,
     /// Totals so far.
     pub totals: Totals,
     /// The last decision about the waiting redemptions.
@@ -81,6 +85,9 @@ pub struct Bundle {
     pub submission: Submission,
     /// The redemptions that it redeems or executes.
     pub items: Vec<RedemptionId>,
+    /// What it does about a number that is to be unlocked, if that is what it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unlock: Option<UnlockStep>,
 }
 
 /// A redemption that is left to its owner.
@@ -125,6 +132,15 @@ pub struct Totals {
     /// The number of these that this relayer executed in a final block.
     #[serde(default)]
     pub executed: u64,
+    /// Requests to unlock a number that this relayer brought to a final block.
+    #[serde(default)]
+    pub unlock_requested: u64,
+    /// Numbers that this relayer had upheld in a final block.
+    #[serde(default)]
+    pub unlock_upheld: u64,
+    /// Numbers that this relayer had voided in a final block.
+    #[serde(default)]
+    pub unlock_voided: u64,
 }
 
 /// Why the state cannot be used.
@@ -167,7 +183,7 @@ impl State {
     pub(crate) fn new(chain_id: u64, contract: Address) -> Self {
         let (cursors, items, bundles) = (BTreeMap::new(), Vec::new(), Vec::new());
         let (free_nonces, left, payees) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let (totals, decision) = (Totals::default(), Decision::default());
+        let (unlock, totals, decision) = (Unlocks::default(), Totals::default(), Decision::default());
         let (first_committee, address, paused_until) = (None, None, None);
         Self {
             version: VERSION,
@@ -181,6 +197,7 @@ impl State {
             free_nonces,
             left,
             payees,
+            unlock,
             totals,
             decision,
             paused_until,
@@ -355,6 +372,7 @@ mod tests {
         let at = |nonce| Bundle {
             submission: Submission { call: call.clone(), from: Address::ZERO, nonce, gas_limit: 1, attempts: vec![] },
             items: vec![],
+            unlock: None,
         };
         let mut state = State::new(1, Address::ZERO);
         state.free_nonces = vec![5];

@@ -327,11 +327,17 @@ impl Relayer {
         tracing::info!(items = items.len(), nonce, gas_limit, transaction = %hash, "submitting");
         self.traces.submitted(&submission, items);
         let items = items.iter().map(PendingRedemption::id).collect();
+        self.send_bundle(Bundle { submission, items, unlock: None }).await
+    }
+
+    /// Puts a transaction on disk, and sends it.
+    pub(crate) async fn send_bundle(&mut self, bundle: Bundle) -> Result<(), RelayerError> {
+        let submission = bundle.submission.clone();
         self.offered_at.insert(submission.nonce, tokio::time::Instant::now());
         self.metrics.submitted.inc();
         // Free ones below it were used by somebody else.
-        self.state.free_nonces.retain(|free| *free > nonce);
-        self.state.bundles.push(Bundle { submission: submission.clone(), items });
+        self.state.free_nonces.retain(|free| *free > submission.nonce);
+        self.state.bundles.push(bundle);
         self.changed = true;
         // On disk before it leaves: a restart finds the same transaction, not a second one.
         self.save()?;

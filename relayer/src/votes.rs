@@ -61,10 +61,11 @@ impl Voters {
     }
 
     /// A client of the authorities under these committees; none where they are fewer than a quorum.
-    fn client(&mut self, domain: &Domain, committees: &Committees) -> Option<CommitteeClient> {
+    pub(crate) fn client(&mut self, domain: &Domain, committees: &Committees) -> Option<CommitteeClient> {
         if self.client.is_none() {
             let network = Network::of(*domain, committees.clone(), self.authorities.clone());
-            let network = network.inspect_err(|error| tracing::warn!(%error, "no votes for batches")).ok()?;
+            let network =
+                network.inspect_err(|error| tracing::warn!(%error, "too few authorities to ask for votes")).ok()?;
             let source = Arc::new(NoCertificates);
             self.client = Some(CommitteeClient::new(network, source, QuorumOptions::default()));
         }

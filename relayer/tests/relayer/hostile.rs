@@ -490,7 +490,7 @@ async fn wallets_are_told_what_is_taken() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (_stop, stop) = tokio::sync::watch::channel(false);
-    tokio::spawn(fastpay_relayer::serve_quotes(listener, relayer.quotes(), stop));
+    tokio::spawn(fastpay_relayer::serve_wallets(listener, relayer.quotes(), relayer.unlock_desk(), stop));
     let ask = async || {
         let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
         let request =

@@ -6,4 +6,5 @@ mod command;
 mod hostile;
 mod relaying;
 mod scene;
+mod unlocking;
 mod weather;

@@ -10,12 +10,13 @@ use alloy::primitives::{Address, B256, Bytes, U256};
 use alloy::sol_types::SolCall;
 use fastpay_core::{
     AccountKey, Amount, Asset, AuthorityKeys, Certificate, Committee, Domain, Epoch, Payment, Redemption,
-    SequenceNumber, Transfer,
+    SequenceNumber, Transfer, TransferOrder,
 };
 use fastpay_ethereum::{Call, Finality, IFastPay, Primary, PrimaryConfig, SenderConfig};
 use fastpay_program::Clock;
 use fastpay_relayer::{
-    Assets, BelowCost, BundleConfig, Config, KeyConfig, Rate, Relayer, RelayerError, StoreError, authorities,
+    Assets, BelowCost, BundleConfig, Config, KeyConfig, Rate, Relayer, RelayerError, StoreError, UnlockConfig,
+    authorities,
 };
 use fastpay_testkit::TestCommittee;
 use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, Mining, Signers};
@@ -113,6 +114,11 @@ impl Scene {
     fn certificate_of(&self, owner: &AccountKey, transfer: Transfer) -> Certificate {
         let committee = self.committee.newest();
         committee.certificate(&owner.order(&committee.domain, transfer))
+    }
+
+    /// A valid certificate of an order.
+    pub fn certify_order(&self, order: &TransferOrder) -> Certificate {
+        self.committee.newest().certificate(order)
     }
 
     /// A valid certificate of a redemption by the owner with this secret, who is nobody that deposited.
@@ -222,6 +228,7 @@ pub fn config(folder: &Path, primary: PrimaryConfig) -> Config {
         key: KeyConfig { file: PathBuf::new(), passphrase_file: None },
         sender: SenderConfig { stuck_after_ms: 60_000, ..SenderConfig::default() },
         bundle: BundleConfig { wait_ms_max: 0, below_cost: BelowCost::Pay, ..BundleConfig::default() },
+        unlock: UnlockConfig::default(),
         assets: serving([UNFUNDED]),
         traces: None,
         poll_interval_ms: 20,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::anvil::{CHAIN_ID, rich_key};
 use fastpay_ethereum::PrimaryConfig;
 use fastpay_program::Clock;
-use fastpay_relayer::{BelowCost, BundleConfig, Config, KeyConfig, Rate, Relayer};
+use fastpay_relayer::{BelowCost, BundleConfig, Config, KeyConfig, Rate, Relayer, UnlockConfig};
 use tokio::time::{sleep, timeout};
 
 use super::chain::sender_config;
@@ -64,6 +64,8 @@ fn config(world: &World, data_dir: PathBuf) -> Config {
         key: KeyConfig { file: PathBuf::new(), passphrase_file: None },
         sender: sender_config(),
         bundle: BundleConfig { wait_ms_max: 10_000, below_cost, ..BundleConfig::default() },
+        // No owner of the simulator asks to unlock a number.
+        unlock: UnlockConfig::OFF,
         assets: ASSETS.into_iter().map(|asset| (asset, rate)).collect(),
         traces: None,
         poll_interval_ms: 2_000,

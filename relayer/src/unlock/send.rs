@@ -1,0 +1,81 @@
+//! The transactions about numbers: within the budget of the day, and of what the gas key has.
+
+use alloy::primitives::{B256, U256};
+use fastpay_ethereum::{Call, PrimaryError, Revert, gas_limit, utc};
+
+use super::{UnlockStep, UnlockStepKind};
+use crate::relayer::{Relayer, RelayerError};
+use crate::store::Bundle;
+
+/// The most gas that a step may have: the votes of 127 members cost less.
+const STEP_GAS_MAX: u64 = 1_500_000;
+/// No step costs less gas.
+const STEP_GAS_MIN: u64 = 50_000;
+
+/// Why a transaction is not sent now.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unsent {
+    #[error("too many transactions are under way")]
+    Full,
+    #[error("the gas key cannot pay for it")]
+    Funds,
+    #[error("the budget of the day is spent; there is a new one at {}", utc(.again_at_ms / 1_000))]
+    Budget { again_at_ms: u64 },
+    #[error("{0}")]
+    Refused(Box<Revert>),
+}
+
+impl Relayer {
+    /// Counts a step that a final block has.
+    pub(crate) fn count_step(&mut self, step: UnlockStep) {
+        let totals = &mut self.state.totals;
+        let total = match step.kind {
+            UnlockStepKind::Request => &mut totals.unlock_requested,
+            UnlockStepKind::Uphold => &mut totals.unlock_upheld,
+            UnlockStepKind::Void => &mut totals.unlock_voided,
+        };
+        *total = total.saturating_add(1);
+    }
+
+    /// Sends a transaction about a number, unless something speaks against it. `returned` is the bond that it brings back,
+    /// in wei: only what it costs beyond that is taken from the budget.
+    pub(super) async fn send_step(
+        &mut self,
+        step: UnlockStep,
+        call: Call,
+        returned: U256,
+    ) -> Result<Result<B256, Unsent>, RelayerError> {
+        if !self.has_place() {
+            return Ok(Err(Unsent::Full));
+        }
+        let means = self.means().await?;
+        let (offer, gas_max) = (means.offer, means.gas_beside(call.value).min(STEP_GAS_MAX));
+        if gas_max < STEP_GAS_MIN {
+            return Ok(Err(Unsent::Funds));
+        }
+        let gas = match self.sender.simulate(&call, &offer, gas_max).await {
+            Ok(gas) => gas,
+            Err(PrimaryError::InsufficientFunds) => return Ok(Err(Unsent::Funds)),
+            Err(PrimaryError::Reverted(_)) if gas_max < STEP_GAS_MAX => return Ok(Err(Unsent::Funds)),
+            Err(PrimaryError::Reverted(revert)) => return Ok(Err(Unsent::Refused(revert))),
+            Err(error) => return Err(error.into()),
+        };
+        let gas_limit = gas_limit(gas);
+        if gas_limit > gas_max {
+            return Ok(Err(Unsent::Funds));
+        }
+        let cost = U256::from(gas).saturating_mul(U256::from(offer.price())).saturating_add(call.value);
+        let (cost, now_ms) = (cost.saturating_sub(returned), self.clock.now_ms());
+        if cost > self.state.unlock.left(self.config.unlock.daily_budget_wei, now_ms) {
+            return Ok(Err(Unsent::Budget { again_at_ms: self.state.unlock.again_at_ms(now_ms) }));
+        }
+        let submission = self.sender.prepare_within(call, &offer, gas_limit).await?;
+        // On disk with the transaction: a restart gives nothing anew.
+        self.state.unlock.charge(cost, now_ms);
+        let hash = submission.attempts.last().map(|attempt| attempt.hash).unwrap_or_default();
+        let (account, sequence, kind) = (step.account, step.sequence, step.kind);
+        tracing::info!(%account, %sequence, ?kind, transaction = %hash, %cost, "a step to unlock a number");
+        self.send_bundle(Bundle { submission, items: Vec::new(), unlock: Some(step) }).await?;
+        Ok(Ok(hash))
+    }
+}

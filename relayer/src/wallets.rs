@@ -1,0 +1,24 @@
+//! The port for wallets: what the relayer takes, and owners' requests to unlock their accounts.
+
+use std::sync::Arc;
+
+use fastpay_program::http::ConnectionLimits;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+
+use crate::quote::{self, QuoteReader};
+use crate::unlock::{self, UnlockDesk};
+
+/// At most so many connections; further ones are closed at once.
+const CONNECTIONS_MAX: usize = 256;
+
+/// Serves until `stop` turns true. Without a desk no requests to unlock are taken.
+pub async fn serve(listener: TcpListener, quotes: QuoteReader, desk: Option<UnlockDesk>, stop: watch::Receiver<bool>) {
+    let mut router = quote::router(quotes);
+    if let Some(desk) = desk {
+        router = router.merge(unlock::router(desk));
+    }
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let admit = move |_| Some(((), room.clone().try_acquire_owned().ok()?));
+    fastpay_program::http::serve(listener, router, ConnectionLimits::default(), None, admit, stop).await;
+}
