@@ -159,6 +159,9 @@ pub enum WalletError {
     /// An argument makes no sense.
     #[error("{0}")]
     Argument(String),
+    /// No relayer brings a request to the contract, and what each says.
+    #[error("no relayer brings the request: {0}; pay for it with --gas-key, or try again later")]
+    Relayers(String),
     /// The sums do not fit.
     #[error("the audit failed: {0}")]
     Audit(String),
@@ -203,6 +206,7 @@ impl WalletError {
             }
             Self::Amount(_) | Self::Order(_) | Self::Link(_) | Self::Argument(_) => ErrorKind::Argument,
             Self::RecipientIsFastPay { .. } | Self::AccountWithoutKey { .. } => ErrorKind::Argument,
+            Self::Relayers(_) => ErrorKind::Unreachable,
             Self::TimedOut { .. } => ErrorKind::Timeout,
             Self::Audit(_) => ErrorKind::Audit,
             Self::Output(_) => ErrorKind::Output,

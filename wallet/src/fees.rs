@@ -7,21 +7,18 @@
 use std::time::Duration;
 
 use alloy::primitives::Address;
-use fastpay_client::{Endpoints, NetworkError};
 use fastpay_core::{AccountId, Amount, Asset, Domain, Redemption, Transfer};
-use reqwest::redirect::Policy;
 use serde::Deserialize;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::error::WalletError;
 use crate::folder::OrderEntry;
+use crate::relayers::read;
 use crate::wallet::{Intent, Wallet};
 
 /// A person waits for this.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Longer answers are not read: an entry of an asset has about a hundred bytes.
-const ANSWER_BYTES_MAX: usize = 256 << 10;
 /// The time until a relayer's transaction is in a block.
 const INCLUSION: Duration = Duration::from_secs(30);
 
@@ -59,15 +56,11 @@ impl Wallet {
     /// The offers of the relayers in the endpoints file for a redemption of `asset`, the cheapest first.
     ///
     /// # Errors
-    /// If that file cannot be read. A relayer that makes no offer is no error.
+    /// If the endpoints file cannot be read. A relayer that makes no offer is no error.
     pub async fn offers(&self, asset: Asset) -> Result<Vec<Offer>, WalletError> {
-        let endpoints = Endpoints::read(&self.folder().config()?.endpoints).map_err(NetworkError::from)?;
-        let client = reqwest::Client::builder().redirect(Policy::none()).build();
-        let Ok(client) = client.inspect_err(|error| tracing::warn!(%error, "relayers cannot be asked")) else {
-            return Ok(Vec::new());
-        };
+        let (urls, client) = self.relayers()?;
         let mut asked = JoinSet::new();
-        for url in endpoints.relayers {
+        for url in urls {
             let (client, domain) = (client.clone(), *self.network().domain());
             asked.spawn(async move {
                 let answer = timeout(PATIENCE, ask(&client, &url)).await.unwrap_or_else(|_| Err("no answer".into()));
@@ -104,18 +97,11 @@ fn same_but_for_the_fee(entry: &OrderEntry, account: AccountId, intent: &Intent)
 
 async fn ask(client: &reqwest::Client, url: &str) -> Result<Vec<u8>, String> {
     let failed = |error: reqwest::Error| error.without_url().to_string();
-    let mut response = client.get(format!("{}/v1/fees", url.trim_end_matches('/'))).send().await.map_err(failed)?;
+    let response = client.get(format!("{}/v1/fees", url.trim_end_matches('/'))).send().await.map_err(failed)?;
     if !response.status().is_success() {
         return Err(format!("it answers {}", response.status()));
     }
-    let mut answer = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(failed)? {
-        if answer.len().saturating_add(chunk.len()) > ANSWER_BYTES_MAX {
-            return Err("its answer is too long".into());
-        }
-        answer.extend_from_slice(&chunk);
-    }
-    Ok(answer)
+    read(response).await
 }
 
 fn offer(answer: &[u8], url: &str, domain: &Domain, asset: Asset) -> Result<Offer, String> {

@@ -6,7 +6,7 @@
 //!  ChainAccount ─► the Primary: deposit, redeem by oneself, claim; written ahead as well
 //! ```
 //! Modules in reading order: `folder`, `wallet`, `finish`, `many`, `receive`, `view`, `chain`,
-//! `payout`, `spent`, `fees`, `arrival`, `audit`, `open`, `memo`, `money`, `link`.
+//! `payout`, `spent`, `relayers`, `fees`, `unlock`, `arrival`, `audit`, `open`, `memo`, `money`, `link`.
 //!
 //! Invariants: an authority's answer is verified, or agreed by f + 1, before the wallet acts on it; an order is on
 //! disk before it is sent; no second order is ever signed for a sequence number; [`Wallet::resume`] finishes
@@ -30,6 +30,7 @@ mod money;
 mod open;
 mod payout;
 mod receive;
+mod relayers;
 mod spent;
 mod unlock;
 mod view;

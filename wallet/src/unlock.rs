@@ -23,6 +23,8 @@ use crate::wallet::{LOCK_PATIENCE, READ_PATIENCE, Resumed, Wallet};
 pub enum Unlocking {
     /// An order of the number could be finished after all: these were.
     Finished(Vec<Resumed>),
+    /// A relayer has the request, and brings it to the contract.
+    Requesting,
     /// The contract has the request.
     Waiting {
         /// What the authorities sign, as far as the request is final.
@@ -51,8 +53,9 @@ impl Wallet {
         self.catch_up(&journal, &answers).await
     }
 
-    /// Takes the next step to unlock a number, and says how far it has come. `payer` pays for gas and bond. To be called
-    /// again while the answer is [`Unlocking::Waiting`]; a repetition sends nothing twice.
+    /// Takes the next step to unlock a number, and says how far it has come. `payer` pays for gas and bond; without one a
+    /// relayer of the endpoints file does, which also brings the decision. To be called again while the answer is
+    /// [`Unlocking::Waiting`]; a repetition sends nothing twice.
     ///
     /// # Errors
     /// Where neither authorities nor Primary answer, or a transaction fails.
@@ -61,7 +64,7 @@ impl Wallet {
         primary: &Primary,
         key: &AccountKey,
         sequence: SequenceNumber,
-        payer: &ChainAccount,
+        payer: Option<&ChainAccount>,
     ) -> Result<Unlocking, WalletError> {
         let account = key.account();
         match primary.unlock_state(account, sequence).await? {
@@ -69,16 +72,40 @@ impl Wallet {
                 if let Some(finished) = self.finish_instead(account, sequence).await? {
                     return Ok(Unlocking::Finished(finished));
                 }
-                let is_owner = account.ethereum_address() == Some(payer.address());
                 let signed = || key.sign_unlock_request(self.network().domain(), sequence);
+                let Some(payer) = payer else {
+                    self.have_requested(account, sequence, signed()).await?;
+                    return Ok(Unlocking::Requesting);
+                };
+                let is_owner = account.ethereum_address() == Some(payer.address());
                 let authorization = if is_owner { Vec::new() } else { signed() };
                 let (council, bond) = (primary.council().await?, primary.unlock_bond().await?);
                 let call = Call::request_unlock(council, account, sequence, authorization, bond);
                 payer.send_to_council(Errand::RequestUnlock { account, sequence }, call).await?;
-                self.decide(primary, account, sequence, payer).await
+                self.decide(primary, account, sequence, Some(payer)).await
             }
-            UnlockState::Requested { .. } => self.decide(primary, account, sequence, payer).await,
-            UnlockState::Upheld => Ok(Unlocking::Finished(self.resume(account).await?)),
+            UnlockState::Requested { .. } => {
+                let step = self.decide(primary, account, sequence, payer).await?;
+                // Where no authority follows the request a stranger may have brought it, who cannot sign it.
+                if let (Unlocking::Waiting { ballot, .. }, None) = (&step, payer)
+                    && ballot.votes() == (0, 0)
+                {
+                    let authorization = key.sign_unlock_request(self.network().domain(), sequence);
+                    if let Err(error) = self.have_requested(account, sequence, authorization).await {
+                        tracing::warn!(%error, "no relayer knows the request");
+                    }
+                }
+                Ok(step)
+            }
+            UnlockState::Upheld => match self.resume(account).await {
+                Ok(finished) => Ok(Unlocking::Finished(finished)),
+                // The number is frozen until the authorities have read the block with the decision, too.
+                Err(WalletError::Quorum(error @ QuorumError::NoQuorum { .. })) => {
+                    tracing::info!(%account, %sequence, %error, "too few authorities know the decision");
+                    Ok(Unlocking::Deciding)
+                }
+                Err(error) => Err(error),
+            },
             UnlockState::Voided => {
                 // Where somebody has a certificate the number was executed, whatever the Ethereum node says.
                 if self.certificate(account, sequence).await.is_some() {
@@ -121,13 +148,13 @@ impl Wallet {
         }
     }
 
-    /// Asks the authorities, and tells the contract what suffices.
+    /// Asks the authorities, and tells the contract what suffices. Without a payer that is for a relayer.
     async fn decide(
         &self,
         primary: &Primary,
         account: AccountId,
         sequence: SequenceNumber,
-        payer: &ChainAccount,
+        payer: Option<&ChainAccount>,
     ) -> Result<Unlocking, WalletError> {
         let now = primary.latest_head().await?.timestamp();
         let UnlockState::Requested { voidable_from, .. } = primary.unlock_state(account, sequence).await? else {
@@ -135,7 +162,7 @@ impl Wallet {
         };
         let voidable = Voidable { at_once: now >= primary.unanimous_from().await?, by_quorum: now >= voidable_from };
         let (ballot, decision) = self.client().decide_unlock((account, sequence), voidable, READ_PATIENCE).await;
-        let Some(UnlockDecision { vote, votes }) = decision else {
+        let (Some(UnlockDecision { vote, votes }), Some(payer)) = (decision, payer) else {
             return Ok(Unlocking::Waiting { ballot: Box::new(ballot), voidable_from });
         };
         // Upholding is never paused, voiding is.

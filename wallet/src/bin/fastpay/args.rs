@@ -392,6 +392,9 @@ pub struct UnlockArgs {
     /// The Ethereum key that pays for gas and bond; by default the account's own, where it is one.
     #[arg(long, value_name = "KEY")]
     pub gas_key: Option<String>,
+    /// Have a relayer of the endpoints file pay for gas and bond, within its budget of the day.
+    #[arg(long, conflicts_with = "gas_key")]
+    pub relayer: bool,
     /// The number; by default that of the first unfinished order, or the next one.
     #[arg(long, value_name = "NUMBER")]
     pub sequence: Option<u64>,

@@ -83,7 +83,14 @@ const EXAMPLES: [(&str, &[&str]); 20] = [
     ("receive", &["fastpay receive --wait 60", "fastpay receive --follow --json"]),
     ("resume", &["fastpay resume", "fastpay resume --from alice"]),
     ("execute", &["fastpay execute --from alice"]),
-    ("unlock", &["fastpay unlock --from alice", "fastpay unlock --from bob --gas-key alice --wait 3600"]),
+    (
+        "unlock",
+        &[
+            "fastpay unlock --from alice",
+            "fastpay unlock --from bob --gas-key alice --wait 3600",
+            "fastpay unlock --from bob --relayer",
+        ],
+    ),
     (
         "claim",
         &[

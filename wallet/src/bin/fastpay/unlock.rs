@@ -25,12 +25,15 @@ pub async fn unlock(context: &Context, args: UnlockArgs) -> Result<Report, Walle
         Some(sequence) => SequenceNumber(sequence),
         None => wallet.first_open_number(account).await?,
     };
-    let payer = context.chain_account(primary.clone(), &context.gas_payer(&entry, args.gas_key.as_deref())?)?;
+    let payer = match args.relayer {
+        true => None,
+        false => Some(context.chain_account(primary.clone(), &context.gas_payer(&entry, args.gas_key.as_deref())?)?),
+    };
     let key = context.unlock(&entry)?;
     let deadline = Instant::now() + Duration::from_secs(args.wait);
     let mut last = String::new();
     loop {
-        let step = wallet.unlock(&primary, &key, sequence, &payer).await?;
+        let step = wallet.unlock(&primary, &key, sequence, payer.as_ref()).await?;
         let (state, line, until) = match &step {
             Unlocking::Voided => {
                 let text = format!("#{sequence} of {account} is void: nothing was paid with it. Order again");
@@ -38,6 +41,7 @@ pub async fn unlock(context: &Context, args: UnlockArgs) -> Result<Report, Walle
                 return Ok(Report::new(json, text));
             }
             Unlocking::Finished(resumed) => return Ok(finished(account, sequence, resumed)),
+            Unlocking::Requesting => ("requesting", "a relayer brings the request to the contract".into(), None),
             Unlocking::Deciding => ("deciding", "the contract has decided; waiting for the authorities".into(), None),
             Unlocking::Waiting { ballot, voidable_from } => {
                 ("waiting", waiting_text(ballot, *voidable_from), Some(*voidable_from))
