@@ -256,6 +256,14 @@ describe("a void number", () => {
     expect(await journal().entries()).toMatchObject([{ state: "created" }]);
   });
 
+  test("said by the Ethereum node and one authority frees no number either", async () => {
+    for (const node of scene.nodes) node.account(alice()).pending = undefined;
+    scene.node(0).freeze(alice());
+    scene.node(0).decide(alice(), undefined);
+    scene.voided.add(0n);
+    expect((await scene.pay(7n, { store: memoryStore() })).certificate.order.transfer.sequence).toBe(0n);
+  });
+
   test("is none where somebody has its certificate", async () => {
     await voided();
     const certificate = certified(orders.ours);
