@@ -1,9 +1,10 @@
 //! An account whose owner signed two orders for one number, on real processes: it is unlocked by all authorities, by a
-//! quorum after the window, or by the certificate that somebody kept to himself.
+//! quorum after the window, or by the certificate that somebody kept to himself. A relayer does so for an owner who has no
+//! ETH, or is gone.
 
 use std::time::Duration;
 
-use alloy::primitives::{Bytes, U256};
+use alloy::primitives::{Address, Bytes, U256};
 use alloy::sol_types::SolCall;
 use fastpay_client::ClientError;
 use fastpay_core::{
@@ -26,6 +27,8 @@ const ETHER: u128 = 1_000_000_000_000_000_000;
 struct Scene {
     network: Network,
     alice: User,
+    /// The name of her key.
+    name: &'static str,
     key: AccountKey,
     account: AccountId,
     to: String,
@@ -38,17 +41,37 @@ async fn scene(name: &str) -> Scene {
     let account = alice.import_rich_key("own", 0).await.unwrap();
     let to = alice.new_ed25519_key("other").await.unwrap().to_string();
     alice.fastpay(["deposit", "10", "--from", "own"]).await.unwrap();
-    for authority in &network.authorities {
-        let client = authority.client().unwrap();
-        wait_for(PATIENCE, async || match client.shard_of(&account).account(account).await {
-            Ok(state) if state.deposits > 0 => Ok(()),
-            state => Err(format!("not credited: {state:?}")),
+    wait_until_credited(&network, account).await;
+    let (_, key) = alice.open("own").unwrap();
+    Scene { network, alice, name: "own", key, account, to }
+}
+
+/// Every authority has read the deposit, not only a quorum.
+async fn wait_until_credited(network: &Network, account: AccountId) {
+    for client in network.clients().unwrap() {
+        wait_for(PATIENCE, async || {
+            let state = client.shard_of(&account).account(account).await.map_err(|error| error.to_string())?;
+            if state.deposits > 0 { Ok(()) } else { Err(format!("{} has no deposit", client.name())) }
         })
         .await
         .unwrap();
     }
-    let (_, key) = alice.open("own").unwrap();
-    Scene { network, alice, key, account, to }
+}
+
+/// The same with a relayer that serves wallets. The account is one that cannot hold ETH on the chain.
+async fn relayed(name: &str) -> Scene {
+    let mut network = on_chain(name).await;
+    network.publish_fees().unwrap();
+    network.start_authorities().await.unwrap();
+    network.start_relayer().unwrap();
+    let alice = User::new(&network, "alice").await.unwrap();
+    alice.import_rich_key("own", 0).await.unwrap();
+    let account = alice.new_ed25519_key("poor").await.unwrap();
+    let to = alice.new_ed25519_key("other").await.unwrap().to_string();
+    alice.fastpay(["deposit", "10", "--from", "own", "--to", &account.to_string()]).await.unwrap();
+    wait_until_credited(&network, account).await;
+    let (_, key) = alice.open("poor").unwrap();
+    Scene { network, alice, name: "poor", key, account, to }
 }
 
 impl Scene {
@@ -75,14 +98,45 @@ impl Scene {
     }
 
     async fn unlock(&self, wait: &str) -> serde_json::Value {
-        let done = self.alice.try_fastpay(["unlock", "--from", "own", "--wait", wait]).await.unwrap();
+        self.unlock_with(&["--wait", wait]).await
+    }
+
+    async fn unlock_with(&self, options: &[&str]) -> serde_json::Value {
+        let done = self.alice.try_fastpay([&["unlock", "--from", self.name], options].concat()).await.unwrap();
         // Shown where the test fails.
         println!("{}{}", done.out, done.err);
         serde_json::from_str(&done.out).unwrap()
     }
 
     async fn pay(&self) -> serde_json::Value {
-        self.alice.fastpay(["pay", &self.to, "1", "--from", "own"]).await.unwrap()
+        self.alice.fastpay(["pay", &self.to, "1", "--from", self.name]).await.unwrap()
+    }
+
+    /// Somebody brings the owner's request for the first number.
+    async fn request(&self) -> (Address, ICouncil::requestUnlockCall) {
+        let (wallet, _) = self.alice.open(self.name).unwrap();
+        let council = wallet.primary().await.unwrap().council().await.unwrap();
+        let call = ICouncil::requestUnlockCall {
+            account: self.account.0.into(),
+            sequence: 0,
+            authorization: self.key.sign_unlock_request(self.network.domain(), SequenceNumber(0)).into(),
+        };
+        let chain = self.network.chain().unwrap();
+        chain.send(council, U256::from(BOND), Bytes::from(call.abi_encode())).await.unwrap();
+        (council, call)
+    }
+
+    /// Shows one authority the certificate of an order, once it has read the request for its number.
+    async fn show_late(&self, order: &TransferOrder, certificate: &Certificate) {
+        let client = self.network.clients().unwrap()[1].clone();
+        let shard = client.shard_of(&self.account);
+        let frozen = wait_for(PATIENCE, async || match shard.order(order).await {
+            Err(ClientError::Refused(refusal @ Refusal::Frozen(_))) => Ok(refusal),
+            other => Err(format!("not frozen: {other:?}")),
+        });
+        assert_eq!(frozen.await.unwrap(), Refusal::Frozen(SequenceNumber(0)));
+        let refused = shard.confirm(certificate).await;
+        assert_eq!(refused, Err(ClientError::Refused(Refusal::Frozen(SequenceNumber(0)))));
     }
 
     async fn is_sound(&self) {
@@ -139,27 +193,12 @@ async fn a_certificate_that_was_kept_hidden_is_upheld_when_one_authority_is_show
     let verified = order.clone().verify(scene.network.domain()).unwrap();
     let certificate = Certificate::from_votes(&verified, scene.network.committee(), &votes).unwrap();
     // The owner asks for the number before anybody is shown the certificate.
-    let (wallet, _) = scene.alice.open("own").unwrap();
-    let council = wallet.primary().await.unwrap().council().await.unwrap();
-    let call = ICouncil::requestUnlockCall {
-        account: scene.account.0.into(),
-        sequence: 0,
-        authorization: scene.key.sign_unlock_request(scene.network.domain(), SequenceNumber(0)).into(),
-    };
+    let (council, call) = scene.request().await;
     let chain = scene.network.chain().unwrap();
-    chain.send(council, U256::from(BOND), Bytes::from(call.abi_encode())).await.unwrap();
     // A stranger cannot ask for a number of hers.
     let strange = ICouncil::requestUnlockCall { sequence: 7, authorization: Bytes::new(), ..call };
     assert!(chain.send(council, U256::from(BOND), Bytes::from(strange.abi_encode())).await.is_err());
-    let client = scene.network.clients().unwrap()[1].clone();
-    let shard = client.shard_of(&scene.account);
-    let frozen = wait_for(PATIENCE, async || match shard.order(&order).await {
-        Err(ClientError::Refused(refusal @ Refusal::Frozen(_))) => Ok(refusal),
-        other => Err(format!("not frozen: {other:?}")),
-    });
-    assert_eq!(frozen.await.unwrap(), Refusal::Frozen(SequenceNumber(0)));
-    let refused = shard.confirm(certificate.certificate()).await;
-    assert_eq!(refused, Err(ClientError::Refused(Refusal::Frozen(SequenceNumber(0)))));
+    scene.show_late(&order, certificate.certificate()).await;
     let unlocked = scene.unlock("100").await;
     assert_eq!(unlocked["outcome"], "upheld", "{unlocked}");
     assert_eq!(scene.pay().await["sequence"], 1);
@@ -223,4 +262,46 @@ async fn a_redemption_whose_number_a_thief_spent_is_credited_back_and_can_be_spe
     assert_eq!(sums, [10 * ETHER, 3 * ETHER, 2 * ETHER], "{report}");
     let findings = report["findings"].to_string();
     assert!(!findings.contains("is said to") && !findings.contains("redemption log"), "{findings}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_owner_without_ether_is_unlocked_by_a_relayer() {
+    let mut scene = relayed("unlock-relayer").await;
+    let not_stuck = scene.alice.try_fastpay(["unlock", "--from", "poor", "--relayer"]).await.unwrap();
+    assert!(!not_stuck.status.success() && not_stuck.err.contains("nothing is to be unlocked"), "{}", not_stuck.err);
+    scene.equivocate(0).await;
+    let unlocked = scene.unlock_with(&["--relayer", "--wait", "100"]).await;
+    assert_eq!(unlocked["outcome"], "voided", "{unlocked}");
+    let paid = scene.pay().await;
+    assert_eq!((&paid["state"], &paid["sequence"]), (&"settled".into(), &1.into()), "{paid}");
+    // Long enough for the relayer to see that its transactions are final.
+    let relayer = scene.network.relayer().unwrap();
+    let totals = wait_for(PATIENCE, async || {
+        let totals = relayer.status().map_err(|error| error.to_string())?["totals"].clone();
+        if totals["unlockVoided"] == 1 { Ok(totals) } else { Err(format!("{totals}")) }
+    });
+    assert_eq!(totals.await.unwrap()["unlockRequested"], 1);
+    scene.is_sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hidden_certificate_is_upheld_by_a_relayer_while_its_owner_is_gone() {
+    let mut scene = relayed("unlock-relayer-upheld").await;
+    let order = scene.order(1_000, 0);
+    let votes = scene.vote(&order, &[0, 1, 2]).await;
+    let verified = order.clone().verify(scene.network.domain()).unwrap();
+    let certificate = Certificate::from_votes(&verified, scene.network.committee(), &votes).unwrap();
+    scene.request().await;
+    scene.show_late(&order, certificate.certificate()).await;
+    let relayer = scene.network.relayer().unwrap();
+    let upheld = wait_for(PATIENCE, async || {
+        let totals = relayer.status().map_err(|error| error.to_string())?["totals"].clone();
+        if totals["unlockUpheld"] == 1 { Ok(()) } else { Err(format!("{totals}")) }
+    });
+    upheld.await.unwrap();
+    // She comes back.
+    let unlocked = scene.unlock_with(&["--relayer", "--wait", "100"]).await;
+    assert_eq!(unlocked["outcome"], "upheld", "{unlocked}");
+    assert_eq!(scene.pay().await["sequence"], 1);
+    scene.is_sound().await;
 }
