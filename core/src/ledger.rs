@@ -97,6 +97,12 @@ impl Unlocks {
         self.0.entry((account, sequence)).or_default()
     }
 
+    /// Forgets all of a number but on what the contract spent it.
+    pub(crate) fn keep_spent(&mut self, account: AccountId, sequence: SequenceNumber) {
+        let unlock = self.entry(account, sequence);
+        *unlock = Unlock { spent: unlock.spent, ..Unlock::default() };
+    }
+
     /// Forgets a number that is executed.
     pub(crate) fn remove(&mut self, account: AccountId, sequence: SequenceNumber) {
         if !self.0.is_empty() {

@@ -197,7 +197,7 @@ impl Shard {
             return Decision::CommitFirst(record);
         }
         let expected = account.next_sequence();
-        if let Some(rejection) = self.refuse_vote(order, floor) {
+        if let Some(rejection) = self.refuse_vote(order, expected, floor) {
             return Decision::Refuse(rejection);
         }
         if view == PrimaryView::TooOld {
@@ -373,7 +373,7 @@ impl Shard {
                 sender.pending = None;
                 sender.sent.push(position);
                 if *effect == Effect::Kept {
-                    self.ledger.unlocks.entry(transfer.sender(), transfer.sequence()).seen = None;
+                    self.ledger.unlocks.keep_spent(transfer.sender(), transfer.sequence());
                     self.accounts.release();
                     return;
                 }

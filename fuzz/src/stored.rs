@@ -95,6 +95,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         confirmation(Effect::Forwarded { to: ShardId(1), number: 1 }),
         confirmation(Effect::Redeemed { feed: link }),
         confirmation(Effect::PaidOut { digest, outputs: paid_out }),
+        confirmation(Effect::Kept),
         Record::Credit(AppliedCredit { credit: credit.clone(), received: vec![link] }),
         Record::Credit(AppliedCredit { credit: outputs.clone(), received: vec![link, link] }),
         Record::Synchronization { order: synchronization, deposits: Some(link) },

@@ -25,8 +25,8 @@ const STEPS_PER_MESSAGE_MAX: usize = 512;
 /// While a shard is busy.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// So often a shard is brought to the same index: it refuses an event about a number that it executed meanwhile.
-const ATTEMPTS_MAX: usize = 10;
+/// After a failure of the disk.
+const DISK_PAUSE: Duration = Duration::from_secs(1);
 
 /// The shards have ended: so does the follower.
 pub(crate) struct ShardsEnded;
@@ -139,24 +139,21 @@ impl DepositSink {
         up_to: TransactionIndex,
     ) -> Result<(), ShardsEnded> {
         for (shard, reads) in self.layout.shards().zip(&self.shards) {
-            let mut at = after;
-            for _ in 0..ATTEMPTS_MAX {
+            // What is applied already is not explained again.
+            let mut at = synchronize(reads.handle(), Vec::new()).await?;
+            while (after..up_to).contains(&at) {
                 let own = self.explained(shard, reads, at, events).await?;
-                let steps = steps_for(at, &own, up_to);
-                for message in steps.chunks(STEPS_PER_MESSAGE_MAX) {
+                for message in steps_for(at, &own, up_to).chunks(STEPS_PER_MESSAGE_MAX) {
                     at = synchronize(reads.handle(), message.to_vec()).await?;
+                    // Refused is an event about a number that was executed meanwhile: it is explained, and sent again.
                     if message.last().is_some_and(|last| at < last.up_to()) {
                         break;
                     }
                 }
-                // Behind `after` are events that are not known here.
-                if at >= up_to || at < after {
-                    break;
-                }
             }
-            if at < up_to {
+            if at < after {
                 // Cannot happen while the cursor is behind every shard; never go on over it.
-                tracing::error!(%shard, applied = %at, expected = %up_to, "a shard did not follow");
+                tracing::error!(%shard, applied = %at, expected = %after, "a shard did not follow");
                 return Err(ShardsEnded);
             }
         }
@@ -192,42 +189,33 @@ impl DepositSink {
     async fn executed(
         &self,
         reads: &Reads,
-        account: AccountId,
+        account_id: AccountId,
         sequence: SequenceNumber,
     ) -> Result<Option<Option<ExecutedRedemption>>, ShardsEnded> {
-        loop {
-            let read = async {
-                let sent = reads.account(account).await?.sent;
-                if sequence.0 >= sent.count() { Ok(None) } else { reads.certificate(sent, sequence).await.map(Some) }
-            };
-            match read.await {
-                Ok(None) => return Ok(None),
-                // A void number has no certificate.
-                Ok(Some(None)) => return Ok(None),
-                Ok(Some(Some(certificate))) => {
-                    let transfer = &certificate.order.transfer;
-                    let digest = self.domain.transfer_digest(transfer);
-                    return Ok(Some(match transfer {
-                        Transfer::Redemption(Redemption { asset, amount, .. }) => {
-                            Some(ExecutedRedemption { digest, asset: *asset, amount: *amount })
-                        }
-                        _ => None,
-                    }));
-                }
-                Err(ReadError::Busy) => tokio::time::sleep(PAUSE).await,
-                Err(ReadError::Stopping | ReadError::Unreadable) => return Err(ShardsEnded),
+        let (reply, account) = oneshot::channel();
+        send(reads.handle(), Command::ReadAccount(account_id, reply)).await?;
+        let sent = account.await.map_err(|_| ShardsEnded)?.sent;
+        if sequence.0 >= sent.count() {
+            return Ok(None);
+        }
+        let certificate = loop {
+            match reads.certificate(sent.clone(), sequence).await {
+                Ok(certificate) => break certificate,
+                // It is logged. Going on without it could leave a redemption that is never paid debited.
+                Err(ReadError::Busy | ReadError::Unreadable) => tokio::time::sleep(DISK_PAUSE).await,
+                Err(ReadError::Stopping) => return Err(ShardsEnded),
             }
-        }
-    }
-
-    /// The index that every shard has applied.
-    pub(crate) async fn synchronized(&self) -> Result<TransactionIndex, ShardsEnded> {
-        let mut least = None;
-        for shard in &self.shards {
-            let applied = synchronize(shard.handle(), Vec::new()).await?;
-            least = Some(least.map_or(applied, |least: TransactionIndex| least.min(applied)));
-        }
-        least.ok_or(ShardsEnded)
+        };
+        // A void number has none.
+        let Some(certificate) = certificate else { return Ok(None) };
+        let transfer = &certificate.order.transfer;
+        let digest = self.domain.transfer_digest(transfer);
+        Ok(Some(match transfer {
+            Transfer::Redemption(Redemption { asset, amount, .. }) => {
+                Some(ExecutedRedemption { digest, asset: *asset, amount: *amount })
+            }
+            _ => None,
+        }))
     }
 }
 

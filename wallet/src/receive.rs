@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientError, ShardClient};
-use fastpay_core::{AccountId, AuthorityName, VerifiedCertificate};
+use fastpay_core::{AccountId, AuthorityName, Digest, VerifiedCertificate};
 use fastpay_rpc::{PAGE_ENTRIES_MAX, Page, PaymentName, Received};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
@@ -32,6 +32,9 @@ const PAGES_MAX: usize = 20;
 /// After the lists of a quorum are proven, the others get this much longer: an honest authority may be far away, and
 /// know something alone.
 const PROOF_GRACE: Duration = Duration::from_secs(1);
+
+/// At most so many certificates are brought to the authorities at a time.
+const SETTLED_AT_ONCE: usize = 16;
 
 /// What [`Wallet::collect`] took in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,13 +59,13 @@ struct List {
 }
 
 impl List {
-    /// Looks how far all of it is in the inbox. True where the rest is certified and not settled.
-    fn is_proven(&mut self, inbox: &Inbox, certified: &HashSet<PaymentName>) -> bool {
+    /// Looks how far all of it is in the inbox. True where the rest is there, or is `explained`.
+    fn is_proven(&mut self, inbox: &Inbox, explained: impl Fn(&PaymentName) -> bool) -> bool {
         let rest = self.entries.get(self.proven..).unwrap_or_default().iter().map(Received::name);
         let known = rest.take_while(|name| inbox.has(name)).count();
         self.proven = self.proven.saturating_add(known);
         let mut rest = self.entries.get(self.proven..).unwrap_or_default().iter().map(Received::name);
-        self.is_whole && rest.all(|name| inbox.has(&name) || certified.contains(&name))
+        self.is_whole && rest.all(|name| inbox.has(&name) || explained(&name))
     }
 
     fn cursor(&self) -> Cursor {
@@ -80,8 +83,8 @@ struct Ingest {
     journal: Arc<InboxJournal>,
     /// What a quorum lists.
     settled: HashSet<PaymentName>,
-    /// What has a certificate, and is not settled so far.
-    certified: Mutex<HashSet<PaymentName>>,
+    /// What fewer list, with its certificate.
+    certified: Mutex<HashMap<PaymentName, VerifiedCertificate>>,
     taken: Mutex<Taken>,
 }
 
@@ -90,7 +93,7 @@ impl Ingest {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn certified(&self) -> MutexGuard<'_, HashSet<PaymentName>> {
+    fn certified(&self) -> MutexGuard<'_, HashMap<PaymentName, VerifiedCertificate>> {
         self.certified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -119,16 +122,44 @@ impl Ingest {
                 );
                 return Ok(());
             };
-            if !self.settled.contains(&name) {
-                self.certified().insert(name);
-                if let Err(error) = self.wallet.through_epochs(|| self.wallet.client().settle(&certificate)).await {
-                    tracing::warn!(%sender, %sequence, %error, "a listed payment is certified, and not settled yet");
-                    continue;
-                }
+            if self.settled.contains(&name) {
+                self.add(&certificate)?;
+            } else {
+                self.certified().insert(name, certificate);
             }
-            self.add(&certificate)?;
         }
         Ok(())
+    }
+
+    /// Brings what is only certified to all authorities, each certificate once, and adds what is settled then. Returns
+    /// the digests of those of which it is proven that they are not settled.
+    async fn settle(&self) -> Result<HashSet<Digest>, FolderError> {
+        let certified: HashMap<_, _> =
+            self.certified().values().map(|certificate| (certificate.digest(), certificate.clone())).collect();
+        let (mut certified, mut settling) = (certified.into_values(), JoinSet::new());
+        let (mut unsettled, until) = (HashSet::new(), Instant::now() + READ_PATIENCE);
+        loop {
+            while settling.len() < SETTLED_AT_ONCE
+                && let Some(certificate) = certified.next()
+            {
+                let wallet = self.wallet.clone();
+                settling.spawn(async move {
+                    let settled = wallet.through_epochs(|| wallet.client().settle(&certificate)).await;
+                    (certificate, settled)
+                });
+            }
+            match timeout_at(until, settling.join_next()).await {
+                Ok(Some(Ok((certificate, Ok(_))))) => self.add(&certificate)?,
+                Ok(Some(Ok((certificate, Err(error))))) => {
+                    tracing::warn!(digest = %certificate.digest(), %error, "a listed payment is not settled yet");
+                    if error.is_unsettled(&self.wallet.network().committee()) {
+                        unsettled.insert(certificate.digest());
+                    }
+                }
+                Ok(Some(Err(_))) => {}
+                Ok(None) | Err(_) => return Ok(unsettled),
+            }
+        }
     }
 
     /// Puts what a certificate pays to the account into the inbox.
@@ -214,14 +245,19 @@ impl Wallet {
                 Ok(Some(Ok(Err(error)))) => return Err(error),
                 _ => {}
             }
-            if !is_whole && self.is_quorum_proven(lists, &ingest) {
+            let is_certified = |name: &PaymentName| ingest.certified().contains_key(name);
+            if !is_whole && self.is_quorum_proven(lists, journal.inbox(), is_certified) {
                 is_whole = true;
                 until = until.min(Instant::now() + PROOF_GRACE);
             }
         }
         // What is being written is written.
         tasks.shutdown().await;
-        let is_whole = self.is_quorum_proven(lists, &ingest);
+        let unsettled = ingest.settle().await?;
+        let certified = std::mem::take(&mut *ingest.certified());
+        let is_unsettled =
+            |name: &PaymentName| certified.get(name).is_some_and(|known| unsettled.contains(&known.digest()));
+        let is_whole = self.is_quorum_proven(lists, journal.inbox(), is_unsettled);
         let taken = std::mem::take(&mut *ingest.taken());
         Ok((taken, is_whole))
     }
@@ -252,10 +288,14 @@ impl Wallet {
 
     /// Whether the lists of a quorum are proven to their ends. Of the committee as it is known now: who has left it settles
     /// nothing any more.
-    fn is_quorum_proven(&self, lists: &mut [(AuthorityName, List)], ingest: &Ingest) -> bool {
-        let (committee, certified) = (self.network().committee(), ingest.certified());
-        let inbox = ingest.journal.inbox();
-        let proven = lists.iter_mut().filter_map(|(name, list)| list.is_proven(inbox, &certified).then_some(name));
+    fn is_quorum_proven(
+        &self,
+        lists: &mut [(AuthorityName, List)],
+        inbox: &Inbox,
+        explained: impl Fn(&PaymentName) -> bool,
+    ) -> bool {
+        let committee = self.network().committee();
+        let proven = lists.iter_mut().filter_map(|(name, list)| list.is_proven(inbox, &explained).then_some(name));
         proven.filter(|name| committee.member(name).is_some()).count() >= committee.quorum()
     }
 }

@@ -57,19 +57,17 @@ impl CommitteeClient {
     }
 
     /// Has a certificate confirmed, and before it those of the same sender that are missing. Returns the epoch in which
-    /// the authority answers.
+    /// the authority answers, unless it is of a release that names none.
     pub(super) async fn confirm(
         &self,
         authority: &AuthorityClient,
         certificate: &VerifiedCertificate,
-    ) -> Result<Epoch, PeerFailure> {
+    ) -> Result<Option<Epoch>, PeerFailure> {
         let (account, sequence) = (certificate.transfer().sender(), certificate.transfer().sequence());
         let mut last_missing = None;
         for _ in 0..CONFIRM_ROUNDS_MAX {
             match authority.shard_of(&account).confirm(certificate.certificate()).await {
-                Ok((epoch, next)) if next > sequence => {
-                    return Ok(epoch.unwrap_or(self.network.committee().epoch()));
-                }
+                Ok((epoch, next)) if next > sequence => return Ok(epoch),
                 Ok((_, next)) => {
                     return Err(PeerFailure::Misbehaved(format!("it confirmed {sequence} and expects {next}")));
                 }

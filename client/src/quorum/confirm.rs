@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::AuthorityClient;
-use fastpay_core::{AuthorityName, Epoch, VerifiedCertificate};
+use fastpay_core::{AuthorityName, Committee, Epoch, VerifiedCertificate};
 use fastpay_telemetry::{Attribute, Side};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, timeout_at};
@@ -35,7 +35,32 @@ enum Outcome {
     Confirmed,
     /// It has confirmed, in a newer epoch than is known here.
     Ahead(Epoch),
-    Failed,
+    Refused,
+}
+
+fn no_quorum(count: usize, quorum: usize, timed_out: bool, failures: &Failures) -> QuorumError {
+    let failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
+    let failures = failures.iter().map(|(name, failure)| (*name, failure.clone())).collect();
+    QuorumError::NoQuorum { what: "confirmations", count, quorum, timed_out, failures }
+}
+
+/// Whether a transfer that so many members refuse to confirm is not settled, even if f of them lie: fewer than a quorum
+/// can have confirmed it.
+fn is_unsettled(committee: &Committee, refusals: usize) -> bool {
+    let others = committee.members().len().saturating_sub(refusals);
+    others.saturating_add(committee.faults_tolerated()) < committee.quorum()
+}
+
+impl QuorumError {
+    /// Whether it proves that the transfer is not settled in this committee's epoch.
+    #[must_use]
+    pub fn is_unsettled(&self, committee: &Committee) -> bool {
+        let Self::NoQuorum { failures, .. } = self else { return false };
+        let refused = |(name, failure): &&(AuthorityName, PeerFailure)| {
+            committee.member(name).is_some() && matches!(failure, PeerFailure::Refused(_))
+        };
+        is_unsettled(committee, failures.iter().filter(refused).count())
+    }
 }
 
 impl CommitteeClient {
@@ -51,21 +76,21 @@ impl CommitteeClient {
         let mut confirming = Confirming::new();
         for authority in self.network.authorities().iter() {
             let client = self.clone();
-            confirming.spawn(client.confirm_patiently(authority.clone(), certificate.clone(), failures.clone()));
+            let (authority, certificate) = (authority.clone(), certificate.clone());
+            confirming.spawn(client.confirm_patiently(authority, certificate, committee.epoch(), failures.clone()));
         }
-        let (mut confirmed, mut ahead) = (Vec::new(), Vec::new());
+        let (mut confirmed, mut ahead, mut refusals) = (Vec::new(), Vec::new(), 0_usize);
         loop {
             let (name, outcome) = match timeout_at(deadline, confirming.join_next()).await {
                 Ok(Some(Ok(outcome))) => outcome,
                 Ok(Some(Err(_))) => continue,
-                Ok(None) | Err(_) => {
-                    let timed_out = !confirming.is_empty();
-                    let count = confirmed.len();
-                    let failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
-                    let failures = failures.iter().map(|(name, failure)| (*name, failure.clone())).collect();
-                    return Err(QuorumError::NoQuorum { what: "confirmations", count, quorum, timed_out, failures });
-                }
+                Ok(None) => return Err(no_quorum(confirmed.len(), quorum, false, &failures)),
+                Err(_) => return Err(no_quorum(confirmed.len(), quorum, !confirming.is_empty(), &failures)),
             };
+            // Who has left the committee settles nothing, and may say so.
+            if committee.member(&name).is_none() {
+                continue;
+            }
             match outcome {
                 Outcome::Confirmed => {
                     confirmed.push(name);
@@ -77,7 +102,12 @@ impl CommitteeClient {
                         return Err(QuorumError::NewEpoch { epoch, known: committee.epoch() });
                     }
                 }
-                Outcome::Failed => {}
+                Outcome::Refused => {
+                    refusals = refusals.saturating_add(1);
+                    if is_unsettled(&committee, refusals) {
+                        return Err(no_quorum(confirmed.len(), quorum, false, &failures));
+                    }
+                }
             }
             if confirmed.len() >= quorum {
                 let until = Instant::now() + self.options.background;
@@ -91,27 +121,28 @@ impl CommitteeClient {
         self,
         authority: AuthorityClient,
         certificate: VerifiedCertificate,
+        known: Epoch,
         failures: Failures,
     ) -> (AuthorityName, Outcome) {
-        let (name, known) = (authority.name(), self.network.committee().epoch());
+        let name = authority.name();
         let mut backoff = Backoff::new(self.options);
         let mut span = self.tracer.open(&certificate.digest(), "fastpay.confirmation", Side::Client);
         span.add(Attribute::Authority(name));
         loop {
             let failure = match self.confirm(&authority, &certificate).await {
-                Ok(epoch) if epoch == known => {
+                Ok(epoch) if epoch.is_none_or(|epoch| epoch == known) => {
                     span.add(Attribute::Outcome("confirmed"));
                     return (name, Outcome::Confirmed);
                 }
                 // One that is behind may follow the chain until it is asked again.
-                Ok(epoch) => PeerFailure::OtherEpoch(epoch),
+                Ok(epoch) => PeerFailure::OtherEpoch(epoch.unwrap_or(known)),
                 Err(failure) => failure,
             };
             self.report(Progress::Waiting { authority: name, failure: failure.clone() });
             backoff.wait_at_least(failure.retry_after());
             let end = match failure {
                 PeerFailure::OtherEpoch(epoch) if epoch > known => Some(Outcome::Ahead(epoch)),
-                PeerFailure::Refused(_) | PeerFailure::NoPrimary => Some(Outcome::Failed),
+                PeerFailure::Refused(_) | PeerFailure::NoPrimary => Some(Outcome::Refused),
                 _ => None,
             };
             let kind = failure.kind();

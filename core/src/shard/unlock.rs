@@ -40,22 +40,26 @@ impl Shard {
         unlock.seen.clone()
     }
 
-    /// Why no vote is given for an order of a number that is not executed here.
-    pub(super) fn refuse_vote(&self, order: &VerifiedOrder, floor: VoteFloor) -> Option<Rejection> {
+    /// Why no vote is given for an order of the account's next number, which is `expected`, or a later one. A redemption
+    /// of a number that the contract spent otherwise gets its vote: executed, it stays in the account, and no lock is in
+    /// the way of the next number.
+    pub(super) fn refuse_vote(
+        &self,
+        order: &VerifiedOrder,
+        expected: SequenceNumber,
+        floor: VoteFloor,
+    ) -> Option<Rejection> {
         let (sender, sequence) = (order.transfer().sender(), order.transfer().sequence());
+        if sequence < expected {
+            return None;
+        }
         // A floor rests on a quorum's votes for the number before, and nobody needs to have voted for one that is void.
         let before = sequence.0.checked_sub(1).map(SequenceNumber);
         if floor != VoteFloor::Zero && before.is_some_and(|before| self.ledger.unlocks.is_voided(sender, before)) {
             return Some(Rejection::VotesForgotten { floor: Some(SequenceNumber(sequence.0.saturating_add(1))) });
         }
-        let unlock = self.ledger.unlocks.get(sender, sequence)?;
-        match unlock.spent {
-            _ if unlock.is_frozen() => Some(Rejection::Frozen { sequence }),
-            Some(spent) if spent != order.digest() && matches!(order.transfer(), Transfer::Redemption(_)) => {
-                Some(Rejection::Overruled { upheld: spent })
-            }
-            _ => None,
-        }
+        let is_frozen = self.ledger.unlocks.get(sender, sequence).is_some_and(Unlock::is_frozen);
+        is_frozen.then_some(Rejection::Frozen { sequence })
     }
 
     /// What comes before the execution of a certificate whose number is `expected` or a later one: nothing, where it may
@@ -65,7 +69,8 @@ impl Shard {
         let unlock = self.ledger.unlocks.get(sender, sequence);
         let rejection = match unlock.filter(|unlock| unlock.is_frozen()).map(Unlock::upheld) {
             Some(Some(upheld)) if upheld == certificate.digest() => return None,
-            Some(Some(upheld)) => return Some(Decision::Refuse(Rejection::Overruled { upheld })),
+            // Where the contract has only spent the number, it can still uphold what is kept.
+            Some(Some(upheld)) => Rejection::Overruled { upheld },
             Some(None) => Rejection::Frozen { sequence },
             None if view == PrimaryView::TooOld => Rejection::PrimaryTooOld,
             None => return None,

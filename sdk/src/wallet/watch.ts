@@ -232,7 +232,7 @@ class Watch {
   #advance(): void {
     for (const [url, { open }] of this.#streams) {
       for (let next = open[0]; next !== undefined; next = open[0]) {
-        if (mayBeReported(next.candidate) && open.length <= UNCONFIRMED_MAX) break;
+        if (mayBeReported(next.candidate, this.#network.trusted) && open.length <= UNCONFIRMED_MAX) break;
         this.#withdraw(url, next.candidate);
         this.#stream(url).taken = next.position;
         open.shift();
@@ -253,8 +253,12 @@ class Watch {
     const seen = new WeakSet<Candidate>();
     while (!signal.aborted) {
       await backoff.wait(signal);
+      // What an honest authority has is sent again until a quorum has it; what may be invented, once.
       const unconfirmed = [...this.#pending.values()].filter(
-        (one) => one.type === "received" && Date.now() - one.sinceMs >= UNCONFIRMED_MS && !seen.has(one),
+        (one) =>
+          one.type === "received" &&
+          Date.now() - one.sinceMs >= UNCONFIRMED_MS &&
+          (!seen.has(one) || one.reporters.size >= this.#network.trusted),
       );
       if (unconfirmed.length === 0) {
         backoff.reset();
@@ -307,9 +311,10 @@ class Watch {
   }
 }
 
-/** The event was not taken, and may still be reported. */
-function mayBeReported(candidate: Candidate | undefined): boolean {
+/** The event was not taken, and may still be reported. What an honest authority reports never gets old. */
+function mayBeReported(candidate: Candidate | undefined, trusted: number): boolean {
   if (candidate === undefined || candidate.state === "taken") return false;
-  const isOld = candidate.type === "received" && Date.now() - candidate.sinceMs >= OLD_MS;
+  const isDoubted = candidate.type === "received" && candidate.reporters.size < trusted;
+  const isOld = isDoubted && Date.now() - candidate.sinceMs >= OLD_MS;
   return candidate.state === "reported" || !isOld;
 }

@@ -411,6 +411,7 @@ impl Books {
             (Effect::Redeemed { .. }, Transfer::Redemption(redemption)) => {
                 *self.redeemed.entry(redemption.asset).or_default() += amount;
             }
+            (Effect::Kept, Transfer::Redemption(redemption)) => self.change(sender, redemption.asset, amount),
             _ => return Err(Breach(format!("{sender} #{sequence} is not executed as what it is"))),
         }
         Ok(())

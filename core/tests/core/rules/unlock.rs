@@ -283,10 +283,14 @@ fn a_number_that_the_contract_spent_has_one_redemption_and_is_not_voided() {
     let (stolen, own) = (setting.redeem(10, 0), setting.redeem(20, 0));
     let spent = setting.digest(&stolen);
     setting.follow(0, UnlockEventKind::Spent(spent));
-    assert_eq!(setting.lock(&own), Err(Rejection::Overruled { upheld: spent }));
+    // It is worth nothing on the contract, and no lock stays in the way.
+    assert_eq!(setting.lock(&own), Ok(Outcome::Committed));
     setting.request(0);
     assert_eq!(setting.vote_to_void(0, true, VOIDABLE_AT), Err(Rejection::Overruled { upheld: spent }));
     assert_eq!(setting.confirm(&own), Err(Rejection::Overruled { upheld: spent }));
+    // It is kept: the contract may uphold it although the number is spent.
+    let kept = setting.shard.ledger().unlocks.get(setting.owner.id(), expected(0)).and_then(|of| of.seen.clone());
+    assert_eq!(kept.unwrap().order, own);
     assert_eq!(setting.confirm(&stolen), Ok(Outcome::Committed), "paying counts as upholding");
     setting.restart();
 }
