@@ -217,6 +217,16 @@ impl DepositSink {
             _ => None,
         }))
     }
+
+    /// The index that every shard has applied.
+    pub(crate) async fn synchronized(&self) -> Result<TransactionIndex, ShardsEnded> {
+        let mut least = None;
+        for shard in &self.shards {
+            let applied = synchronize(shard.handle(), Vec::new()).await?;
+            least = Some(least.map_or(applied, |least: TransactionIndex| least.min(applied)));
+        }
+        least.ok_or(ShardsEnded)
+    }
 }
 
 /// The steps by which a shard gets from `after` to `up_to`: one to each event of its own accounts, and one over the
