@@ -11,7 +11,6 @@ use crate::identity::AccountId;
 use crate::order::VerifiedOrder;
 use crate::record::Record;
 use crate::rejection::Rejection;
-use crate::transfer::Transfer;
 use crate::unlock::{RELEASED, Unlock, UnlockEvent, UnlockEventKind, UnlockOutcome};
 
 impl Shard {

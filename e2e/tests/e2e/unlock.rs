@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use alloy::primitives::{Address, Bytes, U256};
-use alloy::sol_types::SolCall;
+use alloy::sol_types::{SolCall, SolError};
 use fastpay_client::ClientError;
 use fastpay_core::{
     AccountId, AccountKey, Amount, Asset, Balance, Certificate, Epoch, Memo, PrimaryAddress, Redemption,
@@ -148,6 +148,11 @@ impl Scene {
     }
 }
 
+/// The first bytes of an error of the contract, in hexadecimal.
+fn selector<E: SolError>() -> String {
+    alloy::hex::encode(E::SELECTOR)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stuck_account_is_unlocked_by_all_authorities_at_once() {
     let scene = scene("unlock-all").await;
@@ -195,12 +200,29 @@ async fn a_certificate_that_was_kept_hidden_is_upheld_when_one_authority_is_show
     // The owner asks for the number before anybody is shown the certificate.
     let (council, call) = scene.request().await;
     let chain = scene.network.chain().unwrap();
-    // A stranger cannot ask for a number of hers.
-    let strange = ICouncil::requestUnlockCall { sequence: 7, authorization: Bytes::new(), ..call };
-    assert!(chain.send(council, U256::from(BOND), Bytes::from(strange.abi_encode())).await.is_err());
+    // Nobody else can ask for a number of hers, and she asks once.
+    let refused = async |sequence, authorization: Bytes, value| {
+        let call = ICouncil::requestUnlockCall { sequence, authorization, ..call.clone() };
+        let refused = chain.send(council, U256::from(value), Bytes::from(call.abi_encode())).await;
+        refused.unwrap_err().to_string()
+    };
+    let signed = |key: &AccountKey, sequence| {
+        Bytes::from(key.sign_unlock_request(scene.network.domain(), SequenceNumber(sequence)))
+    };
+    let another = AccountKey::ethereum([7; 32]).unwrap();
+    for (sequence, authorization) in [(7, Bytes::new()), (7, signed(&another, 7)), (7, signed(&scene.key, 8))] {
+        let error = refused(sequence, authorization, BOND).await;
+        assert!(error.contains(&selector::<ICouncil::NotOwner>()), "{error}");
+    }
+    let error = refused(0, signed(&scene.key, 0), BOND).await;
+    assert!(error.contains(&selector::<ICouncil::AlreadyRequested>()), "{error}");
+    let error = refused(7, signed(&scene.key, 7), BOND - 1).await;
+    assert!(error.contains(&selector::<ICouncil::WrongBond>()), "{error}");
     scene.show_late(&order, certificate.certificate()).await;
     let unlocked = scene.unlock("100").await;
     assert_eq!(unlocked["outcome"], "upheld", "{unlocked}");
+    let error = refused(0, signed(&scene.key, 0), BOND).await;
+    assert!(error.contains(&selector::<ICouncil::AlreadyDecided>()), "{error}");
     assert_eq!(scene.pay().await["sequence"], 1);
     scene.is_sound().await;
 }

@@ -99,7 +99,8 @@ async fn what_is_certified_and_not_settled_is_no_payment_yet_and_hides_no_other_
         assert_eq!((amounts.as_slice(), collected.is_whole), (expected, true), "nothing that is settled is missing");
     }
     // With a second authority that has executed it, a quorum may have: one of the two others may lie.
-    committee.authorities[1].follow_unlock(&event(4, UnlockEventKind::Upheld(committee.committee.verified(&order).digest())));
+    committee.authorities[1]
+        .follow_unlock(&event(4, UnlockEventKind::Upheld(committee.committee.verified(&order).digest())));
     committee.authorities[1].confirm(&certificate);
     let collected = bobs.collect(bob().account()).await.unwrap();
     assert!(collected.new.is_empty() && !collected.is_whole, "{collected:?}");
