@@ -64,6 +64,8 @@ pub enum Fate {
 #[derive(Debug)]
 pub(super) struct Chain {
     pub(super) config: ChainConfig,
+    /// No block after this one becomes final.
+    pub(super) final_max: Option<u64>,
     /// The blocks from genesis to the newest.
     pub(super) branch: Vec<Arc<Block>>,
     /// The state after each block that is young enough, of abandoned ones too.
@@ -87,6 +89,7 @@ impl Chain {
         };
         let mut chain = Self {
             config,
+            final_max: None,
             branch: Vec::new(),
             states: BTreeMap::new(),
             pool: Pool::default(),
@@ -97,6 +100,11 @@ impl Chain {
         chain.seal(header, Vec::new(), WorldState::default());
         chain.base_fee_next = Some(config.base_fee);
         chain
+    }
+
+    /// The newest final block where this one is the newest.
+    pub(super) fn final_of(&self, newest: u64) -> u64 {
+        newest.saturating_sub(self.config.finalized_depth).min(self.final_max.unwrap_or(u64::MAX))
     }
 
     pub(super) fn newest(&self) -> &Arc<Block> {

@@ -58,6 +58,12 @@ impl SimulatedContract {
         self.view_of(self.address, call, BlockNumberOrTag::Latest)
     }
 
+    /// The address of its council.
+    #[must_use]
+    pub fn council(&self) -> Address {
+        council_of(self.address)
+    }
+
     /// What a view of its council returns in the newest block.
     ///
     /// # Panics

@@ -111,6 +111,20 @@ impl SimulatedPrimary {
         self.mine(depth);
     }
 
+    /// Whether blocks become final from now on.
+    pub fn finalizes(&self, does: bool) {
+        let mut chain = self.chain();
+        chain.final_max = None;
+        chain.final_max = (!does).then(|| chain.final_of(chain.newest().number()));
+    }
+
+    /// The newest final block's number.
+    #[must_use]
+    pub fn final_number(&self) -> u64 {
+        let chain = self.chain();
+        chain.final_of(chain.newest().number())
+    }
+
     /// Replaces the newest `depth` blocks by as many others. `fate` says what becomes of each of their transactions,
     /// the newest first.
     pub fn reorganise(&self, depth: usize, fate: impl FnMut(B256) -> Fate) {

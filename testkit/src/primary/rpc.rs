@@ -127,7 +127,7 @@ impl<'a> View<'a> {
         let newest = self.newest().number();
         match tag {
             BlockNumberOrTag::Latest | BlockNumberOrTag::Pending => newest,
-            BlockNumberOrTag::Finalized => newest.saturating_sub(self.chain.config.finalized_depth),
+            BlockNumberOrTag::Finalized => self.chain.final_of(newest),
             BlockNumberOrTag::Safe => newest.saturating_sub(self.chain.config.safe_depth),
             BlockNumberOrTag::Earliest => 0,
             BlockNumberOrTag::Number(number) => number,

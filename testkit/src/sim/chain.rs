@@ -84,12 +84,12 @@ struct Known {
 
 /// See the [module](self).
 pub struct Chain {
-    primary: SimulatedPrimary,
-    contract: SimulatedContract,
+    pub(super) primary: SimulatedPrimary,
+    pub(super) contract: SimulatedContract,
     nodes: Vec<SimulatedNode>,
     known: Mutex<Known>,
     /// So many seconds were skipped, in which nothing happened.
-    skipped_s: AtomicU64,
+    pub(super) skipped_s: AtomicU64,
     /// To the owners' wallets.
     wanted: Vec<mpsc::UnboundedSender<Wanted>>,
     errands: mpsc::UnboundedSender<Errand>,
@@ -284,9 +284,14 @@ impl Chain {
         RELAYERS[number]
     }
 
+    /// Whether blocks become final from now on.
+    pub fn finalizes(&self, does: bool) {
+        self.primary.finalizes(does);
+    }
+
     /// Tells everybody what has become final, and looks at the money.
     fn check(&self, world: &World) -> Result<(), Breach> {
-        let newest_final = self.primary.block_number().saturating_sub(FINALIZED_DEPTH);
+        let newest_final = self.primary.final_number();
         let mut known = lock(&self.known);
         let blocks = known.block + 1..=newest_final;
         for event in self.contract.events_in::<IFastPay::CommitteeInstalled>(blocks.clone()) {
@@ -316,6 +321,9 @@ impl Chain {
             let sender = world.name_of(&AccountId(event.sender.0));
             world.trace.note("redeemed", format_args!("{sender} #{}", event.sequence));
             world.check(|oracle| oracle.redeemed(&event));
+        }
+        for event in self.contract.events_in::<IFastPay::SequenceVoided>(blocks.clone()) {
+            world.check(|oracle| oracle.voided((AccountId(event.account.0), event.sequence)));
         }
         known.block = newest_final.max(known.block);
         drop(known);

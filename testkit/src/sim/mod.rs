@@ -17,6 +17,7 @@ mod byzantine;
 mod chain;
 mod depositing;
 mod dice;
+mod disputing;
 mod explore;
 mod link;
 mod live_shard;
@@ -29,6 +30,7 @@ mod relaying;
 mod scenario;
 mod storage;
 mod trace;
+mod unlock_oracle;
 mod weather;
 mod world;
 

@@ -89,6 +89,9 @@ pub fn leaves_a_wallet(world: &World, message: &Bytes) {
 
 /// Whether this may be a reason against a certificate, which may not be one, or may have to wait.
 fn may_refuse(code: Code) -> bool {
-    use Code::{Busy, Invalid, Malformed, MissingCertificate, Stopping, UnknownEpoch, WrongShard};
-    matches!(code, Busy | Invalid | Malformed | MissingCertificate | Stopping | UnknownEpoch | WrongShard)
+    use Code::WrongShard;
+    use Code::{Busy, Frozen, Invalid, Malformed, MissingCertificate, PrimaryTooOld, Stopping, UnknownEpoch, Voided};
+    let is_of_numbers = matches!(code, Frozen | PrimaryTooOld | Voided);
+    is_of_numbers
+        || matches!(code, Busy | Invalid | Malformed | MissingCertificate | Stopping | UnknownEpoch | WrongShard)
 }

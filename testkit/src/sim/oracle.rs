@@ -35,7 +35,7 @@ macro_rules! require {
 pub(super) use require;
 
 /// An account's order by its number.
-type Slot = (AccountId, u64);
+pub(super) type Slot = (AccountId, u64);
 
 /// See the [module](self).
 pub struct Oracle {
@@ -56,7 +56,10 @@ pub struct Oracle {
     paid: BTreeMap<Slot, (Asset, i128)>,
     /// What was confirmed anywhere.
     certified: BTreeMap<Slot, Certificate>,
-    books: Vec<Books>,
+    pub(super) books: Vec<Books>,
+    /// The numbers that owners asked to unlock, and those that are void in a final block.
+    pub(super) asked: BTreeSet<Slot>,
+    pub(super) void: BTreeSet<Slot>,
 }
 
 /// Those of one credit, in order.
@@ -78,6 +81,10 @@ pub struct Books {
     sent_ever: BTreeMap<AccountId, u64>,
     /// Votes that left and are not in the older copy of its folder that the authority came back with.
     forgotten: BTreeSet<Slot>,
+    pub(super) executed: BTreeSet<Slot>,
+    /// Of which it keeps a certificate.
+    pub(super) seen: BTreeSet<Slot>,
+    pub(super) void_voted: BTreeSet<Slot>,
 }
 
 impl Oracle {
@@ -96,6 +103,8 @@ impl Oracle {
             supporters: BTreeMap::new(),
             certified: BTreeMap::new(),
             books: vec![Books::default(); plan.honest()],
+            asked: BTreeSet::new(),
+            void: BTreeSet::new(),
         }
     }
 
@@ -270,6 +279,9 @@ impl Oracle {
             }
             Record::Confirmation { certificate, effect, .. } => {
                 self.certificate(certificate)?;
+                let slot = (certificate.order.transfer.sender(), certificate.order.transfer.sequence().0);
+                require!(!self.void.contains(&slot), "authority {authority} executes #{}, which is void", slot.1);
+                self.books[authority].executed.insert(slot);
                 self.books[authority].confirm(shard, certificate, effect)
             }
             Record::Credit(AppliedCredit { credit, .. }) => self.books[authority].credit(shard, credit),
@@ -286,12 +298,26 @@ impl Oracle {
                     Ok(())
                 }
             },
-            // No owner of the simulator asks to unlock a number; redemptions are noted where they are paid.
-            Record::Unlock(_) | Record::Seen { .. } => Ok(()),
-            Record::VoidVoted { account, sequence, .. } => Err(Breach(format!(
-                "authority {authority} votes to void {account} #{sequence}, which nobody asked for"
-            ))),
-            Record::Void { account, .. } => Err(Breach(format!("authority {authority} voids a number of {account}"))),
+            Record::Unlock(_) => Ok(()),
+            Record::Seen { certificate } => {
+                let transfer = &certificate.order.transfer;
+                self.books[authority].seen.insert((transfer.sender(), transfer.sequence().0));
+                Ok(())
+            }
+            Record::VoidVoted { account, sequence, .. } => {
+                let slot = (*account, sequence.0);
+                require!(self.asked.contains(&slot), "authority {authority} votes to void what nobody asked for");
+                self.books[authority].void_voted.insert(slot);
+                Ok(())
+            }
+            Record::Void { account, .. } => {
+                let books = &mut self.books[authority];
+                let sent = books.sent.entry(*account).or_default();
+                let slot = (*account, *sent);
+                *sent += 1;
+                require!(self.void.contains(&slot), "authority {authority} voids {} #{}", slot.0, slot.1);
+                Ok(())
+            }
         }
     }
 

@@ -70,6 +70,9 @@ pub struct Plan {
     pub is_restored: bool,
     /// Of a thousand single transfers of a correct client, so many are redemptions.
     pub redemptions_per_mille: u32,
+    /// At the end the owner of an account signs two orders for so many numbers, and asks to unlock them.
+    #[serde(default)]
+    pub disputes: u64,
 }
 
 impl Plan {
@@ -115,6 +118,8 @@ impl Plan {
             redemptions_per_mille: *dice.pick(&[300, 300, 800]),
             nodes_lie: dice.chance(400),
             is_restored,
+            // Right after a rotation all members together cannot void yet. No dice: other plans stay as they were.
+            disputes: if rotations == 0 && seed.is_multiple_of(4) { 3 } else { 0 },
         }
     }
 
@@ -129,6 +134,8 @@ impl Plan {
                 plans.push(plan);
             }
         };
+        with(|plan| plan.disputes = 0);
+        with(|plan| plan.disputes = plan.disputes.min(1));
         with(|plan| plan.adversaries = 0);
         with(|plan| plan.byzantine.clear());
         with(|plan| plan.rotations = 0);

@@ -115,9 +115,9 @@ impl Keeper {
     /// Runs the authority for ever.
     pub async fn keep(mut self) {
         loop {
-            let tasks = Tasks::default();
+            let (tasks, mut word) = (Tasks::default(), None);
             match self.start(&tasks) {
-                Ok(()) => self.live().await,
+                Ok(()) => word = self.live().await,
                 // It crashed while it recovered.
                 Err(_) if self.power.is_off() => {}
                 Err(breach) => return self.world.trace.violation(breach),
@@ -135,6 +135,7 @@ impl Keeper {
             if !self.world.is_calm() {
                 sleep(self.world.dice.mostly_short(DOWN_MAX)).await;
             }
+            while word == Some(Word::Stop) && self.words.recv().await != Some(Word::Restart) {}
             while self.words.try_recv().is_ok() {}
             self.bring_back_a_copy();
             self.power.restore();
@@ -176,24 +177,23 @@ impl Keeper {
         }
     }
 
-    /// Waits for the process's end: it fails, or somebody or the dice end it.
-    async fn live(&mut self) {
+    /// Waits for the process's end: it fails, or somebody or the dice end it. Returns what somebody said.
+    async fn live(&mut self) -> Option<Word> {
         let every = Duration::from_secs(self.world.plan.crash_every_s);
         loop {
             if every.is_zero() || self.world.is_calm() {
-                let _ = self.words.recv().await;
-                return;
+                return self.words.recv().await;
             }
             tokio::select! {
                 biased;
-                _ = self.words.recv() => return,
+                word = self.words.recv() => return word,
                 () = sleep(self.world.dice.between(Duration::ZERO, every * 2)) => {}
             }
             if self.world.is_calm() {
                 continue;
             }
             if self.world.dice.chance(300) {
-                return;
+                return None;
             }
             self.cut_ahead();
         }

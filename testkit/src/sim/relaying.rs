@@ -64,7 +64,7 @@ fn config(world: &World, data_dir: PathBuf) -> Config {
         key: KeyConfig { file: PathBuf::new(), passphrase_file: None },
         sender: sender_config(),
         bundle: BundleConfig { wait_ms_max: 10_000, below_cost, ..BundleConfig::default() },
-        // No owner of the simulator asks to unlock a number.
+        // Whoever disputes a number brings votes to the contract itself.
         unlock: UnlockConfig::OFF,
         assets: ASSETS.into_iter().map(|asset| (asset, rate)).collect(),
         traces: None,

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  storm: everything goes wrong ─► calm: the network heals, crashes end ─► all payments of correct clients settle
-//!    ─► every certificate is confirmed everywhere ─► quiet: books are compared ─► all crash once more, and know it all
+//!    ─► every certificate is confirmed everywhere ─► quiet: books are compared ─► disputes: numbers are unlocked
+//!    ─► all crash once more, and know it all
 //! ```
 
 use std::cell::Cell;
@@ -20,7 +21,7 @@ use super::plan::Plan;
 use super::process::Keeper;
 use super::trace::Summary;
 use super::world::{ASSETS, Word, Words, World};
-use super::{adversary, byzantine, depositing, owner, relaying};
+use super::{adversary, byzantine, depositing, disputing, owner, relaying};
 
 /// Once all is well a correct client needs less than this for what it has begun, and all it still has to do.
 const CALM_PATIENCE: Duration = Duration::from_secs(240);
@@ -110,6 +111,8 @@ async fn carry_out(world: &Arc<World>, words: Words, errands: Errands) -> Result
     spread(world).await?;
     quiet(world).await?;
     redeem(world).await?;
+    disputing::dispute(world).await?;
+    quiet(world).await?;
     for authority in 0..world.plan.honest() {
         world.record(authority, Word::Restart);
     }

@@ -92,6 +92,10 @@ pub enum Word {
     Failed,
     /// Crash now, and start again.
     Restart,
+    /// Crash now, and stay away until told to restart.
+    Stop,
+    /// As a restart, but for who stays away.
+    Tick,
 }
 
 /// See the [module](self).

@@ -26,6 +26,7 @@ fn plan(seed: u64) -> Plan {
         nodes_lie: true,
         is_restored: false,
         redemptions_per_mille: 300,
+        disputes: 0,
     }
 }
 
@@ -37,6 +38,16 @@ fn the_same_seed_gives_the_same_run_event_by_event() {
         assert_eq!(run(plan(seed), false), first, "seed {seed}");
     }
     assert_ne!(run(plan(0), false).digest, run(plan(1), false).digest);
+}
+
+#[test]
+fn disputed_numbers_are_decided_and_the_run_repeats_itself() {
+    let disputed = |seed| Plan { disputes: 2, rotations: 0, clients: 1, payments: 1, adversaries: 0, ..plan(seed) };
+    let first = run(disputed(0), false);
+    assert_eq!(first.violation, None);
+    let decided = |kind| first.counts.get(kind).copied().unwrap_or_default();
+    assert_eq!(decided("upheld") + decided("voided"), 2, "{:?}", first.counts);
+    assert_eq!(run(disputed(0), false), first);
 }
 
 #[test]
