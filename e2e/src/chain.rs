@@ -278,7 +278,7 @@ impl Chain {
     /// # Errors
     /// If the contract refuses, with its words.
     pub async fn send(&self, to: Address, value: U256, data: Bytes) -> Result<(), Failure> {
-        let hash = self.submit(to, value, data).await?;
+        let hash = self.submit(to, value, data.clone()).await?;
         let status = wait_for(RECEIPT_PATIENCE, async || {
             let receipt = self.request::<Value>("eth_getTransactionReceipt", json!([hash])).await;
             let receipt = receipt.map_err(|error| error.to_string())?;
@@ -286,7 +286,10 @@ impl Chain {
         });
         match status.await? {
             status if status == json!("0x1") => Ok(()),
-            _ => Err(Failure::Wrong(format!("transaction {hash} failed"))),
+            _ => {
+                self.request::<Value>("eth_call", transaction(to, value, &data)).await?;
+                Err(Failure::Wrong(format!("transaction {hash} failed, and would succeed now")))
+            }
         }
     }
 
@@ -295,8 +298,7 @@ impl Chain {
     /// # Errors
     /// If the chain refuses.
     pub async fn submit(&self, to: Address, value: U256, data: Bytes) -> Result<Value, Failure> {
-        let transaction = json!([{ "from": DEPLOYER, "to": to, "value": value, "data": data }]);
-        self.request("eth_sendTransaction", transaction).await
+        self.request("eth_sendTransaction", transaction(to, value, &data)).await
     }
 
     /// What an address holds, in wei.
@@ -306,6 +308,10 @@ impl Chain {
     pub async fn ether_of(&self, owner: Address) -> Result<U256, Failure> {
         self.request("eth_getBalance", json!([owner, "latest"])).await
     }
+}
+
+fn transaction(to: Address, value: U256, data: &Bytes) -> Value {
+    json!([{ "from": DEPLOYER, "to": to, "value": value, "data": data }])
 }
 
 pub(crate) fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T, Failure> {

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::AuthorityClient;
 use fastpay_core::{AuthorityName, Committee, Epoch, VerifiedCertificate};
@@ -26,6 +27,9 @@ pub struct Settled {
 
 /// The newest failure with each authority.
 type Failures = Arc<Mutex<BTreeMap<AuthorityName, PeerFailure>>>;
+
+/// So long the endpoints without a member's name are asked who they are.
+const NAMES: Duration = Duration::from_secs(1);
 
 type Confirming = JoinSet<(AuthorityName, Outcome)>;
 
@@ -80,6 +84,7 @@ impl CommitteeClient {
             confirming.spawn(client.confirm_patiently(authority, certificate, committee.epoch(), failures.clone()));
         }
         let (mut confirmed, mut ahead, mut refusals) = (Vec::new(), Vec::new(), 0_usize);
+        let mut unnamed = Vec::new();
         loop {
             let (name, outcome) = match timeout_at(deadline, confirming.join_next()).await {
                 Ok(Some(Ok(outcome))) => outcome,
@@ -87,15 +92,20 @@ impl CommitteeClient {
                 Ok(None) => return Err(no_quorum(confirmed.len(), quorum, false, &failures)),
                 Err(_) => return Err(no_quorum(confirmed.len(), quorum, !confirming.is_empty(), &failures)),
             };
-            // Who has left the committee settles nothing, and may say so.
-            if committee.member(&name).is_none() {
-                continue;
-            }
+            let is_member = committee.member(&name).is_some();
             match outcome {
                 Outcome::Confirmed => {
-                    confirmed.push(name);
-                    self.report(Progress::Confirmed { authority: name, confirmations: confirmed.len(), quorum });
+                    if is_member {
+                        confirmed.push(name);
+                        self.report(Progress::Confirmed { authority: name, confirmations: confirmed.len(), quorum });
+                    } else {
+                        unnamed.push(name);
+                    }
+                    if confirmed.len() < quorum && confirmed.len().saturating_add(unnamed.len()) >= quorum {
+                        confirmed.extend(self.members_among(&mut unnamed, &committee, deadline).await);
+                    }
                 }
+                Outcome::Ahead(_) | Outcome::Refused if !is_member => {}
                 Outcome::Ahead(epoch) => {
                     ahead.push(epoch);
                     if let Some(epoch) = newer_epoch(&committee, ahead.iter().copied()) {
@@ -115,6 +125,21 @@ impl CommitteeClient {
                 return Ok(Settled { confirmed, rest });
             }
         }
+    }
+
+    /// Takes those out of endpoints with a former name who are members under a new one. Others have left the committee,
+    /// and settle nothing.
+    async fn members_among(
+        &self,
+        unnamed: &mut Vec<AuthorityName>,
+        committee: &Committee,
+        deadline: Instant,
+    ) -> Vec<AuthorityName> {
+        let names = self.network.ask_names(deadline.min(Instant::now() + NAMES)).await;
+        let current = |name: &AuthorityName| names.get(name).copied().filter(|name| committee.member(name).is_some());
+        let members = unnamed.iter().filter_map(current).collect();
+        unnamed.retain(|name| current(name).is_none());
+        members
     }
 
     async fn confirm_patiently(
