@@ -295,12 +295,13 @@ export interface FastPayClient {
   claim(wallet: WalletClient, intent: ClaimIntent, options?: ChainOptions): Promise<ClaimReceipt>;
   /**
    * Unlocks an account for which two orders of one number were signed and none can get a quorum: asks the contract, with
-   * a bond and transactions of the wallet, and brings it the authorities' votes. Resolves when the contract has decided
+   * a bond and transactions of the wallet, and brings it the authorities' votes. With `"relayer"`, one of the client's
+   * relayers does and pays all that; the signer signs the request. Resolves when the contract has decided
    * and authorities know it. This takes two transactions and their finality if all authorities vote, and the contract's
    * unlock window otherwise. After any error or a reload, the same call continues and sends nothing twice. Throws
-   * `invalid-argument` if nothing is to be unlocked.
+   * `invalid-argument` if nothing is to be unlocked, and `no-relayer`.
    */
-  unlock(wallet: WalletClient, signer: Signer, options?: ChainOptions): Promise<UnlockReceipt>;
+  unlock(payer: WalletClient | "relayer", signer: Signer, options?: ChainOptions): Promise<UnlockReceipt>;
   /** What the contract says of a number that its owner may have asked to unlock. */
   unlockStatus(account: AccountId, sequence: bigint): Promise<UnlockStatus>;
   unlockCost(): Promise<UnlockCost>;

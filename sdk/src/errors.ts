@@ -69,6 +69,8 @@ export type FastPayErrorCode =
   | "busy"
   /** The storage cannot be used. */
   | "storage"
+  /** No relayer brings the request to the contract. */
+  | "no-relayer"
   /** The contract is paused. */
   | "paused"
   /** The Ethereum node or wallet is on another chain. */

@@ -252,8 +252,8 @@ function clientOf(context: Context, deployment: Hex, committeesFrom: FastPayClie
     claimable: (owner, asset) => contract.view("claimOf", [owner, asset]),
     claim: (wallet, intent, { onProgress, signal } = {}) =>
       claim(context, wallet, { ...intent, asset: lower(intent.asset) }, timed<ChainStep>(onProgress), until(signal)),
-    unlock: (wallet, signer, { onProgress, signal } = {}) =>
-      unlock(context, wallet, signer, timed<ChainStep>(onProgress), until(signal)),
+    unlock: (payer, signer, { onProgress, signal } = {}) =>
+      unlock(context, payer, signer, timed<ChainStep>(onProgress), until(signal)),
     unlockStatus: (account, sequence) => contract.unlockStatus(account, sequence),
     unlockCost: () => unlockCost(context),
     isFastPay: (address) => contract.isFastPay(address),

@@ -121,6 +121,8 @@ export type ChainStep =
   | DelayStep
   /** The wallet is asked to sign a permit, an approval, or the transaction itself; or the owner a request to unlock. */
   | { readonly type: "signing"; readonly what: "permit" | "approval" | "transaction" | "unlock-request" }
+  /** A relayer has the request to unlock, and pays for it. */
+  | { readonly type: "relayed"; readonly relayer: string }
   | UnlockVotesStep
   /** The contract has decided, and authorities know it; or an order could be finished after all. */
   | { readonly type: "unlocked"; readonly outcome: "voided" | "finished" }

@@ -74,7 +74,8 @@ test("a stuck account is unlocked by a button, also after a reload, and pays aga
   await expect(inFastPay(page, "ETH")).toHaveText("2.5");
 });
 
-test("a browser key signs the request to unlock its account, and a wallet beside it pays", async ({ page }) => {
+/** Opens the page with a browser key that holds 2 ETH in FastPay, and whose account is stuck. */
+async function withStuckKey(page: Page): Promise<TestWallet> {
   const secret = crypto.getRandomValues(new Uint8Array(32));
   const signer = ed25519Signer(secret);
   const file = await encryptKeyFile(secret, PASSPHRASE);
@@ -93,19 +94,35 @@ test("a browser key signs the request to unlock its account, and a wallet beside
   await dialog.getByRole("button", { name: "Import the key" }).click();
   await expect(inFastPay(page, "ETH")).toHaveText("2");
   await payTwice(signer);
-
   // A reload locks the key.
   await page.reload();
-  await stuck(page).getByRole("button", { name: "Connect a wallet to do it yourself" }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Test wallet" }).click();
-  await stuck(page).getByRole("button", { name: "Unlock this account" }).click();
+  return wallet;
+}
+
+/** The key signs the request, the number is void, and the account pays. */
+async function unlocksAndPays(page: Page): Promise<void> {
   const unlocking = page.getByRole("dialog", { name: "Unlock your key" });
   await expect(unlocking).toContainText("Ethereum is to unlock this account at order #0.");
   await unlocking.getByLabel("Passphrase", { exact: true }).fill(PASSPHRASE);
   await unlocking.getByRole("button", { name: "Unlock" }).click();
   await expect(activity(page, "Unlock this account").getByText(/none of the orders holds, and nothing was paid: done/)).toBeVisible();
-  expect(wallet.asked).toEqual(["eth_requestAccounts", "eth_sendTransaction", "eth_sendTransaction"]);
   await goTo(page, "Pay");
   await pay(page, BOB, "0.5");
   await expect(activity(page, /^Pay 0.5 ETH/).getByText("Done", { exact: true })).toBeVisible();
+}
+
+test("a browser key signs the request to unlock its account, and a wallet beside it pays", async ({ page }) => {
+  const wallet = await withStuckKey(page);
+  await stuck(page).getByRole("button", { name: "Connect a wallet to do it yourself" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Test wallet" }).click();
+  await stuck(page).getByRole("button", { name: "Unlock this account" }).click();
+  await unlocksAndPays(page);
+  expect(wallet.asked).toEqual(["eth_requestAccounts", "eth_sendTransaction", "eth_sendTransaction"]);
+});
+
+test("a relayer unlocks the account of a browser key, and nobody needs a wallet", async ({ page }) => {
+  const wallet = await withStuckKey(page);
+  await stuck(page).getByRole("button", { name: "Have a relayer unlock it" }).click();
+  await unlocksAndPays(page);
+  expect(wallet.asked).toEqual([]);
 });

@@ -1,17 +1,22 @@
-/** The relayers' fees for submitting a redemption (`GET /v1/fees`, docs/API.md). */
+/** What relayers do for an owner (docs/API.md): fees of redemptions (`GET /v1/fees`), requests (`POST /v1/unlocks`). */
 
+import { formatAccount } from "../accounts.js";
 import type { Address, Hex } from "../bytes.js";
 import { hex, list, object, unsigned } from "../decode.js";
 import { FastPayError, isFastPayError, messageOf } from "../errors.js";
 import { requestJson } from "../http.js";
 import type { Domain } from "../transfer.js";
 import type { RelayerFees, RelayerOffer } from "../views.js";
+import { throwIfAborted } from "../waiting.js";
+import type { OrderName } from "../wire.js";
 import type { Context } from "./context.js";
 
 /** The maximum number of relayers, as in the endpoints file. */
 export const RELAYERS_MAX = 16;
 /** No relayer serves more assets. */
 const ASSETS_MAX = 1_000;
+/** A relayer asks chain and authorities before it takes a request to unlock. */
+const UNLOCK_MS = 60_000;
 /** The default time for which relayers wait to form a batch. */
 const COMPANY_MS = 60_000;
 /** Blocks until it is seen, sent and mined. */
@@ -52,6 +57,31 @@ async function offerOf(url: string, domain: Domain, asset: Address, timeoutMs: n
   }
   const served = read.fees.find((one) => one.asset === asset);
   return served === undefined ? {} : { offer: { url, relayer: read.relayer as Hex, fee: served.fee } };
+}
+
+/**
+ * Has the first relayer that agrees bring an owner's request to unlock a number, and pay for it. It can be repeated.
+ * Returns the relayer's address. Throws `no-relayer` with the answer of each.
+ */
+export async function haveRequested(
+  { relayers }: Context,
+  { sender, sequence }: OrderName,
+  authorization: Hex,
+  signal: AbortSignal | undefined,
+): Promise<string> {
+  const body = JSON.stringify({ account: formatAccount(sender), sequence: String(sequence), authorization });
+  const answers: string[] = [];
+  for (const url of relayers) {
+    try {
+      await requestJson({ method: "POST", url: `${url}/v1/unlocks`, body, timeoutMs: UNLOCK_MS, signal });
+      return url;
+    } catch (error) {
+      throwIfAborted(signal);
+      answers.push(`${url}: ${messageOf(error)}`);
+    }
+  }
+  const message = answers.length > 0 ? answers.join("; ") : "no relayer is known";
+  throw new FastPayError("no-relayer", `no relayer brings the request: ${message}`, "try again later, or pay with a wallet that has ETH");
 }
 
 /** The time between two blocks of late, in milliseconds. */

@@ -16,7 +16,7 @@ import { encodeFunctionData, type WalletClient } from "viem";
 import { accountFromEthereum, ethereumAddressOf } from "../accounts.js";
 import type { Hex } from "../bytes.js";
 import { COUNCIL_ABI } from "../chain/abi.js";
-import { answered, chainAccount, follow, send, type Call, type ChainAccount } from "../chain/transactions.js";
+import { answered, chainAccount, follow, send, type Call, type ChainAccount, type Follower } from "../chain/transactions.js";
 import { FastPayError, isFastPayError } from "../errors.js";
 import type { ChainStep, TransferStep } from "../progress.js";
 import type { Operation } from "../quorum/certify.js";
@@ -28,6 +28,7 @@ import { Backoff } from "../waiting.js";
 import type { OrderName } from "../wire.js";
 import { journalOf, operationOf, type Context } from "./context.js";
 import { catchUp, noteVoid } from "./finish.js";
+import { haveRequested } from "./relayers.js";
 import { LOCK_PATIENCE_MS, resume } from "./send.js";
 import { note, sentBefore, toItsEnd, type Sent } from "./transactions.js";
 
@@ -47,29 +48,36 @@ type Step = Sent<"unlock">["step"];
 /** What the work on one number needs. */
 interface Job {
   readonly context: Context;
-  readonly from: ChainAccount;
+  readonly from: Follower;
+  /** Undefined if a relayer pays, which also brings the decision. */
+  readonly payer: ChainAccount | undefined;
   readonly signer: Signer;
   readonly journal: OrderJournal;
   readonly operation: Operation;
   readonly number: OrderName;
   /** The number of rounds in a row in which authorities did not follow the request. */
   ignored: number;
+  /** The owner's signature for a relayer. */
+  authorization?: Hex;
 }
 
-/** Unlocks the first number of the signer's account that no order can be finished for. */
+/** Unlocks the first number of the signer's account that no order can be finished for. A wallet or a relayer pays. */
 export async function unlock(
   context: Context,
-  wallet: WalletClient,
+  wallet: WalletClient | "relayer",
   signer: Signer,
   report: Report,
   signal: AbortSignal | undefined,
 ): Promise<UnlockReceipt> {
   const { account } = signer;
-  const from = await chainAccount(context.contract, wallet, report, signal);
+  const { contract } = context;
+  const payer = wallet === "relayer" ? undefined : await chainAccount(contract, wallet, report, signal);
+  const from = payer ?? { contract, report, signal };
   const journal = journalOf(context, account);
   const operation = operationOf(context, journal, (step) => delays(step, report), signal);
   const sequence = await firstOpenNumber(operation, journal);
-  const job: Job = { context, from, signer, journal, operation, number: { sender: account, sequence }, ignored: 0 };
+  const number = { sender: account, sequence };
+  const job: Job = { context, from, payer, signer, journal, operation, number, ignored: 0 };
   const { backoffMaxMs } = context.timing;
   const backoff = new Backoff(backoffMaxMs / 2, backoffMaxMs * POLL_BACKOFFS);
   for (;;) {
@@ -168,21 +176,32 @@ function resumeAll({ context, operation, journal }: Job): Promise<Resumed[]> {
   return resume(context, journal.account, operation.report, operation.signal);
 }
 
-/** Asks the contract. `bond` is 0 after a stranger's request. */
+/** Asks the contract, or has a relayer ask it. `bond` is 0 after a stranger's request. */
 async function request(job: Job, bond: bigint): Promise<void> {
-  const { context, from, signer, number } = job;
+  const { context, from, payer, number } = job;
   const { sender, sequence } = number;
-  const { contract } = context;
-  const isOwner = accountFromEthereum(from.address) === sender;
-  if (!isOwner) from.report({ type: "signing", what: "unlock-request" });
-  const authorization = isOwner ? "0x" : await signUnlock(signer, contract.domain, sequence);
+  if (payer === undefined) {
+    const relayer = await haveRequested(context, number, await authorize(job), from.signal);
+    return from.report({ type: "relayed", relayer });
+  }
+  const isOwner = accountFromEthereum(payer.address) === sender;
+  const authorization = isOwner ? "0x" : await authorize(job);
   const data = encodeFunctionData({ abi: COUNCIL_ABI, functionName: "requestUnlock", args: [sender, sequence, authorization] });
-  await submit(job, "request", { data, value: bond }, ({ state }) => state !== "none");
+  await submit(job, payer, "request", { data, value: bond }, ({ state }) => state !== "none");
 }
 
-/** Asks the authorities, and tells the contract what suffices. */
+/** The owner's signature, which is asked for once. */
+async function authorize(job: Job): Promise<Hex> {
+  if (job.authorization === undefined) {
+    job.from.report({ type: "signing", what: "unlock-request" });
+    job.authorization = await signUnlock(job.signer, job.from.contract.domain, job.number.sequence);
+  }
+  return job.authorization;
+}
+
+/** Asks the authorities, and tells the contract what suffices. Without a payer that is for a relayer. */
 async function decide(job: Job, voidableFrom: bigint): Promise<void> {
-  const { context, from, operation, number } = job;
+  const { context, from, payer, operation, number } = job;
   const { contract, network } = context;
   const [unanimousFrom, { timestamp }] = await answered(from, () =>
     Promise.all([contract.council("unanimousFrom", []), contract.block("latest"), network.committees.refresh()]),
@@ -199,13 +218,14 @@ async function decide(job: Job, voidableFrom: bigint): Promise<void> {
   job.ignored = isIgnored(ballot, network.trusted) ? job.ignored + 1 : 0;
   // The contract judges requests for Ethereum accounts itself.
   if (job.ignored === IGNORED_ROUNDS && ethereumAddressOf(number.sender) === undefined) return request(job, 0n);
+  if (payer === undefined) return;
   let decision = ballot.decision();
   if (!isEnough(decision) && timestamp >= voidableFrom) decision = (await ask(false)).decision();
   if (!isEnough(decision)) return;
   // Upholding is never paused, voiding is.
   if (decision.type === "void") await contract.checkNotPaused();
   const isDecided = (status: UnlockStatus): boolean => status.state !== "requested" || status.isDecided;
-  await submit(job, "decision", { data: decisionCall(number, decision) }, isDecided);
+  await submit(job, payer, "decision", { data: decisionCall(number, decision) }, isDecided);
 }
 
 /** f + 1 authorities know of no request that its owner signed. */
@@ -223,14 +243,20 @@ function decisionCall({ sender, sequence }: OrderName, decision: UnlockDecision)
 }
 
 /** Sends a call to the Council and follows it. If it is refused because somebody else came first, `isDone` says so. */
-async function submit(job: Job, step: Step, call: Omit<Call, "to">, isDone: (status: UnlockStatus) => boolean): Promise<void> {
-  const { context, from, number } = job;
+async function submit(
+  job: Job,
+  payer: ChainAccount,
+  step: Step,
+  call: Omit<Call, "to">,
+  isDone: (status: UnlockStatus) => boolean,
+): Promise<void> {
+  const { context, number } = job;
   const { sender: account, sequence } = number;
   try {
-    const hash = await send(from, { to: await context.contract.councilAddress(), ...call });
+    const hash = await send(payer, { to: await context.contract.councilAddress(), ...call });
     const purpose = { type: "unlock", sequence, step } as const;
     await note(context, { account, hash }, purpose);
-    await followUnlock(context, { account, hash, ...purpose }, from.report, from.signal);
+    await followUnlock(context, { account, hash, ...purpose }, payer.report, payer.signal);
   } catch (error) {
     if (!isFastPayError(error, "reverted") || !isDone(await statusOf(job))) throw error;
   }

@@ -1,5 +1,8 @@
 /** A number for which two orders were signed: the contract decides, and the account goes on. */
 
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+
 import { createWalletClient, custom } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -7,6 +10,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import {
   certificateOf,
   ethereumSigner,
+  formatAccount,
   isEd25519Signature,
   memoryStore,
   recoverSigner,
@@ -30,6 +34,7 @@ import { problem } from "../support/node.js";
 import { Scene } from "../support/scene.js";
 
 let scene: Scene;
+let servers: Server[];
 let council: TestCouncil;
 let context: Context;
 let steps: ChainStep[];
@@ -41,6 +46,7 @@ const journal = () => new OrderJournal(context.store ?? memoryStore(), DOMAIN, a
 
 beforeEach(async () => {
   scene = await Scene.open();
+  servers = [];
   council = new TestCouncil(scene.nodes, () => scene.context.network.committee);
   context = { ...scene.context, contract: council.contract };
   steps = [];
@@ -52,10 +58,37 @@ beforeEach(async () => {
   }
 });
 
-afterEach(() => scene.close());
+afterEach(async () => {
+  for (const server of servers) server.close().closeAllConnections();
+  await scene.close();
+});
 
 function run(signal?: AbortSignal, of = context): Promise<UnlockReceipt> {
   return unlock(of, council.walletOf(PAYER), scene.alice, (step) => steps.push(step), signal);
+}
+
+/** A relayer at an address of its own, which answers like this. */
+async function relayer(status: number, answer: object, onRequest: (body: unknown) => void = () => undefined): Promise<string> {
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    expect(`${request.method} ${request.url}`).toBe("POST /v1/unlocks");
+    onRequest(JSON.parse(Buffer.concat(chunks).toString()));
+    response.writeHead(status, { "content-type": "application/json" });
+    response.end(JSON.stringify(answer));
+  });
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+const spent = { type: "urn:fastpay:problem:budget-spent", title: "Spent", status: 429, detail: "the budget is spent", code: "budget-spent", action: "Wait.", retry: "later" };
+
+/** Expects Alice's key and signature. */
+function isAuthorization(authorization: Hex): void {
+  expect(authorization).toHaveLength(2 + 2 * 96);
+  const [key, signature] = [authorization.slice(0, 66) as Hex, `0x${authorization.slice(66)}` as Hex];
+  expect(isEd25519Signature(signature, unlockRequestDigest(DOMAIN, alice(), 0n), key)).toBe(true);
 }
 
 const calls = () => council.sent.map(({ functionName }) => functionName);
@@ -182,10 +215,7 @@ describe("an unlock that was cut off", () => {
 describe("the request", () => {
   test("of an Ed25519 key is signed by it, whoever pays", async () => {
     await run();
-    const authorization = council.sent[0]?.args?.[2] as Hex;
-    expect(authorization).toHaveLength(2 + 2 * 96);
-    const [key, signature] = [authorization.slice(0, 66) as Hex, `0x${authorization.slice(66)}` as Hex];
-    expect(isEd25519Signature(signature, unlockRequestDigest(DOMAIN, alice(), 0n), key)).toBe(true);
+    isAuthorization(council.sent[0]?.args?.[2] as Hex);
     expect(steps).toContainEqual({ type: "signing", what: "unlock-request" });
   });
 
@@ -213,6 +243,41 @@ describe("the request", () => {
     const signer = { ...scene.alice, authorizeUnlock: scene.bob.authorizeUnlock };
     const running = unlock(context, council.walletOf(PAYER), signer, () => undefined, undefined);
     await expect(running).rejects.toMatchObject({ code: "signature-unusable" });
+    expect(calls()).toEqual([]);
+  });
+});
+
+describe("a relayer", () => {
+  test("that agrees brings the owner's request and the votes, and the owner needs no wallet", async () => {
+    const bodies: unknown[] = [];
+    let relaying: Promise<unknown> | undefined;
+    const agrees = await relayer(202, { state: "sent", transaction: "0x00" }, (body) => {
+      bodies.push(body);
+      // It works with its own key and storage.
+      relaying ??= unlock({ ...context, store: memoryStore() }, council.walletOf(PAYER), scene.alice, () => undefined, undefined);
+    });
+    const refuses = await relayer(429, spent);
+    const of = { ...context, relayers: [refuses, agrees] };
+    const done = await unlock(of, "relayer", scene.alice, (step) => steps.push(step), undefined);
+    expect(done).toEqual({ sequence: 0n, outcome: "voided", resumed: [] });
+    await relaying;
+    const { authorization, ...number } = bodies[0] as { authorization: Hex };
+    expect(number).toEqual({ account: formatAccount(alice()), sequence: "0" });
+    isAuthorization(authorization);
+    // It is signed once, however often it is sent.
+    expect(bodies.every((body) => (body as { authorization: Hex }).authorization === authorization)).toBe(true);
+    expect(steps.filter(({ type }) => type === "signing")).toHaveLength(1);
+    expect(steps).toContainEqual(expect.objectContaining({ type: "relayed", relayer: agrees }));
+    expect(await journal().entries()).toMatchObject([{ sequence: 0n, state: "voided" }]);
+    expect((await scene.pay(5n)).certificate.order.transfer.sequence).toBe(1n);
+  });
+
+  test("that refuses is told with its reason, and nothing is sent", async () => {
+    const of = { ...context, relayers: [await relayer(429, spent)] };
+    const refused = unlock(of, "relayer", scene.alice, () => undefined, undefined);
+    await expect(refused).rejects.toMatchObject({ code: "no-relayer", message: expect.stringContaining("the budget is spent") });
+    const none = unlock({ ...context, relayers: [] }, "relayer", scene.alice, () => undefined, undefined);
+    await expect(none).rejects.toMatchObject({ code: "no-relayer", message: expect.stringContaining("no relayer is known") });
     expect(calls()).toEqual([]);
   });
 });

@@ -79,7 +79,7 @@ export function leftTransaction(activity: Activity): Hex | undefined {
 
 const ACTIVITIES_MAX = 20;
 
-const REPLACED: ReadonlySet<ActivityProgress["type"]> = new Set(["node", "list", "finalizing", "unlock-votes"]);
+const REPLACED: ReadonlySet<ActivityProgress["type"]> = new Set(["node", "list", "finalizing", "relayed", "unlock-votes"]);
 
 /**
  * Whether the newer step replaces the older one: a delay of the same authority, the state of the node, or the blocks

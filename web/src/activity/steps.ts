@@ -166,15 +166,21 @@ export function unlockSteps(activity: Activity): Step[] {
   const [asking, deciding] = voting < 0 ? [steps, []] : [steps.slice(0, voting), steps.slice(voting)];
   const unlocked = last(steps, "unlocked");
   // The votes suffice as soon as the wallet is asked to bring them.
-  const isEnough = last(deciding, "signing") !== undefined || last(deciding, "submitted") !== undefined;
+  const isEnough = unlocked !== undefined || last(deciding, "signing") !== undefined || last(deciding, "submitted") !== undefined;
+  const relayed = last(steps, "relayed");
+  const byRelayer = relayed && `by ${new URL(relayed.relayer).host}`;
   return arrange(activity, [
     {
       label: "Ethereum is asked to unlock the account",
       isDone: votes !== undefined,
-      detail: votes === undefined ? (blocksLeft(asking) ?? sentDetail(asking)) : undefined,
+      detail: votes === undefined ? (blocksLeft(asking) ?? byRelayer ?? sentDetail(asking)) : undefined,
     },
     { label: "The authorities vote", isDone: isEnough, detail: votes && votesText(votes) },
-    { label: "Ethereum decides", isDone: last(deciding, "final") !== undefined, detail: blocksLeft(deciding) ?? sentDetail(deciding) },
+    {
+      label: "Ethereum decides",
+      isDone: unlocked !== undefined || last(deciding, "final") !== undefined,
+      detail: blocksLeft(deciding) ?? byRelayer ?? sentDetail(deciding),
+    },
     {
       label: unlocked === undefined ? "The account can pay again" : UNLOCKED[unlocked.outcome],
       isDone: unlocked !== undefined,

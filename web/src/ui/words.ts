@@ -27,6 +27,7 @@ const TITLES: Partial<Record<FastPayErrorCode, string>> = {
   busy: "Another page uses this account",
   storage: "This browser cannot store data",
   paused: "The contract is paused",
+  "no-relayer": "No relayer does it now",
   "wrong-chain": "Wrong network",
   "wrong-contract": "No FastPay contract here",
   reverted: "The contract refused",

@@ -1,9 +1,9 @@
-import { Alert, Stack, Text } from "@mantine/core";
+import { Alert, Button, Group, Stack, Text } from "@mantine/core";
 import type { UnlockCost, UnlockStatus } from "@fastpay/sdk";
 import type { JSX } from "react";
 
 import type { Owner } from "../../account/OwnerProvider";
-import { useActivities } from "../../activity/ActivityProvider";
+import { useActivities, useActivityActions } from "../../activity/ActivityProvider";
 import { ChainButton } from "../../activity/ChainButton";
 import { useUnlockCost, useUnlockStatus } from "../../data/queries";
 import { useNetwork } from "../../network/NetworkProvider";
@@ -12,13 +12,18 @@ import { IconLock } from "../../ui/icons";
 
 /** A notice that no order can get its quorum any more, with a button to have the account unlocked. */
 export function StuckNotice({ owner, sequence }: { owner: Owner; sequence: bigint }): JSX.Element | null {
-  const { client } = useNetwork();
+  const { client, config } = useNetwork();
   const { account, signer } = owner;
+  const { start } = useActivityActions();
   const status = useUnlockStatus(account, sequence);
   const cost = useUnlockCost();
   const isRunning = useActivities(account).some(({ kind, state }) => kind === "unlock" && state === "running");
   if (isRunning) return null;
   const isAsked = status !== undefined && status.state !== "none";
+  const title = "Unlock this account";
+  const relay = (): void => {
+    start({ kind: "unlock", account, title, work: ({ report, signal }) => client.unlock("relayer", signer, { onProgress: report, signal }) });
+  };
   return (
     <Alert role="alert" color="orange" icon={<IconLock aria-hidden />} title="This account is stuck">
       <Stack gap="xs" align="flex-start">
@@ -28,15 +33,22 @@ export function StuckNotice({ owner, sequence }: { owner: Owner; sequence: bigin
           finished, or neither is and nothing was paid.
         </Text>
         <Text size="sm">{isAsked ? askedText(status) : costText(cost)}</Text>
-        <ChainButton
-          owner={owner}
-          kind="unlock"
-          title="Unlock this account"
-          disabled={cost === undefined}
-          work={(wallet, { report, signal }) => client.unlock(wallet, signer, { onProgress: report, signal })}
-        >
-          {isAsked ? "Continue unlocking" : "Unlock this account"}
-        </ChainButton>
+        <Group gap="xs">
+          <ChainButton
+            owner={owner}
+            kind="unlock"
+            title={title}
+            disabled={cost === undefined}
+            work={(wallet, { report, signal }) => client.unlock(wallet, signer, { onProgress: report, signal })}
+          >
+            {isAsked ? "Continue unlocking" : title}
+          </ChainButton>
+          {config.relayers.length > 0 && (
+            <Button size="xs" variant="default" onClick={relay}>
+              {isAsked ? "Wait for a relayer" : "Have a relayer unlock it"}
+            </Button>
+          )}
+        </Group>
       </Stack>
     </Alert>
   );
@@ -54,6 +66,6 @@ function costText(cost: UnlockCost | undefined): string {
   const price =
     cost === undefined
       ? "The cost is being asked for."
-      : `It takes two transactions, about ${amountAtAGlance(cost.wei, 18)} ETH of gas, and a bond of ${amountAtAGlance(cost.bond, 18)} ETH. The bond comes back if neither order is finished; otherwise it goes to whoever brings the votes.`;
+      : `It takes two transactions, about ${amountAtAGlance(cost.wei, 18)} ETH of gas, and a bond of ${amountAtAGlance(cost.bond, 18)} ETH. The bond comes back if neither order is finished; otherwise it goes to whoever brings the votes. A relayer may pay for all that.`;
   return `${price} It takes about half an hour if all authorities answer, and some days otherwise.`;
 }
