@@ -67,6 +67,7 @@ export type EthereumClient = Pick<
   | "getTransactionReceipt"
   | "pollingInterval"
   | "readContract"
+  | "request"
   | "waitForTransactionReceipt"
 >;
 
@@ -280,7 +281,7 @@ export interface FastPayClient {
   depositByIndex(index: bigint): Promise<DepositEntry | undefined>;
   /**
    * Submits a redemption to the contract with the wallet's own transaction. Follows a pending transaction for it
-   * instead of sending another.
+   * instead of sending another. Throws `never-paid` if the redemption has ended without a payout.
    */
   redeemOnChain(wallet: WalletClient, certificate: VerifiedCertificate, options?: ChainOptions): Promise<PayoutReceipt>;
   /**
@@ -288,7 +289,11 @@ export interface FastPayClient {
    * `needsVotes`, collects votes of the current committee first.
    */
   executeQueued(wallet: WalletClient, redemption: Redemption, options?: ChainOptions): Promise<PayoutReceipt>;
-  redemptionStatus(sender: AccountId, sequence: bigint): Promise<RedemptionStatus>;
+  /**
+   * The state of a redemption on the contract. It is `paid` only if the contract's log says that this very redemption
+   * was: its number may have been spent on another order by a thief with the committee's redemption keys.
+   */
+  redemptionStatus(redemption: Redemption): Promise<RedemptionStatus>;
   /** The amount of refused payouts to `owner`, in the asset's smallest unit. */
   claimable(owner: Address, asset: Address): Promise<bigint>;
   /** Collects a claim, or a part of it; otherwise like `redeemOnChain`. */

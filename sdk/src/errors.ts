@@ -81,6 +81,8 @@ export type FastPayErrorCode =
   | "wrong-contract"
   /** The recipient is a contract of FastPay. Money paid to it is lost. */
   | "recipient-is-fastpay"
+  /** The redemption has ended without a payout: `details.status` says why. */
+  | "never-paid"
   /** The contract refused the transaction. */
   | "reverted"
   /** The Ethereum node does not answer. */

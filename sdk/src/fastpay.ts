@@ -8,6 +8,7 @@ import { assetInfo, balanceOnChain } from "./chain/tokens.js";
 import type { AuthorityEndpoint, FastPayClient, FastPayOptions, ManyOptions } from "./client.js";
 import { memberOf, type Committee } from "./committee.js";
 import { DEFAULT_TIMING } from "./quorum/certify.js";
+import { transferDigest } from "./eip712.js";
 import { FastPayError, isFastPayError } from "./errors.js";
 import { Network } from "./network.js";
 import { readPayList } from "./pay-list-csv.js";
@@ -248,7 +249,8 @@ function clientOf(context: Context, deployment: Hex, committeesFrom: FastPayClie
       redeemOnChain(context, wallet, certificate, timed<ChainStep>(onProgress), until(signal)),
     executeQueued: (wallet, of, { onProgress, signal } = {}) =>
       executeQueued(context, wallet, of, timed<ChainStep>(onProgress), until(signal)),
-    redemptionStatus: (sender, sequence) => contract.redemptionStatus(sender, sequence),
+    redemptionStatus: async (redemption) =>
+      contract.redemptionStatus(redemption.sender, redemption.sequence, transferDigest(network.domain, redemption)),
     claimable: (owner, asset) => contract.view("claimOf", [owner, asset]),
     claim: (wallet, intent, { onProgress, signal } = {}) =>
       claim(context, wallet, { ...intent, asset: lower(intent.asset) }, timed<ChainStep>(onProgress), until(signal)),

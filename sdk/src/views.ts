@@ -244,7 +244,13 @@ export type ChainPurpose =
   /** A deposit into the account. `amount` is what was to be deposited; some tokens keep a part of it. */
   | { readonly type: "deposit"; readonly asset: Address; readonly amount: bigint }
   /** The payout of the account's redemption with that number, and its state when the transaction was sent. */
-  | { readonly type: "payout"; readonly sequence: bigint; readonly from: "open" | "queued" }
+  | {
+      readonly type: "payout";
+      readonly sequence: bigint;
+      readonly from: "open" | "queued";
+      /** The digest of the redemption; undefined if an earlier version stored the transaction. */
+      readonly digest: Hex | undefined;
+    }
   /** Collecting what could not be paid out to the account's address, or a part of it. */
   | { readonly type: "claim"; readonly asset: Address; readonly amount: bigint }
   /** Unlocking that number of the account: asking the contract, or bringing it the votes. */
@@ -304,8 +310,17 @@ export type RedemptionStatus =
       /** The keys of that epoch were stolen: the current committee has to vote for it once more. */
       readonly needsVotes: boolean;
     }
-  /** Paid, or kept as a claim after a refused payout. */
-  | { readonly state: "paid" }
+  /** Paid by this transaction, or kept as a claim after a refused payout. */
+  | { readonly state: "paid"; readonly hash: Hex }
+  /**
+   * Never paid: this transaction spent its number on another order, so keys of the committee were stolen. The
+   * authorities credit the amount back.
+   */
+  | { readonly state: "displaced"; readonly hash: Hex }
+  /** Never paid: this transaction took it out of the contract's queue. The authorities credit the amount back. */
+  | { readonly state: "released"; readonly hash: Hex }
+  /** Its number is spent, and the Ethereum node does not say on what: this is older than two weeks, or it gives no log. */
+  | { readonly state: "spent" }
   /** The contract voided its number: it was never executed, and nothing was paid. */
   | { readonly state: "voided" };
 

@@ -2,7 +2,7 @@ import { parseEther } from "viem";
 
 import { isAccessible } from "./support/axe";
 import { activity, addAndDeposit, agree, expect, goTo, inFastPay, picture, redeemAlone, test } from "./support/people";
-import { balanceOnChain, contracts, deployMoodyToken, deployToken, OUTFLOW_DELAY_S, passTime, setMood } from "./support/net";
+import { balanceOnChain, contracts, deployMoodyToken, deployToken, OUTFLOW_DELAY_S, passTime, setMood, steal } from "./support/net";
 
 const OUT = "0x000000000000000000000000000000000000bEEF";
 
@@ -94,6 +94,30 @@ test("a redemption is brought to Ethereum alone", async ({ page, person }) => {
   await expect(page.getByRole("region", { name: "Your redemptions" }).getByText("Paid on Ethereum")).toBeVisible();
   expect((await balanceOnChain(OUT)) - before).toBe(parseEther("2"));
   expect(wallet.asked).toContain("eth_signTypedData_v4");
+});
+
+test("a redemption whose number a thief spent is never called paid", async ({ page, person }) => {
+  const { wallet } = await person({ deposit: "2" });
+  await goTo(page, "Redeem");
+  await page.getByLabel("Amount", { exact: true }).fill("1");
+  await page.getByLabel("To (an Ethereum address)").fill(OUT);
+  // No relayer brings it.
+  await page.getByLabel("Fee for the relayer").fill("0");
+  await page.getByRole("button", { name: "Redeem 1 ETH" }).click();
+  await agree(page);
+  const ordered = activity(page, /^Redeem 1 ETH/);
+  await expect(ordered.getByText("Waits for a relayer")).toBeVisible();
+  const hash = await steal(wallet.key.address, 0n, "1.5");
+  await expect(ordered.getByRole("status")).toHaveText("Not paid");
+  await expect(ordered).toContainText("its number was spent on another order");
+  await expect(page.getByRole("region", { name: "Your redemptions" }).getByText("Not paid: another order has its number")).toBeVisible();
+  await isAccessible(page);
+  await picture(page, "redeem-displaced");
+  await ordered.getByRole("link", { name: "Show its certificate" }).click();
+  await expect(page.getByText(`not paid: transaction ${hash} spent its number on another order`)).toBeVisible();
+  // The authorities give the amount back.
+  await goTo(page, "Wallet");
+  await expect(inFastPay(page, "ETH")).toHaveText("2");
 });
 
 test("a token that the page does not know is added; what exceeds its outflow limit waits, and is then paid out", async ({ page, person }) => {

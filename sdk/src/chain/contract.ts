@@ -17,6 +17,7 @@ import type { Domain } from "../transfer.js";
 import type { AssetStatus, ContractStatus, Place, RedemptionStatus, UnlockStatus } from "../views.js";
 import { chainError, pausedUntil } from "../wallet-errors.js";
 import { COUNCIL_ABI, FASTPAY_ABI, IDENTITY_ABI } from "./abi.js";
+import { redemptionStatusOf, SpendingLog, type Chain, type RedemptionView } from "./spending.js";
 
 /** Which blocks of the Primary count as final. */
 export type Finality = "finalized" | "safe" | "latest";
@@ -33,12 +34,15 @@ export class Contract {
   readonly client: EthereumClient;
   readonly domain: Domain;
   readonly finality: Finality;
+  readonly #spendings: SpendingLog;
   #council: Address | undefined;
+  #deployed: bigint | undefined;
 
   constructor(client: EthereumClient, domain: Domain, finality: Finality) {
     this.client = client;
     this.domain = domain;
     this.finality = finality;
+    this.#spendings = new SpendingLog(client, domain.contract);
   }
 
   /** Checks that the node is on the chain that is meant. Throws `wrong-chain`. */
@@ -85,8 +89,18 @@ export class Contract {
     return this.view("epochValidUntil", [epoch]);
   }
 
-  /** Where a redemption stands. */
-  async redemptionStatus(sender: AccountId, sequence: bigint): Promise<RedemptionStatus> {
+  /**
+   * Where the redemption with this digest stands. Without a digest, or where the node gives no log, a spent number is
+   * `spent`.
+   */
+  async redemptionStatus(sender: AccountId, sequence: bigint, digest: Hex | undefined): Promise<RedemptionStatus> {
+    const view = await this.#redemptionView(sender, sequence);
+    if (view.state === "open" || view.state === "voided" || digest === undefined) return view;
+    const logged = await this.#spendings.find(sender, sequence, () => this.#chain()).catch(() => undefined);
+    return redemptionStatusOf(digest, view, logged);
+  }
+
+  async #redemptionView(sender: AccountId, sequence: bigint): Promise<RedemptionView | { state: "voided" }> {
     const [isRedeemed, [executableAt, relayer, epoch, needsVotes]] = await Promise.all([
       this.view("isRedeemed", [sender, sequence]),
       this.view("queued", [sender, sequence]),
@@ -95,7 +109,18 @@ export class Contract {
     if (!isRedeemed) return { state: "open" };
     // A void number is spent as well, and nothing was paid with it.
     const { outcome } = await this.#unlockOf(sender, sequence, "latest");
-    return { state: outcome === "voided" ? "voided" : "paid" };
+    return { state: outcome === "voided" ? "voided" : "spent" };
+  }
+
+  /** The ends of the chain. */
+  async #chain(): Promise<Chain> {
+    const [newest, final, deployed] = await Promise.all([
+      this.block("latest"),
+      this.block(this.finality),
+      this.#deployed ?? this.view("deploymentBlock", []),
+    ]);
+    this.#deployed = deployed;
+    return { newest: newest.number, final: final.number, deployed };
   }
 
   /** What became of a number that its owner asked the contract to unlock. An outcome is told once its block is final. */

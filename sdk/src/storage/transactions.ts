@@ -12,7 +12,7 @@
 
 import type { AccountId } from "../accounts.js";
 import type { Hex } from "../bytes.js";
-import { hex, literal, object, smallNumber, tagged, unsigned, type Decoder } from "../decode.js";
+import { hex, literal, object, optional, smallNumber, tagged, unsigned, type Decoder } from "../decode.js";
 import type { Domain } from "../transfer.js";
 import type { ChainPurpose, Place, SubmittedTransaction } from "../views.js";
 import { parseJson } from "../wire.js";
@@ -27,7 +27,7 @@ const payoutState: Decoder<"open" | "queued"> = (value, at) => (value === "queue
 const unlockStep: Decoder<"request" | "decision"> = (value, at) => (value === "request" ? value : literal("decision")(value, at));
 const purpose = tagged<ChainPurpose>({
   deposit: object({ type: literal("deposit"), asset: hex(20), amount: unsigned(256) }),
-  payout: object({ type: literal("payout"), sequence: unsigned(64), from: payoutState }),
+  payout: object({ type: literal("payout"), sequence: unsigned(64), from: payoutState, digest: optional(hex(32)) }),
   claim: object({ type: literal("claim"), asset: hex(20), amount: unsigned(256) }),
   unlock: object({ type: literal("unlock"), sequence: unsigned(64), step: unlockStep }),
 });

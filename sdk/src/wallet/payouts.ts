@@ -152,12 +152,14 @@ async function payOut(
 ): Promise<PayoutReceipt> {
   const { contract, report, signal } = chain;
   const { sender: account, sequence } = redemption;
-  const readStatus = (): Promise<RedemptionStatus> => contract.redemptionStatus(account, sequence);
+  const digest = transferDigest(contract.domain, redemption);
+  const readStatus = (): Promise<RedemptionStatus> => contract.redemptionStatus(account, sequence, digest);
   const before = await readStatus();
-  if (before.state !== from) return { hash: undefined, status: before };
-  const isSame = (sent: Submitted<"payout">): boolean => sent.sequence === sequence && sent.from === from;
+  if (before.state !== from) return payable({ hash: undefined, status: before });
+  const isSame = (sent: Submitted<"payout">): boolean =>
+    sent.sequence === sequence && sent.from === from && (sent.digest ?? digest) === digest;
   const earlier = await sentBefore(context, account, "payout", isSame);
-  if (earlier !== undefined) return followPayout(context, earlier, report, signal);
+  if (earlier !== undefined) return followPayout(context, { ...earlier, digest }, report, signal);
   await contract.checkNotPaused();
   let hash: Hex;
   try {
@@ -166,22 +168,22 @@ async function payOut(
     const now = isFastPayError(error, "reverted") ? await readStatus() : before;
     // A relayer may have come first.
     if (now.state === from) throw error;
-    return { hash: undefined, status: now };
+    return payable({ hash: undefined, status: now });
   }
-  const purpose = { type: "payout", sequence, from } as const;
+  const purpose = { type: "payout", sequence, from, digest } as const;
   await note(context, { account, hash }, purpose);
   return followPayout(context, { account, hash, ...purpose }, report, signal);
 }
 
 /** Follows a payout whose transaction was sent, until the redemption no longer stands where it did. */
-export function followPayout(
+export async function followPayout(
   context: Context,
   sent: Sent<"payout">,
   report: Report,
   signal: AbortSignal | undefined,
 ): Promise<PayoutReceipt> {
   const { hash, from } = sent;
-  return toItsEnd(context, sent, report, signal, async (follower) => {
+  const receipt = await toItsEnd(context, sent, report, signal, async (follower) => {
     try {
       const { transactionHash } = await follow(follower, hash);
       const status = await statusOf(follower, sent);
@@ -195,7 +197,26 @@ export function followPayout(
       return { hash: undefined, status };
     }
   });
+  return payable(receipt);
 }
+
+/** Throws `never-paid` if the redemption has ended without a payout. */
+function payable(receipt: PayoutReceipt): PayoutReceipt {
+  const { status } = receipt;
+  const why = status.state in NEVER_PAID ? NEVER_PAID[status.state as keyof typeof NEVER_PAID] : undefined;
+  if (why === undefined) return receipt;
+  throw new FastPayError("never-paid", `the redemption is never paid: ${why.message}`, why.action, { details: { status } });
+}
+
+const CREDITED_BACK = "the authorities credit the amount back to the account";
+const NEVER_PAID = {
+  displaced: {
+    message: "its number was spent on another order, which its owner did not sign",
+    action: `tell the operators: keys of the committee were stolen; ${CREDITED_BACK}`,
+  },
+  released: { message: "it was taken out of the contract's queue", action: CREDITED_BACK },
+  voided: { message: "the contract voided its number", action: "its amount never left the account" },
+};
 
 /** The same for one of an earlier visit, unless the redemption was paid out meanwhile: then its transaction may never end. */
 export async function resumePayout(
@@ -209,11 +230,11 @@ export async function resumePayout(
   const status = await naming(sent.hash, () => statusOf(follower, sent));
   if (status.state === sent.from) return followPayout(context, sent, report, signal);
   await forgetTransaction(context, sent).catch(() => undefined);
-  return { hash: undefined, status };
+  return payable({ hash: undefined, status });
 }
 
-function statusOf(follower: Follower, { account, sequence }: Sent<"payout">): Promise<RedemptionStatus> {
-  return answered(follower, () => follower.contract.redemptionStatus(account, sequence));
+function statusOf(follower: Follower, { account, sequence, digest }: Sent<"payout">): Promise<RedemptionStatus> {
+  return answered(follower, () => follower.contract.redemptionStatus(account, sequence, digest));
 }
 
 /** Collects what could not be paid out earlier, or a part of it. What was sent for it is not sent again. */

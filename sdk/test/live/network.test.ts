@@ -25,6 +25,7 @@ import {
   type ChainProgress,
   type FastPayClient,
   type Hex,
+  type Redemption,
   type TransferProgress,
   type VerifiedCertificate,
 } from "../../src/index.js";
@@ -270,10 +271,8 @@ describe("redemptions", () => {
     const amount = ONE / 10n;
     expect((await fastpay.assetStatus(ETHER)).outflowAvailable).toBeGreaterThan(amount);
     const { certificate } = await fastpay.redeem(carol, { recipient: fresh, asset: ETHER, amount, fee });
-    const { sender, sequence } = certificate.order.transfer;
-    await eventually(async () =>
-      (await fastpay.redemptionStatus(sender, sequence)).state === "paid" ? true : undefined,
-    );
+    const redemption = certificate.order.transfer as Redemption;
+    await eventually(async () => ((await fastpay.redemptionStatus(redemption)).state === "paid" ? true : undefined));
     expect(await fastpay.balanceOnChain(fresh, ETHER)).toBe(amount - fee);
   });
 

@@ -16,10 +16,12 @@ import {
   type ChainProgress,
   type FastPayClient,
   type Hex,
+  type Redemption,
   type Signer,
   type VerifiedCertificate,
 } from "../../src/index.js";
 import { startNetwork, type NetworkFile, type StartedNetwork } from "../support/network.js";
+import { theft } from "../support/thief.js";
 
 const ONE = 10n ** 18n;
 const POLL_MS = 200;
@@ -57,6 +59,29 @@ async function bring(client: FastPayClient, certificate: VerifiedCertificate): P
   expect(payout).toMatchObject({ hash: expect.any(String), status: { state: "paid" } });
   return steps.map(({ type }) => type);
 }
+
+test("a redemption whose number a thief spent is never called paid", async () => {
+  const fastpay = await connect((all) => all);
+  await fastpay.deposit(wallet, { asset: ETHER, amount: ONE });
+  const { certificate } = await fastpay.redeem(alice, { recipient: OUT, asset: ETHER, amount: 50n });
+  const own = certificate.order.transfer as Redemption;
+  expect(await fastpay.redemptionStatus(own)).toEqual({ state: "open" });
+  const stolen: Redemption = { ...own, recipient: "0x0000000000000000000000000000000000000066", amount: 60n };
+  const data = await theft(started.file, fastpay.domain, (await fastpay.committee(0n)).members, stolen);
+  const account = privateKeyToAccount(network.accounts[0]?.privateKey as Hex);
+  const hash = await wallet.sendTransaction({ account, chain: foundry, to: network.contract, data });
+  await publicClient.waitForTransactionReceipt({ hash });
+  const paid = await fastpay.redemptionStatus(stolen);
+  expect(paid).toMatchObject({ state: "paid" });
+  expect(await fastpay.redemptionStatus(own)).toEqual({ ...paid, state: "displaced" });
+  await expect(fastpay.redeemOnChain(wallet, certificate)).rejects.toMatchObject({ code: "never-paid" });
+  // The authorities give the amount back.
+  const isBack = async (): Promise<boolean> => {
+    const { balances } = await fastpay.account(alice.account);
+    return balances.find(({ asset }) => asset === ETHER)?.balance === ONE;
+  };
+  while (!(await isBack())) await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+});
 
 test("a redemption is brought to the contract by its owner alone, also when the keys that certified it are gone", async () => {
   const fastpay = await connect((all) => all);

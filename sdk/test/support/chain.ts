@@ -18,7 +18,7 @@ import {
   type Hex,
 } from "viem";
 
-import { formatAccount, type AccountId } from "../../src/index.js";
+import { formatAccount, transferDigest, type AccountId, type Redemption } from "../../src/index.js";
 import { COUNCIL_ABI, FASTPAY_ABI, IDENTITY_ABI } from "../../src/chain/abi.js";
 import { Contract } from "../../src/chain/contract.js";
 import { DOMAIN } from "./committee.js";
@@ -29,6 +29,12 @@ export const OWNER: Hex = "0x00000000000000000000000000000000000000aa";
 const NONCE = 7;
 const address = (number: number): Hex => pad(toHex(number), { size: 20 });
 const ETHER: Hex = "0x0000000000000000000000000000000000000000";
+
+/** An event of a number that was spent. */
+type SpendingEvent = "Redeemed" | "RedemptionQueued" | "RedemptionReleased";
+
+/** The transaction that spent a number in a block. */
+export const spentIn = (block: bigint): Hex => pad(toHex(block), { size: 32 });
 
 export class TestChain {
   readonly hash = pad("0xd0");
@@ -41,8 +47,14 @@ export class TestChain {
   isReverted = false;
   /** What the transaction did. */
   did: "deposit" | "claim" | "nothing" = "deposit";
-  /** The redemption is paid, by whomever. */
+  /** The number of the redemption is spent. */
   isRedeemed = false;
+  /** The contract's log of spent numbers, oldest first. */
+  readonly log: { event: SpendingEvent; redemption: Redemption; block: bigint }[] = [];
+  /** The node answers about so many blocks at once. */
+  logRange = 1_000_000n;
+  /** The ranges of blocks whose logs were asked for, newest last. */
+  readonly ranges: (readonly [bigint, bigint])[] = [];
   /** Its number was voided, which spends it. */
   isVoided = false;
   /** It waits in the queue; whether its epoch's keys were stolen. None where it does not wait. */
@@ -65,6 +77,12 @@ export class TestChain {
   constructor(recipient: AccountId, amount: bigint) {
     this.recipient = recipient;
     this.amount = amount;
+  }
+
+  /** Somebody brings a redemption to the contract. */
+  spend(redemption: Redemption, event: SpendingEvent = "Redeemed", block = this.newest): void {
+    this.isRedeemed = true;
+    this.log.push({ event, redemption, block });
   }
 
   get contract(): Contract {
@@ -99,6 +117,8 @@ export class TestChain {
         return { number: toHex(first === "finalized" ? this.final : this.newest), timestamp: "0x1", transactions: [] };
       case "eth_call":
         return this.#call(first as { to: Hex; data: Hex });
+      case "eth_getLogs":
+        return this.#spendings(first as { topics: [Hex[], Hex]; fromBlock: Hex; toBlock: Hex });
       case "eth_getCode":
         return (Object.values(this.others) as unknown[]).includes(first) ? "0x00" : "0x";
       case "eth_sendTransaction":
@@ -116,6 +136,29 @@ export class TestChain {
       default:
         throw new Error(`nobody knows ${method}`);
     }
+  }
+
+  #spendings({ topics: [kinds, sender], fromBlock, toBlock }: { topics: [Hex[], Hex]; fromBlock: Hex; toBlock: Hex }): object[] {
+    const [from, to] = [BigInt(fromBlock), BigInt(toBlock)];
+    if (to - from >= this.logRange) throw new Error("too many blocks");
+    this.ranges.push([from, to]);
+    const logs = this.log.map(({ event, redemption, block }) => {
+      const { recipient, asset, amount, fee, sequence } = redemption;
+      const digest = transferDigest(DOMAIN, redemption);
+      const args = { ...redemption, index: 1n, relayer: OWNER, digest, epoch: 0n, executableAt: 1n };
+      const topics = encodeEventTopics({ abi: FASTPAY_ABI, eventName: event, args: { sender: args.sender, recipient, asset } } as never);
+      const facts = { Redeemed: [1n, sequence, amount, fee, OWNER, digest], RedemptionReleased: [1n, sequence, digest] };
+      const values = event === "RedemptionQueued" ? [...facts.Redeemed, 0n, 1n] : facts[event];
+      const inputs = FASTPAY_ABI.filter((item) => item.type === "event").find(({ name }) => name === event)?.inputs ?? [];
+      const data = encodeAbiParameters(inputs.filter((input) => !("indexed" in input && input.indexed)) as never, values as never);
+      const transactionHash = spentIn(block);
+      return { address: DOMAIN.contract, blockNumber: toHex(block), transactionHash, topics, data, logIndex: "0x0" };
+    });
+    const isAsked = ({ topics, blockNumber }: (typeof logs)[number]): boolean => {
+      const block = BigInt(blockNumber);
+      return kinds.includes(topics[0] as Hex) && (topics[1] as Hex) === sender && from <= block && block <= to;
+    };
+    return logs.filter(isAsked);
   }
 
   /** Not paused, no epoch has ended; and nothing reverts. */

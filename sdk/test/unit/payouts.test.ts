@@ -17,7 +17,7 @@ import type { Context } from "../../src/wallet/context.js";
 import { checkRecipient, claim, executeQueued, followClaim, redeemOnChain, resumePayout } from "../../src/wallet/payouts.js";
 import { unfinishedTransactions, type Sent } from "../../src/wallet/transactions.js";
 import { DOMAIN } from "../support/committee.js";
-import { OWNER, TestChain } from "../support/chain.js";
+import { OWNER, spentIn, TestChain } from "../support/chain.js";
 import { Scene } from "../support/scene.js";
 
 let scene: Scene;
@@ -39,6 +39,7 @@ beforeEach(async () => {
 
 afterEach(() => scene.close());
 
+const own = (): Redemption => certificate.order.transfer as Redemption;
 const report = (step: ChainStep): void => void steps.push(step);
 const sendings = () => chain.asked.filter((method) => method === "eth_sendTransaction").length;
 const isSubmitted = () => vi.waitFor(() => expect(steps.map(({ type }) => type)).toContain("submitted"), 30_000);
@@ -58,11 +59,78 @@ async function leave(work: Promise<unknown>): Promise<void> {
   steps = [];
 }
 
-test("a number that the contract voided is spent, and is not called paid", async () => {
-  chain.isRedeemed = true;
-  expect(await chain.contract.redemptionStatus(scene.alice.account, 0n)).toEqual({ state: "paid" });
-  chain.isVoided = true;
-  expect(await chain.contract.redemptionStatus(scene.alice.account, 0n)).toEqual({ state: "voided" });
+describe("a redemption's state", () => {
+  const stolen = (): Redemption => ({ ...own(), amount: 8n });
+  const status = () => chain.contract.redemptionStatus(scene.alice.account, 0n, certificate.digest);
+
+  test("is paid only by the contract's log of this very redemption", async () => {
+    expect(await status()).toEqual({ state: "open" });
+    chain.spend(own());
+    expect(await status()).toEqual({ state: "paid", hash: spentIn(chain.newest) });
+  });
+
+  test("is displaced where a thief spent its number on another order, in the queue as well", async () => {
+    chain.spend(stolen(), "RedemptionQueued");
+    chain.queue = { needsVotes: false };
+    expect(await status()).toEqual({ state: "displaced", hash: spentIn(10n) });
+    chain.queue = undefined;
+    chain.newest = 12n;
+    chain.spend(stolen());
+    expect(await status()).toEqual({ state: "displaced", hash: spentIn(12n) });
+  });
+
+  test("is not paid where it was released from the queue, or its number is void", async () => {
+    chain.spend(own(), "RedemptionQueued", 8n);
+    chain.queue = { needsVotes: false };
+    expect(await status()).toMatchObject({ state: "queued" });
+    chain.queue = undefined;
+    chain.spend(own(), "RedemptionReleased", 9n);
+    expect(await status()).toEqual({ state: "released", hash: spentIn(9n) });
+    chain.isVoided = true;
+    expect(await status()).toEqual({ state: "voided" });
+  });
+
+  test("is not known where the log does not say it, is silent, or is older than the views", async () => {
+    chain.isRedeemed = true;
+    expect(await status()).toEqual({ state: "spent" });
+    expect(await chain.contract.redemptionStatus(scene.alice.account, 0n, undefined)).toEqual({ state: "spent" });
+    chain.spend(own(), "RedemptionQueued");
+    expect(await status()).toEqual({ state: "spent" });
+    chain.spend(own());
+    chain.logRange = 0n;
+    expect(await status()).toEqual({ state: "spent" });
+  });
+
+  test("is read from the newest blocks back, and final blocks once", async () => {
+    const { contract } = chain;
+    const ask = (sequence: bigint) => contract.redemptionStatus(scene.alice.account, sequence, certificate.digest);
+    [chain.newest, chain.final] = [250_000n, 249_990n];
+    chain.spend(own(), "Redeemed", 225_000n);
+    // A number that is looked for at the same time.
+    const [found, unknown] = await Promise.all([ask(0n), ask(5n)]);
+    expect(found).toEqual({ state: "paid", hash: spentIn(225_000n) });
+    expect(unknown).toEqual({ state: "spent" });
+    // 100,000 blocks in ranges of 10,000, and those that are not final for each.
+    expect(chain.ranges).toHaveLength(12);
+    expect(chain.ranges.at(-1)?.[0]).toBe(150_000n);
+    // A log of a block that was undone is not kept.
+    chain.spend({ ...own(), sequence: 5n }, "Redeemed", 250_000n);
+    expect(await ask(5n)).toMatchObject({ state: "displaced" });
+    chain.log.pop();
+    expect(await ask(5n)).toEqual({ state: "spent" });
+    [chain.newest, chain.final] = [250_100n, 250_050n];
+    chain.spend({ ...own(), sequence: 5n }, "Redeemed", 250_040n);
+    expect(await ask(5n)).toEqual({ state: "displaced", hash: spentIn(250_040n) });
+    expect(chain.ranges.slice(-2)).toEqual([[249_991n, 250_050n], [250_051n, 250_100n]]);
+  });
+
+  test("is read in smaller ranges where the node wants that", async () => {
+    [chain.newest, chain.final] = [250_000n, 249_990n];
+    chain.logRange = 1_000n;
+    chain.spend(own(), "Redeemed", 240_000n);
+    expect(await status()).toEqual({ state: "paid", hash: spentIn(240_000n) });
+    expect(chain.ranges).toHaveLength(11);
+  });
 });
 
 describe("a payout", () => {
@@ -75,9 +143,9 @@ describe("a payout", () => {
     expect(await unfinished()).toMatchObject([{ type: "payout", hash: chain.hash, sequence: 0n, from: "open" }]);
     const again = bring();
     await isSubmitted();
-    chain.isRedeemed = true;
+    chain.spend(own());
     mine();
-    expect(await again).toEqual({ hash: chain.hash, status: { state: "paid" } });
+    expect(await again).toEqual({ hash: chain.hash, status: { state: "paid", hash: spentIn(10n) } });
     expect(sendings()).toBe(1);
     expect(await unfinished()).toEqual([]);
   });
@@ -90,7 +158,7 @@ describe("a payout", () => {
     await vi.waitFor(() => expect(steps.map(({ type }) => type)).toContain("node"), 30_000);
     chain.isSilent = false;
     mine();
-    chain.isRedeemed = true;
+    chain.spend(own());
     await resumed;
     expect(await unfinished()).toEqual([]);
     expect(sendings()).toBe(1);
@@ -98,8 +166,8 @@ describe("a payout", () => {
 
   test("is over where a relayer was faster, whatever becomes of the transaction", async () => {
     await leave(bring());
-    chain.isRedeemed = true;
-    expect(await resume()).toEqual({ hash: undefined, status: { state: "paid" } });
+    chain.spend(own());
+    expect(await resume()).toEqual({ hash: undefined, status: { state: "paid", hash: spentIn(10n) } });
     expect(await unfinished()).toEqual([]);
   });
 
@@ -107,10 +175,33 @@ describe("a payout", () => {
     await leave(bring());
     const resumed = resume();
     await vi.waitFor(() => expect(steps.filter(({ type }) => type === "submitted")).toHaveLength(2), 30_000);
-    chain.isRedeemed = true;
+    chain.spend(own());
     chain.isReverted = true;
     mine();
-    expect(await resumed).toEqual({ hash: undefined, status: { state: "paid" } });
+    expect(await resumed).toEqual({ hash: undefined, status: { state: "paid", hash: spentIn(10n) } });
+  });
+
+  test("whose number a thief spends first is never called done, and is not followed again", async () => {
+    await leave(bring());
+    const resumed = resume();
+    await vi.waitFor(() => expect(steps.filter(({ type }) => type === "submitted")).toHaveLength(2), 30_000);
+    chain.spend({ ...own(), amount: 8n });
+    chain.isReverted = true;
+    mine();
+    const displaced = { code: "never-paid", details: { status: { state: "displaced", hash: spentIn(10n) } } };
+    await expect(resumed).rejects.toMatchObject(displaced);
+    expect(await unfinished()).toEqual([]);
+    await expect(bring()).rejects.toMatchObject(displaced);
+    expect(sendings()).toBe(1);
+  });
+
+  test("that an earlier version stored without its digest is followed, and not called paid", async () => {
+    await leave(bring());
+    const [sent] = (await unfinished()) as Sent<"payout">[];
+    const { digest: _, ...old } = sent as Sent<"payout">;
+    chain.spend(own());
+    const resumed = resumePayout(context, { ...old, digest: undefined }, report, controller.signal);
+    expect(await resumed).toEqual({ hash: undefined, status: { state: "spent" } });
   });
 
   test("that was cancelled in the wallet is not called done, and can be sent again", async () => {
@@ -122,7 +213,7 @@ describe("a payout", () => {
     const again = bring();
     await isSubmitted();
     await vi.waitFor(() => expect(sendings()).toBe(2), 30_000);
-    chain.isRedeemed = true;
+    chain.spend(own());
     mine();
     await again;
   });

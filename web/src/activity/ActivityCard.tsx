@@ -74,8 +74,21 @@ function useOnEthereum(activity: Activity): RedemptionStatus | undefined {
 
 /** A redemption is done when it is paid. */
 function badgeOf({ state }: Activity, out: RedemptionStatus | undefined): { color: string; text: string } {
-  if (state !== "done" || out === undefined || out.state === "paid") return BADGES[state];
-  return out.state === "queued" ? { color: "orange", text: "Queued" } : { color: "indigo", text: "Waits for a relayer" };
+  if (state !== "done" || out === undefined) return BADGES[state];
+  switch (out.state) {
+    case "open":
+      return { color: "indigo", text: "Waits for a relayer" };
+    case "queued":
+      return { color: "orange", text: "Queued" };
+    case "paid":
+      return BADGES.done;
+    case "spent":
+      return { color: "gray", text: "Spent" };
+    case "voided":
+    case "displaced":
+    case "released":
+      return { color: "red", text: "Not paid" };
+  }
 }
 
 /** The user has just started it. */

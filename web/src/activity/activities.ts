@@ -59,7 +59,7 @@ export function submittedIn({ steps, plan }: Activity): Hex | undefined {
 }
 
 /** Errors that a retry cannot change. */
-const HOPELESS = new Set(["invalid-list", "superseded", "reverted", "not-found", "invalid-transfer", "invalid-link"]);
+const HOPELESS = new Set(["invalid-list", "superseded", "reverted", "not-found", "never-paid", "invalid-transfer", "invalid-link"]);
 
 /** The progress of its list; undefined for other activities, or before the first check. */
 export function listIn({ steps }: Activity): ListStatus | undefined {

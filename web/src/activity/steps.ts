@@ -74,10 +74,26 @@ export function transferSteps(activity: Activity): Step[] {
 /** The steps of a redemption after settlement; none if its state on Ethereum is unknown. */
 export function stepsOnEthereum({ state }: Activity, out: RedemptionStatus | undefined): Step[] {
   if (out === undefined) return [];
-  const isPaid = out.state === "paid";
-  const detail = out.state === "queued" ? "it waits in the contract's queue" : isPaid ? undefined : "anyone can submit it";
-  return [{ label: "Paid on Ethereum", state: isPaid ? "done" : state === "done" ? "active" : "todo", detail }];
+  const label = "Paid on Ethereum";
+  switch (out.state) {
+    case "paid":
+      return [{ label, state: "done", detail: undefined }];
+    case "open":
+    case "queued": {
+      const detail = out.state === "queued" ? "it waits in the contract's queue" : "anyone can submit it";
+      return [{ label, state: state === "done" ? "active" : "todo", detail }];
+    }
+    default:
+      return [{ label, state: out.state === "spent" ? "todo" : "failed", detail: UNPAID[out.state] }];
+  }
 }
+
+const UNPAID = {
+  spent: "its number is spent, and the Ethereum node does not say on what",
+  voided: "the contract voided its number",
+  displaced: "its number was spent on another order: the account gets the amount back",
+  released: "it was taken out of the contract's queue: the account gets the amount back",
+};
 
 /** The order is a redemption. */
 function isOut({ kind, steps }: Activity): boolean {

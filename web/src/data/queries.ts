@@ -1,7 +1,7 @@
 /** The page's queries, each with one key. */
 
 import type { AccountId, AccountState, AccountView, Address, AssetInfo, AssetStatus, Committee, ContractStatus, FastPayClient, ListStatus, OrderEntry, Redemption, RedemptionStatus, RelayerFees, UnlockCost, UnlockStatus } from "@fastpay/sdk";
-import { ETHER } from "@fastpay/sdk";
+import { ETHER, transferDigest } from "@fastpay/sdk";
 import { QueryClient, useQueries, useQuery, type QueryFunctionContext, type UseQueryResult } from "@tanstack/react-query";
 
 import { useNetwork } from "../network/NetworkProvider";
@@ -258,14 +258,25 @@ export function useUnlockCost(): UnlockCost | undefined {
   return useQuery({ queryKey: ["chain", "unlock-cost"], queryFn: () => client.unlockCost(), refetchInterval: CHAIN_INTERVAL_MS }).data;
 }
 
+/** The interval for reading a redemption's state again; none once it stays. A node that gave no log may give it later. */
+const STATUS_INTERVALS_MS: Record<RedemptionStatus["state"], number | false> = {
+  open: 2_000,
+  queued: 2_000,
+  spent: CHAIN_INTERVAL_MS,
+  paid: false,
+  displaced: false,
+  released: false,
+  voided: false,
+};
+
 /** Where redemptions stand on the contract. */
 export function useRedemptionStatuses(redemptions: readonly Redemption[]): UseQueryResult<RedemptionStatus>[] {
   const { client } = useNetwork();
   return useQueries({
-    queries: redemptions.map(({ sender, sequence }) => ({
-      queryKey: ["chain", "redemption", sender, sequence.toString()],
-      queryFn: () => client.redemptionStatus(sender, sequence),
-      refetchInterval: ({ state }: { state: { data: RedemptionStatus | undefined } }) => (state.data?.state === "paid" || state.data?.state === "voided" ? false : 2_000),
+    queries: redemptions.map((redemption) => ({
+      queryKey: ["chain", "redemption", transferDigest(client.domain, redemption)],
+      queryFn: () => client.redemptionStatus(redemption),
+      refetchInterval: ({ state }: { state: { data: RedemptionStatus | undefined } }) => STATUS_INTERVALS_MS[state.data?.state ?? "open"],
     })),
   });
 }

@@ -64,6 +64,7 @@ export function ethereumClient(chain: Chain): EthereumClient {
     getTransactionCount: (args) => getTransactionCount(client, args),
     getTransactionReceipt: (args) => getTransactionReceipt(client, args),
     readContract: (args) => readContract(client, args),
+    request: client.request as EthereumClient["request"],
     waitForTransactionReceipt: (args) => waitForTransactionReceipt(client, args),
   };
   return Object.assign(client, reads);

@@ -23,6 +23,7 @@ const TITLES: Partial<Record<FastPayErrorCode, string>> = {
   superseded: "Another order took its place",
   "other-copy": "Another device uses this account",
   "no-quorum": "Too few authorities answered",
+  "never-paid": "The redemption is never paid",
   "no-room": "The authorities have no room for this now",
   busy: "Another page uses this account",
   storage: "This browser cannot store data",

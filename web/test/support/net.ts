@@ -23,7 +23,10 @@ import {
 import { privateKeyToAccount } from "viem/accounts";
 import { namehash, normalize } from "viem/ens";
 
+import { accountFromEthereum, ETHER, NO_MEMO } from "@fastpay/sdk";
+
 import type { NetworkFile } from "../../../sdk/test/support/network";
+import { theft } from "../../../sdk/test/support/thief";
 
 const FAST_PAY = parseAbi([
   "function depositEther(bytes32 recipient) payable",
@@ -33,6 +36,8 @@ const FAST_PAY = parseAbi([
   "function guardian() view returns (address)",
   "function council() view returns (address)",
   "function epoch() view returns (uint64)",
+  "struct Authority { bytes32 votingKey; address redemptionKey; }",
+  "function committee(uint64 epoch) view returns (Authority[])",
   "function lastTransactionIndex() view returns (uint64)",
 ]);
 const ERC20 = parseAbi([
@@ -125,6 +130,19 @@ export async function deployMoodyToken(owner: PrivateKeyAccount): Promise<Addres
 export async function setMood(owner: PrivateKeyAccount, token: Address, mood: "good" | "reverts"): Promise<void> {
   const args = [mood === "good" ? 0 : 6] as const;
   await mined(await walletOf(owner).writeContract({ address: token, abi: MOODY, functionName: "setMood", args }));
+}
+
+/** A thief with the committee's keys redeems ETH under a number of somebody; answers with the transaction. */
+export async function steal(sender: Address, sequence: bigint, ether: string): Promise<Hex> {
+  const { contract, chainId } = network();
+  const call = { address: contract, abi: FAST_PAY, functionName: "committee", args: [0n] } as const;
+  const members = await chainClient().readContract(call);
+  const facts = { recipient: pad("0x66", { size: 20 }), asset: ETHER, amount: parseEther(ether), fee: 0n, memo: NO_MEMO };
+  const redemption = { type: "redemption", sender: accountFromEthereum(sender), sequence, ...facts } as const;
+  const data = await theft(process.env.FASTPAY_NETWORK ?? "", { chainId: BigInt(chainId), contract }, members, redemption);
+  const hash = await walletOf(rich()).sendTransaction({ to: contract, data });
+  await mined(hash);
+  return hash;
 }
 
 /** What an address holds of a token, or of ETH. */

@@ -72,8 +72,25 @@ const TITLES = { payment: "Payment", payout: "Payout", redemption: "Redemption" 
 function Payout({ redemption }: { redemption: Redemption }): JSX.Element {
   const status = useRedemptionStatus(redemption);
   if (status === undefined) return <>…</>;
-  if (status.state === "open") return <>not brought there yet; anyone can</>;
-  if (status.state === "paid") return <>paid, or kept as a claim where the recipient refused it</>;
-  if (status.state === "voided") return <>not paid: the contract voided its number</>;
-  return <>queued; anyone can have it paid out from {timeText(Number(status.executableAt) * 1_000)} on</>;
+  switch (status.state) {
+    case "open":
+      return <>not brought there yet; anyone can</>;
+    case "queued":
+      return <>queued; anyone can have it paid out from {timeText(Number(status.executableAt) * 1_000)} on</>;
+    case "paid":
+      return <>paid, or kept as a claim where the recipient refused it, in transaction {status.hash}</>;
+    case "displaced":
+      return (
+        <>
+          not paid: transaction {status.hash} spent its number on another order, so keys of the committee were stolen. The
+          account gets the amount back.
+        </>
+      );
+    case "released":
+      return <>not paid: transaction {status.hash} took it out of the contract's queue. The account gets the amount back.</>;
+    case "voided":
+      return <>not paid: the contract voided its number</>;
+    case "spent":
+      return <>its number is spent; the Ethereum node does not say on what, because that is older than two weeks or it gives no log</>;
+  }
 }

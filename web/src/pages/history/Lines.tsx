@@ -166,7 +166,10 @@ function PayoutBadge({ redemption }: { redemption: Redemption }): JSX.Element | 
     open: { color: "indigo", text: "On its way" },
     queued: { color: "orange", text: "Queued" },
     paid: { color: "teal", text: "Paid" },
+    spent: { color: "gray", text: "Spent" },
     voided: { color: "red", text: "Not paid" },
+    displaced: { color: "red", text: "Not paid" },
+    released: { color: "red", text: "Not paid" },
   };
   const { color, text } = badges[status.state];
   return (

@@ -24,7 +24,8 @@ export function OpenRedemptions({ owner }: { owner: Owner }): JSX.Element | null
   const statuses = useRedemptionStatuses(redemptions);
   const shown = redemptions.flatMap((redemption, index) => {
     const status = statuses[index]?.data;
-    return index < SHOWN_MAX || (status !== undefined && status.state !== "paid") ? [{ redemption, status }] : [];
+    const isOver = status === undefined || status.state === "paid" || status.state === "spent";
+    return index < SHOWN_MAX || !isOver ? [{ redemption, status }] : [];
   });
   if (shown.length === 0) return null;
   return (
@@ -81,7 +82,10 @@ function Standing({ redemption, status, owner }: StandingProps): JSX.Element {
         )}
       </Stack>
       {status?.state === "paid" && <Badge color="teal">Paid on Ethereum</Badge>}
+      {status?.state === "spent" && <Badge color="gray">Its number is spent</Badge>}
       {status?.state === "voided" && <Badge color="red">Not paid: its number is void</Badge>}
+      {status?.state === "displaced" && <Badge color="red">Not paid: another order has its number</Badge>}
+      {status?.state === "released" && <Badge color="red">Not paid: released from the queue</Badge>}
       {status?.state === "queued" && !isDue && <Badge color="orange">Queued</Badge>}
       {status?.state === "open" && <Badge color="indigo">Waits for a relayer</Badge>}
       {(status?.state === "open" || isDue) && <PayOut redemption={redemption} owner={owner} isQueued={isDue} />}

@@ -1,0 +1,152 @@
+/**
+ * Finds the order on which an account's number was spent: the contract's newest event of it. That the number's bit is
+ * set does not say that its owner was paid: the contract does not see the owner's signature, so a thief with redemption
+ * keys may have spent the number on another order.
+ *
+ * The log is searched from the newest block back. Final blocks are read once for each account; those after them, which
+ * may still be undone, at each look.
+ */
+
+import { encodeEventTopics, parseEventLogs, toHex, type Log } from "viem";
+
+import type { AccountId } from "../accounts.js";
+import type { Address, Hex } from "../bytes.js";
+import type { EthereumClient } from "../client.js";
+import type { RedemptionStatus } from "../views.js";
+import { FASTPAY_ABI } from "./abi.js";
+
+/** The number of newest blocks that are searched, two weeks of Ethereum. */
+const BLOCKS_SEARCHED_MAX = 100_000n;
+/** Many nodes answer about so many blocks at once. */
+const RANGE_BLOCKS = 10_000n;
+/** Nearly all do about so many. */
+const RANGE_BLOCKS_REFUSED = 1_000n;
+/** The accounts whose logs are kept, the newest ones: more than a page shows. */
+const ACCOUNTS_MAX = 200;
+
+const EVENTS = ["Redeemed", "RedemptionQueued", "RedemptionReleased"] as const;
+
+/** The order on which a number was spent, by the contract's newest event of that number. */
+export interface Spending {
+  readonly event: (typeof EVENTS)[number];
+  /** The order. */
+  readonly digest: Hex;
+  /** The transaction that shows it. */
+  readonly hash: Hex;
+}
+
+/** What the contract's views say of a redemption whose number is not void. */
+export type RedemptionView = Extract<RedemptionStatus, { state: "open" | "queued" | "spent" }>;
+
+/** The state of the redemption with this digest, by the contract's views and its log. */
+export function redemptionStatusOf(digest: Hex, view: RedemptionView, logged: Spending | undefined): RedemptionStatus {
+  if (view.state === "open" || logged === undefined) return view;
+  const { event, hash } = logged;
+  if (logged.digest !== digest) return { state: "displaced", hash };
+  if (view.state === "queued") return view;
+  if (event === "Redeemed") return { state: "paid", hash };
+  // The log may be a moment older than the views.
+  return event === "RedemptionReleased" ? { state: "released", hash } : view;
+}
+
+/** The ends of the chain, as block numbers. */
+export interface Chain {
+  readonly newest: bigint;
+  readonly final: bigint;
+  /** The block of the deployment. */
+  readonly deployed: bigint;
+}
+
+/** What was read of one account. */
+interface AccountLog {
+  /** The final blocks that were read, both included; none if `first` is above `last`. */
+  first: bigint;
+  last: bigint;
+  /** By sequence number, from final blocks. */
+  readonly found: Map<bigint, Spending>;
+  /** The end of the look under way: looks at one account take turns, and the next ones find what it read. */
+  turn: Promise<unknown>;
+}
+
+/** The contract's log of spent numbers. */
+export class SpendingLog {
+  readonly #client: EthereumClient;
+  readonly #contract: Address;
+  readonly #accounts = new Map<AccountId, AccountLog>();
+  #range = RANGE_BLOCKS;
+
+  constructor(client: EthereumClient, contract: Address) {
+    this.#client = client;
+    this.#contract = contract;
+  }
+
+  /** What a number was spent on; undefined if the newest blocks do not say it. Throws if the node gives no log. */
+  find(sender: AccountId, sequence: bigint, readChain: () => Promise<Chain>): Promise<Spending | undefined> {
+    const log = this.#accounts.get(sender) ?? { first: 0n, last: -1n, found: new Map(), turn: Promise.resolve() };
+    // The newest account is the last one.
+    this.#accounts.delete(sender);
+    this.#accounts.set(sender, log);
+    const [oldest] = this.#accounts.keys();
+    if (oldest !== undefined && this.#accounts.size > ACCOUNTS_MAX) this.#accounts.delete(oldest);
+    const look = log.turn.then(async () => this.#look(log, sender, sequence, await readChain()));
+    log.turn = look.catch(() => undefined);
+    return look;
+  }
+
+  async #look(log: AccountLog, sender: AccountId, sequence: bigint, chain: Chain): Promise<Spending | undefined> {
+    const { newest, final, deployed } = chain;
+    const oldest = newest - BLOCKS_SEARCHED_MAX > deployed ? newest - BLOCKS_SEARCHED_MAX : deployed;
+    // Nothing was read, or so long ago that a search begins anew.
+    if (log.last < log.first || log.last < oldest) [log.first, log.last] = [final + 1n, final];
+    const recent = new Map<bigint, Spending>();
+    while (log.last < final) {
+      const to = lesser(log.last + this.#range, final);
+      const read = await this.#read(sender, log.last + 1n, to);
+      if (read === undefined) continue;
+      for (const [number, spending] of read) log.found.set(number, spending);
+      log.last = to;
+    }
+    for (let from = final + 1n; from <= newest; ) {
+      const to = lesser(from + this.#range - 1n, newest);
+      const read = await this.#read(sender, from, to);
+      if (read === undefined) continue;
+      for (const [number, spending] of read) recent.set(number, spending);
+      from = to + 1n;
+    }
+    while (!recent.has(sequence) && !log.found.has(sequence) && log.first > oldest) {
+      const from = log.first - this.#range > oldest ? log.first - this.#range : oldest;
+      const read = await this.#read(sender, from, log.first - 1n);
+      if (read === undefined) continue;
+      // Of a number that was queued and then paid, the newest counts.
+      for (const [number, spending] of read) if (!log.found.has(number)) log.found.set(number, spending);
+      log.first = from;
+    }
+    return recent.get(sequence) ?? log.found.get(sequence);
+  }
+
+  /** The newest event of each number in some blocks; undefined if the node wants fewer blocks at once. */
+  async #read(sender: AccountId, from: bigint, to: bigint): Promise<Map<bigint, Spending> | undefined> {
+    const kinds = EVENTS.flatMap((eventName) => encodeEventTopics({ abi: FASTPAY_ABI, eventName }) as Hex[]);
+    const filter = { address: this.#contract, topics: [kinds, sender], fromBlock: toHex(from), toBlock: toHex(to) };
+    let logs;
+    try {
+      logs = await this.#client.request({ method: "eth_getLogs", params: [filter] });
+    } catch (error) {
+      if (this.#range === RANGE_BLOCKS_REFUSED) throw error;
+      this.#range = RANGE_BLOCKS_REFUSED;
+      return undefined;
+    }
+    const events = parseEventLogs({ abi: FASTPAY_ABI, eventName: [...EVENTS], logs: logs as unknown as Log[] });
+    const own = events.filter(({ args, transactionHash }) => args.sender.toLowerCase() === sender && transactionHash !== null);
+    return new Map(
+      own.map(({ eventName: event, args, transactionHash }) => [
+        args.sequence,
+        { event, digest: args.digest.toLowerCase() as Hex, hash: transactionHash as Hex },
+      ]),
+    );
+  }
+}
+
+function lesser(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
+}
