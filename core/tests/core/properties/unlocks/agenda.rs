@@ -36,6 +36,8 @@ enum Move {
     },
     Uphold,
     Redeem,
+    Steal,
+    LeaveQueue,
     Copy,
     Restore,
 }
@@ -71,12 +73,13 @@ impl World {
     /// A certificate that few have, a request, and votes to void the number.
     fn dispute(&mut self) -> VecDeque<Move> {
         use Move::{Ask, FollowAll, FollowMost, Gather, Pass, Redeem, ShowAll, ShowLaggard, ShowSome, Sign, Stall};
-        use Move::{Submit, Uphold, Void};
+        use Move::{LeaveQueue, Steal, Submit, Uphold, Void};
         let mut moves = vec![FollowAll, Sign, Submit(usize::MAX)];
         let (late, unanimous) = ([ShowLaggard, ShowSome, ShowAll][self.rng.random_range(0..3)], self.chance(40));
         let stalled_for = [WINDOW / 4, WINDOW * 6 / 10, WINDOW][self.rng.random_range(0..3)];
-        let possible: [(u32, &[Move]); 13] = [
+        let possible: [(u32, &[Move]); 16] = [
             (40, &[ShowLaggard]),
+            (15, &[Steal]),
             (10, &[ShowSome]),
             (25, &[Ask { by_stranger: true }, Pass(WINDOW)]),
             (50, &[Stall(true), Ask { by_stranger: false }, Pass(stalled_for), late, Stall(false)]),
@@ -86,6 +89,8 @@ impl World {
             (60, &[Void { unanimous }, Void { unanimous: !unanimous }]),
             (60, &[Pass(WINDOW), FollowMost, Gather { unanimous: false }]),
             (40, &[Redeem]),
+            (15, &[Steal]),
+            (40, &[LeaveQueue, FollowMost]),
             (30, &[ShowSome, Uphold, FollowMost]),
             (80, &[Void { unanimous: false }]),
             (50, &[late, FollowMost, Uphold]),
@@ -153,6 +158,8 @@ impl World {
                 self.uphold(index);
             }
             (Move::Redeem, Some(index)) => self.redeem(index),
+            (Move::Steal, _) => self.steal(slot),
+            (Move::LeaveQueue, _) => self.leave_queue(slot),
             (Move::Copy, _) => self.copy(),
             (Move::Restore, _) => self.restore(),
             (Move::ShowLaggard | Move::ShowSome | Move::ShowAll | Move::Uphold | Move::Redeem, None) => {}

@@ -1,6 +1,7 @@
 //! The contract's rules about numbers, written down once more, and the chain that it lives on: blocks have times, and
 //! what is final may stand still while blocks are made.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastpay_core::{
@@ -22,6 +23,8 @@ pub enum Event {
     Upheld(Slot, Digest),
     Voided(Slot),
     Spent(Slot, Digest),
+    /// What was spent waited in the queue, and left it unpaid.
+    Released(Slot, Digest),
 }
 
 impl Event {
@@ -29,7 +32,8 @@ impl Event {
     pub fn account(&self) -> AccountId {
         match self {
             Self::Deposit(deposit) => deposit.recipient,
-            Self::Requested(slot, _) | Self::Upheld(slot, _) | Self::Voided(slot) | Self::Spent(slot, _) => slot.0,
+            Self::Requested(slot, _) | Self::Upheld(slot, _) | Self::Voided(slot) => slot.0,
+            Self::Spent(slot, _) | Self::Released(slot, _) => slot.0,
         }
     }
 }
@@ -55,8 +59,10 @@ pub struct Contract {
     /// From when on a quorum voids what was asked for.
     pub voidable_from: BTreeMap<Slot, u64>,
     pub outcomes: BTreeMap<Slot, Outcome>,
-    /// Numbers of orders that were paid, with their digests, and numbers that are void.
+    /// Numbers of redemptions that were paid, or wait in the queue, with their digests.
     pub paid: BTreeMap<Slot, Digest>,
+    /// Those of them that left the queue, and whether they were paid.
+    left: BTreeMap<Slot, bool>,
 }
 
 impl Contract {
@@ -71,6 +77,7 @@ impl Contract {
             voidable_from: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             paid: BTreeMap::new(),
+            left: BTreeMap::new(),
         }
     }
 
@@ -146,6 +153,26 @@ impl Contract {
         self.paid.insert(slot, digest);
         self.events.push((now, Event::Spent(slot, digest)));
         true
+    }
+
+    /// A redemption that was queued leaves the queue, paid or not.
+    pub fn leave_queue(&mut self, now: u64, slot: Slot, is_paid: bool) {
+        let Some(digest) = self.paid.get(&slot).copied() else { return };
+        if let Entry::Vacant(left) = self.left.entry(slot) {
+            left.insert(is_paid);
+            let event = if is_paid { Event::Spent(slot, digest) } else { Event::Released(slot, digest) };
+            self.events.push((now, event));
+        }
+    }
+
+    /// Whether this order was paid. One of a number that another order took never is.
+    pub fn is_paid(&self, slot: Slot, digest: Digest) -> bool {
+        self.paid.get(&slot) == Some(&digest) && self.left.get(&slot) != Some(&false)
+    }
+
+    /// Whether this redemption is never paid, because another one took its number, or it was released.
+    pub fn is_never_paid(&self, slot: Slot, digest: Digest) -> bool {
+        self.paid.contains_key(&slot) && !self.is_paid(slot, digest)
     }
 
     /// How many members signed this.

@@ -1,8 +1,10 @@
 //! Those who bring votes to the contract: whoever wants a number void, and whoever is honest.
 
 use fastpay_core::{
-    Asset, ContractVote, Digest, Epoch, SequenceNumber, Transfer, UnlockVote, VoteFloor, is_unlock_authorized,
+    Asset, ContractVote, Digest, Epoch, PrimaryAddress, SequenceNumber, Transfer, UnlockVote, VoteFloor,
+    is_unlock_authorized,
 };
+use fastpay_testkit::redemption;
 use rand::prelude::*;
 
 use super::contract::{Event, Outcome, Slot, WINDOW};
@@ -65,7 +67,8 @@ impl World {
         let Some(index) = self.served(slot) else { return };
         let all_keep = (0..self.nodes.len()).all(|at| self.certificates[index].kept_by.contains(&at));
         // What is paid is never voided.
-        let is_decided = self.contract.outcomes.contains_key(&slot) || self.contract.paid.contains_key(&slot);
+        let digest = self.certificates[index].certificate.digest();
+        let is_decided = self.contract.outcomes.contains_key(&slot) || self.contract.is_paid(slot, digest);
         if is_decided || (all_keep && self.chance(50)) {
             return;
         }
@@ -162,6 +165,23 @@ impl World {
         }
     }
 
+    /// The thief spends a number of somebody's on a redemption of its own.
+    pub fn steal(&mut self, slot: Slot) {
+        let own = redemption(slot.0, PrimaryAddress::repeat_byte(9), 1, slot.1);
+        let digest = self.contract.digest(&own.into());
+        if self.has_thief && self.contract.redeem(self.now, slot, digest) {
+            self.stolen.insert(slot);
+            self.finalize();
+        }
+    }
+
+    /// What was queued under a number is paid or released, whosever it is.
+    pub fn leave_queue(&mut self, slot: Slot) {
+        let is_paid = self.chance(50);
+        self.contract.leave_queue(self.now, slot, is_paid);
+        self.finalize();
+    }
+
     /// The chain goes on, clocks are right, and every owner gets what can be had: each number that was asked for is
     /// decided, each certificate executed or void, and all authorities have the same.
     pub fn settle(&mut self) {
@@ -186,7 +206,7 @@ impl World {
                 assert_eq!(executed, expected, "authority {at}, a certificate of {} #{}", slot.0, slot.1);
             }
         }
-        self.oracle.balanced(&self.contract, self.deposited);
+        self.oracle.balanced(&self.contract, &self.stolen, self.deposited);
         for (at, node) in self.nodes.iter().enumerate() {
             for owner in &self.owners {
                 let (account, books) = (node.authority.account(&owner.id()), &self.oracle.books[at]);
@@ -212,7 +232,7 @@ impl World {
             let is_executed = self.oracle.books.iter().all(|books| books.executed.contains_key(&slot));
             if !is_executed && is_requested && !self.contract.outcomes.contains_key(&slot) {
                 // What was paid is executed at once.
-                let is_paid = self.contract.paid.contains_key(&slot);
+                let is_paid = self.contract.is_paid(slot, self.certificates[index].certificate.digest());
                 assert!(is_paid || self.uphold(index), "{} #{} is not upheld", slot.0, slot.1);
             }
             return;

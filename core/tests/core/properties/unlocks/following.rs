@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use fastpay_core::{
-    AccountId, PrimaryView, SequenceNumber, SynchronizationOrder, TransactionIndex, UnlockEvent, UnlockEventKind,
-    VoteFloor,
+    AccountId, ExecutedRedemption, PrimaryView, SequenceNumber, SynchronizationOrder, TransactionIndex, Transfer,
+    UnlockEvent, UnlockEventKind, VoteFloor,
 };
 use fastpay_testkit::Outcome;
 use rand::prelude::*;
@@ -107,9 +107,22 @@ impl World {
             Event::Requested(..) => return,
             Event::Upheld(slot, digest) => (*slot, UnlockEventKind::Upheld(*digest)),
             Event::Voided(slot) => (*slot, UnlockEventKind::Voided),
-            // What is executed is what was paid.
-            Event::Spent(slot, digest) if self.oracle.books[at].executed.get(slot) == Some(digest) => return,
             Event::Spent(slot, digest) => (*slot, UnlockEventKind::Spent(*digest)),
+            Event::Released(slot, digest) => (*slot, UnlockEventKind::Released(*digest)),
+        };
+        // Of what is executed, its node says what a spent number means for it.
+        let is_about_redemption = matches!(kind, UnlockEventKind::Spent(_) | UnlockEventKind::Released(_));
+        let kind = match self.oracle.books[at].executed.get(&slot) {
+            Some(digest) if is_about_redemption => {
+                let Transfer::Redemption(executed) = self.certificates[self.certified[&slot]].certificate.transfer()
+                else {
+                    return;
+                };
+                let executed = ExecutedRedemption { digest: *digest, asset: executed.asset, amount: executed.amount };
+                let Some(kind) = kind.after(executed) else { return };
+                kind
+            }
+            _ => kind,
         };
         let (account, sequence) = (slot.0, SequenceNumber(slot.1));
         let (view, domain, committee) =

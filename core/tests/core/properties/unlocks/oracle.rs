@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fastpay_core::{AccountId, Digest, Effect, JournalPosition, Record, Transfer};
+use fastpay_core::{AccountId, Digest, Effect, JournalPosition, Record, Transfer, UnlockEventKind};
 use fastpay_testkit::TestShard;
 
 use super::contract::{Contract, Outcome, Slot};
@@ -13,8 +13,11 @@ pub struct Books {
     pub next: BTreeMap<AccountId, u64>,
     pub balances: BTreeMap<AccountId, i128>,
     pub executed: BTreeMap<Slot, Digest>,
-    pub redeemed: i128,
+    redeemed: i128,
     deposited: i128,
+    /// The redemptions among what is executed.
+    redemptions: BTreeMap<Slot, (Digest, i128)>,
+    kept_or_credited_back: BTreeSet<Slot>,
     /// Per shard, up to where its journal was read.
     seen: BTreeMap<u32, JournalPosition>,
 }
@@ -73,13 +76,20 @@ impl Oracle {
             Record::Confirmation { certificate, effect, .. } => {
                 let transfer = &certificate.order.transfer;
                 let (slot, amount) = ((transfer.sender(), transfer.sequence().0), signed(transfer.amount().0));
-                change(slot.0, -amount);
+                let digest = contract.digest(transfer);
+                if *effect == Effect::Kept {
+                    books.kept_or_credited_back.insert(slot);
+                } else {
+                    change(slot.0, -amount);
+                }
                 match (transfer, effect) {
                     (Transfer::Payment(payment), Effect::Credited { .. }) => change(payment.recipient, amount),
-                    (Transfer::Redemption(_), _) => books.redeemed += amount,
+                    (Transfer::Redemption(_), Effect::Redeemed { .. }) => books.redeemed += amount,
                     _ => {}
                 }
-                let digest = contract.digest(transfer);
+                if let Transfer::Redemption(_) = transfer {
+                    books.redemptions.insert(slot, (digest, amount));
+                }
                 books.executed.insert(slot, digest);
                 self.takes_number(at, slot);
                 let first = *self.executed.entry(slot).or_insert(digest);
@@ -105,7 +115,15 @@ impl Oracle {
                 assert!(is_void, "authority {at} steps over {} #{}, which is not void", slot.0, slot.1);
                 self.takes_number(at, slot);
             }
-            Record::Lock { .. } | Record::Unlock(_) | Record::Seen { .. } | Record::VoidVoted { .. } => {}
+            Record::Unlock(event) => {
+                if let UnlockEventKind::CreditedBack(_, amount) = event.kind
+                    && books.kept_or_credited_back.insert((event.account, event.sequence.0))
+                {
+                    change(event.account, signed(amount.0));
+                    books.redeemed -= signed(amount.0);
+                }
+            }
+            Record::Lock { .. } | Record::Seen { .. } | Record::VoidVoted { .. } => {}
         }
     }
 
@@ -125,7 +143,7 @@ impl Oracle {
     }
 
     /// Once all is quiet: all authorities have the same, nobody owes, and nothing was made or lost.
-    pub fn balanced(&self, contract: &Contract, deposited: i128) {
+    pub fn balanced(&self, contract: &Contract, stolen: &BTreeSet<Slot>, deposited: i128) {
         for (at, books) in self.books.iter().enumerate() {
             assert_eq!(books.next, self.books[0].next, "authorities {at} and 0 differ in numbers");
             assert_eq!(books.executed, self.books[0].executed, "authorities {at} and 0 executed different orders");
@@ -133,10 +151,13 @@ impl Oracle {
             assert!(books.balances.values().all(|balance| *balance >= 0), "an account owes: {:?}", books.balances);
             let held: i128 = books.balances.values().sum();
             assert_eq!(held + books.redeemed, deposited, "authority {at} has more or less than was deposited");
-            for (slot, digest) in &contract.paid {
+            for (slot, digest) in contract.paid.iter().filter(|(slot, _)| !stolen.contains(slot)) {
                 let executed = books.executed.get(slot);
                 assert_eq!(executed, Some(digest), "{} #{} is paid and was not taken from its owner", slot.0, slot.1);
             }
+            let owed = books.redemptions.iter().filter(|(slot, (digest, _))| !contract.is_never_paid(**slot, *digest));
+            let owed: i128 = owed.map(|(_, (_, amount))| amount).sum();
+            assert_eq!(books.redeemed, owed, "authority {at} took money for redemptions that are never paid");
         }
     }
 }

@@ -57,6 +57,10 @@ pub struct World {
     pub orders: Vec<(TransferOrder, Vec<VerifiedVote>)>,
     pub certificates: Vec<Certified>,
     pub certified: BTreeMap<Slot, usize>,
+    /// Somebody has the redemption keys of a quorum and spends numbers with them, and does no more: with more, nothing
+    /// would hold.
+    pub has_thief: bool,
+    pub stolen: BTreeSet<Slot>,
     /// Votes to void that whoever wants a number void has collected.
     pub void_votes: BTreeMap<(Slot, bool), Vec<ContractVote>>,
     /// When somebody honest acts for a request of an owner that is final.
@@ -86,6 +90,7 @@ impl World {
             .collect();
         nodes[0].clock_error = nodes[0].clock_error.min(0);
         let contract = Contract::new(committee.domain, committee.committee.clone());
+        let has_thief = rng.random_bool(0.3);
         Self {
             rng,
             lagging_max: faults - byzantine - usize::from(is_restorable),
@@ -101,6 +106,8 @@ impl World {
             orders: Vec::new(),
             certificates: Vec::new(),
             certified: BTreeMap::new(),
+            has_thief,
+            stolen: BTreeSet::new(),
             void_votes: BTreeMap::new(),
             acts_at: BTreeMap::new(),
         }
@@ -168,7 +175,15 @@ impl World {
             87..90 => self.try_to_uphold(),
             90..92 => {
                 if let Some(index) = self.one_of_newest(self.certificates.len()) {
-                    self.redeem(index);
+                    let slot = self.certificates[index].slot;
+                    match self.rng.random_range(0..4) {
+                        0 => {
+                            let ahead = self.rng.random_range(0..2);
+                            self.steal((slot.0, slot.1 + ahead));
+                        }
+                        1 => self.leave_queue(slot),
+                        _ => self.redeem(index),
+                    }
                 }
             }
             92..95 => self.crash(),
@@ -205,7 +220,8 @@ impl World {
         let to = self.owner();
         let (owner, to) = (self.owners[owner].clone(), self.owners[to].id());
         let (sequence, amount) = (self.next(owner.id()), self.rng.random_range(1..60));
-        let transfer: Transfer = if self.chance(25) {
+        let is_redemption = if self.has_thief { 60 } else { 25 };
+        let transfer: Transfer = if self.chance(is_redemption) {
             redemption(owner.id(), PrimaryAddress::repeat_byte(7), amount, sequence).into()
         } else {
             payment(owner.id(), to, amount, sequence).into()
@@ -279,7 +295,7 @@ impl World {
                 assert!(is_executed, "authority {at} says that it executed {} #{}", slot.0, slot.1);
                 true
             }
-            Err(Rejection::Frozen { .. } | Rejection::PrimaryTooOld) => true,
+            Err(Rejection::Frozen { .. } | Rejection::Overruled { .. } | Rejection::PrimaryTooOld) => true,
             Err(Rejection::MissingCertificate { .. } | Rejection::Voided { .. }) => false,
             Err(refusal) => panic!("a certificate is refused: {refusal}"),
         };
