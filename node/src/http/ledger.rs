@@ -7,7 +7,8 @@ use axum::extract::State;
 use fastpay_core::{Digest, Record, ShardId, TransactionIndex};
 use fastpay_rpc::http::Retry;
 use fastpay_rpc::json::{
-    Bytes32, ConfirmedTransfer, Decimal, Deposit, Problem, ProblemCode, RedemptionPage, Uint64, WaitingRedemptions,
+    Bytes32, ConfirmedTransfer, Decimal, Deposit, Hex, NewTransfer, NewTransfers, Problem, ProblemCode, RedemptionPage,
+    Uint64, WaitingRedemptions,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -15,7 +16,7 @@ use utoipa::IntoParams;
 use super::extract::{Path, Query, range};
 use super::problem::{ApiError, OfEntry, OfFound};
 use super::{Node, SharedNode};
-use crate::index::{Index, IndexError, Place};
+use crate::index::{Index, IndexError, IndexedTransfer, Place};
 use crate::network;
 use crate::shard::HistoryError;
 use crate::storage::JournalError;
@@ -77,6 +78,24 @@ pub(super) async fn waiting_redemptions(State(node): SharedNode) -> Result<Json<
         return Err(Problem { retry: Retry::Later, ..problem }.into());
     };
     Ok(Json(waiting.as_ref().clone()))
+}
+
+/// The newest transfers
+///
+/// At most 20, as the index came across them, a moment behind the confirmations. A list for people: the certificate of
+/// each proves it (`readCertificates`), and that there is no newer one nothing proves.
+#[utoipa::path(get, path = "/v1/transfers", tag = "Ledger", operation_id = "listNewTransfers",
+    responses((status = 200, description = "Newest first.", body = NewTransfers), OfFound))]
+pub(super) async fn new_transfers(State(node): SharedNode) -> Result<Json<NewTransfers>, ApiError> {
+    let Some(index) = node.context.index.as_ref().filter(|index| !index.has_failed()) else {
+        return Err(not_indexed(&node, "nothing is listed here"));
+    };
+    let transfers = index.newest().into_iter().map(|IndexedTransfer { sender, sequence, digest }| NewTransfer {
+        sender: sender.into(),
+        sequence: Decimal(sequence.0),
+        digest: Hex(digest.0),
+    });
+    Ok(Json(NewTransfers { transfers: transfers.collect() }))
 }
 
 /// A transfer by its digest

@@ -39,6 +39,7 @@ fn routes() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(orders::vote_for_batch))
         .routes(routes!(orders::vote_about_number))
         .routes(routes!(orders::read_certificates))
+        .routes(routes!(ledger::new_transfers))
         .routes(routes!(ledger::transfer))
         .routes(routes!(ledger::deposit))
         .routes(routes!(about::committee))

@@ -1,4 +1,4 @@
-//! An index of the journals: the positions of transfers by digest, and of deposits by index.
+//! An index of the journals: the positions of transfers by digest, and of deposits by index, and the newest transfers.
 //!
 //! ```text
 //!  journals ──(behind the commits)──► a thread of the lowest priority ──► digest or index → shard, position ──► readers
@@ -9,10 +9,11 @@
 
 mod store;
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -20,12 +21,14 @@ use fastpay_core::{Digest, Domain, JournalPosition, Record, ShardId, Transaction
 
 use crate::shard::{HistoryError, HistoryReader};
 use store::Store;
-pub use store::{IndexError, Place};
+pub use store::{IndexError, IndexedTransfer, Place};
 
 /// Interval between checks of the journals. A check reads one number for each shard.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// At most so many records are read before their entries are written: bounds memory.
 const RECORDS_PER_WRITE_MAX: usize = 4_096;
+/// The number of newest transfers that are listed: as many as a page shows.
+pub const NEWEST_TRANSFERS: usize = 20;
 
 /// The index, for those who ask. Cheap to clone.
 #[derive(Clone)]
@@ -39,6 +42,8 @@ struct Shared {
     histories: Vec<HistoryReader>,
     /// The position of each shard's journal up to which it is indexed.
     indexed: Vec<AtomicU64>,
+    /// The newest transfers of all shards as the thread came across them, oldest first.
+    newest: Mutex<VecDeque<IndexedTransfer>>,
     /// Its thread has ended by itself: what is not in it now will not come.
     failed: AtomicBool,
 }
@@ -61,7 +66,8 @@ impl Index {
         histories: Vec<HistoryReader>,
     ) -> Result<(Self, Indexer), std::io::Error> {
         let indexed = histories.iter().map(|_| AtomicU64::new(0)).collect();
-        let shared = Arc::new(Shared { store: OnceLock::new(), histories, indexed, failed: AtomicBool::new(false) });
+        let (store, newest, failed) = (OnceLock::new(), Mutex::default(), AtomicBool::new(false));
+        let shared = Arc::new(Shared { store, histories, indexed, newest, failed });
         let (stop, stopped) = sync_channel(0);
         let keeper = Keeper { shared: shared.clone(), domain, stopped };
         let run = move || {
@@ -93,6 +99,14 @@ impl Index {
     /// If the store fails.
     pub fn deposit(&self, index: TransactionIndex) -> Result<Option<Place>, IndexError> {
         self.shared.store.get().map_or(Ok(None), |store| store.deposit(index))
+    }
+
+    /// The newest indexed transfers, newest first. The order of those of different shards is that in which the index
+    /// came across them.
+    #[must_use]
+    pub fn newest(&self) -> Vec<IndexedTransfer> {
+        let newest = self.shared.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        newest.iter().rev().copied().collect()
     }
 
     /// How many bytes of the journals are not in the index yet.
@@ -151,10 +165,12 @@ impl Keeper {
     fn run(self, folder: PathBuf) -> Result<(), KeeperError> {
         let ends: Vec<JournalPosition> = self.shared.histories.iter().map(HistoryReader::end).collect();
         let store = Store::open(&folder, &ends)?;
+        let mut newest = VecDeque::from(store.newest()?);
         let store = self.shared.store.get_or_init(|| store);
         loop {
+            self.publish(&newest);
             for (shard, history) in (0..).map(ShardId).zip(&self.shared.histories) {
-                self.follow(store, shard, history)?;
+                self.follow(store, shard, history, &mut newest)?;
             }
             match self.stopped.recv_timeout(LOOK_INTERVAL) {
                 Err(RecvTimeoutError::Timeout) => {}
@@ -163,8 +179,19 @@ impl Keeper {
         }
     }
 
+    /// Shows the newest transfers to those who ask.
+    fn publish(&self, newest: &VecDeque<IndexedTransfer>) {
+        self.shared.newest.lock().unwrap_or_else(PoisonError::into_inner).clone_from(newest);
+    }
+
     /// Takes in what a journal has more than the index.
-    fn follow(&self, store: &Store, shard: ShardId, history: &HistoryReader) -> Result<(), KeeperError> {
+    fn follow(
+        &self,
+        store: &Store,
+        shard: ShardId,
+        history: &HistoryReader,
+        newest: &mut VecDeque<IndexedTransfer>,
+    ) -> Result<(), KeeperError> {
         let Some(indexed) = self.shared.indexed.get(shard.0 as usize) else { return Ok(()) };
         while self.goes_on() {
             let end = history.end();
@@ -172,16 +199,23 @@ impl Keeper {
                 return Ok(());
             }
             // The newest record that is in the index is read once more: where the next one begins, only it says.
-            let from = store.position(shard)?.unwrap_or_default();
-            let (mut entries, mut newest, mut count) = (store.entries(shard), from, 0_usize);
+            let indexed_to = store.position(shard)?;
+            let from = indexed_to.unwrap_or_default();
+            let (mut entries, mut last, mut count) = (store.entries(shard), from, 0_usize);
             for record in history.records(from).take(RECORDS_PER_WRITE_MAX) {
                 let (position, record) = record?;
-                (newest, count) = (position, count.saturating_add(1));
+                (last, count) = (position, count.saturating_add(1));
                 match &record {
                     Record::Confirmation { certificate, .. } => {
                         let digest = record.payout_digest();
-                        let digest = digest.unwrap_or_else(|| self.domain.transfer_digest(&certificate.order.transfer));
+                        let transfer = &certificate.order.transfer;
+                        let digest = digest.unwrap_or_else(|| self.domain.transfer_digest(transfer));
                         entries.transfer(&digest, position);
+                        if indexed_to.is_none_or(|indexed_to| position > indexed_to) {
+                            let (sender, sequence) = (transfer.sender(), transfer.sequence());
+                            newest.push_back(IndexedTransfer { sender, sequence, digest });
+                            drop(newest.drain(..newest.len().saturating_sub(NEWEST_TRANSFERS)));
+                        }
                     }
                     Record::Synchronization { order, .. } => {
                         order.deposit.iter().for_each(|deposit| entries.deposit(deposit.index, position));
@@ -189,9 +223,9 @@ impl Keeper {
                     _ => {}
                 }
             }
-            entries.write(newest)?;
+            entries.write(last, newest)?;
             let all = count < RECORDS_PER_WRITE_MAX;
-            indexed.store(if all { end.0 } else { newest.0 }, Ordering::Relaxed);
+            indexed.store(if all { end.0 } else { last.0 }, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -1,15 +1,17 @@
 //! The index on disk, in a fjall keyspace of its own.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use borsh::{BorshDeserialize, BorshSerialize};
-use fastpay_core::{Digest, JournalPosition, ShardId, TransactionIndex};
+use fastpay_core::{AccountId, Digest, JournalPosition, SequenceNumber, ShardId, TransactionIndex};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch};
 
 const KEYSPACE: &str = "index";
 const POSITION_PREFIX: u8 = 0;
 const TRANSFER_PREFIX: u8 = 1;
 const DEPOSIT_PREFIX: u8 = 2;
+const NEWEST_PREFIX: u8 = 3;
 /// More would only take memory from the shards.
 const CACHE_BYTES: u64 = 8 << 20;
 const WRITE_BUFFER_BYTES_MAX: u64 = 16 << 20;
@@ -48,6 +50,17 @@ pub struct Place {
     pub shard: ShardId,
     /// At this position.
     pub position: JournalPosition,
+}
+
+/// A confirmed transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct IndexedTransfer {
+    /// Who sent it.
+    pub sender: AccountId,
+    /// Its number.
+    pub sequence: SequenceNumber,
+    /// Its digest.
+    pub digest: Digest,
 }
 
 /// The open index.
@@ -111,6 +124,11 @@ impl Store {
         self.get(&deposit_key(index))
     }
 
+    /// The newest transfers, oldest first. None in an index of an earlier release.
+    pub(super) fn newest(&self) -> Result<Vec<IndexedTransfer>, IndexError> {
+        Ok(self.get(&[NEWEST_PREFIX])?.unwrap_or_default())
+    }
+
     fn get<T: BorshDeserialize>(&self, key: &[u8]) -> Result<Option<T>, IndexError> {
         let value = self.entries.get(key).map_err(|source| self.failed(source))?;
         // One that is not ours says nothing, and what it would have said is looked up in the journal anyway.
@@ -149,9 +167,14 @@ impl Entries<'_> {
         self.batch.insert(&self.store.entries, key, encode(&Place { shard: self.shard, position }));
     }
 
-    /// Writes them, with the position of the newest record that they are of.
-    pub(super) fn write(mut self, newest: JournalPosition) -> Result<(), IndexError> {
-        self.batch.insert(&self.store.entries, position_key(self.shard), encode(&newest));
+    /// Writes them, with the position of the newest record that they are of, and the newest transfers of all shards.
+    pub(super) fn write(
+        mut self,
+        position: JournalPosition,
+        newest: &VecDeque<IndexedTransfer>,
+    ) -> Result<(), IndexError> {
+        self.batch.insert(&self.store.entries, position_key(self.shard), encode(&position));
+        self.batch.insert(&self.store.entries, [NEWEST_PREFIX], encode(newest));
         self.batch.commit().map_err(|source| self.store.failed(source))
     }
 }

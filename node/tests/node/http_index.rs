@@ -1,7 +1,7 @@
 //! Transfers by digest and deposits by index, over HTTP.
 
 use fastpay_core::{AccountId, ShardId, TransactionIndex};
-use fastpay_node::index::Index;
+use fastpay_node::index::{Index, NEWEST_TRANSFERS};
 use fastpay_rpc::http::Retry;
 use fastpay_rpc::json::{self, Decimal, Hex};
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
@@ -24,6 +24,49 @@ fn by_digest(committee: &TestCommittee, order: &fastpay_core::TransferOrder) -> 
 async fn found(served: &HttpServed, path: &str) -> Said {
     eventually_async("it is found", || async { served.get(path).await.status == 200 }).await;
     served.get(path).await
+}
+
+/// Asks for the newest transfers until this one is the first.
+async fn newest(served: &HttpServed, first: &fastpay_core::TransferOrder) -> Vec<json::NewTransfer> {
+    let digest = Hex(served.shards.committee.domain.transfer_digest(&first.transfer).0);
+    let list = async || served.get("/v1/transfers").await.good::<json::NewTransfers>().transfers;
+    eventually_async("it is the first", || async { list().await.first().is_some_and(|first| first.digest == digest) })
+        .await;
+    list().await
+}
+
+/// Has a payment confirmed.
+async fn pay(served: &HttpServed, from: &TestAccount, to: &TestAccount, sequence: u64) -> fastpay_core::TransferOrder {
+    let committee = &served.shards.committee;
+    let order = from.sign(&committee.domain, payment(from.id(), to.id(), 1, sequence));
+    let certificate = json::Certificate::from(&committee.certificate(&order));
+    served.post("/v1/certificates", &certificate).await.good::<json::Confirmed>();
+    order
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_newest_transfers_of_all_shards_are_listed_newest_first_and_no_others() {
+    let owners: Vec<_> = (0..8).map(TestAccount::numbered).collect();
+    let served = HttpServed::start(2).await;
+    deposit(&served, &owners.iter().map(|owner| (owner.id(), 10)).collect::<Vec<_>>()).await;
+    found(&served, "/v1/deposits/8").await;
+    let none: json::NewTransfers = served.get("/v1/transfers").await.good();
+    assert_eq!(none.transfers, []);
+    // A vote is not a confirmation.
+    let order = owners[0].sign(&served.shards.committee.domain, payment(owners[0].id(), owners[1].id(), 1, 0));
+    served.post("/v1/orders", &json::TransferOrder::from(&order)).await.good::<json::VoteAnswer>();
+    let mut expected = Vec::new();
+    for sequence in 0..3 {
+        for (from, to) in owners.iter().zip(owners.iter().cycle().skip(1)) {
+            let order = pay(&served, from, to, sequence).await;
+            let (sender, sequence) = (from.id().into(), Decimal(sequence));
+            let digest = Hex(served.shards.committee.domain.transfer_digest(&order.transfer).0);
+            expected.insert(0, json::NewTransfer { sender, sequence, digest });
+            assert_eq!(newest(&served, &order).await[..], expected[..expected.len().min(NEWEST_TRANSFERS)]);
+        }
+    }
+    assert!(expected.len() > NEWEST_TRANSFERS);
+    served.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -101,17 +144,21 @@ async fn an_index_that_has_failed_says_so_and_does_not_ask_to_wait() {
         served.get("/metrics").await.body.contains("fastpay_index_failed 1\n")
     })
     .await;
-    let problem = served.get("/v1/deposits/2").await.problem("not-found");
-    assert_eq!((problem.retry, problem.retry_after_ms), (Retry::AfterChange, None));
-    assert!(problem.detail.contains("its index has failed"), "{}", problem.detail);
+    for path in ["/v1/deposits/2", "/v1/transfers"] {
+        let problem = served.get(path).await.problem("not-found");
+        assert_eq!((problem.retry, problem.retry_after_ms), (Retry::AfterChange, None));
+        assert!(problem.detail.contains("its index has failed"), "{}", problem.detail);
+    }
     served.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_an_index_another_authority_is_asked() {
     let served = HttpServed::without_index(1).await;
-    let problem = served.get("/v1/deposits/1").await.problem("not-found");
-    assert!(problem.detail.contains("no index"), "{}", problem.detail);
+    for path in ["/v1/deposits/1", "/v1/transfers"] {
+        let problem = served.get(path).await.problem("not-found");
+        assert!(problem.detail.contains("no index"), "{}", problem.detail);
+    }
     served.end().await;
 }
 
@@ -136,6 +183,19 @@ fn an_index_goes_on_where_it_was_and_is_made_anew_where_it_does_not_fit() {
     shards.deposit(&owners.iter().map(|owner| (owner.id(), 5)).collect::<Vec<_>>());
     let (index, indexer) = start(&shards);
     all_found(&index, 8);
+    for (from, to) in [(0, 1), (2, 3)] {
+        let (from, to) = (&owners[from], &owners[to]);
+        shards.pay(&from.sign(&shards.committee.domain, payment(from.id(), to.id(), 1, 0)));
+        eventually("it is listed", || index.newest().first().is_some_and(|newest| newest.sender == from.id()));
+    }
+    let newest = index.newest();
+    assert_eq!(newest.iter().map(|newest| newest.sender).collect::<Vec<_>>(), [owners[2].id(), owners[0].id()]);
+    drop((index, indexer));
+    // What is listed is on disk as well, and what is read once more is not listed twice.
+    let (index, indexer) = start(&shards);
+    eventually("it is listed", || !index.newest().is_empty());
+    all_found(&index, 8);
+    assert_eq!(index.newest(), newest);
     drop((index, indexer));
 
     // Lost, damaged, or of a later time than the journals: made anew.

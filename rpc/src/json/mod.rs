@@ -14,8 +14,8 @@ pub use order::{Authorization, Output, Outputs, Transfer, TransferOrder};
 pub use problem::{Problem, ProblemCode};
 pub use reads::{
     AccountState, AssetTotals, Committee, CommitteeMember, Confirmed, ConfirmedTransfer, Deposit, DepositPage,
-    Follower, FollowerState, Holding, ReceivedPage, ReceivedPayment, RedemptionPage, SentPage, SentTransfer,
-    ShardStatus, Status, VoteAnswer, WaitingRedemption, WaitingRedemptions,
+    Follower, FollowerState, Holding, NewTransfer, NewTransfers, ReceivedPage, ReceivedPayment, RedemptionPage,
+    SentPage, SentTransfer, ShardStatus, Status, VoteAnswer, WaitingRedemption, WaitingRedemptions,
 };
 pub use text::{Account, Bytes20, Bytes32, Bytes64, Bytes65, Decimal, Hex, Int256, Uint64, Uint128};
 pub use vote::{

@@ -174,6 +174,22 @@ answers! {
         certificate: Certificate,
     }
 
+    /// A transfer that was confirmed lately.
+    NewTransfer {
+        /// The sender.
+        sender: Account,
+        /// Its number among the sender's.
+        sequence: Uint64,
+        /// Its EIP-712 digest.
+        digest: Bytes32,
+    }
+
+    /// The newest transfers that this authority has confirmed.
+    NewTransfers {
+        /// The newest first.
+        transfers: Vec<NewTransfer>,
+    }
+
     /// One member of a committee.
     CommitteeMember {
         /// The Ed25519 key that votes on payments.
