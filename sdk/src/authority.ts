@@ -17,6 +17,7 @@ import {
   decodeConfirmed,
   decodeDepositItem,
   decodeDeposits,
+  decodeNewTransfers,
   decodeReceived,
   decodeRedemptions,
   decodeSent,
@@ -114,6 +115,11 @@ export class AuthorityClient implements AuthorityRef {
     const query = { shard: shard.toString(), start: start.toString() };
     const { total, certificates } = await this.#get("/v1/redemptions", query, decodeRedemptions, signal);
     return { total, entries: certificates };
+  }
+
+  /** The transfers that it confirmed last, newest first. */
+  async newTransfers(signal?: AbortSignal): Promise<readonly OrderName[]> {
+    return (await this.#get("/v1/transfers", {}, decodeNewTransfers, signal)).transfers;
   }
 
   /** The certificate of a transfer by its digest. */

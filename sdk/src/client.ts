@@ -245,6 +245,11 @@ export interface FastPayClient {
   watch(account: AccountId, options?: { from?: WatchCursor; signal?: AbortSignal }): AccountWatch;
   /** The authorities' certificates of a transfer, by digest or by sender and number. */
   evidence(of: Hex | { account: AccountId; sequence: bigint }): Promise<CertificateEvidence>;
+  /**
+   * The newest transfers of all accounts, newest first, for display: at most 20, each proven. Authorities do not prove
+   * that there are no newer ones. Throws `too-few-answers` if none lists any.
+   */
+  latestTransfers(): Promise<readonly VerifiedCertificate[]>;
   /** A valid certificate by sender and number; undefined if no authority has one. */
   certificate(account: AccountId, sequence: bigint): Promise<VerifiedCertificate | undefined>;
 

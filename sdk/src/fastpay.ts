@@ -25,6 +25,7 @@ import { deposit, depositStatus, followDeposit } from "./wallet/deposits.js";
 import { findDeposit, gatherEvidence } from "./wallet/evidence.js";
 import { readHistory } from "./wallet/history.js";
 import { paymentIntent, redemptionIntent } from "./wallet/intents.js";
+import { LatestTransfers } from "./wallet/latest.js";
 import { closeList, linesOf, openLists, payMany, viewList } from "./wallet/many.js";
 import { checkRecipient, claim, executeQueued, followClaim, redeemOnChain, redemptionCost, resumePayout } from "./wallet/payouts.js";
 import { RELAYERS_MAX, relayerFees } from "./wallet/relayers.js";
@@ -188,6 +189,7 @@ function clientOf(context: Context, deployment: Hex, committeesFrom: FastPayClie
   const { network, contract } = context;
   const until = (signal?: AbortSignal): AbortSignal =>
     signal === undefined ? closing.signal : AbortSignal.any([closing.signal, signal]);
+  const latest = new LatestTransfers(network);
   const payList = (signer: Signer, list: readonly PayListLine[], options: ManyOptions): Promise<ListStatus> => {
     const given = { ...options, signal: until(options.signal) };
     return worded(contract, payMany(context, signer, list, given, timed<ManyStep>(options.onProgress)));
@@ -235,6 +237,7 @@ function clientOf(context: Context, deployment: Hex, committeesFrom: FastPayClie
       readHistory(context, account, Math.min(Math.max(limit, 1), HISTORY_LIMIT_MAX), cursor, view),
     watch: (account, { from, signal } = {}) => watchAccount(context, account, from, until(signal)),
     evidence: (of) => gatherEvidence(context, of),
+    latestTransfers: () => latest.read(),
     certificate: (account, sequence) => network.findCertificate(account, sequence),
 
     deposit: (wallet, intent, { onProgress, signal } = {}) =>

@@ -215,6 +215,11 @@ export const decodeDeposits = object({ total: u64, deposits: list(decodeDepositI
 /** A transfer found by its digest. */
 export const decodeTransfer = object({ certificate: decodeCertificate });
 
+/** The newest transfers of an authority, newest first. */
+export const decodeNewTransfers = object({
+  transfers: list(object<OrderName>({ sender: account, sequence: u64 })),
+});
+
 /** Certificates by their names; `lookedUp` of the names are answered. */
 export const decodeCertificates = object({ certificates: list(decodeCertificate), lookedUp: smallNumber(CERTIFICATE_NAMES_MAX) });
 

@@ -44,6 +44,37 @@ test("the first page shows what the contract holds and owes, and how each author
   await expect(page.getByText("1 ETH").first()).toBeVisible();
 });
 
+test("the first page shows the latest transfers, each of which leads to its page; one that nobody proves is not shown", async ({ page, person }) => {
+  const alice = await person({ deposit: "1" });
+  await paid(alice);
+  const digest = new URL(page.url()).pathname.split("/").at(-1) ?? "";
+  // Of a number that no order has.
+  const made = { sender: alice.wallet.key.address, sequence: "7", digest: `0x${"07".repeat(32)}` };
+  for (const number of [0, 1, 2]) {
+    await page.route(authority(number), async (route) => {
+      if (!route.request().url().endsWith("/v1/transfers")) return route.continue();
+      const answer = await route.fetch();
+      const { transfers } = await answer.json();
+      await route.fulfill({ response: answer, json: { transfers: [made, ...transfers] } });
+    });
+  }
+  await goTo(page, "Explore");
+  const latest = page.getByRole("region", { name: "Latest transfers" });
+  const first = latest.getByRole("listitem").first();
+  await expect(first).toHaveAttribute("data-digest", digest);
+  await expect(first).toContainText("0.5 ETH");
+  await isAccessible(page);
+  await picture(page, "explore-latest");
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await first.getByTitle(digest).click();
+  await expect(page.getByRole("heading", { name: "Payment of 0.5 ETH" })).toBeVisible();
+
+  // A payment of somebody else appears by itself.
+  await goTo(page, "Explore");
+  await paid(await person({ deposit: "1" }));
+  await expect(latest.getByRole("listitem").filter({ hasText: "0.5 ETH" }).first()).not.toHaveAttribute("data-digest", digest);
+});
+
 test("anyone finds a payment by digest, by account and by number, with each vote checked here", async ({ browser, person }) => {
   const alice = await person({ deposit: "1" });
   await paid(alice);

@@ -62,6 +62,8 @@ export class TestNode {
   /** Answers in place of the honest one; none where nothing is returned. */
   lie: (request: Request) => Answer | undefined = () => undefined;
   readonly #accounts = new Map<string, State>();
+  /** What was confirmed, newest last. */
+  readonly #confirmed: { sender: string; sequence: string; digest: Hex }[] = [];
   readonly #server: Server;
 
   private constructor(keys: Keys) {
@@ -114,6 +116,7 @@ export class TestNode {
     if (method === "POST" && path === "/v1/redemptions/votes") return this.#voteAgain(JSON.parse(body));
     if (method === "POST" && path === "/v1/unlocks/votes") return this.#voteAbout(JSON.parse(body));
     if (method === "POST" && path === "/v1/certificates/read") return this.#read(JSON.parse(body));
+    if (path === "/v1/transfers") return { status: 200, body: { transfers: this.#confirmed.slice(-20).reverse() } };
     const [, , , account = "", list, number] = path.split("/");
     if (!path.startsWith("/v1/accounts/")) return problem(404, "not-found");
     const state = this.account(parseAccount(account));
@@ -223,6 +226,8 @@ export class TestNode {
       state.pending = undefined;
       state.balance -= amountOf(transfer);
       state.sent.push(certificate);
+      const name = { sender: formatAccount(transfer.sender), sequence: transfer.sequence.toString() };
+      this.#confirmed.push({ ...name, digest: transferDigest(DOMAIN, transfer) });
       for (const { payment, output } of paymentsOf(transfer)) {
         const recipient = this.account(payment.recipient);
         recipient.balance += payment.amount;

@@ -1,6 +1,6 @@
 /** The page's queries, each with one key. */
 
-import type { AccountId, AccountState, AccountView, Address, AssetInfo, AssetStatus, Committee, ContractStatus, FastPayClient, ListStatus, OrderEntry, Redemption, RedemptionStatus, RelayerFees, UnlockCost, UnlockStatus } from "@fastpay/sdk";
+import type { AccountId, AccountState, AccountView, Address, AssetInfo, AssetStatus, Committee, ContractStatus, FastPayClient, ListStatus, OrderEntry, Redemption, RedemptionStatus, RelayerFees, UnlockCost, UnlockStatus, VerifiedCertificate } from "@fastpay/sdk";
 import { ETHER, transferDigest } from "@fastpay/sdk";
 import { QueryClient, useQueries, useQuery, type QueryFunctionContext, type UseQueryResult } from "@tanstack/react-query";
 
@@ -16,6 +16,8 @@ const UNEVEN_INTERVAL_MS = 1_000;
 /** The delay after f + 1 authorities reported an event. By then, all working authorities know it. */
 const UNEVEN_MAX_MS = 30_000;
 const CHAIN_INTERVAL_MS = 30_000;
+/** The interval for reading the newest transfers. */
+const LATEST_INTERVAL_MS = 5_000;
 /** The interval for reading a token's decimals again. */
 const SILENT_INTERVAL_MS = 6_000;
 
@@ -204,6 +206,16 @@ export function useContractStatus(): UseQueryResult<ContractStatus> {
 export function usePausedUntil(): bigint | undefined {
   const status = useContractStatus().data;
   return status !== undefined && status.pausedUntil > status.timestamp ? status.pausedUntil : undefined;
+}
+
+/** The newest transfers of all accounts, newest first. */
+export function useLatestTransfers(): UseQueryResult<readonly VerifiedCertificate[]> {
+  const { client } = useNetwork();
+  return useQuery({
+    queryKey: ["latest"],
+    queryFn: () => client.latestTransfers(),
+    refetchInterval: LATEST_INTERVAL_MS,
+  });
 }
 
 /** What the contract says of one asset. */

@@ -11,6 +11,7 @@ import { useNetwork } from "../../network/NetworkProvider";
 import { Copyable } from "../../ui/AccountText";
 import { Page } from "../../ui/Page";
 import { amountText, shorten } from "../../ui/words";
+import { LatestTransfers } from "./LatestTransfers";
 import { SearchBox } from "./SearchBox";
 
 const STATUS_TIMEOUT_MS = 5_000;
@@ -36,6 +37,7 @@ export default function ExplorePage(): JSX.Element {
           ]}
         />
       </Card>
+      <LatestTransfers />
       <Assets />
       <Authorities />
     </Page>
