@@ -29,7 +29,7 @@ define require
 endef
 
 .PHONY: help setup tools python build release check check-formats test test-all test-rust test-contracts test-nightly test-upgrade demo localnet bench sim clean
-.PHONY: fuzz fuzz-briefly test-sdk test-sdk-units
+.PHONY: fuzz fuzz-briefly test-sdk test-sdk-units sdk-reference
 .PHONY: check-api check-deploy
 .PHONY: web web-page test-web chromium
 .PHONY: walkthrough check-walkthrough
@@ -141,9 +141,13 @@ test-sdk: web-page ## Build and test the TypeScript SDK, also against a live net
 	@npm run --silent --workspace sdk check
 	@npm run --silent --workspace sdk test
 
+sdk-reference: setup ## Write the SDK's reference into sdk/reference; `npm pack -w sdk` puts it into the package
+	@npm run --silent --workspace script/sdk-reference build
+
 test-sdk-units: setup
 	@npm run --silent --workspace sdk build
 	@npm run --silent --workspace sdk check
+	@npm run --silent --workspace script/sdk-reference check
 	@npm run --silent --workspace sdk test -- --exclude 'test/live/**'
 
 check-deploy: setup $(CHECKERS)/deploy/.installed ## Check the files of deploy/ against what the programs serve

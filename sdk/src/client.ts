@@ -53,23 +53,28 @@ export interface AuthorityEndpoint {
 }
 
 /** The functions of viem's public client that the SDK uses. A page that bundles only these is a quarter smaller. */
-export type EthereumClient = Pick<
-  PublicClient,
-  | "call"
-  | "chain"
-  | "getBalance"
-  | "getBlock"
-  | "getChainId"
-  | "getCode"
-  | "getGasPrice"
-  | "getTransaction"
-  | "getTransactionCount"
-  | "getTransactionReceipt"
-  | "pollingInterval"
-  | "readContract"
-  | "request"
-  | "waitForTransactionReceipt"
->;
+export interface EthereumClient
+  extends Pick<
+    PublicClient,
+    | "call"
+    | "chain"
+    | "getBalance"
+    | "getBlock"
+    | "getChainId"
+    | "getCode"
+    | "getGasPrice"
+    | "getTransaction"
+    | "getTransactionCount"
+    | "getTransactionReceipt"
+    | "pollingInterval"
+    | "readContract"
+    | "request"
+    | "waitForTransactionReceipt"
+  > {}
+
+/** The functions of viem's wallet client that the SDK uses. The wallet client needs an account. */
+export interface EthereumWallet
+  extends Pick<WalletClient, "account" | "chain" | "getChainId" | "sendTransaction" | "signTypedData"> {}
 
 /** Options of a client. */
 export interface FastPayOptions {
@@ -133,6 +138,7 @@ export interface ClaimIntent {
 
 /** Progress and cancellation of a transfer. After cancellation, `resume` continues it. */
 export interface TransferOptions {
+  /** Receives each step with its time. An error that it throws stops nothing. */
   readonly onProgress?: (progress: TransferProgress) => void;
   readonly signal?: AbortSignal;
 }
@@ -146,6 +152,7 @@ export interface ManyOptions {
   readonly name?: Hex;
   /** The maximum number of payments in one order, at most 256. Default: 256. */
   readonly maxOutputs?: number;
+  /** Receives each step with its time. An error that it throws stops nothing. */
   readonly onProgress?: (progress: ManyProgress) => void;
   readonly signal?: AbortSignal;
 }
@@ -155,6 +162,7 @@ export interface ManyOptions {
  * cancellation.
  */
 export interface ChainOptions {
+  /** Receives each step with its time. An error that it throws stops nothing. */
   readonly onProgress?: (progress: ChainProgress) => void;
   readonly signal?: AbortSignal;
 }
@@ -261,7 +269,7 @@ export interface FastPayClient {
    * again.
    */
   deposit(
-    wallet: WalletClient,
+    wallet: EthereumWallet,
     intent: { recipient?: AccountId | string; asset: Address; amount: bigint },
     options?: ChainOptions,
   ): Promise<DepositReceipt>;
@@ -288,12 +296,12 @@ export interface FastPayClient {
    * Submits a redemption to the contract with the wallet's own transaction. Follows a pending transaction for it
    * instead of sending another. Throws `never-paid` if the redemption has ended without a payout.
    */
-  redeemOnChain(wallet: WalletClient, certificate: VerifiedCertificate, options?: ChainOptions): Promise<PayoutReceipt>;
+  redeemOnChain(wallet: EthereumWallet, certificate: VerifiedCertificate, options?: ChainOptions): Promise<PayoutReceipt>;
   /**
    * Executes a due redemption from the contract's queue; otherwise like `redeemOnChain`. If its status has
    * `needsVotes`, collects votes of the current committee first.
    */
-  executeQueued(wallet: WalletClient, redemption: Redemption, options?: ChainOptions): Promise<PayoutReceipt>;
+  executeQueued(wallet: EthereumWallet, redemption: Redemption, options?: ChainOptions): Promise<PayoutReceipt>;
   /**
    * The state of a redemption on the contract. It is `paid` only if the contract's log says that this very redemption
    * was: its number may have been spent on another order by a thief with the committee's redemption keys.
@@ -302,7 +310,7 @@ export interface FastPayClient {
   /** The amount of refused payouts to `owner`, in the asset's smallest unit. */
   claimable(owner: Address, asset: Address): Promise<bigint>;
   /** Collects a claim, or a part of it; otherwise like `redeemOnChain`. */
-  claim(wallet: WalletClient, intent: ClaimIntent, options?: ChainOptions): Promise<ClaimReceipt>;
+  claim(wallet: EthereumWallet, intent: ClaimIntent, options?: ChainOptions): Promise<ClaimReceipt>;
   /**
    * Unlocks an account for which two orders of one number were signed and none can get a quorum: asks the contract, with
    * a bond and transactions of the wallet, and brings it the authorities' votes. With `"relayer"`, one of the client's
@@ -311,20 +319,25 @@ export interface FastPayClient {
    * unlock window otherwise. After any error or a reload, the same call continues and sends nothing twice. Throws
    * `invalid-argument` if nothing is to be unlocked, and `no-relayer`.
    */
-  unlock(payer: WalletClient | "relayer", signer: Signer, options?: ChainOptions): Promise<UnlockReceipt>;
+  unlock(payer: EthereumWallet | "relayer", signer: Signer, options?: ChainOptions): Promise<UnlockReceipt>;
   /** What the contract says of a number that its owner may have asked to unlock. */
   unlockStatus(account: AccountId, sequence: bigint): Promise<UnlockStatus>;
+  /** The current cost to unlock a number. */
   unlockCost(): Promise<UnlockCost>;
   /**
    * True if an address is a contract of FastPay, of this deployment or another one on this chain. Money redeemed to it
    * is lost.
    */
   isFastPay(address: Address): Promise<boolean>;
+  /** The contract's state: epoch, pause, and limits of outflow. */
   contractStatus(): Promise<ContractStatus>;
+  /** What the contract holds for accounts and owes of an asset. */
   assetStatus(asset: Address): Promise<AssetStatus>;
+  /** An asset's claimed symbol and its decimals. */
   assetInfo(asset: Address): Promise<AssetInfo>;
   /** The balance of an address on the chain, in the asset's smallest unit. */
   balanceOnChain(owner: Address, asset: Address): Promise<bigint>;
+  /** The current gas cost of one redemption, which a relayer's fee should cover. */
   redemptionCost(): Promise<RedemptionCost>;
   /** The current fees of the relayers in the client's options. `proposed` is a fee for `redeem`. */
   relayerFees(asset: Address): Promise<RelayerFees>;

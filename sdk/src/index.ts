@@ -34,3 +34,4 @@ export * from "./verify.js";
 export * from "./views.js";
 export { walletError } from "./wallet-errors.js";
 export { encodeCertificate, encodeOrder, encodeOutputProof, parseCertificate, parseOutputProof } from "./wire.js";
+export type { Confirmed, DepositItem, OrderName, Page, ReceivedItem, SentItem, UnlockVote } from "./wire.js";

@@ -6,11 +6,11 @@ import {
   serializeTypedData,
   type EIP1193Provider,
   type TypedDataDefinition,
-  type WalletClient,
 } from "viem";
 
 import { accountFromEd25519, accountFromEthereum, type AccountId } from "./accounts.js";
 import { concat, toBytes, toHex, type Address, type Hex } from "./bytes.js";
+import type { EthereumWallet } from "./client.js";
 import { transferDigest, transferTypedData, unlockRequestDigest, unlockTypedData } from "./eip712.js";
 import { FastPayError } from "./errors.js";
 import { normalizeSignature } from "./signatures.js";
@@ -29,10 +29,10 @@ export interface Signer {
 }
 
 /**
- * An Ethereum wallet: a provider (EIP-1193, as browsers' wallets inject it) with the address to use, or a viem
- * WalletClient that has an account. It is asked by `eth_signTypedData_v4`, so it shows what is signed.
+ * An Ethereum wallet: a provider (EIP-1193, as browsers' wallets inject it) with the address to use, or a wallet client
+ * of viem that has an account. It is asked by `eth_signTypedData_v4`, so it shows what is signed.
  */
-export function ethereumSigner(wallet: WalletClient | EIP1193Provider, address?: Address): Signer {
+export function ethereumSigner(wallet: EthereumWallet | EIP1193Provider, address?: Address): Signer {
   const known = "signTypedData" in wallet ? wallet.account : undefined;
   const owner = address ?? known?.address;
   if (owner === undefined) {

@@ -1,7 +1,8 @@
 /** Transactions on the Primary: sent by the user's wallet, followed until their block is final. */
 
-import type { Account, TransactionReceipt, WalletClient } from "viem";
+import type { Account, TransactionReceipt } from "viem";
 
+import type { EthereumWallet } from "../client.js";
 import type { Address, Hex } from "../bytes.js";
 import { FastPayError, isFastPayError } from "../errors.js";
 import type { ChainStep } from "../progress.js";
@@ -26,7 +27,7 @@ export interface Follower {
 
 /** A wallet's account on the contract's chain, with a listener. */
 export interface ChainAccount extends Follower {
-  readonly wallet: WalletClient;
+  readonly wallet: EthereumWallet;
   /** A local account signs by itself; an address is passed on to the wallet. */
   readonly account: Account | Address;
   readonly address: Address;
@@ -35,7 +36,7 @@ export interface ChainAccount extends Follower {
 /** Checks that a wallet has an account and is on the right chain. Throws `wrong-chain`, `invalid-argument`. */
 export async function chainAccount(
   contract: Contract,
-  wallet: WalletClient,
+  wallet: EthereumWallet,
   report: (step: ChainStep) => void,
   signal: AbortSignal | undefined,
 ): Promise<ChainAccount> {

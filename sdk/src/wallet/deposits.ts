@@ -1,7 +1,8 @@
 /** Deposits: from the transaction on the Primary to the credit by a quorum of authorities. */
 
-import { encodeFunctionData, parseEventLogs, type TransactionReceipt, type WalletClient } from "viem";
+import { encodeFunctionData, parseEventLogs, type TransactionReceipt } from "viem";
 
+import type { EthereumWallet } from "../client.js";
 import { accountFromBytes32, accountFromEthereum, accountOf, type AccountId } from "../accounts.js";
 import { AMOUNT_MAX, formatAmount } from "../amounts.js";
 import type { AuthorityClient } from "../authority.js";
@@ -41,7 +42,7 @@ export interface DepositIntent {
 /** Deposits, and resolves when a quorum has credited it. */
 export async function deposit(
   context: Context,
-  wallet: WalletClient,
+  wallet: EthereumWallet,
   intent: DepositIntent,
   report: (step: ChainStep) => void,
   signal: AbortSignal | undefined,

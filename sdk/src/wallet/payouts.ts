@@ -1,11 +1,11 @@
 /** A redemption's way out of the contract without a relayer, through the contract's queue, and claims. */
 
-import { encodeFunctionData, parseEventLogs, type WalletClient } from "viem";
+import { encodeFunctionData, parseEventLogs } from "viem";
 
 import { accountFromEthereum } from "../accounts.js";
 import type { Address, Hex } from "../bytes.js";
 import { packRedemptionVotes, type VerifiedCertificate } from "../certificate.js";
-import type { ClaimIntent } from "../client.js";
+import type { ClaimIntent, EthereumWallet } from "../client.js";
 import { FASTPAY_ABI } from "../chain/abi.js";
 import type { Contract } from "../chain/contract.js";
 import { answered, chainAccount, follow, naming, send, type ChainAccount, type Follower } from "../chain/transactions.js";
@@ -44,7 +44,7 @@ export async function checkRecipient(contract: Contract, recipient: Address): Pr
 /** Submits a redemption with the wallet's own transaction. */
 export async function redeemOnChain(
   context: Context,
-  wallet: WalletClient,
+  wallet: EthereumWallet,
   certificate: VerifiedCertificate,
   report: Report,
   signal: AbortSignal | undefined,
@@ -88,7 +88,7 @@ export async function redemptionCall(
 /** Has a redemption paid that waited in the contract's queue and is due. */
 export async function executeQueued(
   context: Context,
-  wallet: WalletClient,
+  wallet: EthereumWallet,
   redemption: Redemption,
   report: Report,
   signal: AbortSignal | undefined,
@@ -240,7 +240,7 @@ function statusOf(follower: Follower, { account, sequence, digest }: Sent<"payou
 /** Collects what could not be paid out earlier, or a part of it. What was sent for it is not sent again. */
 export async function claim(
   context: Context,
-  wallet: WalletClient,
+  wallet: EthereumWallet,
   intent: ClaimIntent,
   report: Report,
   signal: AbortSignal | undefined,

@@ -11,8 +11,9 @@
  * sends nothing twice. Nothing is signed for the next number before the contract has decided.
  */
 
-import { encodeFunctionData, type WalletClient } from "viem";
+import { encodeFunctionData } from "viem";
 
+import type { EthereumWallet } from "../client.js";
 import { accountFromEthereum, ethereumAddressOf } from "../accounts.js";
 import type { Hex } from "../bytes.js";
 import { COUNCIL_ABI } from "../chain/abi.js";
@@ -64,7 +65,7 @@ interface Job {
 /** Unlocks the first number of the signer's account that no order can be finished for. A wallet or a relayer pays. */
 export async function unlock(
   context: Context,
-  wallet: WalletClient | "relayer",
+  wallet: EthereumWallet | "relayer",
   signer: Signer,
   report: Report,
   signal: AbortSignal | undefined,
