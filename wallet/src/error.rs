@@ -85,6 +85,17 @@ pub enum WalletError {
         /// Whose.
         account: AccountId,
     },
+    /// Another command began to pay the same list after this one had read it.
+    #[error(
+        "account {account} has begun to pay this list, with up to {outputs_max} lines in one order; nothing was signed \
+         here. To go on with that, run this command again with the key of that account (--from)"
+    )]
+    OtherJob {
+        /// The account that pays.
+        account: AccountId,
+        /// At most so many outputs are in one order.
+        outputs_max: usize,
+    },
     /// A read needs the answers of a quorum.
     #[error("{answered} of the {quorum} authorities that are needed answered; try again when more can be reached")]
     TooFewAnswers {
@@ -175,7 +186,8 @@ impl WalletError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Folder(FolderError::Busy { .. }) | Self::Quorum(QuorumError::NoRoom { .. }) => ErrorKind::Busy,
+            Self::Folder(FolderError::Busy { .. }) | Self::OtherJob { .. } => ErrorKind::Busy,
+            Self::Quorum(QuorumError::NoRoom { .. }) => ErrorKind::Busy,
             Self::Folder(FolderError::OtherOrder { .. }) | Self::OtherCopy { .. } => ErrorKind::Conflict,
             Self::Quorum(QuorumError::Conflict(_) | QuorumError::Superseded { .. }) => ErrorKind::Conflict,
             Self::Folder(_) => ErrorKind::Storage,

@@ -61,14 +61,18 @@ impl PayoutPage {
 }
 
 impl Wallet {
-    /// The job of a name, begun now where it is new: by the account that pays, with at most so many outputs in one order.
-    /// It stays what it was when it was begun.
+    /// Begins a job, or goes on with it: `account` pays, and one order has at most so many outputs. Another command may
+    /// have begun it since its file was read, with a different account or different pages: both would pay everybody.
     ///
     /// # Errors
-    /// If the wallet's files cannot be used.
-    pub fn job(&self, name: Digest, account: AccountId, outputs_max: usize) -> Result<Job, WalletError> {
-        let outputs_max = outputs_max.clamp(1, PAYOUT_OUTPUTS_MAX);
-        Ok(self.folder().jobs().begin(name, account, outputs_max)?)
+    /// [`WalletError::OtherJob`] where it was begun differently; if the wallet's files cannot be used.
+    pub fn begin_job(&self, name: Digest, account: AccountId, outputs_max: usize) -> Result<(), WalletError> {
+        let wanted = Job { account, outputs_max: outputs_max.clamp(1, PAYOUT_OUTPUTS_MAX) };
+        let begun = self.folder().jobs().begin(name, wanted)?;
+        if begun != wanted {
+            return Err(WalletError::OtherJob { account: begun.account, outputs_max: begun.outputs_max });
+        }
+        Ok(())
     }
 
     /// The states of a job's pages, by this wallet's files.

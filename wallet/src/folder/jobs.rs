@@ -46,8 +46,8 @@ impl Jobs {
     ///
     /// # Errors
     /// If the disk refuses, or the file is damaged.
-    pub fn begin(&self, name: Digest, account: AccountId, outputs_max: usize) -> Result<Job, FolderError> {
-        let (path, job) = (self.path(name), Job { account, outputs_max });
+    pub fn begin(&self, name: Digest, job: Job) -> Result<Job, FolderError> {
+        let path = self.path(name);
         files::create_folder(&self.folder).map_err(|error| FolderError::io(&self.folder, error))?;
         let content = serde_json::to_vec_pretty(&job).map_err(|error| FolderError::damaged(&path, error))?;
         files::create(&path, &content).map_err(|error| FolderError::io(&path, error))?;

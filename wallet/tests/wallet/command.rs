@@ -491,6 +491,72 @@ async fn a_list_is_checked_whole_and_paid_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn accounts_of_one_folder_pay_side_by_side_and_each_account_in_turn() {
+    let committee = FakeCommittee::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    set_up(&committee, home);
+    let names = ["alice", "bob", "carol"];
+    let accounts = names.map(|name| new_key(home, name, "--ed25519"));
+    for (index, account) in (1..).zip(accounts) {
+        committee.fund(index, account, 100 * ETHER, &[0, 1, 2, 3]);
+    }
+    let to = committee_account().to_string();
+    // A command of Alice's is under way: it keeps no other account waiting.
+    let alice = Folder::new(home).orders(accounts[0]).lock(Duration::ZERO).await.unwrap();
+    assert_eq!(json(home, &["pay", &to, "1", "--from", "bob"]).1, 0);
+    drop(alice);
+    // Everybody at once, and each account twice.
+    let payments = names.iter().flat_map(|name| [(name, "2"), (name, "3")]);
+    let payments: Vec<_> = payments
+        .map(|(name, amount)| {
+            fastpay(home, &["pay", &to, amount, "--from", name])
+                .stdout(Stdio::null())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for payment in payments {
+        let ended = payment.wait_with_output().unwrap();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    }
+    for (account, sent) in accounts.into_iter().zip([2, 3, 2]) {
+        let entries = Folder::new(home).orders(account).entries().unwrap();
+        let amounts: BTreeSet<_> = entries.iter().map(|entry| entry.transfer().unwrap().amount().0 / ETHER).collect();
+        let numbers: Vec<_> = entries.iter().map(|entry| entry.sequence.0).collect();
+        assert_eq!(numbers, (0..sent).collect::<Vec<_>>());
+        assert!(amounts.is_superset(&[2, 3].into()), "{amounts:?}");
+    }
+    committee.until_so_many(3, |authority| authority.balance(committee_account()) == 16 * ETHER as i128).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_accounts_that_begin_the_same_list_at_once_one_pays_it() {
+    let committee = FakeCommittee::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    set_up(&committee, home);
+    let names = ["alice", "bob"];
+    for (index, name) in (1..).zip(names) {
+        committee.fund(index, new_key(home, name, "--ed25519"), 100 * ETHER, &[0, 1, 2, 3]);
+    }
+    let list = home.join("list.csv");
+    std::fs::write(&list, format!("{},7\n", committee_account())).unwrap();
+    let both = names.map(|name| {
+        let arguments = ["pay", "--csv", list.to_str().unwrap(), "--from", name, "--yes"];
+        fastpay(home, &arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    });
+    let ended = both.map(|child| child.wait_with_output().unwrap());
+    let codes = ended.each_ref().map(|output| output.status.code().unwrap());
+    let said = ended.each_ref().map(|output| String::from_utf8_lossy(&output.stderr).into_owned());
+    assert!(matches!(codes, [0, 2 | 10] | [2 | 10, 0]), "{codes:?} {said:?}");
+    let refused = usize::from(codes[0] == 0);
+    assert!(said[refused].contains("begun to pay this list") || said[refused].contains("began to pay"), "{said:?}");
+    committee.until_so_many(3, |authority| authority.balance(committee_account()) == 7 * ETHER as i128).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_payment_is_shown_verified_and_listed_by_date() {
     let committee = FakeCommittee::start().await;
     let folder = tempfile::tempdir().unwrap();

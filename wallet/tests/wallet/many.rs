@@ -10,7 +10,7 @@ use fastpay_core::{
 use fastpay_testkit::fake::{FakeCommittee, Role};
 use fastpay_testkit::{TestAccount, alice, bob, carol};
 use fastpay_wallet::folder::OrderState;
-use fastpay_wallet::{PageStates, PayoutPage, Wallet, WalletError};
+use fastpay_wallet::{ErrorKind, PageStates, PayoutPage, Wallet, WalletError};
 
 use crate::support::{Wallets, pay};
 
@@ -76,6 +76,22 @@ async fn everybody_is_paid_once_however_often_it_is_repeated() {
     );
     assert_eq!(committee.authorities[0].next_sequence(alice().account()), 12);
     expect_paid(&committee, 12).await;
+}
+
+#[tokio::test]
+async fn a_list_that_was_begun_is_not_begun_differently() {
+    let committee = FakeCommittee::start().await;
+    let home = tempfile::tempdir().unwrap();
+    let wallet = committee.wallet(home.path());
+    let [alice, bob] = [alice(), bob()].map(|key| key.account());
+    wallet.begin_job(NAME, alice, 100).unwrap();
+    wallet.begin_job(NAME, alice, 100).unwrap();
+    // Other pages would not be known as paid, and another account pays everybody again.
+    for (account, outputs_max) in [(alice, 50), (bob, 100)] {
+        let refused = wallet.begin_job(NAME, account, outputs_max).unwrap_err();
+        let as_begun = matches!(refused, WalletError::OtherJob { account, outputs_max: 100 } if account == alice);
+        assert!(as_begun && refused.kind() == ErrorKind::Busy, "{refused}");
+    }
 }
 
 #[tokio::test]

@@ -65,7 +65,7 @@ pub async fn pay(context: &Context, args: &PayArgs, file: &Path) -> Result<Repor
     if states.iter().flatten().filter(|page| page.state == OrderState::Settled).count() < plan.pages.len() {
         agree(context, &summary, args.yes)?;
         let key = context.unlock(&entry)?;
-        wallet.job(name, entry.account, outputs_max)?;
+        wallet.begin_job(name, entry.account, outputs_max)?;
         let screen = context.screen.clone();
         let told = |states: &PageStates| {
             let (paid, settled) = (count(&plan, states, |_| true), count(&plan, states, is_settled));
