@@ -38,8 +38,8 @@ use crate::rollback::{
 };
 use crate::rotation::{Rotation, RotationError, remembered_names};
 use crate::shard::{
-    self, AddressBudgets, ChainTime, Command, HistoryReader, RecoveredShard, ShardError, ShardHandle, ShardLimits,
-    ShardSettings,
+    self, AddressBudgets, AppliedCredits, ChainTime, Command, HistoryReader, RecoveredShard, ShardError, ShardHandle,
+    ShardLimits, ShardSettings,
 };
 use crate::storage::{DataFolder, StorageError};
 use crate::tls::{Tls, TlsError};
@@ -82,8 +82,8 @@ pub enum AuthorityError {
     Peers(#[from] PeersError),
     /// The shards' journals are not of one time.
     #[error(
-        "shard {to} has applied {applied} credits of shard {from}, which knows of {issued}: the copy was made while the \
-         node ran. Restore one that was made while it was stopped, or by a snapshot of the whole file system"
+        "shard {to} has applied {applied} credits of shard {from}, which has issued {issued}: the shards' journals are of \
+         different times. Restore a copy that `fastpay-node backup` made, or a snapshot of the whole file system"
     )]
     TornCopy {
         /// The shard whose journal is older.
@@ -98,8 +98,8 @@ pub enum AuthorityError {
     /// A shard has lost credits that it had acknowledged, so the shard that sent them no longer keeps them.
     #[error(
         "shard {to} has applied {applied} credits of shard {from} and had acknowledged {acknowledged}: its journal has \
-         lost its end, or the copy was made while the node ran. Restore a copy that was made while the node was \
-         stopped. Without such a copy, move shard-{:03}/checkpoint out of the data folder and start again: shard \
+         lost its end, or files of different times were put together. Restore a copy that `fastpay-node backup` made. \
+         Without such a copy, move shard-{:03}/checkpoint out of the data folder and start again: shard \
          {from} then sends all its credits again, from its journal",
         .from.0
     )]
@@ -254,9 +254,11 @@ async fn recover(
     limits: ShardLimits,
 ) -> Result<Vec<RecoveredShard>, AuthorityError> {
     let mut work = Vec::new();
+    let applied = AppliedCredits::new(layout);
     for id in layout.shards() {
         let folders = folder.shard(id.0).expect("the data folder was opened with this number of shards");
-        let recover = move || shard::recover(&folders, id, layout, with_primary, &limits);
+        let applied = applied.clone();
+        let recover = move || shard::recover(&folders, id, layout, with_primary, &limits, &applied);
         work.push((id, tokio::task::spawn_blocking(recover)));
     }
     let mut recovered = Vec::new();

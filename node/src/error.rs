@@ -155,7 +155,8 @@ fn of_backup(error: &BackupError) -> ErrorKind {
         BackupError::Storage(error) => of_storage(error),
         BackupError::Mark(error) => of_detection(error),
         BackupError::Exists(_) | BackupError::Inside(_) | BackupError::Unfinished { .. } => ErrorKind::Argument,
-        BackupError::Io { .. } => ErrorKind::Storage,
+        BackupError::Io { .. } | BackupError::Journal(_) => ErrorKind::Storage,
+        BackupError::Record { .. } | BackupError::Torn { .. } => ErrorKind::Storage,
     }
 }
 

@@ -5,7 +5,8 @@ use std::path::Path;
 use fastpay_core::Committees;
 use fastpay_program::files;
 
-const COMMITTEES_FILE: &str = "committees.json";
+/// The file in the data folder.
+pub(crate) const COMMITTEES_FILE: &str = "committees.json";
 
 /// The committees of an earlier run; none where they were never read. They can be trusted: the data folder is bound to
 /// the contract, whose committee of an epoch never changes.

@@ -81,8 +81,8 @@ enum Command {
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Copy the data folder while the node is stopped. The copy is marked as one: an authority that runs on it votes
-    /// only above what the other authorities know of
+    /// Back up the data folder; the node may run. The backup is marked as an older copy: an authority that runs on it
+    /// votes only above the numbers that the other authorities know
     Backup {
         /// The folder to make
         to: PathBuf,

@@ -1,5 +1,5 @@
 //! Commands for an authority's operator: `setup` makes a configuration and a data folder, `check` finds errors that
-//! prevent a start, `status` asks a running authority, `backup` copies a stopped one, and `committee` signs statements
+//! prevent a start, `status` asks a running authority, `backup` copies its data folder, and `committee` signs statements
 //! for the contract's council.
 
 pub mod backup;

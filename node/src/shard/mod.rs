@@ -44,7 +44,7 @@ pub(crate) use command::{weight, weight_of_outputs};
 pub use commit::{BATCHES_WAITING_MAX, Commits, UncommittedBatch};
 pub use history::{HistoryError, HistoryReader};
 pub use queue::{ShardHandle, ShardQueue};
-pub use recovery::{RecoveredShard, ShardStorage, recover, recover_on};
+pub use recovery::{AppliedCredits, RecoveredShard, ShardStorage, recover, recover_on};
 pub use settings::{ADDRESS_JOURNAL_BYTES_PER_DAY, ShardLimits, ShardSettings};
 pub use subscriptions::Subscription;
 

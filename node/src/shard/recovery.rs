@@ -1,10 +1,14 @@
 //! Bringing a shard back: the newest checkpoint, then the journal's tail on top of it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use borsh::BorshDeserialize;
-use fastpay_core::{Account, AccountId, JournalPosition, Record, Shard, ShardId, ShardLayout, ShardLedger};
+use fastpay_core::{
+    Account, AccountId, CrossShardCredit, JournalPosition, Record, Shard, ShardId, ShardLayout, ShardLedger,
+};
 
 use super::ShardError;
 use super::checkpoint::write_checkpoint;
@@ -77,7 +81,35 @@ impl RecoveredShard {
     }
 }
 
-/// Opens what a shard has on disk and folds its journal.
+/// The credits that the shards of one authority have applied, while they are recovered side by side.
+///
+/// Acknowledgements are not in the journals. Without these numbers, a shard that replays its whole journal would have
+/// all credits in memory that it ever issued.
+#[derive(Clone, Default)]
+pub struct AppliedCredits(Arc<BTreeMap<(ShardId, ShardId), AtomicU64>>);
+
+impl AppliedCredits {
+    /// None yet, for the shards of an authority.
+    #[must_use]
+    pub fn new(layout: ShardLayout) -> Self {
+        let pairs = layout.shards().flat_map(|by| layout.shards().map(move |from| ((by, from), AtomicU64::default())));
+        Self(Arc::new(pairs.collect()))
+    }
+
+    /// Notes that the shard `by` has applied a credit, which is on disk.
+    fn note(&self, by: ShardId, credit: &CrossShardCredit) {
+        if let Some(newest) = self.0.get(&(by, credit.from)) {
+            newest.store(credit.number, Ordering::Release);
+        }
+    }
+
+    /// The newest credit of the shard `from` that the shard `by` has applied; 0 before the first.
+    fn newest(&self, by: ShardId, from: ShardId) -> u64 {
+        self.0.get(&(by, from)).map_or(0, |newest| newest.load(Ordering::Acquire))
+    }
+}
+
+/// Opens what a shard has on disk and folds its journal, beside the other shards.
 ///
 /// # Errors
 /// If anything on disk is missing, damaged, or of another version. Nothing is changed then.
@@ -87,11 +119,12 @@ pub fn recover(
     layout: ShardLayout,
     with_primary: bool,
     limits: &ShardLimits,
+    applied: &AppliedCredits,
 ) -> Result<RecoveredShard, ShardError> {
-    recover_on(ShardStorage::open(folders)?, id, layout, with_primary, limits)
+    recover_beside(ShardStorage::open(folders)?, id, layout, with_primary, limits, applied)
 }
 
-/// As [`recover`], with storage of the caller's choice.
+/// As [`recover`], alone, with storage of the caller's choice.
 ///
 /// # Errors
 /// As [`recover`].
@@ -101,6 +134,17 @@ pub fn recover_on(
     layout: ShardLayout,
     with_primary: bool,
     limits: &ShardLimits,
+) -> Result<RecoveredShard, ShardError> {
+    recover_beside(storage, id, layout, with_primary, limits, &AppliedCredits::default())
+}
+
+fn recover_beside(
+    storage: ShardStorage,
+    id: ShardId,
+    layout: ShardLayout,
+    with_primary: bool,
+    limits: &ShardLimits,
+    applied: &AppliedCredits,
 ) -> Result<RecoveredShard, ShardError> {
     let ShardStorage { disk, journal, journal_options, checkpoints: store } = storage;
     let (mut checkpoint, ledger) = match store.latest()? {
@@ -129,6 +173,12 @@ pub fn recover_on(
             shard.load(account, stored);
         }
         shard.apply(&record, position);
+        if let Record::Credit(credited) = &record {
+            applied.note(id, &credited.credit);
+        }
+        for (to, _) in record.forwarded() {
+            shard.acknowledge(to, applied.newest(to, id));
+        }
         replayed = replayed.saturating_add(1);
     }
     Ok(RecoveredShard { shard, journal, store, checkpoint, replayed })

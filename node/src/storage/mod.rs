@@ -26,9 +26,9 @@ mod journal;
 
 pub use checkpoint::{Checkpoint, CheckpointError, CheckpointOptions, CheckpointStore, Checkpoints, StoreKey};
 pub use data_folder::{DataFolder, FolderIdentity, ShardFolders, StorageError};
-pub(crate) use data_folder::{LOCK_FILE, META_FILE, NEW_FILE};
+pub(crate) use data_folder::{LOCK_FILE, META_FILE, NEW_FILE, shard_folders};
 pub use fastpay_core::JournalPosition;
 pub use journal::{
-    BATCH_BYTES_MAX, Damage, Frame, Journal, JournalError, JournalOptions, JournalRead, JournalReader, JournalWrite,
-    RECORD_BYTES_MAX, RecordStream, Recovery, SealedBatch,
+    BATCH_BYTES_MAX, Damage, Frame, Journal, JournalError, JournalExtent, JournalOptions, JournalRead, JournalReader,
+    JournalWrite, RECORD_BYTES_MAX, RecordStream, Recovery, SealedBatch,
 };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fastpay_core::{Amount, Asset, Balance, Forwarded, ShardId};
 use fastpay_node::authority::{AuthorityError, check_credits};
 use fastpay_node::rollback::{HighWaterMark, default_high_water_mark};
-use fastpay_node::shard::{Command, RecoveredShard, ShardError, ShardLimits, recover, recover_on};
+use fastpay_node::shard::{AppliedCredits, Command, RecoveredShard, ShardError, ShardLimits, recover, recover_on};
 use fastpay_node::storage::{Journal, JournalOptions};
 use fastpay_testkit::{MemoryDisk, payment};
 
@@ -135,7 +135,7 @@ fn credits_pass_a_queue_that_clients_have_filled() {
 fn with_second_on(disk: &MemoryDisk, folder: &Path) -> Vec<RecoveredShard> {
     let [first, second] = [ShardId(0), ShardId(1)];
     vec![
-        recover(&folders(folder, first), first, layout(2), true, &FORGETFUL).unwrap(),
+        recover(&folders(folder, first), first, layout(2), true, &FORGETFUL, &AppliedCredits::default()).unwrap(),
         recover_on(storage(disk, &folders(folder, second)), second, layout(2), true, &FORGETFUL).unwrap(),
     ]
 }
@@ -205,8 +205,9 @@ fn shards_that_lost_credits_between_them_are_refused_and_a_lost_checkpoint_bring
         mixed
     };
     let check = |folder: &Path| {
-        let shards =
-            layout(2).shards().map(|id| recover(&folders(folder, id), id, layout(2), true, &FORGETFUL).unwrap());
+        let shards = layout(2).shards().map(|id| {
+            recover(&folders(folder, id), id, layout(2), true, &FORGETFUL, &AppliedCredits::default()).unwrap()
+        });
         let shards: Vec<_> = shards.collect();
         check_credits(shards.iter().map(RecoveredShard::shard))
     };

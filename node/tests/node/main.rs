@@ -4,6 +4,7 @@
 
 mod alarm;
 mod authority;
+mod backup;
 mod committee;
 mod credits;
 mod deposit_sink;

@@ -4,9 +4,11 @@ use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fastpay_client::{AuthorityClient, AuthorityEndpoints, ClientError};
-use fastpay_core::{Amount, Asset, AuthorityKeys, Balance, Epoch, SequenceNumber};
+use fastpay_core::{AccountId, Amount, Asset, AuthorityKeys, Balance, Epoch, SequenceNumber};
 use fastpay_node::keys;
 use fastpay_rpc::Refusal;
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
@@ -345,11 +347,11 @@ async fn a_configuration_is_checked_and_a_folder_backed_up_and_restored_by_comma
     assert_eq!(level(&away, "traces"), "warning");
     std::fs::write(config, untraced).unwrap();
 
-    // While a node runs, its folder cannot be copied, and that it runs is no error of the configuration.
+    // That a node runs is no error of the configuration. Nothing is restored from its folder.
     let (data, backup) = (path("data"), path("backup"));
     let process = operator.run().await;
     assert_eq!(level(&check(), "data"), "warning");
-    let refused = node(&["backup", &backup, "--config", config]).output().unwrap();
+    let refused = node(&["restore", &data, "--config", config, "--data", &path("second")]).output().unwrap();
     assert!(refused.status.code() == Some(10) && text(&refused.stderr).contains("in use by another process"));
     // Also where something else is wrong with it: its ports are taken by that node.
     let good = std::fs::read_to_string(config).unwrap();
@@ -374,6 +376,85 @@ async fn a_configuration_is_checked_and_a_folder_backed_up_and_restored_by_comma
     drop(process);
     // The start has written the high-water mark anew; the mark stays.
     assert_eq!(level(&check(), "memory"), "warning");
+}
+
+/// The payments of one owner, confirmed one after the other until told to end.
+async fn pay_on(
+    client: AuthorityClient,
+    committee: TestCommittee,
+    owner: TestAccount,
+    to: AccountId,
+    confirmed: Arc<AtomicU64>,
+    end: Arc<AtomicBool>,
+) {
+    let shard = client.shard_of(&owner.id());
+    for sequence in 0.. {
+        if end.load(Ordering::Relaxed) {
+            break;
+        }
+        let order = owner.sign(&committee.domain, payment(owner.id(), to, 1, sequence));
+        shard.order(&order).await.unwrap();
+        shard.confirm(&committee.certificate(&order)).await.unwrap();
+        confirmed.store(sequence + 1, Ordering::Release);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_running_authority_is_backed_up_under_load_and_a_killed_backup_is_none() {
+    let operator = Operator::new();
+    let config = operator.config();
+    let config = config.to_str().unwrap();
+    let path = |name: &str| operator.folder.path().join(name).to_str().unwrap().to_owned();
+    let process = operator.run().await;
+    let owners: Vec<_> = (0..20).map(TestAccount::numbered).collect();
+    let end = Arc::new(AtomicBool::new(false));
+    let confirmed: Vec<_> = owners.iter().map(|_| Arc::new(AtomicU64::new(0))).collect();
+    let mut load = tokio::task::JoinSet::new();
+    for (index, (owner, confirmed)) in owners.iter().zip(&confirmed).enumerate() {
+        let (client, committee) = (operator.client(), operator.committee.clone());
+        let to = owners[(index + 3) % owners.len()].id();
+        load.spawn(pay_on(client, committee, owner.clone(), to, confirmed.clone(), end.clone()));
+    }
+    eventually_async("payments flow", || async { confirmed[7].load(Ordering::Acquire) > 5 }).await;
+    let before: Vec<_> = confirmed.iter().map(|confirmed| confirmed.load(Ordering::Acquire)).collect();
+    let output =
+        tokio::task::block_in_place(|| node(&["backup", &path("backup"), "--config", config]).output().unwrap());
+    assert!(succeeds(&output).contains("marked"));
+    let restore =
+        |backup: &str, to: &str| node(&["restore", backup, "--config", config, "--data", to]).output().unwrap();
+    // Killed as soon as there is a folder, until one was killed in the middle of it.
+    for attempt in 0.. {
+        assert!(attempt < 50, "no backup was killed in the middle of it");
+        let killed = path(&format!("killed-{attempt}"));
+        let mut backup = Process(node(&["backup", &killed, "--config", config]).stdout(Stdio::null()).spawn().unwrap());
+        eventually_async("it has begun", || async { Path::new(&killed).exists() }).await;
+        backup.0.kill().unwrap();
+        backup.0.wait().unwrap();
+        let is_whole = Path::new(&killed).join("meta.json").exists();
+        let restored = restore(&killed, &path(&format!("restored-{attempt}")));
+        assert_eq!(restored.status.success(), is_whole, "{}", text(&restored.stderr));
+        if !is_whole {
+            assert!(text(&restored.stderr).contains("is not an authority's data folder"), "{}", text(&restored.stderr));
+            break;
+        }
+    }
+    end.store(true, Ordering::Relaxed);
+    load.join_all().await;
+    drop(process);
+
+    // The restored authority has everything that was answered before the backup began, and knows that it is a copy.
+    succeeds(&restore(&path("backup"), &path("restored")));
+    let child = node(&["run", "--config", config, "--data", &path("restored")]).stderr(Stdio::null()).spawn().unwrap();
+    let _process = Process(child);
+    eventually_async("it is ready", || async {
+        get(operator.http, "/ready").await.is_some_and(|(code, said)| code == 200 && said.contains("\"restored\":true"))
+    })
+    .await;
+    let client = operator.client();
+    for ((owner, before), after) in owners.iter().zip(before).zip(&confirmed) {
+        let state = client.shard_of(&owner.id()).account(owner.id()).await.unwrap();
+        assert!((before..=after.load(Ordering::Acquire)).contains(&state.next_sequence.0), "{state:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -13,9 +13,9 @@ use fastpay_core::{
 use fastpay_node::deposit_sink::DepositSink;
 use fastpay_node::metrics::Metrics;
 use fastpay_node::shard::{
-    self, ADDRESS_JOURNAL_BYTES_PER_DAY, AddressBudgets, Answer, Answers, ChainTime, ClientReputation, ClientStream,
-    Command, HistoryReader, RecoveredShard, ShardError, ShardHandle, ShardLimits, ShardQueue, ShardSettings,
-    ShardStorage, Submission, address_budgets,
+    self, ADDRESS_JOURNAL_BYTES_PER_DAY, AddressBudgets, Answer, Answers, AppliedCredits, ChainTime, ClientReputation,
+    ClientStream, Command, HistoryReader, RecoveredShard, ShardError, ShardHandle, ShardLimits, ShardQueue,
+    ShardSettings, ShardStorage, Submission, address_budgets,
 };
 use fastpay_node::storage::{DataFolder, FolderIdentity, ShardFolders};
 use fastpay_node::voter_status::VoterStatus;
@@ -158,8 +158,10 @@ impl Shards {
             create(folder, shards);
         }
         let layout = layout(shards);
-        let recovered =
-            layout.shards().map(|id| shard::recover(&folders(folder, id), id, layout, true, &limits).unwrap());
+        let applied = AppliedCredits::new(layout);
+        let recovered = layout
+            .shards()
+            .map(|id| shard::recover(&folders(folder, id), id, layout, true, &limits, &applied).unwrap());
         Self::over(recovered.collect(), folder, layout, limits, Metrics::traced(shards, tracer))
     }
 

@@ -42,6 +42,23 @@ pub struct ShardFolders {
     pub checkpoint: PathBuf,
 }
 
+impl ShardFolders {
+    /// Those of a shard, counted from zero, in a data folder.
+    pub(crate) fn of(data: &Path, shard: u32) -> Self {
+        let folder = data.join(format!("shard-{shard:03}"));
+        Self { journal: folder.join("journal"), checkpoint: folder.join("checkpoint") }
+    }
+}
+
+/// The folders of all shards of a data folder, which another process may use.
+///
+/// # Errors
+/// `Malformed`, `UnsupportedVersion`, `Io`.
+pub(crate) fn shard_folders(data: &Path) -> Result<Vec<ShardFolders>, StorageError> {
+    let shards = FolderIdentity::read(data)?.shards;
+    Ok((0..shards).map(|shard| ShardFolders::of(data, shard)).collect())
+}
+
 /// A data folder that this process alone may use while the value lives.
 #[derive(Debug)]
 pub struct DataFolder {
@@ -147,9 +164,7 @@ impl DataFolder {
 
     /// The folders of a shard, counted from zero; `None` if the authority has no such shard.
     pub fn shard(&self, shard: u32) -> Option<ShardFolders> {
-        let folder = self.path.join(format!("shard-{shard:03}"));
-        (shard < self.shards)
-            .then(|| ShardFolders { journal: folder.join("journal"), checkpoint: folder.join("checkpoint") })
+        (shard < self.shards).then(|| ShardFolders::of(&self.path, shard))
     }
 
     fn create_journal(&self, folder: &Path) -> Result<(), StorageError> {

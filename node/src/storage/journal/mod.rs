@@ -15,6 +15,7 @@
 //!   disk does not have. For the same reason `open` writes the last frame again before it trusts it.
 //! - Nothing that a position from outside can do panics or allocates more than one record.
 
+mod copy;
 mod error;
 mod format;
 mod reader;
@@ -23,6 +24,7 @@ mod recovery;
 mod tests;
 mod writer;
 
+pub use copy::JournalExtent;
 pub use error::{Damage, JournalError};
 pub use format::{BATCH_BYTES_MAX, RECORD_BYTES_MAX};
 pub use reader::{JournalReader, RecordStream};

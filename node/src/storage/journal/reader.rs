@@ -216,6 +216,12 @@ impl Iterator for RecordStream {
 }
 
 impl RecordStream {
+    /// The position after the last record that was read. The next record stands there, or a frame that begins with it.
+    #[must_use]
+    pub fn position(&self) -> JournalPosition {
+        JournalPosition(self.position)
+    }
+
     fn read_next(&mut self) -> Result<Option<(JournalPosition, Vec<u8>)>, JournalError> {
         let seed = self.shared.seed;
         if self.position > self.end {

@@ -9,8 +9,8 @@ use fastpay_core::{Request, ShardId};
 use fastpay_e2e::{Failure, Place};
 use fastpay_node::metrics::Metrics;
 use fastpay_node::shard::{
-    self, ADDRESS_JOURNAL_BYTES_PER_DAY, Answer, Answers, ClientStream, Command, OrderStep, ShardError, ShardHandle,
-    ShardLimits, ShardSettings, Submission, address_budgets,
+    self, ADDRESS_JOURNAL_BYTES_PER_DAY, Answer, Answers, AppliedCredits, ClientStream, Command, OrderStep, ShardError,
+    ShardHandle, ShardLimits, ShardSettings, Submission, address_budgets,
 };
 use fastpay_node::storage::{DataFolder, FolderIdentity};
 use fastpay_node::voter_status::VoterStatus;
@@ -72,7 +72,8 @@ impl Bench {
         let folder = DataFolder::create(&place.path("data"), &identity).map_err(Failure::wrong)?;
         let folders = folder.shard(0).ok_or_else(|| Failure::wrong("no shard"))?;
         let limits = ShardLimits::default();
-        let recovered = shard::recover(&folders, ShardId(0), layout(), false, &limits).map_err(Failure::wrong)?;
+        let recovered = shard::recover(&folders, ShardId(0), layout(), false, &limits, &AppliedCredits::default())
+            .map_err(Failure::wrong)?;
         let metrics = Metrics::new(1).shards.first().cloned().ok_or_else(|| Failure::wrong("no shard"))?;
         let (handle, queue) = ShardHandle::new(&limits, metrics);
         let keys = Arc::new(scene.keys.clone());

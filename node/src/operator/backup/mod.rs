@@ -2,22 +2,31 @@
 //!
 //! A copy is older than the votes that its authority gives after it, so a restored copy forgets votes. A backup
 //! therefore carries the mark of the rollback protection as soon as it is complete. An authority on a restored backup,
-//! by [`restore`] or by hand, asks the others before it votes. The folder's lock is held while it is copied, because a
-//! running node would write between the files.
+//! by [`restore`] or by hand, asks the others before it votes.
+//!
+//! A backup has the journals, which are the truth, and small files, but no checkpoint and no index: a start rebuilds
+//! them from the journals. It can be made while the node runs, because journals only grow (`journals`) and each small
+//! file is replaced as a whole. The order of the copies keeps each file no newer than what it speaks of: the follower's
+//! cursor comes before the journals, since a start goes on behind it. The committees come after them: records may rest
+//! on the newest committee.
 //!
 //! Invariants: `meta.json` comes last, so that a copy that was cut short is no data folder; no folder is ever overwritten.
+
+mod journals;
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use fastpay_core::ShardId;
 use fastpay_program::files;
 
+use crate::known_committees::COMMITTEES_FILE;
 use crate::rollback::{self, DetectionError};
-use crate::storage::{DataFolder, LOCK_FILE, META_FILE, StorageError};
+use crate::storage::{DataFolder, JournalError, JournalPosition, LOCK_FILE, META_FILE, StorageError};
 
-/// Made from the journals again.
+/// Rebuilt from the journals.
 const INDEX_FOLDER: &str = "index";
 const OWNER_ONLY: u32 = 0o700;
 
@@ -27,6 +36,35 @@ pub enum BackupError {
     /// The folder is in use, or none.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// A journal cannot be copied.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A record is not one of this program.
+    #[error(
+        "the record at position {position} of shard {shard}'s journal cannot be decoded: the disk has changed it, or a \
+         newer program wrote it"
+    )]
+    Record {
+        /// The shard.
+        shard: ShardId,
+        /// The position of the record.
+        position: JournalPosition,
+    },
+    /// The journals lack credits between each other, whatever is left out at their ends.
+    #[error(
+        "shard {to} has applied {applied} credits of shard {from}, which has issued {issued}: a journal of this folder has \
+         lost its end, and no authority would start on a backup of it. See \"Lost credits\" in docs/OPERATIONS.md"
+    )]
+    Torn {
+        /// The shard that sent the credits.
+        from: ShardId,
+        /// The shard that applied them.
+        to: ShardId,
+        /// The newest credit that the one has issued.
+        issued: u64,
+        /// The newest credit that the other has applied.
+        applied: u64,
+    },
     /// The copy cannot be marked.
     #[error(transparent)]
     Mark(#[from] DetectionError),
@@ -66,14 +104,31 @@ pub struct Copied {
     pub bytes: u64,
 }
 
-/// Copies a data folder that no node uses into the new folder `to`, durably.
+/// Copies a data folder into the new folder `to`, durably. A node may run on it; none starts on it meanwhile.
 ///
 /// # Errors
-/// If a node runs on it, `to` exists, or the file system fails.
+/// If there is no data folder or it is damaged, `to` exists, or the file system fails.
 pub fn back_up(data: &Path, to: &Path) -> Result<Copied, BackupError> {
-    let folder = DataFolder::hold(data)?;
-    check_outside(folder.path(), to)?;
-    let copied = copy_folder(folder.path(), to)?;
+    let _held = match DataFolder::hold(data) {
+        Err(StorageError::InUse { .. }) => None,
+        held => Some(held?),
+    };
+    check_outside(data, to)?;
+    let mut copied = Copied::default();
+    new_folder(to)?;
+    for entry in fs::read_dir(data).map_err(failed(data))? {
+        let entry = entry.map_err(failed(data))?;
+        let name = entry.file_name();
+        let comes_later = [COMMITTEES_FILE, META_FILE].iter().any(|later| name == *later);
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if !is_file || comes_later || name == LOCK_FILE || name.as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        copy_if_there(&entry.path(), &to.join(name), &mut copied)?;
+    }
+    journals::copy(data, to, &mut copied)?;
+    copy_if_there(&data.join(COMMITTEES_FILE), &to.join(COMMITTEES_FILE), &mut copied)?;
+    complete(data, to, &mut copied)?;
     sync_parent(to)?;
     Ok(copied)
 }
@@ -120,21 +175,31 @@ fn check_outside(from: &Path, to: &Path) -> Result<(), BackupError> {
     Ok(())
 }
 
+/// Of a folder that no node uses.
 fn copy_folder(from: &Path, to: &Path) -> Result<Copied, BackupError> {
-    if to.symlink_metadata().is_ok() {
-        return Err(BackupError::Exists(to.to_owned()));
-    }
     let mut copied = Copied::default();
     copy_all(from, to, true, &mut copied)?;
-    rollback::mark_as_copy(to)?;
-    copy_file(&from.join(META_FILE), &to.join(META_FILE), &mut copied)?;
-    files::sync_folder(to).map_err(failed(to))?;
+    complete(from, to, &mut copied)?;
     Ok(copied)
+}
+
+/// Marks a copy, and makes it a data folder.
+fn complete(from: &Path, to: &Path, copied: &mut Copied) -> Result<(), BackupError> {
+    rollback::mark_as_copy(to)?;
+    copy_file(&from.join(META_FILE), &to.join(META_FILE), copied)?;
+    files::sync_folder(to).map_err(failed(to))
+}
+
+fn new_folder(path: &Path) -> Result<(), BackupError> {
+    match DirBuilder::new().mode(OWNER_ONLY).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(BackupError::Exists(path.to_owned())),
+        created => created.map_err(failed(path)),
+    }
 }
 
 /// At the top, what belongs to the one folder alone is left out.
 fn copy_all(from: &Path, to: &Path, top: bool, copied: &mut Copied) -> Result<(), BackupError> {
-    DirBuilder::new().mode(OWNER_ONLY).create(to).map_err(failed(to))?;
+    new_folder(to)?;
     for entry in fs::read_dir(from).map_err(failed(from))? {
         let entry = entry.map_err(failed(from))?;
         let (path, name) = (entry.path(), entry.file_name());
@@ -148,6 +213,14 @@ fn copy_all(from: &Path, to: &Path, top: bool, copied: &mut Copied) -> Result<()
         }
     }
     files::sync_folder(to).map_err(failed(to))
+}
+
+/// Copies a file that a running node may replace or remove: of one that was replaced, all of the old or all of the new.
+fn copy_if_there(from: &Path, to: &Path, copied: &mut Copied) -> Result<(), BackupError> {
+    match copy_file(from, to, copied) {
+        Err(BackupError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        copied => copied,
+    }
 }
 
 fn copy_file(from: &Path, to: &Path, copied: &mut Copied) -> Result<(), BackupError> {
@@ -171,7 +244,8 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> BackupError {
 mod tests {
     use super::*;
     use crate::rollback::{HighWaterMark, Memory, default_high_water_mark};
-    use crate::storage::{FolderIdentity, Journal, JournalOptions, JournalPosition, JournalWrite};
+    use crate::storage::{FolderIdentity, Journal, JournalOptions, JournalWrite};
+    use fastpay_core::{AccountId, Epoch, Record, SequenceNumber};
 
     struct Scene(tempfile::TempDir);
 
@@ -183,7 +257,7 @@ mod tests {
             let folder = DataFolder::create(&data, &identity()).unwrap();
             let journal = folder.shard(0).unwrap().journal;
             let mut journal = Journal::open(&journal, JournalOptions::default(), JournalPosition::default()).unwrap();
-            journal.append(b"a vote").unwrap();
+            journal.append(&borsh::to_vec(&vote()).unwrap()).unwrap();
             journal.commit().unwrap();
             drop(folder);
             HighWaterMark::create(&data, default_high_water_mark(&data)).unwrap();
@@ -199,6 +273,10 @@ mod tests {
 
     fn identity() -> FolderIdentity {
         FolderIdentity { names: vec!["aa".into()], shards: 1, chain_id: 1, contract: "0x01".into() }
+    }
+
+    fn vote() -> Record {
+        Record::VoidVoted { account: AccountId([1; 32]), sequence: SequenceNumber(0), epoch: Epoch(0) }
     }
 
     fn memory(data: &Path, high_water_mark: PathBuf) -> Memory {
@@ -233,16 +311,53 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_copied_while_a_node_runs_and_nothing_is_overwritten() {
+    fn a_folder_in_use_is_backed_up_but_not_restored_from() {
         let scene = Scene::new();
         let (data, backup) = (scene.path("data"), scene.path("backup"));
         let running = DataFolder::open(&data, &identity()).unwrap();
-        let in_use = |error| matches!(error, BackupError::Storage(StorageError::InUse { .. }));
-        assert!(in_use(back_up(&data, &backup).unwrap_err()));
-        assert!(in_use(restore(&data, &scene.path("second")).unwrap_err()), "that would be two nodes of one key");
-        assert!(!backup.exists() && !scene.path("second").exists());
+        back_up(&data, &backup).unwrap();
+        let refused = restore(&data, &scene.path("second")).unwrap_err();
+        let in_use = matches!(refused, BackupError::Storage(StorageError::InUse { .. }));
+        assert!(in_use && !scene.path("second").exists(), "that would be two nodes of one key");
         drop(running);
+        restore(&backup, &scene.path("second")).unwrap();
+        assert!(matches!(memory(&scene.path("second"), scene.path("none")), Memory::Older { .. }));
+    }
 
+    #[test]
+    fn a_backup_has_the_length_of_what_was_written_and_leaves_out_what_a_crash_tore() {
+        let scene = Scene::new();
+        let (data, backup) = (scene.path("data"), scene.path("backup"));
+        let segment = "shard-000/journal/00000000000000000000.journal";
+        let whole = fs::read(data.join(segment)).unwrap();
+        // A store of checkpoints has much room for what comes.
+        let checkpoint = data.join("shard-000/checkpoint");
+        fs::create_dir(&checkpoint).unwrap();
+        File::create(checkpoint.join("0.jnl")).unwrap().set_len(64 << 20).unwrap();
+        // A frame that is being written.
+        fs::write(data.join(segment), [&whole[..], &whole[32..60]].concat()).unwrap();
+        let copied = back_up(&data, &backup).unwrap();
+        assert_eq!(fs::read(backup.join(segment)).unwrap(), whole);
+        assert!(!backup.join("shard-000/checkpoint").exists() && copied.bytes < 1_000, "{copied:?}");
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_decoded_is_not_backed_up() {
+        let scene = Scene::new();
+        let (data, backup) = (scene.path("data"), scene.path("backup"));
+        let journal = data.join("shard-000/journal");
+        let mut journal = Journal::open(&journal, JournalOptions::default(), JournalPosition::default()).unwrap();
+        let at = journal.append(b"a vote").unwrap();
+        journal.commit().unwrap();
+        let refused = back_up(&data, &backup).unwrap_err();
+        assert!(matches!(refused, BackupError::Record { position, .. } if position == at), "{refused}");
+        assert!(restore(&backup, &scene.path("second")).is_err());
+    }
+
+    #[test]
+    fn nothing_is_overwritten() {
+        let scene = Scene::new();
+        let (data, backup) = (scene.path("data"), scene.path("backup"));
         assert!(matches!(back_up(&data, &data.join("backup")), Err(BackupError::Inside(_))));
         back_up(&data, &backup).unwrap();
         assert!(matches!(back_up(&data, &backup), Err(BackupError::Exists(_))));
@@ -268,13 +383,13 @@ mod tests {
     #[test]
     fn a_copy_that_could_not_be_marked_is_no_data_folder() {
         let scene = Scene::new();
-        let (data, backup) = (scene.path("data"), scene.path("backup"));
+        let (data, second) = (scene.path("data"), scene.path("second"));
         // The mark first removes what others said. Here that is a folder, which it cannot remove.
         fs::remove_file(data.join("floors")).unwrap();
         fs::create_dir(data.join("floors")).unwrap();
-        assert!(matches!(back_up(&data, &backup), Err(BackupError::Mark(_))));
-        let refused = restore(&backup, &scene.path("second")).unwrap_err();
-        assert!(matches!(refused, BackupError::Storage(StorageError::NotCreated { .. })), "{refused}");
+        assert!(matches!(restore(&data, &second), Err(BackupError::Mark(_))));
+        let unfinished = scene.path("second.restoring");
+        assert!(!second.exists() && unfinished.exists() && !unfinished.join(META_FILE).exists());
     }
 
     #[test]
