@@ -424,6 +424,9 @@ async fn serve(
     let mut servers: JoinSet<Result<(), String>> = JoinSet::new();
 
     let tls = config.tls.as_ref().map(Tls::read).transpose()?;
+    if let Some(tls) = &tls {
+        parts.metrics.authority.observe_certificate(tls.ends_at()?);
+    }
     let shards: Vec<_> = threads.iter().map(|(_, handle, _)| handle.clone()).zip(histories.iter().cloned()).collect();
     let shards = Arc::new(shards);
     for ((address, (id, handle, _)), history) in config.shard_addresses()?.into_iter().zip(threads).zip(histories) {

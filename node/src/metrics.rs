@@ -178,6 +178,7 @@ pub struct AuthorityMetrics {
     voting: Gauge,
     restored: Gauge,
     peer_vote_timestamp: Timestamps,
+    tls_end_timestamp: Gauge,
     index_behind: Gauge,
     index_failed: Gauge,
     redemptions_waiting: Gauge,
@@ -210,6 +211,11 @@ impl AuthorityMetrics {
         for member in current.members() {
             drop(self.peer_vote_timestamp.get_or_create(&label(&member.name)));
         }
+    }
+
+    /// Takes when the certificate that is served ends, in seconds since 1970.
+    pub fn observe_certificate(&self, ends_at: i64) {
+        self.tls_end_timestamp.set(ends_at);
     }
 
     /// Takes how far the index has followed the journals.
@@ -331,6 +337,12 @@ fn authority(registry: &mut Registry) -> AuthorityMetrics {
         "When a certificate with a vote of this member was last seen; 0 for not since the start",
         Unit::Seconds,
         metrics.peer_vote_timestamp.clone(),
+    );
+    registry.register_with_unit(
+        "tls_end_timestamp",
+        "When the certificate that is served ends, the earliest of its chain; 0 without TLS",
+        Unit::Seconds,
+        metrics.tls_end_timestamp.clone(),
     );
     let behind = metrics.index_behind.clone();
     registry.register_with_unit("index_behind", "Of the journals, not in the index yet", Unit::Bytes, behind);

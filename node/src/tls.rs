@@ -8,6 +8,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tonic::transport::Identity;
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::config::TlsFiles;
 
@@ -25,6 +26,9 @@ pub enum TlsError {
     /// Not PEM, or none of what is wanted in it.
     #[error("the certificate or its key is not PEM: {0}")]
     Pem(#[from] pem::Error),
+    /// A certificate is none of X.509, or there is none.
+    #[error("the certificate file holds no X.509 certificate that can be read: {0}")]
+    Certificate(String),
     /// They do not go together.
     #[error("the certificate and its key cannot be used: {0}")]
     Unfit(#[from] rustls::Error),
@@ -45,6 +49,21 @@ impl Tls {
     pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
         let read = |path: &Path| std::fs::read(path).map_err(|error| TlsError::Unreadable { path: path.into(), error });
         Ok(Self { certificate: read(&files.certificate)?, key: read(&files.key)?, http: files.http })
+    }
+
+    /// When the chain ends, in seconds since 1970: clients refuse it once any of its certificates has ended.
+    ///
+    /// # Errors
+    /// [`TlsError::Pem`], [`TlsError::Certificate`].
+    pub fn ends_at(&self) -> Result<i64, TlsError> {
+        let unreadable = |why: &dyn ToString| TlsError::Certificate(why.to_string());
+        let ends = CertificateDer::pem_slice_iter(&self.certificate).map(|der| {
+            let der = der?;
+            let (_, certificate) = X509Certificate::from_der(&der).map_err(|error| unreadable(&error))?;
+            Ok(certificate.validity().not_after.timestamp())
+        });
+        let ends = ends.collect::<Result<Vec<_>, TlsError>>()?;
+        ends.into_iter().min().ok_or_else(|| unreadable(&"it is empty"))
     }
 
     /// For the shards' ports.

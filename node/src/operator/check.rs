@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use fastpay_client::Endpoints;
 use fastpay_core::{AuthorityKeys, AuthorityName};
+use fastpay_ethereum::utc;
 use fastpay_program::keystore::PassphraseSource;
 use serde::Serialize;
 use tokio::net::TcpStream;
@@ -18,6 +19,7 @@ use tokio::net::TcpStream;
 use crate::config::{Config, Overrides, TlsFiles};
 use crate::deployment::{self, Deployment, folder_identity};
 use crate::keys;
+use crate::metrics::now_seconds;
 use crate::rollback::{Age, HighWaterMark, Memory, age, marked};
 use crate::rotation::remembered_names;
 use crate::storage::{DataFolder, StorageError};
@@ -26,6 +28,9 @@ use crate::voter_status::VoterStatus;
 
 /// `run` waits for the deployment to be final as long as that takes.
 const DEPLOYMENT_PATIENCE: Duration = Duration::from_secs(20);
+
+/// A certificate that ends within two weeks should have been renewed: as in `deploy/alerts.yml`.
+const RENEWAL_SECONDS: i64 = 14 * 24 * 3_600;
 
 /// A collector is near.
 const COLLECTOR_PATIENCE: Duration = Duration::from_secs(3);
@@ -129,7 +134,7 @@ pub async fn check(
     }
     endpoints(&config, &mut findings);
     if let Some(files) = &config.tls {
-        findings.take("tls", tls(files).map(|()| ((), "certificate and key go together".into())));
+        certificate(files, &mut findings);
     }
     ports(&config, &mut findings);
     traces(&config, &mut findings).await;
@@ -240,9 +245,25 @@ fn endpoints(config: &Config, findings: &mut Findings) {
     }
 }
 
-/// Checks TLS files as the HTTP port reads them, whose errors are more precise than those of the shards' ports.
-fn tls(files: &TlsFiles) -> Result<(), TlsError> {
-    Tls::read(&TlsFiles { http: true, ..files.clone() })?.http().map(drop)
+/// Checks TLS files as the HTTP port reads them, whose errors are more precise than those of the shards' ports. A
+/// certificate that has ended or soon will is no reason not to start.
+fn certificate(files: &TlsFiles, findings: &mut Findings) {
+    let ends_at = || -> Result<i64, TlsError> {
+        let tls = Tls::read(&TlsFiles { http: true, ..files.clone() })?;
+        tls.http()?;
+        tls.ends_at()
+    };
+    match ends_at() {
+        Ok(ends_at) => {
+            let message = format!(
+                "certificate and key match; clients accept them until {}",
+                utc(ends_at.try_into().unwrap_or(0))
+            );
+            let ends_soon = ends_at < now_seconds().saturating_add(RENEWAL_SECONDS);
+            findings.note("tls", if ends_soon { Level::Warning } else { Level::Ok }, message);
+        }
+        Err(error) => findings.note("tls", Level::Error, error),
+    }
 }
 
 /// A collector that is away is no reason not to start.

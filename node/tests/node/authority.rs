@@ -404,7 +404,20 @@ async fn tls_is_served_as_configured_and_wrong_files_are_named() {
     assert!(matches!(wrong, AuthorityError::Server(_)), "{wrong}");
     println!("{wrong}");
     std::fs::write(&files.key, certified.signing_key.serialize_pem()).unwrap();
+    // What is told of the chain is when its first certificate ends.
+    let issuer = {
+        let mut issuer = rcgen::CertificateParams::default();
+        issuer.not_after = rcgen::date_time_ymd(2031, 1, 1);
+        issuer.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap()
+    };
+    std::fs::write(&files.certificate, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").unwrap();
+    let unreadable = refused(config(), scene.keys()).await;
+    assert!(matches!(unreadable, AuthorityError::Tls(TlsError::Certificate(_))), "{unreadable}");
+    std::fs::write(&files.certificate, format!("{}{}", certified.cert.pem(), issuer.pem())).unwrap();
     let running = Running::ready(config(), scene.keys()).await;
+    let (_, metrics) = get(config().http, "/metrics").await.unwrap();
+    let ends_at = 1_924_992_000;
+    assert!(metrics.contains(&format!("\nfastpay_tls_end_timestamp_seconds {ends_at}\n")), "{metrics}");
     let endpoints = AuthorityEndpoints {
         name: scene.keys().public().name,
         shards: config().shard_addresses().unwrap().iter().map(|address| format!("https://{address}")).collect(),
