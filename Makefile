@@ -30,7 +30,7 @@ endef
 
 .PHONY: help setup tools python build release check check-formats test test-all test-rust test-contracts test-nightly test-upgrade demo localnet bench sim clean
 .PHONY: fuzz fuzz-briefly test-sdk test-sdk-units sdk-reference
-.PHONY: check-api check-deploy
+.PHONY: check-api check-deploy check-descriptor
 .PHONY: web web-page test-web chromium
 .PHONY: walkthrough check-walkthrough
 .PHONY: shop test-shop model model-full dist
@@ -110,7 +110,16 @@ $(CHECKERS)/deploy/.installed: script/checkers/deploy/requirements.txt
 		echo "The parsers could not be installed. Is PyPI (or your mirror of it) reachable? Then run make again." >&2; exit 1; }
 	@touch $@
 
-checkers: $(CHECKERS)/bulloak-$(BULLOAK) $(CHECKERS)/python/.installed $(CHECKERS)/api/.installed $(CHECKERS)/deploy/.installed
+# The linter states Python 3.12; what it needs of that, its check supplies.
+$(CHECKERS)/descriptor/.installed: script/checkers/descriptor/requirements.txt
+	$(call require,$(PYTHON),Python 3.11 or newer; the linter of ERC-7730 is written in it: https://python.org)
+	@echo "installing the linter of ERC-7730 from PyPI (half a minute, once)"
+	@$(PYTHON) -m venv --clear $(@D) || { echo "FastPay needs Python's venv (on Debian: python3-venv)." >&2; exit 1; }
+	@$(@D)/bin/pip install --quiet --disable-pip-version-check --ignore-requires-python --require-hashes -r $< || { \
+		echo "The linter of ERC-7730 could not be installed. Is PyPI (or your mirror of it) reachable? Then run make again." >&2; exit 1; }
+	@touch $@
+
+checkers: $(CHECKERS)/bulloak-$(BULLOAK) $(CHECKERS)/python/.installed $(CHECKERS)/api/.installed $(CHECKERS)/deploy/.installed $(CHECKERS)/descriptor/.installed
 
 check-trees: $(CHECKERS)/bulloak-$(BULLOAK)
 	@echo "bulloak: every branch in test/trees/*.tree has its test, and every test its branch"
@@ -153,6 +162,9 @@ test-sdk-units: setup
 check-deploy: setup $(CHECKERS)/deploy/.installed ## Check the files of deploy/ against what the programs serve
 	@script/tests/rust.py build
 	@$(CHECKERS)/deploy/bin/python script/checkers/deploy/check.py target/debug
+
+check-descriptor: $(CHECKERS)/descriptor/.installed ## Check how wallets are told to show orders (docs/erc7730)
+	@$(CHECKERS)/descriptor/bin/python script/checkers/descriptor/check.py
 
 # Coverage-guided, with the stable compiler: our own crates are compiled once more, with counters, and those of others
 # are the ones of the tests. So the choice of packages and features is that of the tests, too.

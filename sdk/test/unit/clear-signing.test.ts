@@ -14,6 +14,11 @@ interface Field {
   readonly format: string;
   readonly params?: { readonly tokenPath?: string; readonly nativeCurrencyAddress?: readonly string[] };
 }
+/** The fields of each struct in a list. */
+interface Group {
+  readonly path: string;
+  readonly fields: readonly Field[];
+}
 interface Descriptor {
   readonly context: {
     readonly eip712: {
@@ -21,7 +26,7 @@ interface Descriptor {
       readonly schemas: readonly { readonly primaryType: string; readonly types: Types }[];
     };
   };
-  readonly display: { readonly formats: Readonly<Record<string, { readonly intent: string; readonly fields: readonly Field[]; readonly required: readonly string[] }>> };
+  readonly display: { readonly formats: Readonly<Record<string, { readonly intent: string; readonly fields: readonly (Field | Group)[]; readonly required: readonly string[] }>> };
 }
 
 const FILE = new URL("../../../docs/erc7730/eip712-fastpay.json", import.meta.url);
@@ -49,7 +54,10 @@ test.each(ORDERS)("%s: its types are those that are signed, and each field is sh
   const { EIP712Domain: _, ...types } = schema?.types ?? {};
   const signed = name === "Payout" ? { Payout: STATEMENTS.Payout, Output: STATEMENTS.Output } : { [name]: STATEMENTS[name] };
   expect(types).toEqual(signed);
-  const { fields = [], required = [] } = display.formats[name] ?? {};
+  const { fields: entries = [], required = [] } = display.formats[name] ?? {};
+  const fields = entries.flatMap((entry) =>
+    "fields" in entry ? entry.fields.map((field) => ({ ...field, path: `${entry.path}.${field.path}` })) : [entry],
+  );
   const paths = fields.map(({ path }) => path);
   expect([...paths].sort()).toEqual(pathsOf(types, name).sort());
   expect([...required].sort()).toEqual([...paths].sort());
