@@ -280,8 +280,8 @@ describe("redemptions", () => {
     const { certificate } = await fastpay.redeem(carol, { recipient: fresh, asset: ETHER, amount: 1_000n });
     const before = await fastpay.balanceOnChain(fresh, ETHER);
     const payout = await fastpay.redeemOnChain(alice.wallet, certificate);
+    expect(payout.status).toMatchObject({ state: "paid", hash: expect.any(String) });
     // The relayer may have been faster.
-    expect(payout.status).toEqual({ state: "paid" });
     expect(await fastpay.balanceOnChain(fresh, ETHER)).toBeGreaterThanOrEqual(before);
     expect(await fastpay.redeemOnChain(alice.wallet, certificate)).toMatchObject({
       hash: undefined,
