@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 /// The number of the order.
 const SEQUENCE: u64 = 2;
 
-fn vectors() -> Value {
+pub fn vectors() -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../vectors/conversations.json");
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }

@@ -4,6 +4,7 @@
 mod certificates;
 mod connection;
 mod conversations;
+mod dialogues;
 mod endpoints;
 mod server;
 mod values;

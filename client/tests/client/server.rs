@@ -24,13 +24,18 @@ pub type Account = Arc<dyn Fn() -> Result<proto::AccountResponse, Status> + Send
 pub type Certificates =
     Arc<dyn Fn(proto::CertificatesRequest) -> Result<proto::CertificatesResponse, Status> + Send + Sync>;
 
+/// Its answer to every request for a vote, when it gives one.
+pub type Votes<T> = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<T, Status>> + Send>> + Send + Sync>;
+
+/// The answers of a server to each kind of request.
 #[derive(Clone)]
-struct Scripted {
-    behaviour: Behaviour,
-    account: Account,
-    certificates: Certificates,
-    batch: Option<proto::redemption_batch_response::Response>,
-    asset_asked: Arc<Mutex<Vec<u8>>>,
+pub struct Scripted {
+    pub behaviour: Behaviour,
+    pub account: Account,
+    pub certificates: Certificates,
+    pub batch: Votes<proto::RedemptionBatchResponse>,
+    pub unlock: Votes<proto::UnlockVoteResponse>,
+    pub asset_asked: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Default for Scripted {
@@ -40,7 +45,8 @@ impl Default for Scripted {
             behaviour: behaviour(|_, _| std::future::ready(())),
             account: Arc::new(|| Err(Status::unimplemented("not here"))),
             certificates: Arc::new(|_| Err(Status::unimplemented("not here"))),
-            batch: None,
+            batch: Arc::new(|| Box::pin(async { Err(Status::unimplemented("not here")) })),
+            unlock: Arc::new(|| Box::pin(async { Err(Status::unimplemented("not here")) })),
             asset_asked: Arc::default(),
         }
     }
@@ -88,11 +94,13 @@ impl Server {
     }
 
     /// One that answers every request for a batch vote so, and nothing else.
-    pub async fn voting(batch: Option<proto::redemption_batch_response::Response>) -> Self {
+    pub async fn voting(response: Option<proto::redemption_batch_response::Response>) -> Self {
+        let answer = proto::RedemptionBatchResponse { response };
+        let batch: Votes<_> = Arc::new(move || Box::pin(std::future::ready(Ok(answer.clone()))));
         Self::with("127.0.0.1:0".parse().unwrap(), Scripted { batch, ..Scripted::default() }).await
     }
 
-    async fn with(address: SocketAddr, scripted: Scripted) -> Self {
+    pub async fn with(address: SocketAddr, scripted: Scripted) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let asset_asked = scripted.asset_asked.clone();
@@ -173,14 +181,14 @@ impl Shard for Scripted {
         &self,
         _: Request<proto::RedemptionBatchRequest>,
     ) -> Result<Response<proto::RedemptionBatchResponse>, Status> {
-        Ok(Response::new(proto::RedemptionBatchResponse { response: self.batch.clone() }))
+        (self.batch)().await.map(Response::new)
     }
 
     async fn vote_unlock(
         &self,
         _: Request<proto::UnlockVoteRequest>,
     ) -> Result<Response<proto::UnlockVoteResponse>, Status> {
-        Err(Status::unimplemented("not here"))
+        (self.unlock)().await.map(Response::new)
     }
 
     async fn get_status(
