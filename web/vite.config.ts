@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
 
@@ -64,7 +64,7 @@ function networkFile(): Plugin {
 const FIRST_LOAD_BYTES_MAX = 300_000;
 const FIRST_LOAD_FILES_MAX = 8;
 
-/** Fails a build whose first page is too large, or whose components lack their style sheets. */
+/** Fails a build whose first page is too large, whose components lack their style sheets, or that has source maps. */
 function budget(): Plugin {
   return {
     name: "budget",
@@ -82,6 +82,12 @@ function budget(): Plugin {
         const missing = styledComponents(bundle).filter((name) => !sheets.includes(`styles/${name}.css`));
         if (missing.length > 0) this.error(`src/style-sheets.ts lacks ${missing.join(", ")}`);
       },
+    },
+    writeBundle({ dir = "dist" }) {
+      const names = readdirSync(dir, { recursive: true, encoding: "utf8" });
+      const isMapped = (name: string): boolean => /\.(js|css)$/.test(name) && readFileSync(`${dir}/${name}`, "utf8").includes("sourceMappingURL=");
+      const [first, ...others] = names.filter((name) => name.endsWith(".map") || isMapped(name));
+      if (first !== undefined) this.error(`the build has source maps: ${first} and ${others.length} others`);
     },
   };
 }

@@ -1,5 +1,7 @@
 /** A history as CSV, with a row for each payment, so that each column of amounts adds up. */
 
+import { getAddress } from "viem";
+
 import { formatAccount } from "./accounts.js";
 import { decodeMemo } from "./memo.js";
 import type { DepositEntry, History, ReceivedEntry, SentEntry } from "./views.js";
@@ -64,7 +66,7 @@ function sentRows({ certificate }: SentEntry, date: string): Row[] {
       return [{ ...common, account: formatAccount(transfer.recipient), units: transfer.amount.toString(), memo: decodeMemo(transfer.memo) }];
     case "redemption": {
       const { recipient, amount, fee, memo } = transfer;
-      return [{ ...common, kind: "redeemed", account: recipient, units: amount.toString(), fee: fee.toString(), memo: decodeMemo(memo) }];
+      return [{ ...common, kind: "redeemed", account: getAddress(recipient), units: amount.toString(), fee: fee.toString(), memo: decodeMemo(memo) }];
     }
     case "payout":
       return transfer.outputs.map(({ recipient, amount, memo }, output) => ({

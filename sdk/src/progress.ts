@@ -120,7 +120,8 @@ export type ChainStep =
   | VoteStep
   | DelayStep
   /** The wallet is asked to sign a permit, an approval, or the transaction itself; or the owner a request to unlock. */
-  | { readonly type: "signing"; readonly what: "permit" | "approval" | "transaction" | "unlock-request" }
+  | { readonly type: "signing"; readonly what: "permit" | "approval" | "transaction" }
+  | { readonly type: "signing"; readonly what: "unlock-request"; readonly account: AccountId; readonly sequence: bigint }
   /** A relayer has the request to unlock, and pays for it. */
   | { readonly type: "relayed"; readonly relayer: string }
   | UnlockVotesStep

@@ -175,6 +175,8 @@ export interface ListPayment extends Required<PayListLine> {
 
 /** One order of a list. */
 export interface ListOrder {
+  /** The memo of the order. It names the list and the order's place in it. */
+  readonly memo: Hex;
   readonly asset: Address;
   readonly outputs: readonly Output[];
   /** Their sum. */

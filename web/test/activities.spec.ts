@@ -4,7 +4,7 @@ import { expect, test } from "@playwright/test";
 import { ZERO_ACCOUNT, type DelayStep, type Transfer } from "@fastpay/sdk";
 
 import { Activities, submittedIn, type Activity, type ActivityControl, type ActivityKind, type ActivityProgress } from "../src/activity/activities";
-import { hindrances, ownSteps, transferSteps } from "../src/activity/steps";
+import { chainSteps, hindrances, ownSteps, transferSteps } from "../src/activity/steps";
 
 const ACCOUNT = ZERO_ACCOUNT;
 const HASH = `0x${"22".repeat(32)}` as const;
@@ -71,4 +71,16 @@ test("however often the node is away, a transaction stays known to be sent", () 
   }
   expect(submittedIn(now())).toBe(HASH);
   expect(now().steps.at(-1)).toMatchObject({ type: "node", failure: undefined });
+});
+
+test("a payout that is done without a transaction of one's own was somebody else's; until then the wallet is waited for", () => {
+  const detail = (activity: Activity): string | undefined => chainSteps(activity).find(({ label }) => label === "Submitted to Ethereum")?.detail;
+  const { report, now } = work("payout");
+  expect(detail(now())).toBeUndefined();
+  report({ type: "signing", what: "transaction", afterMs: 0 });
+  expect(detail(now())).toBe("confirm the transaction in your wallet");
+  expect(detail({ ...now(), state: "failed" })).toBeUndefined();
+  expect(detail({ ...now(), state: "done" })).toBe("somebody else did it");
+  report({ type: "submitted", hash: HASH, afterMs: 0 });
+  expect(detail({ ...now(), state: "done" })).toMatch(/^as 0x2222/);
 });

@@ -9,6 +9,8 @@ test("ETH is deposited: submitted, in a block, final, credited", async ({ page, 
   await agree(page);
   const work = activity(page, "Deposit 2.5 ETH");
   await expect(work.getByText("Submitted to Ethereum: done")).toBeVisible();
+  // What was sent is not offered again.
+  await expect(page.getByLabel("Amount", { exact: true })).toHaveValue("");
   await expect(work.getByText("Credited in FastPay: done")).toBeVisible();
   await expect(work.getByText(/[34] authorities, 3 are needed/)).toBeVisible();
   await picture(page, "deposit");
@@ -96,14 +98,25 @@ test("a token is deposited by a permit, in one transaction", async ({ page, pers
   await expect(inFastPay(page, "DEMO")).toHaveText("25");
 });
 
-test("who declines the transaction is told so, and keeps the money", async ({ page, person }) => {
+test("a deposit that is declined is said to be, keeps the money, and stands in the form to be tried again", async ({ page, person }) => {
   const { wallet } = await person();
   wallet.declines = true;
+  let decide = (): void => undefined;
+  wallet.thinks = new Promise((resolve) => {
+    decide = resolve;
+  });
   await goTo(page, "Deposit");
   await page.getByLabel("Amount", { exact: true }).fill("1");
   await page.getByRole("button", { name: "Deposit 1 ETH" }).click();
   await agree(page);
-  await expect(activity(page, "Deposit 1 ETH").getByRole("alert")).toContainText("You declined");
+  const work = activity(page, "Deposit 1 ETH");
+  // What was reviewed stays in sight while the wallet asks.
+  const asked = work.getByRole("region", { name: "To be signed" });
+  for (const text of [wallet.key.address, network().contract]) await expect(asked).toContainText(text, { ignoreCase: true });
+  decide();
+  await expect(work.getByRole("alert")).toContainText("You declined");
+  await expect(asked).toBeHidden();
+  await expect(page.getByLabel("Amount", { exact: true })).toHaveValue("1");
 });
 
 test("a deposit that was declined is not offered again once another one was made", async ({ page, person }) => {

@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import type { Page } from "@playwright/test";
+import { pad } from "viem";
 
 import { isAccessible } from "./support/axe";
 import { activity, expect, goTo, inFastPay, picture, test } from "./support/people";
@@ -48,7 +49,7 @@ test("all mistakes of a list are said at once, with their lines, and nothing is 
   await check(page, `${BOB},0.7\n${BOB},0.7`);
   const review = page.getByRole("region", { name: "Review" });
   await expect(review.getByRole("alert")).toContainText("You have 1 ETH in FastPay, and 1.4 ETH are needed.");
-  await expect(review.getByRole("button", { name: "Pay 2 payments" })).toBeDisabled();
+  await expect(review.getByRole("button", { name: "Yes, pay 2 payments" })).toBeDisabled();
   await review.getByRole("button", { name: "Back to the list" }).click();
   await expect(page.getByLabel("Payments", { exact: true })).toHaveValue(`${BOB},0.7\n${BOB},0.7`);
   expect(signatures(wallet)).toBe(0);
@@ -59,12 +60,15 @@ test("a list from a file: reviewed line by line, paid with one signature, saved,
   const alice = await person({ deposit: "5" });
   const [someone = ""] = nobodies(1);
   const text = `recipient,amount,memo\n${bob.wallet.key.address},1.25,"wages, May"\n${someone},0.5,\n${bob.wallet.key.address},0.25,bonus\n`;
+  await alice.page.evaluate((account) => localStorage.setItem("fastpay.contacts", JSON.stringify([[account, "Bob"]])), pad(bob.wallet.key.address).toLowerCase());
+  await alice.page.reload();
   await openLists(alice.page);
   await alice.page
     .getByLabel("File with a list of payments")
     .setInputFiles({ name: "wages.csv", mimeType: "text/csv", buffer: Buffer.from(text) });
   await expect(alice.page.getByLabel("Payments", { exact: true })).toHaveValue(text);
-  await alice.page.getByRole("button", { name: "Check the list" }).click();
+  // Twice in one place, as people do: that pays nothing.
+  await alice.page.getByRole("button", { name: "Check the list" }).dblclick();
   const review = alice.page.getByRole("region", { name: "Review" });
   await expect(review.getByRole("heading")).toHaveText("Pay 3 payments?");
   await expect(review).toContainText("2 ETH in 3 payments");
@@ -73,11 +77,27 @@ test("a list from a file: reviewed line by line, paid with one signature, saved,
   await expect(lines.getByRole("row")).toHaveCount(4);
   await expect(lines).toContainText(bob.wallet.key.address);
   await expect(lines).toContainText("wages, May");
+  await expect(review).toContainText("First payment to 2 accounts");
+  await expect(lines.getByRole("row", { name: "wages, May" })).toContainText(`Bob ${bob.wallet.key.address} first payment`);
+  // The fields that the wallet shows besides the lines.
+  const order = review.getByRole("region", { name: "Order 1 to sign" });
+  await expect(order).toContainText(alice.wallet.key.address);
+  await expect(order).toContainText("Order number0");
+  const list = await order.getByText(/^0x[0-9a-f]{64}$/).first().textContent();
   await isAccessible(alice.page);
   await picture(alice.page, "list-review");
   expect(signatures(alice.wallet)).toBe(0);
-  await review.getByRole("button", { name: "Pay 3 payments" }).click();
+  let sign = (): void => undefined;
+  alice.wallet.thinks = new Promise((resolve) => {
+    sign = resolve;
+  });
+  await review.getByRole("button", { name: "Yes, pay 3 payments" }).click();
   const work = activity(alice.page, "Pay a list of 3 payments");
+  const asked = work.getByRole("region", { name: "To be signed" });
+  await expect(asked).toContainText(`List${list}`);
+  await expect(asked.getByRole("region", { name: "Outputs to sign" }).getByRole("row")).toHaveCount(3);
+  await expect(asked).toContainText(`signed as ${pad(bob.wallet.key.address).toLowerCase()}`);
+  sign();
   await expect(work.getByText("3 of 3 payments certified, 3 settled")).toBeVisible();
   await expect(work.getByText("Done", { exact: true })).toBeVisible();
   expect(signatures(alice.wallet)).toBe(1);
@@ -118,7 +138,7 @@ test("a list from a file: reviewed line by line, paid with one signature, saved,
   await openLists(alice.page);
   await check(alice.page, text);
   await expect(review.getByRole("heading")).toHaveText("This list is paid");
-  await expect(review.getByRole("button", { name: /^Pay / })).toBeHidden();
+  await expect(review.getByRole("button", { name: /^Yes, pay / })).toBeHidden();
 });
 
 test("a list that was left half paid is gone on with after a reload, and nobody is paid twice", async ({ page, person }) => {
@@ -134,7 +154,7 @@ test("a list that was left half paid is gone on with after a reload, and nobody 
   wallet.thinks = new Promise((resolve) => {
     release = resolve;
   });
-  await review.getByRole("button", { name: "Pay 300 payments" }).click();
+  await review.getByRole("button", { name: "Yes, pay 300 payments" }).click();
   const work = activity(page, "Pay a list of 300 payments");
   await expect(work.getByText("Waiting for your signature of order 1 of 2.")).toBeVisible();
   wallet.declinesAfter = 1;
@@ -176,10 +196,12 @@ test.describe("on a phone", () => {
     await check(page, `${BOB},0.1,a memo of some length here\n${BOB},0.123456789012345678`);
     const review = page.getByRole("region", { name: "Review" });
     await expect(review.getByRole("heading")).toHaveText("Pay 2 payments?");
+    await expect(review.getByRole("heading")).toBeFocused();
+    await expect(review.getByRole("heading")).toBeInViewport();
     await fits();
     await isAccessible(page);
     await picture(page, "phone-list");
-    await review.getByRole("button", { name: "Pay 2 payments" }).click();
+    await review.getByRole("button", { name: "Yes, pay 2 payments" }).click();
     const work = activity(page, "Pay a list of 2 payments");
     await expect(work.getByText("Done", { exact: true })).toBeVisible();
     await fits();

@@ -1,3 +1,6 @@
+import { encodeMemo } from "@fastpay/sdk";
+import { pad } from "viem";
+
 import { isAccessible } from "./support/axe";
 import { activity, agree, authority, expect, goTo, inFastPay, pay, picture, test } from "./support/people";
 
@@ -37,7 +40,7 @@ test("a payment is announced to whoever is paid, without a reload", async ({ per
 
 test("a payment is reviewed before anything is asked to be signed: to whom, how much, what stays, and whether it is the first", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "2" });
-  const bob = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+  const bob = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8" as const;
   await goTo(page, "Pay");
   await page.getByLabel("To", { exact: true }).fill(bob.toLowerCase());
   await page.getByLabel("Amount", { exact: true }).fill("0.5");
@@ -57,7 +60,19 @@ test("a payment is reviewed before anything is asked to be signed: to whom, how 
   await expect(page.getByLabel("Amount", { exact: true })).toHaveValue("0.5");
   await page.getByRole("button", { name: "Pay 0.5 ETH" }).click();
   await expect(review.getByRole("heading", { name: "Pay 0.5 ETH?" })).toBeFocused();
+  // The wallet shows these as well, some of them as they are signed.
+  const signed = [`To${bob}`, `signed as ${pad(bob).toLowerCase()}`, `signed as ${encodeMemo("rent")}`, `From${wallet.key.address}`, "Order number0"];
+  for (const text of signed) await expect(review).toContainText(text);
+  let sign = (): void => undefined;
+  wallet.thinks = new Promise((resolve) => {
+    sign = resolve;
+  });
   await agree(page);
+  const asked = page.getByRole("region", { name: "To be signed" });
+  for (const text of signed) await expect(asked).toContainText(text);
+  await isAccessible(page);
+  await picture(page, "pay-signing");
+  sign();
   await expect(activity(page, /^Pay 0.5 ETH/).getByText("Done", { exact: true })).toBeVisible();
   await expect(page.getByLabel("Amount", { exact: true })).toHaveValue("");
   await page.getByLabel("To", { exact: true }).fill(bob);

@@ -19,13 +19,22 @@ test("a relayer brings a redemption to Ethereum for its fee", async ({ page, per
   await agree(page);
   await expect(activity(page, /^Redeem 1.5 ETH/).getByText("Done", { exact: true })).toBeVisible();
   await expect(page.getByRole("region", { name: "Your redemptions" }).getByText("Paid on Ethereum")).toBeVisible();
+  // With its checksum everywhere, so that nobody compares it with another text.
+  const short = `${OUT.slice(0, 8)}…${OUT.slice(-6)}`;
+  await expect(page.getByRole("region", { name: "Your redemptions" })).toContainText(short);
+  await expect(activity(page, /^Redeem 1.5 ETH/).getByRole("heading")).toContainText(short);
   await picture(page, "redeemed");
   expect((await balanceOnChain(OUT)) - before).toBe(parseEther("1.49"));
   await activity(page, /^Redeem 1.5 ETH/).getByRole("link", { name: "Show its certificate" }).click();
   await expect(page.getByRole("heading", { name: "Redemption of 1.5 ETH" })).toBeVisible();
   await expect(page.getByText("3 valid votes").first()).toBeVisible();
   await expect(page.getByText("paid, or kept as a claim")).toBeVisible();
+  await expect(page.getByRole("region", { name: "Transfer" })).toContainText(`${OUT} on Ethereum`);
   await picture(page, "explorer-redemption");
+  await goTo(page, "Explore");
+  await expect(page.getByRole("region", { name: "Latest transfers" })).toContainText(`${short} on Ethereum`);
+  await goTo(page, "History");
+  await expect(page.getByRole("region", { name: "History entries" })).toContainText(`Redeemed to ${short}`);
   await goTo(page, "Wallet");
   await expect(inFastPay(page, "ETH")).toHaveText("2.5");
 });
@@ -38,7 +47,7 @@ test("a redemption is reviewed; one that is declined stands in the form", async 
   await page.getByLabel("Fee for the relayer").fill("0.01");
   await page.getByRole("button", { name: "Redeem 1.5 ETH" }).click();
   const review = page.getByRole("region", { name: "Review" });
-  for (const fact of [OUT, "0.01 ETH, for the relayer", "1.49 ETH", "2.5 ETH", "First redemption to this address"]) {
+  for (const fact of [`To${OUT}`, "Fee0.01 ETH", "1.49 ETH", "2.5 ETH", "Memonone", `From${wallet.key.address}`, "Order number0", "First redemption to this address"]) {
     await expect(review).toContainText(fact);
   }
   await expect(review.getByRole("heading")).toBeFocused();
@@ -172,7 +181,19 @@ test("a token without permits is deposited by an approval; a payout that it refu
   }
   await page.getByLabel("Collect to (an Ethereum address)").fill(OUT);
   await picture(page, "claim-part");
+  await collect.dblclick();
+  const review = claims.getByRole("region", { name: "Review" });
+  for (const fact of [`To${OUT}`, "Amount1 ZOO", "Left to be collected2 ZOO", "This is not the connected wallet"]) {
+    await expect(review).toContainText(fact);
+  }
+  await isAccessible(page);
+  await picture(page, "claim-review");
+  const sent = wallet.sent.length;
+  await review.getByRole("button", { name: "Back" }).click();
+  await expect(page.getByLabel("Amount to collect")).toHaveValue("1");
+  expect(wallet.sent).toHaveLength(sent);
   await collect.click();
+  await review.getByRole("button", { name: "Yes, collect 1 ZOO" }).click();
   await expect(activity(page, "Collect 1 ZOO").getByText("Done", { exact: true })).toBeVisible();
   await expect(claims).toContainText("2 ZOO");
   expect(await balanceOnChain(OUT, token)).toBe(parseEther("1"));

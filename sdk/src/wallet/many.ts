@@ -283,7 +283,7 @@ async function statusOf(context: Context, journal: OrderJournal, job: Job): Prom
 
 function statusWith({ name, account, maxOutputs, plan, begunAtMs }: Job, states: readonly PageState[]): ListStatus {
   const open = { state: "open", sequence: undefined, digest: undefined } as const;
-  const orders = plan.pages.map((page, number): ListOrder => ({ ...page, ...(states[number] ?? open) }));
+  const orders = plan.pages.map((page, number): ListOrder => ({ ...page, memo: pageName(name, number), ...(states[number] ?? open) }));
   return { name, account, maxOutputs, begunAtMs, orders, payments: plan.payments };
 }
 

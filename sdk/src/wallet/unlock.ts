@@ -194,7 +194,8 @@ async function request(job: Job, bond: bigint): Promise<void> {
 /** The owner's signature, which is asked for once. */
 async function authorize(job: Job): Promise<Hex> {
   if (job.authorization === undefined) {
-    job.from.report({ type: "signing", what: "unlock-request" });
+    const { sender: account, sequence } = job.number;
+    job.from.report({ type: "signing", what: "unlock-request", account, sequence });
     job.authorization = await signUnlock(job.signer, job.from.contract.domain, job.number.sequence);
   }
   return job.authorization;

@@ -1,4 +1,4 @@
-/** The descriptor that wallets show orders by (ERC-7730) describes what is signed: each field of each order, once. */
+/** The descriptor by which wallets show what owners sign (ERC-7730) has each signed field, once. */
 
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
@@ -31,7 +31,8 @@ interface Descriptor {
 
 const FILE = new URL("../../../docs/erc7730/eip712-fastpay.json", import.meta.url);
 const { context, display } = JSON.parse(readFileSync(FILE, "utf8")) as Descriptor;
-const ORDERS = ["Payment", "Redemption", "Payout"] as const;
+/** What owners sign: orders, and requests to unlock. */
+const SIGNED = ["Payment", "Redemption", "Payout", "UnlockRequest"] as const;
 
 /** The paths of a struct's fields, with those of the structs in its lists. */
 function pathsOf(types: Types, name: string, prefix = ""): string[] {
@@ -49,7 +50,7 @@ test("it is of the domain that is signed under", () => {
   expect(schema?.types["EIP712Domain"]?.map(({ name }) => name)).toEqual(Object.keys(domain ?? {}));
 });
 
-test.each(ORDERS)("%s: its types are those that are signed, and each field is shown once", (name) => {
+test.each(SIGNED)("%s: its types are those that are signed, and each field is shown once", (name) => {
   const schema = context.eip712.schemas.find(({ primaryType }) => primaryType === name);
   const { EIP712Domain: _, ...types } = schema?.types ?? {};
   const signed = name === "Payout" ? { Payout: STATEMENTS.Payout, Output: STATEMENTS.Output } : { [name]: STATEMENTS[name] };
@@ -72,5 +73,5 @@ test.each(ORDERS)("%s: its types are those that are signed, and each field is sh
 });
 
 test("nothing else is described", () => {
-  expect(Object.keys(display.formats)).toEqual([...ORDERS]);
+  expect(Object.keys(display.formats)).toEqual([...SIGNED]);
 });

@@ -38,7 +38,7 @@ test("payments, outputs, redemptions and deposits, each in a row", async () => {
     `sent,DATE,${bob},${ETHER},2,,"wages, ""May""",2,0,${payout}`,
     `sent,DATE,${formatAccount(carol)},${ETHER},3,,,2,1,${payout}`,
     `sent,DATE,${formatAccount(person("dave").account)},${ETHER},4,,,2,2,${payout}`,
-    `redeemed,DATE,0x00000000000000000000000000000000000000aa,${ETHER},5,0,,1,,${redemption}`,
+    `redeemed,DATE,0x00000000000000000000000000000000000000AA,${ETHER},5,0,,1,,${redemption}`,
     `sent,DATE,${bob},${ETHER},7,,,0,,${payment}`,
     `deposit,DATE,,${ETHER},100,,,9,,`,
   ]);

@@ -9,6 +9,7 @@ import {
   ETHER,
   formatAccount,
   formatListResult,
+  NO_MEMO,
   planList,
   readPayList,
   ZERO_ACCOUNT,
@@ -190,7 +191,7 @@ describe("splitting", () => {
 
 test("what became of each line is a file that spreadsheets read", async () => {
   const { payments, pages } = planList([line({ memo: `0x${Buffer.from('a, "b"').toString("hex").padEnd(64, "0")}` as never }), line({ recipient: carol })], 1, DOMAIN);
-  const [first, second] = pages.map((page) => ({ ...page, sequence: undefined, digest: undefined, state: "open" as const }));
+  const [first, second] = pages.map((page) => ({ ...page, memo: NO_MEMO, sequence: undefined, digest: undefined, state: "open" as const }));
   if (first === undefined || second === undefined) throw new Error("there are no pages");
   const digest = `0x${"ab".repeat(32)}` as const;
   const status: ListStatus = {

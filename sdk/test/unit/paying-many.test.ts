@@ -106,6 +106,8 @@ describe("a list", () => {
     expect(fifth.received[0]?.certificate.digest).toBe(status.orders[2]?.digest);
     const own = await readHistory(scene.context, scene.alice.account, 10, undefined);
     expect(own.sent.map(({ certificate }) => certificate.order.transfer.type)).toEqual(["payout", "payout", "payout"]);
+    // As a list says before it is signed.
+    expect(own.sent.map(({ certificate }) => certificate.order.transfer.memo).reverse()).toEqual(status.orders.map(({ memo }) => memo));
   });
 
   test("may pay one person several times, and not its sender", async () => {

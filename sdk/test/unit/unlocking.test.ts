@@ -216,7 +216,7 @@ describe("the request", () => {
   test("of an Ed25519 key is signed by it, whoever pays", async () => {
     await run();
     isAuthorization(council.sent[0]?.args?.[2] as Hex);
-    expect(steps).toContainEqual({ type: "signing", what: "unlock-request" });
+    expect(steps).toContainEqual({ type: "signing", what: "unlock-request", account: scene.alice.account, sequence: 0n });
   });
 
   test.each([true, false])("of an Ethereum account is signed unless its owner sends it; sent by the owner: %s", async (isOwner) => {

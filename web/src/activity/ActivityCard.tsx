@@ -9,6 +9,7 @@ import { TransferText } from "../ui/TransferText";
 import { useRedemptionStatuses } from "../data/queries";
 import { useAuthorityLabel } from "../network/authorities";
 import { useNetwork } from "../network/NetworkProvider";
+import { Asked } from "./Asked";
 import { isHopeless, leftTransaction, listIn, submittedIn, type Activity, type ActivityKind } from "./activities";
 import { useActivities, useActivityActions, useResume, useResumeTransactions } from "./ActivityProvider";
 import { ListProgress, SaveResult } from "./ListProgress";
@@ -49,6 +50,7 @@ export function ActivityCard({ activity }: { activity: Activity }): JSX.Element 
         ) : (
           <Steps steps={isTransfer ? [...transferSteps(activity), ...stepsOnEthereum(activity, out)] : ownChainSteps(activity)} label="Progress" />
         )}
+        <Asked activity={activity} />
         {activity.state === "running" && <Hindrances activity={activity} />}
         <ErrorAlert error={activity.state === "failed" ? activity.error : undefined}>
           <Left hash={leftTransaction(activity)} kind={activity.kind} />

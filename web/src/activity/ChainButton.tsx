@@ -5,24 +5,17 @@ import type { Owner } from "../account/OwnerProvider";
 import { usePausedUntil } from "../data/queries";
 import { ConnectEthereum } from "../ethereum/WalletList";
 import type { ConnectedWallet } from "../ethereum/WalletProvider";
-import { leftTransaction, type ActivityControl } from "./activities";
+import { leftTransaction, type ActivityControl, type ActivityPlan } from "./activities";
 import { useActivities, useActivityActions } from "./ActivityProvider";
 
-interface Props {
-  readonly owner: Owner;
-  readonly kind: "payout" | "claim" | "unlock";
-  readonly title: string;
-  /** The action is not known yet. */
-  readonly disabled?: boolean;
-  readonly work: (wallet: ConnectedWallet["walletClient"], control: ActivityControl) => Promise<unknown>;
-  readonly children: ReactNode;
-}
+type Kind = "payout" | "claim" | "unlock";
+type Work = (wallet: ConnectedWallet["walletClient"], control: ActivityControl) => Promise<unknown>;
 
 /**
- * A button for the user's own transaction: one of its kind at a time, and none while a sent one is pending. Without an
- * Ethereum wallet it asks to connect one.
+ * How the user's own transaction is begun: one of its kind at a time, and none while a sent one is pending. Undefined
+ * without an Ethereum wallet.
  */
-export function ChainButton({ owner, kind, title, disabled = false, work, children }: Props): JSX.Element {
+export function useChainAction(owner: Owner, kind: Kind): { readonly canBegin: boolean; readonly begin: (title: string, work: Work, facts?: ActivityPlan["facts"]) => void } | undefined {
   const { ethereum } = owner;
   // A claim belongs to the wallet's address, even if a browser key is in use.
   const account = kind === "claim" ? ethereum?.account : owner.account;
@@ -31,13 +24,34 @@ export function ChainButton({ owner, kind, title, disabled = false, work, childr
   const isBusy = useActivities(account).some(
     (one) => one.kind === kind && (one.state === "running" || leftTransaction(one) !== undefined),
   );
-  if (ethereum === undefined || account === undefined) return <ConnectEthereum size="xs">Connect a wallet to do it yourself</ConnectEthereum>;
+  if (ethereum === undefined || account === undefined) return undefined;
   const { walletClient, isOnChain } = ethereum;
-  const begin = (): void => {
-    start({ kind, account, title, work: (control) => work(walletClient, control) });
+  return {
+    canBegin: isOnChain && !isPaused && !isBusy,
+    begin: (title, work, facts) => {
+      start({ kind, account, title, work: (control) => work(walletClient, control), ...(facts !== undefined && { facts }) });
+    },
   };
+}
+
+interface Props {
+  readonly owner: Owner;
+  readonly kind: Kind;
+  readonly title: string;
+  /** The action is not known yet. */
+  readonly disabled?: boolean;
+  readonly work: Work;
+  /** Something to be reviewed before it begins. */
+  readonly onReview?: (() => void) | undefined;
+  readonly children: ReactNode;
+}
+
+/** A button for the user's own transaction. Without an Ethereum wallet it asks to connect one. */
+export function ChainButton({ owner, kind, title, disabled = false, work, onReview, children }: Props): JSX.Element {
+  const action = useChainAction(owner, kind);
+  if (action === undefined) return <ConnectEthereum size="xs">Connect a wallet to do it yourself</ConnectEthereum>;
   return (
-    <Button size="xs" variant="default" disabled={disabled || !isOnChain || isPaused || isBusy} onClick={begin}>
+    <Button size="xs" variant="default" disabled={disabled || !action.canBegin} onClick={onReview ?? (() => action.begin(title, work))}>
       {children}
     </Button>
   );

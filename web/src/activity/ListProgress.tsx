@@ -6,6 +6,7 @@ import { IconDownload } from "../ui/icons";
 import { saveFile } from "../ui/save";
 import { count } from "../ui/words";
 import { listIn, type Activity } from "./activities";
+import { askedStep } from "./steps";
 
 /** The number of a list's payments that reached at least this state. */
 export function paymentsIn({ orders }: ListStatus, ...states: readonly ListStatus["orders"][number]["state"][]): number {
@@ -21,8 +22,6 @@ export function listText(status: ListStatus): string {
 /** A list's progress; announced to screen readers. */
 export function ListProgress({ activity }: { activity: Activity }): JSX.Element {
   const status = listIn(activity);
-  const newest = activity.steps.at(-1);
-  const signing = activity.state === "running" && newest?.type === "signing" && "transfer" in newest;
   const total = status?.payments.length ?? 0;
   const done = status === undefined ? 0 : paymentsIn(status, "settled");
   const text = status === undefined ? "Asking the authorities …" : listText(status);
@@ -32,7 +31,7 @@ export function ListProgress({ activity }: { activity: Activity }): JSX.Element 
       <Text size="sm" role="status">
         {text}
       </Text>
-      {signing && <Text size="sm">Waiting for your signature of order {orderNumber(status)}.</Text>}
+      {askedStep(activity) !== undefined && <Text size="sm">Waiting for your signature of order {orderNumber(status)}.</Text>}
     </Stack>
   );
 }

@@ -13,6 +13,9 @@ import {
   type ManyProgress,
   type TransferProgress,
 } from "@fastpay/sdk";
+import type { ComponentProps } from "react";
+
+import type { Facts } from "../ui/Facts";
 
 /** The kind of activity. */
 export type ActivityKind = "pay" | "redeem" | "resume" | "deposit" | "payout" | "claim" | "unlock" | "list";
@@ -49,6 +52,8 @@ export interface ActivityPlan {
   readonly account: AccountId;
   readonly title: string;
   readonly work: (control: ActivityControl) => Promise<unknown>;
+  /** What was reviewed, where the steps do not say it: shown while the wallet asks for a signature. */
+  readonly facts?: ComponentProps<typeof Facts>["facts"];
   /** The transaction that it follows, if an earlier visit sent it. */
   readonly sent?: Hex;
 }

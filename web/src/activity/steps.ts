@@ -3,7 +3,7 @@
 import type { AuthorityRef, RedemptionStatus, PeerFailure } from "@fastpay/sdk";
 
 import { count, duration, shorten, timeText } from "../ui/words";
-import type { Activity, ActivityProgress } from "./activities";
+import { listIn, type Activity, type ActivityProgress } from "./activities";
 
 /** One line of the list. */
 export interface Step {
@@ -44,12 +44,26 @@ export function ownSteps({ kind, steps }: Activity): readonly ActivityProgress[]
   return steps.slice(start, end < 0 ? undefined : end);
 }
 
+/** Steps after which the wallet is not asked any more. */
+const ANSWERS: ReadonlySet<ActivityProgress["type"]> = new Set(["ordered", "adopted", "finishing", "submitted", "approval-submitted", "relayed"]);
+
+/** The step for which the wallet is asked to sign now; undefined if it is not. */
+export function askedStep(activity: Activity): Of<"signing"> | undefined {
+  const { state, steps } = activity;
+  const asked = last(steps, "signing");
+  if (state !== "running" || asked === undefined) return undefined;
+  if (steps.slice(steps.indexOf(asked)).some(({ type }) => ANSWERS.has(type))) return undefined;
+  // The orders of a list report no steps of their own, and earlier ones go on meanwhile.
+  const isSigned = "transfer" in asked && listIn(activity)?.orders.some(({ sequence }) => sequence === asked.transfer.sequence);
+  return isSigned === true ? undefined : asked;
+}
+
 /** The steps of an order: signed, certified, settled. */
 export function transferSteps(activity: Activity): Step[] {
   const steps = ownSteps(activity);
   const [ordered, vote, certified] = [last(steps, "ordered"), last(steps, "vote"), last(steps, "certified")];
   const [confirmed, settled] = [last(steps, "confirmed"), last(steps, "settled")];
-  const isAsked = activity.state === "running" && ordered === undefined && last(steps, "signing") !== undefined;
+  const isAsked = askedStep(activity) !== undefined;
   const votes = vote && `${vote.votes} of ${count(vote.quorum, "vote")}`;
   const confirmations = confirmed && `${confirmed.confirmations} of ${count(confirmed.quorum, "confirmation")}`;
   return arrange(activity, [

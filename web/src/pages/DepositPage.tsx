@@ -4,6 +4,7 @@ import { useState, type FormEvent, type JSX } from "react";
 
 import type { Owner } from "../account/OwnerProvider";
 import { ActivityCard } from "../activity/ActivityCard";
+import type { ActivityPlan, ActivityProgress } from "../activity/activities";
 import { useActivities, useActivityActions } from "../activity/ActivityProvider";
 import { useHoldings } from "../data/holdings";
 import { usePausedUntil } from "../data/queries";
@@ -17,7 +18,7 @@ import { PausedNotice, WithOwner } from "../ui/Notices";
 import { Page } from "../ui/Page";
 import { money, shortAccount, shorten } from "../ui/words";
 import { IconArrowDownToArc, IconWallet } from "../ui/icons";
-import { DepositReview, type Reviewed } from "./deposit/DepositReview";
+import { depositFacts, DepositReview, type Reviewed } from "./deposit/DepositReview";
 
 /** Left on the chain by "Max", so that ETH for gas remains: 0.01. */
 const GAS_RESERVE_WEI = 10n ** 16n;
@@ -83,29 +84,33 @@ function DepositForm({ owner: { account, isKey }, wallet }: FormProps): JSX.Elem
     event.preventDefault();
     if (canDeposit) setReviewed({ asset, units: amount.units });
   };
-  const deposit = ({ asset, units }: Reviewed): void => {
+  const deposit = ({ asset, units }: Reviewed, facts: ActivityPlan["facts"] & object): void => {
     if (info === undefined) return;
     setReviewed(undefined);
     start({
       kind: "deposit",
       account,
       title: `Deposit ${money(units, info)}`,
-      work: ({ report, signal }) => client.deposit(walletClient, { recipient: account, asset, amount: units }, { onProgress: report, signal }),
+      work: ({ report, signal }) => {
+        const onProgress = (step: ActivityProgress): void => {
+          // What was not sent stands in the form, to be tried again or changed.
+          if (step.type === "submitted") setText((before) => (before === text ? "" : before));
+          report(step);
+        };
+        return client.deposit(walletClient, { recipient: account, asset, amount: units }, { onProgress, signal });
+      },
+      facts,
     });
-    setText("");
   };
   if (reviewed !== undefined && info !== undefined) {
+    const hint = depositHint(asset, info.hasPermit);
+    const facts = depositFacts({ deposit: reviewed, account, isKey, from: address, balance: onChain, info, hint, config });
     return (
       <DepositReview
-        deposit={reviewed}
-        account={account}
-        isKey={isKey}
-        from={address}
-        balance={onChain}
-        info={info}
-        hint={depositHint(asset, info.hasPermit)}
+        facts={facts}
+        text={money(reviewed.units, info)}
         canDeposit={isOnChain && !isPaused}
-        onDeposit={() => deposit(reviewed)}
+        onDeposit={() => deposit(reviewed, facts)}
         onBack={() => setReviewed(undefined)}
       />
     );

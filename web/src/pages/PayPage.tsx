@@ -144,6 +144,7 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
         payment={reviewed}
         info={info}
         balance={balance ?? 0n}
+        sequence={view?.nextSequence ?? 0n}
         canPay={canPay}
         onPay={() => pay(reviewed)}
         onBack={() => setReviewed(undefined)}

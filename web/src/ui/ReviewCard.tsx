@@ -8,7 +8,9 @@ interface Props {
   readonly facts: ComponentProps<typeof Facts>["facts"];
   /** Warnings to review. */
   readonly children?: ReactNode;
-  readonly confirm: string;
+  /** The button that signs; none where there is nothing to sign. */
+  readonly confirm: string | undefined;
+  readonly back?: string;
   readonly icon: ReactNode;
   readonly canConfirm: boolean;
   readonly onConfirm: () => void;
@@ -16,7 +18,7 @@ interface Props {
 }
 
 /** A complete order or deposit for review before it is signed. */
-export function ReviewCard({ title, facts, children, confirm, icon, canConfirm, onConfirm, onBack }: Props): JSX.Element {
+export function ReviewCard({ title, facts, children, confirm, back = "Back", icon, canConfirm, onConfirm, onBack }: Props): JSX.Element {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     heading.current?.focus({ preventScroll: true });
@@ -35,11 +37,13 @@ export function ReviewCard({ title, facts, children, confirm, icon, canConfirm, 
         <Facts facts={facts} />
         {children}
         <Group>
-          <Button onClick={answer} disabled={!canConfirm} leftSection={icon}>
-            {confirm}
-          </Button>
+          {confirm !== undefined && (
+            <Button onClick={answer} disabled={!canConfirm} leftSection={icon}>
+              {confirm}
+            </Button>
+          )}
           <Button variant="default" onClick={onBack}>
-            Back
+            {back}
           </Button>
         </Group>
       </Stack>

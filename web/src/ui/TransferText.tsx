@@ -1,8 +1,9 @@
 import { amountOf, formatAccount, type Transfer } from "@fastpay/sdk";
 import type { JSX } from "react";
+import { getAddress } from "viem";
 
 import { useMoney } from "./Money";
-import { recipientsText, shortAccount, shorten } from "./words";
+import { recipientsText, shortAccount, shortAddress } from "./words";
 
 /** The recipient, short and in full. */
 function recipientOf(transfer: Transfer): { to: string; whole: string | undefined } {
@@ -10,7 +11,7 @@ function recipientOf(transfer: Transfer): { to: string; whole: string | undefine
     case "payment":
       return { to: shortAccount(transfer.recipient), whole: formatAccount(transfer.recipient) };
     case "redemption":
-      return { to: `${shorten(transfer.recipient)} on Ethereum`, whole: transfer.recipient };
+      return { to: `${shortAddress(transfer.recipient)} on Ethereum`, whole: getAddress(transfer.recipient) };
     case "payout":
       return { to: recipientsText(transfer), whole: undefined };
   }

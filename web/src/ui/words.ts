@@ -1,6 +1,7 @@
 /** Formats numbers, times and errors for people. */
 
-import { formatAccount, formatAmount, isFastPayError, type AccountId, type FastPayErrorCode, type Payout } from "@fastpay/sdk";
+import { formatAccount, formatAmount, isFastPayError, type AccountId, type Address, type FastPayErrorCode, type Payout } from "@fastpay/sdk";
+import { getAddress } from "viem";
 
 import type { ShownAsset } from "../data/queries";
 
@@ -76,6 +77,11 @@ export function shorten(text: string, head = 8, tail = 6): string {
 /** An account's text form, shortened. */
 export function shortAccount(account: AccountId): string {
   return shorten(formatAccount(account));
+}
+
+/** An Ethereum address with its checksum, shortened. */
+export function shortAddress(address: Address): string {
+  return shorten(getAddress(address));
 }
 
 /** The recipients of a payout, shortened. */

@@ -1,9 +1,11 @@
 import { Text } from "@mantine/core";
-import { formatAccount, type AccountId, type Address } from "@fastpay/sdk";
-import type { JSX } from "react";
+import { ETHER, formatAccount, type AccountId, type Address } from "@fastpay/sdk";
+import type { ComponentProps, JSX } from "react";
+import { getAddress } from "viem";
 
 import type { ShownAsset } from "../../data/queries";
-import { useNetwork } from "../../network/NetworkProvider";
+import type { NetworkConfig } from "../../network/config";
+import type { Facts } from "../../ui/Facts";
 import { IconArrowDownToArc } from "../../ui/icons";
 import { ReviewCard } from "../../ui/ReviewCard";
 import { money } from "../../ui/words";
@@ -14,7 +16,9 @@ export interface Reviewed {
   readonly units: bigint;
 }
 
-interface Props {
+type DepositFacts = ComponentProps<typeof Facts>["facts"];
+
+interface FactsOf {
   readonly deposit: Reviewed;
   readonly account: AccountId;
   /** True if the account belongs to a browser key. */
@@ -25,29 +29,38 @@ interface Props {
   readonly info: ShownAsset;
   /** The transactions and signatures that the wallet will ask for. */
   readonly hint: string;
+  readonly config: NetworkConfig;
+}
+
+/** A complete deposit. */
+export function depositFacts({ deposit: { asset, units }, account, isKey, from, balance, info, hint, config }: FactsOf): DepositFacts {
+  return [
+    ["From", <Text key="from" span ff="monospace" size="sm">{`${from} on ${config.chainName}`}</Text>],
+    ["To", <Text key="to" span ff="monospace" size="sm">{formatAccount(account)}</Text>],
+    ["Account of", isKey ? "your browser key" : "your wallet"],
+    ["Contract", <Text key="contract" span ff="monospace" size="sm">{getAddress(config.contract)}</Text>],
+    ["Amount", money(units, info)],
+    ["Token", asset !== ETHER && `${getAddress(asset)}${info.isUnknown ? ", unknown to this page" : ""}`],
+    ["Remaining in the wallet", balance !== undefined && balance >= units && `${money(balance - units, info)}, less gas`],
+    ["Your wallet asks for", hint],
+  ];
+}
+
+interface Props {
+  readonly facts: DepositFacts;
+  /** The amount to deposit. */
+  readonly text: string;
   readonly canDeposit: boolean;
   readonly onDeposit: () => void;
   readonly onBack: () => void;
 }
 
 /** A complete deposit for review before the wallet is asked. */
-export function DepositReview({ deposit, account, isKey, from, balance, info, hint, canDeposit, onDeposit, onBack }: Props): JSX.Element {
-  const { config } = useNetwork();
-  const { asset, units } = deposit;
-  const text = money(units, info);
+export function DepositReview({ facts, text, canDeposit, onDeposit, onBack }: Props): JSX.Element {
   return (
     <ReviewCard
       title={`Deposit ${text}?`}
-      facts={[
-        ["From", <Text key="from" span ff="monospace" size="sm">{`${from} on ${config.chainName}`}</Text>],
-        ["To", <Text key="to" span ff="monospace" size="sm">{formatAccount(account)}</Text>],
-        ["Account of", isKey ? "your browser key" : "your wallet"],
-        ["Contract", <Text key="contract" span ff="monospace" size="sm">{config.contract}</Text>],
-        ["Amount", text],
-        ["Token", info.isUnknown && `${asset}, unknown to this page`],
-        ["Remaining in the wallet", balance !== undefined && balance >= units && `${money(balance - units, info)}, less gas`],
-        ["Your wallet asks for", hint],
-      ]}
+      facts={facts}
       confirm={`Yes, deposit ${text}`}
       icon={<IconArrowDownToArc size={18} aria-hidden />}
       canConfirm={canDeposit}

@@ -7,7 +7,7 @@ import { useLatestTransfers } from "../../data/queries";
 import { AccountLink } from "../../ui/AccountText";
 import { ErrorAlert } from "../../ui/ErrorAlert";
 import { useMoney } from "../../ui/Money";
-import { recipientsText, shorten } from "../../ui/words";
+import { recipientsText, shortAddress, shorten } from "../../ui/words";
 
 /** The newest transfers of all accounts. Each leads to its page. */
 export function LatestTransfers(): JSX.Element {
@@ -51,7 +51,7 @@ function To({ transfer }: { transfer: Transfer }): JSX.Element {
     case "payment":
       return <AccountLink account={transfer.recipient} />;
     case "redemption":
-      return <>{shorten(transfer.recipient)} on Ethereum</>;
+      return <>{shortAddress(transfer.recipient)} on Ethereum</>;
     case "payout":
       return <>{recipientsText(transfer)}</>;
   }

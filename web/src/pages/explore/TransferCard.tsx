@@ -1,6 +1,7 @@
 import { Badge, Button, Card, Group, Stack, Text, Title } from "@mantine/core";
 import { amountOf, decodeMemo, NO_MEMO, type Redemption, type VerifiedCertificate } from "@fastpay/sdk";
 import type { JSX } from "react";
+import { getAddress } from "viem";
 
 import { useNaming, useOrders, useRedemptionStatus } from "../../data/queries";
 import { useNetwork } from "../../network/NetworkProvider";
@@ -42,7 +43,7 @@ export function TransferCard({ certificate, output }: Props): JSX.Element {
           facts={[
             ["From", <AccountLink key="from" account={transfer.sender} short={false} />],
             ["To", transfer.type === "payment" && <AccountLink key="to" account={transfer.recipient} short={false} />],
-            ["To", transfer.type === "redemption" && `${transfer.recipient} on Ethereum`],
+            ["To", transfer.type === "redemption" && `${getAddress(transfer.recipient)} on Ethereum`],
             ["Outputs", transfer.type === "payout" && transfer.outputs.length.toString()],
             ["Fee", transfer.type === "redemption" && text(transfer.fee)],
             ["Asset", info === undefined ? transfer.asset : `${info.symbol} (${info.isUnknown ? "unknown " : ""}${transfer.asset})`],

@@ -17,7 +17,7 @@ import { Link } from "react-router";
 import { useRedemptionStatus } from "../../data/queries";
 import { AccountLink } from "../../ui/AccountText";
 import { useMoney } from "../../ui/Money";
-import { count, duration, recipientsText, shorten, timeText } from "../../ui/words";
+import { count, duration, recipientsText, shortAddress, timeText } from "../../ui/words";
 import type { TimelineItem } from "./timeline";
 import { IconArrowDownLeft, IconArrowDownToArc, IconArrowBarToUp, IconArrowUpRight, IconUsers } from "../../ui/icons";
 
@@ -143,7 +143,7 @@ function SentTo({ transfer }: { transfer: Transfer }): JSX.Element {
     case "payment":
       return <>To <AccountLink account={transfer.recipient} /></>;
     case "redemption":
-      return <>Redeemed to {shorten(transfer.recipient)}</>;
+      return <>Redeemed to {shortAddress(transfer.recipient)}</>;
     case "payout":
       return <>To {recipientsText(transfer)}</>;
   }

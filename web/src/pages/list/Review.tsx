@@ -1,15 +1,20 @@
-import { Alert, Badge, Button, Card, Group, Stack, Table, Text, Title } from "@mantine/core";
-import { decodeMemo, formatAccount, NO_MEMO, type Address, type ListPayment, type ListStatus } from "@fastpay/sdk";
+import { Alert, Badge, Stack, Table, Text } from "@mantine/core";
+import { decodeMemo, formatAccount, NO_MEMO, type AccountId, type Address, type ListOrder, type ListPayment, type ListStatus, type Payout } from "@fastpay/sdk";
 import { useState, type JSX } from "react";
 
 import type { Owner } from "../../account/OwnerProvider";
 import { paymentsIn } from "../../activity/ListProgress";
+import { useContacts } from "../../data/contacts";
 import { useHoldings } from "../../data/holdings";
 import { useNamings, type Naming } from "../../data/queries";
 import { Facts } from "../../ui/Facts";
 import { Pages } from "../../ui/Pages";
+import { ReviewCard } from "../../ui/ReviewCard";
+import { orderFields } from "../../ui/signed";
+import { signedFacts } from "../../ui/SignedFacts";
 import { count, money, shorten } from "../../ui/words";
 import { IconSend } from "../../ui/icons";
+import { useFirsts } from "../pay/PaymentReview";
 
 /** A longer list is shown in pages. */
 const ROWS_MAX = 100;
@@ -48,52 +53,79 @@ export function Review({ owner, status, isBusy, onPay, onBack }: Props): JSX.Ele
   const unknown = sums.filter(({ naming }) => naming.info?.isUnknown);
   const text = (units: bigint, { info }: Naming): string => (info === undefined ? units.toString() : money(units, info));
   const canPay = toPay > 0 && short.length === 0 && view !== undefined && canSign && !isBusy;
+  const firsts = useFirsts(account, open.flatMap(({ outputs }) => outputs.map(({ recipient }) => recipient)));
+  const facts = sums.flatMap(({ asset, sum, balance, naming, payments }) => {
+    const label = naming.info?.label ?? shorten(asset);
+    return [
+      [`In ${label}`, payments > 0 && `${text(sum, naming)} in ${count(payments, "payment")}`],
+      [`${label} remaining`, payments > 0 && balance !== undefined && balance >= sum && text(balance - sum, naming)],
+    ] as const;
+  });
   return (
-    <Card withBorder component="section" aria-label="Review">
-      <Stack>
-        <Title order={2} size="h4">
-          {toPay === 0 ? "This list is paid" : `Pay ${count(toPay, "payment")}?`}
-        </Title>
-        <Facts
-          facts={[
-            ...sums.flatMap(({ asset, sum, balance, naming, payments }) => {
-              const label = naming.info?.label ?? shorten(asset);
-              return [
-                [`In ${label}`, payments > 0 && `${text(sum, naming)} in ${count(payments, "payment")}`],
-                [`${label} remaining`, payments > 0 && balance !== undefined && balance >= sum && text(balance - sum, naming)],
-              ] as const;
-            }),
-            ["Signatures", open.length > 0 && `${open.length}, for up to ${Math.max(...open.map(({ outputs }) => outputs.length))} payments each`],
-            ["Ordered before", before > 0 && `${count(before, "payment")}, not paid again`],
-          ]}
-        />
-        {toPay === 0 && (
-          <Text size="sm">To pay the same list again, change it, for example by a line that begins with #.</Text>
-        )}
-        {short.map(({ asset, sum, balance = 0n, naming }) => (
-          <Alert key={asset} role="alert" color="red" title="Not enough money">
-            You have {text(balance, naming)} in FastPay, and {text(sum, naming)} are needed.
-          </Alert>
-        ))}
-        {unknown.length > 0 && (
-          <Alert role="alert" color="orange">
-            This page does not know {unknown.length === 1 ? "this token" : "these tokens"}:{" "}
-            {unknown.map(({ asset }) => asset).join(", ")}. Anyone can make one with any name; compare its address.
-          </Alert>
-        )}
-        <Lines status={status} assets={assets} namings={namings} />
-        <Group>
-          {toPay > 0 && (
-            <Button onClick={onPay} disabled={!canPay} leftSection={<IconSend size={18} aria-hidden />}>
-              Pay {count(toPay, "payment")}
-            </Button>
-          )}
-          <Button variant="default" onClick={onBack}>
-            Back to the list
-          </Button>
-        </Group>
-      </Stack>
-    </Card>
+    <ReviewCard
+      title={toPay === 0 ? "This list is paid" : `Pay ${count(toPay, "payment")}?`}
+      facts={[
+        ...facts,
+        ["Signatures", open.length > 0 && `${open.length}, for up to ${Math.max(...open.map(({ outputs }) => outputs.length))} payments each`],
+        ["Ordered before", before > 0 && `${count(before, "payment")}, not paid again`],
+      ]}
+      confirm={toPay > 0 ? `Yes, pay ${count(toPay, "payment")}` : undefined}
+      back="Back to the list"
+      icon={<IconSend size={18} aria-hidden />}
+      canConfirm={canPay}
+      onConfirm={onPay}
+      onBack={onBack}
+    >
+      {toPay === 0 && <Text size="sm">To pay the same list again, change it, for example by a line that begins with #.</Text>}
+      {short.map(({ asset, sum, balance = 0n, naming }) => (
+        <Alert key={asset} role="alert" color="red" title="Not enough money">
+          You have {text(balance, naming)} in FastPay, and {text(sum, naming)} are needed.
+        </Alert>
+      ))}
+      {unknown.length > 0 && (
+        <Alert role="alert" color="orange">
+          This page does not know {unknown.length === 1 ? "this token" : "these tokens"}:{" "}
+          {unknown.map(({ asset }) => asset).join(", ")}. Anyone can make one with any name; compare its address.
+        </Alert>
+      )}
+      {firsts.size > 0 && (
+        <Alert color="orange" title={`First payment to ${count(firsts.size, "account")}`}>
+          This browser knows of no earlier one. Compare the whole address of each line marked &quot;first payment&quot;; nobody
+          can undo a payment.
+        </Alert>
+      )}
+      <Lines status={status} assets={assets} namings={namings} firsts={firsts} />
+      {view !== undefined && <Orders owner={owner} open={open} first={view.nextSequence} namings={new Map(assets.map((asset, i) => [asset, namings[i] ?? {}]))} />}
+    </ReviewCard>
+  );
+}
+
+interface OrdersProps {
+  readonly owner: Owner;
+  readonly open: readonly ListOrder[];
+  /** The number of the account's next order. */
+  readonly first: bigint;
+  readonly namings: ReadonlyMap<Address, Naming>;
+}
+
+/** What is signed besides the lines, order by order. */
+function Orders({ owner, open, first, namings }: OrdersProps): JSX.Element {
+  return (
+    <>
+      {open.map(({ asset, outputs, memo }, index) => {
+        const info = namings.get(asset)?.info;
+        if (info === undefined) return null;
+        const transfer: Payout = { type: "payout", sender: owner.account, asset, outputs, sequence: first + BigInt(index), memo };
+        return (
+          <section key={memo} aria-label={`Order ${index + 1} to sign`}>
+            <Text size="sm" fw={600}>
+              Order {index + 1} of {open.length}, {count(outputs.length, "payment")}
+            </Text>
+            <Facts facts={signedFacts(orderFields(transfer, info))} />
+          </section>
+        );
+      })}
+    </>
   );
 }
 
@@ -101,11 +133,14 @@ interface LinesProps {
   readonly status: ListStatus;
   readonly assets: readonly Address[];
   readonly namings: readonly Naming[];
+  /** Recipients whom this browser has not paid before. */
+  readonly firsts: ReadonlySet<AccountId>;
 }
 
 /** Every line of a list, in pages. */
-export function Lines({ status, assets, namings }: LinesProps): JSX.Element {
+function Lines({ status, assets, namings, firsts }: LinesProps): JSX.Element {
   const [page, setPage] = useState(1);
+  const { names } = useContacts();
   const pages = Math.ceil(status.payments.length / ROWS_MAX);
   const amount = ({ asset, amount: units }: ListPayment): string => {
     const info = namings[assets.indexOf(asset)]?.info;
@@ -135,8 +170,13 @@ export function Lines({ status, assets, namings }: LinesProps): JSX.Element {
                   <Table.Td ta="right" style={{ overflowWrap: "anywhere", minWidth: 90 }}>
                     {amount(payment)}
                   </Table.Td>
-                  <Table.Td ff="monospace" style={{ overflowWrap: "anywhere", minWidth: 150 }}>
-                    {formatAccount(payment.recipient)}
+                  <Table.Td style={{ overflowWrap: "anywhere", minWidth: 150 }}>
+                    {names.get(payment.recipient)} <span style={{ fontFamily: "monospace" }}>{formatAccount(payment.recipient)}</span>
+                    {text === STATES.open.text && firsts.has(payment.recipient) && (
+                      <Text span size="xs" fw={700}>
+                        {" "}first payment
+                      </Text>
+                    )}
                   </Table.Td>
                   <Table.Td style={{ overflowWrap: "anywhere" }}>{payment.memo === NO_MEMO ? "" : decodeMemo(payment.memo)}</Table.Td>
                   <Table.Td>

@@ -1,11 +1,13 @@
-import { Alert, Text } from "@mantine/core";
-import { decodeMemo, formatAccount, NO_MEMO, type AccountId, type Address, type Hex, type Transfer } from "@fastpay/sdk";
+import { Alert } from "@mantine/core";
+import type { AccountId, Address, Hex, Payment, Transfer } from "@fastpay/sdk";
 import type { JSX } from "react";
 
 import { useContacts } from "../../data/contacts";
 import { useOrders, type ShownAsset } from "../../data/queries";
 import { IconSend } from "../../ui/icons";
 import { ReviewCard } from "../../ui/ReviewCard";
+import { orderFields } from "../../ui/signed";
+import { signedFacts } from "../../ui/SignedFacts";
 import { money, timeText } from "../../ui/words";
 
 /** The reviewed payment. It does not change with the form. */
@@ -28,28 +30,30 @@ interface Props {
   readonly info: ShownAsset;
   /** The account's balance of the asset. */
   readonly balance: bigint;
+  /** The number of the account's next order. */
+  readonly sequence: bigint;
   readonly canPay: boolean;
   readonly onPay: () => void;
   readonly onBack: () => void;
 }
 
 /** A complete payment for review before signing. */
-export function PaymentReview({ account, payment, info, balance, canPay, onPay, onBack }: Props): JSX.Element {
+export function PaymentReview({ account, payment, info, balance, sequence, canPay, onPay, onBack }: Props): JSX.Element {
   const { to, asset, amount, memo, expires, label, ens } = payment;
-  const isFirst = useIsFirst(account, to);
+  const isFirst = useFirsts(account, [to]).size > 0;
   const { names } = useContacts();
   const text = money(amount, info);
+  const transfer: Payment = { type: "payment", sender: account, recipient: to, asset, amount, sequence, memo };
+  const [recipient, ...fields] = orderFields(transfer, info);
   return (
     <ReviewCard
       title={`Pay ${text}?`}
       facts={[
-        ["To", <Text key="to" span ff="monospace" size="sm">{formatAccount(to)}</Text>],
+        ...signedFacts(recipient === undefined ? [] : [recipient]),
         ["ENS name", ens],
         ["Your name for it", names.get(to)],
         ["Claimed name", label && `${label} (nobody has checked this)`],
-        ["Amount", text],
-        ["Token", info.isUnknown && `${asset}, unknown to this page`],
-        ["Memo", memo === NO_MEMO ? undefined : `${decodeMemo(memo)} (everyone can read it)`],
+        ...signedFacts(fields),
         ["Expires", expires && timeText(Number(expires) * 1_000)],
         ["Remaining balance", balance >= amount && money(balance - amount, info)],
       ]}
@@ -68,10 +72,12 @@ export function PaymentReview({ account, payment, info, balance, canPay, onPay, 
   );
 }
 
-/** True if no known order of this browser has paid that account; false until that is known. */
-function useIsFirst(account: AccountId, to: AccountId): boolean {
+/** Those of the recipients whom no known order of this browser has paid; nobody until that is known. */
+export function useFirsts(account: AccountId, recipients: readonly AccountId[]): ReadonlySet<AccountId> {
   const orders = useOrders(account).data;
-  return orders !== undefined && !orders.some(({ transfer }) => recipientsOf(transfer).includes(to));
+  if (orders === undefined) return new Set();
+  const paid = new Set(orders.flatMap(({ transfer }) => recipientsOf(transfer)));
+  return new Set(recipients.filter((one) => !paid.has(one)));
 }
 
 /** The recipients of a transfer. */

@@ -1,15 +1,18 @@
-import { Button, Card, Group, Stack, Text, TextInput, Title } from "@mantine/core";
-import type { Address } from "@fastpay/sdk";
+import { Alert, Button, Card, Group, Stack, Text, TextInput, Title } from "@mantine/core";
+import { ETHER, type Address } from "@fastpay/sdk";
 import { useQueries } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
+import { getAddress } from "viem";
 
 import type { Owner } from "../../account/OwnerProvider";
-import { ChainButton } from "../../activity/ChainButton";
+import { ChainButton, useChainAction } from "../../activity/ChainButton";
 import { useKnownAssets } from "../../data/assets";
-import { useNaming } from "../../data/queries";
+import { useNaming, type ShownAsset } from "../../data/queries";
 import { useNetwork } from "../../network/NetworkProvider";
 import { AmountInput, readAmount } from "../../ui/AmountInput";
-import { money } from "../../ui/words";
+import { IconArrowBarToUp } from "../../ui/icons";
+import { ReviewCard } from "../../ui/ReviewCard";
+import { money, shortAddress } from "../../ui/words";
 import { useRecipient } from "./useRecipient";
 
 /** Payouts to the connected wallet that it or the token refused once, to be collected. */
@@ -53,19 +56,60 @@ interface ClaimProps {
   readonly amount: bigint;
 }
 
+/** The reviewed claim. It does not change with the form. */
+interface ReviewedClaim {
+  readonly asset: Address;
+  readonly amount: bigint;
+  readonly to: Address;
+}
+
+function claimFacts({ asset, amount, to }: ReviewedClaim, kept: bigint, ens: string | undefined, info: ShownAsset, chain: string) {
+  return [
+    ["To", <Text key="to" span size="sm" ff="monospace">{getAddress(to)}</Text>],
+    ["On", chain],
+    ["ENS name", ens],
+    ["Amount", money(amount, info)],
+    ["Token", asset !== ETHER && `${getAddress(asset)}${info.isUnknown ? ", unknown to this page" : ""}`],
+    ["Left to be collected", kept >= amount && money(kept - amount, info)],
+    ["Your wallet asks for", "one transaction"],
+  ] as const;
+}
+
 /** Collects everything to the wallet's address, unless the user enters an amount or another address. */
 function Claim({ owner, asset, amount }: ClaimProps): JSX.Element {
-  const { client } = useNetwork();
+  const { client, config } = useNetwork();
   const { info } = useNaming(asset);
   const [typed, setTyped] = useState<{ amount: string; to: string }>();
   const part = typed === undefined || typed.amount === "" ? { units: amount, fault: undefined } : readAmount(typed.amount, info, amount);
   const recipient = useRecipient(typed?.to ?? "");
+  const [reviewed, setReviewed] = useState<ReviewedClaim>();
+  const action = useChainAction(owner, "claim");
   const text = info === undefined ? asset : money(part.units ?? amount, info);
-  const intent = {
-    asset,
-    amount: part.units ?? amount,
-    ...(recipient.address !== undefined && { to: recipient.address }),
-  };
+  const collect = (claim: ReviewedClaim | { asset: Address; amount: bigint }): Parameters<typeof ChainButton>[0]["work"] =>
+    (wallet, { report, signal }) => client.claim(wallet, claim, { onProgress: report, signal });
+  if (reviewed !== undefined && info !== undefined) {
+    const facts = claimFacts(reviewed, amount, recipient.ens, info, config.chainName);
+    return (
+      <ReviewCard
+        title={`Collect ${money(reviewed.amount, info)} to another address?`}
+        facts={facts}
+        confirm={`Yes, collect ${money(reviewed.amount, info)}`}
+        icon={<IconArrowBarToUp size={18} aria-hidden />}
+        canConfirm={action?.canBegin === true}
+        onConfirm={() => {
+          setReviewed(undefined);
+          action?.begin(`Collect ${money(reviewed.amount, info)} to ${shortAddress(reviewed.to)}`, collect(reviewed), facts);
+        }}
+        onBack={() => setReviewed(undefined)}
+      >
+        <Alert color="orange" title="This is not the connected wallet">
+          Compare the whole address; nobody can undo it.
+        </Alert>
+      </ReviewCard>
+    );
+  }
+  const { address: to } = recipient;
+  const isOther = to !== undefined && to.toLowerCase() !== owner.ethereum?.address.toLowerCase();
   return (
     <Stack gap="xs">
       <Group justify="space-between">
@@ -81,7 +125,8 @@ function Claim({ owner, asset, amount }: ClaimProps): JSX.Element {
             kind="claim"
             title={`Collect ${text}`}
             disabled={part.units === undefined || recipient.fault !== undefined}
-            work={(wallet, { report, signal }) => client.claim(wallet, intent, { onProgress: report, signal })}
+            work={collect({ asset, amount: part.units ?? amount })}
+            onReview={isOther ? () => setReviewed({ asset, amount: part.units ?? amount, to }) : undefined}
           >
             Collect
           </ChainButton>

@@ -12,7 +12,7 @@ import { useNetwork } from "../../network/NetworkProvider";
 import { AmountInput, availableText, readAmount } from "../../ui/AmountInput";
 import { AssetSelect } from "../../ui/AssetSelect";
 import { ErrorAlert, NamingAlert } from "../../ui/ErrorAlert";
-import { count, duration, money, shorten } from "../../ui/words";
+import { count, duration, money, shortAddress } from "../../ui/words";
 import { RedeemReview, type Carrier, type ReviewedRedemption } from "./RedeemReview";
 import { useRecipient } from "./useRecipient";
 import { IconArrowBarToUp } from "../../ui/icons";
@@ -63,7 +63,7 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
     start({
       kind: "redeem",
       account,
-      title: `Redeem ${money(intent.amount, named)} to ${shorten(intent.recipient)}`,
+      title: `Redeem ${money(intent.amount, named)} to ${shortAddress(intent.recipient)}`,
       work: async ({ report, signal }) => {
         const { certificate } = await client.redeem(signer, intent, { onProgress: report, signal });
         // What failed stands in the form, to be tried again or changed.
@@ -88,6 +88,7 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
         redemption={reviewed}
         info={info}
         balance={holding?.balance ?? 0n}
+        sequence={view?.nextSequence ?? 0n}
         canRedeem={canRedeem}
         onRedeem={() => redeem(reviewed, info)}
         onBack={() => setReviewed(undefined)}

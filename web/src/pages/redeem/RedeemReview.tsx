@@ -1,13 +1,14 @@
-import { Alert, Text } from "@mantine/core";
-import type { Address } from "@fastpay/sdk";
+import { Alert } from "@mantine/core";
+import { NO_MEMO, type Address, type Redemption } from "@fastpay/sdk";
 import type { JSX } from "react";
-import { getAddress } from "viem";
 
 import type { Owner } from "../../account/OwnerProvider";
 import { useOrders, type ShownAsset } from "../../data/queries";
 import { useNetwork } from "../../network/NetworkProvider";
 import { IconArrowBarToUp } from "../../ui/icons";
 import { ReviewCard } from "../../ui/ReviewCard";
+import { orderFields } from "../../ui/signed";
+import { signedFacts } from "../../ui/SignedFacts";
 import { money } from "../../ui/words";
 
 /** Who submits a redemption to Ethereum. */
@@ -30,13 +31,15 @@ interface Props {
   readonly info: ShownAsset;
   /** The account's balance of the asset. */
   readonly balance: bigint;
+  /** The number of the account's next order. */
+  readonly sequence: bigint;
   readonly canRedeem: boolean;
   readonly onRedeem: () => void;
   readonly onBack: () => void;
 }
 
 /** A complete redemption for review before signing. */
-export function RedeemReview({ owner, redemption, info, balance, canRedeem, onRedeem, onBack }: Props): JSX.Element {
+export function RedeemReview({ owner, redemption, info, balance, sequence, canRedeem, onRedeem, onBack }: Props): JSX.Element {
   const { recipient, asset, amount, fee, carrier, ens } = redemption;
   const { config } = useNetwork();
   const isOwn = recipient.toLowerCase() === owner.ethereum?.address.toLowerCase();
@@ -45,21 +48,19 @@ export function RedeemReview({ owner, redemption, info, balance, canRedeem, onRe
     orders === undefined ||
     orders.some(({ transfer }) => transfer.type === "redemption" && transfer.recipient.toLowerCase() === recipient.toLowerCase());
   const text = money(amount, info);
+  const { account: sender } = owner;
+  const transfer: Redemption = { type: "redemption", sender, recipient, asset, amount, fee, sequence, memo: NO_MEMO };
+  const [to, ...fields] = orderFields(transfer, info);
   return (
     <ReviewCard
       title={`Redeem ${text}?`}
       facts={[
-        [
-          "To",
-          <Text key="to" span size="sm">
-            <span style={{ fontFamily: "monospace" }}>{getAddress(recipient)}</span> on {config.chainName}
-            {isOwn && ", the connected wallet"}
-          </Text>,
-        ],
+        ...signedFacts(to === undefined ? [] : [to]),
+        ["On", config.chainName],
+        ["Address of", isOwn && "the connected wallet"],
         ["ENS name", ens],
-        ["Amount", text],
-        ["Token", info.isUnknown && `${asset}, unknown to this page`],
-        ["Fee", carrier === "relayer" ? `${money(fee, info)}, for the relayer` : "none; you pay the gas of a transaction"],
+        ...signedFacts(fields),
+        ["Submitted by", carrier === "relayer" ? "a relayer, for the fee" : "you, with a transaction; you pay its gas"],
         ["Amount paid out", money(amount - fee, info)],
         ["Remaining balance", balance >= amount && money(balance - amount, info)],
       ]}

@@ -1,0 +1,60 @@
+/**
+ * What an owner signs, field by field: the labels and their order are those by which docs/erc7730 has wallets show it.
+ * Wallets show accounts and memos as the 32 bytes that are signed, so those are here as well.
+ */
+
+import { decodeMemo, formatAccount, NO_MEMO, type AccountId, type Hex, type Output, type Transfer } from "@fastpay/sdk";
+import { getAddress } from "viem";
+
+import type { ShownAsset } from "../data/queries";
+import { money } from "./words";
+
+/** A field of what is signed. */
+export interface SignedField {
+  readonly label: string;
+  /** As people read it. */
+  readonly text: string;
+  /** As a wallet shows it, if that is another text. */
+  readonly raw?: string;
+}
+
+/** The fields of an order. Those of a payout's outputs are in `outputFields`. */
+export function orderFields(transfer: Transfer, info: ShownAsset): SignedField[] {
+  const { asset, sender, sequence } = transfer;
+  const text = (units: bigint): string => money(units, info);
+  const token: SignedField = { label: "Token", text: info.label, raw: getAddress(asset) };
+  const end = [accountField("From", sender), { label: "Order number", text: sequence.toString() }];
+  switch (transfer.type) {
+    case "payment":
+      return [...outputFields(transfer, info).slice(0, 2), token, memoField(transfer.memo), ...end];
+    case "redemption":
+      return [
+        { label: "To", text: getAddress(transfer.recipient) },
+        { label: "Amount", text: text(transfer.amount) },
+        { label: "Fee", text: text(transfer.fee) },
+        token,
+        memoField(transfer.memo),
+        ...end,
+      ];
+    case "payout":
+      return [token, { label: "List", text: transfer.memo }, ...end];
+  }
+}
+
+/** The fields of one output of a payout. */
+export function outputFields({ recipient, amount, memo }: Output, info: ShownAsset): SignedField[] {
+  return [accountField("To", recipient), { label: "Amount", text: money(amount, info) }, memoField(memo)];
+}
+
+/** The fields of a request to unlock a number. */
+export function unlockFields(account: AccountId, sequence: bigint): SignedField[] {
+  return [accountField("Account", account), { label: "Order number", text: sequence.toString() }];
+}
+
+function accountField(label: string, account: AccountId): SignedField {
+  return { label, text: formatAccount(account), raw: account };
+}
+
+function memoField(memo: Hex): SignedField {
+  return { label: "Memo", text: memo === NO_MEMO ? "none" : `${decodeMemo(memo)} (everyone can read it)`, raw: memo };
+}
