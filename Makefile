@@ -148,6 +148,7 @@ check-api: setup $(CHECKERS)/api/.installed ## Send a live node and merchant wha
 test-sdk: web-page ## Build and test the TypeScript SDK, also against a live network (a minute)
 	@script/tests/rust.py build
 	@npm run --silent --workspace sdk check
+	@npm run --silent --workspace script/sdk-reference check
 	@npm run --silent --workspace sdk test
 
 sdk-reference: setup ## Write the SDK's reference into sdk/reference; `npm pack -w sdk` puts it into the package

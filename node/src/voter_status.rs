@@ -80,6 +80,12 @@ impl VoterStatus {
         Self { protection, ..self }
     }
 
+    /// True if it votes for every order of the current epoch. One that was restored does not.
+    #[must_use]
+    pub fn votes_for_all(&self) -> bool {
+        self.voter().is_some() && self.rollback_protection().is_none()
+    }
+
     /// The protection, where the memory may have a gap.
     #[must_use]
     pub fn rollback_protection(&self) -> Option<&Arc<RollbackProtection>> {

@@ -156,6 +156,8 @@ pub struct ShardStatus {
     pub committee: Vec<Authority>,
     /// There are more sums than are listed here: ask for the one that matters.
     pub truncated: bool,
+    /// It was restored from an older copy, and votes only for numbers that it cannot have voted for before.
+    pub restored: bool,
 }
 
 impl From<&AccountState> for proto::AccountResponse {
@@ -324,6 +326,7 @@ impl From<&ShardStatus> for proto::StatusResponse {
             version: status.version.clone(),
             committee: status.committee.iter().map(member).collect(),
             truncated: status.truncated,
+            restored: status.restored,
         }
     }
 }
@@ -362,6 +365,7 @@ impl TryFrom<proto::StatusResponse> for ShardStatus {
             version: printable(&answer.version),
             committee: committee.collect::<Result<_, Malformed>>()?,
             truncated: answer.truncated,
+            restored: answer.restored,
         })
     }
 }

@@ -137,7 +137,7 @@ export class AuthorityClient implements AuthorityRef {
     return this.#get("/v1/committee", { epoch: epoch?.toString() }, decodeCommittee, signal);
   }
 
-  /** The authority's status. */
+  /** The authority's status, with the sums of the assets that one answer lists. */
   status(signal?: AbortSignal) {
     return this.#get("/v1/status", {}, decodeStatus, signal);
   }

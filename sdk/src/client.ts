@@ -20,6 +20,7 @@ import type {
   CertificateEvidence,
   ClaimReceipt,
   ContractStatus,
+  ContractTransaction,
   DepositEntry,
   DepositReceipt,
   DepositStatus,
@@ -287,6 +288,10 @@ export interface FastPayClient {
   forgetTransaction(sent: TransactionName): Promise<void>;
   /** The state of a deposit, by its transaction. */
   depositStatus(hash: Hex): Promise<DepositStatus>;
+  /** What a transaction on the Primary did at the contract; undefined if it is in no block. */
+  contractTransaction(hash: Hex): Promise<ContractTransaction | undefined>;
+  /** The transaction of a deposit, by its index; undefined if the newest 100,000 blocks have none. */
+  depositTransaction(index: bigint): Promise<Hex | undefined>;
   /**
    * A deposit by its index, as reported by f + 1 authorities; undefined if too few report it. Not every index belongs
    * to a deposit.

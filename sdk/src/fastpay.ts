@@ -247,6 +247,8 @@ function clientOf(context: Context, deployment: Hex, committeesFrom: FastPayClie
       resumeTransaction(context, sent, timed<ChainStep>(onProgress), until(signal)),
     forgetTransaction: (sent) => forgetTransaction(context, sent),
     depositStatus: (hash) => depositStatus(context, hash),
+    contractTransaction: (hash) => contract.transaction(hash),
+    depositTransaction: (index) => contract.depositTransaction(index),
     depositByIndex: (index) => findDeposit(context, index),
     redeemOnChain: (wallet, certificate, { onProgress, signal } = {}) =>
       redeemOnChain(context, wallet, certificate, timed<ChainStep>(onProgress), until(signal)),

@@ -19,6 +19,8 @@ export interface AuthorityRef {
 export type PeerFailure =
   /** No connection, no answer, or a request to wait. */
   | { readonly kind: "silent"; readonly message: string }
+  /** It was restored from an older copy, and does not know yet what it may have voted for from this account. */
+  | { readonly kind: "restored" }
   /** The balance at this authority is too low: deposits or payments have not arrived there. */
   | { readonly kind: "insufficient-balance"; readonly balance: bigint }
   /** It accepts no new order now, for lack of disk space: from anybody, this account, or this network address. */

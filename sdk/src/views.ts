@@ -290,6 +290,28 @@ export type DepositStatus =
   /** Credited by a quorum: it can be spent. */
   | { readonly state: "credited"; readonly block: bigint; readonly deposit: DepositEntry };
 
+/** Something that a transaction did at the contract. */
+export type ContractEvent =
+  | ({ readonly type: "deposit" } & Omit<DepositEntry, "authorities">)
+  /** A redemption was paid (or kept as a claim where its recipient refused it), queued, or taken out of the queue. */
+  | {
+      readonly type: "redemption";
+      readonly state: "paid" | "queued" | "released";
+      readonly sender: AccountId;
+      readonly sequence: bigint;
+      readonly digest: Hex;
+    }
+  /** A refused payout was collected, all or a part of it. */
+  | { readonly type: "claim"; readonly owner: Address; readonly asset: Address; readonly to: Address; readonly amount: bigint };
+
+/** A transaction on the Primary that is in a block. */
+export interface ContractTransaction {
+  readonly block: bigint;
+  readonly hasReverted: boolean;
+  /** In their order; none if it did nothing at the contract. */
+  readonly events: readonly ContractEvent[];
+}
+
 /** A deposit that is final and credited by a quorum. */
 export interface DepositReceipt {
   readonly hash: Hex;

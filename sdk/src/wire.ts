@@ -240,7 +240,9 @@ export const decodeStatus = object({
   contract: optional(address),
   epoch: u64,
   votes: flag,
+  restored: optional(flag),
   follower: object({ state: text, block: optional(u64), reason: optional(text) }),
+  shards: list(object({ totals: list(object({ asset: address, accounts: signed })) })),
 });
 
 /** A problem (RFC 9457) with the facts that some have. */

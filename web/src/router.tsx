@@ -14,6 +14,8 @@ const HistoryPage = lazy(() => import("./pages/HistoryPage"));
 const NetworkPage = lazy(() => import("./pages/NetworkPage"));
 const ExplorePage = lazy(() => import("./pages/explore/ExplorePage"));
 const AccountPage = lazy(() => import("./pages/explore/AccountPage"));
+const TransactionPage = lazy(() => import("./pages/explore/TransactionPage"));
+const ContactsPage = lazy(() => import("./pages/ContactsPage"));
 const TransferPage = lazy(() => import("./pages/explore/TransferPage"));
 const ExploredDepositPage = lazy(() => import("./pages/explore/DepositPage"));
 const HelpPage = lazy(() => import("./pages/HelpPage"));
@@ -36,10 +38,12 @@ export function Router(): JSX.Element {
               <Route path="redeem" element={<RedeemPage />} />
               <Route path="history" element={<HistoryPage />} />
               <Route path="network" element={<NetworkPage />} />
+              <Route path="contacts" element={<ContactsPage />} />
               <Route path="help" element={<HelpPage />} />
               <Route path="explore" element={<ExplorePage />} />
               <Route path="explore/account/:account" element={<AccountPage />} />
               <Route path="explore/deposit/:index" element={<ExploredDepositPage />} />
+              <Route path="explore/transaction/:hash" element={<TransactionPage />} />
               <Route path="explore/transfer/:digest" element={<TransferPage />} />
               <Route path="explore/transfer/:account/:sequence" element={<TransferPage />} />
               <Route path="*" element={<NowherePage />} />

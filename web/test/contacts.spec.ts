@@ -39,6 +39,23 @@ test("an account gets a name, which is typed, chosen, reviewed and shown; who wa
   await goTo(page, "History");
   await expect(page.getByRole("region", { name: "History entries" }).getByRole("listitem").first()).toContainText("To Bob of the bakery 0x7099");
 
+  // All of them stand on a page of their own, and are named and removed there.
+  await goTo(page, "Pay");
+  await page.getByRole("link", { name: "Contacts" }).click();
+  const listed = page.getByRole("region", { name: "Names" }).getByRole("listitem");
+  await expect(listed).toHaveText([new RegExp(`Bob of the bakery ${BOB}`)]);
+  await page.getByLabel("Account", { exact: true }).fill(CAROL);
+  await page.getByLabel("Name", { exact: true }).fill("bob of the bakery");
+  await page.getByRole("button", { name: "Save the name" }).click();
+  await expect(page.getByText("Another account has this name.")).toBeVisible();
+  await page.getByLabel("Name", { exact: true }).fill("Ada");
+  await page.getByRole("button", { name: "Save the name" }).click();
+  await expect(listed).toHaveText([new RegExp(`Ada ${CAROL}`), new RegExp(`Bob of the bakery ${BOB}`)]);
+  await isAccessible(page);
+  await picture(page, "contacts");
+  await page.getByRole("button", { name: "Remove Ada" }).click();
+  await expect(listed).toHaveCount(1);
+
   await page.goto(`/explore/account/${BOB}`);
   await expect(name).toHaveValue("Bob of the bakery");
   await name.fill("");

@@ -1,4 +1,5 @@
 import type { Page } from "@playwright/test";
+import { parseEther } from "viem";
 
 import { activity, authority, expect, goTo, pay, picture, test, type Person } from "./support/people";
 import { isAccessible } from "./support/axe";
@@ -27,21 +28,59 @@ test("the first page shows what the contract holds and owes, and how each author
   const row = page.getByRole("region", { name: "Assets" }).locator("tr[data-asset=ETH]");
   await expect(row).toContainText("yes");
   await expect(row.getByRole("cell").first()).toHaveText(/^\d/);
+  // One authority that says that accounts hold more than the contract has is not believed; f + 1 are.
+  const covered = row.getByRole("cell").last();
+  const exaggerates = async (number: number): Promise<void> => {
+    await page.route(authority(number), async (route) => {
+      if (!route.request().url().endsWith("/v1/status")) return route.continue();
+      const answer = await route.fetch();
+      const status = await answer.json();
+      status.shards[0].totals[0].accounts = parseEther("1000000").toString();
+      await route.fulfill({ response: answer, json: status });
+    });
+  };
+  await exaggerates(0);
+  await page.reload();
+  await expect(covered).toHaveText("yes");
+  await exaggerates(1);
+  await page.reload();
+  await expect(covered).toHaveText("no");
+  await expect(row).toContainText(/1,000,0\d\d/);
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await page.reload();
+  await expect(covered).toHaveText("yes");
+
   const authorities = page.getByRole("region", { name: "Authorities" }).getByRole("listitem");
   await expect(authorities.getByText("votes", { exact: true })).toHaveCount(network().authorities.length);
   await expect(authorities.first()).toContainText(/epoch \d+, follows Ethereum to block \d+/);
   await page.route(authority(1), (route) => route.abort());
+  // Restored from a copy, an authority does not vote for every payment.
+  await page.route(authority(2), async (route) => {
+    const answer = await route.fetch();
+    const json = await answer.json();
+    await route.fulfill({ response: answer, json: "votes" in json ? { ...json, votes: false, restored: true } : json });
+  });
   await page.reload();
   await expect(authorities.getByText("does not answer")).toHaveCount(1);
+  await expect(authorities.getByText("restored, votes for some")).toHaveCount(1);
   await isAccessible(page);
   await picture(page, "explore");
 
-  // A deposit is found by its transaction, too.
+  await page.goto("/network");
+  await expect(page.getByText("answers, restored", { exact: true })).toHaveCount(1);
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+
+  // A deposit is found by its transaction, and shows it.
   const logs = await chainClient().getLogs({ address: network().contract, fromBlock: 0n });
-  await lookUp(page, logs.at(-1)?.transactionHash ?? "");
+  const hash = logs.at(-1)?.transactionHash ?? "";
+  await page.goto("/explore");
+  await lookUp(page, hash);
   await page.getByRole("link", { name: `deposit ${index}` }).click();
   await expect(page).toHaveURL(new RegExp(`/explore/deposit/${index}$`));
   await expect(page.getByText("1 ETH").first()).toBeVisible();
+  await page.getByRole("link", { name: hash }).click();
+  await expect(page.getByRole("region", { name: "Transaction" })).toContainText(`It made deposit ${index} of 1 ETH`);
+  await isAccessible(page);
 });
 
 test("the first page shows the latest transfers, each of which leads to its page; one that nobody proves is not shown", async ({ page, person }) => {
@@ -91,7 +130,8 @@ test("anyone finds a payment by digest, by account and by number, with each vote
   const answers = page.getByRole("region", { name: "What each authority shows" });
   await expect(answers.getByText("3 valid votes").first()).toBeVisible();
   await answers.getByRole("button", { name: /3 valid votes/ }).first().click();
-  await expect(answers.getByText(/^Vote of 0x.* is valid$/).filter({ visible: true })).toHaveCount(3);
+  // By the names of the authorities, as everywhere on the page.
+  await expect(answers.getByText(/^Vote of 127\.0\.0\.1:\d+ is valid$/).filter({ visible: true })).toHaveCount(3);
   await expect(answers.getByText("The sender signed this order").first()).toBeVisible();
   await picture(page, "explorer-payment");
 

@@ -28,7 +28,15 @@ test("a relayer brings a redemption to Ethereum for its fee", async ({ page, per
   await activity(page, /^Redeem 1.5 ETH/).getByRole("link", { name: "Show its certificate" }).click();
   await expect(page.getByRole("heading", { name: "Redemption of 1.5 ETH" })).toBeVisible();
   await expect(page.getByText("3 valid votes").first()).toBeVisible();
-  await expect(page.getByText("paid, or kept as a claim")).toBeVisible();
+  // Its transaction on Ethereum leads to what it did there, and back.
+  await page.getByText("paid, or kept as a claim").getByRole("link").click();
+  await expect(page.getByRole("region", { name: "Transaction" })).toContainText("It paid redemption 0 of");
+  const hash = new URL(page.url()).pathname.split("/").at(-1) ?? "";
+  await isAccessible(page);
+  await page.getByLabel("Look up").fill(hash);
+  await page.getByRole("search").getByRole("button", { name: "Look up" }).click();
+  await page.getByRole("region", { name: "Transaction" }).getByRole("link", { name: "redemption 0" }).click();
+  await expect(page.getByRole("heading", { name: "Redemption of 1.5 ETH" })).toBeVisible();
   await expect(page.getByRole("region", { name: "Transfer" })).toContainText(`${OUT} on Ethereum`);
   await picture(page, "explorer-redemption");
   await goTo(page, "Explore");
@@ -153,6 +161,12 @@ test("a token that the page does not know is added; what exceeds its outflow lim
   await passTime(OUTFLOW_DELAY_S + 100);
   await page.getByRole("button", { name: "Pay it out" }).click();
   await expect(page.getByRole("region", { name: "Your redemptions" }).getByText("Paid on Ethereum")).toHaveCount(2);
+  // Each of the three transactions is found: two that paid, and one that queued.
+  const did = page.getByRole("region", { name: "Transaction" });
+  for (const [index, text] of [[-3, "It paid redemption 0"], [-2, "It queued redemption 1"], [-1, "It paid redemption 1"]] as const) {
+    await page.goto(`/explore/transfer/${wallet.sent.at(index)}`);
+    await expect(did).toContainText(text);
+  }
   expect(await balanceOnChain(OUT, token)).toBe(500_000_000n);
 });
 
@@ -203,6 +217,9 @@ test("a token without permits is deposited by an approval; a payout that it refu
   await expect(activity(page, "Collect 2 ZOO").getByText("Done", { exact: true })).toBeVisible();
   await expect(claims).toBeHidden();
   expect(await balanceOnChain(wallet.key.address, token)).toBe(parseEther("8"));
+  await activity(page, "Collect 1 ZOO").getByRole("link", { name: /^as 0x/ }).click();
+  await expect(page.getByRole("region", { name: "Transaction" })).toContainText(`It collected 1 ZOO for ${wallet.key.address}`);
+  await expect(page.getByRole("region", { name: "Transaction" })).toContainText(`paid to ${OUT}`);
 });
 
 test("nothing is redeemed to a contract of FastPay", async ({ page, person }) => {

@@ -160,6 +160,7 @@ async fn newest_received(authority: &AuthorityClient, account: AccountId) -> Res
 pub(super) fn failure_of(error: ClientError) -> PeerFailure {
     match error {
         ClientError::Refused(Refusal::Busy(retry_after)) => PeerFailure::Busy(retry_after),
+        ClientError::Refused(Refusal::CatchingUp(None)) => PeerFailure::Restored,
         ClientError::Refused(refusal) if refusal.is_retryable() => PeerFailure::Silent(refusal.to_string()),
         ClientError::Refused(Refusal::MissingCertificate(missing) | Refusal::SequenceTooHigh(missing)) => {
             PeerFailure::Behind(missing)

@@ -113,11 +113,10 @@ impl Inquiry {
             Refusal::AddressBudget(retry_after) => {
                 Step::later(PeerFailure::NoRoom { whose: Room::Address, retry_after })
             }
-            Refusal::Busy(_)
-            | Refusal::Stopping
-            | Refusal::UnknownEpoch(_)
-            | Refusal::PrimaryTooOld
-            | Refusal::CatchingUp(None) => Step::later(PeerFailure::Silent(refusal.to_string())),
+            Refusal::Busy(_) | Refusal::Stopping | Refusal::UnknownEpoch(_) | Refusal::PrimaryTooOld => {
+                Step::later(PeerFailure::Silent(refusal.to_string()))
+            }
+            Refusal::CatchingUp(None) => Step::later(PeerFailure::Restored),
             Refusal::Malformed(_)
             | Refusal::Invalid(_)
             | Refusal::WrongShard(_)

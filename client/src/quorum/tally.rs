@@ -21,6 +21,9 @@ pub enum PeerFailure {
     /// Too much waits there; it asks for so long a pause.
     #[error("it is busy, and asks to be left alone for {} ms", .0.as_millis())]
     Busy(Duration),
+    /// It was restored from an older copy, and does not know yet what it may have voted for from this account.
+    #[error("it was restored from an older copy, and first asks the others what it may have voted for")]
+    Restored,
     /// Its balance of the account is too low: deposits or payments have not arrived there.
     #[error("it knows of a balance of {0} only")]
     InsufficientBalance(Balance),
@@ -73,6 +76,7 @@ impl PeerFailure {
         match self {
             Self::Silent(_) => "silent",
             Self::Busy(_) => "busy",
+            Self::Restored => "restored",
             Self::InsufficientBalance(_) => "insufficient-balance",
             Self::NoRoom { .. } => "no-room",
             Self::Behind(_) => "behind",

@@ -7,7 +7,7 @@ use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::{
     AccountKey, Amount, Asset, Certificate, Epoch, Memo, SequenceNumber, TransferOrder, Vote, sign_vote,
 };
-use fastpay_e2e::{Finished, Network, Payers, program, run, wait_for};
+use fastpay_e2e::{Finished, Network, Payers, User, program, run, wait_for};
 use fastpay_rpc::Refusal;
 use fastpay_wallet::Intent;
 
@@ -118,6 +118,13 @@ async fn an_authority_that_forgot_its_votes_gives_no_second_one_and_votes_again_
         assert_eq!(scene.ask(0, &second).await, Err(ClientError::Refused(Refusal::CatchingUp(None))));
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+    // Its operator and wallets are told so, and not only whoever pays.
+    let said = scene.network.authorities[0].operate("status").unwrap().success().unwrap().out;
+    assert!(said.contains("restored from an older copy"), "{said}");
+    let user = User::new(&scene.network, "user").await.unwrap();
+    let said = user.fastpay(["status"]).await.unwrap();
+    let restored: Vec<_> = said["authorities"].as_array().unwrap().iter().map(|one| one["restored"].clone()).collect();
+    assert_eq!(restored.iter().filter(|one| **one == true).count(), 1, "{said}");
     assert!(scene.client(0).shard_of(&scene.payer.account()).account(scene.payer.account()).await.unwrap().catching_up);
 
     // It is told where the others are; one of them is away, so that they are too few to tell it anything.

@@ -68,7 +68,7 @@ pub(super) async fn status(
         contract: context.with_primary.then_some(contract),
         verifying_contract: contract,
         epoch: Decimal(voter_status.epoch().0),
-        votes: voter_status.voter().is_some(),
+        votes: voter_status.votes_for_all(),
         restored: voter_status.rollback_protection().is_some(),
         follower: follower(&node),
         shards,
@@ -112,7 +112,7 @@ pub(super) async fn ready(State(node): SharedNode) -> impl IntoResponse {
         Progress::Stopped(reason) => (StatusCode::SERVICE_UNAVAILABLE, "follower stopped", Some(reason)),
     };
     let voter_status = node.context.voter_status.borrow();
-    let (authority, epoch, votes) = (voter_status.public().name, voter_status.epoch(), voter_status.voter().is_some());
+    let (authority, epoch, votes) = (voter_status.public().name, voter_status.epoch(), voter_status.votes_for_all());
     let restored = voter_status.rollback_protection().is_some();
     let body = json!({
         "status": state, "reason": reason, "authority": authority, "epoch": epoch, "votes": votes, "restored": restored,

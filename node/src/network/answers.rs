@@ -84,6 +84,7 @@ impl Reads {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             committee: voter_status.committees().current().members().to_vec(),
             truncated,
+            restored: voter_status.rollback_protection().is_some(),
         })
     }
 }

@@ -25,6 +25,8 @@ struct ShardReport {
     synchronized: u64,
     redemptions: u64,
     credits_in_flight: u64,
+    /// The data folder is marked as an older copy.
+    restored: bool,
     totals: Vec<TotalReport>,
 }
 
@@ -81,6 +83,7 @@ pub async fn ask(config: &Config) -> Result<Report, StatusError> {
             synchronized: status.synchronized.0,
             redemptions: status.redemptions,
             credits_in_flight: status.credits_in_flight,
+            restored: status.restored,
             totals: totals.collect(),
             address,
         });
@@ -92,6 +95,12 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(first) = self.shards.first() {
             writeln!(f, "authority {} (version {}, epoch {})", first.authority, first.version, first.epoch)?;
+            if first.restored {
+                writeln!(
+                    f,
+                    "restored from an older copy: votes only for numbers that it cannot have voted for before"
+                )?;
+            }
         }
         for shard in &self.shards {
             writeln!(

@@ -275,6 +275,6 @@ async fn an_authority_that_lost_credits_does_not_start_and_knows_from_then_on_th
     eventually_async("the credit comes again", || async { second.account(bob.id()).await.unwrap().received == 1 })
         .await;
     let (_, ready) = get(running.http, "/ready").await.unwrap();
-    assert!(ready.contains("\"restored\":true"), "{ready}");
+    assert!(ready.contains("\"restored\":true") && ready.contains("\"votes\":false"), "{ready}");
     running.stop().await.unwrap();
 }

@@ -271,9 +271,9 @@ answers! {
         verifying_contract: Bytes20,
         /// The current epoch.
         epoch: Uint64,
-        /// Whether it votes in it.
+        /// Whether it votes in it for every order. One that was restored does not.
         votes: bool,
-        /// Whether it was restored from an older copy, and votes above what the others know of only.
+        /// Whether it was restored from an older copy, and votes only for numbers that it cannot have voted for before.
         restored: bool,
         /// How far it has followed the Primary.
         follower: Follower,

@@ -2,6 +2,7 @@
 
 import {
   BaseError,
+  encodeEventTopics,
   type Block,
   type ContractFunctionArgs,
   type ContractFunctionName,
@@ -14,10 +15,12 @@ import type { EthereumClient } from "../client.js";
 import { makeCommittee, type Authority, type Committee } from "../committee.js";
 import { FastPayError, isFastPayError } from "../errors.js";
 import type { Domain } from "../transfer.js";
-import type { AssetStatus, ContractStatus, Place, RedemptionStatus, UnlockStatus } from "../views.js";
+import type { AssetStatus, ContractStatus, ContractTransaction, Place, RedemptionStatus, UnlockStatus } from "../views.js";
 import { chainError, pausedUntil } from "../wallet-errors.js";
 import { COUNCIL_ABI, FASTPAY_ABI, IDENTITY_ABI } from "./abi.js";
-import { redemptionStatusOf, SpendingLog, type Chain, type RedemptionView } from "./spending.js";
+import { eventsOf } from "./events.js";
+import { ContractLogs, type Chain } from "./logs.js";
+import { redemptionStatusOf, SpendingLog, type RedemptionView } from "./spending.js";
 
 /** Which blocks of the Primary count as final. */
 export type Finality = "finalized" | "safe" | "latest";
@@ -34,6 +37,7 @@ export class Contract {
   readonly client: EthereumClient;
   readonly domain: Domain;
   readonly finality: Finality;
+  readonly #logs: ContractLogs;
   readonly #spendings: SpendingLog;
   #council: Address | undefined;
   #deployed: bigint | undefined;
@@ -42,7 +46,8 @@ export class Contract {
     this.client = client;
     this.domain = domain;
     this.finality = finality;
-    this.#spendings = new SpendingLog(client, domain.contract);
+    this.#logs = new ContractLogs(client, domain.contract);
+    this.#spendings = new SpendingLog(this.#logs);
   }
 
   /** Checks that the node is on the chain that is meant. Throws `wrong-chain`. */
@@ -238,6 +243,22 @@ export class Contract {
       if (error instanceof Error && error.name === "TransactionReceiptNotFoundError") return undefined;
       throw chainError(error);
     }
+  }
+
+  /** What a transaction did at the contract; undefined if it is in no block. */
+  async transaction(hash: Hex): Promise<ContractTransaction | undefined> {
+    const receipt = await this.receipt(hash);
+    if (receipt === undefined) return undefined;
+    const events = eventsOf(this.domain.contract, receipt);
+    return { block: receipt.blockNumber, hasReverted: receipt.status === "reverted", events };
+  }
+
+  /** The transaction of a deposit; undefined if the newest blocks have none of this index. */
+  async depositTransaction(index: bigint): Promise<Hex | undefined> {
+    const topics = encodeEventTopics({ abi: FASTPAY_ABI, eventName: "Funded", args: { index } }) as Hex[];
+    const chain = await this.#chain();
+    const found = await this.ask(() => this.#logs.newest(topics.slice(0, 2), chain));
+    return found?.transactionHash ?? undefined;
   }
 
   /** Whose transaction it is, and which of theirs; undefined if the node does not know it. */

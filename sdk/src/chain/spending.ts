@@ -7,20 +7,14 @@
  * may still be undone, at each look.
  */
 
-import { encodeEventTopics, parseEventLogs, toHex, type Log } from "viem";
+import { encodeEventTopics, parseEventLogs } from "viem";
 
 import type { AccountId } from "../accounts.js";
-import type { Address, Hex } from "../bytes.js";
-import type { EthereumClient } from "../client.js";
+import type { Hex } from "../bytes.js";
 import type { RedemptionStatus } from "../views.js";
 import { FASTPAY_ABI } from "./abi.js";
+import { oldestSearched, type Chain, type ContractLogs } from "./logs.js";
 
-/** The number of newest blocks that are searched, two weeks of Ethereum. */
-const BLOCKS_SEARCHED_MAX = 100_000n;
-/** Many nodes answer about so many blocks at once. */
-const RANGE_BLOCKS = 10_000n;
-/** Nearly all do about so many. */
-const RANGE_BLOCKS_REFUSED = 1_000n;
 /** The accounts whose logs are kept, the newest ones: more than a page shows. */
 const ACCOUNTS_MAX = 200;
 
@@ -49,14 +43,6 @@ export function redemptionStatusOf(digest: Hex, view: RedemptionView, logged: Sp
   return event === "RedemptionReleased" ? { state: "released", hash } : view;
 }
 
-/** The ends of the chain, as block numbers. */
-export interface Chain {
-  readonly newest: bigint;
-  readonly final: bigint;
-  /** The block of the deployment. */
-  readonly deployed: bigint;
-}
-
 /** What was read of one account. */
 interface AccountLog {
   /** The final blocks that were read, both included; none if `first` is above `last`. */
@@ -70,14 +56,11 @@ interface AccountLog {
 
 /** The contract's log of spent numbers. */
 export class SpendingLog {
-  readonly #client: EthereumClient;
-  readonly #contract: Address;
+  readonly #logs: ContractLogs;
   readonly #accounts = new Map<AccountId, AccountLog>();
-  #range = RANGE_BLOCKS;
 
-  constructor(client: EthereumClient, contract: Address) {
-    this.#client = client;
-    this.#contract = contract;
+  constructor(logs: ContractLogs) {
+    this.#logs = logs;
   }
 
   /** What a number was spent on; undefined if the newest blocks do not say it. Throws if the node gives no log. */
@@ -94,27 +77,27 @@ export class SpendingLog {
   }
 
   async #look(log: AccountLog, sender: AccountId, sequence: bigint, chain: Chain): Promise<Spending | undefined> {
-    const { newest, final, deployed } = chain;
-    const oldest = newest - BLOCKS_SEARCHED_MAX > deployed ? newest - BLOCKS_SEARCHED_MAX : deployed;
+    const { newest, final } = chain;
+    const oldest = oldestSearched(chain);
     // Nothing was read, or so long ago that a search begins anew.
     if (log.last < log.first || log.last < oldest) [log.first, log.last] = [final + 1n, final];
     const recent = new Map<bigint, Spending>();
     while (log.last < final) {
-      const to = lesser(log.last + this.#range, final);
+      const to = lesser(log.last + this.#logs.range, final);
       const read = await this.#read(sender, log.last + 1n, to);
       if (read === undefined) continue;
       for (const [number, spending] of read) log.found.set(number, spending);
       log.last = to;
     }
     for (let from = final + 1n; from <= newest; ) {
-      const to = lesser(from + this.#range - 1n, newest);
+      const to = lesser(from + this.#logs.range - 1n, newest);
       const read = await this.#read(sender, from, to);
       if (read === undefined) continue;
       for (const [number, spending] of read) recent.set(number, spending);
       from = to + 1n;
     }
     while (!recent.has(sequence) && !log.found.has(sequence) && log.first > oldest) {
-      const from = log.first - this.#range > oldest ? log.first - this.#range : oldest;
+      const from = log.first - this.#logs.range > oldest ? log.first - this.#logs.range : oldest;
       const read = await this.#read(sender, from, log.first - 1n);
       if (read === undefined) continue;
       // Of a number that was queued and then paid, the newest counts.
@@ -127,16 +110,9 @@ export class SpendingLog {
   /** The newest event of each number in some blocks; undefined if the node wants fewer blocks at once. */
   async #read(sender: AccountId, from: bigint, to: bigint): Promise<Map<bigint, Spending> | undefined> {
     const kinds = EVENTS.flatMap((eventName) => encodeEventTopics({ abi: FASTPAY_ABI, eventName }) as Hex[]);
-    const filter = { address: this.#contract, topics: [kinds, sender], fromBlock: toHex(from), toBlock: toHex(to) };
-    let logs;
-    try {
-      logs = await this.#client.request({ method: "eth_getLogs", params: [filter] });
-    } catch (error) {
-      if (this.#range === RANGE_BLOCKS_REFUSED) throw error;
-      this.#range = RANGE_BLOCKS_REFUSED;
-      return undefined;
-    }
-    const events = parseEventLogs({ abi: FASTPAY_ABI, eventName: [...EVENTS], logs: logs as unknown as Log[] });
+    const logs = await this.#logs.read([kinds, sender], from, to);
+    if (logs === undefined) return undefined;
+    const events = parseEventLogs({ abi: FASTPAY_ABI, eventName: [...EVENTS], logs });
     const own = events.filter(({ args, transactionHash }) => args.sender.toLowerCase() === sender && transactionHash !== null);
     return new Map(
       own.map(({ eventName: event, args, transactionHash }) => [

@@ -140,7 +140,7 @@ class Conversation {
         return last({ type: "out", failure: { kind: "refused", message: error.message } });
       default: {
         const failure = failureOf(error);
-        return failure.kind === "silent" ? later({ type: "later", failure }) : last({ type: "out", failure });
+        return failure.kind === "silent" || failure.kind === "restored" ? later({ type: "later", failure }) : last({ type: "out", failure });
       }
     }
   }

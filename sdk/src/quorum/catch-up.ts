@@ -43,6 +43,7 @@ export function failureOf(error: unknown): PeerFailure {
     const { expectedSequence } = error.facts;
     const isGap = error.problem === "missing-certificate" || error.problem === "sequence-too-high";
     if (isGap && expectedSequence !== undefined) return { kind: "behind", sequence: expectedSequence };
+    if (error.problem === "catching-up" && expectedSequence === undefined) return { kind: "restored" };
     const plain = PLAIN.find((kind) => kind === error.problem);
     if (plain !== undefined) return { kind: plain };
     return { kind: error.isTransient ? "silent" : "refused", message: error.message };

@@ -13,6 +13,8 @@ export function describePeerFailure(failure: PeerFailure): string {
   switch (failure.kind) {
     case "silent":
       return failure.message;
+    case "restored":
+      return "it was restored from an older copy, and first asks the others what it may have voted for";
     case "insufficient-balance":
       return "the balance there is too low: it has not received some deposits or payments yet";
     case "no-room":

@@ -1,7 +1,7 @@
 /** What `npm pack` makes is installed in an empty project, compiled against its types, and pays on the real network. */
 
 import { execFileSync } from "node:child_process";
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -27,8 +27,13 @@ beforeAll(() => {
   run("npm", "install", ...NPM, packed.filename);
   copyFileSync(join(SDK, "test/live/quickstart.ts"), join(project, "quickstart.ts"));
   const compiler = fileURLToPath(new URL("../../../node_modules/.bin/tsc", import.meta.url));
+  // The package's README has no file but the package's, and a program that compiles.
+  const readme = readFileSync(join(project, "node_modules/@fastpay/sdk/README.md"), "utf8");
+  const [, program] = /```ts\n([^]*?)```/.exec(readme) ?? [];
+  if (program === undefined || readme.includes("docs/")) throw new Error("the package's README has no quick start of its own");
+  writeFileSync(join(project, "readme.ts"), program);
   const options = ["--module", "nodenext", "--target", "es2022", "--strict", "--types", "", "--lib", "es2023,dom"];
-  run(compiler, ...options, "quickstart.ts");
+  run(compiler, ...options, "quickstart.ts", "readme.ts");
 });
 
 afterAll(() => rmSync(project, { recursive: true, force: true }));

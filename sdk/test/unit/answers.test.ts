@@ -61,8 +61,26 @@ describe("answers", () => {
       contract: null,
       epoch: "0",
       votes: true,
+      shards: [],
+      follower: { state: "none" },
     };
-    expect(decodeStatus({ ...status, follower: { state: "none" } }, "it").contract).toBeUndefined();
+    expect(decodeStatus(status, "it").contract).toBeUndefined();
+  });
+
+  test("say that an authority was restored, and the sums of its accounts", () => {
+    const totals = [{ asset: `0x${"00".repeat(20)}`, accounts: "-79" }];
+    const status = {
+      authority: `0x${"00".repeat(32)}`,
+      version: "1",
+      chainId: "1",
+      contract: `0x${"fa".repeat(20)}`,
+      epoch: "0",
+      votes: false,
+      restored: true,
+      shards: [{ totals }],
+      follower: { state: "atHead" },
+    };
+    expect(decodeStatus(status, "it")).toMatchObject({ votes: false, restored: true, shards: [{ totals: [{ accounts: -79n }] }] });
   });
 
   test("that are problems tell what to do; none of their facts need be there", () => {

@@ -360,6 +360,7 @@ mod tests {
             version: String::new(),
             committee: Vec::new(),
             truncated: false,
+            restored: false,
         }
     }
 

@@ -5,6 +5,7 @@ import { Link } from "react-router";
 
 import { ErrorAlert } from "../ui/ErrorAlert";
 import { Steps } from "../ui/Steps";
+import { TransactionLink } from "../ui/TransactionLink";
 import { TransferText } from "../ui/TransferText";
 import { useRedemptionStatuses } from "../data/queries";
 import { useAuthorityLabel } from "../network/authorities";
@@ -128,7 +129,7 @@ function Left({ hash, kind }: { hash: Hex | undefined; kind: ActivityKind }): JS
   if (hash === undefined) return null;
   return (
     <Text size="sm" style={{ overflowWrap: "anywhere" }}>
-      Your wallet sent transaction {hash}, which happens without this page: {NOT_AGAIN[kind]}. Close this only if you
+      Your wallet sent transaction <TransactionLink hash={hash} />, which happens without this page: {NOT_AGAIN[kind]}. Close this only if you
       cancelled or replaced it in your wallet.
     </Text>
   );

@@ -1,7 +1,8 @@
 /** An activity's progress as a short list of steps, each to come, under way, or done at a time. */
 
-import type { AuthorityRef, RedemptionStatus, PeerFailure } from "@fastpay/sdk";
+import type { AuthorityRef, Hex, RedemptionStatus } from "@fastpay/sdk";
 
+import { failureText } from "../ui/failures";
 import { count, duration, shorten, timeText } from "../ui/words";
 import { listIn, type Activity, type ActivityProgress } from "./activities";
 
@@ -10,6 +11,8 @@ export interface Step {
   readonly label: string;
   readonly state: "todo" | "active" | "done" | "failed";
   readonly detail: string | undefined;
+  /** The transaction on Ethereum that the detail names. */
+  readonly transaction?: Hex | undefined;
 }
 
 type Of<T extends ActivityProgress["type"]> = Extract<ActivityProgress, { type: T }>;
@@ -23,12 +26,12 @@ function after(step: ActivityProgress | undefined): string | undefined {
 }
 
 /** Marks the first unfinished step as active or failed. */
-function arrange(activity: Activity, lines: readonly { label: string; isDone: boolean; detail: string | undefined }[]): Step[] {
+function arrange(activity: Activity, lines: readonly (Omit<Step, "state"> & { isDone: boolean })[]): Step[] {
   const current = lines.findIndex(({ isDone }) => !isDone);
-  return lines.map(({ label, isDone, detail }, index) => {
+  return lines.map(({ isDone, ...line }, index) => {
     const isCurrent = index === current;
     const state = isDone || activity.state === "done" ? "done" : !isCurrent ? "todo" : activity.state === "failed" ? "failed" : "active";
-    return { label, state, detail };
+    return { ...line, state };
   });
 }
 
@@ -91,7 +94,7 @@ export function stepsOnEthereum({ state }: Activity, out: RedemptionStatus | und
   const label = "Paid on Ethereum";
   switch (out.state) {
     case "paid":
-      return [{ label, state: "done", detail: undefined }];
+      return [{ label, state: "done", detail: `as ${shorten(out.hash, 10, 6)}`, transaction: out.hash }];
     case "open":
     case "queued": {
       const detail = out.state === "queued" ? "it waits in the contract's queue" : "anyone can submit it";
@@ -164,6 +167,7 @@ export function chainSteps(activity: Activity): Step[] {
       label: "Submitted to Ethereum",
       isDone: submitted !== undefined,
       detail: submitted ? `as ${shorten(submitted.hash, 10, 6)}` : unsentDetail(activity),
+      transaction: submitted?.hash,
     },
     { label: "In a block", isDone: included !== undefined, detail: included && `${included.block}, ${after(included)}` },
   ];
@@ -204,12 +208,14 @@ export function unlockSteps(activity: Activity): Step[] {
       label: "Ethereum is asked to unlock the account",
       isDone: votes !== undefined,
       detail: votes === undefined ? (blocksLeft(asking) ?? byRelayer ?? sentDetail(asking)) : undefined,
+      transaction: votes === undefined ? last(asking, "submitted")?.hash : undefined,
     },
     { label: "The authorities vote", isDone: isEnough, detail: votes && votesText(votes) },
     {
       label: "Ethereum decides",
       isDone: unlocked !== undefined || last(deciding, "final") !== undefined,
       detail: blocksLeft(deciding) ?? byRelayer ?? sentDetail(deciding),
+      transaction: last(deciding, "submitted")?.hash,
     },
     {
       label: unlocked === undefined ? "The account can pay again" : UNLOCKED[unlocked.outcome],
@@ -231,41 +237,6 @@ function votesText({ attesting, voiding, members, quorum, voidableFrom, unanimou
   const from = Number(voiding < members || voidableFrom < unanimousFrom ? voidableFrom : unanimousFrom) * 1_000;
   if (from <= Date.now()) return said;
   return `${said}; ${voiding < members ? `${quorum} suffice` : "that counts"} from ${timeText(from)} on`;
-}
-
-const ROOM = {
-  disk: "accepts no new order: its disk is nearly full",
-  account: "accepts no more orders from this account for now",
-  address: "accepts no more orders from your network address for now",
-};
-
-function failureText(failure: PeerFailure): string {
-  switch (failure.kind) {
-    case "silent":
-      return "does not answer yet";
-    case "insufficient-balance":
-      return "has not received all your payments or deposits yet";
-    case "no-room":
-      return ROOM[failure.whose];
-    case "behind":
-      return `lacks order #${failure.sequence}`;
-    case "locked":
-      return "is locked on another order";
-    case "other-epoch":
-      return `votes in epoch ${failure.epoch}`;
-    case "no-primary":
-      return "has no contract on Ethereum";
-    case "frozen":
-      return "waits until Ethereum has decided about this number";
-    case "not-requested":
-      return "has not read the request to unlock yet";
-    case "voided":
-      return "says that nothing was paid with this number";
-    case "refused":
-      return `refuses: ${failure.message}`;
-    case "misbehaved":
-      return `answered wrongly: ${failure.message}`;
-  }
 }
 
 /** What holds single authorities up, the newest word of each, each in its place whoever spoke last. */

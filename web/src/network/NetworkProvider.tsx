@@ -25,6 +25,11 @@ export function useNetwork(): Network {
   return network;
 }
 
+/** The page's deployment; undefined while it is not loaded. */
+export function useNetworkIfLoaded(): Network | undefined {
+  return useContext(NetworkContext);
+}
+
 /** The interval between two checks that the network is still the same, in milliseconds. */
 const CHECK_INTERVAL_MS = 30_000;
 

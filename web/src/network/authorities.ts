@@ -1,17 +1,29 @@
 /** What authorities are called on the page. */
 
-import type { AuthorityRef } from "@fastpay/sdk";
+import type { AuthorityName, AuthorityRef } from "@fastpay/sdk";
 
 import type { NetworkConfig } from "./config";
-import { useNetwork } from "./NetworkProvider";
+import { shorten } from "../ui/words";
+import { useNetwork, useNetworkIfLoaded } from "./NetworkProvider";
 
 /** An authority's label in network.json, otherwise the host of its address. */
 export function authorityLabel({ labels }: Pick<NetworkConfig, "labels">, { url }: Pick<AuthorityRef, "url">): string {
   return labels.get(url) ?? (URL.canParse(url) ? new URL(url).host : url);
 }
 
-/** Names authorities of the page's deployment. */
-export function useAuthorityLabel(): (authority: Pick<AuthorityRef, "url">) => string {
-  const { config } = useNetwork();
-  return (authority) => authorityLabel(config, authority);
+/** Names members of the committee by their voting keys; one whose address the page does not know by its key. */
+export function useMemberLabel(): (votingKey: AuthorityName) => string {
+  const { config, client } = useNetwork();
+  return (votingKey) => {
+    const known = client.authorities.find(({ name }) => name === votingKey);
+    return known === undefined ? shorten(votingKey, 10, 4) : authorityLabel(config, known);
+  };
 }
+
+/** Names authorities of the page's deployment; by their hosts while it is not loaded. */
+export function useAuthorityLabel(): (authority: Pick<AuthorityRef, "url">) => string {
+  const labels = useNetworkIfLoaded()?.config.labels ?? NONE;
+  return (authority) => authorityLabel({ labels }, authority);
+}
+
+const NONE: NetworkConfig["labels"] = new Map();

@@ -1,18 +1,19 @@
 import { Badge, Card, Group, Stack, Text, Title } from "@mantine/core";
-import { ZERO_ACCOUNT, type AuthorityAnswer, type AccountState, type Committee } from "@fastpay/sdk";
+import { ZERO_ACCOUNT, type AccountState, type AuthorityAnswer, type AuthorityRef, type Committee } from "@fastpay/sdk";
 import { useQuery } from "@tanstack/react-query";
 import type { JSX } from "react";
 
 import { useAuthorities, useContractStatus } from "../data/queries";
 import { useOwners } from "../account/OwnerProvider";
-import { useAuthorityLabel } from "../network/authorities";
+import { useMemberLabel } from "../network/authorities";
 import { useNetwork } from "../network/NetworkProvider";
 import { Copyable } from "../ui/AccountText";
 import { ErrorAlert } from "../ui/ErrorAlert";
 import { Facts } from "../ui/Facts";
 import { PausedNotice } from "../ui/Notices";
 import { Page } from "../ui/Page";
-import { duration, shorten, timeText } from "../ui/words";
+import { useStatuses } from "./explore/statuses";
+import { duration, timeText } from "../ui/words";
 
 export default function NetworkPage(): JSX.Element {
   const { config, client } = useNetwork();
@@ -58,7 +59,7 @@ interface MembersProps {
 }
 
 function Members({ committee, states }: MembersProps): JSX.Element {
-  const labelOf = useAuthorityLabel();
+  const nameOf = useMemberLabel();
   const { members, quorum, faultsTolerated, epoch } = committee;
   return (
     <Card withBorder component="section" aria-label="Committee">
@@ -74,14 +75,14 @@ function Members({ committee, states }: MembersProps): JSX.Element {
           return (
             <Group component="li" key={votingKey} justify="space-between">
               <div>
-                <Text ff="monospace" size="sm">
-                  {shorten(votingKey, 14, 6)}
+                <Text size="sm" fw={600}>
+                  {nameOf(votingKey)}
                 </Text>
-                <Text size="xs" c="dimmed">
-                  {state === undefined ? "this page does not know its address" : `${labelOf(state.authority)}: ${state.authority.url}`}
+                <Text size="xs" c="dimmed" style={{ overflowWrap: "anywhere" }}>
+                  {state?.authority.url ?? "this page does not know its address"}, voting key {votingKey}
                 </Text>
               </div>
-              {state?.answer !== undefined && <Badge color="teal">answers</Badge>}
+              {state?.answer !== undefined && <Answers authority={state.authority} />}
               {state !== undefined && state.answer === undefined && (
                 <Badge color="orange" title={state.error?.message ?? ""}>
                   does not answer
@@ -93,4 +94,12 @@ function Members({ committee, states }: MembersProps): JSX.Element {
       </Stack>
     </Card>
   );
+}
+
+/** An authority that answers; one that was restored from an older copy does not vote for everything. */
+function Answers({ authority: { url } }: { authority: AuthorityRef }): JSX.Element {
+  const statuses = useStatuses();
+  const { config } = useNetwork();
+  const status = statuses[config.authorities.findIndex(({ http }) => http === url)]?.data;
+  return status?.restored === true ? <Badge color="orange">answers, restored</Badge> : <Badge color="teal">answers</Badge>;
 }

@@ -60,6 +60,10 @@ function Pay({ owner }: { owner: Owner }): JSX.Element {
       <Text size="sm">
         <Anchor component={Link} to="/pay/list" underline="always">
           Pay a list
+        </Anchor>{" "}
+        ·{" "}
+        <Anchor component={Link} to="/contacts" underline="always">
+          Contacts
         </Anchor>
       </Text>
     </>

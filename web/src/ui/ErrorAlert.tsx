@@ -1,7 +1,9 @@
-import { Alert, Text, type AlertProps } from "@mantine/core";
-import { isFastPayError, messageOf } from "@fastpay/sdk";
+import { Alert, List, Text, type AlertProps } from "@mantine/core";
+import { isFastPayError, messageOf, type PeerFailure } from "@fastpay/sdk";
 import type { JSX, ReactNode } from "react";
 
+import { useAuthorityLabel } from "../network/authorities";
+import { failureText } from "./failures";
 import { sentence, titleOfError } from "./words";
 import { IconAlertTriangle } from "./icons";
 
@@ -25,6 +27,7 @@ export function NamingAlert({ error }: { error: unknown }): JSX.Element | null {
 export function ErrorAlert({ error, title, children, ...rest }: Props): JSX.Element | null {
   if (error === undefined || error === null) return null;
   const action = isFastPayError(error) ? sentence(error.action) : undefined;
+  const [message = "", failures] = isFastPayError(error, "no-quorum") ? [firstClause(error), error.details["failures"]] : [messageOf(error)];
   return (
     <Alert
       role="alert"
@@ -36,10 +39,30 @@ export function ErrorAlert({ error, title, children, ...rest }: Props): JSX.Elem
       {...rest}
     >
       <Text size="sm" style={{ overflowWrap: "anywhere" }}>
-        {sentence(messageOf(error))}
+        {sentence(message)}
       </Text>
+      {failures !== undefined && <Failures failures={failures as Readonly<Record<string, PeerFailure>>} />}
       {action !== undefined && <Text size="sm">{action}</Text>}
       {children}
     </Alert>
+  );
+}
+
+/** How many votes there were. Why others are missing follows it, authority by authority. */
+function firstClause({ message }: Error): string {
+  return message.split(";", 1)[0] ?? message;
+}
+
+/** Why single authorities did not help, by their names. */
+function Failures({ failures }: { failures: Readonly<Record<string, PeerFailure>> }): JSX.Element {
+  const labelOf = useAuthorityLabel();
+  return (
+    <List size="sm">
+      {Object.entries(failures).map(([url, failure]) => (
+        <List.Item key={url} style={{ overflowWrap: "anywhere" }}>
+          {labelOf({ url })} {failureText(failure)}
+        </List.Item>
+      ))}
+    </List>
   );
 }

@@ -2,6 +2,7 @@ import { Group, Loader, Stack, Text, ThemeIcon, VisuallyHidden } from "@mantine/
 import type { JSX } from "react";
 
 import type { Step } from "../activity/steps";
+import { TransactionLink } from "./TransactionLink";
 import { IconCheck, IconCircle, IconX } from "./icons";
 
 const STATES = { todo: "to come", active: "under way", done: "done", failed: "not done" };
@@ -20,7 +21,7 @@ export function Steps({ steps, label }: { steps: readonly Step[]; label: string 
             </Text>
             {step.detail !== undefined && (
               <Text size="xs" c="dimmed">
-                {step.detail}
+                {step.transaction === undefined ? step.detail : <TransactionLink hash={step.transaction}>{step.detail}</TransactionLink>}
               </Text>
             )}
           </div>

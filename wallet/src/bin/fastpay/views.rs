@@ -244,6 +244,7 @@ fn describe_authority(authority: &AuthorityView, last_index: Option<u64>) -> (Va
     let epoch = shards.first().map(|shard| shard.epoch);
     let version = shards.first().map(|shard| shard.version.clone());
     let in_flight = shards.iter().fold(0_u64, |sum, shard| sum.saturating_add(shard.credits_in_flight));
+    let restored = shards.iter().any(|shard| shard.restored);
     let json = json!({
         "authority": name,
         "answers": true,
@@ -254,11 +255,13 @@ fn describe_authority(authority: &AuthorityView, last_index: Option<u64>) -> (Va
         "depositsBehind": behind,
         "creditsInFlight": in_flight,
         "version": version,
+        "restored": restored,
     });
     let lag = match behind {
         Some(0) | None => String::new(),
         Some(behind) => format!(", {behind} behind"),
     };
+    let copy = if restored { ", restored from an older copy: does not vote for every payment" } else { "" };
     let warning = if authority.consistent { "" } else { ", SAYS ANOTHER NAME, COMMITTEE OR CONTRACT" };
-    (json, format!("  {name}: {} shards, deposits up to {synchronized}{lag}{warning}", shards.len()))
+    (json, format!("  {name}: {} shards, deposits up to {synchronized}{lag}{copy}{warning}", shards.len()))
 }

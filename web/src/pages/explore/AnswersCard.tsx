@@ -1,9 +1,8 @@
 import { Accordion, Alert, Badge, Card, Group, List, Text, Title } from "@mantine/core";
 import type { CertificateEvidence, CertificateReport, VoteFault } from "@fastpay/sdk";
 import type { JSX } from "react";
-import { useAuthorityLabel } from "../../network/authorities";
+import { useAuthorityLabel, useMemberLabel } from "../../network/authorities";
 
-import { shorten } from "../../ui/words";
 import { IconCheck, IconX } from "../../ui/icons";
 
 type Answer = CertificateEvidence["answers"][number];
@@ -78,6 +77,7 @@ function Verdict({ answer }: Pick<Answer, "answer">): JSX.Element {
 }
 
 function Report({ report }: { report: CertificateReport }): JSX.Element {
+  const labelOf = useMemberLabel();
   return (
     <List listStyleType="none" size="sm" spacing={4}>
       <Check isGood={report.orderFault === undefined}>
@@ -85,7 +85,7 @@ function Report({ report }: { report: CertificateReport }): JSX.Element {
       </Check>
       {report.votes.map(({ authority, fault }, index) => (
         <Check key={`${authority}-${index}`} isGood={fault === undefined}>
-          Vote of {shorten(authority, 10, 4)} {fault === undefined ? "is valid" : FAULTS[fault]}
+          <span title={authority}>Vote of {labelOf(authority)}</span> {fault === undefined ? "is valid" : FAULTS[fault]}
         </Check>
       ))}
       <Check isGood={report.fault === undefined}>

@@ -1,7 +1,9 @@
 import { Alert, Card, Text } from "@mantine/core";
+import { ETHER, type DepositEntry } from "@fastpay/sdk";
 import { useQuery } from "@tanstack/react-query";
 import type { JSX } from "react";
 import { useParams } from "react-router";
+import { getAddress } from "viem";
 
 import { useNaming } from "../../data/queries";
 import { useNetwork } from "../../network/NetworkProvider";
@@ -9,9 +11,9 @@ import { AccountLink } from "../../ui/AccountText";
 import { ErrorAlert } from "../../ui/ErrorAlert";
 import { Facts } from "../../ui/Facts";
 import { Page } from "../../ui/Page";
+import { TransactionLink } from "../../ui/TransactionLink";
 import { money } from "../../ui/words";
 import { SearchBox } from "./SearchBox";
-import type { DepositEntry } from "@fastpay/sdk";
 
 export default function DepositPage(): JSX.Element {
   const { index: text = "" } = useParams();
@@ -42,14 +44,21 @@ export default function DepositPage(): JSX.Element {
 }
 
 function Deposit({ deposit }: { deposit: DepositEntry }): JSX.Element {
+  const { client } = useNetwork();
   const { info } = useNaming(deposit.asset);
+  const hash = useQuery({
+    queryKey: ["chain", "deposit-transaction", deposit.index.toString()],
+    queryFn: async () => (await client.depositTransaction(deposit.index)) ?? null,
+    staleTime: Infinity,
+  }).data;
   return (
     <Card withBorder component="section" aria-label="Deposit">
       <Facts
         facts={[
           ["Amount", info === undefined ? deposit.amount.toString() : money(deposit.amount, info)],
           ["Credited to", <AccountLink key="account" account={deposit.recipient} short={false} />],
-          ["Asset", deposit.asset],
+          ["Asset", deposit.asset === ETHER ? "ETH" : getAddress(deposit.asset)],
+          ["Transaction on Ethereum", hash && <TransactionLink key="hash" hash={hash} />],
           ["Reported by", `${deposit.authorities} authorities`],
         ]}
       />

@@ -37,7 +37,7 @@ export function SearchBox(): JSX.Element {
       <Group align="flex-end" gap="xs">
         <TextInput
           label="Look up"
-          description="An account, a payment's digest, an account's order as 0x…#7, a deposit's number or its transaction on Ethereum"
+          description="An account, a payment's digest, an account's order as 0x…#7, a deposit's number, or a transaction on Ethereum"
           value={text}
           onChange={(event) => setText(event.currentTarget.value)}
           error={fault}

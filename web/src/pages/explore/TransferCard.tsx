@@ -7,6 +7,7 @@ import { useNaming, useOrders, useRedemptionStatus } from "../../data/queries";
 import { useNetwork } from "../../network/NetworkProvider";
 import { AccountLink, Copyable } from "../../ui/AccountText";
 import { Facts } from "../../ui/Facts";
+import { TransactionLink } from "../../ui/TransactionLink";
 import { count, money, timeText } from "../../ui/words";
 import { IconPrinter, IconShieldCheck } from "../../ui/icons";
 import { Outputs } from "./Outputs";
@@ -79,16 +80,16 @@ function Payout({ redemption }: { redemption: Redemption }): JSX.Element {
     case "queued":
       return <>queued; anyone can have it paid out from {timeText(Number(status.executableAt) * 1_000)} on</>;
     case "paid":
-      return <>paid, or kept as a claim where the recipient refused it, in transaction {status.hash}</>;
+      return <>paid, or kept as a claim where the recipient refused it, in transaction <TransactionLink hash={status.hash} /></>;
     case "displaced":
       return (
         <>
-          not paid: transaction {status.hash} spent its number on another order, so keys of the committee were stolen. The
+          not paid: transaction <TransactionLink hash={status.hash} /> spent its number on another order, so keys of the committee were stolen. The
           account gets the amount back.
         </>
       );
     case "released":
-      return <>not paid: transaction {status.hash} took it out of the contract's queue. The account gets the amount back.</>;
+      return <>not paid: transaction <TransactionLink hash={status.hash} /> took it out of the contract's queue. The account gets the amount back.</>;
     case "voided":
       return <>not paid: the contract voided its number</>;
     case "spent":

@@ -2,13 +2,14 @@ import { Alert, Text } from "@mantine/core";
 import { isFastPayError, parseAccount, type CertificateEvidence, type Hex } from "@fastpay/sdk";
 import { useQuery } from "@tanstack/react-query";
 import type { JSX } from "react";
-import { Link, useParams, useSearchParams } from "react-router";
+import { useParams, useSearchParams } from "react-router";
 
 import { useNetwork } from "../../network/NetworkProvider";
 import { ErrorAlert } from "../../ui/ErrorAlert";
 import { Page } from "../../ui/Page";
 import { AnswersCard } from "./AnswersCard";
 import { SearchBox } from "./SearchBox";
+import { TransactionCard, useContractTransaction } from "./TransactionCard";
 import { TransferCard } from "./TransferCard";
 
 type Name = Parameters<ReturnType<typeof useNetwork>["client"]["evidence"]>[0];
@@ -28,6 +29,9 @@ export default function TransferPage(): JSX.Element {
     staleTime: 30_000,
     refetchInterval: ({ state }) => (isShownByAll(state.data) ? false : 3_000),
   });
+  // A hash that no certificate has may be a transaction's.
+  const isUnknown = digest !== undefined && query.data !== undefined && query.data.certificate === undefined;
+  const transaction = useContractTransaction(isUnknown ? (digest as Hex) : undefined).data;
   return (
     <Page title="Transfer" width={720}>
       <div className="not-printed">
@@ -35,24 +39,12 @@ export default function TransferPage(): JSX.Element {
       </div>
       <ErrorAlert error={name.error ?? query.error} />
       {query.isLoading && <Text role="status">Asking the authorities, and checking each vote here …</Text>}
-      {query.data && <Evidence evidence={query.data} output={output} />}
-      {query.data !== undefined && query.data.certificate === undefined && name.of !== undefined && digest !== undefined && (
-        <EthereumTransaction hash={digest as Hex} />
+      {transaction && query.data?.certificate === undefined ? (
+        <TransactionCard hash={digest as Hex} transaction={transaction} />
+      ) : (
+        query.data && <Evidence evidence={query.data} output={output} />
       )}
     </Page>
-  );
-}
-
-/** Where a digest is none, but the hash of a deposit's transaction: leads to the deposit. */
-function EthereumTransaction({ hash }: { hash: Hex }): JSX.Element | null {
-  const { client } = useNetwork();
-  const status = useQuery({ queryKey: ["chain", "transaction", hash], queryFn: () => client.depositStatus(hash), retry: false }).data;
-  if (status === undefined || !("deposit" in status)) return null;
-  const { index } = status.deposit;
-  return (
-    <Alert color="indigo" role="status" title="This is a transaction on Ethereum">
-      It made <Link to={`/explore/deposit/${index}`}>deposit {index.toString()}</Link> in block {status.block.toString()}.
-    </Alert>
   );
 }
 

@@ -1,0 +1,72 @@
+/** Reads the contract's log through nodes that answer about some blocks at once. */
+
+import { toHex, type Log } from "viem";
+
+import type { Address, Hex } from "../bytes.js";
+import type { EthereumClient } from "../client.js";
+
+/** The number of newest blocks that are searched, two weeks of Ethereum. */
+const BLOCKS_SEARCHED_MAX = 100_000n;
+/** Many nodes answer about so many blocks at once. */
+const RANGE_BLOCKS = 10_000n;
+/** Nearly all do about so many. */
+const RANGE_BLOCKS_REFUSED = 1_000n;
+
+/** The ends of the chain, as block numbers. */
+export interface Chain {
+  readonly newest: bigint;
+  readonly final: bigint;
+  /** The block of the deployment. */
+  readonly deployed: bigint;
+}
+
+/** Topics of a filter, as nodes take them. */
+export type Topics = readonly (Hex | readonly Hex[])[];
+
+/** The oldest block that is searched. */
+export function oldestSearched({ newest, deployed }: Chain): bigint {
+  return newest - BLOCKS_SEARCHED_MAX > deployed ? newest - BLOCKS_SEARCHED_MAX : deployed;
+}
+
+/** The contract's log, read in ranges. */
+export class ContractLogs {
+  readonly #client: EthereumClient;
+  readonly #contract: Address;
+  #range = RANGE_BLOCKS;
+
+  constructor(client: EthereumClient, contract: Address) {
+    this.#client = client;
+    this.#contract = contract;
+  }
+
+  /** The number of blocks that are read at once. */
+  get range(): bigint {
+    return this.#range;
+  }
+
+  /** The events in some blocks; undefined if the node wants fewer blocks at once. Throws if it gives no log. */
+  async read(topics: Topics, from: bigint, to: bigint): Promise<Log[] | undefined> {
+    const filter = { address: this.#contract, topics, fromBlock: toHex(from), toBlock: toHex(to) };
+    try {
+      return (await this.#client.request({ method: "eth_getLogs", params: [filter as never] })) as unknown as Log[];
+    } catch (error) {
+      if (this.#range === RANGE_BLOCKS_REFUSED) throw error;
+      this.#range = RANGE_BLOCKS_REFUSED;
+      return undefined;
+    }
+  }
+
+  /** The newest event with these topics; undefined if the newest blocks have none. */
+  async newest(topics: Topics, chain: Chain): Promise<Log | undefined> {
+    const oldest = oldestSearched(chain);
+    for (let to = chain.newest; to >= oldest; ) {
+      const from = to - this.#range + 1n > oldest ? to - this.#range + 1n : oldest;
+      const logs = await this.read(topics, from, to);
+      if (logs === undefined) continue;
+      const last = logs.at(-1);
+      if (last !== undefined) return last;
+      to = from - 1n;
+    }
+    return undefined;
+  }
+}

@@ -1,0 +1,41 @@
+/** Why authorities do not help, in words. */
+
+import type { PeerFailure } from "@fastpay/sdk";
+
+const ROOM = {
+  disk: "accepts no new order: its disk is nearly full",
+  account: "accepts no more orders from this account for now",
+  address: "accepts no more orders from your network address for now",
+};
+
+/** Why an authority does not help, as the end of a sentence about it. */
+export function failureText(failure: PeerFailure): string {
+  switch (failure.kind) {
+    case "silent":
+      return "does not answer yet";
+    case "restored":
+      return "was restored from an older copy, and does not vote for this account until it knows its earlier votes";
+    case "insufficient-balance":
+      return "has not received all your payments or deposits yet";
+    case "no-room":
+      return ROOM[failure.whose];
+    case "behind":
+      return `lacks order #${failure.sequence}`;
+    case "locked":
+      return "is locked on another order";
+    case "other-epoch":
+      return `votes in epoch ${failure.epoch}`;
+    case "no-primary":
+      return "has no contract on Ethereum";
+    case "frozen":
+      return "waits until Ethereum has decided about this number";
+    case "not-requested":
+      return "has not read the request to unlock yet";
+    case "voided":
+      return "says that nothing was paid with this number";
+    case "refused":
+      return `refuses: ${failure.message}`;
+    case "misbehaved":
+      return `answered wrongly: ${failure.message}`;
+  }
+}
