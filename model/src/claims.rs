@@ -1,6 +1,6 @@
 //! What the protocol claims. Each claim is checked in every reachable state.
 
-use crate::protocol::Protocol;
+use crate::protocol::{Action, Protocol};
 use crate::rules::Rule;
 use crate::setting::Setting;
 use crate::state::{Authority, Done, Event, Order, State, VoidVotes};
@@ -159,17 +159,22 @@ type Condition = fn(&Protocol, &State) -> bool;
 /// What must be reachable in the setting, or the claims hold for want of anything happening.
 pub fn reached(setting: &Setting) -> Vec<(&'static str, Condition)> {
     let mut reached: Vec<(&'static str, Condition)> = Vec::new();
-    if setting.claims.contains(&Claim::Unlocked) {
+    let is_executed = setting.begins.iter().any(|step| matches!(step, Action::Show(..)));
+    let is_requested = setting.begins.contains(&Action::Request);
+    let is_voidable = !is_executed || setting.clock.hold.is_none();
+    if setting.claims.contains(&Claim::Unlocked) && is_voidable {
         reached.push(("reached: everybody has applied the void", |protocol, state| {
             let is_void = |who: usize| state.authorities[who].done == Some(Done::Voided);
             protocol.setting.members(state.epoch()).all(is_void)
         }));
+        reached.push(("reached: void although a certificate is hidden", |protocol, state| {
+            state.has(Event::Voided) && state.is_certified(&protocol.setting, Order::A)
+        }));
+    }
+    if setting.claims.contains(&Claim::Unlocked) {
         reached.push(("reached: everybody has executed what was upheld", |protocol, state| {
             let is_upheld = |who: usize| state.authorities[who].executed() == state.upheld();
             state.upheld().is_some() && protocol.setting.members(state.epoch()).all(is_upheld)
-        }));
-        reached.push(("reached: void although a certificate is hidden", |protocol, state| {
-            state.has(Event::Voided) && state.is_certified(&protocol.setting, Order::A)
         }));
         reached.push(("reached: can be upheld although VoidVotes were given", |protocol, state| {
             let epoch = state.epoch();
@@ -185,7 +190,8 @@ pub fn reached(setting: &Setting) -> Vec<(&'static str, Condition)> {
     if setting.rotates() && setting.requests {
         reached.push(("reached: an outcome in epoch 1", |_, state| state.epoch() == 1 && state.has_outcome()));
     }
-    if setting.rotates() {
+    // Where the number is frozen before the rotation, nobody votes for it after that.
+    if setting.rotates() && !is_requested {
         reached.push(("reached: a certificate of epoch 1", |protocol, state| {
             state.is_certified_in(&protocol.setting, 1, Order::A)
         }));

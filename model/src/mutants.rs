@@ -2,7 +2,10 @@
 
 use crate::claims::Claim;
 use crate::rules::{Rule, Rules};
-use crate::setting::{CERTIFIED_UNTIMED, FOUR, FOUR_UNTIMED, RESTORED, STOLEN, Setting};
+use crate::setting::{
+    CERTIFIED_ORDER, CERTIFIED_UNTIMED, FOUR, FOUR_UNTIMED, LEAVER, LEAVER_COMPROMISED, RESTORED, STOLEN, Setting,
+    TWO_NEW_ORDERS,
+};
 
 /// A mutant.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +56,19 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(&[Rule::AllMembers], FOUR, Claim::ExecutedNotVoided),
     mutant(&[Rule::PaidUpholds, Rule::UpholdPaid], FOUR_UNTIMED, Claim::Unlocked),
     mutant(&[Rule::OneEpoch], CERTIFIED_UNTIMED, Claim::SettledNotVoided),
+    mutant(&[Rule::CurrentEpoch], LEAVER, Claim::ExecutedNotVoided),
+    mutant(&[Rule::AllAfterV], LEAVER, Claim::ExecutedNotVoided),
+    mutant(&[Rule::AllWhateverEnded], LEAVER_COMPROMISED, Claim::ExecutedNotVoided),
+    mutant(&[Rule::InOrder], CERTIFIED_ORDER, Claim::ExecutedNotVoided),
+    mutant(&[Rule::Observer], CERTIFIED_ORDER, Claim::ExecutedNotVoided),
+    mutant(&[Rule::Closed], TWO_NEW_ORDERS, Claim::OneCertificate),
+    mutant(&[Rule::Join], TWO_NEW_ORDERS, Claim::OneCertificate),
+    mutant(&[Rule::QuorumClosings], TWO_NEW_ORDERS, Claim::OneCertificate),
+    mutant(&[Rule::Certificates], TWO_NEW_ORDERS, Claim::OneCertificate),
+    mutant(&[Rule::FrozenJoin], CERTIFIED_ORDER, Claim::ExecutedNotVoided),
+    mutant(&[Rule::Contested], TWO_NEW_ORDERS, Claim::OneCertificate),
+    mutant(&[Rule::Leave], LEAVER, Claim::ExecutedNotVoided),
+    mutant(&[Rule::LeaveFirm], LEAVER, Claim::ExecutedNotVoided),
 ];
 
 /// Mutants without one: another rule covers what these rules prevent. The model shows that, too.
@@ -64,23 +80,6 @@ pub const COVERED: &[Mutant] = &[
     mutant(&[Rule::UpheldSeen], FOUR, Claim::Unlocked),
     mutant(&[Rule::PaidUpholds], FOUR_UNTIMED, Claim::Unlocked),
     mutant(&[Rule::UpholdPaid], FOUR_UNTIMED, Claim::Unlocked),
-];
-
-/// Rules without a mutant so far: their settings are still to be found.
-pub const PENDING: &[Rule] = &[
-    Rule::CurrentEpoch,
-    Rule::AllAfterV,
-    Rule::AllWhateverEnded,
-    Rule::InOrder,
-    Rule::Observer,
-    Rule::Closed,
-    Rule::Join,
-    Rule::QuorumClosings,
-    Rule::ClosingIndex,
-    Rule::Certificates,
-    Rule::FrozenJoin,
-    Rule::Contested,
-    Rule::Leave,
-    Rule::LeaveFirm,
-    Rule::LeaveUpheld,
+    mutant(&[Rule::ClosingIndex], LEAVER, Claim::ExecutedNotVoided),
+    mutant(&[Rule::LeaveUpheld], LEAVER, Claim::Unlocked),
 ];

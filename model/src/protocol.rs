@@ -88,8 +88,10 @@ impl Model for Protocol {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        let first = self.setting.begins.iter().try_fold(State::new(), |state, step| self.next_state(&state, *step));
-        first.into_iter().collect()
+        // Merging gives authorities of one kind new places, and the steps mean the old ones.
+        let plain = Self { merges: false, ..*self };
+        let first = self.setting.begins.iter().try_fold(State::new(), |state, step| plain.next_state(&state, *step));
+        first.map(|state| if self.merges { merged(self, state) } else { state }).into_iter().collect()
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {

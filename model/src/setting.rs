@@ -169,12 +169,10 @@ pub const COMPROMISED: Setting = Setting { name: "compromised", compromised: tru
 /// The same without an assumption on time.
 pub const ONE_NEW_UNTIMED: Setting =
     Setting { name: "one-new-untimed", clock: UNTIMED, claims: Claim::UNTIMED, ..ONE_NEW_ORDER };
-/// The last three, begun where the owner has a certificate.
+/// Begun where the owner has a certificate.
 const CERTIFIED: &[Action] = &[Action::Vote(0, Order::A), Action::Vote(1, Order::A)];
 /// [`ONE_NEW_ORDER`] with a certificate.
 pub const CERTIFIED_ORDER: Setting = Setting { name: "certified", begins: CERTIFIED, ..ONE_NEW_ORDER };
-/// [`COMPROMISED`] with a certificate.
-pub const CERTIFIED_COMPROMISED: Setting = Setting { name: "certified-compromised", begins: CERTIFIED, ..COMPROMISED };
 /// [`ONE_NEW_UNTIMED`] with a certificate.
 pub const CERTIFIED_UNTIMED: Setting = Setting { name: "certified-untimed", begins: CERTIFIED, ..ONE_NEW_UNTIMED };
 /// Two honest members leave, and two come.
@@ -188,13 +186,42 @@ pub const TWO_NEW_ORDERS: Setting = Setting {
 };
 /// The same with one order.
 pub const TWO_NEW_ORDER: Setting = Setting { name: "two-new-order", equivocates: false, ..TWO_NEW };
+/// One that leaves has executed the order, the number is frozen for the others, and the committee changes.
+const LEAVING: &[Action] = &[
+    Action::Vote(0, Order::A),
+    Action::Vote(1, Order::A),
+    Action::Show(0, Order::A),
+    Action::Request,
+    Action::Read(1),
+    Action::Read(2),
+    Action::Install,
+];
+/// [`TWO_NEW_ORDER`], begun there.
+pub const LEAVER: Setting = Setting { name: "leaver", begins: LEAVING, ..TWO_NEW_ORDER };
+/// The same with epoch 0 compromised.
+pub const LEAVER_COMPROMISED: Setting = Setting { name: "leaver-compromised", compromised: true, ..LEAVER };
+/// The same without an assumption on time.
+pub const LEAVER_UNTIMED: Setting =
+    Setting { name: "leaver-untimed", clock: UNTIMED, claims: Claim::UNTIMED, ..LEAVER };
 /// All orders and requests, without an assumption on time.
 pub const TWO_NEW_UNTIMED: Setting =
     Setting { name: "two-new-untimed", clock: UNTIMED, claims: Claim::UNTIMED, ..TWO_NEW };
 
 /// What `make model` explores in full.
-pub const BOUNDED: &[Setting] =
-    &[FOUR, FIVE, SEVEN, FOUR_UNTIMED, RESTORED, STOLEN, TWO_NEW_ORDERS, CERTIFIED_ORDER, CERTIFIED_UNTIMED];
+pub const BOUNDED: &[Setting] = &[
+    FOUR,
+    FIVE,
+    SEVEN,
+    FOUR_UNTIMED,
+    RESTORED,
+    STOLEN,
+    TWO_NEW_ORDERS,
+    CERTIFIED_ORDER,
+    CERTIFIED_UNTIMED,
+    LEAVER,
+    LEAVER_COMPROMISED,
+    LEAVER_UNTIMED,
+];
 /// What `make model-full` explores besides.
 pub const FULL: &[Setting] =
     &[ONE_NEW_ORDER, ONE_NEW_UNTIMED, COMPROMISED, TWO_NEW_ORDER, ONE_NEW, TWO_NEW, TWO_NEW_UNTIMED];
