@@ -70,7 +70,7 @@ proptest! {
 
     #[test]
     fn records_accounts_and_ledgers_survive_storage(steps in vec(step(), 1..60)) {
-        let mut world = World::new(4, u8::MAX);
+        let mut world = World::new(4, 3, u8::MAX);
         steps.iter().for_each(|step| world.take(step));
         for shard in world.authorities.iter().flat_map(|authority| &authority.shards) {
             for (_, record) in shard.journal().records() {

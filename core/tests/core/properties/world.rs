@@ -2,9 +2,10 @@
 //! orders. All authorities change their keys from time to time, and hear of it at different times. Nothing happens but
 //! what a step says.
 //!
-//! The last f members are faulty: in some epochs, the keys of some of them are out, and a thief votes for everything
-//! with them. Each epoch has its own choice. Their own nodes know nothing of that and go on as honest ones, in epochs
-//! where their keys are out and in all others.
+//! f members are faulty, any of them: in some epochs, the keys of some of them are out, and a thief votes for everything
+//! with them. Each epoch has its own choice among these f, and no more may be faulty in all epochs together. Their own
+//! nodes never lie: they know nothing of the thief and go on as honest ones, in epochs where their keys are out and in
+//! all others. Nodes that lie are the simulator's.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -100,7 +101,9 @@ pub fn step() -> impl Strategy<Value = Step> {
 pub struct World {
     /// By epoch.
     pub committees: Vec<TestCommittee>,
-    /// By epoch, the members with whose keys a thief votes.
+    /// The members that are faulty in some epoch.
+    faulty: Vec<usize>,
+    /// By epoch, those of them with whose keys a thief votes.
     out: Vec<Vec<usize>>,
     pub authorities: Vec<TestAuthority>,
     owners: Vec<TestAccount>,
@@ -116,12 +119,15 @@ pub struct World {
 }
 
 impl World {
-    /// With a committee of this size, in whose first epoch the keys of these faulty members are out.
-    pub fn new(size: usize, out: u8) -> Self {
+    /// With a committee of this size. The f members from `first_faulty` on are faulty, and the keys of these of them are out
+    /// in the first epoch.
+    pub fn new(size: usize, first_faulty: usize, out: u8) -> Self {
         let committee = TestCommittee::new(size);
+        let faulty: Vec<_> = (0..(size - 1) / 3).map(|at| (first_faulty + at) % size).collect();
         Self {
             authorities: TestAuthority::all(&committee, &SHARD_COUNTS),
-            out: vec![faulty(size, out)],
+            out: vec![picked(&faulty, out)],
+            faulty,
             committees: vec![committee],
             owners: (0..OWNERS).map(TestAccount::numbered).collect(),
             deposits: Vec::new(),
@@ -267,7 +273,7 @@ impl World {
 
     /// The thief votes at once, in the new epoch, for every order that there ever was.
     fn rotate(&mut self, out: u8) {
-        let (next, out) = (self.committees[self.committees.len() - 1].rotated(), faulty(self.size(), out));
+        let (next, out) = (self.committees[self.committees.len() - 1].rotated(), picked(&self.faulty, out));
         for (order, votes) in &mut self.orders {
             votes.extend(stolen(&next, &out, order));
         }
@@ -463,10 +469,9 @@ fn check(committee: &TestCommittee, vote: Vote, order: &TransferOrder) -> Verifi
     vote.verify(&committee.domain, &committee.committee, &verified).expect("a member's vote is valid")
 }
 
-/// Those of the last f members that a mask picks.
-fn faulty(size: usize, mask: u8) -> Vec<usize> {
-    let first = size - (size - 1) / 3;
-    (first..size).filter(|at| mask >> (at - first) & 1 == 1).collect()
+/// Those that a mask picks.
+fn picked(members: &[usize], mask: u8) -> Vec<usize> {
+    members.iter().enumerate().filter(|(at, _)| mask >> at & 1 == 1).map(|(_, member)| *member).collect()
 }
 
 /// A thief's votes for an order, with the keys of these members.
