@@ -86,42 +86,6 @@ contract PauseTest is FastPayTest {
         assertEq(bob.balance, 1 ether);
     }
 
-    function test_RevertIf_AnotherPauses() public {
-        vm.expectRevert(abi.encodeWithSelector(IFastPay.NotGuardian.selector, alice));
-        vm.prank(alice);
-        fastPay.pause();
-        _pause();
-        vm.expectRevert(abi.encodeWithSelector(IFastPay.NotGuardian.selector, alice));
-        vm.prank(alice);
-        fastPay.unpause();
-    }
-
-    function test_RevertIf_NothingIsPaused() public {
-        vm.expectRevert(IFastPay.NotPaused.selector);
-        vm.prank(guardian);
-        fastPay.unpause();
-        _pause();
-        skip(DURATION);
-        vm.expectRevert(IFastPay.NotPaused.selector);
-        vm.prank(guardian);
-        fastPay.unpause();
-    }
-
-    function test_RevertIf_ThePauseIsPausedAgain() public {
-        _pause();
-        _pauseFails(fastPay.nextPauseAt());
-    }
-
-    function test_RevertIf_TheCooldownIsNotOver() public {
-        _pause();
-        uint256 nextAt = block.timestamp + DURATION + COOLDOWN;
-        vm.warp(nextAt - 1);
-        _pauseFails(nextAt);
-        vm.warp(nextAt);
-        _pause();
-        assertEq(fastPay.pausedUntil(), nextAt + DURATION);
-    }
-
     function test_RevertIf_TheCooldownOfAShortenedPauseIsNotOver() public {
         _pause();
         skip(10);

@@ -249,47 +249,6 @@ contract PayoutTest is FastPayTest {
         assertHolding(ETHER, ETHER_CAP, 10 ether);
     }
 
-    function test_RevertIf_TheClaimIsRefusedAgain() public {
-        MoodyRecipient recipient = _refused(1 ether);
-        vm.expectRevert(
-            abi.encodeWithSelector(
-                IFastPay.ClaimRefused.selector, address(recipient), ETHER, uint256(1 ether)
-            )
-        );
-        recipient.claim(fastPay, ETHER);
-        assertHolding(ETHER, 9 ether, 1 ether);
-        assertEq(fastPay.claimOf(address(recipient), ETHER), 1 ether);
-    }
-
-    function test_RevertIf_NothingToClaim() public {
-        _refused(1 ether);
-        vm.expectRevert(abi.encodeWithSelector(IFastPay.NothingToClaim.selector, bob, ETHER));
-        vm.prank(bob);
-        fastPay.claim(ETHER, bob, 1);
-        vm.expectRevert(abi.encodeWithSelector(IFastPay.NothingToClaim.selector, bob, ETHER));
-        fastPay.claimFor(bob, ETHER, 1);
-    }
-
-    function test_RevertIf_TheClaimIsOfAnotherAsset() public {
-        MoodyRecipient recipient = _refused(1 ether);
-        vm.expectRevert(
-            abi.encodeWithSelector(IFastPay.NothingToClaim.selector, address(recipient), address(token))
-        );
-        recipient.claim(fastPay, address(token));
-    }
-
-    function test_RevertIf_TheClaimGoesToNobody() public {
-        MoodyRecipient recipient = _refused(1 ether);
-        vm.expectRevert(IFastPay.ZeroRecipient.selector);
-        recipient.claim(fastPay, ETHER, address(0), 1);
-    }
-
-    function test_RevertIf_TheClaimGoesToTheContract() public {
-        MoodyRecipient recipient = _refused(1 ether);
-        vm.expectRevert(IFastPay.RecipientIsContract.selector);
-        recipient.claim(fastPay, ETHER, address(fastPay), 1);
-    }
-
     // --------------------------------------------------------------------------------- too little gas
 
     /// @dev Whatever gas the caller sends, the call reverts, or it pays: never a claim.

@@ -145,16 +145,6 @@ contract RedeemTest is FastPayTest {
 
     // ------------------------------------------------------------------------------ wrong amounts
 
-    function test_RevertIf_TheAmountIsZero() public {
-        redeemFails(redemption(ETHER, 0, 0, 0), abi.encodeWithSelector(IFastPay.ZeroRedemption.selector, 0));
-    }
-
-    function test_RevertIf_TheFeeIsAboveTheAmount() public {
-        redeemFails(
-            redemption(ETHER, 5, 6, 0), abi.encodeWithSelector(IFastPay.FeeAboveAmount.selector, 0, 6, 5)
-        );
-    }
-
     function test_RevertIf_MoreThanTheAssetHolds() public {
         redeemFails(
             redemption(address(token), 1001, 0, 0),

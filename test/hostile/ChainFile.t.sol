@@ -52,7 +52,7 @@ contract HostileChainFileTest is Test {
         this.parameters(_file(given, which, value));
     }
 
-    /// @dev Nothing is taken for a committee that is none; where it is not JSON, it says so.
+    /// @dev Nothing is taken for a committee that is none; if it is not JSON, it says so.
     function testFuzz_NoiseNamesNobody(string memory noise) public view {
         try this.authorities(noise) returns (Authority[] memory read) {
             assertEq(read.length, 0);
