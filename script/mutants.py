@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plants the mutants of testkit/mutants.toml, and has the simulator find them, or *World* the rules that it judges.
 
-    mutants.py                 hunts all, and adds `planted` to target/sim.json
+    mutants.py                 hunts all, and adds `planted` (by the simulator) and `planted_world` to target/sim.json
     mutants.py NAME ...        hunts these alone, and prints how each is found
     mutants.py --check         says whether each can be planted; builds nothing
 
@@ -228,8 +228,11 @@ def main() -> int:
         KNOWN.write_text("".join(f"{name} {seed}\n" for name, seed in seeds.items()))
     if RESULT.is_file():
         result = json.loads(RESULT.read_text())
-        result["planted"] = {"total": len(names), "found": len(names) - len(missed), "missed": missed,
-                             "seeds_max": SEEDS_MAX, "seeds": seeds}
+        for key, by, seeds_max in [("planted", "sim", SEEDS_MAX), ("planted_world", "world", WORLD_SEEDS_MAX)]:
+            hunted = [name for name in names if by_name[name].get("by", "sim") == by]
+            lost_by = [name for name in hunted if name in missed]
+            result[key] = {"total": len(hunted), "found": len(hunted) - len(lost_by), "missed": lost_by,
+                           "seeds_max": seeds_max, "seeds": {name: seeds[name] for name in hunted if name in seeds}}
         RESULT.write_text(json.dumps(result, indent=2) + "\n")
     return 1 if lost else 0
 

@@ -146,6 +146,7 @@ def main() -> int:
     if given.set in ("check", "test"):
         left_out = [part["name"] for part in parts_of("test" if given.set == "check" else "rest")]
         left_out = [name for name in left_out if name not in {part["name"] for part in parts}]
+        left_out += [part["without"] for part in parts if "without" in part]
         print(f"left out: {', '.join(left_out)} (make {'test' if given.set == 'check' else 'test-all'})")
     print(f"\nparts: {len(times) - len(failed)} passed, {len(failed)} failed, {len(not_run)} skipped")
     return 1 if failed or (not_run and given.minutes is None) else 0
