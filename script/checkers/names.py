@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks README.md and docs/: every file, make target, function, test, type, setting and link target that they name must
-exist in a file under version control other than the pages, and lines of prose end at 120 columns."""
+exist in a file under version control other than the pages. `Type::name` must stand in a Rust file that also names the
+type. In all pages for readers, lines of prose end at 120 columns."""
 
 import re
 import subprocess
@@ -30,6 +31,17 @@ def variants(text):
                                                     for number, part in enumerate(parts)))]
 
 
+def without_code(text):
+    """The text outside of fenced blocks."""
+    return re.sub(r"^ *```.*?^ *```", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def too_long(page, prose):
+    """Lines over the limit. Tables, pictures and HTML are no prose."""
+    return [f"{page}: {len(line)} columns: {line[:60]}…" for line in prose.splitlines()
+            if len(line) > COLUMNS_MAX and not re.match(r"\s*(\||<|!\[)", line)]
+
+
 def main():
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
     listed = [name for name in listed if (ROOT / name).is_file()]
@@ -42,6 +54,7 @@ def main():
     places = {f"/{name}" for name in listed} | {f"/{parent}" for name in listed for parent in Path(name).parents}
     ends = {place[at:] for place in places for at in range(len(place)) if place[at] == "/"}
     texts = {page: (ROOT / page).read_text() for page in pages}
+    rust = [text for name, text in sources.items() if name.endswith(".rs")]
     anchors = {page: {slug(line.lstrip("#")) for line in text.splitlines() if line.startswith("#")}
                for page, text in texts.items()}
     findings = []
@@ -60,16 +73,20 @@ def main():
         if SUFFIX.search(text) or re.fullmatch(r"[\w.-]+/[\w./{},*-]*", text):
             if "*" not in text and not exists(text):
                 findings.append(f"{page}: no file {text}")
+        if (member := re.fullmatch(r"([A-Z]\w+)::(\w+)", text)) and not any(
+                re.search(rf"\b{member[1]}\b", source) and re.search(rf"\b{member[2]}\b", source) for source in rust):
+            findings.append(f"{page}: {member[1]} has no {member[2]}")
         for name in re.fullmatch(r"[A-Za-z_][\w.:]*(\(\))?", text) and re.findall(r"\w+", text) or []:
             is_name = "_" in name.strip("_") or re.search(r"[a-z][A-Z]", name)
             if is_name and name not in words and not name.startswith("fastpay_") and not name.startswith("_"):
                 findings.append(f"{page}: nothing is called {name}")
 
+    # History names what is gone, so only its lines are measured.
+    for page in ["CHANGELOG.md", "SECURITY.md", "sdk/README.md"]:
+        findings.extend(too_long(page, without_code((ROOT / page).read_text())))
     for page, text in texts.items():
-        prose = re.sub(r"^ *```.*?^ *```", "", text, flags=re.DOTALL | re.MULTILINE)
-        # Tables, pictures and HTML are no prose.
-        findings += [f"{page}: {len(line)} columns: {line[:60]}…" for line in prose.splitlines()
-                     if len(line) > COLUMNS_MAX and not re.match(r"\s*(\||<|!\[)", line)]
+        prose = without_code(text)
+        findings.extend(too_long(page, prose))
         commands = re.findall(r"^\$ (make [a-z-]+)", text, re.MULTILINE)
         for quoted in re.findall(r"`([^`\n]+)`", prose) + commands:
             check(page, quoted)
