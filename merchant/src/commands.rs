@@ -1,4 +1,4 @@
-//! What the commands do.
+//! The commands.
 
 use std::time::Duration;
 
@@ -80,11 +80,6 @@ async fn serve(home: &Home) -> Result<(), CommandError> {
     let (token, secret, wallet) = (home.token()?, home.webhook_secret()?, home.wallet()?);
     let base = Home::link_base(&config, &wallet);
     let ledger = Ledger::open(home.path(), base, config.webhook_url.is_some()).await?;
-    if config.keep_days.is_some() {
-        tracing::warn!(
-            "keep_days of merchant.toml has no effect any more: all invoices stay in the database; remove it"
-        );
-    }
     let listening = TcpListener::bind(config.listen).await;
     let listener = listening.map_err(|error| CommandError::Listen(config.listen, error))?;
     let limits = HttpLimits { open_invoices_max: config.open_invoices_max, ..HttpLimits::default() };

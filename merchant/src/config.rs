@@ -32,7 +32,7 @@ const FIRST_DELAY_MS: u64 = 5_000;
 /// How long the shop may take to answer a webhook, by default.
 const WEBHOOK_TIMEOUT_MS: u64 = 10_000;
 
-/// What the owner says.
+/// The owner's configuration, `merchant.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -40,22 +40,22 @@ pub struct Config {
     pub account: AccountId,
     /// The address at which the shop reaches this service.
     pub listen: SocketAddr,
-    /// Another server, with TLS, stands before this one: only then it listens beyond this machine.
+    /// Whether a reverse proxy with TLS is in front of this service, so that it may listen beyond this machine.
     #[serde(default)]
     pub behind_proxy: bool,
-    /// At most so many invoices that wait for their payment.
+    /// The maximum number of unpaid invoices.
     #[serde(default = "open_invoices_max")]
     pub open_invoices_max: usize,
-    /// Of an earlier program, which moved old invoices to an archive. Without effect.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// A key of an earlier release, refused with the reason.
+    #[serde(default, skip_serializing)]
     pub keep_days: Option<u32>,
-    /// What the shop is called in payment links.
+    /// The shop's name in payment links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The page of a web wallet that opens payment links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web_wallet: Option<Url>,
-    /// Where the shop takes webhooks; none are sent where it is not given.
+    /// The URL at which the shop receives webhooks. Without it, none are sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook_url: Option<Url>,
     /// How often the authorities are asked, in milliseconds.
@@ -86,7 +86,7 @@ fn first_delay_ms() -> u64 {
 }
 
 impl Config {
-    /// A service that tells nobody, with what is usual.
+    /// A configuration with the defaults and without webhooks.
     #[must_use]
     pub fn new(account: AccountId, listen: SocketAddr) -> Self {
         Self {
@@ -104,10 +104,13 @@ impl Config {
         }
     }
 
-    /// The token is sent in the clear, so nothing but this machine, or a server with TLS before it, may be between. And
-    /// payers should see all of what the shop is called.
+    /// The token is sent in the clear, so the service listens on this machine only or behind a proxy with TLS. The
+    /// label must be short enough that payers see all of it.
     fn check(&self) -> Result<(), ConfigError> {
         self.label.as_deref().map_or(Ok(()), check_label)?;
+        if self.keep_days.is_some() {
+            return Err(ConfigError::KeepDays);
+        }
         let is_fit = self.behind_proxy || self.listen.ip().to_canonical().is_loopback();
         if is_fit { Ok(()) } else { Err(ConfigError::Exposed(self.listen)) }
     }
@@ -124,7 +127,7 @@ pub enum ConfigError {
         /// The error of the operating system.
         error: std::io::Error,
     },
-    /// A file is not what it should be.
+    /// A file is malformed.
     #[error("{path} is wrong: {reason}")]
     Malformed {
         /// The file.
@@ -138,7 +141,10 @@ pub enum ConfigError {
          put a server with TLS before it and say behind_proxy = true (init: --behind-proxy)"
     )]
     Exposed(SocketAddr),
-    /// What the shop is called.
+    /// A key that an earlier release had.
+    #[error("`keep_days` is no setting any more: the database keeps all invoices. Remove it from merchant.toml")]
+    KeepDays,
+    /// The shop's name is too long.
     #[error(transparent)]
     Label(#[from] LabelTooLong),
     /// The folder is none, or another one is meant.
@@ -192,7 +198,7 @@ impl Home {
         write_new(&path, &content)
     }
 
-    /// What the owner says.
+    /// The owner's configuration, `merchant.toml`.
     ///
     /// # Errors
     /// If it is missing or malformed, or would expose the token or have links with half a label.
@@ -207,7 +213,7 @@ impl Home {
         config.check().map(|()| config)
     }
 
-    /// What the shop shows with its requests.
+    /// The token that authenticates the shop's requests.
     ///
     /// # Errors
     /// If it is missing.
@@ -222,7 +228,7 @@ impl Home {
         })
     }
 
-    /// What signs webhooks.
+    /// The key that signs webhooks.
     ///
     /// # Errors
     /// If it is missing or malformed.
@@ -240,7 +246,7 @@ impl Home {
         Ok(Wallet::open(Folder::new(self.0.join("wallet")), QuorumOptions::default())?)
     }
 
-    /// What all payment links of this shop share.
+    /// The common part of this shop's payment links.
     #[must_use]
     pub fn link_base(config: &Config, wallet: &Wallet) -> LinkBase {
         let domain = wallet.network().domain();
@@ -262,7 +268,7 @@ fn read(path: &Path) -> Result<Zeroizing<String>, ConfigError> {
     Ok(Zeroizing::new(content))
 }
 
-/// A file that its owner alone can read. One that is left from an init that failed is written anew.
+/// Writes a file that only its owner can read. A file left by a failed init is overwritten.
 fn write_new(path: &Path, content: &str) -> Result<(), ConfigError> {
     files::replace(path, format!("{content}\n").as_bytes())
         .map_err(|error| ConfigError::Io { path: path.into(), error })
@@ -289,6 +295,9 @@ mod tests {
         let path = folder.path().join("merchant.toml");
         std::fs::write(&path, toml::to_string(&config).unwrap()).unwrap();
         assert_eq!(home.config().unwrap(), config);
+        std::fs::write(&path, format!("keep_days = 30\n{}", toml::to_string(&config).unwrap())).unwrap();
+        assert!(matches!(home.config(), Err(ConfigError::KeepDays)));
+        std::fs::write(&path, toml::to_string(&config).unwrap()).unwrap();
         let again = home.init(&config, &Folder::new(folder.path())).await;
         assert!(matches!(again, Err(ConfigError::Exists(_))));
         for (listen, behind_proxy, is_fit) in [

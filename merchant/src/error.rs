@@ -68,7 +68,8 @@ fn of_config(error: &ConfigError) -> ErrorKind {
         | ConfigError::Malformed { .. }
         | ConfigError::NotSetUp(_)
         | ConfigError::Exists(_)
-        | ConfigError::Exposed(_) => ErrorKind::Config,
+        | ConfigError::Exposed(_)
+        | ConfigError::KeepDays => ErrorKind::Config,
     }
 }
 
