@@ -108,7 +108,7 @@ contract FastPay is Balances {
         bytes32 s
     ) external nonReentrant {
         _requireToken(asset);
-        // Whoever sees the permit can use it first, which must not stop the deposit that it was signed for.
+        // Anyone who sees the permit can use it first, which must not stop the deposit that it was signed for.
         try IERC20Permit(address(asset)).permit(msg.sender, address(this), amount, deadline, v, r, s) {}
         catch {
             uint256 allowance = asset.allowance(msg.sender, address(this));

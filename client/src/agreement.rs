@@ -1,4 +1,4 @@
-//! The state of an account, agreed among answers of which some may be false or old: pure rules.
+//! Derives an account's state from the answers of authorities, some of which may be false or outdated. Pure rules.
 //!
 //! A value is agreed if f + 1 authorities report it, because one of them is honest. Sequence numbers are not agreed:
 //! the certificate before a number proves it.
@@ -14,7 +14,7 @@ use serde::Serialize;
 const LAG_MAX: u64 = 1000;
 
 /// The balance of an asset that at least `trusted` authorities vouch for once the account's own orders before
-/// `next` are taken off it. None where too few of them can be judged.
+/// `next` are taken off it. `None` if too few of them can be judged.
 ///
 /// `spent` gives the transfer that an order of a number moved, or `None` if that is unknown.
 #[must_use]

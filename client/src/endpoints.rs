@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use fastpay_core::AuthorityName;
 use serde::{Deserialize, Serialize};
 
-/// At most so many shards of one authority are listed.
+/// The maximum number of shards of one authority.
 const SHARDS_MAX: usize = 1024;
-/// At most so many relayers are listed: a wallet asks all of them.
+/// The maximum number of relayers: a wallet asks all of them.
 const RELAYERS_MAX: usize = 16;
 
 /// How one authority is reached.

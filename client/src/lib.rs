@@ -5,7 +5,7 @@
 //!        │              ├─ tally, conflict   pure: what the answers so far amount to
 //!        │              └─ catch_up          brings an authority the certificates that it lacks
 //!        ▼
-//!     Network ──────► agreement  pure: what reads amount to of which some are lies
+//!     Network ──────► agreement  pure: the agreed value of reads, some of which may be false
 //!        ▼
 //!  AuthorityClient ─► connection one gRPC connection and one stream of orders to each shard
 //! ```

@@ -375,7 +375,7 @@ impl Network {
 
     /// The payment certificate that answers for an entry of `account`'s list of received payments at
     /// `lister`. That one is asked first: a credit arrives after its certificate, so an honest lister has it
-    /// itself, with the sender's shard. Where it has not shown it within a moment, the others are asked beside it.
+    /// itself, with the sender's shard. If it has not shown it within a moment, the others are asked beside it.
     pub async fn find_received(
         &self,
         account: AccountId,
@@ -402,7 +402,7 @@ impl Network {
         (payment.recipient == account).then_some(certificate)
     }
 
-    /// The first valid certificate that comes from those who were asked; none where no one gives any, or a quorum has
+    /// The first valid certificate that comes from those who were asked; `None` if no one gives any, or a quorum has
     /// none and the others do not give it soon. A settled transfer's is with some honest one of any quorum.
     async fn first_valid(
         &self,

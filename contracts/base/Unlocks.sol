@@ -55,7 +55,7 @@ abstract contract Unlocks is ICouncil {
             _requireOwner(account, sequence, authorization);
             require(isFirst, AlreadyRequested(account, sequence));
         }
-        // Whoever asks after a stranger, whose request authorities do not follow, pays nothing.
+        // A second request pays nothing: the first may be a stranger's, which authorities do not follow.
         uint256 bond = isFirst ? BOND : 0;
         require(msg.value == bond, WrongBond(msg.value, bond));
         uint256 voidableFrom = block.timestamp + FAST_PAY.safetyParameters().unlockWindow;
@@ -105,7 +105,7 @@ abstract contract Unlocks is ICouncil {
         Votes.check(votes, vote, keys, needed, Votes.WHOLE_CALL);
         _keep(account, sequence, address(0), unlock.voidableFrom, epoch, Outcome.Voided);
         FAST_PAY.void(account, sequence);
-        // Who refuses its bond does not keep the account stuck.
+        // A payer that refuses its bond must not keep the account stuck.
         if (unlock.payer != address(0) && !Payouts.trySend(Payouts.ETHER, unlock.payer, BOND)) {
             _unlocks[account][sequence].payer = unlock.payer;
         }

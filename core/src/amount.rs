@@ -118,7 +118,7 @@ impl Amount {
         self.0.checked_sub(other.0).map(Self)
     }
 
-    /// `self + other`, or none where the sum has more than 128 bits.
+    /// `self + other`, or `None` if the sum has more than 128 bits.
     #[must_use]
     pub fn checked_add(self, other: Self) -> Option<Self> {
         self.0.checked_add(other.0).map(Self)

@@ -1,5 +1,5 @@
-//! Certificates: a transfer order and the votes of a quorum for it. Final as soon as it exists
-//! [FP §4.2].
+//! Certificates: a transfer order and the votes of a quorum for it. No other order of the same number can have one
+//! [FP §4.2]; the transfer is settled once a quorum has confirmed the certificate.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub struct Certificate {
 
 impl Certificate {
     /// Makes a certificate of verified votes: the first quorum of those for this order, in the order of
-    /// names. None where they are too few.
+    /// names. `None` if they are too few.
     #[must_use]
     pub fn from_votes(
         order: &VerifiedOrder,

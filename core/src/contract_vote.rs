@@ -66,7 +66,7 @@ impl VerifiedContractVote {
     }
 
     /// The first quorum of `votes` that are by this committee on this digest, as the contract reads it: 66
-    /// bytes each, ascending. None where they are too few.
+    /// bytes each, ascending. `None` if they are too few.
     #[must_use]
     pub fn quorum(committee: &Committee, digest: Digest, votes: &[Self]) -> Option<Vec<u8>> {
         Self::first(committee.quorum(), committee, digest, votes)

@@ -35,7 +35,7 @@ impl Committees {
         &self.current
     }
 
-    /// The committee of an epoch, or none where it is not known here (yet).
+    /// The committee of an epoch, or `None` if it is not known here (yet).
     #[must_use]
     pub fn get(&self, epoch: Epoch) -> Option<&Arc<Committee>> {
         if epoch == self.current.epoch() {

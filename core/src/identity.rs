@@ -71,7 +71,7 @@ impl AccountId {
         Self(address.into_word().0)
     }
 
-    /// The Ethereum address that owns this account, where it is of that kind.
+    /// The Ethereum address that owns this account, if it is of that kind.
     #[must_use]
     pub fn ethereum_address(&self) -> Option<PrimaryAddress> {
         let (prefix, address) = self.0.split_first_chunk::<12>()?;

@@ -75,7 +75,7 @@ impl Unlocks {
         self.0.is_empty()
     }
 
-    /// What is known of a number.
+    /// The unlock state of a number.
     #[must_use]
     pub fn get(&self, account: AccountId, sequence: SequenceNumber) -> Option<&Unlock> {
         // Most shards have none, and each order asks.

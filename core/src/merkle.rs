@@ -73,7 +73,7 @@ impl Nodes {
 
     /// Remembers the newest.
     pub(crate) fn remembered() -> Self {
-        // What an empty place says is wrong of two zero digests, so it is made right.
+        // Two zero digests do not hash to zero, so the empty entry gets its true parent.
         let none = Family { parent: node(&Digest::ZERO, &Digest::ZERO), ..Family::default() };
         Self { places: vec![none; NODES_REMEMBERED] }
     }

@@ -75,7 +75,7 @@ impl TransferOrder {
         let sender = self.transfer.sender();
         let key_may_sign = match &self.authorization {
             Authorization::Ed25519 { key, .. } => AccountId::from_ed25519(key) == sender,
-            // Whose signature it is comes out when it is checked.
+            // Checking the signature recovers the signer.
             Authorization::Ethereum { .. } => sender.ethereum_address().is_some(),
         };
         if !key_may_sign {
@@ -85,7 +85,7 @@ impl TransferOrder {
         Ok((digest, Some(SignatureCheck::Order { sender, digest, authorization: self.authorization })))
     }
 
-    /// As [`TransferOrder::demand`], for the order alone.
+    /// As [`TransferOrder::signature_check`], for the order alone.
     pub(crate) fn prepare(
         self,
         domain: &Domain,

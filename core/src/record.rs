@@ -183,10 +183,10 @@ pub enum Effect {
         /// The number of the credit among those between the two shards.
         number: u64,
     },
-    /// Out, to the Primary.
+    /// Redeemed to the Primary.
     Redeemed {
         /// The link in the shard's redemption log.
-        feed: Link,
+        link: Link,
     },
     /// To the recipients of a payout.
     PaidOut {
@@ -347,7 +347,7 @@ impl Record {
         self.received().find(|(paid, link)| paid.payment.recipient == account && link.number == number)
     }
 
-    /// The payment that is entry `number` in what `account` received, where it is in this record.
+    /// The payment that is entry `number` in what `account` received, if it is in this record.
     #[must_use]
     pub fn received_by(&self, account: AccountId, number: u64) -> Option<Receipt> {
         self.entry_received(account, number).map(|(receipt, _)| receipt)
@@ -360,13 +360,13 @@ impl Record {
             (Chain::Sent, Self::Confirmation { sent, .. } | Self::Void { sent, .. }) => Some(*sent),
             (Chain::Received(account), _) => self.entry_received(account, number).map(|(_, link)| link),
             (Chain::Deposits, Self::Synchronization { deposits, .. }) => *deposits,
-            (Chain::Redemptions, Self::Confirmation { effect: Effect::Redeemed { feed }, .. }) => Some(*feed),
+            (Chain::Redemptions, Self::Confirmation { effect: Effect::Redeemed { link }, .. }) => Some(*link),
             _ => None,
         };
         link.filter(|link| link.number == number).map(|link| link.standing_at(position))
     }
 
-    /// The digest of the payout that the record executes or credits, where it is one.
+    /// The digest of the payout that the record executes or credits, if it is one.
     #[must_use]
     pub fn payout_digest(&self) -> Option<Digest> {
         match self {

@@ -151,7 +151,7 @@ impl Shard {
     }
 
     /// Takes the next accounts of the checkpoint under way, encoded, as they were when it began: about
-    /// `limit`. None where all are taken, or no checkpoint is under way.
+    /// `limit`. `None` if all are taken, or no checkpoint is under way.
     pub fn take_accounts(&mut self, limit: usize) -> Option<Vec<(AccountId, Vec<u8>)>> {
         self.accounts.take(limit)
     }
@@ -169,7 +169,7 @@ impl Shard {
         self.ledger.acknowledge(to, number);
     }
 
-    /// The shard to which a stranger must turn, where it is not this one.
+    /// The shard to which a stranger must turn, if it is not this one.
     ///
     /// # Errors
     /// [`Rejection::WrongShard`].
@@ -255,7 +255,7 @@ impl Shard {
         let withheld = self.withhold(certificate, view);
         if transfer.sequence() > expected {
             let missing = Decision::Refuse(Rejection::MissingCertificate { missing: expected });
-            // Of a later number, a certificate is kept only where the contract is asked about it.
+            // A certificate of a later number is kept only if its number is frozen.
             let is_frozen = self.ledger.unlocks.get(sender, transfer.sequence()).is_some_and(Unlock::is_frozen);
             return withheld.filter(|_| is_frozen).unwrap_or(missing);
         }
@@ -264,7 +264,7 @@ impl Shard {
         }
         let effect = match transfer {
             Transfer::Redemption(_) if self.is_spent_otherwise(certificate) => Effect::Kept,
-            Transfer::Redemption(_) => Effect::Redeemed { feed: self.ledger.redemptions.next_link() },
+            Transfer::Redemption(_) => Effect::Redeemed { link: self.ledger.redemptions.next_link() },
             Transfer::Payment(payment) => {
                 let to = self.layout.shard_of(&payment.recipient);
                 if to != self.id {
@@ -487,7 +487,7 @@ impl<'a> Arrivals<'a> {
         Self { accounts, histories: HashMap::new() }
     }
 
-    /// None where the account is not in memory.
+    /// `None` if the account is not in memory.
     fn next_link(&mut self, recipient: &AccountId) -> Option<Link> {
         let history = match self.histories.entry(*recipient) {
             Entry::Occupied(known) => known.into_mut(),

@@ -26,7 +26,7 @@ use crate::statement::Domain;
 /// In place of a digest: the contract spent the number on a redemption that it never pays.
 pub const RELEASED: Digest = Digest::ZERO;
 
-/// What an authority keeps of one sequence number of one account that is not executed yet, or that is void.
+/// An authority's state of one sequence number that is void or not executed yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Unlock {
     /// Present once the owner's request is applied: from this chain time on, in seconds since 1970, this authority signs
@@ -87,11 +87,11 @@ pub struct UnlockEvent {
     pub account: AccountId,
     /// The number.
     pub sequence: SequenceNumber,
-    /// What happened.
+    /// The kind of event.
     pub kind: UnlockEventKind,
 }
 
-/// What the contract says about a number.
+/// The kinds of contract events about a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum UnlockEventKind {
     /// The owner requested to unlock it. This authority votes to void it from this chain time on, in seconds since 1970.
@@ -109,7 +109,7 @@ pub enum UnlockEventKind {
     CreditedBack(Asset, Amount),
 }
 
-/// What is executed under a number of which the contract says that it is spent or released.
+/// The redemption executed here under a number that the contract reports as spent or released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecutedRedemption {
     /// Its digest.
@@ -121,7 +121,7 @@ pub struct ExecutedRedemption {
 }
 
 impl UnlockEventKind {
-    /// What the event means where this redemption is executed under its number; none where that is as it was ordered.
+    /// The event's effect if this redemption is executed under its number; `None` if the contract paid that redemption.
     #[must_use]
     pub fn after(self, executed: ExecutedRedemption) -> Option<Self> {
         let is_paid = match self {
@@ -165,7 +165,7 @@ pub fn is_unlock_signed(domain: &Domain, account: AccountId, sequence: SequenceN
     })
 }
 
-/// What an authority signs about a frozen number, for the contract.
+/// A statement about a frozen number that an authority signs for the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnlockVote {
     /// It executed the order with this digest, or keeps its certificate.

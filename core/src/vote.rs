@@ -171,7 +171,7 @@ pub fn sign_redemption_vote(
     (vote, OwnSignature(SignatureCheck::RedemptionVote { authority, redemption_key, digest, signature }))
 }
 
-/// Votes for many payments with one signature, in the order of their `digests`. None where there are no
+/// Votes for many payments with one signature, in the order of their `digests`. `None` if there are no
 /// digests, or more than [`crate::MERKLE_LEAVES_MAX`].
 #[must_use]
 pub fn sign_payment_votes(
@@ -190,7 +190,7 @@ pub fn sign_payment_votes(
 }
 
 /// The votes of a redemption certificate as the contract reads them: for each vote the member's index
-/// in one byte and its 65-byte signature, in ascending order of index. None where a vote is not by a
+/// in one byte and its 65-byte signature, in ascending order of index. `None` if a vote is not by a
 /// member, or not for a redemption.
 #[must_use]
 pub fn encode_redemption_votes(committee: &Committee, votes: &[Vote]) -> Option<Vec<u8>> {

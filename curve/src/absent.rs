@@ -1,6 +1,6 @@
 //! For processors that cannot have the instructions: there is no [`Wide`], so nothing of it can be called.
 
-/// What there is none of.
+/// A type without values, because this machine has no such instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Never {}
 
@@ -12,7 +12,7 @@ pub struct Affine(Never);
 #[derive(Clone, Copy, Debug)]
 pub struct Point(Never);
 
-/// What vanishes, times the cofactor, where a signature is good: R + k·A − s·B.
+/// R + k·A − s·B, which vanishes (times the cofactor) if a signature is valid.
 #[derive(Clone, Copy, Debug)]
 pub struct Relation {
     /// R.

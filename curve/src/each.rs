@@ -8,8 +8,8 @@ use crate::sum::{Digits, NIBBLE_MAX, Part, signed_digits, times_power_of_two};
 /// Equations that are looked at together.
 pub(crate) const EACH_TOGETHER: usize = 8;
 
-/// What vanishes, times the cofactor, where a signature is good: R + k·A − s·B. Scalars are below 2²⁵³, least significant byte
-/// first.
+/// R + k·A − s·B, which vanishes (times the cofactor) if a signature is valid. Scalars are below 2²⁵³, least
+/// significant byte first.
 #[derive(Clone, Copy, Debug)]
 pub struct Relation {
     /// R.

@@ -42,7 +42,7 @@ pub(crate) struct Product([Lanes; 5]);
 #[derive(Clone, Copy)]
 pub(crate) struct Loose(pub(crate) [Lanes; 5]);
 
-/// What a product may be multiplied by without being carried: to the power of two.
+/// The factor, as a power of two, by which a product may be multiplied before it must be carried.
 #[derive(Clone, Copy)]
 pub(crate) enum Times {
     One = 0,

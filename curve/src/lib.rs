@@ -1,5 +1,4 @@
-//! Points of edwards25519, eight at a time with AVX-512 IFMA: for who checks many signatures in one equation and would
-//! otherwise wait for one multiplication after the other.
+//! Arithmetic on eight points of edwards25519 at a time with AVX-512 IFMA, for batch verification of signatures.
 //!
 //! ```text
 //!  encodings ─► Wide::decode ─► Affine ─┬─► Wide::sum ─► Point ─► Wide::difference, Wide::vanishes_times_8

@@ -32,7 +32,7 @@ pub(crate) const NIBBLE_MAX: usize = 8;
 #[derive(Clone, Copy)]
 pub(crate) enum Part {
     Byte,
-    /// Of a byte d: l = (d + 8 mod 16) − 8.
+    /// The low digit of a byte d: l = (d + 8 mod 16) − 8.
     LowNibble,
     /// (d − l) / 16, from −8 to 8.
     HighNibble,
@@ -104,7 +104,7 @@ impl Buckets {
         sum
     }
 
-    /// Where the bucket of each lane with this number is.
+    /// The position of each lane's bucket of this number.
     #[inline]
     fn places(&self, buckets: [u64; 8]) -> [usize; 8] {
         let row = 1 + self.max;

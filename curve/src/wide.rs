@@ -17,7 +17,7 @@ pub struct Wide(());
 pub struct Point(PointCell);
 
 impl Wide {
-    /// None where this processor, or its operating system, does not have the instructions.
+    /// `None` if this processor, or its operating system, does not have the instructions.
     #[must_use]
     pub fn detect() -> Option<Self> {
         (is_x86_feature_detected!("avx512dq") && is_x86_feature_detected!("avx512ifma")).then_some(Self(()))

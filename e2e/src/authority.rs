@@ -43,7 +43,7 @@ pub struct Authority {
     core: Option<usize>,
     /// The address it listens on.
     host: String,
-    /// Where its commands and its process run, where that is apart.
+    /// The network namespace of its commands and its process, if it has its own.
     inside: Option<Arc<Namespace>>,
     /// Its program, if not this workspace's.
     node: Option<&'static Path>,

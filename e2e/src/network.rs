@@ -55,9 +55,9 @@ pub enum Primary {
 pub struct Network {
     /// The authorities.
     pub authorities: Vec<Authority>,
-    /// The relayer, where there is a chain.
+    /// The relayer, if there is a chain.
     pub relayer: Option<Relayer>,
-    /// The chain, where there is one.
+    /// The chain, if there is one.
     pub chain: Option<Chain>,
     primary: Primary,
     domain: Domain,

@@ -171,7 +171,7 @@ impl Payers {
     /// If an authority does not take them.
     pub async fn bring_all_up_to_date(&self, accounts: &[AccountId]) -> Result<(), Failure> {
         let network = self.wallet.network();
-        let driver = CommitteeClient::new(network.clone(), Arc::new(NoCertificates), QuorumOptions::default());
+        let client = CommitteeClient::new(network.clone(), Arc::new(NoCertificates), QuorumOptions::default());
         for &account in accounts {
             let answers = network.account(account, tokio::time::Instant::now() + READ_PATIENCE).await;
             let next = answers.iter().filter_map(|(_, answer)| Some(answer.as_ref().ok()?.next_sequence)).max();
@@ -179,7 +179,7 @@ impl Payers {
             let Some(last) = next.0.checked_sub(1) else { continue };
             let certificate = network.find_certificate(account, SequenceNumber(last)).await;
             let lost = || Failure::Wrong(format!("nobody has certificate {last} of {account}"));
-            let settled = driver.settle(&certificate.ok_or_else(lost)?).await.map_err(Failure::wrong)?;
+            let settled = client.settle(&certificate.ok_or_else(lost)?).await.map_err(Failure::wrong)?;
             let confirmed = settled.rest.await.map_err(Failure::wrong)?;
             if confirmed < network.authorities().len() {
                 return Err(Failure::Wrong(format!(

@@ -89,7 +89,7 @@ impl Place {
         self.folder.join(name)
     }
 
-    /// Where the process `name` writes its log.
+    /// The log file of the process `name`.
     #[must_use]
     pub fn log(&self, name: &str) -> PathBuf {
         self.folder.join("logs").join(name).with_extension("log")

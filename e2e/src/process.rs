@@ -95,7 +95,7 @@ impl Program {
         self.child.id()
     }
 
-    /// How it ended, where it has.
+    /// How it ended, if it has.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }

@@ -148,7 +148,7 @@ impl Network {
         self.authorities.get(number).ok_or_else(|| Failure::Wrong(format!("there is no authority {number}")))
     }
 
-    /// Where a voter's signature goes.
+    /// The file for a voter's signature.
     #[must_use]
     pub fn vote_file(&self, epoch: u64, what: &str, voter: usize) -> PathBuf {
         self.place().path(format!("{what}-{epoch}-{voter}.json"))

@@ -87,7 +87,7 @@ impl User {
             .map_err(|error| Failure::Wrong(format!("{}: {error}: {}", done.command, done.out)))
     }
 
-    /// Runs it to its end, where it may fail.
+    /// Runs it to its end, if it may fail.
     ///
     /// # Errors
     /// If it cannot be started.

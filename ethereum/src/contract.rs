@@ -414,7 +414,7 @@ impl From<&Announcement> for ContractAnnouncement {
     }
 }
 
-/// A redemption certificate as the contract takes it; `committee` is the one that voted. None where the
+/// A redemption certificate as the contract takes it; `committee` is the one that voted. `None` if the
 /// certificate is not of a redemption, or a vote is not of a member for a redemption.
 #[must_use]
 pub fn certified_redemption(certificate: &Certificate, committee: &Committee) -> Option<CertifiedRedemption> {

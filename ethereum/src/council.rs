@@ -42,7 +42,7 @@ impl Primary {
         self.view(self.council().await?, &ICouncil::recoveryCall {}).await
     }
 
-    /// The times of the announcement with this digest; none where nothing was announced.
+    /// The times of the announcement with this digest; `None` if nothing was announced.
     ///
     /// # Errors
     /// If no node answers.

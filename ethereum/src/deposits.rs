@@ -229,7 +229,7 @@ impl DepositReader {
         Ok(DepositBatch { deposits, events, cursor, final_block: newest, time: head.timestamp(), final_time })
     }
 
-    /// The index of the last event that the contract counted up to the block `hash`. None where the node no longer has
+    /// The index of the last event that the contract counted up to the block `hash`. `None` if the node no longer has
     /// the state of so old a block; the range that ends at the newest block is never without it, so an
     /// omitted log is found at the latest there.
     async fn count(

@@ -105,7 +105,7 @@ impl Endpoint {
         C::abi_decode_returns_validate(&answer).map_err(|error| self.bad_answer(C::SIGNATURE, &error.to_string()))
     }
 
-    /// The block at `at`; none where the node has no such block.
+    /// The block at `at`; `None` if the node has no such block.
     pub(crate) async fn block(&self, at: At) -> Result<Option<BlockHead>, PrimaryError> {
         match at {
             At::Hash(hash) => self.request("eth_getBlockByHash", json!([hash, false])).await,
@@ -147,7 +147,7 @@ impl Endpoint {
     }
 }
 
-/// The chain id that a node serves, for those who do not know it yet.
+/// Asks a node for its chain id.
 pub(crate) async fn served_chain(label: &Label, client: &RpcClient, timeout: Duration) -> Result<u64, PrimaryError> {
     let id: U64 = ask(label, client, timeout, "eth_chainId", json!([])).await?;
     Ok(id.to())

@@ -13,7 +13,7 @@ use crate::error::PrimaryError;
 use crate::events::Alarm;
 use crate::primary::{Primary, checked_committee};
 
-/// At most so many epochs are read in one go, so that a node that claims many does not hold its reader up.
+/// The maximum number of epochs read at a time, so that a node that claims many does not delay its reader.
 const EPOCHS_AT_ONCE_MAX: u64 = 64;
 
 /// Reads committees. Holds no state of its own.

@@ -31,7 +31,7 @@ macro_rules! order_events {
                 }
             }
 
-            /// Reads a log; none where it is no event of the order.
+            /// Reads a log; `None` if it is no event of the order.
             pub(crate) fn decode(log: &Log) -> Option<alloy::sol_types::Result<Self>> {
                 match *log.topic0()? {
                     $(IFastPay::$event::SIGNATURE_HASH => {

@@ -84,7 +84,7 @@ impl SenderConfig {
     }
 
     /// The first offer: room for the base fee to double, and what the node suggests for the proposer;
-    /// both at most their caps. Where the base fee is above the cap, the transaction waits for it to fall.
+    /// both at most their caps. If the base fee is above the cap, the transaction waits for it to fall.
     pub(crate) fn first_offer(&self, base_fee: u128, suggested_priority_fee: u128) -> Fees {
         let max_priority_fee_per_gas = suggested_priority_fee.clamp(1, self.max_priority_fee_cap().max(1));
         let wanted = base_fee.saturating_mul(2).saturating_add(max_priority_fee_per_gas);
@@ -93,7 +93,7 @@ impl SenderConfig {
     }
 
     /// The offer that replaces `last`: each part at least an eighth above it, because nodes ignore a
-    /// replacement that is less than a tenth better, and at least `fresh`. None where that would break a
+    /// replacement that is less than a tenth better, and at least `fresh`. `None` if that would break a
     /// cap.
     pub(crate) fn next_offer(&self, last: Fees, fresh: Fees) -> Option<Fees> {
         let raised = |fee: u128| fee.saturating_add(fee.div_ceil(8)).saturating_add(1);

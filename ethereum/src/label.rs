@@ -11,7 +11,7 @@ const QUOTE_LENGTH_MAX: usize = 200;
 /// A part of a URL that is shorter, such as `v3` or `apikey`, is no key, and may be in any text.
 const KEY_LENGTH_MIN: usize = 8;
 
-/// A node's name, and what it is not to be known by.
+/// A node's name for messages, without the parts of its URL that may be secret.
 pub(crate) struct Label {
     origin: String,
     /// The longest first, since one may hold another.

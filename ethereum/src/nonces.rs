@@ -27,7 +27,7 @@ impl Nonces {
     /// The nonce of the next transaction. `mined` is the sender's number of transactions in the chain, `waiting` the
     /// same with those in the node's pool. Giving it away is noted by [`Nonces::adopt`].
     pub(crate) fn choose(&mut self, mined: u64, waiting: u64) -> u64 {
-        // What is in the chain is used, whoever used it.
+        // A nonce in the chain is used, whoever sent the transaction.
         self.free = self.free.split_off(&mined);
         self.free.first().copied().unwrap_or(self.next.max(waiting))
     }

@@ -23,10 +23,10 @@ use crate::error::PrimaryError;
 use crate::finality::{BlockHead, Finality};
 use crate::label::Label;
 
-/// What the code of an account that is delegated to a contract begins with (EIP-7702).
+/// The prefix of the code of an account that is delegated to a contract (EIP-7702).
 const DELEGATION: [u8; 3] = [0xef, 0x01, 0x00];
 
-/// Where the Primary is. Readable from TOML.
+/// The address of the contract and of the Ethereum nodes that serve it. Readable from TOML.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrimaryConfig {
@@ -367,7 +367,7 @@ impl Primary {
     /// Whether an address is a contract now, which has no key. One that is delegated to a contract (EIP-7702) has one.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn is_contract(&self, address: Address) -> Result<bool, PrimaryError> {
         let code = self.code(address).await?;
         Ok(!code.is_empty() && !code.starts_with(&DELEGATION))

@@ -68,7 +68,7 @@ impl Revert {
         usize::try_from(item).ok()
     }
 
-    /// Until when the contract is paused, in seconds since 1970, where that is the reason.
+    /// Until when the contract is paused, in seconds since 1970, if that is the reason.
     #[must_use]
     pub fn paused_until(&self) -> Option<u64> {
         match self {

@@ -16,7 +16,7 @@ use crate::primary::Primary;
 pub struct Queued {
     /// Anyone can execute it from then on, in seconds since 1970.
     pub executable_at: u64,
-    /// The relayer that brought it and gets the fee.
+    /// The relayer that submitted it and gets the fee.
     pub relayer: Address,
     /// The epoch that voted for it.
     pub epoch: u64,
@@ -27,7 +27,7 @@ pub struct Queued {
 /// How far an order is on the Primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payout {
-    /// Nobody has brought it yet.
+    /// Not submitted yet.
     Open,
     /// It was submitted and is queued: the number is spent, and nobody is paid yet.
     Queued(Queued),
@@ -36,7 +36,7 @@ pub enum Payout {
 }
 
 impl Primary {
-    /// Until when the contract is paused, by the newest block's clock; none where it is not.
+    /// Until when the contract is paused, by the newest block's clock; `None` if it is not.
     ///
     /// # Errors
     /// If no node answers.
@@ -64,7 +64,7 @@ impl Primary {
     /// How long an unlock request is open before a quorum can void its number, in seconds.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn unlock_window(&self) -> Result<u64, PrimaryError> {
         Ok(self.view(self.contract(), &IFastPay::safetyParametersCall {}).await?.unlockWindow.into())
     }

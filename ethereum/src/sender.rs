@@ -83,7 +83,7 @@ pub enum SendError {
     /// Another transaction took its nonce: the key is used elsewhere too.
     #[error("another transaction of {from} took nonce {nonce}; check what it did before trying again")]
     Superseded {
-        /// The sender, whose key is used elsewhere too.
+        /// The sender: its key is also used elsewhere.
         from: Address,
         /// The nonce.
         nonce: u64,
@@ -96,7 +96,7 @@ pub enum SendError {
         /// The address of the given key.
         given: Address,
     },
-    /// A stored submission is of another chain, where what it calls is something else.
+    /// A stored submission is for another chain, where the same address is another contract.
     #[error(
         "the stored transaction {hash} was not signed for chain {chain_id} and is not sent there; finish it with the \
          folder and the Ethereum node that it was begun with"
@@ -345,7 +345,7 @@ impl Sender {
         Ok(submission)
     }
 
-    /// The same submission with a better offer, to be stored and broadcast; none where the caps allow no
+    /// The same submission with a better offer, to be stored and broadcast; `None` if the caps allow no
     /// better one, and it has to wait.
     ///
     /// # Errors
@@ -367,7 +367,7 @@ impl Sender {
     /// good as one that takes it.
     ///
     /// # Errors
-    /// If no node took it; it may then be sent again, unless it is [`SendError::Unsendable`]. Where the submission
+    /// If no node took it; it may then be sent again, unless it is [`SendError::Unsendable`]. If the submission
     /// is of another key or chain; then it was not sent.
     pub async fn broadcast(&self, submission: &Submission) -> Result<(), SendError> {
         let Some(raw) = self.sign_again(submission)? else { return Ok(()) };
@@ -556,7 +556,7 @@ fn is_for_good(message: &str) -> bool {
         "intrinsic gas",
         "floor data gas",
         "gas floor",
-        // What one transaction may cost by the node's own rule (geth's --rpc.txfeecap).
+        // The node's own limit for the cost of one transaction (geth's --rpc.txfeecap).
         "exceeds the configured cap",
         "fee cap exceeded",
         "oversized data",

@@ -51,18 +51,18 @@ pub enum SpendingState {
     Released,
 }
 
-/// The receipt of a transaction, as far as it is of use here.
+/// The part of a transaction's receipt that is used here.
 #[derive(Debug, Deserialize)]
 struct Receipt {
     logs: Vec<Log>,
 }
 
 impl Primary {
-    /// What numbers of an account were spent on, by the word of the first node that answers; nothing of those that are
-    /// not among the newest blocks.
+    /// The redemptions on which the contract spent these numbers of an account, as the first node that answers reports
+    /// them. Only the newest blocks are searched.
     ///
     /// # Errors
-    /// Where no node answers, or it does not give logs.
+    /// If no node answers, or it serves no logs.
     pub async fn spendings(
         &self,
         sender: AccountId,
@@ -75,11 +75,10 @@ impl Primary {
         self.search(sender, wanted, blocks, async |filter| self.request("eth_getLogs", filter).await).await
     }
 
-    /// What the number `sequence` of `sender` was spent on, by the word of one of the configured nodes and in its final
-    /// blocks.
+    /// The redemption on which the contract spent a number, as one of the configured nodes reports it in final blocks.
     ///
     /// # Errors
-    /// Where it does not answer, does not give logs, or there is no such node.
+    /// If there is no such node, it does not answer, or it serves no logs.
     pub async fn final_spending_by(
         &self,
         node: usize,
@@ -115,7 +114,7 @@ impl Primary {
                 "fromBlock": U64::from(first),
                 "toBlock": U64::from(last),
             }]);
-            // Of a number that was queued and then paid, the newest counts.
+            // If a number was queued and then paid, the newest log counts.
             for ((_, sequence), spending) in ask(filter).await?.iter().rev().filter_map(spending_in) {
                 if wanted.remove(&sequence) {
                     found.insert(sequence, spending);
@@ -127,7 +126,8 @@ impl Primary {
         Ok(found)
     }
 
-    /// The numbers that a transaction spent, or whose payment it completed, by the first node that answers.
+    /// The numbers that a transaction spent, or whose payment it completed, as the first node that answers reports
+    /// them.
     ///
     /// # Errors
     /// If no node answers.

@@ -93,7 +93,7 @@ impl Call {
         Self::of(contract, Amount::ZERO, &IFastPay::claimCall { asset: asset.0, to, amount })
     }
 
-    /// Has `owner` paid what they could not be paid earlier, or a part of it. Anybody may send it.
+    /// Pays `owner` a claim, or a part of it. Anybody may send it.
     #[must_use]
     pub fn claim_for(contract: Address, owner: Address, asset: Asset, amount: U256) -> Self {
         Self::of(contract, Amount::ZERO, &IFastPay::claimForCall { owner, asset: asset.0, amount })
@@ -158,7 +158,7 @@ impl Inclusion {
 pub enum Status {
     /// In no block (any more).
     Pending {
-        /// Whether a node has it waiting; if not, it is to be sent again.
+        /// Whether a node's pool has it; if not, send it again.
         known: bool,
     },
     /// In a block that may still change.

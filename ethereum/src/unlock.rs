@@ -1,4 +1,4 @@
-//! Where a number stands at the contract that its owner asked to unlock.
+//! The contract's state of a number that its owner asked to unlock.
 
 use alloy::primitives::{Address, U256};
 use alloy::sol_types::SolCall;
@@ -9,7 +9,7 @@ use crate::error::PrimaryError;
 use crate::primary::Primary;
 use crate::submission::Call;
 
-/// What the contract knows of a number.
+/// The contract's state of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnlockState {
     /// Nobody has asked to unlock it.
@@ -18,7 +18,7 @@ pub enum UnlockState {
     Requested {
         /// A quorum can void it from then on, in seconds since 1970.
         voidable_from: u64,
-        /// Who left the bond; zero where it was paid out before.
+        /// The payer of the bond; zero once it has been paid out.
         payer: Address,
     },
     /// One order holds.
@@ -28,10 +28,10 @@ pub enum UnlockState {
 }
 
 impl Primary {
-    /// Where a number stands in the newest block.
+    /// The state of a number in the newest block.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn unlock_state(
         &self,
         account: AccountId,
@@ -47,11 +47,11 @@ impl Primary {
         })
     }
 
-    /// What whoever asks first to unlock a number leaves with the contract, in wei. Upholding an order earns it; it comes
-    /// back where the number is voided.
+    /// The bond in wei that the first request to unlock a number pays to the contract. Whoever upholds an order of the
+    /// number receives it; if the number is voided, the requester gets it back.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn unlock_bond(&self) -> Result<U256, PrimaryError> {
         self.view(self.council().await?, &ICouncil::unlockBondCall {}).await
     }
@@ -59,7 +59,7 @@ impl Primary {
     /// From when on all members of the current committee can void a number at once, in seconds since 1970.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn unanimous_from(&self) -> Result<u64, PrimaryError> {
         Ok(self.view(self.council().await?, &ICouncil::unanimousFromCall {}).await?.saturating_to())
     }

@@ -56,7 +56,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Where the wallet keeps what the first byte of an input says.
+/// The wallet's file that the first byte of an input chooses.
 fn wallet_file(tag: u8) -> Option<String> {
     let account = hexadecimal(&owner().0);
     let number = format!("{:020}", 0);

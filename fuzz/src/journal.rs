@@ -84,7 +84,7 @@ fn open(disk: &MemoryDisk, records: &[Vec<u8>]) {
     assert_eq!(again.split_last().unwrap(), (&b"one more".to_vec(), found.as_slice()));
 }
 
-/// The records of the journal; none where it is refused.
+/// The records of the journal; `None` if it is refused.
 fn open_once(disk: &MemoryDisk) -> Option<Vec<Vec<u8>>> {
     let journal = Journal::open_on(Arc::new(disk.clone()), Path::new(FOLDER), OPTIONS, JournalPosition(0)).ok()?;
     let records = journal.reader().read_from(JournalPosition(0));

@@ -93,7 +93,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         Record::Lock { order: order.clone().into(), digest },
         confirmation(Effect::Credited { received: link }),
         confirmation(Effect::Forwarded { to: ShardId(1), number: 1 }),
-        confirmation(Effect::Redeemed { feed: link }),
+        confirmation(Effect::Redeemed { link }),
         confirmation(Effect::PaidOut { digest, outputs: paid_out }),
         confirmation(Effect::Kept),
         Record::Credit(AppliedCredit { credit: credit.clone(), received: vec![link] }),

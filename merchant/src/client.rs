@@ -27,7 +27,7 @@ impl Service {
         Ok(Self { address, authorization: format!("Bearer {}", *token), client })
     }
 
-    /// What the service answers at a path below `/v1`, with these parameters.
+    /// The service's answer to `GET` of a path below `/v1` with these parameters.
     pub async fn get(&self, path: &[&str], query: &[(&str, Option<String>)]) -> Result<Value, CommandError> {
         let mut url = self.url(path)?;
         for (name, value) in query {
@@ -38,7 +38,7 @@ impl Service {
         self.json(self.send(Method::GET, url, None).await?).await
     }
 
-    /// What the service answers to a document.
+    /// The service's answer to `POST` of a document.
     pub async fn post(&self, path: &[&str], body: &Value) -> Result<Value, CommandError> {
         self.json(self.send(Method::POST, self.url(path)?, Some(body)).await?).await
     }

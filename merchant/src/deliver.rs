@@ -13,7 +13,7 @@ use crate::ledger::{Ledger, now_ms};
 use crate::ledger_error::LedgerError;
 use crate::signature::Secret;
 
-/// So many events are sent at a time.
+/// The number of events sent at a time.
 const SENDING_MAX: usize = 8;
 /// With the delays below, the last attempt is about two days after the first.
 const ATTEMPTS_MAX: u32 = 15;
@@ -21,15 +21,15 @@ const DELAY_MAX_MS: u64 = 8 * 60 * 60 * 1_000;
 const FACTOR: u64 = 3;
 /// A delay is shortened by up to this part of it, so that failed events do not all come back at once.
 const JITTER: f64 = 0.2;
-/// So often events are looked for whose time has come.
+/// The interval between searches for events that are due.
 const POLL: Duration = Duration::from_millis(500);
 
-/// Where the shop is told.
+/// The destination of webhooks.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// The shop's page.
     pub url: Url,
-    /// What signs.
+    /// The key that signs webhooks.
     pub secret: Secret,
     /// A shop that takes longer has not taken it.
     pub patience: Duration,
@@ -117,7 +117,7 @@ fn describe(error: &reqwest::Error) -> &'static str {
     }
 }
 
-/// What an answer to attempt number `tried` comes to; `chance` is from 0 to 1.
+/// The outcome of attempt number `tried`. `chance`, from 0 to 1, spreads the retries.
 fn outcome(answer: Result<(), Refused>, tried: u32, now_ms: u64, first_delay_ms: u64, chance: f64) -> Outcome {
     match answer {
         Ok(()) => Outcome::Delivered,

@@ -1,10 +1,10 @@
-//! What the shop is told, and how far that is.
+//! Webhook events and their delivery state.
 
 use serde::Deserialize;
 
 use crate::invoice::State;
 
-/// A change that the shop is told of.
+/// A change of an invoice that is reported to the shop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// `evt_` and 32 hexadecimal digits: the same in every attempt.
@@ -47,7 +47,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// When it is to be tried, in milliseconds since 1970; none once it was taken or given up.
+    /// When to try it, in milliseconds since 1970; `None` once it was accepted or given up.
     #[must_use]
     pub fn due_at_ms(&self) -> Option<u64> {
         match &self.last {

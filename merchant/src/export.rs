@@ -60,10 +60,10 @@ impl Row {
     }
 }
 
-/// At most so many rows in one part.
+/// The maximum number of rows in one part.
 pub const ROWS_MAX: usize = 10_000;
 
-/// Where a part of the table begins. As text, what the address of the next part says.
+/// The start of a part of the table. Its text is a parameter of the next part's address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Place {
     /// With the oldest invoice.
@@ -90,7 +90,7 @@ pub enum Place {
 #[error("after is the id of an invoice, or what the header Link of the part before says")]
 pub struct ParsePlaceError;
 
-/// What stands for the id of an invoice where there is none.
+/// Stands for the invoice's id if a payment has no invoice.
 const UNMATCHED: &str = "none";
 
 impl fmt::Display for Place {
@@ -125,12 +125,12 @@ pub struct Page {
     pub table: Vec<u8>,
     /// How many rows it has, beside the head.
     pub rows: usize,
-    /// Where the next part begins; none where this is the last one.
+    /// The start of the next part; `None` for the last one.
     pub next: Option<Place>,
 }
 
 /// Up to `count` rows from a place on: those of the invoices, oldest first, and then the payments of no invoice. Amounts
-/// are in the asset's smallest unit. None where no invoice has the place's id.
+/// are in the asset's smallest unit. `None` if no invoice has the place's id.
 pub(crate) fn to_csv(rows: &Rows, from: &Place, count: usize) -> rusqlite::Result<Option<Page>> {
     let mut table = Table { rows: Vec::new(), count, last: from.clone() };
     let (behind, payment) = match from {
@@ -157,10 +157,10 @@ pub(crate) fn to_csv(rows: &Rows, from: &Place, count: usize) -> rusqlite::Resul
     Ok(Some(Page { table: write(&table.rows), rows: table.rows.len(), next: Some(table.last) }))
 }
 
-/// So many invoices are read at a time.
+/// The number of invoices read at a time.
 const INVOICES_READ: usize = 100;
 
-/// A part, as far as it is made.
+/// A part under construction.
 struct Table {
     rows: Vec<Row>,
     count: usize,

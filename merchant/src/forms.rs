@@ -15,7 +15,7 @@ use crate::store::{PaidBy, Record, Refund, RefundList};
 /// the greatest ones: to push one out of the list takes a hundred that are as great.
 pub const PAYMENTS_SHOWN_MAX: usize = 100;
 
-/// What all payment links of this shop share.
+/// The common part of the shop's payment links.
 #[derive(Clone, Debug)]
 pub struct LinkBase {
     /// To the shop's account, for nothing in particular.
@@ -36,10 +36,10 @@ pub struct NewInvoice {
     /// How long the payment is expected, in seconds: up to a year.
     #[schema(minimum = 1, maximum = 31_622_400)]
     pub expires_in: u64,
-    /// The address of an ERC-20; ETH where it is not given.
+    /// The address of an ERC-20 token; without it, ETH.
     pub asset: Option<Bytes20>,
     /// A memo of the shop's own choice, unique among its invoices: up to 32 bytes of text, or 0x and 64 hexadecimal
-    /// digits. Where it is not given, the invoice's id is its memo.
+    /// digits. If it is not given, the invoice's id is its memo.
     pub memo: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub struct Payment {
     sender: Account,
     /// The sender's number of it. Sender, number and output are the payment's identity.
     sequence: u64,
-    /// The output's number, where it is an output of a payout.
+    /// The output's number, if it is an output of a payout.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<u16>,
     /// How much, in the asset's smallest unit.
@@ -95,7 +95,7 @@ pub enum DeliveryState {
 pub struct Webhook {
     /// As in its header `webhook-id`.
     id: String,
-    /// `invoice.` and the state that it tells of.
+    /// `invoice.` and the state that it reports.
     r#type: String,
     /// How far its delivery is.
     delivery: DeliveryState,
@@ -136,40 +136,40 @@ pub struct Invoice {
     id: String,
     /// The shop's reference.
     reference: String,
-    /// Where it stands.
+    /// The invoice's state.
     state: State,
     /// The account that is paid.
     account: Account,
     /// The address of an ERC-20, or zero for ETH.
     asset: Bytes20,
-    /// How much is to be paid, in the asset's smallest unit.
+    /// The amount to be paid, in the asset's smallest unit.
     amount: Uint128,
     /// How much came.
     received: Uint128,
-    /// What the payment must carry.
+    /// The memo that the payment must carry.
     memo: Bytes32,
     /// The same for people.
     memo_text: String,
     /// The time, in milliseconds since 1970.
     created_at_ms: u64,
-    /// Until when the payment is expected, in seconds since 1970.
+    /// When the invoice expires, in seconds since 1970.
     expires_at: u64,
-    /// The payment link, to be shown as text and as a QR code: of the amount, or of the rest where a part has come.
+    /// The payment link, to be shown as text and as a QR code. It asks for the amount that is still missing.
     link: String,
-    /// The same for a browser, where the service knows a web wallet.
+    /// The same link for a browser; null if no web wallet is configured.
     #[schema(required)]
     web_link: Option<String>,
-    /// How many payments came: of two documents of an invoice the one with more is the newer one.
+    /// The number of payments. Of two documents of one invoice, the one with more payments is newer.
     payment_count: u64,
-    /// The 100 greatest of them, of equal ones the first, in the order in which they came.
+    /// The 100 largest payments (the earlier one if two are equal), in order of arrival.
     payments: Vec<Payment>,
-    /// What the shop was told. Not in webhooks.
+    /// The webhooks of this invoice. Absent in webhooks themselves.
     #[serde(skip_serializing_if = "Option::is_none")]
     webhooks: Option<Vec<Webhook>>,
 }
 
 impl Invoice {
-    /// What is told of an invoice with these payments: all of them, or the greatest [`PAYMENTS_SHOWN_MAX`].
+    /// An invoice with these payments: all of them, or the largest [`PAYMENTS_SHOWN_MAX`].
     #[must_use]
     pub fn new(invoice: &Record, payments: &[Arrival], base: &LinkBase) -> Self {
         let Record { terms, totals, state, .. } = invoice;
@@ -177,7 +177,7 @@ impl Invoice {
         let missing = terms.amount.0.checked_sub(received).filter(|missing| *missing > 0);
         let link = PaymentLink {
             asset: terms.asset,
-            // Whoever paid a part is asked for the rest.
+            // After a part payment, the link asks for the rest.
             amount: Some(missing.map_or(terms.amount, Amount)),
             memo: Some(terms.memo),
             expires: Some(terms.expires_at),
@@ -214,32 +214,32 @@ impl Invoice {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InvoicePage {
-    /// In the order in which they were made, or the reverse if that was asked for.
+    /// Oldest first, or newest first if the request asks for it.
     pub invoices: Vec<Invoice>,
-    /// To be given as `after` for the next page; null where this is the last one.
+    /// Pass this as `after` to get the next page; null on the last page.
     #[schema(required)]
     pub next: Option<String>,
 }
 
-/// How the service does.
+/// The state of the service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
-    /// The account that is paid.
+    /// The account to be paid.
     pub account: Account,
-    /// When the authorities were seen last, in milliseconds since 1970; 0 where they never were.
+    /// When the authorities last answered, in milliseconds since 1970; 0 if never.
     pub looked_at_ms: u64,
-    /// Invoices that nothing came for, and that have not expired.
+    /// Unexpired invoices without any payment.
     pub invoices_open: u64,
-    /// Webhooks that the shop has not taken.
+    /// Webhooks that the shop has not accepted yet.
     pub webhooks_waiting: u64,
-    /// Those of them that failed before.
+    /// Waiting webhooks that have failed at least once.
     pub webhooks_failing: u64,
-    /// Payments of no invoice.
+    /// Payments that belong to no invoice.
     pub unmatched_payments: u64,
 }
 
-/// What a webhook says.
+/// The body of a webhook.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct WebhookBody {
@@ -248,38 +248,37 @@ pub(crate) struct WebhookBody {
     pub data: Invoice,
 }
 
-/// The type of the event that tells of a state.
+/// The type of the event that reports a state.
 pub(crate) fn event_type(state: State) -> String {
     format!("invoice.{state}")
 }
 
-/// What the owner wants to pay back: what is due of some invoices or of all, amounts of some, payments of no invoice.
+/// A request for refunds: of some invoices or all, and of payments that belong to no invoice.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewRefunds {
-    /// The owner's own name for the list, without control characters: asking again with it makes no second one.
+    /// The owner's reference for the list, without control characters. A second request with it creates no second list.
     #[schema(min_length = 1, max_length = 128)]
     pub reference: String,
-    /// Of these invoices.
+    /// Invoices to refund.
     #[serde(default)]
     #[schema(max_items = 100)]
     pub invoices: Vec<InvoiceRefund>,
-    /// What is due of all invoices: what came too much or too late, and what came of an invoice that was never paid in
-    /// full.
+    /// Refund what is due of all invoices: overpayments, late payments, and payments of invoices that expired unpaid.
     #[serde(default)]
     pub due: bool,
-    /// The payments of no invoice.
+    /// Refund the payments that belong to no invoice.
     #[serde(default)]
     pub unmatched: bool,
 }
 
-/// What is to go back of an invoice.
+/// The refund of one invoice.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InvoiceRefund {
-    /// Its id.
+    /// The invoice's id.
     pub id: String,
-    /// How much, in the asset's smallest unit; what is due where it is not given.
+    /// The amount in the asset's smallest unit. Without it, what is due is refunded.
     pub amount: Option<Uint128>,
 }
 
@@ -289,7 +288,7 @@ pub struct InvoiceRefund {
 pub struct RefundPayment {
     /// Its number among the account's.
     sequence: u64,
-    /// The output's number, where it is a payout.
+    /// The output's number, if it is a payout.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<u16>,
     /// Its EIP-712 digest.
@@ -315,14 +314,14 @@ pub struct RefundLine {
     asset: Bytes20,
     /// How much, in the asset's smallest unit.
     amount: Uint128,
-    /// What the refund must carry, as text.
+    /// The memo that the refund must carry, as text.
     memo: String,
     /// The certified order that paid it; null while none has.
     #[schema(required)]
     paid: Option<RefundPayment>,
 }
 
-/// A list of refunds. It never changes, but for what is paid.
+/// A list of refunds. Only its payments change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RefundPage {
@@ -330,7 +329,7 @@ pub struct RefundPage {
     reference: String,
     /// The time, in milliseconds since 1970.
     created_at_ms: u64,
-    /// Up to 1,000 lines; what is left goes on the next list.
+    /// Up to 1,000 lines; the rest goes on the next list.
     refunds: Vec<RefundLine>,
 }
 
@@ -381,7 +380,7 @@ impl From<&RefundList> for RefundSummary {
 pub struct RefundLists {
     /// In the order in which they were prepared.
     pub lists: Vec<RefundSummary>,
-    /// To be given as `after` for the next page; null where this is the last one.
+    /// Pass this as `after` to get the next page; null on the last page.
     #[schema(required)]
     pub next: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! An invoice, what arrived for it, and the state that follows: a pure function, and the same for all who ask.
+//! An invoice, its payments, and the resulting state, by a pure function.
 
 use std::fmt;
 
@@ -14,13 +14,13 @@ use utoipa::ToSchema;
 pub struct Terms {
     /// `inv_` and 28 hexadecimal digits: as text it fills a memo.
     pub id: String,
-    /// What the shop calls it: unique, so that asking twice makes one invoice.
+    /// The shop's own reference. It is unique, so a repeated request creates no second invoice.
     pub reference: String,
     /// The asset to be paid.
     pub asset: Asset,
     /// How much, in the asset's smallest unit.
     pub amount: Amount,
-    /// What the payment must carry. No other invoice has it.
+    /// The memo that the payment must carry. No other invoice has it.
     pub memo: Memo,
     /// The time, in milliseconds since 1970.
     pub created_at_ms: u64,
@@ -36,14 +36,14 @@ pub struct Arrival {
     pub sender: AccountId,
     /// The sender's number of it. Sender, number and output are the payment's identity.
     pub sequence: SequenceNumber,
-    /// The output's number, where it is an output of a payout.
+    /// The output's number, if it is an output of a payout.
     #[serde(default)]
     pub output: Option<u16>,
     /// The payment.
     pub asset: Asset,
     /// The amount, in the asset's smallest unit.
     pub amount: Amount,
-    /// What it carries.
+    /// Its memo.
     pub memo: Memo,
     /// When the wallet saw it first, in milliseconds since 1970.
     pub received_at_ms: u64,
@@ -52,7 +52,7 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// What the wallet received, after it last looked at `after_ms`.
+    /// A payment that the wallet received after its last read at `after_ms`.
     #[must_use]
     pub fn new(received: &ReceivedPayment, after_ms: u64) -> Self {
         let payment = &received.payment;
@@ -68,13 +68,13 @@ impl Arrival {
         }
     }
 
-    /// What it is known by.
+    /// Its unique name.
     #[must_use]
     pub fn name(&self) -> PaymentName {
         PaymentName { sender: self.sender, sequence: self.sequence, output: self.output }
     }
 
-    /// Whether it certainly came after the end. A payment that came while nobody looked is taken as in time.
+    /// Whether it certainly came after the expiry. A payment that may have come earlier counts as in time.
     #[must_use]
     pub fn is_late(&self, terms: &Terms) -> bool {
         self.after_ms >= terms.expires_at_ms()
@@ -89,7 +89,7 @@ impl Terms {
     }
 }
 
-/// Where an invoice stands.
+/// The state of an invoice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {

@@ -53,7 +53,7 @@ struct Teller {
 }
 
 impl Ledger {
-    /// Opens the ledger in `folder`, and tells of what a crash left untold. Where there is no shop to tell, nothing waits
+    /// Opens the ledger in `folder`, and tells of what a crash left untold. If there is no shop to tell, nothing waits
     /// for one: what happens, and what waited, is kept as given up.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl Ledger {
     pub fn create(&self, request: &Request, open_max: usize) -> Result<(Invoice, bool), LedgerError> {
         let id = format!("inv_{}", hex::encode(rand::random::<[u8; 14]>()));
         self.with(|inner| {
-            // Of a clock that was set back: who pays in time must not be late by the time of before.
+            // The clock may have been set back. A payment in time must not count as late because of an earlier reading.
             let now = now_ms().max(inner.looked_at_ms);
             let (id, is_new) = inner.store.change(|rows| match request.answer(rows, id, now, open_max)? {
                 Ok(known) => Ok::<_, LedgerError>((known.terms.id, false)),
@@ -102,7 +102,7 @@ impl Ledger {
         })
     }
 
-    /// Whether a payment was taken in.
+    /// Whether a payment is in the ledger.
     ///
     /// # Errors
     /// If the disk refuses.
@@ -165,7 +165,7 @@ impl Ledger {
     /// The invoice with the shop's reference, with its webhooks.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk fails.
     pub fn invoice_of_reference(&self, reference: &str) -> Result<Option<Invoice>, LedgerError> {
         self.read(|rows| {
             rows.invoice_of_reference(reference)?.map(|record| self.teller.full_form(rows, &record)).transpose()
@@ -200,7 +200,7 @@ impl Ledger {
         })
     }
 
-    /// Up to `count` rows of the table of invoices and payments. None where there is no such place in it.
+    /// Up to `count` rows of the table of invoices and payments. `None` if there is no such place in it.
     ///
     /// # Errors
     /// If the disk refuses.
@@ -232,7 +232,7 @@ impl Ledger {
         })
     }
 
-    /// Up to `count` lists after one, oldest first. None where there is no such one.
+    /// Up to `count` lists after one, oldest first. `None` if there is no such one.
     ///
     /// # Errors
     /// If the disk refuses.
@@ -261,7 +261,7 @@ impl Ledger {
         self.read(|rows| Ok(if rows.has_open_refunds()? { Some(SequenceNumber(rows.sent_next()?)) } else { None }))
     }
 
-    /// Takes in an order of the account: the one that [`Ledger::expects_sent`] named.
+    /// Adds an order of the account: the one that [`Ledger::expects_sent`] named.
     ///
     /// # Errors
     /// If the disk refuses.
@@ -291,13 +291,13 @@ impl Ledger {
         self.with(|inner| f(&inner.store.rows()))
     }
 
-    /// The disk may take its time: the runtime is told that this thread will wait.
+    /// Tells the runtime that this thread will wait for the disk.
     fn with<T>(&self, f: impl FnOnce(&mut Inner) -> Result<T, LedgerError>) -> Result<T, LedgerError> {
         tokio::task::block_in_place(|| f(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 
-/// Nobody is told any more of what waits.
+/// Gives up the waiting webhooks.
 fn give_up(rows: &Rows) -> Result<(), LedgerError> {
     let given_up = rows.give_up(NO_TARGET)?;
     if given_up > 0 {

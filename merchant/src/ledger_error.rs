@@ -44,7 +44,7 @@ pub enum RequestError {
     /// The memo is another invoice's.
     #[error("another invoice has this memo; leave the memo out, and the invoice gets one of its own")]
     MemoTaken,
-    /// So many wait for their payment already.
+    /// The number of unpaid invoices has reached this limit.
     #[error("{0} invoices are open already; those that are paid or expire make room")]
     TooManyOpen(usize),
     /// The list of refunds has other lines.
@@ -58,7 +58,7 @@ pub enum RequestError {
     NotSoMuch {
         /// The invoice.
         invoice: String,
-        /// What came for it and is on no list.
+        /// The amount that was paid for it and is on no list.
         left: Amount,
     },
     /// A list would be empty.

@@ -65,28 +65,28 @@ enum Command {
     },
 }
 
-/// Who is paid, and who is told.
+/// The account to be paid, and the shop to be notified.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  fastpay-merchant init --wallet ~/.fastpay --account fp1… --webhook-url http://127.0.0.1:3000/webhook"
 )]
 struct InitArgs {
-    /// The folder of a wallet that is set up; its keys are not used.
+    /// The folder of an initialized wallet. The service does not use its keys.
     #[arg(long, value_name = "FOLDER")]
     wallet: PathBuf,
-    /// The account that is paid (fp1… or 0x…). Its key need not be on this machine.
+    /// The account to be paid (fp1… or 0x…). Its key need not be on this machine.
     #[arg(long)]
     account: AccountId,
-    /// Where the shop reaches this service.
+    /// The address at which this service listens for the shop.
     #[arg(long, default_value = "127.0.0.1:7080", value_name = "ADDRESS")]
     listen: SocketAddr,
-    /// Another server, with TLS, stands before this one: only then it may listen beyond this machine.
+    /// Allow an address beyond this machine, because a reverse proxy with TLS is in front of this service.
     #[arg(long)]
     behind_proxy: bool,
-    /// Where the shop takes webhooks.
+    /// The URL at which the shop receives webhooks.
     #[arg(long, value_name = "URL")]
     webhook_url: Option<Url>,
-    /// What the shop is called in payment links.
+    /// The shop's name in payment links.
     #[arg(long)]
     label: Option<String>,
     /// The page of a web wallet that opens payment links.
@@ -96,17 +96,17 @@ struct InitArgs {
 
 #[derive(Debug, Subcommand)]
 enum InvoiceCommand {
-    /// Make an invoice; the same again shows the one there is.
+    /// Create an invoice. Repeating the command shows the existing one.
     Create(CreateArgs),
     /// Show invoices, a hundred at a time.
     #[command(
         after_help = "Examples:\n  fastpay-merchant invoice list --state underpaid\n  fastpay-merchant --json invoice list --after inv_5d1c…"
     )]
     List {
-        /// Those after the one of this id.
+        /// Start after the invoice with this id.
         #[arg(long, value_name = "ID")]
         after: Option<String>,
-        /// Only those of this state, such as paid.
+        /// Only invoices in this state, such as paid.
         #[arg(long)]
         state: Option<String>,
     },
@@ -126,65 +126,65 @@ enum InvoiceCommand {
     after_help = "Example:\n  fastpay-merchant invoice create --reference order-7 --amount 0.012 --expires-in 900"
 )]
 struct CreateArgs {
-    /// What the shop calls it.
+    /// The shop's own reference.
     #[arg(long)]
     reference: String,
-    /// How much, such as 0.012.
+    /// The amount, such as 0.012.
     #[arg(long, allow_negative_numbers = true)]
     amount: String,
-    /// The address of a token; ETH where it is not given.
+    /// The address of a token [default: ETH].
     #[arg(long, value_name = "ADDRESS")]
     asset: Option<PrimaryAddress>,
     /// A memo of your own choice: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
     #[arg(long)]
     memo: Option<String>,
-    /// How long the payment is expected, in seconds.
+    /// Seconds until the invoice expires.
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     expires_in: u64,
 }
 
 #[derive(Debug, Subcommand)]
 enum RefundsCommand {
-    /// Make a list of what is to go back to whom; the same again shows the one there is. It moves no money.
+    /// Prepare a list of refunds. Repeating the command shows the existing list. It moves no money.
     #[command(
         after_help = "Examples:\n  fastpay-merchant refunds prepare monday --due\n  fastpay-merchant refunds prepare order-7 --invoice inv_5d1c… --amount 0.002"
     )]
     Prepare(PrepareArgs),
     /// Show the lists, a hundred at a time.
     List {
-        /// Those after the one of this reference.
+        /// Start after the list with this reference.
         #[arg(long, value_name = "REFERENCE")]
         after: Option<String>,
     },
     /// Show a list, and which of its lines are paid.
     Show {
-        /// What it is called.
+        /// The list's reference.
         reference: String,
     },
-    /// Write a list as `fastpay pay --csv` and the web wallet read it: the same file each time, which is paid once.
+    /// Write a list as CSV for `fastpay pay --csv` and the web wallet. The file is always the same and is paid once.
     #[command(
         after_help = "Example:\n  fastpay-merchant refunds csv monday > monday.csv\n  fastpay pay --csv monday.csv --from till"
     )]
     Csv {
-        /// What it is called.
+        /// The list's reference.
         reference: String,
     },
 }
 
 #[derive(Debug, Args)]
 struct PrepareArgs {
-    /// What the list is called.
+    /// The list's reference.
     reference: String,
-    /// An invoice of which what is due goes back; several times for several.
+    /// Refund what is due of this invoice. Can be repeated.
     #[arg(long, value_name = "ID", required_unless_present_any = ["due", "unmatched"])]
     invoice: Vec<String>,
-    /// How much of the one invoice, such as 0.002, in place of what is due.
+    /// Refund this amount of the one invoice, such as 0.002, instead of what is due.
     #[arg(long, allow_negative_numbers = true, requires = "invoice")]
     amount: Option<String>,
-    /// What is due of all invoices: what came too much or too late, and what came of one that was never paid in full.
+    /// Refund what is due of all invoices: overpayments, late payments, and payments of invoices that expired unpaid.
     #[arg(long)]
     due: bool,
-    /// The payments of no invoice.
+    /// Refund the payments that belong to no invoice.
     #[arg(long)]
     unmatched: bool,
 }

@@ -1,4 +1,4 @@
-//! Refunds: the service says what is to go back to whom, the owner's wallet pays it, and the service finds it paid.
+//! Refunds: the service lists the refunds, the owner's wallet pays them, and the service detects the payments.
 //!
 //! ```text
 //!  what came too much, or too late ─► list (on disk, never changed) ─► CSV ─► fastpay pay --csv ─► payout
@@ -15,21 +15,21 @@ use crate::ledger_error::{LedgerError, RequestError};
 use crate::request::text_memo;
 use crate::store::{Order, PaidBy, Record, RefundList, Rows};
 
-/// At most so many lines in one list; what is left goes on the next one.
+/// The maximum number of lines in one list; the rest goes on the next one.
 pub const LINES_MAX: usize = 1_000;
-/// So many payments are read at a time.
+/// The number of payments read at a time.
 const PAYMENTS_READ: usize = 100;
 
-/// What is to go back.
+/// A request for a list of refunds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RefundRequest {
-    /// What the owner calls the list.
+    /// The owner's reference for the list.
     #[serde(skip)]
     pub reference: String,
-    /// Of these invoices, each with an amount or else what is due.
+    /// Invoices to refund, each with an amount; without one, what is due is refunded.
     pub invoices: Vec<(String, Option<Amount>)>,
-    /// What is due of all invoices.
+    /// Whether to refund what is due of all invoices.
     pub due: bool,
     /// The payments of no invoice.
     pub unmatched: bool,
@@ -89,8 +89,8 @@ impl RefundRequest {
     }
 }
 
-/// What is to go back of an invoice by its state, without what is on lists already: what came too much; all that came too
-/// late; and of one that was not paid in full, all, once its time is over.
+/// The amount due of an invoice by its state, less the amounts on lists: an overpayment; all late payments; and, once
+/// an invoice has expired unpaid, everything that was paid for it.
 fn due(rows: &Rows, invoice: &Record, looked_at_ms: u64) -> Result<u128, LedgerError> {
     let Record { terms, totals, state, number } = invoice;
     let whole = match state {

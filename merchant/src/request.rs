@@ -1,4 +1,4 @@
-//! What a shop asks for, and whether it gets a new invoice, the one of before, or a refusal.
+//! A shop's request for an invoice: it gets a new invoice, the existing one, or a refusal.
 
 use fastpay_core::{Amount, Asset, Memo};
 

@@ -13,7 +13,7 @@ const PREFIX: &str = "whsec_";
 const LENGTH: usize = 32;
 const LENGTHS: std::ops::RangeInclusive<usize> = 24..=64;
 
-/// What the shop and this service share. Never shown by `Debug`.
+/// The secret that the shop and this service share. `Debug` never shows it.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<Vec<u8>>);
 

@@ -1,4 +1,4 @@
-//! What people see of an invoice.
+//! Invoices as text for people.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use fastpay_ethereum::utc;
 use fastpay_wallet::{Money, Wallet};
 use serde_json::Value;
 
-/// How the amounts of some invoices are written, by the asset's address: each has decimals of its own.
+/// The decimals of the assets of some invoices, by the asset's address.
 #[derive(Default)]
 pub struct Amounts(BTreeMap<String, Money>);
 

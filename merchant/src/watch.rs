@@ -18,13 +18,13 @@ use tokio::time::sleep;
 use crate::ledger::{Ledger, now_ms};
 use crate::ledger_error::LedgerError;
 
-/// What came in is told of this much later at the latest, while the wallet still waits for authorities.
+/// Payments that have arrived are reported at most this much later, even if the wallet still waits for authorities.
 const TELL_AFTER: Duration = Duration::from_secs(1);
 
-/// So many payments are taken in by one change: each is held in memory with its certificate.
+/// The maximum number of payments in one change to the ledger: each is held in memory with its certificate.
 const TAKEN_MAX: usize = 1_000;
 
-/// So many orders of the account are read in one look: payments that come in wait for no longer.
+/// The maximum number of the account's own orders read at a time, so that arriving payments wait no longer.
 const SENT_MAX: usize = 20;
 
 /// Why the service ends.
@@ -72,7 +72,7 @@ pub async fn watch(wallet: Wallet, ledger: Ledger, pause: Duration) -> Result<()
     }
 }
 
-/// Looks once. Answers why it may have missed something, where it may. `taken` is of the look before, 0 at first: how many
+/// Looks once. Answers why it may have missed something, if it may. `taken` is of the look before, 0 at first: how many
 /// payments of the inbox the ledger was seen to have.
 ///
 /// # Errors
@@ -109,7 +109,7 @@ async fn follow_sent(wallet: &Wallet, ledger: &Ledger) -> Result<(), WatchError>
     Ok(())
 }
 
-/// Takes in what the ledger lacks of the inbox, a bounded number at a time.
+/// Adds payments from the inbox that the ledger lacks, a bounded number at a time.
 fn take_in(wallet: &Wallet, ledger: &Ledger, looked_at_ms: u64, taken: &mut usize) -> Result<(), WatchError> {
     let inbox = wallet.folder().inbox(ledger.account());
     // Before they are listed: what is added meanwhile makes the next look list them again.

@@ -5,7 +5,7 @@ use crate::rules::Rule;
 use crate::state::{Authority, Done, Event, Order, Orders, State, VoidVotes};
 
 impl Protocol {
-    /// What the authority may do next, where anything is brought to it that exists.
+    /// The next actions of an authority. Anything that exists may be brought to it.
     pub(crate) fn authority_actions(&self, state: &State, who: usize, actions: &mut Vec<Action>) {
         let authority = &state.authorities[who];
         if authority.read < state.final_events {
@@ -74,7 +74,7 @@ impl Protocol {
         self.is_full(state, who) && is_free && !is_frozen && !is_stale && !is_below_floor && !is_again
     }
 
-    /// What a certificate does to an authority that it is shown to.
+    /// An authority's reaction to a certificate.
     pub(crate) fn takes_certificate(&self, state: &State, who: usize, order: Order) -> Option<Taken> {
         let authority = &state.authorities[who];
         let is_valid = (0..=authority.epoch).any(|epoch| state.is_certified_in(&self.setting, epoch.into(), order));
@@ -148,7 +148,7 @@ impl Protocol {
     }
 }
 
-/// What became of a certificate.
+/// The fate of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// It was executed.

@@ -12,7 +12,7 @@ use crate::rules::Rules;
 use crate::setting::Setting;
 use crate::state::State;
 
-/// What an exploration found.
+/// The result of an exploration.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Different states.
@@ -23,7 +23,7 @@ pub struct Report {
     pub time: Duration,
     /// The claim that does not hold, and how it comes to that.
     pub broken: Option<(&'static str, Vec<Action>)>,
-    /// What must be reachable and was not reached.
+    /// Conditions that must be reachable and were not reached.
     pub missed: Vec<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! What the protocol claims. Each claim is checked in every reachable state.
+//! The protocol's claims. Each is checked in every reachable state.
 
 use crate::protocol::{Action, Protocol};
 use crate::rules::Rule;
@@ -13,19 +13,19 @@ pub enum Claim {
     OneCertificate,
     /// Honest authorities execute only one of them, and only what is upheld.
     OneExecution,
-    /// What an honest authority executed is never voided.
+    /// A number that an honest authority executed is never voided.
     ExecutedNotVoided,
-    /// What is settled is never voided.
+    /// A settled number is never voided.
     SettledNotVoided,
     /// A number is upheld or voided, not both.
     OneOutcome,
-    /// What the contract paid is neither voided nor upheld as another order.
+    /// A number that the contract paid is neither voided nor upheld as another order.
     PaidNotVoided,
-    /// What is upheld has a certificate.
+    /// An upheld order has a certificate.
     UpheldIsCertified,
     /// Nothing is voided that the owner did not ask for.
     NoVoidUnasked,
-    /// What every authority was shown before it had read the request is never voided.
+    /// A number is never voided if every authority was shown its certificate before it had read the request.
     ShownNotVoided,
     /// Once a request is final, everybody honest is done with the number sooner or later.
     Unlocked,
@@ -156,7 +156,7 @@ impl Protocol {
 
 type Condition = fn(&Protocol, &State) -> bool;
 
-/// What must be reachable in the setting, or the claims hold for want of anything happening.
+/// Conditions that must be reachable in the setting. Otherwise the claims hold because nothing happens.
 pub fn reached(setting: &Setting) -> Vec<(&'static str, Condition)> {
     let mut reached: Vec<(&'static str, Condition)> = Vec::new();
     let is_executed = setting.begins.iter().any(|step| matches!(step, Action::Show(..)));

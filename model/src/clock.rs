@@ -5,7 +5,7 @@ use crate::rules::Rule;
 use crate::state::{Event, State};
 
 impl Protocol {
-    /// What time may do next.
+    /// The next actions of the clock.
     pub(crate) fn clock_actions(&self, state: &State, actions: &mut Vec<Action>) {
         if state.has(Event::Requested) && self.may_tick(state) {
             actions.push(Action::Tick);

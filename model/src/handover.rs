@@ -6,7 +6,7 @@ use crate::rules::Rule;
 use crate::state::{AUTHORITIES, Closing, Done, Event, Orders, State, VoidVotes};
 
 impl Protocol {
-    /// What the authority may do next because the committee changes.
+    /// The next actions of an authority when the committee changes.
     pub(crate) fn handover_actions(&self, state: &State, who: usize, actions: &mut Vec<Action>) {
         let authority = &state.authorities[who];
         if state.epoch() == 0 || authority.left {

@@ -12,9 +12,9 @@ use crate::setting::{
 pub struct Mutant {
     /// The rules that are left out.
     pub without: &'static [Rule],
-    /// Where the counterexample is.
+    /// The setting of the counterexample.
     pub setting: Setting,
-    /// What breaks.
+    /// The broken claim.
     pub breaks: Claim,
 }
 

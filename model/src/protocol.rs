@@ -9,7 +9,7 @@ use crate::rules::Rules;
 use crate::setting::Setting;
 use crate::state::{Done, Event, Order, State};
 
-/// What the Byzantine members' Closings say.
+/// The content of the Byzantine members' Closings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lie {
     /// They know of nothing.
@@ -69,7 +69,7 @@ pub struct Protocol {
 }
 
 impl Protocol {
-    /// What happens by itself sooner or later, without help of Byzantine members or of the owner.
+    /// Whether an action happens by itself sooner or later, without Byzantine members or the owner.
     pub(crate) fn is_fair(&self, state: &State, action: Action) -> bool {
         match action {
             Action::Read(_) | Action::SignVoid(_) | Action::Close(_) | Action::Tick | Action::Finalize => true,

@@ -16,12 +16,12 @@ macro_rules! rules {
                 match self { $(Rule::$rule => $name),* }
             }
 
-            /// Where docs/PROTOCOL.md's draft, LIFE, states it.
+            /// The section of LIFE, the draft of docs/PROTOCOL.md, that states it.
             pub fn place(self) -> &'static str {
                 match self { $(Rule::$rule => $place),* }
             }
 
-            /// What it says.
+            /// Its text.
             pub fn text(self) -> &'static str {
                 match self { $(Rule::$rule => $text),* }
             }

@@ -1,4 +1,4 @@
-//! What a run explores: committees, faults, the clock, and what the protocol claims there.
+//! Settings of a run: committees, faults, the clock, and the claims that must hold.
 
 use std::ops::Range;
 
@@ -55,7 +55,7 @@ pub struct Setting {
     pub begins: &'static [Action],
     /// Time.
     pub clock: Clock,
-    /// What must hold.
+    /// The claims that must hold.
     pub claims: &'static [Claim],
 }
 
@@ -143,7 +143,7 @@ pub const FOUR: Setting = Setting {
 pub const FIVE: Setting = Setting { name: "five", n: 5, members: [0b1111, 0], clock: COARSE_STALL, ..FOUR };
 /// Two Byzantine members of seven. Six members make the same states.
 pub const SEVEN: Setting = Setting { name: "seven", n: 7, byzantine: 2, members: [0b1_1111, 0], clock: COARSE, ..FOUR };
-/// What needs no assumption on time.
+/// The claims that need no assumption on time.
 pub const FOUR_UNTIMED: Setting = Setting { name: "four-untimed", clock: UNTIMED, claims: Claim::UNTIMED, ..FOUR };
 /// A restored authority beside f Byzantine ones.
 pub const RESTORED: Setting =

@@ -99,7 +99,7 @@ pub enum Event {
     Upheld(Order),
     /// `SequenceVoided`.
     Voided,
-    /// `Redeemed`: the order paid on the contract, where it is a redemption.
+    /// `Redeemed`: the order paid on the contract, if it is a redemption.
     Paid(Order),
     /// `CommitteeInstalled`, of epoch 1.
     Installed,
@@ -117,7 +117,7 @@ pub enum VoidVotes {
     Both,
 }
 
-/// What a Closing says of the number.
+/// A Closing's statement about the number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Closing {
     /// The orders that its author has a lock on: its own, or both where it was contested.
@@ -128,7 +128,7 @@ pub struct Closing {
     pub read: u8,
 }
 
-/// What an honest authority has on disk and has signed.
+/// The durable state and the signatures of an honest authority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Authority {
     /// So many events of the contract's order it has applied.
@@ -151,7 +151,7 @@ pub struct Authority {
     pub votes: [Orders; EPOCHS],
     /// Its VoidVotes, by epoch.
     pub void_votes: [VoidVotes; EPOCHS],
-    /// What it said when it closed epoch 0.
+    /// Its Closing of epoch 0.
     pub closing: Option<Closing>,
     /// A new member: it has joined.
     pub joined: bool,
@@ -159,7 +159,7 @@ pub struct Authority {
     pub left: bool,
     /// Its folder was restored from a copy that has nothing of the number.
     pub restored: bool,
-    /// What it had executed, and said so, before it was restored.
+    /// The order that it had executed and reported before it was restored.
     pub forgotten: Option<Order>,
 }
 

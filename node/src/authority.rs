@@ -175,7 +175,7 @@ pub async fn run(
     };
     let keys: Vec<_> = keys.into_iter().map(Arc::new).collect();
     let names: Vec<_> = keys.iter().map(|keys| keys.public().name).collect();
-    // Whose keys these are before whose folder it is: the first tells more.
+    // Check the keys before the folder: an error about keys is more helpful.
     let committees = deployment.committees()?;
     VoterStatus::new(committees.clone(), keys.clone(), &names)?;
     let identity = folder_identity(&names, config.shards, &deployment.domain());
@@ -232,7 +232,7 @@ pub async fn run(
     high_water_mark.note(&journal_ends(&histories));
     drop(folder);
     match outcome {
-        // That a thread ended was seen from outside; why, the thread itself says.
+        // The supervisor sees only that a thread ended. The thread's own result has the cause.
         Err(AuthorityError::ShardPanicked(_)) => ended.and(outcome),
         _ => outcome.and(ended),
     }
@@ -304,7 +304,7 @@ fn journal_ends(histories: &[HistoryReader]) -> Vec<JournalPosition> {
     histories.iter().map(HistoryReader::end).collect()
 }
 
-/// Why a new folder may lack votes that its authority gave with another one. None where it is not new.
+/// Why a new folder may lack votes that its authority gave with another one. `None` if it is not new.
 async fn used_before(
     config: &Config,
     deployment: &Deployment,
@@ -338,7 +338,7 @@ fn protection(
     Ok(Some(RollbackProtection::new(VoteFloors::open(folder.path()).map_err(AuthorityError::VoteFloors)?)))
 }
 
-/// Has the questions of the rollback protection answered by the other authorities, where it is known where they are.
+/// Has the questions of the rollback protection answered by the other authorities, if it is known where they are.
 fn catch_up(
     config: &Config,
     parts: &Parts,
@@ -358,7 +358,7 @@ fn catch_up(
     Ok(())
 }
 
-/// The index, and the thread that keeps it, where that is not switched off.
+/// The index, and the thread that keeps it, if that is not switched off.
 fn index(
     config: &Config,
     domain: Domain,

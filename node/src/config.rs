@@ -18,12 +18,12 @@ use crate::shard::{ADDRESS_JOURNAL_BYTES_PER_DAY, ShardLimits};
 
 /// Each shard is a thread with its own journal, store and port.
 const SHARDS_MAX: u32 = 64;
-/// About 2 GB, where all of them are there.
+/// About 2 GB if all of them are used.
 const ACCOUNTS_IN_MEMORY: usize = 8_000_000;
 /// With fewer, a shard would do little else than load and store them.
 const ACCOUNTS_IN_MEMORY_MIN: usize = 10_000;
 
-/// Half of what is free goes to one address.
+/// One address may use half of the free room.
 const CONNECTIONS_MIN: usize = 16;
 
 /// The configuration of `fastpay-node run`.
@@ -32,14 +32,15 @@ const CONNECTIONS_MIN: usize = 16;
 pub struct Config {
     /// The folder of journals and checkpoints.
     pub data: PathBuf,
-    /// The file that notices where the data folder is an older copy: outside of it, and of what is copied with it.
+    /// The high-water mark, by which the node detects that its data folder is an older copy. Keep it outside of the
+    /// folder and of its backups.
     pub high_water_mark: Option<PathBuf>,
     /// The file of the other authorities' endpoints, as wallets use it. Needed to vote with a data folder that is an
     /// older copy.
     pub endpoints: Option<PathBuf>,
     /// How many shards. Fixed when the data folder is created.
     pub shards: NonZeroU32,
-    /// At most so many accounts are in memory, over all shards; the others are read when they are needed.
+    /// The maximum number of accounts in memory, over all shards; others are read when they are needed.
     #[serde(default = "accounts_in_memory")]
     pub accounts_in_memory: usize,
     /// The address of shard 0; shard k listens k ports above.
@@ -68,11 +69,11 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// At most so many connections on each shard's port, and from one address as many as are free.
+    /// The maximum number of connections on each shard's port. One address may have as many as are free.
     pub shard_connections_max: usize,
     /// The same on the HTTP port.
     pub http_connections_max: usize,
-    /// At most so many streams of events there, and from one address as many as are free.
+    /// The maximum number of event streams there. One address may have as many as are free.
     pub event_streams_max: usize,
     /// Below this much free disk space, no new orders are voted for.
     pub disk_reserve_bytes: u64,
@@ -116,7 +117,7 @@ pub struct TlsFiles {
     pub http: bool,
 }
 
-/// What flags and environment put in place of the file's words.
+/// Flags and environment variables that override the configuration file.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Overrides {
     /// Use this data folder instead of the configured one
@@ -255,7 +256,7 @@ impl Config {
         self.high_water_mark.clone().unwrap_or_else(|| default_high_water_mark(&self.data))
     }
 
-    /// At most so many accounts of one shard are in memory.
+    /// The maximum number of accounts of one shard in memory.
     #[must_use]
     pub fn accounts_in_memory_per_shard(&self) -> usize {
         self.accounts_in_memory.checked_div(self.shards.get() as usize).unwrap_or_default()

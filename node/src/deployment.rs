@@ -95,7 +95,7 @@ impl Deployment {
         }
     }
 
-    /// The genesis, where there is no Primary.
+    /// The genesis, if there is no Primary.
     #[must_use]
     pub fn genesis(&self) -> Option<&Genesis> {
         match self {

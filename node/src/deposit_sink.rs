@@ -19,7 +19,7 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::network::{ReadError, Reads};
 use crate::shard::{ChainTime, Command, HistoryReader, OrderStep, ShardHandle};
 
-/// At most so many steps in one message to a shard.
+/// The maximum number of steps in one message to a shard.
 const STEPS_PER_MESSAGE_MAX: usize = 512;
 
 /// While a shard is busy.
@@ -39,8 +39,8 @@ pub(crate) enum AccountEvent {
 }
 
 impl AccountEvent {
-    /// What an event means for an account; none where it means nothing to any. A request is `voidable_at` that chain time,
-    /// in seconds since 1970, and counts only where the owner signed it.
+    /// Converts a contract event; `None` if it concerns no account. A request to unlock counts only if the owner signed
+    /// it; its number can be voided from chain time `voidable_at`, in seconds since 1970.
     pub(crate) fn new(event: &OrderEvent, domain: &Domain, voidable_at: u64) -> Option<Self> {
         if let Some(deposit) = event.deposit() {
             return Some(Self::Deposit(deposit));
@@ -139,7 +139,7 @@ impl DepositSink {
         up_to: TransactionIndex,
     ) -> Result<(), ShardsEnded> {
         for (shard, reads) in self.layout.shards().zip(&self.shards) {
-            // What is applied already is not explained again.
+            // Skip events that are applied already.
             let mut at = synchronize(reads.handle(), Vec::new()).await?;
             while (after..up_to).contains(&at) {
                 let own = self.explained(shard, reads, at, events).await?;
@@ -185,7 +185,7 @@ impl DepositSink {
         Ok(explained)
     }
 
-    /// The redemption that is executed under a number: none where another transfer is; nothing where none is.
+    /// The transfer executed under a number: `None` if there is none, `Some(None)` if it is not a redemption.
     async fn executed(
         &self,
         reads: &Reads,

@@ -37,7 +37,7 @@ pub enum CommandError {
     Replaced { old: &'static str, new: &'static str },
     #[error("cannot write {path}: {error}")]
     Unwritten { path: PathBuf, error: io::Error },
-    /// `config check`: so many things stand in the way.
+    /// `config check` found this many problems.
     #[error("the authority would not start; found: {0}")]
     Unfit(usize),
     #[error(transparent)]

@@ -43,7 +43,7 @@ pub enum Progress {
     Stopped(String),
 }
 
-/// How far the follower of the authority with this data folder has come; none where it has not begun. The node may run.
+/// How far the follower of the authority with this data folder has come; `None` if it has not begun. The node may run.
 #[must_use]
 pub fn read_cursor(data: &Path) -> Option<Cursor> {
     Some(read_cursor_file(&cursor_file(data))?.cursor)
@@ -192,7 +192,7 @@ impl Follower {
         self.progress.send_replace(Progress::Stopped(error.to_string()));
     }
 
-    /// Reads and applies one batch. Says whether more is waiting; none where the shards have ended.
+    /// Reads and applies one batch. Says whether more is waiting; `None` if the shards have ended.
     async fn step(
         &mut self,
         cursor: &mut Option<Cursor>,

@@ -21,7 +21,7 @@ pub struct InconsistentReads {
 }
 
 impl InconsistentReads {
-    /// Notes an inconsistent reading. Answers how long to wait before the next one; none where the follower must stop.
+    /// Notes an inconsistent reading. Answers how long to wait before the next one; `None` if the follower must stop.
     pub fn raise(&mut self) -> Option<Duration> {
         let wait = WAIT_MIN.saturating_mul(2_u32.saturating_pow(self.readings)).min(WAIT_MAX);
         self.readings = self.readings.saturating_add(1);

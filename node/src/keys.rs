@@ -76,7 +76,7 @@ pub(crate) fn take_first_use(files: &KeyFiles) -> bool {
     let Some(folder) = files.voting.parent() else { return false };
     let path = folder.join(UNUSED_FILE);
     let Ok(born) = fs::read_to_string(&path) else { return false };
-    // Where the file system keeps no births, a copy may look like the original.
+    // If the file system stores no creation times, a copy may look like the original.
     let is_original = fs::metadata(&path).is_ok_and(|metadata| metadata.created().is_ok())
         && files::birth(&path).is_ok_and(|birth| birth == born);
     fs::remove_file(&path).and_then(|()| files::sync_folder(folder)).is_ok() && is_original

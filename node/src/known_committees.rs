@@ -8,7 +8,7 @@ use fastpay_program::files;
 /// The file in the data folder.
 pub(crate) const COMMITTEES_FILE: &str = "committees.json";
 
-/// The committees of an earlier run; none where they were never read. They can be trusted: the data folder is bound to
+/// The committees of an earlier run; `None` if they were never read. They can be trusted: the data folder is bound to
 /// the contract, whose committee of an epoch never changes.
 #[must_use]
 pub fn read(data: &Path) -> Option<Committees> {

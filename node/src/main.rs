@@ -97,11 +97,11 @@ enum Command {
         #[command(flatten)]
         folder: FolderArguments,
     },
-    /// Say that the data folder is an older copy: until told otherwise, the authority votes only above what the
-    /// other authorities know of
+    /// Declare the data folder an older copy. The authority then votes only for numbers above those that the other
+    /// authorities know, until `trust-data`
     MarkStale(FolderArguments),
-    /// Say that the data folder forgets nothing: it was moved whole while the node was stopped, or all that was
-    /// under way when it was copied is long finished
+    /// Declare the data folder complete and resume voting: it was moved whole while the node was stopped, or every
+    /// order that was pending when it was copied has been settled since
     TrustData(FolderArguments),
     /// Ask a running authority how it is
     Status {
@@ -191,7 +191,7 @@ struct NextArguments {
     proofs: Vec<PathBuf>,
 }
 
-/// What every signature needs.
+/// The arguments of every signing command.
 #[derive(clap::Args)]
 struct SigningArguments {
     /// Write the answer to this file instead; never overwritten
@@ -248,10 +248,10 @@ struct InitArguments {
     /// How many shards: threads that share the accounts. Cannot be changed later
     #[arg(long, default_value = "1")]
     shards: NonZeroU32,
-    /// Where shard 0 listens; shard k listens k ports above
+    /// The address of shard 0; shard k listens k ports above
     #[arg(long)]
     listen: SocketAddr,
-    /// Where the JSON API, the operator's page, health, readiness and metrics are served
+    /// The address of the JSON API, the status page, health, readiness and metrics
     #[arg(long)]
     http: SocketAddr,
     /// An Ethereum node; several times for several, which must then agree. Not with --genesis
@@ -279,7 +279,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return end_at_arguments(&error),
     };
-    // What `config check --json` finds is a document already.
+    // `config check --json` prints a document itself.
     let for_programs = matches!(command, Command::Status { json: true, .. });
     match execute(command, log_format) {
         Ok(()) => ExitCode::SUCCESS,
@@ -312,7 +312,7 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
         Command::Vouch(_) => Err(CommandError::Replaced { old: "vouch", new: "fastpay-node trust-data" }),
         Command::Config(ConfigCommand::Check { config, json, passphrase_file, overrides }) => {
             let passphrase = passphrase_source(passphrase_file);
-            // Where nobody reads it, the check goes on.
+            // The check continues if nobody reads its output.
             let told = |what: String| drop(writeln!(std::io::stderr(), "{what}"));
             let findings = runtime()?.block_on(check::check(&config, overrides, &passphrase, told));
             answer(if json { page(&findings) } else { findings.to_string() }.trim_end())?;

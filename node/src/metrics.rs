@@ -76,7 +76,7 @@ impl ShardMetrics {
         self.disk_free.set(signed(free));
     }
 
-    /// Takes how many of them are kept for what is under way.
+    /// Sets the number of bytes reserved for payments under way.
     pub fn observe_reserve(&self, reserve: u64) {
         self.disk_reserve.set(signed(reserve));
     }
@@ -107,7 +107,7 @@ impl ShardMetrics {
         self.checkpoint_timestamp.set(now_seconds());
     }
 
-    /// Notes who voted in a certificate.
+    /// Records the voters of a certificate.
     pub fn saw_votes(&self, votes: &[Vote]) {
         let now = now_seconds();
         for vote in votes {
@@ -146,7 +146,7 @@ pub struct NetworkMetrics {
 pub struct FollowerMetrics {
     /// The newest finalized block that was read whole.
     pub block: Gauge,
-    /// The newest finalized block that there is.
+    /// The newest finalized block.
     pub final_block: Gauge,
     /// When the Primary last answered, in seconds since 1970.
     pub polled_timestamp: Gauge,
@@ -288,7 +288,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Counters for a node with so many shards, which traces nothing.
+    /// Counters for a node with this many shards, without traces.
     #[must_use]
     pub fn new(shards: u32) -> Self {
         Self::traced(shards, Tracer::off())

@@ -27,7 +27,7 @@ use crate::voter_status::VoterStatusWatch;
 
 /// How often the contract is asked: redemptions take minutes to become final.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// At most so many of a shard are kept and asked for at a time; behind them others are only counted.
+/// The maximum number of a shard's redemptions that are kept and looked up at a time; further ones are only counted.
 const WAITING_PER_SHARD_MAX: usize = 256;
 
 /// The waiting redemptions; none before the contract was first read.
@@ -114,7 +114,7 @@ impl Payouts {
     /// True if there is more to compare at once.
     async fn step(&mut self) -> Result<bool, StepError> {
         let head = self.primary.final_head().await?;
-        // Where this step fails, the next one asks for all again.
+        // If this step fails, the next one asks for all redemptions again.
         let asked_at = self.asked_at.take();
         let votes_max = self.voter_status.borrow().quorum_max();
         let (mut beyond, mut changed, mut more) = (0, false, false);
@@ -122,7 +122,7 @@ impl Payouts {
             let ledger = reads.ledger().await?;
             let total = ledger.redemptions.count();
             if queue.next > total {
-                // Of another life of the folder.
+                // The queue is of an earlier state of the folder.
                 *queue = Queue::default();
             }
             let before = queue.clone();

@@ -51,14 +51,14 @@ impl RotationError {
     }
 }
 
-/// This authority's voter status, and what it takes to change it.
+/// This authority's voter status and everything needed to change it.
 pub struct Rotation {
     folder: Arc<DataFolder>,
     voter_status: watch::Sender<Arc<VoterStatus>>,
 }
 
 impl Rotation {
-    /// Begins with what is known at the start, once that is on disk.
+    /// Begins with the committee known at the start, once it is on disk.
     ///
     /// # Errors
     /// If the folder cannot be written.

@@ -23,10 +23,10 @@ pub enum TlsError {
         /// The error of the operating system.
         error: std::io::Error,
     },
-    /// Not PEM, or none of what is wanted in it.
+    /// The file is not PEM, or lacks the wanted item.
     #[error("the certificate or its key is not PEM: {0}")]
     Pem(#[from] pem::Error),
-    /// A certificate is none of X.509, or there is none.
+    /// A certificate is missing or not X.509.
     #[error("the certificate file holds no X.509 certificate that can be read: {0}")]
     Certificate(String),
     /// They do not go together.
@@ -72,7 +72,7 @@ impl Tls {
         Identity::from_pem(&self.certificate, &self.key)
     }
 
-    /// For the HTTP port, where that is to be encrypted.
+    /// For the HTTP port, if that is to be encrypted.
     ///
     /// # Errors
     /// [`TlsError::Pem`], [`TlsError::Unfit`].

@@ -104,7 +104,7 @@ impl VoterStatus {
         self.committees.current().epoch()
     }
 
-    /// The keys that vote in the current epoch, or none where this authority has no vote in it.
+    /// The keys that vote in the current epoch, or `None` if this authority has no vote in it.
     #[must_use]
     pub fn voter(&self) -> Option<&Arc<AuthorityKeys>> {
         self.voter.as_ref()

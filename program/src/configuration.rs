@@ -35,7 +35,7 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// Keys of earlier versions, and what they are called now.
+/// Keys of earlier versions, with their present names.
 const RENAMED: [(&str, &str); 1] = [("witness", "high_water_mark")];
 
 /// Reads a configuration in TOML.
@@ -107,7 +107,7 @@ fn without(reason: &str, text: &str) -> String {
     if text.len() < TEXT_LENGTH_MIN { quoted } else { quoted.replace(text, "…") }
 }
 
-/// The parser of an argument that is the URL of an Ethereum node: where it is wrong, it is not repeated.
+/// Parses an argument that is the URL of an Ethereum node. An error does not repeat the URL.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeUrl;
 

@@ -58,7 +58,7 @@ fn log(variable: &str, default: &str) -> SubscriberBuilder<DefaultFields, Format
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(io::stderr().is_terminal() && !is_plain)
-        // Where nobody reads the log, the library says so by a macro that panics then.
+        // If standard error is closed, the library would report it by a macro that panics.
         .log_internal_errors(false)
         .with_writer(stderr)
 }
@@ -93,7 +93,7 @@ pub fn answer(text: impl Display) -> Result<(), LostAnswer> {
 #[must_use]
 pub fn fail(kind: ErrorKind, message: impl Display, document: Option<Value>) -> ExitCode {
     if let Some(document) = document {
-        // Where that is lost, too, the exit code says what went wrong first.
+        // If that fails, too, the exit code still reports the first error.
         let _ = answer(document);
     }
     complain(format_args!("error: {message}"));
@@ -125,7 +125,7 @@ pub fn completions(shell: Shell, mut command: clap::Command) -> String {
     String::from_utf8_lossy(&script).trim_end().to_owned()
 }
 
-/// A line on standard error, for people. Where it cannot be written, the work goes on.
+/// A line on standard error, for people. If it cannot be written, the work goes on.
 pub fn complain(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }

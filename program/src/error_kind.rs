@@ -15,9 +15,9 @@ pub enum ErrorKind {
     System = 1,
     /// An argument makes no sense. The number is the argument parser's own.
     Argument = 2,
-    /// Not set up, or otherwise than what it is used with.
+    /// Not set up, or set up for something else.
     Config = 3,
-    /// A key that is not there, is no key, or is there already.
+    /// A key that does not exist, is malformed, or exists already.
     Key = 4,
     /// A wrong passphrase, or none.
     Passphrase = 5,

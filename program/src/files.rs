@@ -83,7 +83,7 @@ pub fn remove(path: &Path) -> io::Result<()> {
     sync_folder(folder_of(path))
 }
 
-/// Reads a file; none where there is none.
+/// Reads a file; `None` if it does not exist.
 ///
 /// # Errors
 /// Any other of the file system.
@@ -95,7 +95,7 @@ pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Names of the files in a folder, without what a crash left behind; none where there is no folder.
+/// Names of the files in a folder, without what a crash left behind; `None` if there is no folder.
 ///
 /// # Errors
 /// Any other of the file system.
@@ -129,7 +129,7 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     folder.sync_all()
 }
 
-/// What the disk does next. After a power cut a name may lead to content that was not synced before it was given, and a
+/// The next step of the disk. After a power cut, a name may lead to content that was not synced before the rename, and a
 /// folder may lack a name until it is synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {

@@ -104,14 +104,14 @@ fn malformed(path: &Path) -> impl Fn(&str) -> KeystoreError {
 /// The source of a passphrase: the first line of a file, else the environment, else the terminal.
 #[derive(Clone, Debug)]
 pub struct PassphraseSource {
-    /// The file, where there is one.
+    /// The file, if there is one.
     pub file: Option<PathBuf>,
     /// The environment variable.
     pub variable: &'static str,
 }
 
 impl PassphraseSource {
-    /// The passphrase for `path`, asked for twice where it is `new`.
+    /// Asks for the passphrase of `path`, twice if it is `new`.
     ///
     /// # Errors
     /// If the file cannot be read, there is no source at all, or a new one is empty.

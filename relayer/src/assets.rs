@@ -30,7 +30,7 @@ impl Rate {
         wei.checked_div(self.divisor).unwrap_or_default().saturating_to()
     }
 
-    /// The least amount that is worth so many wei.
+    /// The least amount that is worth this many wei.
     fn amount_for(self, wei: u128) -> Amount {
         let units = U256::from(wei).saturating_mul(self.divisor);
         Amount(units.div_ceil(U256::from(self.mantissa)).saturating_to())
@@ -72,7 +72,7 @@ impl FromIterator<(Asset, Rate)> for Assets {
 }
 
 impl Assets {
-    /// Whether redemptions of an asset are brought to the contract.
+    /// Whether redemptions of an asset are submitted.
     #[must_use]
     pub fn serves(&self, asset: Asset) -> bool {
         self.0.contains_key(&asset)

@@ -69,7 +69,7 @@ pub(crate) async fn sift(
                 halve(part, &mut parts);
                 continue;
             }
-            // That is no redemption's fault.
+            // A pause is no redemption's fault.
             Trial::Reverts(revert) if revert.paused_until().is_some() => return Err(PrimaryError::Reverted(revert)),
             Trial::Reverts(revert) => revert,
         };

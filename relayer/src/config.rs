@@ -47,7 +47,7 @@ pub struct Config {
     /// When and how redemptions are bundled.
     #[serde(default)]
     pub bundle: BundleConfig,
-    /// What is done to unlock accounts.
+    /// Settings for unlocking accounts.
     #[serde(default)]
     pub unlock: UnlockConfig,
     /// The assets that are served, by address, each with the wei of ETH that its smallest unit is worth. ETH alone where
@@ -86,11 +86,11 @@ pub struct BundleConfig {
     pub wait_ms_max: u64,
     /// Above this gas price (base fee and tip, in gwei) everything waits as long as it may.
     pub patient_above_gwei: Option<u64>,
-    /// What to do with a redemption whose fee does not cover its share of the gas after that time.
+    /// The treatment of a redemption whose fee does not cover its share of the gas after that time.
     pub below_cost: BelowCost,
-    /// Execute queued redemptions that other relayers brought, too: they get the fees.
+    /// Also execute queued redemptions that other relayers submitted: those relayers get the fees.
     pub execute_others: bool,
-    /// At most so many transactions that are not final yet.
+    /// The maximum number of transactions that are not final yet.
     pub in_flight_max: usize,
 }
 
@@ -107,7 +107,7 @@ impl Default for BundleConfig {
     }
 }
 
-/// What is done to unlock accounts.
+/// Settings for unlocking accounts.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct UnlockConfig {
@@ -147,7 +147,7 @@ impl BundleConfig {
 /// Values given by flags or environment; they win over the file.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Overrides {
-    /// An Ethereum RPC URL, in place of the configured ones; may be repeated.
+    /// An Ethereum RPC URL instead of the configured ones. Can be repeated.
     #[arg(
         long = "rpc-url",
         env = "FASTPAY_RELAYER_RPC_URLS",

@@ -50,7 +50,7 @@ impl State {
         if self.first_committee.is_some() {
             return if self.first_committee == first { Binding::Holds } else { Binding::Other };
         }
-        // Of a committee that is not known yet nothing can be said.
+        // A redemption of an unknown committee cannot be judged yet.
         let is_foreign = |item: &&PendingRedemption| {
             let committee = committees.get(item.epoch);
             item.queued.is_none() && committee.is_some_and(|committee| !item.is_certified_by(domain, committee))

@@ -32,7 +32,7 @@ enum Fault {
 /// An item is never paid.
 pub(crate) const DISPLACED: &str = "displaced";
 
-/// What became of an item in a final block, in a word for its trace.
+/// The outcome of a redemption in a final block, in a word for its trace.
 pub(crate) type Outcome = Result<&'static str, &'static str>;
 
 impl Relayer {
@@ -89,7 +89,7 @@ impl Relayer {
             let Some(state) = self.final_payout(id).await? else { return Ok(false) };
             states.push((*id, state));
         }
-        // What is skipped in it because another came first is not among them.
+        // A redemption that the bundle skipped, because another transaction came first, is not among them.
         let ours = self.sender.primary().spendings_of(inclusion.hash).await?;
         let fault = match &*items {
             _ if inclusion.success => Fault::None,
@@ -164,7 +164,7 @@ impl Relayer {
         }
     }
 
-    /// Notes what the payee of a transaction's only redemption spent, where that is more than an order can cost otherwise.
+    /// Notes what the payee of a transaction's only redemption spent, if that is more than an order can cost otherwise.
     fn measure_payee(&mut self, id: RedemptionId, inclusion: &Inclusion) {
         let Some(committees) = &self.committees else { return };
         let item = self.state.position(&id).and_then(|position| self.state.items.get(position));
@@ -179,7 +179,7 @@ impl Relayer {
         }
     }
 
-    /// From now on a redemption has transactions of its own.
+    /// From now on, submits a redemption in transactions of its own.
     pub(crate) fn set_alone(&mut self, id: RedemptionId) {
         if let Some(item) = self.state.position(&id).and_then(|position| self.state.items.get_mut(position)) {
             item.alone = true;
@@ -262,8 +262,8 @@ impl Relayer {
         Ok(done)
     }
 
-    /// What the contract's log says in final blocks that an item's number was spent on; none where that is not known, or the
-    /// nodes do not agree.
+    /// The redemption on which the contract spent a number, by its log in final blocks. `None` if it is not known, or
+    /// the nodes disagree.
     pub(crate) async fn spending(&mut self, id: &RedemptionId) -> Option<Spending> {
         let primary = self.sender.primary();
         let ask = async |node| {
@@ -303,7 +303,7 @@ impl Relayer {
         Ok("by-others")
     }
 
-    /// Leaves a redemption that is never paid. False where it is none.
+    /// Drops a redemption that is never paid. False if it may still be paid.
     pub(crate) fn leave_displaced(&mut self, id: RedemptionId, spending: &Spending) -> bool {
         let item = self.state.position(&id).and_then(|position| self.state.items.get(position));
         let Some((why, transaction)) = item.and_then(|item| self.displaced(&item.redemption, spending)) else {

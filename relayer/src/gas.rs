@@ -13,12 +13,12 @@ const TRANSACTION: u64 = 29_400;
 const VOTE: u64 = 4_420;
 /// At most.
 const VOTE_MAX: u64 = 6_000;
-/// One redemption with votes of its own, less the votes.
+/// One redemption with its own votes, without the cost of the votes.
 const CERTIFIED: u64 = 24_100;
 /// One redemption among those that one quorum voted for together.
 const BATCHED: u64 = 22_460;
 
-/// A fee is a payout of its own: in ETH, and in a token.
+/// A fee is a separate payout: in ETH, and in a token.
 const ETHER_FEE: u64 = 7_100;
 const TOKEN_FEE: u64 = 15_000;
 /// A payout in a token, beyond one in ETH.
@@ -81,7 +81,7 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// The gas of a transaction with so many redemptions, where a quorum has so many votes.
+    /// The gas of a transaction with this many redemptions and this many votes in a quorum.
     #[must_use]
     pub fn gas(self, quorum: usize, count: usize) -> u64 {
         let (quorum, count) = (to_u64(quorum), to_u64(count));

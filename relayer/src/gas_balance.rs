@@ -25,7 +25,7 @@ pub struct Funds {
     /// The current gas price, in wei.
     pub gas_price_wei: u128,
     /// For so many redemptions it suffices, each by itself at this price and without fees that it earns: at least, because
-    /// in company each takes less. None where gas costs nothing.
+    /// in company each takes less. `None` if gas costs nothing.
     pub redemptions: Option<u64>,
 }
 

@@ -123,7 +123,7 @@ impl Relayer {
         Ok(next)
     }
 
-    /// Takes one certificate, or finds that there is no need to.
+    /// Adds a certificate, unless it is not needed.
     async fn take(&mut self, certificate: Certificate) -> Result<Taken, PrimaryError> {
         if let Transfer::Redemption(redemption) = &certificate.order.transfer {
             let id = RedemptionId { sender: redemption.sender, sequence: redemption.sequence };
@@ -190,7 +190,7 @@ impl Relayer {
         self.committees.as_ref()?.get(epoch).map(AsRef::as_ref)
     }
 
-    /// Learns the committees of all epochs that began in a final block. Where they cannot be learned now, what is
+    /// Learns the committees of all epochs that began in a final block. If they cannot be learned now, what is
     /// known stays true.
     pub(crate) async fn follow_committees(&mut self) -> Result<(), PrimaryError> {
         let known = self.committees.as_ref().map(|committees| committees.current().epoch());
@@ -222,7 +222,7 @@ impl Relayer {
         bundle.below_cost == BelowCost::Leave && worth < u128::from(gas).saturating_mul(gas_price_wei)
     }
 
-    /// Learns what gas costs, where that matters and was asked long ago.
+    /// Reads the gas price, if it matters and the last one is old.
     async fn refresh_gas_price(&mut self) {
         let is_fresh = self.gas_price.is_some_and(|(_, at)| at.elapsed() < GAS_PRICE_AGE_MAX);
         if is_fresh || self.config.bundle.below_cost != BelowCost::Leave {

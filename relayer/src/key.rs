@@ -13,7 +13,7 @@ fn source(passphrase_file: Option<&Path>) -> PassphraseSource {
     PassphraseSource { file: passphrase_file.map(PathBuf::from), variable: PASSPHRASE_VARIABLE }
 }
 
-/// Reads the gas key. A passphrase, where one is needed, comes from `passphrase_file`, the environment or
+/// Reads the gas key. A passphrase, if one is needed, comes from `passphrase_file`, the environment or
 /// a prompt, in this order.
 ///
 /// # Errors

@@ -26,7 +26,7 @@ use crate::pending::PendingRedemption;
 use crate::store::State;
 use crate::unlock::Unlocks;
 
-/// At most so many connections to the port; further ones are closed at once. A few ask, now and then.
+/// The maximum number of connections to the port; further ones are closed at once. Few clients connect.
 const CONNECTIONS_MAX: usize = 32;
 
 /// The result of one round.
@@ -90,7 +90,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Counters that stand at zero.
+    /// Counters at zero.
     #[must_use]
     pub fn new() -> Self {
         let mut metrics = Self { registry: Registry::with_prefix("fastpay_relayer"), ..Self::default() };

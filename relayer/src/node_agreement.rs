@@ -45,7 +45,7 @@ impl NodeAgreement {
         Self { nodes: vec![Contact::default(); nodes], looked_at: None }
     }
 
-    /// Asks every node, by its number. None where they do not agree.
+    /// Asks every node, by its number. `None` if they do not agree.
     ///
     /// # Errors
     /// If a node's answer needs a person to act.
@@ -82,7 +82,7 @@ impl NodeAgreement {
 }
 
 impl NodeAgreement {
-    /// Looks at the newest block of every node, where that was long ago. A node that does not answer has the one that it
+    /// Looks at the newest block of every node, if that was long ago. A node that does not answer has the one that it
     /// had.
     pub(crate) async fn refresh_heads(&mut self, mut ask: impl AsyncFnMut(usize) -> Result<u64, PrimaryError>) {
         if self.nodes.len() < 2 || self.looked_at.is_some_and(|at| at.elapsed() < PAUSE) {

@@ -43,10 +43,10 @@ pub struct PendingRedemption {
     /// Set while it is left out because it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parked: Option<Parked>,
-    /// Set where a transaction that it shared with others did nothing: from then on it has transactions of its own.
+    /// Set once a shared transaction did nothing for it: from then on, it gets transactions of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alone: bool,
-    /// Set once the contract has it in its queue, in a final block: from then on it is to be executed.
+    /// Set once the contract has queued it in a final block: from then on, it must be executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued: Option<Queued>,
 }
@@ -64,7 +64,7 @@ pub struct Parked {
 }
 
 impl PendingRedemption {
-    /// The redemption of a verified certificate; none where that is not of a redemption.
+    /// The redemption of a verified certificate; `None` if that is not of a redemption.
     #[must_use]
     pub fn new(verified: &VerifiedCertificate, committee: &Committee, now_ms: u64) -> Option<Self> {
         let certificate = verified.certificate();

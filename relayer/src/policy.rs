@@ -10,7 +10,7 @@ use crate::gas::{Payouts, Plan};
 /// tenth.
 const SAVING_MIN_DIVISOR: u64 = 10;
 
-/// What to do with a redemption whose fee does not cover its share of the gas after its longest wait.
+/// The treatment of a redemption whose fee does not cover its share of the gas after its longest wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BelowCost {
@@ -61,7 +61,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// With so many.
+    /// With this many redemptions.
     pub(crate) fn of(self, count: usize) -> u64 {
         if count > 1 { self.together } else { self.alone }
     }
@@ -98,7 +98,7 @@ pub struct Decision {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// Nothing is there to be submitted.
+    /// There is nothing to submit.
     #[default]
     NothingToDo,
     /// Submitted: one has waited as long as it may.
@@ -193,7 +193,7 @@ pub(crate) fn judge(waiting: &[Waiting], conditions: Conditions, policy: Policy)
     Judgement { submit: goes.then_some((shares.plan, chosen)), leave, decision }
 }
 
-/// The decision on a redemption that must have a transaction of its own.
+/// The decision on a redemption that needs a transaction of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Alone {
     Goes,
@@ -201,7 +201,7 @@ pub(crate) enum Alone {
     Left,
 }
 
-/// Judges a redemption by itself, whose payee is a contract that was seen to spend so much gas.
+/// Decides on a single redemption whose payee is a contract that used this much gas before.
 pub(crate) fn judge_alone(item: Waiting, payee_gas: u64, conditions: Conditions, policy: Policy) -> Alone {
     let shares = Shares::of(&[item], &[0], conditions, policy);
     let payee_cost = u128::from(payee_gas).saturating_mul(conditions.gas_price_wei);
@@ -336,7 +336,7 @@ mod tests {
         let two = Policy { items_max: 2, ..POLICY };
         check(&[tight, tight], two, Reason::Full, Some((Plan::Batch, &[0, 1])), &[]);
         check(&[tight], two, Reason::WaitsForFees, None, &[]);
-        // Where the second does not go, the share of the first grows beyond its fee.
+        // If the second does not go, the share of the first grows beyond its fee.
         check(&[tight, FREE], two, Reason::WaitsForFees, None, &[]);
     }
 

@@ -70,7 +70,7 @@ impl Relayer {
         }
     }
 
-    /// Has what is due `now` paid, by the chain's clock.
+    /// Executes the queued redemptions that are due `now`, by the chain's clock.
     pub(crate) async fn execute_due(
         &mut self,
         due: Vec<PendingRedemption>,
@@ -93,7 +93,7 @@ impl Relayer {
         Ok(())
     }
 
-    /// Has one paid. Where it was queued with votes of a compromised epoch, the current committee votes for it first.
+    /// Has one paid. If it was queued with votes of a compromised epoch, the current committee votes for it first.
     async fn execute(
         &mut self,
         item: PendingRedemption,

@@ -19,11 +19,11 @@ use crate::assets::Assets;
 use crate::config::Config;
 use crate::gas::{Payouts, Plan};
 
-/// A quote is made anew after this time, about a block.
+/// A quote is renewed after this time, about a block.
 const REFRESH: Duration = Duration::from_secs(12);
 /// An older quote is not served: the gas price has changed since.
 const AGE_MAX: Duration = Duration::from_secs(60);
-/// Gas may become dearer until the redemption is there: by an eighth with each block.
+/// The gas price may rise until the redemption is submitted: by an eighth with each block.
 const MARGIN_DIVISOR: u128 = 4;
 
 /// The fee for a single redemption at some moment.

@@ -1,4 +1,4 @@
-//! The loop: take what the redemption logs have, follow what is under way, submit what is waiting.
+//! The loop: read the redemption logs, follow transactions under way, submit waiting redemptions.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;
@@ -179,7 +179,7 @@ impl Relayer {
         self.sender.address()
     }
 
-    /// Works until `stop` is ready. That may be in the middle of a round: what was begun is on disk.
+    /// Works until `stop` is ready. That may be in the middle of a round, because work under way is on disk.
     ///
     /// # Errors
     /// See [`RelayerError`].

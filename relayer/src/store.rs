@@ -51,7 +51,7 @@ pub struct State {
     pub address: Option<Address>,
     /// For each shard of each authority, the number of the first entry not read yet.
     pub cursors: BTreeMap<AuthorityName, Vec<u64>>,
-    /// The redemptions to be brought to the contract, in the order of arrival, with those under way.
+    /// The redemptions to submit, in the order of arrival, including those under way.
     pub items: Vec<PendingRedemption>,
     /// The transactions that are not final yet.
     pub bundles: Vec<Bundle>,
@@ -64,7 +64,7 @@ pub struct State {
     /// Contracts that spent more gas than usual when they were paid ETH, and the most that each spent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub payees: BTreeMap<Address, u64>,
-    /// Numbers that are to be unlocked, and what was spent on them.
+    /// Numbers to unlock, and the amounts spent on them.
     #[serde(default)]
     pub unlock: Unlocks,
     /// Totals so far.
@@ -72,7 +72,7 @@ pub struct State {
     /// The last decision about the waiting redemptions.
     #[serde(default)]
     pub decision: Decision,
-    /// Until when the contract is paused, in seconds since 1970, where it is.
+    /// Until when the contract is paused, in seconds since 1970, if it is.
     #[serde(default)]
     pub paused_until: Option<u64>,
 }
@@ -85,7 +85,7 @@ pub struct Bundle {
     pub submission: Submission,
     /// The redemptions that it redeems or executes.
     pub items: Vec<RedemptionId>,
-    /// What it does about a number that is to be unlocked, if that is what it is for.
+    /// The unlocking step that it performs, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unlock: Option<UnlockStep>,
 }
@@ -98,7 +98,7 @@ pub struct Left {
     pub item: RedemptionId,
     /// Why.
     pub reason: String,
-    /// The transaction in which it failed by itself, or after which it is never paid; none where it never got that far.
+    /// The transaction in which it failed by itself, or after which it is never paid; `None` if it never got that far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transaction: Option<B256>,
 }
@@ -106,9 +106,9 @@ pub struct Left {
 /// Counts since the state was created. Counts of earlier releases that are not kept any more are passed over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Redemptions that were brought to a final block by us.
+    /// Redemptions that this relayer submitted and that are in final blocks.
     pub redeemed: u64,
-    /// Redemptions that somebody else brought there.
+    /// Redemptions that somebody else submitted.
     pub redeemed_by_others: u64,
     /// Redemptions that are never paid: their number was spent on another order, or they were released from the queue.
     #[serde(default)]
@@ -120,7 +120,7 @@ pub struct Totals {
     pub invalid: u64,
     /// Redemptions that failed too often before they were sent.
     pub given_up: u64,
-    /// Redemptions whose own transaction did nothing.
+    /// Redemptions whose own transaction had no effect.
     #[serde(default)]
     pub failed_alone: u64,
     /// Redemptions left to others because their fee does not cover the gas.
@@ -132,7 +132,7 @@ pub struct Totals {
     /// The number of these that this relayer executed in a final block.
     #[serde(default)]
     pub executed: u64,
-    /// Requests to unlock a number that this relayer brought to a final block.
+    /// Requests to unlock a number that this relayer submitted and that are in final blocks.
     #[serde(default)]
     pub unlock_requested: u64,
     /// Numbers that this relayer had upheld in a final block.
@@ -207,7 +207,7 @@ impl State {
     /// Reads a state file without locking it.
     ///
     /// # Errors
-    /// If there is none, or it is damaged.
+    /// If the file does not exist or is damaged.
     pub fn read(data_dir: &Path) -> Result<Self, StoreError> {
         let path = data_dir.join("state.json");
         let text = std::fs::read(&path).map_err(|error| match error.kind() {
@@ -242,7 +242,7 @@ impl State {
         self.left.push(left);
     }
 
-    /// Notes the gas that a payee spent. Where there are too many payees, the one that spent least is forgotten.
+    /// Notes the gas that a payee spent. If there are too many payees, the one that spent least is forgotten.
     pub(crate) fn note_payee(&mut self, payee: Address, gas: u64) {
         let most = self.payees.entry(payee).or_default();
         *most = gas.max(*most);

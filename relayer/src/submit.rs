@@ -15,7 +15,7 @@ use crate::policy::{Alone, Conditions, Decision, Reason, Room, Waiting, judge, j
 use crate::relayer::{Relayer, RelayerError, wait_or_stop};
 use crate::store::Bundle;
 
-/// Votes of an epoch that ends within so many seconds are not relied on: a transaction may wait for its block.
+/// Votes of an epoch that ends within this many seconds are not used: a transaction may wait for its block.
 const ENDING_MARGIN_S: u64 = 600;
 
 /// The gas of a transaction that does nothing: a payment of nothing to ourselves costs 21,000, and more where the key is
@@ -25,7 +25,7 @@ const FILLER_GAS: u64 = 100_000;
 /// The conditions on the chain.
 struct Outlook {
     committees: Committees,
-    /// Epochs of waiting redemptions whose votes the contract takes no longer, or hardly.
+    /// Epochs of waiting redemptions whose votes the contract no longer accepts, or not for long.
     ended: BTreeSet<Epoch>,
     means: Means,
 }
@@ -40,7 +40,7 @@ impl Relayer {
     /// Executes the due redemptions of the contract's queue, and submits waiting ones when the policy decides so.
     pub(crate) async fn submit_bundles(&mut self, eager: bool) -> Result<(), RelayerError> {
         let submitted = self.submit_all(eager).await;
-        // The next transaction has the free nonce; where there is none, nothing above it may wait for one.
+        // The next transaction has the free nonce; if there is none, nothing above it may wait for one.
         let filled = self.fill_gap().await;
         for outcome in [submitted, filled] {
             match outcome {
@@ -162,7 +162,7 @@ impl Relayer {
         Ok(ended)
     }
 
-    /// Submits one transaction, or finds that none is to be submitted now.
+    /// Submits one transaction, unless there is nothing to submit now.
     async fn submit_some(&mut self, outlook: &mut Outlook, eager: bool) -> Result<bool, RelayerError> {
         let means = &outlook.means;
         let (quorum, gas_price_wei, room) = (outlook.quorum(), means.offer.price(), means.room());
@@ -276,7 +276,7 @@ impl Relayer {
                 let trial = async |part: &[PendingRedemption]| {
                     let agreement = match first.take() {
                         Some(agreement) => Some(agreement),
-                        // Whoever is at fault was taken out: the others need votes of their own.
+                        // The culprits were taken out, so the others need votes of their own.
                         None => voters.agree(&domain, committees, part.to_vec()).await.0,
                     };
                     let Some(agreement) = agreement.filter(|agreement| agreement.items == part) else {

@@ -22,9 +22,9 @@ use tokio::time::Instant;
 
 use crate::pending::PendingRedemption;
 
-/// All answers of one round are awaited at most so long.
+/// The maximum time to wait for all answers of one round.
 const ROUND_PATIENCE: Duration = Duration::from_secs(5);
-/// Bringing takes at most so long in all.
+/// The maximum time for bringing certificates.
 const BRING_PATIENCE: Duration = Duration::from_secs(10);
 /// The first pause of an authority that gave a wrong answer; it doubles each time.
 const DISTRUST: Duration = Duration::from_secs(60);
@@ -60,7 +60,7 @@ impl Voters {
         Self { authorities, client: None, distrusted: HashMap::new() }
     }
 
-    /// A client of the authorities under these committees; none where they are fewer than a quorum.
+    /// A client of the authorities under these committees; `None` if they are fewer than a quorum.
     pub(crate) fn client(&mut self, domain: &Domain, committees: &Committees) -> Option<CommitteeClient> {
         if self.client.is_none() {
             let network = Network::of(*domain, committees.clone(), self.authorities.clone());

@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::quote::{self, QuoteReader};
 use crate::unlock::{self, UnlockDesk};
 
-/// At most so many connections; further ones are closed at once.
+/// The maximum number of connections; further ones are closed at once.
 const CONNECTIONS_MAX: usize = 256;
 
 /// Serves until `stop` turns true. Without a desk no requests to unlock are taken.

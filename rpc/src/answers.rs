@@ -49,7 +49,7 @@ pub struct PaymentName {
     pub sender: AccountId,
     /// The number of the order among the sender's.
     pub sequence: SequenceNumber,
-    /// The output's number, where it is an output of a payout.
+    /// The output's number, if it is an output of a payout.
     pub output: Option<u16>,
 }
 
@@ -60,7 +60,7 @@ pub struct Received {
     pub number: u64,
     /// The payment. Its certificate is at the sender's shard.
     pub payment: Payment,
-    /// The output's number, where it is an output of a payout.
+    /// The output's number, if it is an output of a payout.
     pub output: Option<u16>,
     /// The digest of that payout. Authorities of older releases do not send it over gRPC.
     pub payout: Option<Digest>,
@@ -88,7 +88,7 @@ pub enum BatchAnswer {
     Missing(Vec<usize>),
 }
 
-/// What an authority signs about a number that its owner asked the contract to unlock.
+/// An authority's vote about a number that its owner asked the contract to unlock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnlockAnswer {
     /// It knows no certificate of the number, and votes to void it.
@@ -104,7 +104,7 @@ pub enum UnlockAnswer {
         certificate: Arc<Certificate>,
         /// The epoch that the vote is said to be for.
         epoch: Epoch,
-        /// That the certificate exists. Not verified.
+        /// The vote that the certificate exists. Not verified.
         vote: ContractVote,
     },
 }

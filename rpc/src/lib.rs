@@ -41,11 +41,11 @@ pub const fn certificate_bytes_max(outputs: usize, votes: usize) -> usize {
     // An order with its envelope and outputs, 89 bytes each, and each vote with the longest Merkle path: about 440 bytes.
     1_024 + outputs * 96 + votes * 512
 }
-/// At most so many redemptions in one batch vote: a transaction with them fits into a tenth of a block.
+/// The maximum number of redemptions in one batch vote: a transaction with them fits into a tenth of a block.
 pub const REDEMPTION_BATCH_MAX: usize = 256;
-/// At most so many entries in one page of history.
+/// The maximum number of entries in one page of history.
 pub const PAGE_ENTRIES_MAX: u32 = 100;
 /// The longest answer with several certificates, in bytes. JSON takes about three times as much.
 pub const CERTIFICATES_BYTES_MAX: usize = 1 << 18;
-/// At most so many requests of one client in flight on one stream; the server reads no further.
+/// The maximum number of requests in flight on one stream; the server reads no further.
 pub const STREAM_REQUESTS_IN_FLIGHT_MAX: usize = 1024;

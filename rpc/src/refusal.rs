@@ -10,7 +10,7 @@ use crate::convert::{self, Malformed};
 use crate::proto;
 use crate::proto::refused::Code;
 
-/// At most so many characters of an authority's own words are kept.
+/// The maximum number of characters kept of an authority's text.
 const MESSAGE_CHARS_MAX: usize = 300;
 
 /// Why an authority refused a request, and what to do about it.
@@ -59,7 +59,7 @@ pub enum Refusal {
     #[error("the authority does not vote in epoch {0}; ask the others")]
     NotVoting(Epoch),
     /// Restored from an older copy, it may have voted for another order of this number. It votes for the account
-    /// again from the given one on, where it knows that already.
+    /// again from the given one on, if it knows that already.
     #[error(
         "the authority was restored from an older copy and may have voted for another order of this number; {}",
         match .0 {

@@ -20,7 +20,7 @@ declare const verified: unique symbol;
 
 /** A certificate with a valid quorum. Only checking, or gathering verified votes, makes one. */
 export interface VerifiedCertificate extends Certificate {
-  /** What the sender signed; names the transfer. */
+  /** The digest that the sender signed. It identifies the transfer. */
   readonly digest: Hex;
   readonly [verified]: "certificate";
 }
@@ -98,7 +98,7 @@ export function packVotes(committee: Committee, votes: readonly BatchVote[]): He
   return `0x${packed.join("")}`;
 }
 
-/** What is wrong with the epoch, or with the number or order of votes; undefined if nothing is. */
+/** The defect in the epoch, or in the number or order of votes; undefined if there is none. */
 export function quorumFault(
   { epoch, votes }: Pick<Certificate, "epoch" | "votes">,
   committee: Committee,

@@ -185,7 +185,7 @@ export interface FastPayClient {
    */
   isCurrent(): Promise<boolean>;
   /**
-   * Where the client's first committees come from: the contract, or the storage, if the Ethereum node did not answer at
+   * The source of the client's first committees: the contract, or the storage, if the Ethereum node did not answer at
    * the start. Then `isCurrent` compares them with the contract once the node answers.
    */
   readonly committeesFrom: "contract" | "storage";
@@ -325,7 +325,7 @@ export interface FastPayClient {
    * `invalid-argument` if nothing is to be unlocked, and `no-relayer`.
    */
   unlock(payer: EthereumWallet | "relayer", signer: Signer, options?: ChainOptions): Promise<UnlockReceipt>;
-  /** What the contract says of a number that its owner may have asked to unlock. */
+  /** The contract's state of a number that its owner may have asked to unlock. */
   unlockStatus(account: AccountId, sequence: bigint): Promise<UnlockStatus>;
   /** The current cost to unlock a number. */
   unlockCost(): Promise<UnlockCost>;
@@ -336,7 +336,7 @@ export interface FastPayClient {
   isFastPay(address: Address): Promise<boolean>;
   /** The contract's state: epoch, pause, and limits of outflow. */
   contractStatus(): Promise<ContractStatus>;
-  /** What the contract holds for accounts and owes of an asset. */
+  /** The amounts of an asset that the contract holds for accounts and owes. */
   assetStatus(asset: Address): Promise<AssetStatus>;
   /** An asset's claimed symbol and its decimals. */
   assetInfo(asset: Address): Promise<AssetInfo>;

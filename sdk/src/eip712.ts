@@ -95,7 +95,7 @@ function lower<T extends Hex>(hex: T): T {
   return hex.toLowerCase() as T;
 }
 
-/** What an Ethereum wallet is asked to show and sign (`eth_signTypedData_v4`). */
+/** The typed data of a transfer that an Ethereum wallet shows and signs (`eth_signTypedData_v4`). */
 export function transferTypedData(domain: Domain, transfer: Transfer): TypedDataDefinition {
   switch (transfer.type) {
     case "payment":
@@ -166,7 +166,7 @@ export function redemptionBatchVoteDigest(domain: Domain, epoch: bigint, redempt
   });
 }
 
-/** What an owner signs to ask the contract to unlock a number, as an Ethereum wallet shows it. */
+/** The typed data that an owner signs to ask the contract to unlock a number. */
 export function unlockTypedData(domain: Domain, account: AccountId, sequence: bigint): TypedDataDefinition {
   return { domain: domainOf(domain), types: { UnlockRequest }, primaryType: "UnlockRequest", message: { account, sequence } };
 }

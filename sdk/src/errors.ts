@@ -99,7 +99,7 @@ export type ErrorDetails = Readonly<Record<string, unknown>>;
 export interface FastPayErrorOptions {
   /** The facts. */
   readonly details?: ErrorDetails;
-  /** What caused it. */
+  /** The cause. */
   readonly cause?: unknown;
 }
 
@@ -107,7 +107,7 @@ export interface FastPayErrorOptions {
 export class FastPayError extends Error {
   /** For programs. */
   readonly code: FastPayErrorCode;
-  /** What the user can do. */
+  /** The recommended action, for the user. */
   readonly action: string;
   /** The facts. */
   readonly details: ErrorDetails;

@@ -40,7 +40,7 @@ function fetchOptions({ method, body }: HttpRequest): RequestInit {
   return { ...common, headers: { ...accept, "content-type": "application/json" }, body };
 }
 
-/** What a failed fetch means. */
+/** Converts the error of a failed fetch. */
 export function requestError(
   error: unknown,
   request: { url: string; signal?: AbortSignal | undefined },

@@ -102,7 +102,7 @@ function decode(content: string) {
     const { version, fastpay, crypto: storage } = decodeFile(JSON.parse(content), "the file");
     const { dklen, n, r, p } = storage.kdfparams;
     if (version !== 3) throw new Error("its version is not 3");
-    // What comes from outside must not make the derivation fill the memory.
+    // An untrusted file must not make the key derivation exhaust the memory.
     const isPowerOfTwo = n > 1 && Number.isInteger(Math.log2(n));
     const isBounded = isPowerOfTwo && r > 0 && p > 0 && 128 * n * r <= MEMORY_MAX;
     if (dklen !== DERIVED_BYTES || !isBounded) throw new Error("its key derivation parameters are out of bounds");

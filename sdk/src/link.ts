@@ -66,7 +66,7 @@ export function formatPaymentLink(link: PaymentLink): string {
   const query = values.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
   const target = `${formatAccount(account)}@${domain.chainId}/${checksumAddress(domain.contract)}`;
   const text = `${SCHEME}${target}${query === "" ? "" : `?${query}`}`;
-  // What we write, everyone must be able to read.
+  // Every link written here must be readable.
   parsePaymentLink(text);
   return text;
 }

@@ -12,7 +12,7 @@ import { FastPayError } from "./errors.js";
 import { PAYOUT_OUTPUTS_MAX, type Domain, type Output, type Payment } from "./transfer.js";
 import { paymentVoteFault, type Vote } from "./verify.js";
 
-/** What proves one output. */
+/** The proof of one output of a payout. */
 export interface OutputProof {
   readonly sender: AccountId;
   readonly asset: Address;

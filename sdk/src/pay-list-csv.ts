@@ -20,11 +20,11 @@ const COLUMNS_MAX = 4;
 interface Row {
   readonly line: number;
   readonly fields: readonly string[];
-  /** What is wrong with its quotes. */
+  /** The defect in its quotes, if any. */
   readonly fault: string | undefined;
 }
 
-/** What reading a list needs to know. */
+/** Options for reading a list. */
 export interface ReadListOptions {
   readonly domain: Domain;
   /** The asset of lines that name none. */
@@ -58,7 +58,7 @@ export async function readPayList(content: string | Uint8Array, options: ReadLis
   return { name: toHex(keccak_256(bytes)), lines };
 }
 
-/** What became of each line, as a file. */
+/** The outcome of each line, as a CSV file. */
 export async function formatListResult({ payments, orders }: ListStatus): Promise<string> {
   const { unparse } = (await import("papaparse")).default;
   const rows = payments.map(({ line, recipient, asset, amount, memo, page, output }) => {

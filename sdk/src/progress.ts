@@ -11,7 +11,7 @@ import type { ListStatus } from "./views.js";
 export interface AuthorityRef {
   /** The base of its HTTP API. */
   readonly url: string;
-  /** Its name, where that is known. */
+  /** Its name, if that is known. */
   readonly name: AuthorityName | undefined;
 }
 
@@ -101,7 +101,7 @@ export type ManyStep =
 /** A step of paying a list, with its time. */
 export type ManyProgress = ManyStep & { readonly afterMs: number };
 
-/** What the authorities sign about a number to unlock. Times are in seconds since 1970. */
+/** The authorities' votes about a number to unlock. Times are in seconds since 1970. */
 export interface UnlockVotesStep {
   readonly type: "unlock-votes";
   /** The number of members that know a certificate of the number. A quorum upholds its order. */

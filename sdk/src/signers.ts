@@ -95,7 +95,7 @@ function keySigner(key: Hex, sign: (digest: Uint8Array<ArrayBuffer>) => Promise<
   };
 }
 
-/** What stands before the 32 bytes of an Ed25519 secret in PKCS #8 (RFC 8410). */
+/** The PKCS #8 prefix of a 32-byte Ed25519 secret (RFC 8410). */
 const PKCS8_PREFIX = "0x302e020100300506032b657004220420";
 
 /**

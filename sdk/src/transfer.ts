@@ -162,7 +162,7 @@ function checkOutputs(outputs: readonly Output[], domain: Domain): void {
   }
 }
 
-/** What an output of a payout pays; `output` is its number. Throws `invalid-transfer`. */
+/** Checks one output of a payout; `output` is its number. Throws `invalid-transfer`. */
 export function checkOutput(recipient: AccountId, amount: bigint, domain: Domain, output?: number): void {
   checkPaid(recipient, amount, domain, output);
   if (recipient === PRIVATE_POOL) {
@@ -171,7 +171,7 @@ export function checkOutput(recipient: AccountId, amount: bigint, domain: Domain
   }
 }
 
-/** What somebody is paid; `output` is its number in a payout. Throws `invalid-transfer`. */
+/** Checks a recipient and an amount; `output` is the number in a payout. Throws `invalid-transfer`. */
 function checkPaid(recipient: AccountId, amount: bigint, domain: Domain, output?: number): void {
   if (amount <= 0n) {
     throw invalid("zero-amount", "the amount is zero", "order at least one of the asset's smallest unit", output);

@@ -13,7 +13,7 @@ declare const verified: unique symbol;
 
 /** A transfer order with a verified signature of its owner. */
 export interface VerifiedOrder extends TransferOrder {
-  /** What the sender signed; names the order. */
+  /** The digest that the sender signed. It identifies the order. */
   readonly digest: Hex;
   readonly [verified]: "order";
 }

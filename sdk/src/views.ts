@@ -348,7 +348,7 @@ export type RedemptionStatus =
   /** The contract voided its number: it was never executed, and nothing was paid. */
   | { readonly state: "voided" };
 
-/** What the contract says of a number that its owner may have asked to unlock. Times are in seconds since 1970. */
+/** The contract's state of a number that its owner may have asked to unlock. Times are in seconds since 1970. */
 export type UnlockStatus =
   /** Nobody asked. */
   | { readonly state: "none" }
@@ -366,12 +366,12 @@ export type UnlockStatus =
   /** No order of the number holds. */
   | { readonly state: "voided" };
 
-/** What became of a number that was to be unlocked. */
+/** The outcome of unlocking a number. */
 export interface UnlockReceipt {
   readonly sequence: bigint;
   /** `voided`: nothing was paid, and the next number is free. `finished`: an order of the number was finished after all. */
   readonly outcome: "voided" | "finished";
-  /** What was finished. */
+  /** The orders that were finished on the way. */
   readonly resumed: readonly Resumed[];
 }
 
@@ -394,7 +394,7 @@ export interface PayoutReceipt {
   readonly status: RedemptionStatus;
 }
 
-/** What was collected. */
+/** The result of a claim. */
 export interface ClaimReceipt {
   readonly hash: Hex;
   readonly amount: bigint;

@@ -122,7 +122,7 @@ const decodeOutputProof = object<OutputProof>({
   votes: list(vote, COMMITTEE_SIZE_MAX),
 });
 
-/** What an authority answers to a certificate that it has executed. */
+/** An authority's answer to a certificate that it has executed. */
 export interface Confirmed {
   /** The sender's next number at this authority. */
   readonly nextSequence: bigint;
@@ -136,7 +136,7 @@ export const decodeVoted = object({ epoch: u64, vote });
 /** The answer to a batch of redemptions. */
 export const decodeBatchVoted = object({ epoch: u64, authority: hex(32), signature: hex(65) });
 
-/** What an authority signs about a number to unlock, not checked: that a certificate exists, or to void the number. */
+/** An authority's unverified vote about a number to unlock: that a certificate exists, or to void the number. */
 export type UnlockVote =
   | ({ readonly type: "void"; readonly epoch: bigint } & BatchVote)
   | ({ readonly type: "certificate"; readonly certificate: Certificate; readonly epoch: bigint } & BatchVote);
@@ -176,7 +176,7 @@ export interface SentItem {
 /** An entry of the payments that an account received; `number` is its place at that authority. */
 export interface ReceivedItem {
   readonly number: bigint;
-  /** Of an output, with the output's own memo. */
+  /** The payment of one output, with the output's own memo. */
   readonly payment: Payment;
   /** The position of the output in its payout, from 0; undefined for a single payment. */
   readonly output: number | undefined;

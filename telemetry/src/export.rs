@@ -15,9 +15,9 @@ use tonic::transport::ClientTlsConfig;
 use crate::settings::TraceSettings;
 use crate::tracer::{Counts, Tracer};
 
-/// At most so many spans wait, of about 1 kB each; further ones are dropped.
+/// The maximum number of queued spans, about 1 kB each; further ones are dropped.
 const SPANS_WAITING_MAX: usize = 4_096;
-/// At most so many are sent together.
+/// The maximum number of spans in one request.
 const SPANS_PER_EXPORT_MAX: usize = 512;
 /// How long spans are gathered.
 const GATHER: Duration = Duration::from_millis(200);

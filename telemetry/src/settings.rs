@@ -42,7 +42,7 @@ impl TryFrom<Url> for Collector {
     type Error = SettingsError;
     fn try_from(url: Url) -> Result<Self, SettingsError> {
         let is_plain = matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
-        // What is in the address may be logged.
+        // The address may be logged, so it must contain no password.
         let is_open = url.username().is_empty() && url.password().is_none();
         if matches!(url.scheme(), "http" | "https") && url.has_host() && is_plain && is_open {
             Ok(Self(url))

@@ -35,7 +35,7 @@ pub enum Attribute {
     Outcome(&'static str),
     /// How many requests were verified and committed together.
     Batch(usize),
-    /// Whether it had been begun before.
+    /// Whether an earlier run began it.
     Resumed(bool),
     /// A transaction on the Primary.
     Transaction(Digest),
@@ -110,7 +110,7 @@ impl Span {
         self
     }
 
-    /// As it is sent: below the root where it has an id of its own, else as the root.
+    /// The span as it is sent: below the root if it has its own id, else as the root.
     pub(crate) fn into_data(self, digest: &Digest, own: Option<SpanId>, scope: InstrumentationScope) -> SpanData {
         let root = root_span_id(digest);
         let (id, parent) = own.map_or((root, SpanId::INVALID), |id| (id, root));

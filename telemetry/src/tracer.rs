@@ -130,7 +130,7 @@ impl Tracer {
     }
 }
 
-/// A stage that is under way. Where the payment is not traced there is nothing in it.
+/// A stage that is under way. If the payment is not traced there is nothing in it.
 #[derive(Debug)]
 pub struct OpenSpan(Option<(Tracer, Digest, Span)>);
 

@@ -129,7 +129,7 @@ impl TestAuthority {
     /// Brings a credit to its shard, and tells the sending shard of it.
     ///
     /// # Errors
-    /// As the rules say, where it is not its turn.
+    /// As the rules say, if it is not its turn.
     pub fn deliver(&mut self, to: ShardId, credit: &CrossShardCredit) -> Result<Outcome, Rejection> {
         let outcome = self.shards[to.0 as usize].credit(credit)?;
         self.shards[credit.from.0 as usize].acknowledge(to, credit.number);

@@ -16,7 +16,7 @@ impl MemoryJournal {
         position
     }
 
-    /// Where the next record will stand.
+    /// The position of the next record.
     #[must_use]
     pub fn end(&self) -> JournalPosition {
         JournalPosition(self.bytes.len() as u64)

@@ -326,7 +326,7 @@ impl TestShard {
         &self.shard
     }
 
-    /// The newest record, where there is one.
+    /// The newest record, if there is one.
     #[must_use]
     pub fn newest_record(&self) -> Option<Record> {
         self.journal.records().last().map(|(_, record)| record)

@@ -64,7 +64,7 @@ impl Wallet {
     }
 }
 
-/// Waits until a redemption is brought to the contract, in the newest block. It may then be in the contract's
+/// Waits until a redemption is submitted to the contract, in the newest block. It may then be in the contract's
 /// queue and paid later; it is never [`Payout::Open`].
 ///
 /// # Errors

@@ -18,7 +18,7 @@ use crate::error::WalletError;
 use crate::folder::{Errand, Folder, KeyError, TransactionEntry, TransactionJournal, TransactionState, Transactions};
 use crate::wallet::LOCK_PATIENCE;
 
-/// A permit stays valid so long: a transaction may wait for fees to fall.
+/// The validity of a permit: a transaction may wait for fees to fall.
 const PERMIT_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
 /// Hears of a transaction's progress.
@@ -37,7 +37,7 @@ pub struct ChainAccount {
 pub struct Claim {
     /// The asset: ETH, or a token.
     pub asset: Asset,
-    /// How much; all of it where it is not given.
+    /// The amount; without it, all.
     pub amount: Option<Amount>,
     /// The owner of the claim; by default the wallet's own address. The claim of another owner is paid to that owner
     /// only.
@@ -49,7 +49,7 @@ pub struct Claim {
 /// A transaction that is final.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// What it was for.
+    /// The journal's entry with its purpose.
     pub entry: TransactionEntry,
     /// Its location.
     pub inclusion: Inclusion,
@@ -128,7 +128,7 @@ impl ChainAccount {
         Ok(finished)
     }
 
-    /// Deposits for a FastPay account and returns when the deposit is final. Where the same deposit is
+    /// Deposits for a FastPay account and returns when the deposit is final. If the same deposit is
     /// unfinished from before, that one is finished and no second one made.
     ///
     /// # Errors
@@ -217,7 +217,7 @@ impl ChainAccount {
         self.stay_until_included(journal, entry).await
     }
 
-    /// Redeems by oneself, with the call of [`crate::Wallet::redemption_call`]. None where it has been redeemed
+    /// Redeems by oneself, with the call of [`crate::Wallet::redemption_call`]. `None` if it has been redeemed
     /// already.
     ///
     /// # Errors
@@ -228,7 +228,7 @@ impl ChainAccount {
     }
 
     /// Has a redemption paid that is in the contract's queue and due, with the call of
-    /// [`crate::Wallet::execution_call`]. None where it has been paid already.
+    /// [`crate::Wallet::execution_call`]. `None` if it has been paid already.
     ///
     /// # Errors
     /// If the Primary refuses.
@@ -237,7 +237,7 @@ impl ChainAccount {
         self.pay_out(Errand::Execute { sender, sequence }, call, |payout| matches!(payout, Payout::Queued(_))).await
     }
 
-    /// Carries out an errand that anyone can do, as long as the redemption stands where it did.
+    /// Sends a transaction that anyone can send, as long as the redemption's state has not changed.
     async fn pay_out(
         &self,
         errand: Errand,

@@ -57,23 +57,23 @@ pub enum WalletError {
         "account {account} has {available} of {asset} (smallest unit), and {needed} are needed; nothing was signed"
     )]
     Funds {
-        /// Who would pay.
+        /// The paying account.
         account: AccountId,
         /// The asset.
         asset: Asset,
         /// The amount, in the asset's smallest unit.
         needed: Amount,
-        /// What f + 1 authorities agree on.
+        /// The balance that f + 1 authorities agree on.
         available: Balance,
     },
     /// The same, in the asset's own decimals.
     #[error("account {account} has {available}, and {needed} are needed; nothing was signed")]
     NotCovered {
-        /// Who would pay.
+        /// The paying account.
         account: AccountId,
         /// The amount, in the asset's smallest unit.
         needed: String,
-        /// What f + 1 authorities agree on.
+        /// The balance that f + 1 authorities agree on.
         available: String,
     },
     /// Another copy of this wallet orders faster than this one can follow.
@@ -82,7 +82,7 @@ pub enum WalletError {
          that one, then try again"
     )]
     OtherCopy {
-        /// Whose.
+        /// The account.
         account: AccountId,
     },
     /// Another command began to pay the same list after this one had read it.
@@ -93,7 +93,7 @@ pub enum WalletError {
     OtherJob {
         /// The account that pays.
         account: AccountId,
-        /// At most so many outputs are in one order.
+        /// The maximum number of outputs in one order.
         outputs_max: usize,
     },
     /// A read needs the answers of a quorum.
@@ -107,11 +107,11 @@ pub enum WalletError {
     /// It did not happen within the time limit.
     #[error("{what} did not happen within {seconds} s; it may still: {hint}")]
     TimedOut {
-        /// What was waited for.
+        /// The event that did not come in time.
         what: &'static str,
         /// How long.
         seconds: u64,
-        /// What to do.
+        /// The recommended action.
         hint: &'static str,
     },
     /// The committees that the wallet knows never were the contract's.
@@ -147,22 +147,23 @@ pub enum WalletError {
          address with --to. To move money between accounts, use `fastpay pay`"
     )]
     RecipientIsFastPay {
-        /// Who was to be paid.
+        /// The recipient.
         recipient: PrimaryAddress,
     },
     /// An account that a deposit was for is a contract's.
     #[error("{account} is a contract, which has no key to spend from its account; name an account with a key by --to")]
     AccountWithoutKey {
-        /// Whose account was to be funded.
+        /// The account to be funded.
         account: AccountId,
     },
-    /// The keys that queued a redemption were stolen, and the committee votes only for what it has confirmed.
+    /// The keys that queued a redemption were stolen, and the committee votes only for redemptions that it has
+    /// confirmed.
     #[error(
         "the keys that queued #{sequence} of account {account} were stolen, and no authority has a certificate of it; \
          if you signed this redemption, ask the operators of the committee"
     )]
     NotCertified {
-        /// Whose redemption.
+        /// The redeeming account.
         account: AccountId,
         /// Its number.
         sequence: SequenceNumber,
@@ -227,7 +228,7 @@ impl WalletError {
 }
 
 impl From<ContactError> for WalletError {
-    /// What an error of the address book has of keys and files is of their kind.
+    /// Converts errors of keys and files in the address book to errors of their own kind.
     fn from(error: ContactError) -> Self {
         match error {
             ContactError::Key(error) => Self::Key(error),

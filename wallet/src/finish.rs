@@ -113,7 +113,7 @@ impl Wallet {
         }
     }
 
-    /// Has an order certified. Where the committee changes meanwhile, the order is voted for under the new keys: the
+    /// Has an order certified. If the committee changes meanwhile, the order is voted for under the new keys: the
     /// authorities' locks outlive a rotation, and so does the order.
     async fn certify(&self, order: &VerifiedOrder) -> Result<VerifiedCertificate, QuorumError> {
         self.through_epochs(|| self.client().certify(order)).await
@@ -142,7 +142,7 @@ impl Wallet {
         }
     }
 
-    /// Has a certificate settled. The whole way from `begun_at` on, where that is traced, is the root of its trace.
+    /// Has a certificate settled. The whole way from `begun_at` on, if that is traced, is the root of its trace.
     pub(crate) async fn settle(
         &self,
         journal: &OrderJournal,
@@ -208,7 +208,7 @@ impl Wallet {
     }
 
     /// Takes over an order of this account that this wallet did not write down and that authorities are locked on.
-    /// False where there is none.
+    /// False if there is none.
     pub(crate) fn adopt(
         &self,
         journal: &OrderJournal,
@@ -216,7 +216,7 @@ impl Wallet {
         answers: &Answers<AccountState>,
     ) -> Result<bool, WalletError> {
         let conflict = self.conflict(journal.orders().account(), next, answers);
-        // Where none can be finished any more, finishing one explains it.
+        // If none can be finished any more, trying one yields the error that explains it.
         let Some(order) = conflict.leader().or_else(|| conflict.any()) else { return Ok(false) };
         self.client().report(Progress::Adopted(order.transfer().clone()));
         journal.create(order)?;

@@ -24,7 +24,7 @@ pub const LABEL_LENGTH_MAX: usize = 64;
 const SCHEME: &str = "fastpay:";
 /// The largest chain id that programs agree on (EIP-2294), and a bound for times.
 const NUMBER_MAX: u64 = 4_503_599_627_370_476;
-/// The end of the year 9999: what is beyond is no time that anybody means.
+/// The end of the year 9999, the greatest time that a link may have.
 const TIME_MAX: u64 = 253_402_300_799;
 const PARAMETERS: [&str; 6] = ["asset", "amount", "memo", "text", "label", "expires"];
 /// The characters that JavaScript's `encodeURIComponent` encodes: both write the same links.
@@ -50,7 +50,7 @@ pub struct PaymentLink {
     pub contract: PrimaryAddress,
     /// The asset to be paid.
     pub asset: Asset,
-    /// How much; the payer chooses where there is none.
+    /// The amount; without it, the payer chooses.
     pub amount: Option<Amount>,
     /// The memo that the payment must carry, so that the recipient can recognise it.
     pub memo: Option<Memo>,
@@ -259,7 +259,8 @@ fn address(what: &str, text: &str) -> Result<PrimaryAddress, LinkError> {
     account.ethereum_address().ok_or_else(wrong)
 }
 
-/// Whether payers see all of what a recipient wants to be called. What they read is cut; what is written is not.
+/// Whether a label is short enough for payers to see all of it. A label that is read is cut; one that is written is
+/// refused.
 ///
 /// # Errors
 /// If it is longer than [`LABEL_LENGTH_MAX`] characters.
@@ -270,7 +271,7 @@ pub fn check_label(label: &str) -> Result<(), LabelTooLong> {
     }
 }
 
-/// A stranger's label as it is shown.
+/// A stranger's label, cleaned for display.
 fn shown_label(label: &str) -> String {
     plain(label).chars().take(LABEL_LENGTH_MAX).collect()
 }

@@ -22,7 +22,7 @@ use crate::folder::{Job, OrderEntry, OrderJournal, OrderState};
 use crate::wallet::{ADOPTIONS_MAX, Intent, LOCK_PATIENCE, Wallet};
 use fastpay_client::QuorumError;
 
-/// At most so many pages are certified and not settled yet.
+/// The maximum number of pages that are certified and not settled yet.
 const PAGES_UNDER_WAY_MAX: usize = 8;
 
 /// One order of a job: payments of one asset.
@@ -45,7 +45,7 @@ pub struct PageState {
     pub state: OrderState,
 }
 
-/// The states of a job's pages, in their order; none where a page has no order yet.
+/// The states of a job's pages, in their order; `None` if a page has no order yet.
 pub type PageStates = Vec<Option<PageState>>;
 
 /// The name of a page, which its order carries as memo.
@@ -138,7 +138,7 @@ impl Wallet {
             let states = self.page_states(name, account, pages)?;
             told(&states);
             let Some(sequence) = self.check_funds(&journal, pages, &states).await? else { continue };
-            // What another copy of this wallet did may be known here only now.
+            // Orders of another copy of this wallet may become known only now.
             if states != self.page_states(name, account, pages)? {
                 continue;
             }

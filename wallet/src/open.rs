@@ -18,7 +18,7 @@ use fastpay_client::{Network, NetworkError};
 
 /// How ETH is written, and the native asset without a Primary.
 const ETHER_DECIMALS: u8 = 18;
-/// So long `init` waits for the deployment's block to be final.
+/// The time that `init` waits for the deployment's block to be final.
 const DEPLOYMENT_PATIENCE: Duration = Duration::from_secs(10);
 const DEPLOYMENT_POLL: Duration = Duration::from_millis(300);
 
@@ -154,7 +154,7 @@ impl Wallet {
         self.primary().await.map(drop)
     }
 
-    /// Follows where an authority has spoken of a newer epoch than is known here. True where there is one now.
+    /// Reads the contract if an authority named a newer epoch. True if there is one.
     pub(crate) async fn follow_hint(&self) -> bool {
         if self.network().hinted_epoch().is_none() {
             return false;

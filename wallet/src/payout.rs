@@ -9,10 +9,10 @@ use crate::error::WalletError;
 use crate::spent::logged;
 use crate::wallet::Wallet;
 
-/// Votes of an epoch that ends within so many seconds are not relied on: a transaction may wait for its block.
+/// Votes of an epoch that ends within this many seconds are not used: a transaction may wait for its block.
 const ENDING_MARGIN_S: u64 = 120;
 
-/// Of so many of the newest redemptions it is asked whether they are queued.
+/// The number of the newest redemptions that are looked up in the contract's queue.
 const LOOKED_AT_MAX: usize = 100;
 
 /// A redemption of this wallet that is in the contract's queue.
@@ -20,7 +20,7 @@ const LOOKED_AT_MAX: usize = 100;
 pub struct QueuedRedemption {
     /// The asset to be paid.
     pub redemption: Redemption,
-    /// Who brought it, and from when on it can be executed.
+    /// Its entry in the queue: who sent it, and from when on it can be executed.
     pub queued: Queued,
     /// True where it can be executed now, by the chain's clock.
     pub is_due: bool,
@@ -61,7 +61,7 @@ pub async fn check_account(primary: &Primary, account: AccountId) -> Result<(), 
     Ok(())
 }
 
-/// A redemption as it stands in the contract's queue; none where it is not there, or another order took its number.
+/// A redemption as it stands in the contract's queue; `None` if it is not there, or another order took its number.
 ///
 /// # Errors
 /// If the Primary does not answer.

@@ -9,7 +9,7 @@
 //! confirmed it, since the contract may still void its number (docs/PROTOCOL.md, K13).
 //!
 //! A task ends at the first entry that cannot be proven, so a list of inventions holds up itself and no other. All have
-//! the same time; where it is over, the next call goes on.
+//! the same time; if it is over, the next call goes on.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -27,16 +27,16 @@ use crate::folder::{Cursor, FolderError, Inbox, InboxJournal, ReceivedPayment};
 use crate::wallet::{LOCK_PATIENCE, READ_PATIENCE, Wallet};
 use fastpay_client::GRACE;
 
-/// At most so many pages of one authority in one go; the next call reads on.
+/// The maximum number of pages of one authority in one call; the next call reads on.
 const PAGES_MAX: usize = 20;
 /// After the lists of a quorum are proven, the others get this much longer: an honest authority may be far away, and
 /// know something alone.
 const PROOF_GRACE: Duration = Duration::from_secs(1);
 
-/// At most so many certificates are brought to the authorities at a time.
+/// The maximum number of certificates submitted at a time.
 const SETTLED_AT_ONCE: usize = 16;
 
-/// What [`Wallet::collect`] took in.
+/// The result of [`Wallet::collect`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     /// The payments that are new to this wallet, oldest first.
@@ -46,15 +46,15 @@ pub struct Collected {
     pub is_whole: bool,
 }
 
-/// What an authority lists beyond the wallet's cursor.
+/// An authority's entries beyond the wallet's cursor.
 #[derive(Clone, Debug)]
 struct List {
-    /// Where it begins.
+    /// The cursor at which it begins.
     start: Cursor,
     entries: Arc<[Received]>,
     /// False where more may follow.
     is_whole: bool,
-    /// So many entries, from the first, are in the inbox.
+    /// The number of entries, from the first, that are in the inbox.
     proven: usize,
 }
 
@@ -74,16 +74,16 @@ impl List {
     }
 }
 
-/// What the tasks have set about, and what came of it.
+/// The payments that the tasks work on, with their results.
 type Taken = HashMap<PaymentName, Option<ReceivedPayment>>;
 
 /// One going through the lists of all authorities.
 struct Ingest {
     wallet: Wallet,
     journal: Arc<InboxJournal>,
-    /// What a quorum lists.
+    /// Payments that a quorum lists.
     settled: HashSet<PaymentName>,
-    /// What fewer list, with its certificate.
+    /// Payments that fewer authorities list, with their certificates.
     certified: Mutex<HashMap<PaymentName, VerifiedCertificate>>,
     taken: Mutex<Taken>,
 }
@@ -183,7 +183,7 @@ impl Wallet {
     pub async fn collect(&self, account: AccountId) -> Result<Collected, WalletError> {
         let journal = Arc::new(self.folder().inbox(account).lock(LOCK_PATIENCE).await?);
         let first = self.collect_once(&journal, GRACE).await?;
-        // What could not be proven may be of a committee that was not known here.
+        // An unproven payment may be of a committee that is not known here yet.
         let is_other_committee = self.follow_hint().await;
         if first.is_whole && !is_other_committee {
             return Ok(first);
@@ -251,7 +251,7 @@ impl Wallet {
                 until = until.min(Instant::now() + PROOF_GRACE);
             }
         }
-        // What is being written is written.
+        // A write in progress completes.
         tasks.shutdown().await;
         let unsettled = ingest.settle().await?;
         let certified = std::mem::take(&mut *ingest.certified());
@@ -262,7 +262,7 @@ impl Wallet {
         Ok((taken, is_whole))
     }
 
-    /// What members that make a quorum list.
+    /// The payments that a quorum of members lists.
     fn listed_by_quorum(&self, lists: &[(AuthorityName, List)]) -> HashSet<PaymentName> {
         let committee = self.network().committee();
         let mut listers: HashMap<PaymentName, HashSet<AuthorityName>> = HashMap::new();
@@ -275,7 +275,7 @@ impl Wallet {
         listers.into_keys().collect()
     }
 
-    /// Takes in what is settled, in pages, of few authorities.
+    /// Adds settled payments to the inbox, in pages, from few authorities.
     async fn take_in_settled(&self, ingest: &Ingest) -> Result<(), FolderError> {
         let names: Vec<_> = ingest.settled.iter().filter(|name| !ingest.journal.inbox().has(name)).collect();
         let names = names.iter().map(|name| (name.sender, name.sequence));
@@ -300,11 +300,11 @@ impl Wallet {
     }
 }
 
-/// What the list has from the cursor on. The entry before the cursor is read again: where it is another one, or none, the
+/// Reads the list from the cursor on. The entry before the cursor is read again: if it differs or is missing, the
 /// authority was restored from an older copy, and its list is read from the beginning.
 async fn read_from(authority: &AuthorityClient, account: AccountId, cursor: Cursor) -> Result<List, ClientError> {
     let shard = authority.shard_of(&account);
-    // What came until then is better than nothing at the end of all patience.
+    // Stop early enough to return the entries read so far.
     let enough = Instant::now() + READ_PATIENCE / 2;
     let mut page = read_page(shard, account, cursor.next.saturating_sub(1)).await?;
     let mut start = cursor;

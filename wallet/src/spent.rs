@@ -12,9 +12,9 @@ use crate::error::WalletError;
 use crate::folder::now_ms;
 use crate::wallet::Wallet;
 
-/// Of so many of the newest redemptions it is asked how far they are.
+/// The number of the newest redemptions whose progress is looked up.
 const REDEMPTIONS_MAX: usize = 50;
-/// What was spent is looked for in the log while the order is younger. The log's newest two weeks are searched.
+/// The log is searched for redemptions younger than this. Only its newest two weeks are searched.
 const SEARCHED_MS: u64 = 30 * 24 * 3_600 * 1_000;
 
 /// How far a certified redemption is on Ethereum.
@@ -42,7 +42,7 @@ pub enum RedemptionState {
 }
 
 impl RedemptionState {
-    /// What the contract's views and its log say of the redemption with this digest.
+    /// The state of the redemption with this digest, by the contract's views and log.
     #[must_use]
     pub fn of(digest: Digest, payout: Payout, logged: Option<Spending>) -> Self {
         let Some(Spending { digest: spent_on, state, transaction, block_number }) = logged else {
@@ -64,7 +64,7 @@ impl RedemptionState {
     }
 }
 
-/// How far the redemption of a certificate is in the newest block. Where no node gives its log, that is said by
+/// How far the redemption of a certificate is in the newest block. If no node gives its log, that is said by
 /// [`RedemptionState::Spent`].
 ///
 /// # Errors
@@ -82,7 +82,7 @@ pub async fn redemption_state(
     Ok(RedemptionState::of(certificate.digest(), payout, logged))
 }
 
-/// What the log says of numbers of an account; nothing where no node gives it.
+/// The spendings of an account's numbers in the log; empty if no node serves the log.
 pub(crate) async fn logged(
     primary: &Primary,
     sender: AccountId,

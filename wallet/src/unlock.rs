@@ -23,11 +23,11 @@ use crate::wallet::{LOCK_PATIENCE, READ_PATIENCE, Resumed, Wallet};
 pub enum Unlocking {
     /// An order of the number could be finished after all: these were.
     Finished(Vec<Resumed>),
-    /// A relayer has the request, and brings it to the contract.
+    /// A relayer has the request and submits it to the contract.
     Requesting,
     /// The contract has the request.
     Waiting {
-        /// What the authorities sign, as far as the request is final.
+        /// The authorities' votes, if the request is final.
         ballot: Box<UnlockBallot>,
         /// A quorum can void the number from then on, in seconds since 1970.
         voidable_from: u64,
@@ -43,7 +43,7 @@ impl Wallet {
     /// else its next one.
     ///
     /// # Errors
-    /// Where too few authorities answer.
+    /// If too few authorities answer.
     pub async fn first_open_number(&self, account: AccountId) -> Result<SequenceNumber, WalletError> {
         let journal = self.folder().orders(account).lock(LOCK_PATIENCE).await?;
         if let Some(unfinished) = journal.orders().unfinished()?.first() {
@@ -58,7 +58,7 @@ impl Wallet {
     /// [`Unlocking::Waiting`]; a repetition sends nothing twice.
     ///
     /// # Errors
-    /// Where neither authorities nor Primary answer, or a transaction fails.
+    /// If neither authorities nor Primary answer, or a transaction fails.
     pub async fn unlock(
         &self,
         primary: &Primary,
@@ -86,7 +86,7 @@ impl Wallet {
             }
             UnlockState::Requested { .. } => {
                 let step = self.decide(primary, account, sequence, payer).await?;
-                // Where no authority follows the request a stranger may have brought it, who cannot sign it.
+                // If no authority follows the request, a stranger may have sent it, who cannot sign it.
                 if let (Unlocking::Waiting { ballot, .. }, None) = (&step, payer)
                     && ballot.votes() == (0, 0)
                 {
@@ -107,7 +107,7 @@ impl Wallet {
                 Err(error) => Err(error),
             },
             UnlockState::Voided => {
-                // Where somebody has a certificate the number was executed, whatever the Ethereum node says.
+                // A certificate proves that the number was executed, whatever the Ethereum node says.
                 if self.certificate(account, sequence).await.is_some() {
                     return Ok(Unlocking::Finished(self.resume(account).await?));
                 }
@@ -123,7 +123,7 @@ impl Wallet {
         }
     }
 
-    /// Finishes the order of the number where that can still be done; none where no order gets the votes of a quorum. A
+    /// Finishes the order of the number where that can still be done; `None` if no order gets the votes of a quorum. A
     /// certificate that is not settled yet, a full disk or a new epoch is no reason to ask the contract.
     async fn finish_instead(
         &self,

@@ -1,4 +1,4 @@
-//! What the wallet shows of an account and of the committee.
+//! The wallet's view of an account and of the committee.
 
 use std::collections::BTreeMap;
 
@@ -17,15 +17,15 @@ use fastpay_client::{GRACE, authority_status};
 /// An account as the committee knows it.
 #[derive(Clone, Debug)]
 pub struct AccountView {
-    /// Whose.
+    /// The account.
     pub account: AccountId,
-    /// Per asset, what it holds.
+    /// The balance of each asset.
     pub balances: Vec<AgreedBalance>,
     /// The number of its next order, proven.
     pub next_sequence: SequenceNumber,
-    /// What each authority says.
+    /// Each authority's answer.
     pub states: BTreeMap<AuthorityName, AccountState>,
-    /// Who did not answer, and why.
+    /// The authorities that did not answer, and why.
     pub silent: BTreeMap<AuthorityName, ClientError>,
     /// Some authority says that there are more assets than it lists. Those that this wallet knows are shown
     /// all the same.
@@ -35,11 +35,11 @@ pub struct AccountView {
 /// An authority as it describes itself.
 #[derive(Clone, Debug)]
 pub struct AuthorityView {
-    /// Who.
+    /// The authority's name.
     pub name: AuthorityName,
     /// Its shards; or why it does not answer.
     pub status: Result<Vec<ShardStatus>, ClientError>,
-    /// Whether it says what it should: its own name, the committee, chain and contract of this wallet.
+    /// Whether its answer matches this wallet: its name, the committee, the chain and the contract.
     pub consistent: bool,
 }
 
@@ -52,7 +52,7 @@ impl AuthorityView {
 }
 
 impl Wallet {
-    /// What the committee says of an account.
+    /// Reads an account from all authorities.
     ///
     /// # Errors
     /// If fewer authorities than a quorum answer.
@@ -110,7 +110,7 @@ impl Wallet {
         Ok(pending)
     }
 
-    /// What every authority says of itself; waits for the slowest up to the time-out of a request.
+    /// Reads every authority's status. It waits for the slowest, up to the time-out of a request.
     pub async fn authorities(&self) -> Vec<AuthorityView> {
         let mut asking = tokio::task::JoinSet::new();
         let asked = self.network().authorities();

@@ -29,19 +29,19 @@ use fastpay_client::{claims_above, supported_balance};
 
 /// How long a command waits for another one that uses the same account.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(10);
-/// So many unfinished orders of other copies are finished before a new one is signed.
+/// The number of unfinished orders of other copies that are finished before a new one is signed.
 pub(crate) const ADOPTIONS_MAX: usize = 8;
 /// How long reads may take in all.
 pub(crate) const READ_PATIENCE: Duration = Duration::from_secs(5);
 
-/// What the owner wants to happen; the wallet adds sender and number.
+/// A transfer as the owner intends it; the wallet adds sender and number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intent {
     /// To another FastPay account.
     Pay {
         /// The account that is paid.
         recipient: AccountId,
-        /// What.
+        /// The asset.
         asset: Asset,
         /// The amount, in the asset's smallest unit.
         amount: Amount,
@@ -50,9 +50,9 @@ pub enum Intent {
     },
     /// To the Primary.
     Redeem {
-        /// Who is paid there.
+        /// The recipient's Ethereum address.
         recipient: PrimaryAddress,
-        /// What.
+        /// The asset.
         asset: Asset,
         /// The amount debited, in the asset's smallest unit.
         amount: Amount,
@@ -93,7 +93,7 @@ pub struct Receipt {
     pub certificate: VerifiedCertificate,
     /// True where it had been ordered before and was only finished now.
     pub resumed: bool,
-    /// From sending the order to holding the certificate; zero where that was held already.
+    /// The time from sending the order to having the certificate; zero if the certificate was there already.
     pub certified_after: Duration,
     /// From sending the certificate to a quorum's confirmation.
     pub settled_after: Duration,
@@ -101,22 +101,22 @@ pub struct Receipt {
     pub rest: JoinHandle<usize>,
 }
 
-/// What became of an order that was unfinished.
+/// The outcome of an unfinished order.
 #[derive(Debug)]
 pub enum Resumed {
     /// It is settled now.
     Settled(Box<Receipt>),
-    /// Another order of the same number is final; this one never will be.
+    /// Another order of the same number is certified; this one never will be.
     Superseded {
-        /// What did not happen.
+        /// The superseded order.
         order: Box<Transfer>,
-        /// What happened in its place.
+        /// The certificate of the order that took the number.
         certificate: Box<VerifiedCertificate>,
     },
 }
 
 impl Resumed {
-    /// What the certificate of a number means for what was ordered under it.
+    /// The outcome of what was ordered under a number, by the number's certificate.
     pub(crate) fn of(ordered: Option<Transfer>, receipt: Receipt) -> Self {
         match ordered {
             Some(order) if &order != receipt.certificate.transfer() => {
@@ -187,7 +187,7 @@ impl Wallet {
         &self.client
     }
 
-    /// Makes a transfer and returns when it is settled. Where the same transfer is unfinished from before,
+    /// Makes a transfer and returns when it is settled. If the same transfer is unfinished from before,
     /// that one is finished and no second one made.
     ///
     /// # Errors
@@ -198,7 +198,7 @@ impl Wallet {
         let journal = self.folder.orders(account).lock(LOCK_PATIENCE).await?;
         for _ in 0..ADOPTIONS_MAX {
             for entry in journal.orders().unfinished()? {
-                // What another copy has had certified is its business; only what was begun can be this very transfer.
+                // Only an order that was begun here can be this very transfer; certificates of another copy are not.
                 let ordered = entry.order.as_ref().map(|order| &order.transfer);
                 let same = ordered == Some(&intent.transfer(account, entry.sequence));
                 match self.finish(&journal, entry).await? {
@@ -232,7 +232,7 @@ impl Wallet {
             }
             let answers = self.ask_account(account).await?;
             let next = self.catch_up(&journal, &answers).await?;
-            // What was learned last may want to be settled.
+            // The certificate found last may need to be settled.
             if !self.adopt(&journal, next, &answers)? && journal.orders().unfinished()?.is_empty() {
                 return Ok(resumed);
             }
@@ -280,7 +280,7 @@ impl Wallet {
     }
 
     /// The number for a new order, after checking that nothing stands in its way: better to find out
-    /// before a number is bound to an order that cannot be paid. None where something is to be finished first that
+    /// before a number is bound to an order that cannot be paid. `None` if something is to be finished first that
     /// another copy of this wallet began.
     pub(crate) async fn check_standing(
         &self,

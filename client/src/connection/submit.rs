@@ -47,7 +47,7 @@ impl Submitter {
 
 async fn run(transport: Transport, mut requests: mpsc::Receiver<(Request, Reply)>) {
     while let Some(first) = requests.recv().await {
-        // Who has given up waiting is owed no attempt.
+        // A caller that has given up needs no attempt.
         if !first.1.is_closed() {
             serve(transport.clone(), first, &mut requests).await;
         }

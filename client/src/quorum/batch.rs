@@ -16,10 +16,11 @@ use super::tally::{PeerFailure, may_vote_for, newer_epoch};
 use super::{Backoff, CommitteeClient, QuorumError};
 use crate::{AuthorityClient, ClientError};
 
-/// One authority is brought at most so many certificates for one batch: one that lags further is helped by its clients.
+/// The maximum number of certificates brought to one authority for one batch. Its clients help an authority that lags
+/// further.
 const BRING_MAX: usize = 32;
 
-/// A vote under way.
+/// The votes on one batch of redemptions so far.
 #[derive(Clone, Debug)]
 pub struct Ballot {
     names: Vec<TransferName>,
@@ -32,7 +33,7 @@ pub struct Ballot {
 }
 
 impl Ballot {
-    /// On these redemptions, in this order, by this committee.
+    /// A ballot of `committee` on these redemptions in this order.
     #[must_use]
     pub fn new(domain: &Domain, committee: Arc<Committee>, redemptions: &[Redemption]) -> Self {
         let names = redemptions.iter().map(|redemption| (redemption.sender, redemption.sequence)).collect();
@@ -66,7 +67,7 @@ impl Ballot {
         self.failures.insert(authority, failure);
     }
 
-    /// The votes of a quorum as the contract reads them, where they are there.
+    /// The votes of a quorum as the contract reads them, if they are there.
     #[must_use]
     pub fn quorum(&self) -> Option<Vec<u8>> {
         let votes: Vec<_> = self.votes.values().cloned().collect();
@@ -107,7 +108,7 @@ impl Ballot {
         newer_epoch(&self.committee, epochs)
     }
 
-    /// The fewest redemptions without which a quorum could vote: what those lack that lack least. None where nothing
+    /// The fewest redemptions without which a quorum could vote: what those lack that lack least. `None` if nothing
     /// would be left, or too few answered at all.
     #[must_use]
     pub fn in_the_way(&self) -> Option<std::collections::BTreeSet<usize>> {

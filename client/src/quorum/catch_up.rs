@@ -14,11 +14,11 @@ use tokio::time::{Instant, timeout_at};
 use super::tally::PeerFailure;
 use super::{CommitteeClient, Progress};
 
-/// At most so many of the newest pages of received payments are compared.
+/// The maximum number of pages of received payments to compare, from the newest.
 const RECEIVED_PAGES_MAX: u64 = 20;
 /// After the lists of a quorum, the others get this much longer: one may be far away, and know something alone.
 const LATE_LIST: Duration = Duration::from_secs(1);
-/// At most so often one confirmation is repeated after predecessors were brought.
+/// The maximum number of times that a confirmation is repeated after sending earlier certificates.
 const CONFIRM_ROUNDS_MAX: usize = 4;
 
 impl CommitteeClient {
@@ -33,7 +33,7 @@ impl CommitteeClient {
         self.network.find_certificate(account, sequence).await
     }
 
-    /// Has the certificates of `account` from one number up to another (exclusive) confirmed.
+    /// Submits the certificates of `account` from one number up to another (exclusive).
     pub(super) async fn push_sent(
         &self,
         authority: &AuthorityClient,

@@ -28,7 +28,7 @@ pub struct Settled {
 /// The newest failure with each authority.
 type Failures = Arc<Mutex<BTreeMap<AuthorityName, PeerFailure>>>;
 
-/// So long the endpoints without a member's name are asked who they are.
+/// The time for asking endpoints without a current member's name for their names.
 const NAMES: Duration = Duration::from_secs(1);
 
 type Confirming = JoinSet<(AuthorityName, Outcome)>;

@@ -77,7 +77,7 @@ impl OrderConflict {
     }
 
     /// The order to finish: of those that can still get a quorum the one that most authorities hold. Of equals the
-    /// one with the lowest digest, so that all copies of the wallet choose the same. None where it is too late
+    /// one with the lowest digest, so that all copies of the wallet choose the same. `None` if it is too late
     /// for every one of them.
     #[must_use]
     pub fn leader(&self) -> Option<&VerifiedOrder> {

@@ -47,7 +47,8 @@ pub enum Step {
 pub enum Help {
     /// It lacks the sender's certificates from this number up to the order's number.
     Sent(SequenceNumber),
-    /// The money has not arrived there: it may lack payments that the sender received. Otherwise count this.
+    /// It reports an insufficient balance: it may lack payments that the sender received. Count this failure if it lacks
+    /// none.
     Received(PeerFailure),
     /// It claims that the order's number is used, which is true if anyone has the certificate.
     Certificate,
@@ -60,7 +61,7 @@ pub enum Helped {
     Brought(usize),
     /// They could not be brought.
     Failed(PeerFailure),
-    /// The certificate of the order's number, where anyone has it.
+    /// The certificate of the order's number, if anyone has it.
     Found(Option<Box<VerifiedCertificate>>),
 }
 

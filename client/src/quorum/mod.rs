@@ -39,7 +39,7 @@ pub use judge::{Help, Helped, Inquiry, Step};
 pub use tally::{PeerAnswer, PeerFailure, Room, Tally, Verdict};
 pub use unlock::{UnlockBallot, UnlockDecision, Voidable};
 
-/// How long to try.
+/// Deadlines and delays.
 #[derive(Clone, Copy, Debug)]
 pub struct QuorumOptions {
     /// For a certificate, and again for its settlement.
@@ -78,7 +78,7 @@ pub enum Progress {
         /// The number needed.
         quorum: usize,
     },
-    /// The certificate exists: the transfer is final.
+    /// The certificate exists.
     Certified,
     /// An authority has confirmed the certificate.
     Confirmed {
@@ -109,16 +109,16 @@ pub enum Progress {
     Adopted(Transfer),
 }
 
-/// Hears of progress.
+/// Receives progress.
 pub type Listener = Arc<dyn Fn(&Progress) + Send + Sync>;
 
 /// A store of certificates that is read before authorities are asked. The certificates that it returns are verified.
 pub trait CertificateSource: Send + Sync {
-    /// The certificate that `account` sent under `sequence`, where it is here.
+    /// The certificate that `account` sent under `sequence`, if it is here.
     fn certificate(&self, account: AccountId, sequence: SequenceNumber) -> Option<Certificate>;
 }
 
-/// A source that has nothing.
+/// An empty source.
 #[derive(Clone, Copy, Debug)]
 pub struct NoCertificates;
 
@@ -134,7 +134,7 @@ pub enum QuorumError {
     /// Authorities are locked on different orders of the same account and number.
     #[error("{0}")]
     Conflict(Box<OrderConflict>),
-    /// Another order took the number, and is final.
+    /// Another order of the number is certified.
     #[error(
         "sequence number {} of account {} was used for another transfer, by another copy of this wallet; this one \
          did not and will not happen. Look at `fastpay history`, then order it again",
@@ -173,9 +173,9 @@ pub enum QuorumError {
          show the new committee in a final block yet. Nothing is lost: run `fastpay resume` to go on"
     )]
     NewEpoch {
-        /// Theirs.
+        /// The authorities' epoch.
         epoch: Epoch,
-        /// Ours.
+        /// The newest epoch known here.
         known: Epoch,
     },
     /// Too few good answers.
@@ -236,7 +236,7 @@ impl CommitteeClient {
         self
     }
 
-    /// The same, which has `tracer` take what each authority did.
+    /// The same, with a span of `tracer` for each request to an authority.
     #[must_use]
     pub fn with_tracer(mut self, tracer: Tracer) -> Self {
         self.tracer = tracer;
@@ -347,7 +347,7 @@ impl Backoff {
 
     /// Waits, and longer the next time.
     pub async fn wait(&mut self) {
-        // Of a generator that a simulation can seed.
+        // `fastrand` is global, so that a simulation can seed it.
         let jitter = 0.5 + fastrand::f64() / 2.0;
         tokio::time::sleep(self.next.mul_f64(jitter)).await;
         self.next = self.next.saturating_mul(2).min(self.options.backoff_max);

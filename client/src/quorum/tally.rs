@@ -18,7 +18,7 @@ pub enum PeerFailure {
     /// No connection or no answer.
     #[error("{0}")]
     Silent(String),
-    /// Too much waits there; it asks for so long a pause.
+    /// Its queue is full. It asks the client to wait this long.
     #[error("it is busy, and asks to be left alone for {} ms", .0.as_millis())]
     Busy(Duration),
     /// It was restored from an older copy, and does not know yet what it may have voted for from this account.
@@ -127,15 +127,15 @@ impl PeerAnswer {
 /// The verdict on all answers so far.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Listen on.
+    /// Wait for further answers.
     Wait,
-    /// The order is final.
+    /// The order is certified.
     Certified(Box<VerifiedCertificate>),
-    /// Another order is final under this number.
+    /// Another order of this number is certified.
     Superseded(Box<VerifiedCertificate>),
     /// An honest authority votes in this epoch, or a newer one.
     NewEpoch(Epoch),
-    /// No quorum can come any more.
+    /// A quorum is no longer possible.
     Impossible,
 }
 
@@ -153,7 +153,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// None yet.
+    /// A tally without answers.
     #[must_use]
     pub fn new(committee: Arc<Committee>, order: VerifiedOrder) -> Self {
         let (votes, locked, ahead) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
@@ -239,7 +239,7 @@ impl Tally {
         for room in [Room::Account, Room::Address, Room::Disk] {
             let mut waits: Vec<_> = self.failures.values().filter_map(|failure| wait_for(failure, room)).collect();
             waits.sort_unstable();
-            // How long is said by an honest one at least, or less.
+            // At least one honest authority asks for this long or longer.
             if let Some(retry_after) = waits.iter().nth_back(self.committee.faults_tolerated())
                 && waits.len() > blocking
             {
@@ -262,7 +262,7 @@ impl Tally {
 pub(super) fn newer_epoch(committee: &Committee, told: impl Iterator<Item = Epoch>) -> Option<Epoch> {
     let mut epochs: Vec<_> = told.collect();
     epochs.sort_unstable();
-    // Of f + 1 one is honest, so the lowest of the f + 1 highest is reached.
+    // One of f + 1 authorities is honest, so the lowest of the f + 1 highest epochs has begun.
     epochs.iter().nth_back(committee.faults_tolerated()).copied()
 }
 

@@ -34,7 +34,7 @@ pub struct UnlockBallot {
     failures: BTreeMap<AuthorityName, PeerFailure>,
 }
 
-/// What the contract can be told.
+/// A statement for the contract, with the votes that prove it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnlockDecision {
     /// The statement: the order that is certified, or that none is.
@@ -43,12 +43,12 @@ pub struct UnlockDecision {
     pub votes: Vec<u8>,
 }
 
-/// Which votes to void a number the contract takes now.
+/// The votes to void a number that the contract accepts now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Voidable {
-    /// Those of all members.
+    /// Votes of all members.
     pub at_once: bool,
-    /// Those of a quorum.
+    /// Votes of a quorum.
     pub by_quorum: bool,
 }
 
@@ -99,7 +99,7 @@ impl UnlockBallot {
         self.failures.insert(authority, failure);
     }
 
-    /// What the votes suffice for.
+    /// The decision that the votes suffice for, if any.
     #[must_use]
     pub fn decision(&self) -> Option<UnlockDecision> {
         if let Some(digest) = self.certificate.as_ref().map(VerifiedCertificate::digest)
@@ -121,7 +121,7 @@ impl UnlockBallot {
         Some(UnlockDecision { vote, votes })
     }
 
-    /// The certificate of the number, where anybody has it.
+    /// The certificate of the number, if anybody has it.
     #[must_use]
     pub fn certificate(&self) -> Option<&VerifiedCertificate> {
         self.certificate.as_ref()
@@ -140,14 +140,14 @@ impl UnlockBallot {
     }
 }
 
-/// What an authority answered, its certificate verified.
+/// An authority's answer with its certificate verified.
 #[derive(Clone, Debug)]
 struct Answered {
     /// The number's certificate; none in a vote to void it.
     certificate: Option<VerifiedCertificate>,
     /// The epoch that the vote is said to be for.
     epoch: Epoch,
-    /// Not verified.
+    /// The vote, not verified.
     vote: ContractVote,
 }
 
@@ -171,7 +171,7 @@ impl CommitteeClient {
         (ballot, decision)
     }
 
-    /// Asks every authority what it signs about a number. Where one shows a certificate, the others are brought it and
+    /// Asks every authority what it signs about a number. If one shows a certificate, the others are brought it and
     /// asked again: an authority that keeps it attests it and votes to void nothing. Each of these steps has so much time:
     /// an authority that never answers takes none from the next.
     pub async fn vote_unlock(

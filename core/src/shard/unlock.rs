@@ -15,7 +15,7 @@ use crate::unlock::{RELEASED, Unlock, UnlockEvent, UnlockEventKind, UnlockOutcom
 
 impl Shard {
     /// Takes the account over its next number where that is void: must be committed before anything else is decided about
-    /// the account. None where the account is not in memory.
+    /// the account. `None` if the account is not in memory.
     #[must_use]
     pub fn step_over(&self, account: AccountId) -> Option<Box<Record>> {
         // Most shards have none, and each request asks.
@@ -61,14 +61,14 @@ impl Shard {
         is_frozen.then_some(Rejection::Frozen { sequence })
     }
 
-    /// What comes before the execution of a certificate whose number is `expected` or a later one: nothing, where it may
-    /// be executed once its number is the next one.
+    /// The decision that keeps a certificate of an unexecuted number from being executed now; `None` if it may be
+    /// executed once its number is the next one.
     pub(super) fn withhold(&self, certificate: &VerifiedCertificate, view: PrimaryView) -> Option<Decision> {
         let (sender, sequence) = (certificate.transfer().sender(), certificate.transfer().sequence());
         let unlock = self.ledger.unlocks.get(sender, sequence);
         let rejection = match unlock.filter(|unlock| unlock.is_frozen()).map(Unlock::upheld) {
             Some(Some(upheld)) if upheld == certificate.digest() => return None,
-            // Where the contract has only spent the number, it can still uphold what is kept.
+            // If the contract has only spent the number, it can still uphold the kept certificate.
             Some(Some(upheld)) => Rejection::Overruled { upheld },
             Some(None) => Rejection::Frozen { sequence },
             None if view == PrimaryView::TooOld => Rejection::PrimaryTooOld,
@@ -170,7 +170,7 @@ impl Shard {
         Decision::Refuse(refused)
     }
 
-    /// What is answered about a number below the next one, where it must be known whether it is void.
+    /// The answer about a number below the next one: confirmed, or void.
     pub(super) fn executed_or_void(
         &self,
         account: AccountId,

@@ -76,7 +76,7 @@ pub(super) fn judge<C: Curve>(
         let point = found.and_then(|found| found.point);
         let is_news = found.is_some_and(|found| found.new) && (known.is_none() || C::SUPERSEDES);
         let new_key = point.filter(|_| is_news).map(C::remember);
-        // What has no points holds in no case; the rest is assumed to, until it is found not to.
+        // An encoding without a point is invalid. The others count as valid until the equation fails.
         verdicts.push(Verdict { holds: point.is_some() && r.is_some(), new_key });
         if let (Some(a), Some(r)) = (point, r) {
             open.push(Term { equation, key, a, r, z, zk: z.z * equation.k, zs: z.z * equation.s });

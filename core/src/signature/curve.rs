@@ -48,7 +48,7 @@ pub(super) trait Curve: Copy {
     /// The point to be remembered.
     fn remember(point: Self::Point) -> KeyPoint;
 
-    /// The point of what was remembered, where it is in this form.
+    /// The point of what was remembered, if it is in this form.
     fn remembered(point: &KeyPoint) -> Option<Self::Point>;
 
     /// A coefficient from random bytes. Different bytes give different ones.

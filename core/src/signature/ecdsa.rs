@@ -33,7 +33,7 @@ impl EcdsaSignature {
         Self(bytes)
     }
 
-    /// The address whose key signed `digest`, or none where the signature is not one: v is neither 27
+    /// The address whose key signed `digest`, or `None` if the signature is not one: v is neither 27
     /// nor 28, s is high (the same signature written a second way), or r is not a point.
     #[must_use]
     pub(crate) fn recover(&self, digest: Digest) -> Option<PrimaryAddress> {

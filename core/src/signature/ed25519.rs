@@ -56,12 +56,12 @@ impl Equation {
     }
 }
 
-/// The point of an encoding, canonical or not. None where it encodes none.
+/// The point of an encoding, canonical or not. `None` if it encodes none.
 pub(super) fn decode(encoding: &[u8; 32]) -> Option<EdwardsPoint> {
     CompressedEdwardsY(*encoding).decompress()
 }
 
-/// Whether the key's point is of small order, so that anybody can sign in its name; none where it is no point.
+/// Whether the key's point is of small order, so that anybody can sign in its name; `None` if it is no point.
 pub(crate) fn is_small_order(key: &[u8; 32]) -> Option<bool> {
     decode(key).map(|point| point.is_small_order())
 }

@@ -68,7 +68,7 @@ impl BatchRound {
         place
     }
 
-    /// The place of a vote's check with this hash, where it is in the round.
+    /// The place of a vote's check with this hash, if it is in the round.
     fn vote_place(&self, hash: KeyHash, check: &SignatureCheck) -> Option<usize> {
         let is_same = |(_, place): &(KeyHash, usize)| {
             work::compared();

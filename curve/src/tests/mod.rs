@@ -16,7 +16,7 @@ fn say_not_tested(name: &str) {
     let _ = writeln!(std::io::stderr(), "NOT TESTED: {name}: this processor has no AVX-512 IFMA");
 }
 
-/// A test whose body runs with the instructions. Where the processor has not got them it cannot run, and says so.
+/// A test whose body runs with the instructions. If the processor has not got them it cannot run, and says so.
 macro_rules! wide_test {
     ($(#[$attribute:meta])* fn $name:ident() $body:block) => {
         $(#[$attribute])*

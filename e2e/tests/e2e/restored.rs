@@ -297,7 +297,7 @@ async fn neither_a_copy_of_two_times_nor_an_empty_folder_is_started_on() {
         let data = scene.network.authorities[0].data();
         std::fs::remove_dir_all(data.join(shard)).unwrap();
         run(Command::new("cp").arg("-a").arg(old.join(shard)).arg(&data)).unwrap().success().unwrap();
-        // Where no credit went that way there is nothing to notice, but then nothing to lose, either.
+        // If no credit went that way there is nothing to notice, but then nothing to lose, either.
         let log = scene.network.place().log("authority-0");
         let before = std::fs::read_to_string(&log).unwrap().len();
         let authority = scene.network.authority(0).unwrap();

@@ -297,7 +297,7 @@ impl Trace {
 /// Takes connections, and never says a word.
 pub struct Hanging {
     address: String,
-    /// Where nobody listens.
+    /// An address at which nobody listens.
     nowhere: String,
 }
 

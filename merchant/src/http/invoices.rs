@@ -24,9 +24,9 @@ use crate::store::Order;
 /// A request has a few fields.
 pub(super) const BODY_BYTES_MAX: usize = 16 * 1_024;
 const REFERENCE_LENGTH_MAX: usize = 128;
-/// A year: who wants longer makes another invoice.
+/// A year. For a longer time, create another invoice.
 const EXPIRES_IN_MAX: u64 = 366 * 24 * 60 * 60;
-/// At most so many invoices in one page.
+/// The maximum number of invoices in one page.
 pub(super) const PAGE_MAX: usize = 100;
 
 pub(super) type SharedShop = Shared<Arc<Shop>>;
@@ -60,7 +60,7 @@ fn check(asked: NewInvoice) -> Result<Request, ApiError> {
 
 /// Ask for an invoice
 ///
-/// Asked again with the same reference and the same terms, the answer is the invoice that there is.
+/// Repeating the request with the same reference and terms returns the existing invoice.
 #[utoipa::path(post, path = "/v1/invoices", tag = "Invoices", operation_id = "createInvoice", request_body = NewInvoice,
     responses((status = 201, description = "A new invoice, on the service's disk.", body = Invoice),
         (status = 200, description = "The invoice that the same request made before.", body = Invoice), OfRequest))]
@@ -98,11 +98,11 @@ fn unknown_invoice() -> ApiError {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ListParams {
-    /// Those after the one of this id; from the oldest where it is not given.
+    /// Start after the invoice with this id; by default with the oldest.
     after: Option<String>,
     /// Only those of this state.
     state: Option<State>,
-    /// At most so many; 0 or too many: as many as a page has, 100.
+    /// The maximum number of entries. 0 or a greater number means 100, a whole page.
     limit: Option<usize>,
     /// The newest first: `after` then names the one before which the page begins.
     #[serde(default)]
@@ -139,7 +139,8 @@ pub(super) async fn list(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ExportParams {
-    /// What follows the invoice of this id, or what the header `Link` said; from the oldest where it is not given.
+    /// Start after the invoice with this id, or with the value from the header `Link`. By default, start with the
+    /// oldest.
     after: Option<String>,
 }
 

@@ -1,7 +1,7 @@
 //! The port for the shop: JSON over HTTP, a bearer token, problems as RFC 9457 has them (docs/MERCHANT.md).
 //!
-//! Whoever has no token is told so before anything is read. What one connection can have us hold, and for how long, is
-//! bounded as on the authorities' ports.
+//! A request without a valid token is refused before its body is read. Memory and time for each connection are bounded
+//! as on the authorities' ports.
 
 mod invoices;
 mod office;
@@ -29,13 +29,13 @@ use problem::{ApiError, ProblemCode};
 /// Bounds of the port.
 #[derive(Clone, Copy, Debug)]
 pub struct HttpLimits {
-    /// At most so many connections; further ones are closed at once. A shop needs a few.
+    /// The maximum number of connections; further ones are closed at once. A shop needs a few.
     pub connections_max: usize,
     /// How long a connection may keep us waiting.
     pub connection: ConnectionLimits,
     /// A body must be there this long after its head.
     pub body_timeout: Duration,
-    /// At most so many invoices that wait for their payment.
+    /// The maximum number of unpaid invoices.
     pub open_invoices_max: usize,
 }
 
@@ -50,13 +50,13 @@ impl Default for HttpLimits {
     }
 }
 
-/// What the answers are made of.
+/// The state that the handlers share.
 struct Shop {
     ledger: Ledger,
     limits: HttpLimits,
 }
 
-/// Serves until `stop` turns true, and then what is in flight.
+/// Serves until `stop` turns true, then completes the requests in flight.
 pub async fn serve(
     listener: TcpListener,
     ledger: Ledger,
@@ -81,7 +81,7 @@ fn router(ledger: Ledger, token: &str, limits: HttpLimits) -> Router {
     office::routes().merge(api)
 }
 
-/// Knows the token without keeping it: what is compared is its HMAC under a key of this run, in constant time.
+/// Recognizes the token without storing it: it compares HMACs under a key of this run in constant time.
 struct Door {
     key: hmac::Key,
     tag: hmac::Tag,

@@ -73,11 +73,11 @@ pub(super) struct Problem {
     detail: String,
     /// For programs. Stable.
     code: ProblemCode,
-    /// What a person should do.
+    /// The recommended action, for people.
     action: String,
     /// Whether the same request may be sent again.
     retry: Retry,
-    /// After so many milliseconds.
+    /// The waiting time in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after_ms: Option<u64>,
 }
@@ -143,7 +143,7 @@ impl From<LedgerError> for ApiError {
             LedgerError::Request(RequestError::MemoTaken) => ProblemCode::MemoTaken,
             LedgerError::Request(RequestError::TooManyOpen(_)) => ProblemCode::TooManyOpen,
             LedgerError::Store(_) | LedgerError::Folder(_) => {
-                // What the disk said is for the owner alone.
+                // The disk's error is logged for the owner and not sent.
                 tracing::error!(%error, "the database failed");
                 return Self::new(ProblemCode::Storage, "the service's disk failed");
             }
@@ -175,15 +175,15 @@ fn waits(code: ProblemCode) -> bool {
 
 fastpay_rpc::problem_sets! {
     ProblemCode, waits;
-    /// Of a request for an invoice.
+    /// Problems of a request for an invoice.
     OfRequest: Malformed, Unauthorized, RequestTimeout, ReferenceTaken, ReferenceArchived, MemoTaken, TooLarge,
         UnsupportedMediaType, TooManyOpen, Storage;
-    /// Of a request for refunds.
+    /// Problems of a request for refunds.
     OfRefunds: Malformed, Unauthorized, NotFound, RequestTimeout, ReferenceTaken, NotRefundable, TooLarge,
         UnsupportedMediaType, Storage;
-    /// Of one invoice, or of those after one.
+    /// Problems of a read of one invoice or a page of them.
     OfInvoice: Malformed, Unauthorized, NotFound, Storage;
-    /// Of what there always is.
+    /// Problems of every request.
     OfService: Unauthorized, Storage;
 }
 

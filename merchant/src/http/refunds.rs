@@ -15,7 +15,7 @@ use super::problem::{ApiError, OfInvoice, OfRefunds, ProblemCode};
 use crate::forms::{NewRefunds, RefundLists, RefundPage};
 use crate::refund::RefundRequest;
 
-/// At most so many invoices in one request.
+/// The maximum number of invoices in one request.
 const INVOICES_MAX: usize = 100;
 
 fn check(asked: NewRefunds) -> Result<RefundRequest, ApiError> {
@@ -74,7 +74,7 @@ pub(super) async fn show(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct RefundParams {
-    /// Those after the one of this reference; from the oldest where it is not given.
+    /// Start after the list with this reference; by default with the oldest.
     after: Option<String>,
 }
 

@@ -101,7 +101,7 @@ struct Told {
     last: Option<Outcome>,
 }
 
-/// Adds what the journal says, where there is one.
+/// Adds what the journal says, if there is one.
 pub(super) fn import(rows: &Rows, folder: &Path) -> Result<(), StoreError> {
     let path = folder.join(FILE);
     let Some(content) = read(&path)? else { return Ok(()) };

@@ -21,9 +21,9 @@ pub(crate) use rows::Rows;
 pub use rows::{Order, Payment, Record};
 
 const FILE: &str = "invoices.db";
-/// What each version adds to the one before.
+/// The migrations: each version's changes to the previous schema.
 const SCHEMA: [&str; 2] = [include_str!("1.sql"), include_str!("2.sql")];
-/// Someone who looks at the database with another program may hold it for a moment.
+/// Another program that reads the database may lock it for a moment.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why the database cannot be used.
@@ -98,7 +98,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Changes all that `f` changes, or nothing where it fails. What was changed is on disk when this returns.
+    /// Runs `f` in a transaction, which is on disk when this returns. If `f` fails, nothing changes.
     pub fn change<T, E: From<rusqlite::Error>>(&mut self, f: impl FnOnce(&Rows) -> Result<T, E>) -> Result<T, E> {
         let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let outcome = f(&Rows(&transaction))?;

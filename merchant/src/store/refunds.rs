@@ -11,7 +11,7 @@ pub struct RefundList {
     pub(crate) number: i64,
     /// The owner's reference.
     pub reference: String,
-    /// What was asked for, as JSON.
+    /// The request, as JSON.
     pub request: String,
     /// The time, in milliseconds since 1970.
     pub created_at_ms: u64,
@@ -29,11 +29,11 @@ pub struct Refund {
     pub invoice: Option<String>,
     /// The account that paid and receives the refund.
     pub recipient: AccountId,
-    /// What goes back.
+    /// The asset of the refund.
     pub asset: Asset,
     /// The amount, in the asset's smallest unit.
     pub amount: Amount,
-    /// What the refund must carry.
+    /// The memo that the refund must carry.
     pub memo: Memo,
     /// The order that paid it.
     pub paid: Option<PaidBy>,
@@ -44,7 +44,7 @@ pub struct Refund {
 pub struct PaidBy {
     /// Its number among the account's.
     pub sequence: u64,
-    /// The output's number, where it is a payout.
+    /// The output's number, if it is a payout.
     pub output: Option<u16>,
     /// Its digest.
     pub digest: Digest,

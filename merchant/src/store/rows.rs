@@ -1,4 +1,4 @@
-//! The rows of the database, as what they mean.
+//! The rows of the database as typed values.
 
 use fastpay_core::{AccountId, Amount, Asset, Memo, SequenceNumber};
 use fastpay_rpc::PaymentName;
@@ -20,7 +20,7 @@ pub struct Record {
     pub terms: Terms,
     /// The sums of its payments.
     pub totals: Totals,
-    /// Where it stands.
+    /// The invoice's state.
     pub state: State,
 }
 
@@ -51,7 +51,7 @@ pub struct Payment {
     pub arrival: Arrival,
 }
 
-/// An amount as text, whose order is that of the numbers.
+/// An amount as text that sorts like the number.
 pub(super) struct Units(pub u128);
 
 impl ToSql for Units {
@@ -136,7 +136,7 @@ fn delivery(row: &Row) -> Result<Delivery> {
     Ok(Delivery { event, attempts: row.get("attempts")?, last })
 }
 
-/// What identifies a payment, as the columns have it.
+/// A payment's primary key, as the columns store it.
 pub(super) fn key(name: &PaymentName) -> ([u8; 32], i64, i32) {
     (name.sender.0, name.sequence.0.cast_signed(), name.output.map_or(-1, i32::from))
 }
@@ -296,7 +296,7 @@ impl Rows<'_> {
         self.all(sql, (invoice, number, i64::try_from(count).unwrap_or(i64::MAX)), payment)
     }
 
-    /// Adds an event, with the outcome that there is already.
+    /// Adds an event whose outcome is known.
     pub fn add_event(&self, invoice: i64, looked_at_ms: u64, delivery: &Delivery) -> Result<()> {
         let sql = "INSERT INTO event (invoice, looked_at_ms, id, state, body, attempts) VALUES (?, ?, ?, ?, ?, ?)";
         let Delivery { event: Event { id, state, body }, attempts, .. } = delivery;

@@ -21,13 +21,13 @@ use crate::follower::Progress;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct EpochParams {
-    /// Of this epoch; of the current one where it is not given.
+    /// The epoch of the committee; by default the current one.
     pub epoch: Option<Uint64>,
 }
 
 /// A committee
 ///
-/// As this authority knows it. Where there is a contract, that is who to believe.
+/// As this authority knows it. If there is a contract, trust the contract instead.
 #[utoipa::path(get, path = "/v1/committee", tag = "Authority", operation_id = "getCommittee", params(EpochParams),
     responses((status = 200, description = "The committee of the epoch.", body = Committee), OfKnowledge))]
 pub(super) async fn committee(
@@ -48,7 +48,7 @@ pub(super) async fn committee(
 
 /// The authority's status
 ///
-/// Who it is, how far it has followed the Primary, and what its shards hold.
+/// The authority's identity, its progress with the Primary, and the state of its shards.
 #[utoipa::path(get, path = "/v1/status", tag = "Authority", operation_id = "getStatus", params(AssetParams),
     responses((status = 200, description = "What the authority says of itself.", body = Status), OfState))]
 pub(super) async fn status(

@@ -19,13 +19,13 @@ use super::problem::{ApiError, OfEntry, OfPage, OfState};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct AssetParams {
-    /// Only this asset; all, up to a bound, where it is not given.
+    /// Only this asset; all, up to a bound, if it is not given.
     pub asset: Option<Bytes20>,
 }
 
 /// An account
 ///
-/// Its next number, the order that it is locked on, and what it holds. One that was never heard of has nothing.
+/// Its next number, the order that it is locked on, and its balances. An unknown account is empty.
 #[utoipa::path(get, path = "/v1/accounts/{account}", tag = "Accounts", operation_id = "getAccount",
     params(("account" = Account, Path, description = "The account."), AssetParams),
     responses((status = 200, description = "The account as this authority knows it.", body = AccountState), OfState))]
@@ -51,9 +51,7 @@ pub(super) async fn certificate(
     State(node): SharedNode,
     Path((id, sequence)): Path<(Account, Uint64)>,
 ) -> Result<Json<Certificate>, ApiError> {
-    let shard = node.shard_of(&id.0);
-    let account = shard.account(id.0).await?;
-    match shard.certificate(account.sent, SequenceNumber(sequence.0)).await? {
+    match node.shard_of(&id.0).sent_certificate(id.0, SequenceNumber(sequence.0)).await? {
         Some(certificate) => Ok(Json(certificate.as_ref().into())),
         None => Err(ApiError::new(ProblemCode::NotFound, "no certificate of this number is confirmed here")),
     }
@@ -63,7 +61,7 @@ pub(super) async fn certificate(
 /// one transfer.
 const OUTPUTS_PER_PAGE_MAX: usize = 1_024;
 
-/// What an account sent
+/// Transfers sent by an account
 ///
 /// Transfers confirmed here, oldest first.
 #[utoipa::path(get, path = "/v1/accounts/{account}/sent", tag = "Accounts", operation_id = "listSent",
@@ -92,7 +90,7 @@ pub(super) async fn sent(
     Ok(Json(SentPage { start: Decimal(page.range().start), total, transfers }))
 }
 
-/// What an account received
+/// Payments received by an account
 ///
 /// Payments in the order of their arrival at this authority, oldest first. Other authorities may number them otherwise.
 #[utoipa::path(get, path = "/v1/accounts/{account}/received", tag = "Accounts", operation_id = "listReceived",

@@ -37,11 +37,11 @@ const LAST_EVENT_ID: &str = "last-event-id";
 const COMMENT_INTERVAL: Duration = Duration::from_secs(15);
 /// The time after which a client reconnects a broken stream.
 const RECONNECT_AFTER: Duration = Duration::from_secs(2);
-/// At least so long between two reads of one stream: an account that changes all the time is read twenty times a second.
+/// The minimum time between two reads for one stream: a constantly changing account is read twenty times a second.
 const READ_INTERVAL: Duration = Duration::from_millis(50);
 /// A shard with too much to do is asked again after this long.
 const BUSY_INTERVAL: Duration = Duration::from_millis(500);
-/// At most so many events wait for a client that does not take them.
+/// The maximum number of events that wait for a slow client.
 const EVENTS_WAITING_MAX: usize = 32;
 /// The time that a client waits if all streams are taken.
 const TOO_MANY_STREAMS_RETRY: Duration = Duration::from_secs(10);
@@ -77,9 +77,9 @@ impl FromStr for Cursor {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct EventParams {
-    /// What follows the event with this id, of the same authority; from the beginning for `0.0.0`, from now where it is
-    /// not given. The header comes first. One that is ahead of the lists is not of this authority, or of before it was
-    /// restored from an older copy: what comes next would never be said.
+    /// Start after the event with this id, which must be of the same authority. `0.0.0` starts from the beginning;
+    /// without an id, the stream starts now. The header has priority. A cursor ahead of the lists is refused: it is of
+    /// another authority, or of this one before it was restored from an older copy, and would skip events.
     #[param(pattern = r"^(0|[1-9][0-9]{0,19})(\.(0|[1-9][0-9]{0,19})){2}$")]
     pub cursor: Option<String>,
 }

@@ -48,7 +48,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
 pub(super) struct PageParams {
     /// The number of the first entry, from 0.
     pub start: Option<Uint64>,
-    /// At most so many entries; 0 or too many: as many as a page has, 100.
+    /// The maximum number of entries. 0 or a greater number means 100, a whole page.
     pub limit: Option<Uint64>,
 }
 
@@ -79,7 +79,7 @@ impl<F: DeserializeOwned, T: TryFrom<F, Error: Display>> FromRequest<Arc<Node>> 
             error
         };
         require_json(&parts.headers).map_err(|error| worthless(error.into()))?;
-        // Who is on probation is read slowly, here as on a stream.
+        // Clients on probation are throttled, as on a stream.
         caller.peer.pause().await;
         let bytes_max = json_bytes_max(node.context.voter_status.borrow().quorum_max());
         let form = read_json::<F>(body, bytes_max, node.limits.body_timeout).await;

@@ -31,11 +31,11 @@ const PAYOUTS_RETRY: Duration = Duration::from_secs(5);
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct RedemptionParams {
-    /// Of this shard, the first where it is not given. `/v1/status` lists them.
+    /// The shard; by default the first. `/v1/status` lists the shards.
     pub shard: Option<Uint64>,
     /// The number of the first entry, from 0.
     pub start: Option<Uint64>,
-    /// At most so many entries; 0 or too many: as many as a page has, 100 or less.
+    /// The maximum number of entries. 0 or a greater number means a whole page, at most 100.
     pub limit: Option<Uint64>,
 }
 

@@ -45,18 +45,19 @@ use connections::Caller;
 /// Bounds of the HTTP server.
 #[derive(Clone, Copy, Debug)]
 pub struct HttpLimits {
-    /// At most so many connections, and from one address as many as are free; further ones are closed at once: a flood
+    /// The maximum number of connections. One address may have as many as are free. Further ones are closed at once: a
+    /// flood
     /// here must not take the files that the shards' ports need.
     pub connections_max: usize,
-    /// At most so many event streams, and from one address as many as are free.
+    /// The maximum number of event streams. One address may have as many as are free.
     pub streams_max: usize,
-    /// At most so many history reads at a time: each holds a blocking thread.
+    /// The maximum number of simultaneous history reads: each holds a blocking thread.
     pub history_reads_max: usize,
     /// A connection on which no whole request head arrives for this long is closed.
     pub head_timeout: Duration,
     /// A body must be there this long after its head.
     pub body_timeout: Duration,
-    /// A connection whose peer takes nothing of an answer for this long is closed.
+    /// A connection is closed if its peer reads nothing of an answer for this long.
     pub write_timeout: Duration,
 }
 
@@ -94,7 +95,7 @@ pub struct HttpContext {
     pub metrics: Arc<Metrics>,
 }
 
-/// The node, as those who answer see it.
+/// The node's state for the handlers.
 struct Node {
     context: HttpContext,
     limits: HttpLimits,

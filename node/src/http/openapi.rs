@@ -57,8 +57,9 @@ pub(super) fn parts() -> (Router<Arc<Node>>, Document) {
     let (router, mut document) = routes().split_for_parts();
     document.info = Info::new("FastPay authority", env!("CARGO_PKG_VERSION"));
     document.info.description = Some(
-        "The JSON API of one authority of a FastPay committee. A payment is final once a quorum of authorities has voted \
-         for it: ask each of them, each on its own address. See docs/API.md."
+        "The JSON API of one authority of a FastPay committee. A payment is certified once a quorum of authorities has \
+         voted for it, and settled once a quorum has confirmed the certificate. Send both to each authority, at its own \
+         address. See docs/API.md."
             .into(),
     );
     if let Some(components) = &mut document.components {

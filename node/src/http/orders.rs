@@ -22,8 +22,8 @@ use crate::shard::Answer;
 /// Ask for a vote
 ///
 /// The vote locks the account on this order until a certificate of its sequence number is confirmed here. The same
-/// order gets its vote again, however often it is sent. A quorum of votes of one epoch, sorted by authority, makes the
-/// certificate, which is final.
+/// order gets its vote again, however often it is sent. The votes of a quorum in one epoch, sorted by authority, are the
+/// certificate.
 #[utoipa::path(post, path = "/v1/orders", tag = "Transfers", operation_id = "submitOrder", request_body = TransferOrder,
     responses((status = 200, description = "The authority's vote, for which the lock is on its disk.", body = VoteAnswer),
         OfOrder))]
@@ -57,8 +57,8 @@ pub(super) async fn submit_certificate(
 
 /// Certificates by their names
 ///
-/// Of up to 100 transfers by sender and number, whichever of this authority's shards confirmed them. An answer holds as
-/// many as fit into about 800 kB: `lookedUp` says how many names it is about, from the first.
+/// Certificates of up to 100 transfers by sender and number, from all shards of this authority. An answer has at most
+/// about 800 kB; `lookedUp` is the number of names, from the first, that it covers.
 #[utoipa::path(post, path = "/v1/certificates/read", tag = "Transfers", operation_id = "readCertificates",
     request_body = CertificateNames,
     responses((status = 200, description = "Those that are confirmed here.", body = Certificates), OfNames))]
@@ -93,10 +93,10 @@ pub(super) async fn vote_for_batch(
 
 /// Have a vote about a number to unlock
 ///
-/// What the authority signs, under the current epoch, about a number that its owner asked the contract to unlock: that it
-/// knows the certificate, which comes with the vote, or that the number is to be void. Once it has voted to void the
-/// number, it executes no order of it that the contract does not uphold. The same is answered however often it is asked
-/// for, except that a certificate which becomes known later takes the place of a vote to void.
+/// The authority's vote, in the current epoch, about a number that its owner asked the contract to unlock. If the
+/// authority knows a certificate of the number, it returns it and attests it. Otherwise it votes to void the number.
+/// After a vote to void, it executes an order of that number only if the contract upholds the order. A repeated request
+/// gets the same answer, except that a certificate found later replaces a vote to void.
 #[utoipa::path(post, path = "/v1/unlocks/votes", tag = "Transfers", operation_id = "voteForUnlock",
     request_body = UnlockVoteRequest,
     responses((status = 200, description = "The authority's vote.", body = UnlockVote), OfUnlock))]

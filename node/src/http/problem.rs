@@ -91,7 +91,7 @@ fn waits(code: ProblemCode) -> bool {
     )
 }
 
-/// The same where what is not found may be found in a moment.
+/// The same for reads that may find the entry a moment later.
 fn waits_for_found(code: ProblemCode) -> bool {
     waits(code) || code == ProblemCode::NotFound
 }

@@ -25,12 +25,12 @@ pub use store::{IndexError, IndexedTransfer, Place};
 
 /// Interval between checks of the journals. A check reads one number for each shard.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
-/// At most so many records are read before their entries are written: bounds memory.
+/// The maximum number of records read before their entries are written. It bounds memory.
 const RECORDS_PER_WRITE_MAX: usize = 4_096;
 /// The number of newest transfers that are listed: as many as a page shows.
 pub const NEWEST_TRANSFERS: usize = 20;
 
-/// The index, for those who ask. Cheap to clone.
+/// A reader of the index. Cheap to clone.
 #[derive(Clone)]
 pub struct Index {
     shared: Arc<Shared>,
@@ -44,7 +44,7 @@ struct Shared {
     indexed: Vec<AtomicU64>,
     /// The newest transfers of all shards as the thread came across them, oldest first.
     newest: Mutex<VecDeque<IndexedTransfer>>,
-    /// Its thread has ended by itself: what is not in it now will not come.
+    /// Its thread has ended, so no more entries will come.
     failed: AtomicBool,
 }
 
@@ -116,7 +116,7 @@ impl Index {
         shards.map(|(history, indexed)| history.end().0.saturating_sub(indexed.load(Ordering::Relaxed))).sum()
     }
 
-    /// Whether it has stopped to follow the journals: its store failed, or a journal.
+    /// Whether it has stopped following the journals, because its store or a journal failed.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.shared.failed.load(Ordering::Relaxed)
@@ -179,12 +179,12 @@ impl Keeper {
         }
     }
 
-    /// Shows the newest transfers to those who ask.
+    /// Publishes the newest transfers.
     fn publish(&self, newest: &VecDeque<IndexedTransfer>) {
         self.shared.newest.lock().unwrap_or_else(PoisonError::into_inner).clone_from(newest);
     }
 
-    /// Takes in what a journal has more than the index.
+    /// Adds the records of a journal that the index does not have yet.
     fn follow(
         &self,
         store: &Store,
@@ -236,7 +236,7 @@ impl Keeper {
     }
 }
 
-/// Payments come first: this thread gets what they leave.
+/// Payments have priority: this thread runs at low priority.
 fn lowest_priority() {
     // Elsewhere than on Linux this would be about the whole process.
     #[cfg(target_os = "linux")]

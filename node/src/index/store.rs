@@ -55,7 +55,7 @@ pub struct Place {
 /// A confirmed transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct IndexedTransfer {
-    /// Who sent it.
+    /// The sender.
     pub sender: AccountId,
     /// Its number.
     pub sequence: SequenceNumber,

@@ -45,7 +45,7 @@ fn bytes_max(certificate: &Certificate) -> usize {
     certificate_bytes_max(outputs, certificate.votes.len())
 }
 
-/// Gives `step` the certificate of each name in turn, none where it is not confirmed here, until it returns false.
+/// Gives `step` the certificate of each name in turn, `None` if it is not confirmed here, until it returns false.
 pub(super) async fn fold_certificates<T: Send + 'static>(
     shards: &[(ShardHandle, HistoryReader)],
     reads: &Reads,

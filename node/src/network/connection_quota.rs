@@ -34,7 +34,7 @@ impl ConnectionQuota {
         Arc::new(Self { max, held: Mutex::default() })
     }
 
-    /// Room for a connection from an address, as long as the value lives; none where it has as many as are free.
+    /// Room for a connection from an address, as long as the value lives; `None` if it has as many as are free.
     pub(crate) fn take(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionSlot> {
         let address = Address::from(address);
         let mut held = self.held();

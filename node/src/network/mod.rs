@@ -62,11 +62,11 @@ const SUBMIT_PATH: &str = "/fastpay.v1.Shard/Submit";
 /// Bounds of one shard's server.
 #[derive(Clone, Copy, Debug)]
 pub struct NetworkLimits {
-    /// At most so many connections, and from one address as many as are free; further ones are closed at once.
+    /// The maximum number of connections. One address may have as many as are free. Further ones are closed at once.
     pub connections_max: usize,
-    /// At most so many streams and calls at a time on one connection.
+    /// The maximum number of simultaneous streams and calls on one connection.
     pub streams_per_connection_max: u32,
-    /// At most so many history reads at a time: each holds a blocking thread.
+    /// The maximum number of simultaneous history reads: each holds a blocking thread.
     pub history_reads_max: usize,
     /// A connection on which the peer has not greeted this long after it was opened is closed.
     pub first_byte_timeout: Duration,

@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::shard::{Command, HistoryError, HistoryReader, ShardHandle};
 
-/// At most so many assets are listed in one answer, ETH first: anyone can deposit tokens of their own
+/// The maximum number of assets in one answer, ETH first: anyone can deposit tokens of their own
 /// making, and a list beyond the longest message would keep the rest of the answer from its reader. Where
 /// that hides one, it can be asked for by its name.
 const ASSETS_LISTED_MAX: usize = 4_000;
@@ -33,7 +33,7 @@ pub(crate) enum ReadError {
 pub(crate) struct Range {
     /// The number of the first.
     pub(crate) start: u64,
-    /// At most so many; 0 or too many: as many as a page has.
+    /// The maximum number of entries. 0 or a greater number means a whole page.
     pub(crate) limit: u32,
 }
 
@@ -61,12 +61,22 @@ impl Reads {
         ask(&self.handle, |reply| Command::ReadAccount(id, reply))?.await
     }
 
+    /// The certificate that an account sent under a number, if it is confirmed here.
+    pub(crate) async fn sent_certificate(
+        &self,
+        id: AccountId,
+        sequence: SequenceNumber,
+    ) -> Result<Option<Arc<Certificate>>, ReadError> {
+        let account = self.account(id).await?;
+        self.certificate(account.sent, sequence).await
+    }
+
     /// All but the accounts.
     pub(crate) async fn ledger(&self) -> Result<Arc<ShardLedger>, ReadError> {
         ask(&self.handle, Command::ReadLedger)?.await
     }
 
-    /// The certificate of a number in an account's history of what it sent.
+    /// The certificate of a number in an account's history of sent transfers.
     pub(crate) async fn certificate(
         &self,
         sent: History,
@@ -141,7 +151,7 @@ pub(super) fn into_certificate(record: Record) -> Option<Arc<Certificate>> {
     }
 }
 
-/// Asks a shard. Its answer comes after what was queued before is on disk.
+/// Asks a shard. The answer comes after earlier commands are on disk.
 pub(super) fn ask<T, C: FnOnce(oneshot::Sender<T>) -> Command>(
     shard: &ShardHandle,
     command: C,

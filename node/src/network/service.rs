@@ -101,8 +101,8 @@ impl ShardRpc for ShardService {
         request: Request<proto::CertificateRequest>,
     ) -> Result<Response<proto::Certificate>, Status> {
         let request = request.into_inner();
-        let account = self.reads.account(self.owned(&request.account)?).await?;
-        match self.reads.certificate(account.sent, SequenceNumber(request.sequence)).await? {
+        let account = self.owned(&request.account)?;
+        match self.reads.sent_certificate(account, SequenceNumber(request.sequence)).await? {
             Some(certificate) => Ok(Response::new(certificate.as_ref().into())),
             None => Err(Status::not_found("no certificate of this number is confirmed here")),
         }

@@ -29,18 +29,19 @@ use super::ShardContext;
 use crate::metrics::NetworkMetrics;
 use crate::shard::{self, Answer, ClientReputation, ClientStream, ShardHandle, Submission};
 
-/// At most so many requests of a stream are taken before it is another one's turn.
+/// The maximum number of requests taken from one stream before the next stream's turn.
 const REQUESTS_PER_TURN_MAX: usize = 256;
-/// At most so many of them are refused as busy before the stream is left unread.
+/// The number of busy refusals after which a stream is left unread.
 const REFUSED_PER_TURN_MAX: usize = 8;
-/// At most so long.
+/// The longest time that a stream is left unread.
 const UNREAD_MAX: Duration = Duration::from_millis(50);
 
 /// The answers to a stream's requests.
 pub(super) struct Answers {
     channel: mpsc::Receiver<shard::Answers>,
-    /// Those of one batch, and how many they were.
+    /// The rest of the current batch.
     current: IntoIter<(u64, Answer)>,
+    /// The size of the current batch.
     current_count: usize,
     room: Arc<Semaphore>,
     failure: Arc<OnceLock<Status>>,
@@ -139,7 +140,7 @@ impl RequestReader {
     }
 
     /// Waits for a request, and takes with it what else has arrived: as many as the shard has room for, and few
-    /// more. None where the stream ends.
+    /// more. `None` if the stream ends.
     async fn take_turn(&mut self) -> Option<Turn> {
         // Room is taken before the request, and not given back: the answer does that.
         let mut arrived = Vec::new();
@@ -163,7 +164,7 @@ impl RequestReader {
                     arrived.push(request);
                 }
                 Poll::Ready(Some(Err(status))) => {
-                    // What was read before is served; the stream itself is out of step and not read on.
+                    // Requests read before are served. The stream is out of step, so nothing more is read from it.
                     self.fail(status);
                     break;
                 }
@@ -287,7 +288,7 @@ fn convert(request: Option<WireRequest>) -> Result<Request, String> {
 
 /// The next request where it has arrived already.
 fn poll_now(requests: &mut Streaming<SubmitRequest>) -> Poll<Option<Result<SubmitRequest, Status>>> {
-    // Whoever awaits the stream next registers its own waker, and meets the end of the stream again.
+    // The next poll registers its own waker and sees the end of the stream again.
     let mut cx = Context::from_waker(std::task::Waker::noop());
     Pin::new(requests).poll_next(&mut cx)
 }

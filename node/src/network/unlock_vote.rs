@@ -1,5 +1,5 @@
-//! What this authority signs about a number that its owner asked the contract to unlock. The shard has on disk what the
-//! signature says before it is made here: a certificate, or that the authority votes to void the number.
+//! Signs this authority's vote about a number that its owner asked the contract to unlock. The shard has written the
+//! certificate, or the vote to void the number, to disk before it is signed here.
 
 use fastpay_core::{AccountId, Domain, SequenceNumber, UnlockVote};
 use fastpay_rpc::{Refusal, UnlockAnswer};
@@ -13,7 +13,7 @@ use crate::voter_status::VoterStatus;
 pub(crate) enum NoUnlockVote {
     /// As the rules say, or because this authority does not vote.
     Refused(Refusal),
-    /// What it has executed cannot be read.
+    /// The executed certificate cannot be read.
     Unread(ReadError),
 }
 
@@ -23,7 +23,7 @@ impl From<ReadError> for NoUnlockVote {
     }
 }
 
-/// The vote of the current epoch about the number of an account of this shard: that its certificate exists, where one is
+/// The vote of the current epoch about the number of an account of this shard: that its certificate exists, if one is
 /// known, or else to void the number; where `unanimous`, in a vote that counts with those of all members only.
 pub(crate) async fn vote_for_unlock(
     domain: &Domain,

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use super::{Question, RollbackProtection};
 use crate::voter_status::VoterStatusWatch;
 
-/// At most so many accounts are asked about at a time.
+/// The maximum number of accounts asked about at a time.
 const ACCOUNTS_AT_A_TIME: usize = 32;
 pub(super) const OPTIONS: ClientOptions =
     ClientOptions { connect_timeout: Duration::from_secs(2), request_timeout: Duration::from_secs(5) };

@@ -60,14 +60,14 @@ pub enum StaleReason {
         "it is new, and the deployment is in use: it is in epoch {0}; this authority may have voted with a lost folder"
     )]
     LaterEpoch(Epoch),
-    /// It is new, and something was deposited.
+    /// The folder is new, and the contract has events already.
     #[error(
         "it is new, and the deployment is in use: the contract has {0} events; this authority may have voted with a lost \
          folder. If it never ran anywhere, stop it and run `fastpay-node trust-data`; otherwise see docs/OPERATIONS.md, After a \
          lost disk"
     )]
     Events(TransactionIndex),
-    /// It is new, and a peer is at work.
+    /// The folder is new, and a peer has served requests already.
     #[error(
         "it is new, and the deployment is in use at authority {0}; this authority may have voted with a lost folder. If it \
          never ran anywhere, stop it and run `fastpay-node trust-data`; otherwise see docs/OPERATIONS.md, After a lost disk"
@@ -147,7 +147,7 @@ pub struct HighWaterMark {
 }
 
 impl HighWaterMark {
-    /// The high-water mark at `path` of a data folder that is there.
+    /// The high-water mark at `path` of an existing data folder.
     ///
     /// # Errors
     /// If the folder cannot be read.
@@ -160,7 +160,7 @@ impl HighWaterMark {
     /// For a data folder that was just made.
     ///
     /// # Errors
-    /// [`DetectionError::HighWaterMarkExists`] where there is a high-water mark already; where it cannot be written.
+    /// [`DetectionError::HighWaterMarkExists`] where there is a high-water mark already; if it cannot be written.
     pub fn create(data: &Path, path: PathBuf) -> Result<(), DetectionError> {
         let high_water_mark = Self::of(data, path)?;
         if high_water_mark.path.exists() {
@@ -169,9 +169,9 @@ impl HighWaterMark {
         high_water_mark.write(None)
     }
 
-    /// Whether the memory of a folder whose journals end at `ends` is whole. Where it is not, the folder is marked,
+    /// Whether the memory of a folder whose journals end at `ends` is whole. If it is not, the folder is marked,
     /// durably, and what was learned before is forgotten. The high-water mark speaks of this folder from then on. A new folder
-    /// comes with why its deployment counts as in use, where it does; it is new no more once the verdict is on disk.
+    /// comes with why its deployment counts as in use, if it does; it is new no more once the verdict is on disk.
     ///
     /// # Errors
     /// If a file cannot be read or written.
@@ -245,7 +245,7 @@ pub(crate) fn marked(folder: &Path) -> Result<Memory, DetectionError> {
     match fs::read(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Memory::Whole),
         Err(error) => Err(DetectionError::Io { path, error }),
-        // That it is there is what counts, whatever is left of it.
+        // Only its existence matters; its content may be damaged.
         Ok(bytes) => Ok(match serde_json::from_slice(&bytes) {
             Ok(Mark { since, why }) => Memory::Older { since, why },
             Err(error) => Memory::Older { since: 0, why: error.to_string() },

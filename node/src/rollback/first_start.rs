@@ -84,7 +84,7 @@ async fn last_event(config: &PrimaryConfig) -> Result<Option<TransactionIndex>, 
     Ok(None)
 }
 
-/// How many events a node knows. None where it knows of none, and may not know of all.
+/// How many events a node knows. `None` if it knows of none, and may not know of all.
 async fn events_of(node: &Primary) -> Result<Option<TransactionIndex>, PrimaryError> {
     let head = node.latest_head().await?;
     let index = node.last_transaction_index().await?;

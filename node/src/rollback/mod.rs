@@ -70,7 +70,8 @@ impl RollbackProtection {
         self.state().floors.votes_from(account).map_or(VoteFloor::Unknown, VoteFloor::From)
     }
 
-    /// Has the others asked about an account whose floor is not known, of which somebody wants a vote for this number.
+    /// Asks the other authorities about an account without a known floor, because a client wants a vote for this
+    /// number.
     pub fn ask(&self, account: AccountId, sequence: SequenceNumber) {
         let mut state = self.state();
         if !state.asked.contains(&account) && self.questions.try_send((account, sequence)).is_ok() {
@@ -85,7 +86,7 @@ impl RollbackProtection {
         self.state().floors.votes_from(&account).is_some_and(|from| state.next_sequence() >= from)
     }
 
-    /// Takes the answer to a question: where there is none, the next order of the account asks again.
+    /// Takes the answer to a question. Without one, the account's next order asks again.
     pub fn learn(&self, account: AccountId, votes_from: Option<SequenceNumber>) {
         let mut state = self.state();
         state.asked.remove(&account);

@@ -14,14 +14,14 @@ use fastpay_core::{AccountId, SequenceNumber};
 
 pub(super) const FLOORS_FILE: &str = "floors";
 const ENTRY_BYTES: usize = 32 + 8 + 4;
-/// At most so many are kept, in about 90 MB; then all are forgotten and asked for again as they are needed.
+/// The maximum number of entries, about 90 MB. Beyond it, all are forgotten and asked for again when needed.
 const FLOORS_MAX: usize = 1 << 20;
 
 /// The floors learned from the peers.
 pub struct VoteFloors {
     known: HashMap<AccountId, SequenceNumber>,
     max: usize,
-    /// None where it could not be written.
+    /// `None` if it could not be written.
     file: Option<File>,
 }
 
@@ -42,13 +42,13 @@ impl VoteFloors {
             floors.raise(account, from);
         }
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
-        // What follows must begin where an entry begins.
+        // The next entry must begin at an entry's boundary.
         file.set_len((bytes.len() - torn.len()) as u64)?;
         floors.file = Some(file);
         Ok(floors)
     }
 
-    /// From which number on the account is voted for, where that is known.
+    /// From which number on the account is voted for, if that is known.
     #[must_use]
     pub fn votes_from(&self, account: &AccountId) -> Option<SequenceNumber> {
         self.known.get(account).copied()

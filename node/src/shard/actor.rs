@@ -66,7 +66,7 @@ pub struct Actor<C> {
     verification: Verification,
     signer: Signer,
     domain: Domain,
-    /// How far the chain is followed; none where none is.
+    /// How far the chain is followed; `None` if none is.
     chain: Option<(ChainTime, Clock)>,
     limits: ShardLimits,
     room: Room,
@@ -75,7 +75,7 @@ pub struct Actor<C> {
     queue: ShardQueue,
     commits: C,
     batch: Batch,
-    /// The accounts that the decision under way brought into memory.
+    /// The accounts that the current decision brought into memory.
     loaded: Vec<AccountId>,
     /// A record's bytes; kept for its room.
     encoded: Vec<u8>,
@@ -92,7 +92,7 @@ enum Next {
     Stop,
 }
 
-/// What a request is about.
+/// The transfer of a request.
 fn transfer(request: &VerifiedRequest) -> &Transfer {
     match request {
         VerifiedRequest::Order(order) => order.transfer(),
@@ -112,7 +112,7 @@ fn is_circular(transfer: &Transfer) -> bool {
 impl Actor<CommitStage> {
     fn run(mut self) -> Result<(), ShardError> {
         let ended = self.work();
-        // Where the commit stage failed, that is the cause.
+        // If the commit stage failed, its error is the cause.
         self.commits.finish().and(ended)
     }
 
@@ -164,7 +164,7 @@ impl<C: Commits> Actor<C> {
         }
     }
 
-    /// The shard's state, including what is not committed yet.
+    /// The shard's state, including uncommitted changes.
     #[must_use]
     pub fn shard(&self) -> &Shard {
         &self.shard
@@ -197,7 +197,7 @@ impl<C: Commits> Actor<C> {
         }))
     }
 
-    /// The next part of a checkpoint, where one is due or under way. Says whether there is more to do at
+    /// The next part of a checkpoint, if one is due or under way. Says whether there is more to do at
     /// once.
     fn advance_checkpoint(&mut self) -> Result<bool, ShardError> {
         if !self.checkpointer.is_due(&self.shard, self.journal.end()) {
@@ -214,7 +214,7 @@ impl<C: Commits> Actor<C> {
         if self.commits.drain() { Ok(()) } else { Err(JournalError::Poisoned.into()) }
     }
 
-    /// Serves what is queued, as one batch.
+    /// Serves queued commands as one batch.
     fn serve(&mut self, first: Command) -> Result<Next, ShardError> {
         let (begun, taken_at) = (Instant::now(), self.traces.now());
         self.signer.refresh();
@@ -283,7 +283,7 @@ impl<C: Commits> Actor<C> {
         Ok(next)
     }
 
-    /// What is queued, up to a whole batch or the word to stop.
+    /// Takes queued commands, up to a whole batch or a command to stop.
     fn take(&self, first: Command) -> Vec<Command> {
         let mut requests = first.requests();
         let mut commands = vec![first];
@@ -462,7 +462,7 @@ impl<C: Commits> Actor<C> {
         Ok(Ok(()))
     }
 
-    /// Asks a rule, with the accounts that it needs in memory. Gives its record, to be appended or forgone; none where
+    /// Asks a rule, with the accounts that it needs in memory. Gives its record, to be appended or forgone; `None` if
     /// there is nothing to be done.
     fn decide(
         &mut self,
@@ -492,7 +492,7 @@ impl<C: Commits> Actor<C> {
         }
     }
 
-    /// Brings the accounts of a decision into memory together, and notes which were not there. Where there is no room
+    /// Brings the accounts of a decision into memory together, and notes which were not there. If there is no room
     /// before a checkpoint is written, that is waited for: its disk is too slow for what changes.
     fn load(&mut self, accounts: Vec<AccountId>) -> Result<(), ShardError> {
         while !self.shard.has_room(accounts.len()) {
@@ -525,7 +525,7 @@ impl<C: Commits> Actor<C> {
         self.shard.apply(record, position);
         self.loaded.clear();
         self.queue.subscriptions().of(record, &mut self.batch.alarms);
-        // What is forwarded is written about once more, by the shards that it goes to.
+        // The receiving shard writes a record about a forwarded credit, too.
         let writers = 1 + u64::from(!record.forwarded().is_empty());
         self.appended_bytes = self.appended_bytes.wrapping_add(writers.saturating_mul(self.encoded.len() as u64));
         Ok(())

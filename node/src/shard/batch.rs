@@ -12,7 +12,7 @@ use super::traces::{Decided, Durable};
 use crate::metrics::ShardMetrics;
 use crate::storage::Frame;
 
-/// Everything that waits for the same sync. Dropped unsaid where that fails.
+/// Answers and messages that wait for the same sync. If it fails, they are dropped unsent.
 #[derive(Default)]
 pub(super) struct Batch {
     /// The records; none if nothing changed. The answers still wait for the batches before.

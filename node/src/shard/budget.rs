@@ -3,7 +3,7 @@
 //! A spender may have its budget of a day written at once, and as much again each day. Only those that are ahead of
 //! their budget's pace are remembered, each by one instant: when it will have no more on its account than one that
 //! never came. Invariants: nobody is ever said to have spent more than it has; at most [`SPENDERS_MAX`] are
-//! remembered; an operation costs O(1), spread over many. Where more spend at a time, the lower half of them is
+//! remembered; an operation costs O(1), spread over many. If more spend at a time, the lower half of them is
 //! forgiven what the middle one has spent and the upper half is forgiven as much (Misra and Gries): so no spender gets
 //! more above its budget than two parts in [`SPENDERS_MAX`] of what all have spent.
 
@@ -24,7 +24,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The budgets of addresses, by their sites, which all shards of an authority share.
 pub type AddressBudgets = Arc<Mutex<Budgets<Address>>>;
 
-/// Budgets of so many bytes for each address.
+/// Budgets of this many bytes for each address.
 #[must_use]
 pub fn address_budgets(bytes_per_day: NonZeroU64) -> AddressBudgets {
     Arc::new(Mutex::new(Budgets::new(bytes_per_day)))
@@ -45,7 +45,7 @@ impl<K: Copy + Eq + Hash> Budgets<K> {
         Self { bytes_per_day, even_at: HashMap::new(), spenders_max: SPENDERS_MAX }
     }
 
-    /// Takes note that a spender had so many bytes written.
+    /// Records the bytes written for a spender.
     pub fn spend(&mut self, spender: K, bytes: u64, now: Instant) {
         if bytes == 0 {
             return;
@@ -55,24 +55,24 @@ impl<K: Copy + Eq + Hash> Budgets<K> {
         }
         let worth = self.worth(bytes);
         let even_at = self.even_at.entry(spender).or_insert(now);
-        // What would be after the end of time is as good as a year.
+        // If the addition overflows, use a year from now.
         *even_at = (*even_at).max(now).checked_add(worth).unwrap_or(now + 365 * DAY);
     }
 
-    /// How long a spender must wait until more may be written for it; none where it need not.
+    /// How long a spender must wait until more may be written for it; `None` if it need not.
     #[must_use]
     pub fn wait(&self, spender: &K, now: Instant) -> Option<Duration> {
         let ahead = self.even_at.get(spender)?.saturating_duration_since(now);
         ahead.checked_sub(DAY).filter(|wait| !wait.is_zero())
     }
 
-    /// The time in which the budget grows by so many bytes.
+    /// The time in which the budget grows by this many bytes.
     fn worth(&self, bytes: u64) -> Duration {
         let nanos = DAY.as_nanos().saturating_mul(bytes.into()) / u128::from(self.bytes_per_day.get());
         Duration::from_nanos_u128(nanos.min(u64::MAX.into()))
     }
 
-    /// Forgets those that are even. Where those are fewer than half, everybody is forgiven what the middle one spent.
+    /// Forgets the spenders that are even. If those are fewer than half, everybody is forgiven the median amount.
     fn make_room(&mut self, now: Instant) {
         self.even_at.retain(|_, even_at| *even_at > now);
         if self.even_at.len().saturating_mul(2) <= self.spenders_max {

@@ -37,7 +37,7 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    /// Of the shard as it is now, with all records before `position` applied.
+    /// Begins a checkpoint of the shard as it is now, with all records before `position` applied.
     fn begin(shard: &mut Shard, position: JournalPosition) -> Self {
         let ledger = borsh::to_vec(shard.ledger()).expect("writing to memory does not fail");
         shard.begin_checkpoint();
@@ -58,7 +58,7 @@ impl Snapshot {
     }
 }
 
-/// Writes a checkpoint as a whole, of all records before `position`, where none is under way.
+/// Writes a checkpoint as a whole, of all records before `position`, if none is under way.
 pub(super) fn write_checkpoint(
     store: &dyn Checkpoints,
     shard: &mut Shard,
@@ -171,7 +171,7 @@ impl Checkpointer {
         Ok(more)
     }
 
-    /// Has a snapshot written, by a thread of its own where that takes a while.
+    /// Writes a snapshot, on a separate thread if that takes long.
     fn hand_over(&self, snapshot: Snapshot) -> Result<UnderWay, ShardError> {
         let store = self.store.clone();
         if !store.is_slow() {

@@ -13,21 +13,20 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
-/// An address is judged by so many of its last requests.
+/// The number of last requests by which an address is judged.
 const JUDGED_REQUESTS: usize = 1_000;
 /// An address with more worthless requests than this is on probation. A wallet that repeats a certificate, asks twice,
 /// or pays at an authority that does not vote stays far below.
 const WORTHLESS_MAX: usize = JUDGED_REQUESTS * 3 / 4;
-/// At most so many requests of an address on probation wait in the shard's queue.
+/// The maximum number of queued requests of an address on probation.
 const WAITING_ON_PROBATION_MAX: usize = 16;
 /// The pause before another read from a stream on probation: some hundred requests a second. A few forged signatures
 /// in a batch triple the cost of verifying it, so they must be few.
 const PAUSE_ON_PROBATION: Duration = Duration::from_millis(50);
-/// At most so many reads of one address at a time; further ones wait unread.
+/// The maximum number of simultaneous reads of one address; further ones wait unread.
 const READS_MAX: usize = 64;
 
-/// An IPv4 address, or the 64 bits of an IPv6 address that its holder did not choose: who has one such address has all
-/// that begin like it.
+/// An IPv4 address, or the /64 prefix of an IPv6 address: a client that has one address of a /64 has all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Address(IpAddr);
 
@@ -119,7 +118,7 @@ impl ClientReputation {
         self.worthless.load(Ordering::Relaxed) > WORTHLESS_MAX
     }
 
-    /// True where none of its last requests was worthless.
+    /// Whether none of its last requests was worthless.
     #[must_use]
     pub fn is_blameless(&self) -> bool {
         self.worthless.load(Ordering::Relaxed) == 0

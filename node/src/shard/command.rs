@@ -94,10 +94,10 @@ pub struct Submission {
     pub requests: Vec<Request>,
 }
 
-/// What a shard has on disk about a number that its owner asked to unlock.
+/// The durable state of a number that its owner asked to unlock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnlockKnowledge {
-    /// That the authority votes, in this epoch, to void the number.
+    /// A vote of this epoch to void the number.
     VoidVoted(Epoch),
     /// A certificate of the number.
     Seen(Arc<Certificate>),
@@ -105,7 +105,7 @@ pub enum UnlockKnowledge {
     Executed(History),
 }
 
-/// What may be signed about a number, or why nothing.
+/// The statement about a number that may be signed, or the refusal.
 pub type MayVote = Result<UnlockKnowledge, Refusal>;
 
 /// One step of a shard along the contract's order of events.
@@ -148,7 +148,8 @@ pub enum Command {
     Synchronize(Vec<OrderStep>, oneshot::Sender<TransactionIndex>),
     /// From this authority's follower: all events up to the block of this time are applied.
     ChainTime(ChainTime),
-    /// What this authority may sign about a number that its owner asked to unlock. Answers once it is on disk.
+    /// Asks what this authority may sign about a number that its owner asked to unlock. The answer comes once it is on
+    /// disk.
     VoteUnlock {
         /// An account of this shard.
         account: AccountId,
@@ -156,7 +157,7 @@ pub enum Command {
         sequence: SequenceNumber,
         /// Whether a vote to void the number shall count only together with those of all members.
         unanimous: bool,
-        /// Where the answer goes.
+        /// Receives the answer.
         reply: oneshot::Sender<MayVote>,
     },
     /// An account's state.

@@ -18,7 +18,7 @@ use super::queue::ShardHandle;
 use crate::metrics::ShardMetrics;
 use crate::storage::SealedBatch;
 
-/// How many batches wait behind the one that is being synced. Where the disk is slower than that the
+/// How many batches wait behind the one that is being synced. If the disk is slower than that the
 /// shard waits, and what queues meanwhile becomes one larger batch.
 pub const BATCHES_WAITING_MAX: usize = 1;
 
@@ -82,7 +82,7 @@ impl CommitStage {
         let run = move || {
             let ended = commit_all(&queue);
             if ended.is_err() {
-                // Where its queue is full it is awake, and hears of it with its next batch.
+                // If the queue is full, the shard is awake and sees the failure with its next batch.
                 let _ = shard.try_send(Command::Stop);
             }
             ended

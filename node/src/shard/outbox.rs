@@ -15,9 +15,9 @@ use super::command::Command;
 use super::queue::ShardHandle;
 use crate::metrics::ShardMetrics;
 
-/// At most so many credits in one message.
+/// The maximum number of credits in one message.
 const CREDITS_PER_MESSAGE_MAX: usize = 256;
-/// At most so many credits handed over and not acknowledged: bounds what a slow shard has in its queue.
+/// The maximum number of unacknowledged credits to a shard. It bounds a slow shard's queue.
 const CREDITS_UNDER_WAY_MAX: usize = 4_096;
 /// Without an acknowledgement for this long, credits under way are handed over again.
 pub(super) const REDELIVERY_AFTER: Duration = Duration::from_secs(1);

@@ -187,7 +187,7 @@ impl ShardQueue {
         self.commands.recv_timeout(patience).inspect(|command| self.taken(command))
     }
 
-    /// A command that is there already.
+    /// An existing command.
     pub fn try_recv(&self) -> Option<Command> {
         self.commands.try_recv().ok().inspect(|command| self.taken(command))
     }

@@ -161,7 +161,7 @@ fn recover_beside(
     for entry in reader.read_from(checkpoint) {
         let (position, bytes) = entry?;
         let record = Record::try_from_slice(&bytes).map_err(|_| ShardError::Record(position))?;
-        // Where much is replayed, a store that was lost is rebuilt on the way.
+        // A long replay writes checkpoints on the way, which also rebuild a lost store.
         let due = position.0.saturating_sub(checkpoint.0) >= limits.checkpoint_journal_bytes;
         let accounts = record.accounts();
         if due || !shard.has_room(accounts.len()) {

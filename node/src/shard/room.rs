@@ -1,6 +1,6 @@
 //! Whether there is room for new locks: on the disk, and in the budgets of accounts and addresses.
 //!
-//! A lock is what begins a payment. Where there is no room none is given, and everything that ends a payment goes on:
+//! A lock is what begins a payment. If there is no room none is given, and everything that ends a payment goes on:
 //! confirmations, credits, deposits, the vote for an order that the account is locked on. So a disk fills up to the
 //! reserve by payments, and what is under way then finds the reserve.
 
@@ -40,7 +40,7 @@ pub(super) struct Room {
 struct DiskReading {
     at: Instant,
     journal_end: JournalPosition,
-    /// None where it cannot be asked.
+    /// `None` if it cannot be asked.
     free: Option<u64>,
 }
 
@@ -52,7 +52,7 @@ impl Room {
         Self { reserve, accounts, addresses, disk: None, now, address_wait: None, metrics }
     }
 
-    /// Begins a batch. Looks how much of the disk is free, where that is due.
+    /// Begins a batch. Looks how much of the disk is free, if that is due.
     pub fn refresh(&mut self, journal: &Journal) {
         self.now = Instant::now();
         if self.disk.is_some_and(|reading| self.now.saturating_duration_since(reading.at) < READING_INTERVAL) {
@@ -80,7 +80,7 @@ impl Room {
         self.address_wait = peer.address().and_then(|address| self.addresses().wait(&address.site(), self.now));
     }
 
-    /// Why this client's order on this account gets no new lock, or none where there is room for it.
+    /// Why this client's order on this account gets no new lock, or `None` if there is room for it.
     pub fn refusal(&self, account: &AccountId, journal: &Journal) -> Option<Refusal> {
         if self.is_low(journal) {
             return Some(Refusal::DiskLow(DISK_RETRY_AFTER));
@@ -95,12 +95,12 @@ impl Room {
         free.saturating_sub(grown) < self.reserve
     }
 
-    /// Takes note of what was written for an account.
+    /// Records the bytes written for an account.
     pub fn spend(&mut self, account: AccountId, bytes: u64) {
         self.accounts.spend(account, bytes, self.now);
     }
 
-    /// Takes note of what was written for a client.
+    /// Records the bytes written for a client.
     pub fn spend_at(&mut self, peer: &ClientReputation, bytes: u64) {
         if let Some(address) = peer.address() {
             self.addresses().spend(address.site(), bytes, self.now);

@@ -13,11 +13,11 @@ use crate::voter_status::VoterStatusWatch;
 /// Sizes that bound a shard's memory and its batches.
 #[derive(Clone, Copy, Debug)]
 pub struct ShardLimits {
-    /// At most so many requests of clients wait; further ones are refused as busy.
+    /// The maximum number of queued client requests; further ones are refused as busy.
     pub queue_requests_max: usize,
-    /// At about so many requests a batch is closed: they are verified together and share one sync.
+    /// The approximate number of requests in a batch: they are verified together and share one sync.
     pub batch_requests_max: usize,
-    /// After so many bytes of journal a checkpoint is due: bounds the time of a recovery.
+    /// A checkpoint is due after this many bytes of journal. It bounds the time of a recovery.
     pub checkpoint_journal_bytes: u64,
     /// After this long a checkpoint is due where anything changed.
     pub checkpoint_interval: Duration,

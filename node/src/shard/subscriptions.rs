@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fastpay_core::{AccountId, Record};
 use tokio::sync::watch;
 
-/// Wakes all who wait for one account.
+/// Wakes all subscribers of one account.
 pub(super) type Alarm = Arc<watch::Sender<()>>;
 
 /// The accounts of one shard that somebody waits for.
@@ -29,7 +29,7 @@ impl Subscriptions {
         Subscription { subscriptions: self.clone(), account, changed: Some(changed) }
     }
 
-    /// Those who wait for what a record changes. A lock changes nothing that they wait for.
+    /// The subscribers of the accounts that a record changes. They do not wait for locks.
     pub(super) fn of(&self, record: &Record, alarms: &mut Vec<Alarm>) {
         if self.count.load(Ordering::Relaxed) == 0 || matches!(record, Record::Lock { .. }) {
             return;

@@ -12,10 +12,10 @@ use fastpay_rpc::http::ProblemKind as _;
 use fastpay_rpc::json::ProblemCode;
 use fastpay_telemetry::{Attribute, Side, Span, Tracer};
 
-/// At most so many credits that are traced are under way; further ones are not traced.
+/// The maximum number of traced credits under way; further ones are not traced.
 const CREDITS_MAX: usize = 1_024;
 
-/// A shard's side of its tracer. Where that is off, there are no times and nothing happens.
+/// A shard's side of its tracer. If that is off, there are no times and nothing happens.
 pub(super) struct Traces {
     tracer: Tracer,
     shard: ShardId,
@@ -112,7 +112,7 @@ pub(super) struct Durable {
 }
 
 impl Durable {
-    /// Those of a batch of so many.
+    /// The spans of a batch of this many requests.
     pub fn new(decided: Vec<Decided>, requests: usize, tracer: &Tracer) -> Option<Self> {
         tracer.now().map(|at| Self { requests, decided, at })
     }

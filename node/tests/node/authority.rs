@@ -58,7 +58,7 @@ pub fn free_ports(shards: u16) -> (SocketAddr, SocketAddr) {
     panic!("no block of ports is free");
 }
 
-/// What the HTTP port answers: status and body. None where nobody listens.
+/// What the HTTP port answers: status and body. `None` if nobody listens.
 pub async fn get(http: SocketAddr, path: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(http).await.ok()?;
     let request = format!("GET {path} HTTP/1.1\r\nhost: authority\r\nconnection: close\r\n\r\n");
@@ -432,7 +432,7 @@ async fn tls_is_served_as_configured_and_wrong_files_are_named() {
     assert!(matches!(plain, ClientError::Unreachable(_)), "{plain:?}");
     running.stop().await.unwrap();
 
-    // The HTTP port, too, where that is wanted.
+    // The HTTP port, too, if that is wanted.
     let with_http = || Config { tls: Some(TlsFiles { http: true, ..files.clone() }), ..scene.config() };
     let running = Running::begin(with_http(), scene.keys());
     eventually_async("it is ready", || async {

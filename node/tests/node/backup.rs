@@ -113,6 +113,6 @@ fn a_recovery_without_checkpoints_keeps_no_credit_that_the_other_shard_has() {
         sender.shard().ledger().outboxes[&ShardId(1)].waiting.len()
     };
     assert_eq!(waiting(ShardId(1), ShardId(0)), 0);
-    // Where the other shard is behind, they wait as after any restart.
+    // If the other shard is behind, they wait as after any restart.
     assert_eq!(waiting(ShardId(0), ShardId(1)), 20);
 }

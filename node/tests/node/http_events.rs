@@ -41,7 +41,7 @@ impl Follow {
         Self { lines, head: Said::parse(&head) }
     }
 
-    /// Where the stream begins: the id in what comes before all events.
+    /// The start of the stream: the id that comes before all events.
     async fn start(&mut self) -> String {
         let (mut id, mut is_begun) = (String::new(), false);
         loop {

@@ -85,7 +85,7 @@ fn a_vote_that_is_not_remembered_raises_an_alarm_when_its_certificate_comes() {
         shards.confirm(&shards.committee.certificate_by(&order(&bob, 11, 1), &[0, 1, 2]));
         assert_eq!(forgotten(), 2);
         assert!(shards.metrics.text().contains("fastpay_forgotten_votes_total{shard=\"0\"} 2"));
-        // Where it is known that votes were forgotten, that is no news.
+        // If it is known that votes were forgotten, that is no news.
         let (protection, _questions) = RollbackProtection::new(VoteFloors::open(folder.path()).unwrap());
         let protected = voter_status(&[&shards.committee]).with_rollback_protection(Some(Arc::new(protection)));
         shards.voter_status.send_replace(Arc::new(protected));

@@ -1,4 +1,4 @@
-//! Where there is no room for new locks none is given, and whatever ends a payment goes on.
+//! If there is no room for new locks none is given, and whatever ends a payment goes on.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;

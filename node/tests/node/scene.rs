@@ -71,7 +71,7 @@ impl Pending {
         self.0.try_recv() == Err(mpsc::error::TryRecvError::Empty)
     }
 
-    /// The answer, or none where the shard ended without one.
+    /// The answer, or `None` if the shard ended without one.
     pub fn wait(mut self) -> Option<Answer> {
         let mut answer = None;
         eventually("an answer", || match self.0.try_recv() {
@@ -121,7 +121,7 @@ pub fn voter_status(committees: &[&TestCommittee]) -> VoterStatus {
     VoterStatus::new(all, keys, &[committees[0].keys[0].public().name]).unwrap()
 }
 
-/// Where the shards of a test keep what.
+/// The folders of a test's shards.
 pub fn folders(folder: &Path, shard: ShardId) -> ShardFolders {
     let folder = folder.join(format!("shard-{:03}", shard.0));
     ShardFolders { journal: folder.join("journal"), checkpoint: folder.join("checkpoint") }

@@ -37,7 +37,7 @@ pub fn require_json(headers: &HeaderMap) -> Result<(), BodyError> {
     if essence.trim().eq_ignore_ascii_case("application/json") { Ok(()) } else { Err(BodyError::MediaType) }
 }
 
-/// Reads a body of at most `bytes_max` bytes that is there within `patience`.
+/// Reads a body of at most `bytes_max` bytes, within `patience`.
 ///
 /// # Errors
 /// All of [`BodyError`] but the media type.

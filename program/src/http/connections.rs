@@ -19,9 +19,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
-/// The longest head of a request. It bounds what a connection can have us hold before anything is asked.
+/// The maximum size of a request head. It bounds the memory of a connection before its request is known.
 pub const HEAD_BYTES_MAX: usize = 32 << 10;
-/// At most so many headers.
+/// The maximum number of headers.
 const HEADERS_MAX: usize = 64;
 
 /// How long a connection may keep us waiting.
@@ -29,7 +29,7 @@ const HEADERS_MAX: usize = 64;
 pub struct ConnectionLimits {
     /// A connection on which no whole request head arrives for this long is closed.
     pub head_timeout: Duration,
-    /// A connection whose peer takes nothing of an answer for this long is closed.
+    /// A connection is closed if its peer reads nothing of an answer for this long.
     pub write_timeout: Duration,
 }
 
@@ -39,7 +39,7 @@ impl Default for ConnectionLimits {
     }
 }
 
-/// Serves until `stop` turns true, and then what is in flight.
+/// Serves until `stop` turns true, then completes the requests in flight.
 ///
 /// `admit` gives a connection from an address its room, which is held until it ends, and who asks, which each of its
 /// requests then has as an extension; where it gives none, the connection is closed at once.
@@ -106,11 +106,11 @@ async fn converse<Caller: Clone + Send + Sync + 'static>(
         request.extensions_mut().insert(caller.clone());
         service.call(request)
     });
-    // Whose connection breaks is told nothing, and nobody else needs to know.
+    // The client of a broken connection cannot be told, and nobody else needs to know.
     let _ = watcher.watch(http.serve_connection(TokioIo::new(stream), answer)).await;
 }
 
-/// A connection that fails where its peer takes nothing of what is written for too long.
+/// A connection that fails if its peer reads nothing for too long.
 struct Impatient {
     stream: TcpStream,
     patience: Duration,

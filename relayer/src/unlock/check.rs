@@ -15,7 +15,7 @@ use super::send::Unsent;
 use super::{Done, JOBS_MAX, Number, UnlockStep, UnlockStepKind};
 use crate::relayer::{Relayer, RelayerError};
 
-/// The authorities have so long to say how they know the account.
+/// The time for the authorities to answer about the account.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The end of a check.
@@ -25,12 +25,12 @@ pub(super) struct Checked {
     due: Result<Due, Refusal>,
 }
 
-/// What is to be done about a request.
+/// The decision about a request.
 #[derive(Debug)]
 enum Due {
     /// It is sent with this call.
     Bring(Call),
-    /// Somebody has brought it.
+    /// Somebody has submitted it.
     Nothing(Taken),
 }
 
@@ -54,7 +54,7 @@ impl Relayer {
         Ok(())
     }
 
-    /// Brings a request to the contract whose number is stuck.
+    /// Submits a request whose number is stuck to the contract.
     pub(super) async fn bring_request(&mut self, checked: Checked) -> Result<(), RelayerError> {
         let Checked { ask, due } = checked;
         // The same may have been asked twice.
@@ -116,7 +116,7 @@ async fn check(client: &CommitteeClient, primary: &Primary, ask: &Ask) -> Result
     let bond = match primary.unlock_state(account, sequence).await.map_err(unavailable)? {
         UnlockState::Upheld => return Err(spent("decided: one order holds")),
         UnlockState::Voided => return Err(spent("decided: no order holds")),
-        // Of an Ethereum account the contract has checked who asked.
+        // For an Ethereum account, the contract has checked that its owner asked.
         UnlockState::Requested { voidable_from, .. } if account.ethereum_address().is_some() => {
             return Ok(Due::Nothing(Taken::Requested { voidable_from }));
         }
@@ -142,7 +142,7 @@ async fn check(client: &CommitteeClient, primary: &Primary, ask: &Ask) -> Result
     Ok(Due::Bring(Call::request_unlock(council, account, sequence, ask.authorization.clone(), bond)))
 }
 
-/// What the authorities' answers leave open about a number that is stuck.
+/// Whether a number is stuck, by the answers of the authorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hint {
     None,

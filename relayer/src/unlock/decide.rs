@@ -1,4 +1,4 @@
-//! What the authorities sign about an undecided number, and what the contract is told.
+//! Gathers the authorities' votes about an undecided number and sends the decision to the contract.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::send::Unsent;
 use super::{Done, JOBS_MAX, Number, UnlockStep, UnlockStepKind};
 use crate::relayer::{Relayer, RelayerError};
 
-/// Each question to all authorities takes at most so long.
+/// The maximum time for asking all authorities once.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The first pause before the authorities are asked again; it doubles each time.
 const PAUSE_MS: u64 = 5_000;
@@ -24,7 +24,7 @@ pub(super) struct Decided {
     found: Result<Found, PrimaryError>,
 }
 
-/// What the contract and the authorities answer.
+/// The answers of the contract and the authorities.
 #[derive(Debug)]
 enum Found {
     /// Decided in a block that is not final yet.
@@ -35,13 +35,13 @@ enum Found {
         bond: U256,
         payer: Address,
         decision: Option<UnlockDecision>,
-        /// What is being waited for.
+        /// The event that it waits for.
         waits_for: String,
     },
 }
 
 impl Relayer {
-    /// Asks the authorities about the numbers whose time has come.
+    /// Asks the authorities about the numbers that are due.
     pub(super) async fn ask_authorities(&mut self) -> Result<(), RelayerError> {
         let (now_ms, room) = (self.clock.now_ms(), JOBS_MAX.saturating_sub(self.unlocking.jobs.len()));
         let due = self.state.unlock.open.iter().filter(|open| open.next_at_ms <= now_ms).map(super::OpenUnlock::number);

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 use super::Number;
 
-/// At most so many requests wait for the relayer's next round.
+/// The maximum number of requests that wait for the relayer's next round.
 pub(super) const ASKED_MAX: usize = 16;
 const BODY_BYTES_MAX: usize = 1_024;
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
@@ -28,7 +28,7 @@ const BODY_PATIENCE: Duration = Duration::from_secs(10);
 const ANSWER_PATIENCE: Duration = Duration::from_secs(60);
 
 fastpay_rpc::problem_kinds! {
-    /// Why a request is not brought to the contract.
+    /// Why a request is not submitted to the contract.
     RefusalCode
     /// The request cannot be read.
     Malformed "malformed" 400 Never "The request cannot be read",
@@ -74,10 +74,10 @@ fastpay_rpc::problem_kinds! {
         "Send it with Content-Type: application/json.";
 }
 
-/// What the relayer does about a request.
+/// The relayer's progress with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// It brought the request in this transaction, which is not final yet.
+    /// It submitted the request in this transaction, which is not final yet.
     Sent {
         /// The transaction's hash.
         transaction: B256,
@@ -117,7 +117,7 @@ impl Ask {
     }
 
     pub(super) fn answer(self, answer: Answer) {
-        // Who asked may have gone.
+        // The client may have gone.
         drop(self.answer.send(answer));
     }
 }
@@ -238,7 +238,7 @@ async fn answer(Shared(desk): Shared<UnlockDesk>, headers: HeaderMap, body: Body
     ([ANY_ORIGIN, ("cache-control", "no-store")], response).into_response()
 }
 
-/// What a browser asks before it sends JSON to another origin.
+/// Answers the preflight request that a browser sends before JSON to another origin.
 async fn allow() -> impl IntoResponse {
     let allowed =
         [ANY_ORIGIN, ("access-control-allow-methods", "POST"), ("access-control-allow-headers", "content-type")];

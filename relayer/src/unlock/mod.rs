@@ -34,14 +34,14 @@ pub(crate) use desk::router;
 use desk::{ASKED_MAX, Ask};
 pub use desk::{Refusal, RefusalCode, Taken, UnlockDesk};
 
-/// At most so many questions to authorities and nodes at once.
+/// The maximum number of simultaneous requests to authorities and nodes.
 const JOBS_MAX: usize = 16;
 const DAY_MS: u64 = 86_400_000;
 
 /// An account, and a number of its orders.
 pub(crate) type Number = (AccountId, SequenceNumber);
 
-/// What survives a restart.
+/// The state that survives a restart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unlocks {
@@ -51,7 +51,7 @@ pub struct Unlocks {
     pub open: Vec<OpenUnlock>,
     /// The day that `spent_wei` is about, counted from 1970-01-01 in UTC.
     pub day: u64,
-    /// What was spent on that day, in wei: bonds of requests, and gas beyond bonds that come back.
+    /// The amount spent on that day in wei: bonds of requests, and gas beyond returned bonds.
     pub spent_wei: U256,
 }
 
@@ -71,7 +71,7 @@ pub struct OpenUnlock {
     pub tries: u32,
     /// When they are asked next, in milliseconds since 1970.
     pub next_at_ms: u64,
-    /// What is being waited for.
+    /// The event that it waits for.
     pub waits_for: String,
 }
 
@@ -83,11 +83,11 @@ pub struct UnlockStep {
     pub account: AccountId,
     /// The number.
     pub sequence: SequenceNumber,
-    /// What it does.
+    /// The kind of transaction.
     pub kind: UnlockStepKind,
 }
 
-/// What a transaction about a number does.
+/// The kinds of transactions about a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UnlockStepKind {
@@ -116,7 +116,7 @@ impl Unlocks {
         self.open.iter().position(|open| open.number() == number)
     }
 
-    /// What may still be spent today, in wei. A clock that was set back gives nothing anew.
+    /// The rest of today's budget in wei. Setting the clock back does not renew the budget.
     pub(crate) fn left(&self, budget: U256, now_ms: u64) -> U256 {
         if now_ms / DAY_MS > self.day { budget } else { budget.saturating_sub(self.spent_wei) }
     }
@@ -135,7 +135,7 @@ impl Unlocks {
     }
 }
 
-/// What is under way and need not survive a restart.
+/// The state that need not survive a restart.
 #[derive(Debug)]
 pub(crate) struct Unlocking {
     reader: DepositReader,
@@ -162,7 +162,7 @@ impl Unlocking {
 }
 
 impl Relayer {
-    /// Takes owners' requests; none where the operator spends nothing on that.
+    /// Takes owners' requests; `None` if the operator spends nothing on that.
     #[must_use]
     pub fn unlock_desk(&self) -> Option<UnlockDesk> {
         let is_open = !self.config.unlock.daily_budget_wei.is_zero();
@@ -215,7 +215,7 @@ impl Relayer {
         })
     }
 
-    /// A client of the authorities under the newest committee; none where there are too few, or they are not known.
+    /// A client of the authorities under the newest committee; `None` if there are too few, or they are not known.
     async fn committee_client(&mut self) -> Result<Option<CommitteeClient>, RelayerError> {
         self.follow_committees().await?;
         let Some(committees) = &self.committees else { return Ok(None) };

@@ -1,4 +1,5 @@
-//! The numbers that are undecided, from the contract's order in final blocks: whoever asked, an owner's signature counts.
+//! Undecided numbers, from the contract's events in final blocks. A request counts only with the owner's signature,
+//! whoever sent it.
 
 use fastpay_core::{AccountId, SequenceNumber, is_unlock_authorized};
 use fastpay_ethereum::{DepositsError, OrderEvent};
@@ -6,15 +7,15 @@ use fastpay_ethereum::{DepositsError, OrderEvent};
 use super::{Number, OpenUnlock};
 use crate::relayer::{Relayer, RelayerError, wait_or_stop};
 
-/// At most so many ranges of blocks are read in one round.
+/// The maximum number of block ranges read in one round.
 const RANGES_MAX: usize = 8;
-/// At most so many undecided numbers are followed; the order is not read further until some are decided. Each cost a bond.
+/// The maximum number of undecided numbers. No more events are read until some are decided. Each cost a bond.
 const OPEN_MAX: usize = 1_000;
-/// The cursor is written to disk after so many blocks without an event.
+/// The cursor is written to disk after this many blocks without an event.
 const QUIET_BLOCKS_MAX: u64 = 1_000;
 
 impl Relayer {
-    /// Reads what is final and new. False where there is more, or the nodes do not give it now.
+    /// Reads new final events. False if there are more, or the nodes do not answer now.
     pub(super) async fn read_requests(&mut self) -> Result<bool, RelayerError> {
         for _ in 0..RANGES_MAX {
             if self.state.unlock.open.len() >= OPEN_MAX {
@@ -24,7 +25,7 @@ impl Relayer {
             match self.read_range().await {
                 Ok(false) => {}
                 Ok(true) => return Ok(true),
-                // What is known already goes on.
+                // Work on known numbers continues.
                 Err(DepositsError::Primary(error)) => {
                     wait_or_stop(error)?;
                     return Ok(false);

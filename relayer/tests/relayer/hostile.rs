@@ -135,7 +135,7 @@ async fn an_ordinary_contract_is_paid_for_the_fee_that_is_quoted_and_nobody_pays
     }
     scene.set_code(PAYEE, SPENDS).await;
     let mut relayer = scene.relayer().await;
-    // Its fee would suffice in company, where it would cost five times as much.
+    // Its fee would suffice in company, if it would cost five times as much.
     offer_to_payee(&scene, &mut relayer, 10, 50_000).await;
     assert_eq!((relayer.state().bundles.len(), relayer.state().totals.below_cost), (1, 1));
     let bundle = relayer.state().bundles[0].clone();

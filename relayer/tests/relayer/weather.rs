@@ -113,7 +113,7 @@ impl Sea {
     }
 }
 
-/// A folder without a disk below it, where there is such: what a crash does to a disk is not what is tried here.
+/// A folder without a disk below it, if there is such: what a crash does to a disk is not what is tried here.
 fn memory_folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }

@@ -40,7 +40,7 @@ pub trait ProblemKind: Copy + Sized + 'static {
     /// A short title.
     fn title(self) -> &'static str;
 
-    /// What a person should do.
+    /// The recommended action, for people.
     fn action(self) -> &'static str;
 
     /// Whether the same request may be sent again.

@@ -131,7 +131,7 @@ pub enum Authorization {
 pub struct TransferOrder {
     /// The transfer.
     pub transfer: Transfer,
-    /// That its sender ordered it.
+    /// The sender's signature on it.
     pub authorization: Authorization,
 }
 

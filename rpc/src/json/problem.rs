@@ -52,7 +52,7 @@ crate::problem_kinds! {
     /// It does not know the committee of `epoch` yet.
     UnknownEpoch "unknown-epoch" 503 Later "The epoch is not known here yet",
         "Send the same again when the authority has seen the rotation.";
-    /// Restored from an older copy, it votes for the account from `expectedSequence` on, where it knows that already.
+    /// Restored from an older copy, it votes for the account from `expectedSequence` on, if it knows that already.
     CatchingUp "catching-up" 503 Later "The authority may have voted for another order of this number",
         "Ask the others for their votes; this one votes for the account again from expectedSequence on.";
     /// No new order is voted for, and certificates are confirmed.
@@ -125,11 +125,11 @@ pub struct Problem {
     pub detail: String,
     /// For programs. Stable.
     pub code: ProblemCode,
-    /// What a person should do.
+    /// The recommended action, for people.
     pub action: String,
     /// Whether the same request may be sent again.
     pub retry: Retry,
-    /// After so many milliseconds.
+    /// The waiting time in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
     /// The order that the account is locked on.
@@ -197,7 +197,7 @@ impl From<&Refusal> for ProblemCode {
     fn from(refusal: &Refusal) -> Self {
         match refusal {
             Refusal::Malformed(_) => Self::Malformed,
-            // Whoever routes by account never meets the second.
+            // Clients that route by account never get `WrongShard`.
             Refusal::Invalid(_) | Refusal::WrongShard(_) => Self::Invalid,
             Refusal::OrderPending(_) => Self::OrderPending,
             Refusal::SequenceTooHigh(_) => Self::SequenceTooHigh,

@@ -154,11 +154,11 @@ answers! {
         since: Uint64,
     }
 
-    /// The redemptions that wait to be brought to the contract.
+    /// Redemptions that the contract has not received yet.
     WaitingRedemptions {
-        /// The final block in which the contract was asked.
+        /// The final block in which the contract was read.
         block: Uint64,
-        /// Those who have waited longest first.
+        /// The longest waiting first.
         redemptions: Vec<WaitingRedemption>,
         /// The number of redemptions confirmed after these that are not checked yet.
         beyond: Uint64,
@@ -267,7 +267,7 @@ answers! {
         /// The contract; none where the committee runs without a Primary.
         #[schema(required)]
         contract: Option<Bytes20>,
-        /// The contract of the EIP-712 domain: the same, or what stands in its place.
+        /// The verifying contract of the EIP-712 domain; without a contract, the value that stands in for it.
         verifying_contract: Bytes20,
         /// The current epoch.
         epoch: Uint64,

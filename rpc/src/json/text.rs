@@ -131,7 +131,7 @@ impl FromStr for Account {
         if let Ok(bytes) = text.parse::<Hex<32>>() {
             return Ok(Self(AccountId(bytes.0)));
         }
-        // What it says repeats the text.
+        // The parser's error repeats the text.
         text.parse().map(Self).map_err(|error: fastpay_core::ParseIdentityError| match text.len() {
             0..=80 => ParseTextError(error.to_string()),
             _ => ParseTextError(format!("{:?} is not an account: it is too long", shown(text))),

@@ -38,7 +38,7 @@ pub enum Vote {
     },
 }
 
-/// An order and the votes of a quorum for it. Final.
+/// An order and the votes of a quorum for it: the order is certified.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Certificate {
@@ -115,7 +115,7 @@ pub struct UnlockVoteRequest {
     pub unanimous: bool,
 }
 
-/// What an authority signs about a number that its owner asked the contract to unlock, as the contract checks it.
+/// An authority's vote about a number that its owner asked the contract to unlock. The contract verifies the signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum UnlockVote {

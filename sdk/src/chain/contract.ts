@@ -29,7 +29,7 @@ type View = ContractFunctionName<typeof FASTPAY_ABI, "view">;
 type CouncilView = ContractFunctionName<typeof COUNCIL_ABI, "view">;
 type Args<V extends View> = ContractFunctionArgs<typeof FASTPAY_ABI, "view", V>;
 
-/** What became of a number, as the Council numbers outcomes; 0 is none. */
+/** The outcomes of a number as the Council numbers them; 0 is none. */
 const OUTCOMES = [undefined, "upheld", "voided"] as const;
 
 /** The deployed contract. All methods can throw `chain-unreachable`. */
@@ -95,7 +95,7 @@ export class Contract {
   }
 
   /**
-   * Where the redemption with this digest stands. Without a digest, or where the node gives no log, a spent number is
+   * The status of the redemption with this digest. Without a digest, or where the node gives no log, a spent number is
    * `spent`.
    */
   async redemptionStatus(sender: AccountId, sequence: bigint, digest: Hex | undefined): Promise<RedemptionStatus> {
@@ -128,7 +128,9 @@ export class Contract {
     return { newest: newest.number, final: final.number, deployed };
   }
 
-  /** What became of a number that its owner asked the contract to unlock. An outcome is told once its block is final. */
+  /**
+   * The state of a number that its owner asked the contract to unlock. An outcome is reported once its block is final.
+   */
   async unlockStatus(account: AccountId, sequence: bigint): Promise<UnlockStatus> {
     const [final, newest] = await Promise.all([
       this.#unlockOf(account, sequence, this.finality),
@@ -192,7 +194,7 @@ export class Contract {
     return domain?.[1] === "FastPay" && sameAddress(domain[4], address);
   }
 
-  /** What a strange contract answers; undefined if it refuses, or answers what cannot be read. */
+  /** The answer of an unknown contract; undefined if it reverts or cannot be decoded. */
   async #identity<T>(request: () => Promise<T>): Promise<T | undefined> {
     try {
       return await this.ask(request);
@@ -224,7 +226,7 @@ export class Contract {
     };
   }
 
-  /** What it says of an asset. */
+  /** The contract's state of an asset. */
   async assetStatus(asset: Address): Promise<AssetStatus> {
     const [totalBalance, totalClaims, totalQueued, outflowAvailable] = await Promise.all([
       this.view("totalBalance", [asset]),

@@ -29,7 +29,7 @@ export interface Spending {
   readonly hash: Hex;
 }
 
-/** What the contract's views say of a redemption whose number is not void. */
+/** The status of a redemption, whose number is not void, by the contract's views. */
 export type RedemptionView = Extract<RedemptionStatus, { state: "open" | "queued" | "spent" }>;
 
 /** The state of the redemption with this digest, by the contract's views and its log. */
@@ -63,7 +63,10 @@ export class SpendingLog {
     this.#logs = logs;
   }
 
-  /** What a number was spent on; undefined if the newest blocks do not say it. Throws if the node gives no log. */
+  /**
+   * The redemption on which a number was spent; undefined if the newest blocks do not contain it. Throws if the node
+   * serves no log.
+   */
   find(sender: AccountId, sequence: bigint, readChain: () => Promise<Chain>): Promise<Spending | undefined> {
     const log = this.#accounts.get(sender) ?? { first: 0n, last: -1n, found: new Map(), turn: Promise.resolve() };
     // The newest account is the last one.
@@ -100,7 +103,7 @@ export class SpendingLog {
       const from = log.first - this.#logs.range > oldest ? log.first - this.#logs.range : oldest;
       const read = await this.#read(sender, from, log.first - 1n);
       if (read === undefined) continue;
-      // Of a number that was queued and then paid, the newest counts.
+      // If a number was queued and then paid, the newest log counts.
       for (const [number, spending] of read) if (!log.found.has(number)) log.found.set(number, spending);
       log.first = from;
     }

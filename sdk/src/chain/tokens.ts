@@ -48,7 +48,7 @@ export class Token {
     return { asset: this.address, symbol: shown, decimals, hasPermit: domain !== undefined };
   }
 
-  /** What an address holds. */
+  /** The balance of an address. */
   balanceOf(owner: Address): Promise<bigint> {
     return this.#answer(() => this.#ask({ functionName: "balanceOf", args: [owner] }) as Promise<bigint>, "balances");
   }
@@ -131,7 +131,7 @@ export async function assetInfo(contract: Contract, asset: Address): Promise<Ass
   return { asset, symbol: native?.symbol ?? "ETH", decimals: native?.decimals ?? 18, hasPermit: false };
 }
 
-/** What an address holds of an asset on the chain. */
+/** An address's balance of an asset on the chain. */
 export function balanceOnChain(contract: Contract, owner: Address, asset: Address): Promise<bigint> {
   if (asset !== ETHER) return new Token(contract, asset).balanceOf(owner);
   return contract.ask(() => contract.client.getBalance({ address: owner }));

@@ -173,8 +173,8 @@ async function final(from: Follower, receipt: TransactionReceipt): Promise<Trans
 }
 
 /**
- * What the node says, asked again while it does not answer: what was sent goes on without it, and whoever is told that
- * it failed would send it twice. Throws `aborted`.
+ * The node's answer, asked again until it comes. The transaction proceeds meanwhile, and a caller that sees an error
+ * would send it twice. Throws `aborted`.
  */
 export async function answered<T>({ contract, report, signal }: Follower, ask: () => Promise<T>): Promise<T> {
   const backoff = new Backoff(contract.client.pollingInterval, AGAIN_MAX_MS);

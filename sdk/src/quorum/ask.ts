@@ -197,7 +197,9 @@ class Conversation {
     return brought > 0 ? "again" : later({ type: "later", failure });
   }
 
-  /** What stood in the way of bringing certificates to it; undefined if nothing did. */
+  /**
+   * Runs `act`, which brings certificates to the authority. Resolves to the failure, or to undefined if there is none.
+   */
   async #bringing(act: () => Promise<void>): Promise<PeerFailure | undefined> {
     try {
       await act();

@@ -3,7 +3,7 @@
  * and which of them can still get its quorum. Pure counting.
  *
  * An authority that voted for an order votes for no other one with that number [FP §4.2]. So an order can count on
- * those that hold it and on those that hold none yet. Where no order can come to a quorum that way, the account is
+ * those that hold it and on those that hold none yet. If no order can come to a quorum that way, the account is
  * stuck [FP §5] until the contract has decided, which `fastpay unlock` asks for.
  */
 

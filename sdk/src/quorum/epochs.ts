@@ -6,7 +6,7 @@ import { Backoff } from "../waiting.js";
 import type { Operation } from "./certify.js";
 import { newEpoch } from "./failures.js";
 
-/** What authorities answer from epochs after that of a committee. */
+/** Collects the newer epochs that authorities answer from. */
 export class Ahead {
   readonly #committee: Committee;
   readonly #epochs: bigint[] = [];

@@ -70,7 +70,7 @@ export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ r
   });
 }
 
-/** What one authority does in the end; undefined if it will not, or `signal` ends. */
+/** Asks one authority until it has completed the task; undefined if it refuses, or `signal` ends. */
 async function patiently<T>(
   operation: Operation,
   authority: AuthorityClient,

@@ -119,7 +119,7 @@ export function frozen(): FastPayError {
   return new FastPayError("frozen", message, action);
 }
 
-/** What failures of f + 1 authorities mean, one of which is honest; undefined if nothing in particular. */
+/** The error that f + 1 authorities agree on, one of which is honest; undefined if there is none. */
 export function decidedBy(failures: Iterable<PeerFailure>, trusted: number): FastPayError | undefined {
   const kinds = [...failures].map(({ kind }) => kind);
   if (kinds.filter((kind) => kind === "voided").length >= trusted) return voided();

@@ -27,7 +27,7 @@ export type PeerAnswer =
   /** It will not be asked again. */
   | { readonly type: "out"; readonly failure: PeerFailure };
 
-/** What to do. */
+/** The verdict on all answers so far. */
 export type Verdict =
   | { readonly type: "wait" }
   | { readonly type: "certified"; readonly certificate: VerifiedCertificate }
@@ -115,7 +115,7 @@ export class Tally {
     return this.#authorities.filter((authority) => this.#voted.has(authority) || mayVote(authority)).length;
   }
 
-  /** Who holds which order of this number. */
+  /** The orders of this number, with the authorities locked on each. */
   orderConflict(): OrderConflict {
     const conflict = new OrderConflict(this.#committee);
     conflict.enter(this.#order);

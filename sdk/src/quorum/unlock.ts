@@ -18,7 +18,7 @@ import type { OrderName, UnlockVote } from "../wire.js";
 import { failureOf, PeerFailureError } from "./catch-up.js";
 import type { Operation } from "./certify.js";
 
-/** What the contract can be told, with votes as it reads them. */
+/** A decision for the contract, with the votes that prove it. */
 export type UnlockDecision =
   /** The order with this digest is certified. */
   | { readonly type: "uphold"; readonly digest: Hex; readonly votes: Hex }
@@ -92,7 +92,7 @@ export class UnlockBallot {
     return this.#failures;
   }
 
-  /** What the votes suffice for; undefined if for nothing. */
+  /** The decision that the votes suffice for; undefined if there is none. */
   decision(): UnlockDecision | undefined {
     const { quorum, members } = this.committee;
     const attested = this.#certificate && this.#packed(this.#attesting, quorum);

@@ -37,7 +37,7 @@ function webLocks(database: string): Pick<OrderStore, "exclusively"> {
       try {
         return await navigator.locks.request(`${database}:${name}`, { signal }, () => (begun = task()));
       } catch (error) {
-        // What has begun ends by itself, also where another page takes the lock away: `create` keeps orders apart.
+        // Work that has begun completes, even if another page takes the lock: `create` keeps orders apart.
         if (begun !== undefined) return begun;
         throw signal.aborted ? busy() : unusable(`its locks fail: ${messageOf(error)}`, error);
       }
@@ -100,7 +100,7 @@ async function run<T>(
       const transaction = database.transaction(OBJECTS, mode, { durability: "strict" });
       const request = act(transaction.objectStore(OBJECTS));
       transaction.oncomplete = () => resolve(request.result);
-      // What fails at its end, such as for want of room, says so in the transaction; what fails before, in the request.
+      // An error at the end, such as a full disk, is reported by the transaction; an earlier error, by the request.
       transaction.onabort = () => reject(transaction.error ?? request.error ?? new Error("it aborted the change"));
     });
   } catch (error) {

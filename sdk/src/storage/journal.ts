@@ -26,7 +26,7 @@ type Kind = "order" | "certificate" | "settled" | "void";
 /** The stored entry of a number. */
 export interface Stored {
   readonly sequence: bigint;
-  /** What this wallet ordered; undefined if only another copy's certificate is known, or that the number is void. */
+  /** This wallet's order; undefined if the number is void, or only another copy's certificate is known. */
   readonly order: TransferOrder | undefined;
   readonly certificate: Certificate | undefined;
   readonly state: OrderState;
@@ -38,7 +38,7 @@ export interface Stored {
 const storedText = object({ atMs: smallNumber(Number.MAX_SAFE_INTEGER), digest: hex(32), content: text });
 const storedTime = object({ atMs: smallNumber(Number.MAX_SAFE_INTEGER) });
 
-/** What happened, or is to happen, under the number of an entry. */
+/** The transfer under the number of an entry, whether certified or only ordered. */
 export function transferOf(stored: Stored): Transfer | undefined {
   return (stored.certificate?.order ?? stored.order)?.transfer;
 }

@@ -14,7 +14,7 @@ export class LocalLocks {
     const mine = new Promise<void>((resolve) => {
       release = resolve;
     });
-    // Whoever comes later waits for both, also where we give up waiting.
+    // Later callers wait for both, even if this one gives up waiting.
     const tail = before.then(() => mine);
     this.#tails.set(name, tail);
     void tail.then(() => {

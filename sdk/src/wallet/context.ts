@@ -33,7 +33,7 @@ export function journalOf(context: Context, account: AccountId): OrderJournal {
   return new OrderJournal(context.store, context.network.domain, account);
 }
 
-/** What driving the orders of an account needs. */
+/** Everything that is needed to certify and settle the orders of an account. */
 export function operationOf(
   context: Context,
   journal: OrderJournal,

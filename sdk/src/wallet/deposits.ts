@@ -31,7 +31,7 @@ const PAGES_MAX = 64;
 const POLL_MIN_MS = 100;
 const POLL_MAX_MS = 2_000;
 
-/** What to deposit. */
+/** A deposit to make. */
 export interface DepositIntent {
   /** An account or its text. Default: the account of the wallet's own address. */
   readonly recipient?: AccountId | string;
@@ -207,7 +207,7 @@ export async function depositStatus({ network, contract }: Context, hash: Hex): 
   const funded = fundedBy(contract.domain.contract, receipt);
   const newest = await contract.block(contract.finality);
   if (newest.number < block) return { state: "included", block, deposit: funded };
-  // Whoever was told that it is credited is not told otherwise because one of those who have credited it is slow.
+  // Once a deposit counts as credited, a slow authority does not change that.
   const authorities = await countCredits(network, funded, { counts: (hasCredited) => hasCredited });
   const state = authorities >= network.committee.quorum ? "credited" : "final";
   return { state, block, deposit: { ...funded, authorities } };

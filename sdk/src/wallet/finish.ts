@@ -103,13 +103,13 @@ export async function bringHome(
   const start = performance.now();
   const certificate = await certifyOne(operation, order, first);
   const certifiedAfterMs = performance.now() - start;
-  // Where it cannot be written down the money is to arrive all the same; that is said then.
+  // If the storage fails, the payment must arrive all the same; the failure is reported then.
   await journal.certify(certificate).catch(() => undefined);
   const receipt = await settleStored(operation, journal, certificate);
   return resumedOf(order.transfer, order.digest, { ...receipt, resumed, certifiedAfterMs });
 }
 
-/** What the certificate of a number means for what was ordered under it here, if anything was. */
+/** The outcome of what was ordered here under a number, by the number's certificate. */
 function resumedOf(ordered: Transfer | undefined, digest: Hex | undefined, receipt: Receipt): Exclude<Resumed, { type: "voided" }> {
   const { certificate } = receipt;
   if (ordered === undefined || digest === certificate.digest) return { type: "settled", receipt };
@@ -234,7 +234,7 @@ export async function adopt(
   answers: Answers<AccountState>,
 ): Promise<boolean> {
   const conflict = conflictOf(operation.network, journal.account, next, answers);
-  // Where none can be finished any more, finishing one explains it.
+  // If none can be finished any more, trying one yields the error that explains it.
   const order = conflict.leader() ?? conflict.any();
   if (order === undefined) return false;
   operation.report({ type: "adopted", transfer: order.transfer });

@@ -18,7 +18,7 @@ import type { Context } from "./context.js";
 /** The number of certificates fetched at a time. */
 const FETCHED_AT_ONCE = 8;
 
-/** What one authority lists, and where its older entries end. */
+/** One authority's list, and the position up to which its older entries are read. */
 interface Listed<T> {
   readonly authority: AuthorityClient;
   readonly entries: readonly T[];

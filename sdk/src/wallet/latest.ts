@@ -33,7 +33,7 @@ export class LatestTransfers {
     const unknown = names.filter((name) => !known.has(orderText(name)));
     const answering = network.authorities.filter(({ url }) => answers.some(({ authority }) => authority.url === url));
     const read = await network.readCertificates(unknown, answering);
-    // What nobody proves is left out.
+    // Leave out transfers that nobody proves.
     const proven = names.flatMap((name): [string, VerifiedCertificate][] => {
       const certificate = known.get(orderText(name)) ?? read.get(orderText(name));
       return certificate === undefined ? [] : [[orderText(name), certificate]];

@@ -32,7 +32,7 @@ import { ADOPTIONS_MAX, checkAgreedState, finishingFirst, LOCK_PATIENCE_MS, othe
 const PAGES_UNDER_WAY_MAX = 8;
 
 type Report = (step: ManyStep) => void;
-/** What has become of a page's order; undefined if it has none. */
+/** The state of a page's order; undefined if it has none. */
 type PageState = Pick<ListOrder, "state" | "sequence" | "digest"> | undefined;
 
 /** A list to pay or to view. */
@@ -105,7 +105,7 @@ function listsOf(context: Context): ListJournal {
   return new ListJournal(store, network.domain);
 }
 
-/** The list as it is paid: as it was started before, where it was. */
+/** The list as it is paid: as it was started before, if it was. */
 async function jobOf(
   context: Context,
   account: AccountId,
@@ -156,7 +156,7 @@ async function payLocked(
     }
     const sequence = await checkFunds(operation, journal, job, states);
     if (sequence === undefined) continue;
-    // What another copy of this wallet did may be known here only now.
+    // Orders of another copy of this wallet may become known only now.
     const now = await pageStates(operation, journal, job);
     if (now.some((state, page) => state?.digest !== states[page]?.digest)) continue;
     const { name, account, maxOutputs, plan } = job;
@@ -271,7 +271,7 @@ function pays({ asset, outputs }: Payout, page: PayListPage): boolean {
   return asset === page.asset && outputs.length === page.outputs.length && outputs.every(isSame);
 }
 
-/** What is certified is what counts, whoever ordered it. */
+/** A certificate counts, whichever copy of the wallet ordered it. */
 function stateOf({ state, settledAtMs }: Stored): ListOrder["state"] {
   if (settledAtMs !== undefined) return "settled";
   return state === "created" ? "ordered" : "certified";
@@ -287,7 +287,7 @@ function statusWith({ name, account, maxOutputs, plan, begunAtMs }: Job, states:
   return { name, account, maxOutputs, begunAtMs, orders, payments: plan.payments };
 }
 
-/** Of single orders only what holds them up is told: how far they are stands in the list. */
+/** Reports only the delays of single orders: the list shows their progress. */
 function reportOf(step: TransferStep, report: Report): void {
   switch (step.type) {
     case "finishing":

@@ -1,4 +1,6 @@
-/** What relayers do for an owner (docs/API.md): fees of redemptions (`GET /v1/fees`), requests (`POST /v1/unlocks`). */
+/**
+ * Services of relayers (docs/API.md): fees of redemptions (`GET /v1/fees`), requests to unlock (`POST /v1/unlocks`).
+ */
 
 import { formatAccount } from "../accounts.js";
 import type { Address, Hex } from "../bytes.js";
@@ -44,7 +46,7 @@ export async function relayerFees(context: Context, asset: Address): Promise<Rel
   const [answers, blockMs] = await Promise.all([Promise.all(asked), blockTime(context)]);
   const offers = answers.flatMap(({ offer }) => offer ?? []).sort((a, b) => (a.fee < b.fee ? -1 : Number(a.fee > b.fee)));
   const silent = answers.flatMap(({ url, error }) => (error === undefined ? [] : [{ url, error }]));
-  // Of half of them one word is not enough to raise or lower it.
+  // The median: a single relayer cannot raise or lower it at will.
   const proposed = offers[Math.floor(offers.length / 2)]?.fee;
   return { asset, offers, silent, proposed, usualMs: COMPANY_MS + Number(BLOCKS) * blockMs };
 }

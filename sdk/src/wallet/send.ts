@@ -35,7 +35,7 @@ export const LOCK_PATIENCE_MS = 10_000;
 /** The maximum number of unfinished orders of other copies that are finished before a new one is signed. */
 export const ADOPTIONS_MAX = 8;
 
-/** What the owner wants to happen: the transfer under whatever number it gets. */
+/** A transfer as the owner intends it, for the number that it will get. */
 export type Intent = (sequence: bigint) => Transfer;
 
 /** How much of an asset an order, or several, will debit. */
@@ -135,7 +135,7 @@ export function resume(
       const answers = await operation.network.accountStates(account, undefined, signal);
       const next = await catchUp(operation, journal, answers);
       const isAdopted = await adopt(operation, journal, next, answers);
-      // What was learned last may want to be settled.
+      // The certificate found last may need to be settled.
       if (!isAdopted && (await journal.unfinished()).length === 0) return resumed;
     }
     throw otherCopy(account);
@@ -165,7 +165,7 @@ export async function checkAgreedState(operation: Operation, journal: OrderJourn
   });
 }
 
-/** What f + 1 authorities vouch for, after the orders that some of them have not seen yet. */
+/** The balance that f + 1 authorities report, less the orders that some of them have not seen yet. */
 async function availableOf(
   { network }: Operation,
   journal: OrderJournal,

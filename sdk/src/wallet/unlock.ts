@@ -46,7 +46,7 @@ const IGNORED_ROUNDS = 8;
 type Report = (step: ChainStep) => void;
 type Step = Sent<"unlock">["step"];
 
-/** What the work on one number needs. */
+/** The parameters of the work on one number. */
 interface Job {
   readonly context: Context;
   readonly from: Follower;
@@ -281,12 +281,12 @@ async function finishNow(job: Job): Promise<Omit<UnlockReceipt, "sequence"> | un
   }
 }
 
-/** A transaction of an earlier visit that reverted or was replaced: the contract says what is to be done. */
+/** Ignores that a transaction of an earlier visit reverted or was replaced: the contract's state decides the next step. */
 function ofNoMoment(error: unknown): void {
   if (!isFastPayError(error, "reverted") && !isFastPayError(error, "not-found")) throw error;
 }
 
-/** Of the orders that are finished on the way only what holds them up is told. */
+/** Reports only the delays of orders that are finished on the way. */
 function delays(step: TransferStep, report: Report): void {
   if (step.type === "waiting" || step.type === "catching-up") report(step);
 }

@@ -7,7 +7,7 @@ import type { AccountState } from "../views.js";
 
 /**
  * Whether a number of which nobody has a certificate is void: f + 1 authorities have stepped over it, and the contract
- * says so in a final block. Where somebody has a certificate the number was executed, whatever the Ethereum node says.
+ * says so in a final block. If somebody has a certificate the number was executed, whatever the Ethereum node says.
  * Throws `chain-unreachable`.
  */
 export async function isVoid(

@@ -180,7 +180,7 @@ class Watch {
       const { trusted, committee } = this.#network;
       const needed = report?.type === "deposited" ? trusted : committee.quorum;
       const isEnough = candidate?.state === "pending" && candidate.reporters.size >= needed;
-      // Where it cannot be proven now, the stream is opened again here, and tells it again.
+      // If it cannot be proven now, the stream is reopened here and reports it again.
       const found = isEnough ? await report?.prove(candidate.reporters.size) : undefined;
       while (this.#queue.length >= QUEUE_MAX && !signal.aborted) await sleep(50, signal);
       if (signal.aborted) return;
@@ -253,7 +253,7 @@ class Watch {
     const seen = new WeakSet<Candidate>();
     while (!signal.aborted) {
       await backoff.wait(signal);
-      // What an honest authority has is sent again until a quorum has it; what may be invented, once.
+      // Send a payment that an honest authority has until a quorum has it; send one that may be invented only once.
       const unconfirmed = [...this.#pending.values()].filter(
         (one) =>
           one.type === "received" &&

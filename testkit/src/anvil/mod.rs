@@ -265,8 +265,8 @@ impl Drop for Anvil {
     }
 }
 
-/// What creates a council and then its FastPay contract, with the next two nonces of [`DEPLOYER_KEY`]. Nobody can recover
-/// it, and it has no deposit caps.
+/// The creation code of a council and then its FastPay contract, for the next two nonces of [`DEPLOYER_KEY`]. Nobody
+/// can recover it, and it has no deposit caps.
 #[must_use]
 pub fn fastpay_codes(committee: &Committee, nonce: u64) -> [Bytes; 2] {
     let deployer = rich_key(DEPLOYER_KEY).address();
@@ -287,7 +287,7 @@ pub fn council_of(contract: Address) -> Address {
     deployer.create(nonce.expect("it is one of the deployer's first contracts"))
 }
 
-/// What creates the contract that Foundry compiled to `out/<artifact>`, with these encoded arguments.
+/// The creation code of the contract that Foundry compiled to `out/<artifact>`, with these encoded arguments.
 #[must_use]
 pub fn creation_code(artifact: &str, arguments: &[u8]) -> Bytes {
     #[derive(Deserialize)]

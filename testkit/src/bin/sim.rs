@@ -42,7 +42,7 @@ struct Arguments {
     /// How many seeds the fixed set has.
     #[arg(long, default_value_t = 24)]
     count: u64,
-    /// Where the result is written.
+    /// The file for the result.
     #[arg(long, default_value = "target/sim.json")]
     output: PathBuf,
 }
@@ -53,7 +53,7 @@ fn range(text: &str) -> Result<Range<u64>, String> {
     Ok(from.parse().map_err(|_| wrong())?..to.parse().map_err(|_| wrong())?)
 }
 
-/// What many runs amount to.
+/// The summary of many runs.
 #[derive(Default)]
 struct Tally {
     seeds: u64,

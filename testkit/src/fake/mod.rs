@@ -27,7 +27,7 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 /// Is called with every order and certificate that an authority receives, before it answers.
 type Observer = Arc<dyn Fn(&Message) + Send + Sync>;
 
-/// What a client sends to an authority.
+/// A request to an authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// An order to vote for.
@@ -74,7 +74,7 @@ impl State {
 #[derive(Clone)]
 pub struct FakeAuthority {
     index: usize,
-    /// Of all epochs.
+    /// The committees of all epochs.
     epochs: Arc<Mutex<Vec<TestCommittee>>>,
     observer: Arc<Mutex<Option<Observer>>>,
     state: Arc<Mutex<State>>,
@@ -187,7 +187,7 @@ impl FakeAuthority {
     pub fn publish(&self, certificate: &Certificate) {
         let transfer = &certificate.order.transfer;
         let mut state = self.state();
-        // What the rules refuse is in the log all the same.
+        // Certificates that the rules refuse are logged, too.
         let _ = state.authority.confirm(certificate);
         let name = (transfer.sender(), transfer.sequence().0);
         state.certificates.entry(name).or_insert_with(|| certificate.clone());
@@ -221,11 +221,11 @@ impl FakeAuthority {
 
 /// Fake authorities that are a committee.
 pub struct FakeCommittee {
-    /// Of the first epoch.
+    /// The committee of the first epoch.
     pub committee: TestCommittee,
     /// Its members, in the committee's order.
     pub authorities: Vec<FakeAuthority>,
-    /// Where they are served.
+    /// The addresses at which they are served.
     pub endpoints: Endpoints,
     epochs: Arc<Mutex<Vec<TestCommittee>>>,
     observer: Arc<Mutex<Option<Observer>>>,

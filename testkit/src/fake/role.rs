@@ -1,11 +1,11 @@
-//! What a fake authority does wrong.
+//! The faults of fake authorities.
 
 use std::time::Duration;
 
-/// What a fake authority does.
+/// The behaviour of a fake authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// What an honest authority does.
+    /// An honest authority.
     Honest,
     /// Answers nothing, ever.
     Silent,

@@ -13,12 +13,12 @@ use super::evm;
 use super::pool::{Pool, PoolError};
 use super::state::{Surroundings, WorldState};
 
-/// Who gets the tips.
+/// The address that gets the tips.
 const PROPOSER: Address = Address::repeat_byte(0xbe);
 /// The gas of a block.
 pub(super) const BLOCK_GAS_MAX: u64 = 30_000_000;
 
-/// What a chain is made of. Every field may be changed before the chain begins.
+/// The parameters of a chain. Every field may be changed before the chain begins.
 #[derive(Clone, Copy, Debug)]
 pub struct ChainConfig {
     /// EIP-155.
@@ -49,7 +49,7 @@ impl Default for ChainConfig {
     }
 }
 
-/// What becomes of a transaction whose block is abandoned.
+/// The fate of a transaction whose block is abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// The first of the new blocks includes it again, if it still can.
@@ -111,7 +111,7 @@ impl Chain {
         self.branch.last().expect("there is always a first block")
     }
 
-    /// The state after a block; none where it is forgotten.
+    /// The state after a block; `None` if it is forgotten.
     pub(super) fn state(&self, block: B256) -> Option<&WorldState> {
         self.states.get(&block)
     }

@@ -49,7 +49,7 @@ impl SimulatedContract {
         self.primary.send(key, Call::deposit_token(self.address, recipient, asset, amount));
     }
 
-    /// What a view of the contract returns in the newest block.
+    /// Calls a view of the contract in the newest block.
     ///
     /// # Panics
     /// If it reverts.
@@ -64,7 +64,7 @@ impl SimulatedContract {
         council_of(self.address)
     }
 
-    /// What a view of its council returns in the newest block.
+    /// Calls a view of its council in the newest block.
     ///
     /// # Panics
     /// If it reverts.
@@ -91,7 +91,7 @@ impl SimulatedContract {
         C::abi_decode_returns_validate(&data).expect("the contract is compiled from the same interface")
     }
 
-    /// What the contract itself holds of an asset in the newest block.
+    /// The contract's own balance of an asset in the newest block.
     #[must_use]
     pub fn holds(&self, asset: Asset) -> U256 {
         if asset == Asset::ETHER {
@@ -100,7 +100,7 @@ impl SimulatedContract {
         self.view_of(asset.0, &IToken::balanceOfCall { account: self.address }, BlockNumberOrTag::Latest)
     }
 
-    /// What it holds of an asset for accounts, in the newest block.
+    /// The amount of an asset that it holds for accounts in the newest block.
     #[must_use]
     pub fn total_balance(&self, asset: Asset) -> U256 {
         self.view(&IFastPay::totalBalanceCall { asset: asset.0 })
@@ -122,7 +122,7 @@ impl SimulatedContract {
             let word = U256::from(event.sequence >> 8);
             let marks = self.view(&IFastPay::redeemedBitmapCall { sender: event.sender, word });
             let mark = U256::ONE << (event.sequence & 0xff);
-            // Where the mapping begins is told by where the marks are found.
+            // The places of the marks reveal where the mapping begins.
             let place = |base: u64| {
                 let account = keccak256((event.sender, U256::from(base)).abi_encode());
                 U256::from_be_bytes(keccak256((word, account).abi_encode()).0)
@@ -141,7 +141,7 @@ impl SimulatedContract {
         self.events_in(0..=self.primary.block_number())
     }
 
-    /// The same of a range of blocks; none where it is empty.
+    /// The same of a range of blocks; `None` if it is empty.
     ///
     /// # Panics
     /// If an event is not as declared.

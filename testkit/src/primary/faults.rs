@@ -1,4 +1,4 @@
-//! What may be wrong with one Ethereum node.
+//! Faults of one Ethereum node.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ pub struct Behaviour {
     pub away: bool,
     /// It takes every question and never answers.
     pub silent: bool,
-    /// So many of a hundred questions are answered with an error that says nothing.
+    /// The percentage of requests that are answered with an error without details.
     pub errors_percent: u32,
     /// It takes transactions and passes none on.
     pub swallows_transactions: bool,
     /// Which methods it refuses, as nodes with limits do.
     pub refuses: Vec<&'static str>,
-    /// What it says in place of the contract's logs.
+    /// Lies that it tells instead of the contract's logs.
     pub lies: Vec<LogLie>,
     /// It stays with this branch, whatever the others go on with.
     pub(super) stuck_on: Option<Vec<Arc<Block>>>,

@@ -183,7 +183,7 @@ impl SimulatedPrimary {
         self.chain().set_balance(owner, wei);
     }
 
-    /// What an address holds in the newest block, in wei.
+    /// The balance of an address in the newest block, in wei.
     #[must_use]
     pub fn balance(&self, owner: Address) -> U256 {
         self.chain().newest_state().balance(owner)

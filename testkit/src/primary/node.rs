@@ -33,7 +33,7 @@ struct Conduct {
     random: Rng,
 }
 
-/// What happens to one question, drawn before it is under way.
+/// The fate of one request, drawn in advance.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     there: Duration,
@@ -48,7 +48,7 @@ impl SimulatedNode {
         Self { name: name.into(), chain, conduct: Arc::new(Mutex::new(conduct)) }
     }
 
-    /// What stands for it in a configuration.
+    /// Its address in a configuration.
     ///
     /// # Panics
     /// If its name cannot be a host's.

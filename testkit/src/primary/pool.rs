@@ -37,7 +37,7 @@ pub(super) enum PoolError {
 #[derive(Clone, Debug)]
 struct Waiting {
     transaction: Transaction,
-    /// Of equal offers the earlier one goes first.
+    /// The earlier of two equal offers goes first.
     arrival: u64,
 }
 
@@ -130,8 +130,8 @@ impl Pool {
         nonce
     }
 
-    /// What a block includes next, after those already in `state`: the best tip of all senders' next ones that pay
-    /// the base fee and have no more than `gas`, and are not among `passed_by`.
+    /// The next transaction for a block, after those already in `state`: the best tip among all senders' next
+    /// transactions that pay the base fee, need no more than `gas`, and are not in `passed_by`.
     pub(super) fn best(&self, state: &WorldState, base_fee: u64, gas: u64, passed_by: &[B256]) -> Option<Transaction> {
         let is_next = |place: &(Address, u64)| place.1 == state.nonce(place.0);
         let candidates = self.waiting.iter().filter(|(place, waiting)| {

@@ -19,7 +19,7 @@ use super::evm::{self, NotRun, TRANSACTION_GAS_MAX, TrialCall};
 use super::pool::PoolError;
 use super::state::{Surroundings, WorldState};
 
-/// What nodes suggest for the proposer, in wei per gas.
+/// The tip for the proposer that nodes suggest, in wei per gas.
 const SUGGESTED_TIP: u64 = 1_000_000_000;
 /// The longest fee history.
 const FEE_HISTORY_MAX: u64 = 1_024;
@@ -234,7 +234,7 @@ fn trial_call(request: TransactionRequest) -> TrialCall {
     }
 }
 
-/// What a failed call is told as.
+/// The RPC error of a failed call.
 fn failure(result: &ExecutionResult) -> RpcFailure {
     match result {
         ExecutionResult::Revert { output, .. } => {

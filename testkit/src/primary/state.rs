@@ -78,7 +78,7 @@ impl WorldState {
     }
 }
 
-/// What a transaction sees: the accounts, and the blocks before its own.
+/// The state that a transaction sees: the accounts, and the blocks before its own.
 #[derive(Debug)]
 pub(super) struct Surroundings<'a> {
     pub(super) state: &'a WorldState,

@@ -15,7 +15,7 @@ const SPIKE_BASE_FEE: u64 = 400_000_000_000;
 pub struct Weather {
     primary: SimulatedPrimary,
     nodes: Vec<SimulatedNode>,
-    /// Whose nonces may be taken.
+    /// The keys whose nonces may be used up.
     keys: Vec<PrivateKeySigner>,
     random: Rng,
     depth_max: u64,

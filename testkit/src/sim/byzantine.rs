@@ -28,7 +28,7 @@ const MEMORY_MAX: usize = 64;
 /// How late a slow one answers, at most.
 const SLOW_MAX: Duration = Duration::from_secs(600);
 
-/// What misbehaving parts have come across, newest last.
+/// Messages that misbehaving parts have seen, newest last.
 #[derive(Default)]
 pub struct Memory {
     orders: Vec<TransferOrder>,
@@ -94,7 +94,7 @@ pub fn vote(world: &World, authority: usize, epoch: usize, order: &TransferOrder
 }
 
 impl Liar {
-    /// What it is this time.
+    /// Draws its role for this request.
     fn role(&self) -> Role {
         match self.role {
             Role::Mixed => *self.world.dice.pick(&[Role::Silent, Role::VotesForAll, Role::Lies, Role::Replays]),
@@ -126,7 +126,7 @@ impl Liar {
         (!memory.certificates.is_empty()).then(|| self.world.dice.pick(&memory.certificates).clone())
     }
 
-    /// What it says to a request, and after how long. None: nothing.
+    /// Its answer to a request and the delay; `None` for silence.
     fn answer(&self, asked: &Asked) -> Option<(Duration, WireResponse)> {
         let (delay, role) = match self.role() {
             Role::Silent => return None,

@@ -39,20 +39,20 @@ const SLOT: Duration = Duration::from_secs(2);
 const FINALIZED_DEPTH: u64 = 3;
 /// How many Ethereum nodes there are.
 const NODES: usize = 3;
-/// The Ethereum node that tells also lies which nobody can see through who asks it alone.
+/// The Ethereum node that may also tell lies that a client of this node alone cannot detect.
 const LIAR: usize = 1;
-/// Whose key brings new committees: the guardian's, who endorses them.
+/// The key that announces new committees: the guardian's, which endorses them.
 const COUNCIL: u32 = GUARDIAN_KEY;
 /// An announcement may come so long after it was signed, in seconds.
 const ANNOUNCEMENT_LIFETIME_S: u64 = 20 * 86_400;
-/// An errand is tried again after so many refusals: more than a lagging node gives in the two minutes that it lags.
+/// An errand is retried until this many refusals: more than a node gives in the two minutes that it lags.
 const REFUSALS_MAX: u32 = 200;
-/// Whose keys relayers have.
+/// The numbers of the relayers' keys.
 const RELAYERS: [u32; 2] = [6, 7];
-/// The owners of accounts have the keys before these.
+/// The keys below this number belong to owners of accounts.
 pub const OWNERS_MAX: usize = 6;
 
-/// Makes a call of the contract. None where its time has not come.
+/// Makes a call of the contract; `None` before its time has come.
 type ErrandCall = Box<dyn Fn(&Chain) -> Option<Call> + Send>;
 
 /// Makes a rotation's next call.
@@ -62,13 +62,13 @@ type RotationStep = Box<dyn Fn(&Chain, &Rotation) -> Option<Call> + Send>;
 pub struct Errand {
     /// For people.
     pub what: String,
-    /// What to do. None where its time has not come.
+    /// Makes the call; `None` before its time has come.
     pub call: ErrandCall,
     /// The redemption that it is, which somebody else may bring first.
     pub redemption: Option<(AccountId, SequenceNumber)>,
 }
 
-/// What is final.
+/// The final state.
 struct Known {
     /// Blocks up to this one were looked at.
     block: u64,
@@ -236,19 +236,19 @@ impl Chain {
         !self.contract.view(&call).executableAt.is_zero()
     }
 
-    /// What redemptions in the contract's queue wait for, in the newest block.
+    /// The amounts of redemptions in the contract's queue, in the newest block.
     #[must_use]
     pub fn total_queued(&self, asset: Asset) -> U256 {
         self.contract.view(&IFastPay::totalQueuedCall { asset: asset.0 })
     }
 
-    /// What the contract holds for accounts in the newest block.
+    /// The amount that the contract holds for accounts in the newest block.
     #[must_use]
     pub fn total_balance(&self, asset: Asset) -> U256 {
         self.contract.total_balance(asset)
     }
 
-    /// Of everything that nodes were asked, and answered.
+    /// A digest of all requests to nodes, and their answers.
     #[must_use]
     pub fn digest(&self) -> alloy::primitives::B256 {
         self.primary.digest()
@@ -265,7 +265,7 @@ impl Chain {
         self.primary.connect(&nodes, self.contract.address(), Finality::Finalized)
     }
 
-    /// What production code may take for the machine's clock, in milliseconds since 1970.
+    /// A clock for production code, in milliseconds since 1970.
     #[must_use]
     pub fn now_ms(&self, world: &World) -> u64 {
         let passed_ms = u64::try_from(world.trace.elapsed().as_millis()).unwrap_or_default();
@@ -339,7 +339,7 @@ impl Chain {
         let claims = self.contract.view(&IFastPay::totalClaimsCall { asset: asset.0 });
         let queued = self.total_queued(asset);
         let holds = self.contract.holds(asset);
-        // What is queued is a part of the balance.
+        // Queued redemptions are a part of the balance.
         require!(
             holds == balance + claims && queued <= balance,
             "the contract holds {holds} and owes {balance} + {claims}, with {queued} in its queue"

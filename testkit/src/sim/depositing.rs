@@ -1,4 +1,4 @@
-//! Who deposits: the wallet's code on a folder of its own, killed at any moment and started again.
+//! Depositors: the wallet's code, each with its own folder, killed at any moment and restarted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::world::World;
 pub struct Wanted {
     /// For which account.
     pub recipient: AccountId,
-    /// What.
+    /// The asset.
     pub asset: Asset,
     /// The amount, in the asset's smallest unit.
     pub amount: Amount,

@@ -285,7 +285,7 @@ impl Dispute {
         matches!(self.world.chain.unlock_of(self.slot()).0, UnlockOutcome::Upheld | UnlockOutcome::Voided)
     }
 
-    /// What a wallet or relayer does: asks all, and brings the contract what suffices.
+    /// Acts as a wallet or relayer: asks all authorities and sends the contract a decision once the votes suffice.
     async fn ask(&self, unanimous: bool) {
         let (account, sequence) = (self.owner.id(), SequenceNumber(self.number));
         let ballot = self.client.vote_unlock((account, sequence), unanimous, PATIENCE).await;
@@ -322,7 +322,7 @@ impl Dispute {
         sleep(BLOCKS * 2).await;
         let is_upheld = self.world.chain.unlock_of(self.slot()).0 == UnlockOutcome::Upheld;
         self.world.trace.note(if is_upheld { "upheld" } else { "voided" }, self.number);
-        // Who keeps it executes it, and is shown nothing.
+        // An authority that keeps the certificate executes it without being shown it again.
         self.world.oracle().follows(self.slot(), is_upheld)?;
         for authority in 0..self.world.plan.honest() {
             self.show(authority).await;

@@ -24,7 +24,7 @@ use super::world::{Server, World};
 
 /// A connection on which nothing comes is given up after this long, as keep-alive does.
 const CONNECTION_PATIENCE: Duration = Duration::from_secs(30);
-/// Of a message in a gRPC body: one byte of flags, four of length.
+/// The header of a message in a gRPC body: one byte of flags, four of length.
 const MESSAGE_HEADER_BYTES: usize = 5;
 
 /// The way of one client to one shard of one authority.
@@ -73,7 +73,7 @@ impl Way {
         self.world.weather().fate(self.client, self.authority, &self.world.dice)
     }
 
-    /// Waits until a message arrives. How long until its double does, where it has one.
+    /// Waits until a message arrives. How long until its double does, if it has one.
     async fn pass(&self) -> Result<Option<Duration>, Status> {
         let (delay, again) = match self.fate() {
             Fate::Lost => {
@@ -213,17 +213,17 @@ fn messages(mut data: Bytes) -> Vec<Bytes> {
     messages
 }
 
-/// What is inside a message.
+/// The payload of a message.
 pub(super) fn payload(message: &Bytes) -> &[u8] {
     message.get(MESSAGE_HEADER_BYTES..).unwrap_or_default()
 }
 
-/// What arrives at one end of a stream.
+/// Messages that arrive at one end of a stream.
 struct Arriving {
     channel: mpsc::UnboundedReceiver<Frame<Bytes>>,
     /// Whether the stream ends well where nothing more comes. An answer ends with a last word.
     ends_well: bool,
-    /// Of requests.
+    /// Observes requests.
     observer: Option<Arc<StreamObserver>>,
 }
 

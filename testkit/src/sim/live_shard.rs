@@ -23,9 +23,9 @@ const STEP_MAX: Duration = Duration::from_millis(2);
 /// A write with its sync takes this long at most, on a good day.
 const SYNC_MAX: Duration = Duration::from_millis(10);
 
-/// What survives a process.
+/// The disk of a shard, which survives the process.
 pub struct ShardDisk {
-    /// Of the journal.
+    /// The journal's disk.
     pub disk: PoweredDisk,
     /// Beside it.
     pub checkpoints: PoweredCheckpoints,
@@ -45,7 +45,7 @@ impl ShardDisk {
 pub struct LiveShard {
     /// Its location.
     pub world: Arc<World>,
-    /// Whose it is.
+    /// The authority's index.
     pub authority: usize,
     /// Its number there.
     pub id: ShardId,
@@ -53,7 +53,7 @@ pub struct LiveShard {
     pub shard: Mutex<SteppedShard>,
     /// Its committed records.
     pub journal: JournalReader,
-    /// What it is on.
+    /// Its disk.
     pub disk: Arc<Mutex<ShardDisk>>,
 }
 
@@ -102,7 +102,7 @@ fn kind(record: &Record) -> &'static str {
     }
 }
 
-/// What a shard is about to do.
+/// The next step of a shard.
 enum Next {
     Commit,
     Turn,

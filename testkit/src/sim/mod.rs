@@ -1,10 +1,10 @@
 //! A deterministic simulation: the production code of authorities (shards, commit stage, outboxes, checkpoints,
-//! recovery, network service, stream of deposits) and of the wallet's driver, in one thread and in simulated time.
+//! recovery, network service, stream of deposits) and of the wallet's client, in one thread and in simulated time.
 //!
 //! ```text
 //!  seed ─► Plan ─► World ─┬─ Keeper: an honest authority on a disk that loses power ──┐
 //!                         ├─ byzantine: authorities that lie      ├─ Link: encoded calls through the Weather
-//!                         ├─ owner: correct clients, real drivers                     │
+//!                         ├─ owner: correct clients, real quorums                     │
 //!                         └─ adversary: clients that misbehave ───────────────────────┘
 //!                         Oracle: looks at every record on disk and every vote that leaves ─► Summary
 //! ```

@@ -14,12 +14,12 @@ use prost::Message;
 use super::link::payload;
 use super::world::{World, lock};
 
-/// What was asked on a stream.
+/// A request on a stream.
 #[derive(Clone, Copy)]
 enum Asked {
     /// A vote for an order: its sender, its number, its digest.
     Vote(AccountId, u64, Digest),
-    /// That a certificate is confirmed.
+    /// A request for confirmation.
     Confirmation,
 }
 
@@ -31,7 +31,7 @@ pub struct StreamObserver {
 }
 
 impl StreamObserver {
-    /// Of a stream that has just been opened.
+    /// An observer of a new stream.
     #[must_use]
     pub fn new(world: Arc<World>, authority: usize) -> Self {
         Self { world, authority, asked: Mutex::default() }

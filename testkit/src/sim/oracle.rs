@@ -14,7 +14,7 @@ use fastpay_node::shard::Command;
 use super::plan::Plan;
 use crate::TestCommittee;
 
-/// What must not happen, and did.
+/// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breach(pub String);
 
@@ -44,17 +44,17 @@ pub struct Oracle {
     /// By epoch.
     committees: Vec<Committee>,
     deposits: Vec<Deposit>,
-    /// What owners have signed with their own keys.
+    /// Orders that owners signed with their own keys.
     signed: BTreeSet<Digest>,
-    /// What the wallets of correct clients have sent.
+    /// Orders that the wallets of correct clients sent.
     sent_by_wallets: BTreeMap<Slot, Digest>,
     /// Which honest authorities stand by which order.
     supporters: BTreeMap<Slot, BTreeMap<Digest, BTreeSet<usize>>>,
     /// The redemptions among it.
     redemptions: BTreeMap<Slot, Vec<Redemption>>,
-    /// What the contract has paid, for good.
+    /// Redemptions that the contract has finally paid.
     paid: BTreeMap<Slot, (Asset, i128)>,
-    /// What was confirmed anywhere.
+    /// Certificates that were confirmed anywhere.
     certified: BTreeMap<Slot, Certificate>,
     pub(super) books: Vec<Books>,
     /// The numbers that owners asked to unlock, and those that are void in a final block.
@@ -65,7 +65,7 @@ pub struct Oracle {
 /// Those of one credit, in order.
 type Payments = Vec<Receipt>;
 
-/// What one honest authority has done, by its records.
+/// The actions of one honest authority, by its records.
 #[derive(Clone, Default)]
 pub struct Books {
     balances: BTreeMap<(AccountId, Asset), i128>,
@@ -82,7 +82,7 @@ pub struct Books {
     /// Votes that left and are not in the older copy of its folder that the authority came back with.
     forgotten: BTreeSet<Slot>,
     pub(super) executed: BTreeSet<Slot>,
-    /// Of which it keeps a certificate.
+    /// Numbers whose certificate it keeps.
     pub(super) seen: BTreeSet<Slot>,
     pub(super) void_voted: BTreeSet<Slot>,
 }
@@ -181,8 +181,8 @@ impl Oracle {
         self.paid.contains_key(&(sender, sequence))
     }
 
-    /// What the contract has paid of an asset that an honest authority does not know of: who misbehaves may keep a
-    /// certificate from it, and the account stays locked on the order.
+    /// The amount of an asset that the contract has paid and an honest authority does not know of: a misbehaving party
+    /// may withhold a certificate from it, and the account stays locked on the order.
     #[must_use]
     pub fn paid_ahead(&self, authority: usize, asset: Asset) -> i128 {
         let books = &self.books[authority];
@@ -190,7 +190,7 @@ impl Oracle {
         ahead.filter(|(_, (of, _))| *of == asset).map(|(_, (_, amount))| amount).sum()
     }
 
-    /// What all accounts hold of an asset at an honest authority.
+    /// The sum of all accounts' balances of an asset at an honest authority.
     #[must_use]
     pub fn held(&self, authority: usize, asset: Asset) -> i128 {
         let balances = self.books[authority].balances.iter();

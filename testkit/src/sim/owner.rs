@@ -17,7 +17,7 @@ use super::oracle::{Breach, require};
 use super::process::memory_folder;
 use super::world::{ASSETS, World};
 
-/// What a client wants to happen.
+/// A client's intention.
 enum Want {
     One(Intent),
     /// A list, by its name.
@@ -167,11 +167,11 @@ impl Owner {
                     }
                 }
             }
-            // Whoever is killed may have left a note behind, and believes it from now on.
+            // A killed client may have left a note, which it trusts from now on.
             self.check_notes()?;
             self.world.follow(&self.network);
             sleep(dice.between(Duration::from_millis(10), Duration::from_secs(2))).await;
-            // Whoever does not know how a command ended looks at the history first.
+            // A client that does not know how a command ended reads the history first.
             if self.is_settled(want)? {
                 break;
             }
@@ -244,7 +244,7 @@ impl Owner {
         }))
     }
 
-    /// What the wallet notes as settled is settled.
+    /// Checks that everything that the wallet notes as settled is settled.
     fn check_notes(&self) -> Result<(), Breach> {
         let entries = self.entries()?;
         let settled = entries.iter().filter(|entry| entry.state == OrderState::Settled);

@@ -1,4 +1,4 @@
-//! What a run is made of. Chosen by its seed; a failing run is made shorter by trying smaller plans.
+//! The plan of a run. The seed chooses it; a failing run is shortened by trying smaller plans.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub enum Role {
 
 const ROLES: [Role; 6] = [Role::Silent, Role::VotesForAll, Role::Lies, Role::Replays, Role::Slow, Role::Mixed];
 
-/// What happens in a run, as far as it is not left to the dice on the way.
+/// The events of a run that are not drawn on the way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
@@ -44,7 +44,7 @@ pub struct Plan {
     pub storm_s: u64,
     /// How often an authority crashes meanwhile, in seconds between; 0: never.
     pub crash_every_s: u64,
-    /// Of a thousand messages, so many are lost.
+    /// Lost messages of each thousand.
     pub loss_per_mille: u32,
     /// And so many arrive twice.
     pub duplicates_per_mille: u32,
@@ -68,7 +68,7 @@ pub struct Plan {
     pub nodes_lie: bool,
     /// The last honest authority comes back with older copies of its folder.
     pub is_restored: bool,
-    /// Of a thousand single transfers of a correct client, so many are redemptions.
+    /// Redemptions among each thousand single transfers of a correct client.
     pub redemptions_per_mille: u32,
     /// At the end the owner of an account signs two orders for so many numbers, and asks to unlock them.
     #[serde(default)]

@@ -69,14 +69,14 @@ struct Copy {
     /// The small files.
     folder: TempDir,
     voter_status: Arc<VoterStatus>,
-    /// What the oracle knew of it.
+    /// The oracle's records of it.
     books: Books,
 }
 
 type Recovered = (RecoveredShard, (ShardHandle, ShardQueue), Arc<Notify>);
 
 impl Keeper {
-    /// Of an authority that has never run.
+    /// The disk of an authority that has never run.
     #[must_use]
     pub fn new(world: &Arc<World>, authority: usize, words: mpsc::UnboundedReceiver<Word>) -> Self {
         let shards = world.plan.shards[authority];
@@ -371,7 +371,7 @@ impl Keeper {
         })
     }
 
-    /// What left the authority as a vote is locked there, or confirmed.
+    /// Checks that each order that the authority voted for is locked there, or confirmed.
     fn remembers(&self, shards: &[(Arc<LiveShard>, Arc<Notify>)]) -> Result<(), Breach> {
         let oracle = self.world.oracle();
         for (account, sequence, digest) in oracle.books(self.authority).votes() {
@@ -452,7 +452,7 @@ fn voter_status(world: &World, authority: usize) -> VoterStatus {
     VoterStatus::new(world.known_committees(1), keys, &names).expect("it is a member of the first committee")
 }
 
-/// A folder without a disk below it, where there is such: what is written there is not what is tried here.
+/// A folder without a disk below it, if there is such: what is written there is not what is tried here.
 pub(super) fn memory_folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary folder")
 }

@@ -15,7 +15,7 @@ use super::chain::sender_config;
 use super::process::memory_folder;
 use super::world::{ASSETS, World};
 
-/// What the fees of a run, a few units, are worth where relayers look at them: two units cover the gas in good weather.
+/// The rate at which relayers value the fees of a run, a few units: two units cover the gas in good weather.
 const RATE: &str = "50000000000000";
 
 /// Runs a relayer until the run ends.
@@ -45,7 +45,7 @@ pub async fn relay(world: Arc<World>, number: usize) {
     }
 }
 
-/// What the relayer's machine takes for the time, after each start something else: wrong by hours, days, or altogether.
+/// The clock of the relayer's machine. After each start it is wrong in another way: by hours, by days, or altogether.
 fn clock(world: &World) -> Clock {
     let hour_ms = 3_600_000;
     let now_ms = world.chain.now_ms(world);
@@ -64,7 +64,7 @@ fn config(world: &World, data_dir: PathBuf) -> Config {
         key: KeyConfig { file: PathBuf::new(), passphrase_file: None },
         sender: sender_config(),
         bundle: BundleConfig { wait_ms_max: 10_000, below_cost, ..BundleConfig::default() },
-        // Whoever disputes a number brings votes to the contract itself.
+        // The disputing clients send votes to the contract themselves.
         unlock: UnlockConfig::OFF,
         assets: ASSETS.into_iter().map(|asset| (asset, rate)).collect(),
         traces: None,

@@ -204,7 +204,7 @@ async fn redeem(world: &Arc<World>) -> Result<(), Breach> {
     }
     for asset in ASSETS {
         let oracle = world.oracle();
-        // What is queued left the accounts and is not paid yet.
+        // Queued redemptions left the accounts and are not paid yet.
         let held = world.chain.total_balance(asset) - world.chain.total_queued(asset);
         let owed = oracle.held(0, asset) - oracle.paid_ahead(0, asset);
         require!(held.to_string() == owed.to_string(), "the contract holds {held} for accounts that have {owed}");
@@ -241,7 +241,7 @@ async fn judge(world: &Arc<World>) -> Result<(), Breach> {
     Ok(())
 }
 
-/// What an authority says of an account is what its own records amount to, and those of the first authority.
+/// Checks that an authority's answer about an account matches its own records and those of the first authority.
 async fn compare(
     world: &Arc<World>,
     authority: usize,

@@ -215,7 +215,7 @@ impl PoweredCheckpoints {
     }
 
     fn fail(&self) -> CheckpointError {
-        // What the store says is not looked into: it cannot be written, and the process ends.
+        // The kind of error does not matter: the store cannot be written, and the process ends.
         CheckpointError::Malformed { folder: "a store without power".into() }
     }
 }

@@ -1,4 +1,4 @@
-//! What happened in a run: all of it as a digest, the faults as counts, and on demand every event as a line.
+//! The events of a run: as a digest, the faults as counts, and on demand each event as a line.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,23 +19,23 @@ pub struct Trace {
 
 #[derive(Default)]
 struct Seen {
-    /// Of fixed keys: the same events have the same digest.
+    /// Has fixed keys, so that the same events have the same digest.
     hasher: DefaultHasher,
     events: u64,
     counts: BTreeMap<&'static str, u64>,
     violation: Option<String>,
 }
 
-/// What a whole run was.
+/// The summary of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Of every event with its time: two runs with the same digest were the same run.
+    /// The digest of all events with their times: two runs with the same digest were the same run.
     pub digest: u64,
     /// How many events.
     pub events: u64,
     /// How often what was done to the system, and what it did.
     pub counts: BTreeMap<&'static str, u64>,
-    /// What must not happen and did, first.
+    /// The first violated invariant.
     pub violation: Option<String>,
     /// How much time passed in the simulation, in milliseconds.
     pub simulated_ms: u64,

@@ -1,4 +1,4 @@
-//! What the oracle demands of numbers that their owners asked to unlock.
+//! The oracle's invariants of numbers that their owners asked to unlock.
 
 use super::oracle::{Books, Breach, Oracle, Slot, require};
 

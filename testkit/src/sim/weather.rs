@@ -1,4 +1,4 @@
-//! What becomes of messages.
+//! The fates of messages.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub struct Weather {
     partitions: BTreeMap<(usize, usize), Instant>,
 }
 
-/// What becomes of a message.
+/// The fate of a message.
 pub enum Fate {
     /// It never arrives.
     Lost,

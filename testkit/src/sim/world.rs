@@ -42,14 +42,14 @@ pub type Serve =
 /// A shard's server, as long as its process lives.
 #[derive(Clone)]
 pub struct Server {
-    /// What answers.
+    /// The service that answers.
     pub serve: Serve,
-    /// Of its process.
+    /// The tasks of its process.
     pub tasks: Tasks,
 }
 
 impl Server {
-    /// The whole answer to a call, or none where the process ends before.
+    /// The whole answer to a call, or `None` if the process ends before.
     pub async fn answer(
         &self,
         call: http::Request<Body>,
@@ -85,7 +85,7 @@ impl Server {
     }
 }
 
-/// What an authority's keeper is told from outside.
+/// Commands to an authority's keeper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
     /// A part of the process failed: the process ends.
@@ -100,24 +100,24 @@ pub enum Word {
 
 /// See the [module](self).
 pub struct World {
-    /// What is to happen.
+    /// The plan of the run.
     pub plan: Plan,
     /// The deployment.
     pub domain: Domain,
     /// Chance.
     pub dice: Dice,
-    /// What happened.
+    /// The trace of the run.
     pub trace: Trace,
     /// Owners of the correct clients' accounts, then of the adversaries'.
     pub owners: Vec<TestAccount>,
-    /// What Byzantine authorities and clients have seen.
+    /// Messages that Byzantine authorities and clients have seen.
     pub memory: Mutex<Memory>,
     /// The Primary.
     pub chain: Chain,
     weather: Mutex<Weather>,
     oracle: Mutex<Oracle>,
     servers: Mutex<BTreeMap<(usize, u32), Server>>,
-    /// What each correct client may spend: what it deposited, and received from others of them.
+    /// The amounts that each correct client may spend: its deposits, and payments from other correct clients.
     purses: Mutex<BTreeMap<(AccountId, Asset), u128>>,
     keepers: Vec<mpsc::UnboundedSender<Word>>,
     is_calm: AtomicBool,
@@ -159,7 +159,7 @@ impl World {
         lock(&self.weather)
     }
 
-    /// Who watches. Only for reading: what is to be checked goes through [`World::check`].
+    /// The oracle, only for reading: checks go through [`World::check`].
     pub fn oracle(&self) -> MutexGuard<'_, Oracle> {
         lock(&self.oracle)
     }
@@ -259,7 +259,7 @@ impl World {
         network.adopt(self.known_committees(all.len()), if all.len() > 1 { names } else { Names::new() });
     }
 
-    /// What a client has for sure.
+    /// The amount that a client certainly has.
     #[must_use]
     pub fn purse(&self, account: AccountId, asset: Asset) -> u128 {
         lock(&self.purses).get(&(account, asset)).copied().unwrap_or_default()
@@ -310,7 +310,7 @@ fn name(keys: &AuthorityKeys) -> AuthorityName {
     keys.public().name
 }
 
-/// What a task that panicked left is not used: a panic ends the run.
+/// A panic ends the run, so a poisoned lock is never used.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

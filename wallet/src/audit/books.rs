@@ -141,7 +141,7 @@ impl Books {
         self.proofs.values().cloned().collect()
     }
 
-    /// Opens the book of an account. True where it is a new one.
+    /// Opens the book of an account. True if it is new.
     pub(super) fn open(&mut self, account: AccountId) -> bool {
         let is_new = !self.accounts.contains_key(&account);
         self.book(account);
@@ -271,7 +271,7 @@ impl Books {
                 let has_confirmed = state.as_ref().is_some_and(|state| state.next_sequence > sequence);
                 let is_next = self.book(account).views.get(index).is_some_and(|view| view.sent == sequence.0);
                 if has_confirmed && is_next {
-                    // Its own, or in its place what others have, where it does not show a good one.
+                    // Its own, or in its place what others have, if it does not show a good one.
                     let own = slot.get(&index).and_then(|found| found.as_ref().ok());
                     self.count(Some(index), own.unwrap_or(first).transfer());
                 }
@@ -495,7 +495,7 @@ impl Book {
         let wrong = assets.into_iter().filter_map(|asset| {
             let said = held.get(&asset).copied().unwrap_or_default();
             let made = self.expected(view, deposits, asset);
-            // Who is behind in the contract's order has not credited back yet.
+            // An authority that is behind in the contract's order has not credited it back yet.
             let before = made.plus(moved_below(&self.credited_back, view.sent, asset).negated());
             let text = || format!("it is said to hold {said} of {asset}, and deposits and certificates make it {made}");
             (said != made && said != before).then(text)

@@ -176,7 +176,7 @@ async fn read_states(
     states
 }
 
-/// An account's state. Where the list of its assets is cut, also those of `assets` that are not in it, as long as
+/// An account's state. If the list of its assets is cut, also those of `assets` that are not in it, as long as
 /// nothing has changed meanwhile.
 async fn read_state(
     authority: &AuthorityClient,

@@ -90,7 +90,7 @@ pub struct Solvency {
     pub deposited: Balance,
     /// The sum of all account balances.
     pub accounts: Balance,
-    /// Certified, and not paid by the contract yet: not brought there, or in its queue.
+    /// Certified redemptions that the contract has not paid: not submitted, or in its queue.
     pub redeemable: Balance,
     /// The part of `accounts` that was redeemed and credited back: the contract spent the number on another order, or
     /// released it from its queue.
@@ -139,7 +139,7 @@ pub struct AuthorityAudit {
 pub struct AuditProgress {
     /// Accounts visited in this round.
     pub visited: usize,
-    /// Accounts that are to be visited still, as far as is known.
+    /// Known accounts that are not visited yet.
     pub waiting: usize,
     /// Certificates checked in all.
     pub certificates: u64,
@@ -154,7 +154,7 @@ enum Source {
     Genesis(Genesis),
 }
 
-/// An audit under way: what is read stays counted when it is read again.
+/// An audit under way. Reading an entry again does not count it twice.
 struct Audit<'a> {
     wallet: &'a Wallet,
     source: Source,
@@ -345,7 +345,7 @@ impl<'a> Audit<'a> {
     }
 }
 
-/// Whether what the contract has of an asset covers what was `deposited` and `accounts` must hold.
+/// Whether the contract's balance of an asset covers `deposited` and the balances of `accounts`.
 fn solvency(
     audit: &AssetAudit,
     deposited: Balance,

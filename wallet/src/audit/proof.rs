@@ -21,7 +21,7 @@ pub struct Proof {
     pub contract: PrimaryAddress,
     /// The authority that misbehaved.
     pub authority: AuthorityName,
-    /// The account whose orders these are.
+    /// The sender's account.
     pub account: AccountId,
     /// Their number.
     pub sequence: SequenceNumber,
@@ -31,7 +31,7 @@ pub struct Proof {
     pub second: SignedVote,
 }
 
-/// A vote with what it is for.
+/// A vote with its statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SignedVote {
@@ -56,7 +56,7 @@ pub enum ProofError {
         /// The contract that it names.
         contract: PrimaryAddress,
     },
-    /// Not what it should be made of.
+    /// The proof is malformed.
     #[error("its {0} cannot be read")]
     Malformed(&'static str),
     /// This wallet does not know the committee of the epoch.
@@ -94,7 +94,7 @@ impl Proof {
         both.collect()
     }
 
-    /// Checks all of it. Nothing in the proof is believed: who was in which committee is for the caller to know.
+    /// Verifies the whole proof. It trusts nothing in it: the caller supplies the committees.
     ///
     /// # Errors
     /// If it does not prove that its authority voted for two orders of its account and number.

@@ -49,7 +49,7 @@ pub(super) struct Spending {
 }
 
 impl Spending {
-    /// Whether the contract pays the redemption that is certified under the number, or has it in its queue.
+    /// Whether the contract has paid or queued the redemption that is certified under the number.
     pub(super) fn pays(&self, certified: &Moved) -> bool {
         self.on.digest == certified.digest && self.state != SpendingState::Released
     }

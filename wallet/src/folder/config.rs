@@ -40,7 +40,7 @@ pub struct PrimarySettings {
     /// From which block on the chain is believed: `"finalized"`, `"safe"` or `{ confirmations = 12 }`.
     #[serde(default)]
     pub finality: Finality,
-    /// How transactions are sent and what they may cost.
+    /// Settings for sending transactions, with limits for their cost.
     #[serde(default)]
     pub sender: SenderConfig,
 }

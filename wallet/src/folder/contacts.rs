@@ -34,7 +34,7 @@ pub enum ContactError {
     /// The name is that of a key.
     #[error("{0} is the name of a key of this wallet; choose another name")]
     IsKey(String),
-    /// A name stands for a key and for a contact: two commands gave it at the same moment.
+    /// A key and a contact have the same name: two commands gave it at the same moment.
     #[error("{0} is the name of a key and of a contact; remove the contact with `fastpay contacts remove {0}`")]
     Ambiguous(String),
     /// No such contact.
@@ -103,7 +103,7 @@ impl Contacts {
         names.into_iter().filter_map(|name| contact(name).transpose()).collect()
     }
 
-    /// The account of a name, where it has one.
+    /// The account of a name, if it has one.
     ///
     /// # Errors
     /// If the name is unfit or the file damaged.
@@ -124,10 +124,10 @@ impl Contacts {
 }
 
 impl Folder {
-    /// The account that a name stands for: that of a key, or of a contact.
+    /// The account of a name: that of a key or of a contact.
     ///
     /// # Errors
-    /// If there is none, or both.
+    /// If neither or both have the name.
     pub fn named(&self, name: &str) -> Result<AccountId, ContactError> {
         match (self.keys().has(name)?, self.contacts().find(name)?) {
             (true, Some(_)) => Err(ContactError::Ambiguous(name.into())),

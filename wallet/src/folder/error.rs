@@ -36,7 +36,7 @@ pub enum FolderError {
          finish that one with `fastpay resume`"
     )]
     OtherOrder {
-        /// Whose order.
+        /// The sender's account.
         account: AccountId,
         /// Its number.
         sequence: SequenceNumber,
@@ -46,7 +46,7 @@ pub enum FolderError {
     /// A number cannot be settled before its certificate is on disk.
     #[error("the certificate of sequence number {sequence} of account {account} is not in the folder; this is a bug")]
     NotCertified {
-        /// Whose order.
+        /// The sender's account.
         account: AccountId,
         /// Its number.
         sequence: SequenceNumber,

@@ -1,7 +1,6 @@
-//! What an account received, with the certificates that prove it, each once, by sender and number. How far
-//! each authority's list was read is a cursor of its own, moved after what it passed is on disk. Beside the cursors are
-//! the entries that were read last, by which a list is known again: that of an authority that was restored from an older
-//! copy is another one.
+//! The payments that an account received, with the certificates that prove them, each once, by sender and number. Each
+//! authority's list has a cursor, which moves after the entries before it are on disk. The entries read last are kept
+//! beside the cursors: if an authority was restored from an older copy, its list differs there and is read anew.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,7 +23,7 @@ pub struct ReceivedPayment {
     pub received_at_ms: u64,
     /// The payment, of an output with the output's own memo.
     pub payment: Payment,
-    /// The output's number, where it is an output of a payout.
+    /// The output's number, if it is an output of a payout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<u16>,
     /// The certificate, encoded.
@@ -44,11 +43,11 @@ impl ReceivedPayment {
 pub struct Cursor {
     /// The number of the entry that is read next.
     pub next: u64,
-    /// The payment before it, where that is known.
+    /// The payment before it, if that is known.
     pub last: Option<PaymentName>,
 }
 
-/// The entry of a list that was read last, as it is stored.
+/// The last entry read from a list, as it is stored.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct LastRead {
@@ -82,7 +81,7 @@ impl Inbox {
         Self { account, folder: inboxes.join(hex::encode(account.0)) }
     }
 
-    /// Whose payments.
+    /// The receiving account.
     #[must_use]
     pub fn account(&self) -> AccountId {
         self.account
@@ -202,7 +201,7 @@ impl InboxJournal {
         let stored: BTreeMap<String, u64> = read(&self.inbox.cursors_path())?.unwrap_or_default();
         let last: BTreeMap<String, LastRead> = read(&self.inbox.last_read_path())?.unwrap_or_default();
         let parsed = stored.iter().map(|(name, next)| {
-            // One of another place is of before the cursor was moved.
+            // A name of another position was stored before the cursor moved.
             let last = last.get(name).filter(|last| last.number.checked_add(1) == Some(*next));
             Ok((name.parse()?, Cursor { next: *next, last: last.map(LastRead::name) }))
         });
@@ -210,7 +209,7 @@ impl InboxJournal {
         parsed.map_err(|error| FolderError::damaged(&self.inbox.cursors_path(), error))
     }
 
-    /// Moves the cursors, after what they pass was added.
+    /// Moves the cursors, after the entries before them were added.
     ///
     /// # Errors
     /// If the disk refuses.

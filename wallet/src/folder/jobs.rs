@@ -15,7 +15,7 @@ use super::error::FolderError;
 pub struct Job {
     /// The account that pays.
     pub account: AccountId,
-    /// At most so many outputs are in one order.
+    /// The maximum number of outputs in one order.
     pub outputs_max: usize,
 }
 
@@ -30,7 +30,7 @@ impl Jobs {
         Self { folder: home.join("jobs") }
     }
 
-    /// The job of a name; none where it was not begun.
+    /// The job of a name; `None` if it was not begun.
     ///
     /// # Errors
     /// If the file cannot be read or is damaged.

@@ -121,7 +121,7 @@ impl Keys {
     /// All keys, by name.
     ///
     /// # Errors
-    /// If the folder cannot be read or a file is none of ours.
+    /// If the folder cannot be read, or a file is not a key.
     pub fn list(&self) -> Result<Vec<KeyEntry>, KeyError> {
         let names = files::names(&self.folder).map_err(|error| io(&self.folder, error))?;
         names.iter().filter_map(|name| name.strip_suffix(".json")).map(|name| self.entry(name)).collect()
@@ -190,7 +190,7 @@ impl Keys {
         Ok(content.map(|content| String::from_utf8_lossy(&content).trim().to_owned()))
     }
 
-    /// Makes a key the one that is used where none is named.
+    /// Makes a key the default.
     ///
     /// # Errors
     /// If there is no such key, or the disk refuses.

@@ -66,7 +66,7 @@ impl OrderEntry {
     }
 }
 
-/// A stored order. It includes the transfer beside the bytes, for people who read the file.
+/// A stored order. It repeats the transfer in readable form, for people who read the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StoredOrder {
@@ -108,7 +108,7 @@ impl Orders {
         Self { account, folder: accounts.join(hex::encode(account.0)) }
     }
 
-    /// Whose orders.
+    /// The sender's account.
     #[must_use]
     pub fn account(&self) -> AccountId {
         self.account
@@ -157,7 +157,7 @@ impl Orders {
         open.into_iter().filter_map(|sequence| self.entry(sequence).transpose()).collect()
     }
 
-    /// The entry of a number; none where this wallet knows nothing of it.
+    /// The entry of a number; `None` if this wallet knows nothing of it.
     ///
     /// # Errors
     /// If a file cannot be read or is damaged.
@@ -200,7 +200,7 @@ impl Orders {
     /// Whether the contract voided the number.
     ///
     /// # Errors
-    /// Where the file cannot be read or is damaged.
+    /// If the file cannot be read or is damaged.
     pub fn is_voided(&self, sequence: SequenceNumber) -> Result<bool, FolderError> {
         Ok(self.read::<StoredVoid>(sequence, "void")?.is_some())
     }
@@ -337,7 +337,7 @@ impl OrderJournal {
     /// Notes that the contract voided a number, as f + 1 authorities have applied: no order of it ever happens.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk fails.
     pub fn void(&self, sequence: SequenceNumber) -> Result<(), FolderError> {
         self.orders.write(sequence, "void", &StoredVoid { voided_at_ms: now_ms() }).map(drop)
     }

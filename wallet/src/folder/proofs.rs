@@ -9,7 +9,7 @@ use super::error::FolderError;
 use crate::audit::Proof;
 
 impl Folder {
-    /// Writes a proof down, where it is not there yet. Returns its file.
+    /// Writes a proof down, if it is not there yet. Returns its file.
     ///
     /// # Errors
     /// If the disk refuses.

@@ -34,7 +34,7 @@ pub enum Errand {
     Deposit {
         /// The account.
         recipient: AccountId,
-        /// What is deposited.
+        /// The deposited asset.
         asset: Asset,
         /// The amount, in the asset's smallest unit.
         amount: Amount,
@@ -43,39 +43,39 @@ pub enum Errand {
     },
     /// Redeems a certificate.
     Redeem {
-        /// Who ordered it.
+        /// The redeeming account.
         sender: AccountId,
         /// The order's number.
         sequence: SequenceNumber,
     },
     /// Has a redemption paid that was in the contract's queue.
     Execute {
-        /// Who ordered it.
+        /// The redeeming account.
         sender: AccountId,
         /// The order's number.
         sequence: SequenceNumber,
     },
     /// Asks the contract to unlock a number.
     RequestUnlock {
-        /// Whose number.
+        /// The account of the number.
         account: AccountId,
         /// The number.
         sequence: SequenceNumber,
     },
     /// Has the contract decide what becomes of a number.
     DecideUnlock {
-        /// Whose number.
+        /// The account of the number.
         account: AccountId,
         /// The number.
         sequence: SequenceNumber,
     },
     /// Collects a claim.
     Claim {
-        /// Whose claim it is.
+        /// The address that has the claim.
         owner: Address,
-        /// What is claimed.
+        /// The claimed asset.
         asset: Asset,
-        /// Where it is paid.
+        /// The address to pay.
         to: Address,
         /// The amount, in the asset's smallest unit.
         amount: U256,

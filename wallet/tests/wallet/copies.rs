@@ -134,7 +134,7 @@ async fn of_two_orders_that_collide_both_copies_finish_the_same() {
         assert_eq!(collide(&[0], &[2, 3], resume).await, Some(30), "{resume:?}");
         assert_eq!(collide(&[0, 2], &[1, 3], resume).await, None, "{resume:?}");
     }
-    // Where they are equal so far, both choose the same, whoever comes first.
+    // If they are equal so far, both choose the same, whoever comes first.
     let chosen = [collide(&[0], &[1], [true, false]).await, collide(&[0], &[1], [false, true]).await];
     assert!(chosen[0].is_some() && chosen[0] == chosen[1], "{chosen:?}");
     assert_eq!(collide(&[0], &[1], [true, true]).await, chosen[0]);

@@ -4,10 +4,10 @@
 mod auditing;
 mod command;
 mod copies;
-mod driving;
 mod many;
 mod onchain;
 mod order_of_writes;
+mod quorum;
 mod receiving;
 mod resuming;
 mod rotation;

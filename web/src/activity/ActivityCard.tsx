@@ -173,7 +173,7 @@ function Actions({ activity }: { activity: Activity }): JSX.Element | null {
       </Group>
     );
   }
-  // What was signed or sent is finished, never made anew.
+  // A signed order or sent transaction is finished, never made anew.
   const left = leftTransaction(activity);
   const again = (): void => {
     dismiss(id);

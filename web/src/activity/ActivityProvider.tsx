@@ -40,7 +40,7 @@ export function useActivityActions(): {
   const queries = useQueryClient();
   const start = useCallback(
     (plan: ActivityPlan) =>
-      // What this browser knows of an order belongs to the history, too.
+      // The history also shows this browser's own orders.
       store.start(plan, () => void refreshAccount(queries, plan.account).then(() => refreshHistory(queries, plan.account))),
     [store, queries],
   );
@@ -156,7 +156,7 @@ async function titleOf(sent: SubmittedTransaction, label: (asset: Address, amoun
   }
 }
 
-/** What the payout of a redemption is called; `isQueued` where it has waited in the contract. */
+/** The title of a redemption's payout; `isQueued` if it has waited in the contract. */
 export function payoutTitle(sequence: bigint, isQueued: boolean): string {
   return isQueued ? `Pay out redemption #${sequence}` : `Submit redemption #${sequence} to Ethereum`;
 }

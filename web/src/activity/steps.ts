@@ -155,7 +155,7 @@ export function chainSteps(activity: Activity): Step[] {
   const [submitted, included] = [last(steps, "submitted"), last(steps, "included")];
   const [final, credited] = [last(steps, "final"), last(steps, "credited")];
   const vote = last(steps, "vote");
-  // Of a redemption whose certificate is older than the committee's present keys.
+  // For a redemption whose certificate is older than the committee's present keys.
   const voted = vote && {
     label: "Voted for again by the current committee",
     isDone: vote.votes >= vote.quorum,

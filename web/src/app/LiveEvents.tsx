@@ -4,7 +4,7 @@ import { useEffect, type JSX, type ReactNode } from "react";
 import { decodeMemo, NO_MEMO, type AccountEvent, type AccountId } from "@fastpay/sdk";
 
 import { useKnownAssets } from "../data/assets";
-import { lookAt, refreshAccount } from "../data/queries";
+import { readAccount, refreshAccount } from "../data/queries";
 import { useNetwork } from "../network/NetworkProvider";
 import { Money } from "../ui/Money";
 import { shortAccount } from "../ui/words";
@@ -23,8 +23,8 @@ export default function LiveEvents({ account }: { account: AccountId }): JSX.Ele
     const follow = async (): Promise<void> => {
       while (!abort.signal.aborted) {
         try {
-          // What is shown is as old as what the streams begin with.
-          const view = await lookAt(queries, client, account, assets).catch(() => undefined);
+          // Read first: the streams continue from the view that is shown.
+          const view = await readAccount(queries, client, account, assets).catch(() => undefined);
           const from = view === undefined ? {} : { from: view.cursor };
           for await (const event of client.watch(account, { ...from, signal: abort.signal })) {
             refresh();

@@ -5,7 +5,7 @@ import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
 
 import { useKnownAssets } from "./assets";
-import { lookAt, refreshHistory, useExtent } from "./queries";
+import { readAccount, refreshHistory, useExtent } from "./queries";
 import { useNetwork } from "../network/NetworkProvider";
 
 /** All pages read so far, joined. */
@@ -28,7 +28,7 @@ export function useHistory(account: AccountId, limit: number): AccountHistory {
   const query = useInfiniteQuery({
     queryKey: ["history", account, limit],
     queryFn: async ({ pageParam: cursor }) => {
-      const view = await lookAt(queries, client, account, assets);
+      const view = await readAccount(queries, client, account, assets);
       return client.history(account, { limit, view, ...(cursor === undefined ? {} : { cursor }) });
     },
     initialPageParam: undefined as HistoryCursor | undefined,
@@ -37,7 +37,7 @@ export function useHistory(account: AccountId, limit: number): AccountHistory {
   const extent = useExtent(account, assets);
   const known = useRef(extent);
   useEffect(() => {
-    // What is read first is read as of the first look.
+    // The first read of the history is of the first account state.
     if (known.current !== undefined && known.current !== extent) void refreshHistory(queries, account);
     known.current = extent;
   }, [account, extent, queries]);

@@ -55,8 +55,8 @@ export async function refreshHistory(queries: QueryClient, account: AccountId): 
   await queries.invalidateQueries({ queryKey }, { cancelRefetch: false });
 }
 
-/** A look at an account. */
-interface Look {
+/** An account as it was last read. */
+interface AccountRead {
   readonly view: AccountView;
   /** How much has happened to it: by what is proven, and by what f + 1 authorities say, of whom one is honest. */
   readonly extent: string;
@@ -64,35 +64,35 @@ interface Look {
   readonly sinceMs: number;
 }
 
-/** How accounts are looked at. */
-function lookQuery(client: FastPayClient, account: AccountId | undefined, assets: readonly Address[]) {
+/** How an account is read. */
+function accountQuery(client: FastPayClient, account: AccountId | undefined, assets: readonly Address[]) {
   return {
     queryKey: ["account", account, assets],
-    queryFn: async ({ client: queries, queryKey }: QueryFunctionContext): Promise<Look> => {
+    queryFn: async ({ client: queries, queryKey }: QueryFunctionContext): Promise<AccountRead> => {
       const view = await client.account(account as AccountId, assets);
       const extent = extentOf(view, await client.committee());
-      const before = queries.getQueryData<Look>(queryKey);
+      const before = queries.getQueryData<AccountRead>(queryKey);
       return { view, extent, sinceMs: before?.extent === extent ? before.sinceMs : Date.now() };
     },
     enabled: account !== undefined,
-    refetchInterval: ({ state }: { state: { data: Look | undefined } }) =>
+    refetchInterval: ({ state }: { state: { data: AccountRead | undefined } }) =>
       state.data !== undefined && isUneven(state.data) ? UNEVEN_INTERVAL_MS : ACCOUNT_INTERVAL_MS,
-    placeholderData: (before: Look | undefined) => before,
+    placeholderData: (before: AccountRead | undefined) => before,
   };
 }
 
-function useLook(account: AccountId | undefined, assets: readonly Address[]) {
-  return lookQuery(useNetwork().client, account, assets);
+function useAccountQuery(account: AccountId | undefined, assets: readonly Address[]) {
+  return accountQuery(useNetwork().client, account, assets);
 }
 
-/** The newest look at an account, or a new one where that is outdated. */
-export async function lookAt(
+/** The cached state of an account, or a new read if that is outdated. */
+export async function readAccount(
   queries: QueryClient,
   client: FastPayClient,
   account: AccountId,
   assets: readonly Address[],
 ): Promise<AccountView> {
-  const { queryKey, queryFn } = lookQuery(client, account, assets);
+  const { queryKey, queryFn } = accountQuery(client, account, assets);
   return (await queries.fetchQuery({ queryKey, queryFn, staleTime: ACCOUNT_INTERVAL_MS })).view;
 }
 
@@ -105,21 +105,24 @@ function extentOf({ nextSequence, states }: AccountView, { faultsTolerated }: Co
 }
 
 /** Some authorities know more than others, and have not had the time that they need. */
-function isUneven({ view, sinceMs }: Look): boolean {
+function isUneven({ view, sinceMs }: AccountRead): boolean {
   return new Set(Object.values(view.cursor)).size > 1 && Date.now() - sinceMs < UNEVEN_MAX_MS;
 }
 
-/** What the committee says of an account. */
+/** An account as the committee agrees on it. */
 export function useAccount(account: AccountId | undefined, assets: readonly Address[]): UseQueryResult<AccountView> {
-  return useQuery({ ...useLook(account, assets), select: ({ view }) => view });
+  return useQuery({ ...useAccountQuery(account, assets), select: ({ view }) => view });
 }
 
 /** How much has happened to an account, as a text that differs where more has; undefined if it is not known yet. */
 export function useExtent(account: AccountId | undefined, assets: readonly Address[]): string | undefined {
-  return useQuery({ ...useLook(account, assets), select: ({ extent }) => extent }).data;
+  return useQuery({ ...useAccountQuery(account, assets), select: ({ extent }) => extent }).data;
 }
 
-/** What each authority reports of an account, where it matters who answers at all: each has all the time that reads have. */
+/**
+ * Each authority's answer about an account. Each has all the time that reads have, because it matters which ones
+ * answer.
+ */
 export function useAuthorities(account: AccountId): UseQueryResult<AccountView["states"]> {
   const { client } = useNetwork();
   return useQuery({
@@ -129,7 +132,7 @@ export function useAuthorities(account: AccountId): UseQueryResult<AccountView["
   });
 }
 
-/** What an address holds on the chain, by asset; undefined where it is not known yet. */
+/** The balances of an address on the chain, by asset; undefined until they are known. */
 export function useChainBalances(owner: Address | undefined, assets: readonly Address[]): UseQueryResult<bigint>[] {
   const { client } = useNetwork();
   return useQueries({
@@ -146,7 +149,7 @@ export function useChainBalances(owner: Address | undefined, assets: readonly Ad
 export interface ShownAsset extends AssetInfo {
   /** Neither of the deployment nor added here: anyone can send a token that calls itself as it likes. */
   readonly isUnknown: boolean;
-  /** What it calls itself; where it is unknown, with that word and its address. */
+  /** The token's name; for an unknown token, the word "unknown" and its address. */
   readonly label: string;
 }
 
@@ -156,13 +159,13 @@ export function shown(info: AssetInfo, known: readonly Address[]): ShownAsset {
   return { ...info, isUnknown, label: isUnknown ? `${info.symbol} (unknown ${shorten(info.asset, 6, 4)})` : info.symbol };
 }
 
-/** What an asset is called, or why that is not known; neither while it is asked for the first time. */
+/** An asset's name, or why it is not known; neither during the first request. */
 export interface Naming {
   readonly info?: ShownAsset;
   readonly error?: unknown;
 }
 
-/** What assets are called. One that has not said so is asked again and again: without its decimals nothing is paid with it. */
+/** The names of assets. A token that has not answered is asked again: without its decimals, it cannot be paid with. */
 export function useNamings(assets: readonly Address[]): Naming[] {
   const { client, config } = useNetwork();
   const { assets: known } = useKnownAssets();
@@ -186,13 +189,13 @@ export function useNamings(assets: readonly Address[]): Naming[] {
   return infos.map(({ data: { info, error } = {} }) => (info === undefined ? { error } : { info: shown(info, known) }));
 }
 
-/** What one asset is called. */
+/** The name of one asset. */
 export function useNaming(asset: Address): Naming {
   const [naming = {}] = useNamings([asset]);
   return naming;
 }
 
-/** What the contract says of itself. */
+/** The contract's status. */
 export function useContractStatus(): UseQueryResult<ContractStatus> {
   const { client } = useNetwork();
   return useQuery({
@@ -218,7 +221,7 @@ export function useLatestTransfers(): UseQueryResult<readonly VerifiedCertificat
   });
 }
 
-/** What the contract says of one asset. */
+/** The contract's state of one asset. */
 export function useAssetStatus(asset: Address): UseQueryResult<AssetStatus> {
   const { client } = useNetwork();
   return useQuery({
@@ -238,7 +241,7 @@ export function useOrders(account: AccountId | undefined): UseQueryResult<OrderE
   });
 }
 
-/** What relayers take for a redemption of an asset; none while they are asked for the first time. */
+/** The relayers' fees for redeeming an asset; undefined during the first request. */
 export function useRelayerFees(asset: Address): RelayerFees | undefined {
   const { client } = useNetwork();
   return useQuery({
@@ -254,7 +257,7 @@ export function useUnfinishedLists(account: AccountId): UseQueryResult<ListStatu
   return useQuery({ queryKey: ["orders", account, "lists"], queryFn: () => client.unfinishedLists(account) });
 }
 
-/** What the contract says of a number that is to be unlocked; undefined while it is not known. */
+/** The contract's state of a number to unlock; undefined until it is known. */
 export function useUnlockStatus(account: AccountId, sequence: bigint): UnlockStatus | undefined {
   const { client } = useNetwork();
   return useQuery({
@@ -264,7 +267,7 @@ export function useUnlockStatus(account: AccountId, sequence: bigint): UnlockSta
   }).data;
 }
 
-/** What unlocking a number costs now; undefined while it is not known. */
+/** The present cost of unlocking a number; undefined until it is known. */
 export function useUnlockCost(): UnlockCost | undefined {
   const { client } = useNetwork();
   return useQuery({ queryKey: ["chain", "unlock-cost"], queryFn: () => client.unlockCost(), refetchInterval: CHAIN_INTERVAL_MS }).data;
@@ -281,7 +284,7 @@ const STATUS_INTERVALS_MS: Record<RedemptionStatus["state"], number | false> = {
   voided: false,
 };
 
-/** Where redemptions stand on the contract. */
+/** The status of redemptions at the contract. */
 export function useRedemptionStatuses(redemptions: readonly Redemption[]): UseQueryResult<RedemptionStatus>[] {
   const { client } = useNetwork();
   return useQueries({
@@ -293,7 +296,7 @@ export function useRedemptionStatuses(redemptions: readonly Redemption[]): UseQu
   });
 }
 
-/** Where one redemption stands; undefined if it is not known yet. */
+/** The status of one redemption; undefined until it is known. */
 export function useRedemptionStatus(redemption: Redemption): RedemptionStatus | undefined {
   const [query] = useRedemptionStatuses([redemption]);
   return query?.data;

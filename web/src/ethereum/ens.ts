@@ -21,7 +21,7 @@ interface Resolved {
   readonly fault: string | undefined;
 }
 
-/** What a text means as an ENS name; all undefined for other texts, and while it is being resolved. */
+/** The resolution of an ENS name; all undefined for other texts, and while it is being resolved. */
 export interface EnsRecipient {
   readonly isName: boolean;
   /** The normalized name (ENSIP-15). */

@@ -7,7 +7,7 @@ import { TransferText } from "../ui/TransferText";
 import { shortAccount } from "../ui/words";
 import { NoKeysHere, useCanKeepKeys } from "./NoKeysHere";
 
-/** What is to be signed: a transfer, or the request to unlock the account at a number. */
+/** The subject of a signature: a transfer, or the request to unlock the account at a number. */
 export type Subject = Transfer | { readonly type: "unlock"; readonly sequence: bigint };
 
 interface Props {

@@ -83,7 +83,7 @@ export function NetworkProvider({ children }: { children: ReactNode }): JSX.Elem
   });
   useEffect(() => {
     if (isCurrent.data !== false || client === undefined) return;
-    // What this client knows is of a network that is gone: nothing more is asked or sent with it.
+    // This client belongs to a network that is gone, so it sends no more requests.
     client.close();
     void queries.resetQueries();
   }, [isCurrent.data, client, queries]);

@@ -1,4 +1,4 @@
-/** What authorities are called on the page. */
+/** The names of authorities on the page. */
 
 import type { AuthorityName, AuthorityRef } from "@fastpay/sdk";
 

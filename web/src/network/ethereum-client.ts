@@ -50,7 +50,7 @@ function isUnreachable(error: unknown): boolean {
   return isIt(error) || (error instanceof BaseError && error.walk(isIt) !== null);
 }
 
-/** What the page asks at the same time goes to the node in one request. */
+/** An Ethereum client that batches simultaneous requests. */
 export function ethereumClient(chain: Chain): EthereumClient {
   const client = createClient({ chain, transport: failover(chain.rpcUrls.default.http), pollingInterval: 1_000 });
   const reads: Omit<EthereumClient, "chain" | "pollingInterval"> = {

@@ -73,7 +73,7 @@ function PayMany({ owner }: { owner: Owner }): JSX.Element {
   );
 }
 
-/** What was typed stays while the page is open, so that a mistake in one line is corrected there. */
+/** Keeps the typed lists while the page is open, so that a mistake in a line can be corrected. */
 const typedLists = new Map<string, { text: string; asset: Address }>();
 
 function ListForm({ owner, onChecked }: { owner: Owner; onChecked: (checked: Checked) => void }): JSX.Element {

@@ -84,7 +84,7 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
   const { names } = useContacts();
   const recipientsId = useId();
 
-  // What a link fixes stands; what it leaves open is typed.
+  // A link's fields are fixed; the user types the others.
   const asset = request?.asset ?? typed.asset;
   const { info, error: namingError } = useNaming(asset);
   // A link may ask for an asset that neither this page knows nor the account holds.
@@ -127,7 +127,7 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
         const until = expires === undefined ? {} : { expires };
         const intent = { recipient, asset: rest.asset, amount: value, memo: rest.memo, ...until };
         const receipt = await client.pay(signer, intent, { onProgress: report, signal });
-        // What failed stands in the form, to be tried again or changed.
+        // A failed payment stays in the form, to be retried or changed.
         setPaid(id);
         return receipt;
       },

@@ -10,7 +10,7 @@ import { IconAlertTriangle } from "./icons";
 interface Props extends Omit<AlertProps, "title" | "children" | "onReset"> {
   readonly error: unknown;
   readonly title?: string;
-  /** What can be done about it here. */
+  /** Actions that the user can take here. */
   readonly children?: ReactNode;
 }
 

@@ -40,7 +40,7 @@ sol! {
 #[derive(Clone, Debug)]
 pub struct Verdict {
     pub accepted: bool,
-    /// What it reverted with, where it did.
+    /// What it reverted with, if it did.
     pub reason: String,
 }
 

@@ -173,7 +173,7 @@ impl Mutation {
         bytes
     }
 
-    /// What the members sign, where it is not the call; or alters the call where that is simpler.
+    /// What the members sign, if it is not the call; or alters the call where that is simpler.
     fn signed(self, random: &mut StdRng, call: &mut Statement) -> Statement {
         let mut signed = call.clone();
         match self {

@@ -35,7 +35,7 @@ fn certificate(kind: u8, batch: u64) -> Certificate {
     Certificate { order, epoch: committee.committee.epoch(), votes: vec![vote(0), vote(1), vote(2)] }
 }
 
-/// Reads bytes as anything that is stored or sent; where they are that, they must be written as they
+/// Reads bytes as anything that is stored or sent; if they are that, they must be written as they
 /// were read.
 fn read_all(bytes: &[u8]) {
     fn canonical<T: BorshDeserialize + borsh::BorshSerialize>(bytes: &[u8]) {

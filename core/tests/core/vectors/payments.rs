@@ -64,7 +64,7 @@ struct VoteCase {
     name: String,
     transfer: json::Transfer,
     vote: json::Vote,
-    /// What the path leads to; none where the path is malformed or the vote has none.
+    /// What the path leads to; `None` if the path is malformed or the vote has none.
     root: Option<B256>,
     /// What the authority signed.
     vote_digest: Option<B256>,

@@ -61,7 +61,7 @@ pub struct Arguments {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Topic {
-    /// One payment at a time, four authorities, the wallet's driver
+    /// One payment at a time, four authorities, the wallet's client
     Idle,
     /// Every step of an order's and a certificate's way, and the whole of it, without a network
     Stages,

@@ -5,7 +5,7 @@
 //!        ▲                └─► busy: to the end of the line   └─► busy: the same again, when it says
 //!        └────────────────────────────────────────────────┘
 //! ```
-//! Where a stream does not take what is sent, an order that is due goes to the end of the line as one that was refused.
+//! If a stream does not take what is sent, an order that is due goes to the end of the line as one that was refused.
 //! Nothing stops between the parts of a run: the load is the same at the beginning of each as at its end. What was
 //! begun is followed to its end after the last part, and counted as lost where no answer comes.
 
@@ -133,7 +133,7 @@ pub struct Outcome {
     pub ran_dry: bool,
 }
 
-/// Where a payment stands.
+/// The state of a payment.
 #[derive(Clone, Copy)]
 struct Open {
     /// When it should have begun.

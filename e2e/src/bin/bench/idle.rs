@@ -1,4 +1,4 @@
-//! How long one payment takes when nothing else happens, with all four authorities and the wallet's own driver.
+//! The latency of one payment at a time with four authorities and the wallet's own client.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,7 +29,7 @@ pub async fn measure(rounds: u64) -> Result<Idle, Failure> {
     let layout = Layout { shards: 1, ..Layout::default() };
     let mut network = Network::prepare_standalone(Place::fixed("bench-idle")?, layout, vec![balance])?;
     network.start_authorities().await?;
-    let driver = CommitteeClient::new(network.wallet_network()?, Arc::new(NoCertificates), QuorumOptions::default());
+    let client = CommitteeClient::new(network.wallet_network()?, Arc::new(NoCertificates), QuorumOptions::default());
     let first = network.authority(0)?.client()?;
     let recipient = AccountKey::ed25519([2; 32]).account();
 
@@ -54,9 +54,9 @@ pub async fn measure(rounds: u64) -> Result<Idle, Failure> {
             }
         }
         let start = Instant::now();
-        let certificate = driver.certify(&order).await.map_err(Failure::wrong)?;
+        let certificate = client.certify(&order).await.map_err(Failure::wrong)?;
         let certified = start.elapsed();
-        let settled = driver.settle(&certificate).await.map_err(Failure::wrong)?;
+        let settled = client.settle(&certificate).await.map_err(Failure::wrong)?;
         if sequence >= WARM_UP && !is_vote_round {
             certificates.push(certified);
             settlements.push(start.elapsed());

@@ -89,7 +89,7 @@ pub struct Report {
     pub busy_share_of_orders: f64,
     /// Held back by a stream that the node did not read.
     pub unsent_share_of_orders: f64,
-    /// Where the node is flooded.
+    /// If the node is flooded.
     pub forged_per_second: f64,
     pub spans: Spans,
     pub requests_lost: usize,

@@ -12,7 +12,7 @@ use crate::statistics::{Percentiles, Times};
 const SYNCS: usize = 200;
 const SYNC_BYTES: usize = 4096;
 
-/// Where the numbers are from.
+/// The machine and the revision of the measurements.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Machine {
     pub processor: String,

@@ -98,7 +98,7 @@ pub fn on_core<T: Send>(core: Option<usize>, work: impl FnOnce() -> T + Send) ->
             if let Some(core) = core {
                 let mut cores = CpuSet::new();
                 cores.set(core);
-                // Where that is not allowed, the figures say how much of the core was had.
+                // If that is not allowed, the figures say how much of the core was had.
                 let _ = sched_setaffinity(None, &cores);
             }
             work()

@@ -167,8 +167,8 @@ mod tests {
     }
 
     fn costs(authorities: usize, order: f64, certificate: f64) -> Costs {
-        let way = |us| StepCosts { whole_us: spread(us), ..StepCosts::default() };
-        Costs { authorities, order: way(order), certificate: way(certificate), ..Costs::default() }
+        let path = |us| StepCosts { whole_us: spread(us), ..StepCosts::default() };
+        Costs { authorities, order: path(order), certificate: path(certificate), ..Costs::default() }
     }
 
     fn report(authorities: usize, payments_per_second: f64) -> Report {

@@ -32,7 +32,7 @@ impl Timetable {
         self.start + self.interval * self.begun
     }
 
-    /// The instant of the next payment, where it has come. Each is given once, however late.
+    /// The instant of the next payment, if it has come. Each is given once, however late.
     pub fn take_due(&mut self, now: Instant) -> Option<Instant> {
         let due = self.next();
         (due <= now).then(|| {

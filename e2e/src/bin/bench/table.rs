@@ -14,7 +14,7 @@ pub fn show(outcome: &Outcome) {
     println!("load average {start} at the start, {end} at the end: above 1, others were at work too");
     row("write and sync of 4 KiB, p50 / p99 / p99.9 ms", &percentiles(machine.sync_ms));
     if let Some(idle) = &outcome.idle {
-        println!("\nidle: four authorities, one payment at a time, through the wallet's driver");
+        println!("\nidle: four authorities, one payment at a time, through the wallet's client");
         row("order to vote, p50 / p99 / p99.9 ms", &percentiles(idle.vote_ms));
         row("order to certificate, p50 / p99 / p99.9 ms", &percentiles(idle.certificate_ms));
         row("order to settled, p50 / p99 / p99.9 ms", &percentiles(idle.settled_ms));

@@ -54,7 +54,7 @@ impl TraceService for Sink {
 }
 
 impl Collector {
-    /// Not on the node's core, where that is one of several.
+    /// Not on the node's core, if that is one of several.
     pub fn start(core: Option<usize>) -> Result<Self, Failure> {
         let (running, mut dropped) = oneshot::channel::<()>();
         let (send, address) = std::sync::mpsc::channel();
@@ -62,7 +62,7 @@ impl Collector {
             let served = meter::on_core(core, || {
                 runtime()?.block_on(async {
                     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.map_err(Failure::wrong)?;
-                    // Where nobody listens any more, there is nothing to serve.
+                    // If nobody listens any more, there is nothing to serve.
                     let _ = send.send(listener.local_addr().map_err(Failure::wrong)?);
                     let server = tonic::transport::Server::builder().add_service(TraceServiceServer::new(Sink));
                     let incoming = TcpListenerStream::new(listener);

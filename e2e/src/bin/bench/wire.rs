@@ -22,7 +22,7 @@ use tonic::{Status, Streaming};
 
 /// What a gRPC message has before it.
 pub const MESSAGE_HEADER_BYTES: usize = 5;
-/// Where a stream does not take this many requests, a client has no place for another order: it is offered, and not
+/// If a stream does not take this many requests, a client has no place for another order: it is offered, and not
 /// sent.
 const UNSENT_MAX: usize = 64;
 /// Answers are read at once: the server never waits for us.
@@ -38,7 +38,7 @@ pub struct Answer {
     pub bytes: usize,
 }
 
-/// What comes back on all streams. Where one breaks, a failure comes in place of an answer.
+/// What comes back on all streams. If one breaks, a failure comes in place of an answer.
 pub type Answers = UnboundedReceiver<Result<Answer, Failure>>;
 
 /// Many streams, each on a connection of its own.
@@ -77,7 +77,7 @@ impl Streams {
     pub fn send(&self, shard: u32, turn: u32, request: Bytes) {
         if let Some(stream) = self.stream(shard, turn) {
             stream.unsent.fetch_add(1, Ordering::Relaxed);
-            // Where it is broken, its reader has said so.
+            // If it is broken, its reader has said so.
             let _ = stream.requests.send(request);
         }
     }

@@ -94,7 +94,7 @@ pub fn prepare(pairs: &[Pair], accounts: &Accounts, layout: ShardLayout, voters:
     prepare_payouts(pairs, accounts, layout, voters, 1)
 }
 
-/// The same, in orders of so many outputs, where that is more than one.
+/// The same, in orders of so many outputs, if that is more than one.
 pub fn prepare_payouts(
     pairs: &[Pair],
     accounts: &Accounts,

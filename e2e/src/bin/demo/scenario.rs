@@ -17,7 +17,7 @@ const PAYERS: u8 = 16;
 /// Payments by each of the payers: while an authority dies, while it is away, and after it came back.
 const PAYMENTS_EACH: [usize; 3] = [16, 6, 4];
 const ETHER: u128 = 1_000_000_000_000_000_000;
-/// Where the payers' redemptions go: an address that nobody has used.
+/// The recipient of the payers' redemptions: an address that nobody has used.
 const OUT: Address = Address::repeat_byte(0x0d);
 const START_PATIENCE: Duration = Duration::from_secs(60);
 const RELAY_PATIENCE: Duration = Duration::from_secs(120);

@@ -80,7 +80,7 @@ impl Credits {
     }
 }
 
-/// What one shard's journal says about credits.
+/// The credits in one shard's journal.
 #[derive(Debug, Default)]
 struct Scan {
     /// In all frames before the tail.
@@ -129,7 +129,7 @@ impl Scan {
     }
 }
 
-/// Where each journal must end so that all fit each other: the longest choice among the tails.
+/// The ends at which all journals are consistent with each other: the longest such choice among the tails.
 fn ends(scans: &[Scan]) -> Result<Vec<JournalPosition>, BackupError> {
     let mut kept: Vec<usize> = scans.iter().map(|scan| scan.tail.len()).collect();
     let shards = || (0..).map(ShardId).zip(scans).enumerate();
@@ -173,7 +173,7 @@ mod tests {
     enum Step {
         /// A shard issues a credit for another one.
         Issue(usize, usize),
-        /// A shard applies the next credit from another one, where there is one.
+        /// A shard applies the next credit from another one, if there is one.
         Apply(usize, usize),
         /// The next journal is measured.
         Measure,

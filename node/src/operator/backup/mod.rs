@@ -175,7 +175,7 @@ fn check_outside(from: &Path, to: &Path) -> Result<(), BackupError> {
     Ok(())
 }
 
-/// Of a folder that no node uses.
+/// Copies a folder that no node uses.
 fn copy_folder(from: &Path, to: &Path) -> Result<Copied, BackupError> {
     let mut copied = Copied::default();
     copy_all(from, to, true, &mut copied)?;

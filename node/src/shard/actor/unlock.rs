@@ -28,7 +28,7 @@ impl<C: Commits> Actor<C> {
         Ok(Ok(()))
     }
 
-    /// What this authority may sign about a number: that it has a certificate, or a vote to void the number.
+    /// Decides what this authority may sign about a number: that it has a certificate, or a vote to void the number.
     pub(super) fn vote_unlock(
         &mut self,
         account: AccountId,
@@ -47,7 +47,7 @@ impl<C: Commits> Actor<C> {
         if sequence < state.next_sequence() && !is_voided {
             return Ok(Ok(UnlockKnowledge::Executed(state.sent.clone())));
         }
-        // Where no chain is followed, nobody can have asked.
+        // Without a chain, no request can exist.
         let Some((time, _)) = self.chain else { return Ok(Err(Refusal::NotRequested(sequence))) };
         let epoch = self.signer.voter_status().epoch();
         let protection = self.signer.voter_status().rollback_protection();

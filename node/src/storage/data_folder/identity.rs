@@ -1,4 +1,4 @@
-//! `meta.json`: whose folder it is.
+//! `meta.json`: the authority and deployment of the folder.
 
 use super::error::{StorageError, io_error, malformed};
 use fastpay_program::files;
@@ -36,7 +36,7 @@ struct Meta {
 }
 
 impl FolderIdentity {
-    /// Reads whose the folder is.
+    /// Reads the authority and deployment of the folder.
     ///
     /// # Errors
     /// `Malformed`, `UnsupportedVersion`, `Io`.

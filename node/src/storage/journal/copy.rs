@@ -80,8 +80,8 @@ impl JournalExtent {
         for (start, length) in &self.segments {
             let (from, to) = (self.folder.join(segment_name(*start)), to.join(segment_name(*start)));
             let source = File::open(&from).map_err(|source| io_error("open the segment", &from, source))?;
-            // A frame of which a copy knows must not be lost by the original in a power cut: the authority could vote
-            // otherwise then.
+            // Sync the original before copying. Otherwise a power cut could lose a vote that the copy has, and the
+            // authority could vote for another order.
             source.sync_data().map_err(|source| io_error("sync the segment", &from, source))?;
             let target = OpenOptions::new().write(true).create_new(true).mode(OWNER_ONLY).open(&to);
             let copied = target.and_then(|mut target| {

@@ -11,7 +11,7 @@ pub enum JournalError {
     /// The file system failed. From a commit, the journal is poisoned by it.
     #[error("cannot {action} {path}: {source}")]
     Io {
-        /// What was tried, as a verb with its object's article.
+        /// The failed action, as a verb with its object's article.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,

@@ -47,7 +47,7 @@ impl Seed {
         Self(crc32c::crc32c(&salt.to_le_bytes()))
     }
 
-    /// The seed of what stands at one position.
+    /// The checksum's seed for one position.
     fn at(self, position: u64) -> u32 {
         crc32c::crc32c_append(self.0, &position.to_le_bytes())
     }

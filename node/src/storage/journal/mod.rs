@@ -42,7 +42,7 @@ use writer::Writer;
 
 /// The side that owns a journal: one per shard.
 pub trait JournalWrite {
-    /// What becomes durable in one go.
+    /// A batch of records that becomes durable together.
     type Batch: SealedBatch;
 
     /// Adds a record to the batch, in memory only, and says where it will be once committed.
@@ -51,7 +51,7 @@ pub trait JournalWrite {
     /// `RecordTooLarge`, `BatchFull` (seal, then append again), `Poisoned`.
     fn append(&mut self, payload: &[u8]) -> Result<JournalPosition, JournalError>;
 
-    /// Closes the batch of all records appended since the last one; none where there are none. The next
+    /// Closes the batch of all records appended since the last one; `None` if there are none. The next
     /// record begins another batch, at once.
     ///
     /// # Errors
@@ -182,7 +182,7 @@ impl Journal {
         Ok(Self { shared, writer, batch: Vec::new(), batch_records: 0, end, recovery: found.recovery })
     }
 
-    /// What opening found.
+    /// The result of opening the journal.
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
     }
@@ -190,7 +190,7 @@ impl Journal {
     /// How many bytes are free where the journal is.
     ///
     /// # Errors
-    /// What the disk says.
+    /// The error of the disk.
     pub fn disk_free(&self) -> io::Result<u64> {
         self.shared.disk().free_bytes(self.shared.folder())
     }

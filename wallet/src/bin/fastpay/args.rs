@@ -31,15 +31,15 @@ pub struct Cli {
     /// A file with the passphrase of the keys. Otherwise FASTPAY_PASSPHRASE or a prompt.
     #[arg(long, global = true, value_name = "FILE")]
     pub passphrase_file: Option<PathBuf>,
-    /// Give up waiting for the authorities after so many seconds.
+    /// Give up waiting for the authorities after this many seconds.
     #[arg(long, global = true, default_value_t = 30, value_name = "SECONDS")]
     pub timeout: u64,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Set the wallet up for one FastPay contract.
@@ -83,7 +83,7 @@ pub enum Command {
     Unlock(UnlockArgs),
     /// Collect a payout that could not be paid earlier.
     Claim(ClaimArgs),
-    /// Show the authorities: who answers, who lags.
+    /// Show the authorities: which ones answer, and which lag.
     Status,
     /// Check that the contract holds what the accounts hold.
     Audit(AuditArgs),
@@ -94,7 +94,7 @@ pub enum Command {
     },
 }
 
-/// Where everything is.
+/// The locations of files and nodes.
 #[derive(Debug, Args)]
 pub struct InitArgs {
     /// An Ethereum node's HTTP URL; give several for safety, the preferred one first.
@@ -103,7 +103,7 @@ pub struct InitArgs {
     /// The FastPay contract.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "genesis", value_parser = parse_address)]
     pub contract: Option<Address>,
-    /// The chain's id; asked of the node where it is not given.
+    /// The chain's id [default: the node's].
     #[arg(long, value_name = "ID")]
     pub chain_id: Option<u64>,
     /// From which block on the chain is believed: finalized, safe, or a number of blocks on top.
@@ -138,7 +138,7 @@ pub enum KeysCommand {
         /// The key's name.
         name: String,
     },
-    /// Write out a key's file, encrypted as it is.
+    /// Print a key's file, still encrypted.
     Export {
         /// The key's name.
         name: String,
@@ -148,7 +148,7 @@ pub enum KeysCommand {
 /// A new key.
 #[derive(Debug, Args)]
 pub struct NewKeyArgs {
-    /// What to call it.
+    /// The name.
     pub name: String,
     #[command(flatten)]
     pub kind: KindArgs,
@@ -157,7 +157,7 @@ pub struct NewKeyArgs {
 /// An imported key.
 #[derive(Debug, Args)]
 pub struct ImportKeyArgs {
-    /// What to call it.
+    /// The name.
     pub name: String,
     #[command(flatten)]
     pub kind: KindArgs,
@@ -167,7 +167,7 @@ pub struct ImportKeyArgs {
     /// A key file of Web3 secret storage, such as another wallet's.
     #[arg(long, value_name = "FILE")]
     pub keystore: Option<PathBuf>,
-    /// The passphrase of that file, where it is another one than this wallet's.
+    /// The passphrase of that file, if it is another one than this wallet's.
     #[arg(long, value_name = "FILE", requires = "keystore")]
     pub keystore_passphrase_file: Option<PathBuf>,
 }
@@ -203,7 +203,7 @@ pub struct AccountArgs {
     pub account: Option<String>,
 }
 
-/// What to list.
+/// The entries to list.
 #[derive(Debug, Args)]
 pub struct HistoryArgs {
     #[command(flatten)]
@@ -225,7 +225,7 @@ pub struct HistoryArgs {
     pub csv: bool,
 }
 
-/// Where something went.
+/// The direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Direction {
     /// Sent.
@@ -252,7 +252,7 @@ pub struct ShowArgs {
 pub enum AssetName {
     /// ETH, or the address of a token.
     Known(Asset),
-    /// What a token calls itself.
+    /// A token's symbol.
     Symbol(String),
 }
 
@@ -262,7 +262,7 @@ pub struct DepositArgs {
     /// How much, such as 1.5.
     #[arg(allow_negative_numbers = true)]
     pub amount: String,
-    /// What: ETH, a token's symbol or its address.
+    /// The asset: ETH, a token's symbol or its address.
     #[arg(long, default_value = "ETH", value_parser = parse_asset)]
     pub asset: AssetName,
     /// The account to fund, or the name of a contact or key; by default the account of the paying key.
@@ -271,7 +271,7 @@ pub struct DepositArgs {
     /// The Ethereum key that pays.
     #[arg(long, value_name = "KEY")]
     pub from: Option<String>,
-    /// Wait at most so many seconds for the authorities to credit it; 0 returns when it is final.
+    /// Wait at most this many seconds for the authorities to credit it; 0 returns when it is final.
     #[arg(long, default_value_t = 1800, value_name = "SECONDS")]
     pub wait: u64,
 }
@@ -285,7 +285,7 @@ pub struct PayArgs {
     /// How much, such as 1.5, or max for all there is; not where the link says it.
     #[arg(allow_negative_numbers = true)]
     pub amount: Option<String>,
-    /// What: ETH, a token's symbol or its address; ETH where neither this nor a link says it.
+    /// The asset: ETH, a token's symbol or its address [default: the link's asset, or ETH].
     #[arg(long, value_parser = parse_asset)]
     pub asset: Option<AssetName>,
     /// For the recipient: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
@@ -295,7 +295,7 @@ pub struct PayArgs {
     /// asset, memo). The same file is paid once, however often this is repeated.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["recipient", "amount", "memo"])]
     pub csv: Option<PathBuf>,
-    /// At most so many payments of a list in one order.
+    /// The maximum number of payments in one order.
     #[arg(long, value_name = "COUNT", requires = "csv", default_value_t = PAYOUT_OUTPUTS_MAX, value_parser = outputs_max)]
     pub max_outputs: usize,
     /// Check the list and show what would be paid; sign nothing.
@@ -315,10 +315,10 @@ pub struct RedeemArgs {
     /// How much is taken off the account, such as 1.5, or max for all there is.
     #[arg(required_unless_present = "sequence", allow_negative_numbers = true)]
     pub amount: Option<String>,
-    /// What: ETH, a token's symbol or its address.
+    /// The asset: ETH, a token's symbol or its address.
     #[arg(long, default_value = "ETH", value_parser = parse_asset)]
     pub asset: AssetName,
-    /// The Ethereum address that is paid; by default that of the account, where it has one.
+    /// The Ethereum address that is paid; by default that of the account, if it has one.
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     pub to: Option<Address>,
     /// The part of the amount that goes to whoever brings it to the contract; by default what the cheapest of the listed
@@ -337,7 +337,7 @@ pub struct RedeemArgs {
     /// The Ethereum key that pays for the gas of --self.
     #[arg(long, value_name = "KEY", requires = "by_self")]
     pub gas_key: Option<String>,
-    /// Wait at most so many seconds for a relayer; 0 returns when the redemption is settled in FastPay.
+    /// Wait at most this many seconds for a relayer; 0 returns when the redemption is settled in FastPay.
     #[arg(long, default_value_t = 0, default_missing_value = "1800", num_args = 0..=1, value_name = "SECONDS")]
     pub wait: u64,
     /// Go on with the redemption of this number, ordered before.
@@ -350,21 +350,21 @@ pub struct RedeemArgs {
 pub struct ReceiveArgs {
     #[command(flatten)]
     pub account: AccountArgs,
-    /// Wait at most so many seconds for a new payment.
+    /// Wait at most this many seconds for a new payment.
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]
     pub wait: u64,
-    /// Go on until interrupted; with --json one document for each payment, on a line of its own.
+    /// Continue until interrupted. With --json, print one document for each payment, on its own line.
     #[arg(long)]
     pub follow: bool,
 }
 
-/// What to finish.
+/// The orders to finish.
 #[derive(Debug, Args)]
 pub struct ResumeArgs {
-    /// The key; all keys where it is not given.
+    /// The key [default: all keys].
     #[arg(long, value_name = "KEY")]
     pub from: Option<String>,
-    /// Wait at most so many seconds for the authorities to credit a deposit; 0 returns when it is final.
+    /// Wait at most this many seconds for the authorities to credit a deposit; 0 returns when it is final.
     #[arg(long, default_value_t = 1800, value_name = "SECONDS")]
     pub wait: u64,
 }
@@ -375,7 +375,7 @@ pub struct ExecuteArgs {
     /// The key of the account.
     #[arg(long, value_name = "KEY")]
     pub from: Option<String>,
-    /// The Ethereum key that pays for the gas; by default the account's own, where it is one.
+    /// The Ethereum key that pays for the gas; by default the account's own, if it is one.
     #[arg(long, value_name = "KEY")]
     pub gas_key: Option<String>,
     /// Only the redemption of this number; by default the newest hundred are looked at.
@@ -389,7 +389,7 @@ pub struct UnlockArgs {
     /// The key of the account.
     #[arg(long, value_name = "KEY")]
     pub from: Option<String>,
-    /// The Ethereum key that pays for gas and bond; by default the account's own, where it is one.
+    /// The Ethereum key that pays for gas and bond; by default the account's own, if it is one.
     #[arg(long, value_name = "KEY")]
     pub gas_key: Option<String>,
     /// Have a relayer of the endpoints file pay for gas and bond, within its budget of the day.
@@ -406,13 +406,13 @@ pub struct UnlockArgs {
 /// A claim.
 #[derive(Debug, Args)]
 pub struct ClaimArgs {
-    /// How much, such as 1.5; all of it where it is not given. A token may let go only of a part at once.
+    /// The amount, such as 1.5 [default: all of it]. A token may pay out only a part at once.
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
     pub amount: Option<String>,
-    /// What: ETH, a token's symbol or its address.
+    /// The asset: ETH, a token's symbol or its address.
     #[arg(long, default_value = "ETH", value_parser = parse_asset)]
     pub asset: AssetName,
-    /// Where it is to be paid; by default to the address that has the claim.
+    /// The address to pay [default: the address that has the claim].
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address, conflicts_with = "owner")]
     pub to: Option<Address>,
     /// The address that has the claim and is paid; by default that of the key.
@@ -426,7 +426,7 @@ pub struct ClaimArgs {
 /// An audit.
 #[derive(Debug, Args)]
 pub struct AuditArgs {
-    /// Wait at most so many seconds for the authorities to have seen all deposits and for a quiet moment.
+    /// Wait at most this many seconds until the authorities have read all deposits and no payment is under way.
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     pub wait: u64,
     /// Only check a proof that an audit wrote, against the committees that this wallet knows; asks nobody.

@@ -12,9 +12,9 @@ use crate::output::Report;
 /// The address book.
 #[derive(Debug, Subcommand)]
 pub enum ContactsCommand {
-    /// Give an account a name, which then stands for it in every command.
+    /// Give an account a name that every command accepts.
     Add {
-        /// What to call it.
+        /// The contact's name.
         name: String,
         /// The account (fp1… or 0x…).
         account: String,

@@ -1,4 +1,4 @@
-//! What every command starts from: the folder, the passphrase, the wallet.
+//! The common start of all commands: the folder, the passphrase, the wallet.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -201,7 +201,7 @@ pub fn first_line(path: &Path) -> std::io::Result<Zeroizing<String>> {
     Ok(Zeroizing::new(content.lines().next().unwrap_or_default().to_owned()))
 }
 
-/// Asks at the terminal, without showing what is typed.
+/// Asks at the terminal without echo.
 pub fn ask(prompt: &str) -> Result<Zeroizing<String>, WalletError> {
     rpassword::prompt_password(prompt).map(Zeroizing::new).map_err(|_| {
         let hint = "there is no terminal to ask at; give --passphrase-file or set FASTPAY_PASSPHRASE";

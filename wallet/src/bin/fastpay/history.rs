@@ -241,7 +241,7 @@ async fn states(
     }))
 }
 
-/// What a transaction is for, and how far it is.
+/// A transaction's purpose and state.
 async fn errand_text(wallet: &Wallet, entry: &TransactionEntry) -> (String, String) {
     let what = match &entry.errand {
         Errand::Deposit { recipient, asset, amount, .. } => {

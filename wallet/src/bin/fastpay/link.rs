@@ -21,16 +21,16 @@ use crate::output::Report;
 pub struct LinkArgs {
     #[command(flatten)]
     pub account: AccountArgs,
-    /// How much, such as 1.5; the payer chooses where it is not given.
+    /// The amount, such as 1.5 [default: the payer chooses].
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
     pub amount: Option<String>,
-    /// What: ETH, a token's symbol or its address.
+    /// The asset: ETH, a token's symbol or its address.
     #[arg(long, default_value = "ETH", value_parser = parse_asset)]
     pub asset: AssetName,
-    /// What the payment is to carry: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
+    /// The payment's memo: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
     #[arg(long, value_parser = read_memo)]
     pub memo: Option<Memo>,
-    /// What you call yourself, shown to the payer.
+    /// Your name, shown to the payer.
     #[arg(long)]
     pub label: Option<String>,
     /// For how many seconds the payment is expected.
@@ -80,7 +80,7 @@ fn qr_code(text: &str) -> Result<String, WalletError> {
     Ok(code.render::<Dense1x2>().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).build())
 }
 
-/// What `pay` is to do, and until when it may: what its arguments say, or what the link asks for once the payer has agreed.
+/// The payment that `pay` makes and its deadline: from the arguments, or from the link once the payer has agreed.
 pub async fn intent(
     context: &Context,
     wallet: &Wallet,
@@ -105,7 +105,7 @@ pub async fn intent(
     Ok((intent, Expiry(None)))
 }
 
-/// The web wallet refuses it as well: who pays themselves has mistaken one name for another.
+/// The web wallet refuses it, too: a payment to oneself is a mistaken name.
 pub fn check_other(sender: AccountId, recipient: AccountId) -> Result<(), WalletError> {
     if sender == recipient {
         let why = "the recipient is the paying account itself; name another one. Nothing was signed";
@@ -114,7 +114,7 @@ pub fn check_other(sender: AccountId, recipient: AccountId) -> Result<(), Wallet
     Ok(())
 }
 
-/// Until when a recipient expects a payment, in seconds since 1970, where that has an end.
+/// Until when a recipient expects a payment, in seconds since 1970, if that has an end.
 #[derive(Clone, Copy, Debug)]
 pub struct Expiry(pub Option<u64>);
 

@@ -54,10 +54,10 @@ fn main() -> ExitCode {
         Err(error) => return report(json, Err(error)),
     };
     let outcome = runtime.block_on(context.screen.stay_with(run(&context, command)));
-    // What goes on in the background is only for the convenience of others.
+    // Background work only brings other authorities up to date.
     runtime.shutdown_background();
     let code = report(json, outcome);
-    // Where payments are traced, that may take a moment more: the answer is there before.
+    // Sending traces may take a moment; the answer has been printed before.
     drop(context);
     code
 }

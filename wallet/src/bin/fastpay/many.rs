@@ -18,7 +18,7 @@ use crate::output::Report;
 
 /// No list that a person reviews is longer.
 const LINES_MAX: usize = 1_000_000;
-/// So many bad lines are told.
+/// The number of bad lines that are reported.
 const ERRORS_MAX: usize = 100;
 
 /// A line that can be paid.
@@ -73,7 +73,7 @@ pub async fn pay(context: &Context, args: &PayArgs, file: &Path) -> Result<Repor
         };
         let outcome = wallet.pay_many(&key, name, &plan.pages, told).await;
         if let Err(error) = outcome {
-            // What is paid is said, also where not everybody is.
+            // Report what is paid, also if some payments failed.
             let states = wallet.page_states(name, entry.account, &plan.pages)?;
             write_result(&result, &plan.table(&states)?)?;
             context.screen.line(format!("{} says what became of each line", result.display()));
@@ -162,7 +162,8 @@ async fn read(
     Ok(lines)
 }
 
-/// The line on which a record begins: what is read says where it began to look for it, before empty lines and comments.
+/// The line on which a record begins. The reader reports the line where it began to search, before empty lines and
+/// comments.
 fn line_of(content: &[u8], position: &csv::Position) -> u64 {
     let rest = usize::try_from(position.byte()).ok().and_then(|byte| content.get(byte..)).unwrap_or_default();
     let lines = rest.split(|byte| *byte == b'\n');
@@ -170,7 +171,7 @@ fn line_of(content: &[u8], position: &csv::Position) -> u64 {
     position.line().saturating_add(passed_over as u64)
 }
 
-/// Where each field of a line stands.
+/// The column of each field.
 struct Columns {
     recipient: usize,
     amount: usize,
@@ -191,7 +192,7 @@ impl Columns {
     }
 }
 
-/// What lines have in common.
+/// The data that all lines share.
 struct Known<'a> {
     context: &'a Context,
     wallet: &'a Wallet,
@@ -266,7 +267,7 @@ impl Plan {
         Ok(Self { name, lines, pages, places })
     }
 
-    /// What became of each line.
+    /// The outcome of each line.
     fn rows(&self, states: &PageStates) -> Vec<Row> {
         let row = |(line, (page, output)): (&Line, &(usize, usize))| {
             let state = states.get(*page).copied().flatten();
@@ -327,7 +328,7 @@ struct Row {
     digest: Option<Digest>,
 }
 
-/// What a person agrees to.
+/// The summary that a person confirms.
 struct Summary {
     text: String,
     values: Vec<Value>,

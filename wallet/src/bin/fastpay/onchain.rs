@@ -163,7 +163,7 @@ pub async fn claim(context: &Context, args: ClaimArgs) -> Result<Report, WalletE
     }
     let claim = Claim { asset, amount, owner: args.owner, to: args.to };
     let Finished { entry, inclusion, resumed } = chain.claim(&claim).await?;
-    // What was sent, which may be the claim of an earlier command.
+    // The claim that was sent may be that of an earlier command.
     let Errand::Claim { owner, to, amount, .. } = entry.errand else {
         return Err(WalletError::Argument("the transaction claims nothing".into()));
     };

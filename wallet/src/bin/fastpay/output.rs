@@ -1,4 +1,4 @@
-//! What people and programs see: results on standard output, progress with its time on standard error.
+//! Output for people and programs: results on standard output, progress with its time on standard error.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -38,7 +38,7 @@ impl Report {
     }
 }
 
-/// Where progress goes.
+/// The destination of progress.
 #[derive(Clone, Debug)]
 pub struct Screen {
     started: Instant,
@@ -56,13 +56,13 @@ impl Screen {
         self.show(format!("[{:8.3} s] {}\n", self.started.elapsed().as_secs_f64(), text.as_ref()));
     }
 
-    /// What a person is to read before they answer.
+    /// Shows text that a person reads before answering.
     pub fn show(&self, text: impl AsRef<str>) {
-        // Where nobody reads it, the work goes on: `2>&1 | head -1` is no reason to leave a payment half done.
+        // The work continues if nobody reads the output: `2>&1 | head -1` must not leave a payment half done.
         let _ = std::io::stderr().write_all(text.as_ref().as_bytes());
     }
 
-    /// Does the work of a command, and says ever more seldom that it is done: who sees nothing takes it for dead.
+    /// Runs the work of a command and reports less and less often that it is still running.
     pub async fn stay_with<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         // A person who is asked something meanwhile stops this clock.
@@ -122,7 +122,7 @@ impl Screen {
     }
 }
 
-/// What a transaction is for, in a word.
+/// A transaction's purpose, in a word.
 pub fn errand_name(errand: &Errand) -> &'static str {
     match errand {
         Errand::Approve { .. } => "approval",
@@ -135,7 +135,7 @@ pub fn errand_name(errand: &Errand) -> &'static str {
     }
 }
 
-/// What a transaction cost for its gas, for programs; null where the Ethereum node did not say.
+/// The cost of a transaction's gas, for programs; null if the Ethereum node did not report it.
 pub fn gas_cost_json(inclusion: &Inclusion) -> Value {
     let value = |wei: U256| {
         let (asset, amount) = (Asset::ETHER, format_units(wei, ETHER_DECIMALS));

@@ -19,7 +19,7 @@ use crate::many;
 use crate::onchain::await_credit;
 use crate::output::{Report, add, gas_cost_json, queued_json, state_words, transfer_json, transfer_text};
 
-/// So long the command stays for the authorities beyond the quorum.
+/// The time that the command waits for the authorities beyond the quorum.
 const REST: Duration = Duration::from_millis(300);
 /// A fee that nobody named is at most this part of the amount: a tenth. Whoever wrote the endpoints file, or is asked, may
 /// name any.
@@ -117,8 +117,8 @@ pub async fn redeem(context: &Context, args: RedeemArgs) -> Result<Report, Walle
     Ok(Report::new(json, text))
 }
 
-/// What became of a redemption that was brought to the contract. `ours` is the transaction that this command, or one before
-/// it, brought it with. Said is what the contract's log says: a number that is spent may be spent on another order.
+/// The outcome of a redemption that was sent to the contract. `ours` is the transaction of this command or an earlier
+/// one. The outcome is that of the contract's log: a spent number may be spent on another order.
 async fn describe_payout(
     context: &Context,
     primary: &Primary,
@@ -154,7 +154,7 @@ async fn describe_payout(
     Ok(([("redeemed", redeemed), ("queued", queued)], line))
 }
 
-/// Who brought a redemption that is paid.
+/// Describes who sent a paid redemption to the contract.
 fn describe_paid(
     context: &Context,
     relayer: PrimaryAddress,
@@ -373,7 +373,7 @@ pub async fn resume(context: &Context, args: ResumeArgs) -> Result<Report, Walle
     Ok(Report::new(json!({ "orders": orders, "transactions": transactions, "queued": queued }), lines.join("\n")))
 }
 
-/// What of an account is in the contract's queue, where there is a contract and a node answers.
+/// The account's redemptions in the contract's queue, if there is a contract and a node answers.
 async fn queued_of(
     context: &Context,
     wallet: &Wallet,

@@ -73,7 +73,7 @@ fn finished(account: fastpay_core::AccountId, sequence: SequenceNumber, resumed:
     Report::new(json, format!("an order of #{sequence} of {account} is settled: the account is free"))
 }
 
-/// What is being waited for, and until when.
+/// The event that it waits for, and its time.
 fn waiting_text(ballot: &UnlockBallot, voidable_from: u64) -> String {
     let (attested, voided) = ballot.votes();
     let failures = ballot.failures().iter().map(|(name, failure)| format!("; {}: {failure}", short(name)));

@@ -72,8 +72,7 @@ pub async fn balance(context: &Context, args: AccountArgs) -> Result<Report, Wal
     Ok(Report::new(json, lines.join("\n")))
 }
 
-/// What the account's owner has on Ethereum. An Ethereum node that does not answer is no reason to hide
-/// what the committee says.
+/// The owner's balances and claims on Ethereum. If no Ethereum node answers, the committee's view is shown alone.
 async fn chain_side(
     context: &Context,
     wallet: &Wallet,
@@ -151,7 +150,7 @@ pub async fn receive(context: &Context, args: ReceiveArgs) -> Result<Report, Wal
     loop {
         let new = match wallet.collect(account).await {
             Ok(collected) => collected.new,
-            // Whoever follows wants to go on when the authorities are back.
+            // Keep following until the authorities are back.
             Err(error @ WalletError::TooFewAnswers { .. }) if args.follow => {
                 context.screen.line(error.to_string());
                 Vec::new()
@@ -164,7 +163,7 @@ pub async fn receive(context: &Context, args: ReceiveArgs) -> Result<Report, Wal
                 let told = if context.json { print(json) } else { print(text) };
                 match told {
                     Ok(()) => {}
-                    // Whoever read has enough (`| head -1`); `fastpay history` shows what came in.
+                    // The reader has closed its end (`| head -1`); `fastpay history` shows the payments.
                     Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                         return received_report(&wallet, account, &[]).await;
                     }

@@ -14,7 +14,7 @@ const FAULTS: Record<VoteFault, string> = {
   signature: "has a wrong signature",
 };
 
-/** What each authority shows for a transfer, vote by vote, as checked here. */
+/** Each authority's answer about a transfer, vote by vote, as verified here. */
 export function AnswersCard({ answers }: { answers: CertificateEvidence["answers"] }): JSX.Element {
   const forged = answers.filter(({ answer }) => answer?.report?.isValid === false);
   return (

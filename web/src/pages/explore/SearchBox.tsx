@@ -6,7 +6,7 @@ import { useNavigate } from "react-router";
 import { sentence } from "../../ui/words";
 import { IconSearch } from "../../ui/icons";
 
-/** Where a search leads: an account, a digest, an account's order (`account#7`), or a deposit's number. */
+/** The page for a search text: an account, a digest, an account's order (`account#7`), or a deposit's number. */
 export function placeOf(text: string): string {
   const query = text.trim();
   if (/^0x[0-9a-fA-F]{64}$/.test(query)) return `/explore/transfer/${query.toLowerCase()}`;

@@ -52,7 +52,7 @@ export function timeline(
       return { kind: "deposit" as const, entry, key, ms: deposited(key), isExact: false };
     }),
   ];
-  // What was not seen before has just come.
+  // An item without a time has just arrived.
   const time = ({ ms }: TimelineItem): number => ms ?? Number.MAX_SAFE_INTEGER;
   return items.sort((a, b) => time(b) - time(a));
 }
@@ -76,7 +76,7 @@ export function passes(item: TimelineItem, { kind, asset, text }: Filter): boole
   return wanted === "" || wordsOf(item).some((words) => words.toLowerCase().includes(wanted));
 }
 
-/** What an entry is in. */
+/** The asset of an entry. */
 export function assetOf(item: TimelineItem): Address {
   switch (item.kind) {
     case "received":

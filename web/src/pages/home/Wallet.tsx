@@ -22,7 +22,7 @@ const ACTIONS = [
   { to: "/redeem", label: "Redeem", Icon: IconArrowBarToUp },
 ];
 
-/** What a person has, and what happened lately. */
+/** The owner's balances and latest activity. */
 export default function Wallet({ owner }: { owner: Owner }): JSX.Element {
   const activities = useActivities(owner.account);
   return (

@@ -54,7 +54,7 @@ export function StuckNotice({ owner, sequence }: { owner: Owner; sequence: bigin
   );
 }
 
-/** What was begun, maybe before a reload or on another device. */
+/** Describes a request that was begun, maybe before a reload or on another device. */
 function askedText(status: UnlockStatus): string {
   if (status.state !== "requested" || status.isDecided) return "Ethereum has decided, and the authorities are about to know it.";
   if (!status.isFinal) return "Ethereum was asked to unlock it; that is not final yet.";

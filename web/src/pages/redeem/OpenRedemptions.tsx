@@ -35,7 +35,7 @@ export function OpenRedemptions({ owner }: { owner: Owner }): JSX.Element | null
           Your redemptions
         </Title>
         {shown.map(({ redemption, status }) => (
-          <Standing key={redemption.sequence.toString()} redemption={redemption} status={status} owner={owner} />
+          <OpenRedemption key={redemption.sequence.toString()} redemption={redemption} status={status} owner={owner} />
         ))}
       </Stack>
     </Card>
@@ -58,13 +58,13 @@ function useRedemptions(account: AccountId): Redemption[] {
     .slice(0, FOLLOWED_MAX);
 }
 
-interface StandingProps {
+interface OpenRedemptionProps {
   readonly redemption: Redemption;
   readonly status: RedemptionStatus | undefined;
   readonly owner: Owner;
 }
 
-function Standing({ redemption, status, owner }: StandingProps): JSX.Element {
+function OpenRedemption({ redemption, status, owner }: OpenRedemptionProps): JSX.Element {
   const { sequence } = redemption;
   const now = useContractStatus().data?.timestamp ?? 0n;
   const isDue = status?.state === "queued" && status.executableAt <= now;

@@ -66,7 +66,7 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
       title: `Redeem ${money(intent.amount, named)} to ${shortAddress(intent.recipient)}`,
       work: async ({ report, signal }) => {
         const { certificate } = await client.redeem(signer, intent, { onProgress: report, signal });
-        // What failed stands in the form, to be tried again or changed.
+        // A failed redemption stays in the form, to be retried or changed.
         setTyped((before) => (before === typed ? { ...before, amount: "", fee: undefined } : before));
         // The proof is there: from here on it is a transaction like any other, with steps of its own.
         if (carrier === "alone" && ethereum !== undefined) {
@@ -190,7 +190,7 @@ function FeeInput({ asset, info, text, fault, fees, onChange }: FeeProps): JSX.E
   );
 }
 
-/** What relayers take; where none says so, what the gas of a redemption of ETH costs, and a quarter more. */
+/** The relayers' fee; if none is known, the gas cost of a redemption of ETH and a quarter more. */
 function suggestionOf(fees: RelayerFees | undefined, asset: Address, wei: bigint | undefined): bigint | undefined {
   if (fees?.proposed !== undefined) return roundUp(fees.proposed);
   return asset === ETHER && wei !== undefined && fees !== undefined ? roundUp(wei + wei / 4n) : undefined;

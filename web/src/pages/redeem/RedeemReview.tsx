@@ -11,7 +11,7 @@ import { orderFields } from "../../ui/signed";
 import { signedFacts } from "../../ui/SignedFacts";
 import { money } from "../../ui/words";
 
-/** Who submits a redemption to Ethereum. */
+/** The party that submits a redemption to Ethereum. */
 export type Carrier = "relayer" | "alone";
 
 /** The reviewed redemption. It does not change with the form. */

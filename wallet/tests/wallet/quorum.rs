@@ -152,10 +152,10 @@ async fn an_authority_that_was_away_gets_the_senders_earlier_certificates() {
         if with_store {
             wallet.send(&alice(), &pay(bob().account(), 1)).await.unwrap();
         } else {
-            let driver = CommitteeClient::new(committee.network(), Arc::new(NoCertificates), options());
+            let client = CommitteeClient::new(committee.network(), Arc::new(NoCertificates), options());
             let order = committee.order(&alice(), &pay(bob().account(), 1), 5);
-            let certificate = driver.certify(&committee.committee.verified(&order)).await.unwrap();
-            driver.settle(&certificate).await.unwrap();
+            let certificate = client.certify(&committee.committee.verified(&order)).await.unwrap();
+            client.settle(&certificate).await.unwrap();
         }
         assert_eq!(committee.authorities[3].next_sequence(alice().account()), 6);
         assert_eq!(committee.authorities[3].balance(bob().account()), 6);
@@ -167,14 +167,14 @@ async fn an_authority_locked_on_an_earlier_order_gets_its_certificate() {
     let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let (first, second) = (pay(bob().account(), 1), pay(bob().account(), 2));
-    let driver = CommitteeClient::new(committee.network(), Arc::new(NoCertificates), options());
+    let client = CommitteeClient::new(committee.network(), Arc::new(NoCertificates), options());
     let order = committee.committee.verified(&committee.order(&alice(), &first, 0));
     committee.authorities[3].lock(order.order());
     let certificate = committee.committee.certificate(order.order());
     [0, 1, 2].iter().for_each(|index| committee.authorities[*index].confirm(&certificate));
     committee.authorities[0].play(Role::Silent);
     let order = committee.committee.verified(&committee.order(&alice(), &second, 1));
-    driver.certify(&order).await.unwrap();
+    client.certify(&order).await.unwrap();
     assert_eq!(committee.authorities[3].next_sequence(alice().account()), 1);
 }
 
@@ -233,9 +233,9 @@ async fn what_cannot_be_paid_is_not_signed() {
 async fn poverty_that_a_quorum_attests_ends_the_attempt() {
     let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 5, &[0, 1, 2, 3]);
-    let driver = CommitteeClient::new(committee.network(), Arc::new(NoCertificates), options());
+    let client = CommitteeClient::new(committee.network(), Arc::new(NoCertificates), options());
     let order = committee.committee.verified(&committee.order(&alice(), &pay(bob().account(), 9), 0));
-    let error = driver.certify(&order).await.unwrap_err();
+    let error = client.certify(&order).await.unwrap_err();
     assert!(matches!(error, QuorumError::InsufficientBalance { .. }), "{error:?}");
 }
 
