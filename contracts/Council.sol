@@ -39,10 +39,10 @@ contract Council is Unlocks {
     /// @dev An announcement reaches the chain soon after it was signed, or never.
     uint256 private constant DEADLINE_MAX = 30 days;
 
-    /// @dev A committee that has not shown itself for so long counts as lost.
+    /// @dev A committee without a sign of life for this long counts as lost.
     uint256 private constant RECOVERY_SILENCE = 120 days;
 
-    /// @dev So long it can still show itself, and people can publish the certificates that they hold.
+    /// @dev During this time it can still give a sign of life, and people can publish the certificates that they hold.
     uint256 private constant RECOVERY_NOTICE = 30 days;
 
     /// @dev `r (32) ‖ s (32) ‖ v (1)`, and 64 bytes of Ed25519.
@@ -64,7 +64,8 @@ contract Council is Unlocks {
     /// @inheritdoc ICouncil
     mapping(uint64 epoch => bytes32) public adopted;
 
-    /// @param fastPay_ Where FastPay will be: it is deployed after its council, and refuses that of another.
+    /// @param fastPay_ The future address of FastPay: it is deployed after its council and refuses the council of
+    /// another.
     /// @param recovery_ May announce a recovery; zero for nobody.
     // slither-disable-next-line missing-zero-check -- zero stands for nobody
     constructor(IFastPay fastPay_, address recovery_) Unlocks(fastPay_) {
@@ -269,7 +270,7 @@ contract Council is Unlocks {
         return _installedAt;
     }
 
-    /// @dev Checks an announcement, whoever makes it, and starts its clock.
+    /// @dev Checks an announcement of any kind and starts its clock.
     function _announce(
         Announcement calldata announcement,
         bytes calldata proofs,
@@ -301,7 +302,7 @@ contract Council is Unlocks {
         require(block.timestamp >= installableAt, NotInstallable(id, installableAt));
     }
 
-    /// @dev The clock of what was announced and has neither ended nor lapsed.
+    /// @dev The clock of an announcement that has neither ended nor lapsed.
     function _open(bytes32 id) private view returns (Clock memory clock) {
         clock = _clocks[id];
         require(clock.epoch != 0, NotAnnounced(id));
@@ -316,7 +317,7 @@ contract Council is Unlocks {
         Votes.check(votes, digest, Committees.redemptionKeys(address(FAST_PAY), epoch), Votes.WHOLE_CALL);
     }
 
-    /// @dev That each redemption key signed. The Ed25519 half is for the authorities, who vote only after they checked it.
+    /// @dev Checks that each redemption key signed. The authorities check the Ed25519 half before they vote.
     function _requirePossession(Authority[] calldata authorities, bytes calldata proofs) private view {
         uint256 length = authorities.length * PROOF_BYTES;
         require(proofs.length == length, WrongProofsLength(proofs.length, length));

@@ -18,7 +18,8 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
     /// @dev By how much the guardian may postpone the redemptions of one epoch, in all.
     uint256 private constant POSTPONEMENT_MAX = 30 days;
 
-    /// @dev The council is deployed at most so long before: a recovery may be announced 120 days after that.
+    /// @dev The maximum age of the council at deployment: a recovery may be announced 120 days after the council's
+    /// deployment.
     uint256 private constant COUNCIL_AGE_MAX = 1 days;
 
     /// @inheritdoc IFastPay
@@ -31,10 +32,10 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
     /// @dev The next pause may begin from then on.
     uint40 private _nextPauseAt;
 
-    /// @dev What every call reads. Read anew where a foreign contract may have been called since.
+    /// @dev The state that every call reads. It is read again after a call to a foreign contract.
     State internal _state;
 
-    /// @dev The epochs whose keys were out: 256 in a word, a bit each.
+    /// @dev The epochs whose keys were compromised: 256 in a word, a bit each.
     mapping(uint256 word => uint256 bits) private _compromised;
 
     /// @dev By how many seconds the redemptions that wait are postponed.
@@ -213,7 +214,7 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
         require(block.timestamp >= until, PausedUntil(until));
     }
 
-    /// @dev The members whose votes count, if those of this epoch count now.
+    /// @dev The members whose votes count. Reverts if votes of this epoch do not count now.
     function _voters(State state, uint64 epoch_) internal view returns (address[] memory) {
         uint64 current = state.epoch();
         if (epoch_ != current) {

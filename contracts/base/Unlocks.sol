@@ -25,7 +25,7 @@ abstract contract Unlocks is ICouncil {
         Outcome outcome;
     }
 
-    /// @dev What upholding costs at 60 gwei: whoever does it gets the bond.
+    /// @dev The cost of upholding at 60 gwei: whoever upholds an order gets the bond.
     uint256 private constant BOND = 0.005 ether;
 
     /// @dev An Ed25519 key with a signature has 96 bytes. Authorities read every request.
@@ -230,7 +230,7 @@ abstract contract Unlocks is ICouncil {
         keys = Committees.redemptionKeys(address(FAST_PAY), epoch);
     }
 
-    /// @dev In a later epoch only once those who left had the time to hand over what they executed.
+    /// @dev In a later epoch, only once the members that left have had time to hand over the orders that they executed.
     function _unanimousFrom(uint64 epoch) private view returns (uint256) {
         return epoch == 0 ? 0 : _epochBegan() + FAST_PAY.safetyParameters().votesValidity;
     }

@@ -8,7 +8,7 @@ import {Authority, IFastPay} from "./IFastPay.sol";
 /// @param authorities 4 to 255 members, sorted by voting key.
 /// @param guardian The next guardian; zero for nobody.
 /// @param recovery May announce a recovery from then on, and may be a contract; zero for nobody.
-/// @param compromisedSince The first epoch whose keys were out; `epoch` for none.
+/// @param compromisedSince The first epoch whose keys were compromised; `epoch` for none.
 /// @param checkpoint The digest of a certified checkpoint; zero for none.
 /// @param deadline Unix seconds. The announcement must reach the contract by then; 30 days ahead at most.
 struct Announcement {
@@ -72,14 +72,14 @@ interface ICouncil {
     /// @param id The EIP-712 digest of the raise.
     event CapAnnounced(bytes32 indexed id, CapRaise raise);
 
-    /// @notice The guardian endorsed what was announced under `id`.
+    /// @notice The guardian endorsed the announcement `id`.
     event Endorsed(bytes32 indexed id);
 
     /// @notice The committee that was announced under `id` can be installed, with acceptances that name block `blockNumber`
     /// or a later one.
     event Matured(bytes32 indexed id, uint256 blockNumber);
 
-    /// @notice A quorum of `epoch` showed that it is there. All announcements of a recovery ended.
+    /// @notice A quorum of `epoch` gave a sign of life. All announcements of a recovery ended.
     event HeartbeatReceived(uint64 indexed epoch);
 
     /// @notice A quorum of `epoch` fixed the rebuilt checkpoint from which its members start.
@@ -102,7 +102,7 @@ interface ICouncil {
     /// @notice The redemption key of the authority at `member` did not sign its `possessionDigest`.
     error NoPossession(uint256 member);
 
-    /// @notice The same was announced before. Change the deadline to announce it anew.
+    /// @notice The same announcement exists. Change the deadline to announce it again.
     error AlreadyAnnounced(bytes32 id);
 
     /// @notice Nothing was announced under `id`.
@@ -185,12 +185,13 @@ interface ICouncil {
     function announce(Announcement calldata announcement, bytes calldata proofs, bytes calldata votes)
         external;
 
-    /// @notice Announces a committee in place of one that has been silent for 120 days. Only the recovery address may.
+    /// @notice Announces a committee that replaces one that has been silent for 120 days. Only for the recovery
+    /// address.
     /// @param announcement Its `compromisedSince` is 0: no vote of an earlier epoch counts once it is installed.
     /// @param proofs As of `announce`.
     function announceRecovery(Announcement calldata announcement, bytes calldata proofs) external;
 
-    /// @notice Shortens the delay of what was announced under `id`. Only FastPay's guardian may.
+    /// @notice Shortens the delay of the announcement `id`. Only for FastPay's guardian.
     function endorse(bytes32 id) external;
 
     /// @notice Records the block in which a committee is found installable. Its members sign their acceptance after that.
@@ -216,7 +217,7 @@ interface ICouncil {
 
     /// @notice Shows that a quorum is there: ends all recoveries that were announced, and restarts the 120 days. Anyone may
     /// call.
-    /// @param blockNumber A recent block, whose hash the votes name.
+    /// @param blockNumber A recent block. Its hash is part of the signed statement.
     /// @param votes The votes of a quorum of the current epoch for `heartbeatDigest`.
     function heartbeat(uint256 blockNumber, bytes calldata votes) external;
 
@@ -249,7 +250,7 @@ interface ICouncil {
     /// @param votes Of members of the current epoch for `voidVoteDigest`.
     function voidSequence(bytes32 account, uint64 sequence, bool unanimous, bytes calldata votes) external;
 
-    /// @notice Pays the bond of a voided number to its payer, who refused it before. Anyone may call.
+    /// @notice Pays the bond of a voided number to a payer that refused it before. Anyone may call.
     function returnBond(bytes32 account, uint64 sequence) external;
 
     // ------------------------------------------------------------------------------------------- views
@@ -269,7 +270,7 @@ interface ICouncil {
     /// @notice From then on all members of the current epoch together can void a number at once.
     function unanimousFrom() external view returns (uint256);
 
-    /// @notice The contract whose committees these are.
+    /// @notice The FastPay contract of these committees.
     function fastPay() external view returns (IFastPay);
 
     /// @notice May announce a recovery; zero for nobody.
@@ -284,7 +285,7 @@ interface ICouncil {
     /// @notice The checkpoint that `epoch` adopted; zero for none.
     function adopted(uint64 epoch) external view returns (bytes32);
 
-    /// @notice The times of what was announced under `id`. All zero if nothing was.
+    /// @notice The times of the announcement `id`; all zero if there is none.
     /// @return epoch Its beginning ends the announcement. For a committee it is the epoch that it would begin itself.
     /// @return announcedAt The time of the announcement.
     /// @return endorsedAt The time of the guardian's endorsement; zero for none.
@@ -321,7 +322,7 @@ interface ICouncil {
     /// @notice The EIP-712 digest that a member of the current committee signs to announce a cap. It is the raise's id.
     function capRaiseDigest(CapRaise calldata raise) external view returns (bytes32);
 
-    /// @notice The EIP-712 digest that a member of the committee of `epoch` signs to show that it is there.
+    /// @notice The EIP-712 digest that a member of the committee of `epoch` signs as a sign of life.
     function heartbeatDigest(uint64 epoch, bytes32 blockHash) external view returns (bytes32);
 
     /// @notice The EIP-712 digest that a member of the committee of `epoch` signs to adopt a checkpoint.

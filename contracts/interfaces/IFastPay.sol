@@ -114,7 +114,7 @@ interface IFastPay is IERC5267 {
 
     /// @notice A deposit.
     /// @param recipient The FastPay account that authorities credit.
-    /// @param amount What arrived, which may be less than what was sent.
+    /// @param amount The amount that arrived, which may be less than the amount sent.
     event Funded(
         uint64 indexed index, bytes32 indexed recipient, address indexed asset, uint128 amount, address payer
     );
@@ -349,7 +349,7 @@ interface IFastPay is IERC5267 {
     /// @dev Credits what arrives, so a token that takes a fee on transfer credits less than `amount`.
     function depositToken(bytes32 recipient, IERC20 asset, uint128 amount) external;
 
-    /// @notice As `depositToken`, with an ERC-2612 permit in place of the approval.
+    /// @notice As `depositToken`, with an ERC-2612 permit instead of an approval.
     /// @dev A permit that somebody else has already used is no error as long as the allowance suffices.
     function depositTokenWithPermit(
         bytes32 recipient,

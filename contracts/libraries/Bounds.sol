@@ -4,7 +4,7 @@ pragma solidity ^0.8.28;
 import {IFastPay, SafetyParameters} from "../interfaces/IFastPay.sol";
 
 /// @title The bounds of the safety parameters
-/// @notice A limit that is too loose protects nobody. One that is too tight denies people what is theirs.
+/// @notice Bounds of the safety parameters. A loose limit protects nobody; a tight one keeps owners from their money.
 library Bounds {
     /// @notice Reverts with `InvalidSafetyParameter` unless every parameter is within its bounds.
     function check(SafetyParameters memory parameters) internal pure {

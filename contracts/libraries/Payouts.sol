@@ -6,7 +6,7 @@ import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 
 /// @title Paying out, without letting the payee, the token or the caller do harm
 library Payouts {
-    /// @notice The address that stands for ETH.
+    /// @notice The address that denotes ETH.
     address internal constant ETHER = address(0);
 
     /// @notice What a recipient of ETH may spend: enough for a smart wallet behind a proxy that logs the receipt, also

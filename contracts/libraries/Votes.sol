@@ -36,7 +36,7 @@ library Votes {
         if (counted != votes.length) _refuse(votes, counted, next, digest, keys, item);
     }
 
-    /// @dev How many bytes of votes count, before the first that does not, and the lowest member who may come next.
+    /// @dev The number of bytes of valid votes before the first invalid one, and the lowest member allowed next.
     function _count(bytes calldata votes, bytes32 digest, address[] memory keys)
         private
         view

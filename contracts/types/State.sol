@@ -13,7 +13,7 @@ using States for State global;
 
 /// @title The parts of `State`
 library States {
-    /// @notice The most ether that is held for accounts: more than twice of all that there is on Ethereum.
+    /// @notice The maximum of ether held for accounts: more than twice the supply of ether.
     uint256 internal constant ETHER_BALANCE_MAX = type(uint88).max;
 
     uint256 private constant EPOCH_BIT = 48;
@@ -73,7 +73,7 @@ library States {
         return State.wrap(others | ((until & TIME_MAX) << PAUSED_UNTIL_BIT));
     }
 
-    /// @notice Replaces what is held of ether.
+    /// @notice Replaces the amount of ether held.
     /// @param holding Its balance is at most `ETHER_BALANCE_MAX`.
     function withEtherHolding(State self, Holding holding) internal pure returns (State) {
         uint256 others = State.unwrap(self) & ((1 << ETHER_CAP_BIT) - 1);

@@ -111,7 +111,7 @@ function agreedOn(
   return { asset, balance, agreeing: said.get(balance)?.length ?? 0, answered: states.length };
 }
 
-/** The claims of a next sequence number above `known`, the highest first. Each is to be proven. */
+/** The claims of a next sequence number above `known`, the highest first. Each still needs a proof. */
 export function claimsAbove(states: readonly AccountState[], known: bigint): bigint[] {
   const claims = new Set(states.map((state) => state.nextSequence).filter((claim) => claim > known));
   return [...claims].sort((a, b) => compare(b, a));

@@ -69,7 +69,7 @@ export class AuthorityClient implements AuthorityRef {
     return this.#post("/v1/redemptions/votes", encodeRedemptionNames(redemptions), decodeBatchVoted, signal);
   }
 
-  /** Requests what the authority signs, under the current epoch, about a number that is to be unlocked. */
+  /** Requests the authority's vote, in the current epoch, about a number to unlock. */
   voteForUnlock(number: OrderName, unanimous: boolean, signal?: AbortSignal): Promise<UnlockVote> {
     return this.#post("/v1/unlocks/votes", encodeUnlockNumber(number, unanimous), decodeUnlockVote, signal);
   }

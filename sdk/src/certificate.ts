@@ -29,7 +29,7 @@ export interface VerifiedCertificate extends Certificate {
 export interface CertificateReport {
   readonly isValid: boolean;
   readonly digest: Hex;
-  /** The fault of the epoch, or of the number or order of the votes; undefined if there is none. */
+  /** The defect in the epoch, or in the number or order of votes; undefined if there is none. */
   readonly fault: string | undefined;
   /** The fault of the order; undefined if its sender signed it. */
   readonly orderFault: string | undefined;

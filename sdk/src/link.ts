@@ -27,7 +27,7 @@ export const LABEL_LENGTH_MAX = 64;
 const SCHEME = "fastpay:";
 /** The largest chain id that programs agree on (EIP-2294), and a bound for times. */
 const NUMBER_MAX = 4_503_599_627_370_476n;
-/** The end of the year 9999: what is beyond is no time that anybody means. */
+/** The end of the year 9999, the greatest time that a link may have. */
 const TIME_MAX = 253_402_300_799n;
 const PARAMETERS = ["asset", "amount", "memo", "text", "label", "expires"] as const;
 type Parameter = (typeof PARAMETERS)[number];
@@ -111,7 +111,7 @@ export function isPaymentLink(text: string): boolean {
   return hasScheme(withoutPage(text.trim()));
 }
 
-/** Throws `invalid-link` if it is too late: what is asked for is paid as long as it is, and not later. */
+/** Throws `invalid-link` if the link has expired. */
 export function checkExpiry(expires: bigint | undefined): void {
   if (expires === undefined || expires * 1_000n >= BigInt(Date.now())) return;
   const action = "nothing was paid; ask for a new one: the price may have changed";

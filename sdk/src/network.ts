@@ -18,7 +18,7 @@ import { CERTIFICATE_NAMES_MAX, type OrderName } from "./wire.js";
 
 /** Extra time for the other authorities after a quorum has answered a read. */
 const GRACE_MS = 100;
-/** Extra time for the other authorities after a quorum has answered that there is no such entry. */
+/** Extra time for the other authorities after a quorum has answered that an entry does not exist. */
 const ABSENCE_MS = 1_000;
 
 /** An authority that has not sent a page of certificates by then is passed over. */

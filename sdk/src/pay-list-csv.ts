@@ -29,7 +29,7 @@ export interface ReadListOptions {
   readonly domain: Domain;
   /** The asset of lines that name none. */
   readonly asset: Address;
-  /** How many decimals an asset has. What it throws is what is wrong with the line. */
+  /** The number of decimals of an asset. An error that it throws is reported for the line. */
   readonly decimals: (asset: Address) => Promise<number>;
 }
 

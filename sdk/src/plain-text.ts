@@ -11,7 +11,7 @@ export function isPlainText(text: string): boolean {
   return !UNPLAIN.test(text);
 }
 
-/** The text on one line, cut after this many characters, with a space in place of characters that are not plain. */
+/** The text on one line, cut after this many characters, with spaces instead of control and formatting characters. */
 export function plainText(text: string, lengthMax: number): string {
   const plain = text.split(UNPLAIN).join(" ").replace(/\s+/gu, " ").trim();
   return Array.from(plain).slice(0, lengthMax).join("");

@@ -7,7 +7,7 @@ import type { AuthorityName } from "./committee.js";
 import type { Transfer } from "./transfer.js";
 import type { ListStatus } from "./views.js";
 
-/** An authority as it is configured. */
+/** A configured authority. */
 export interface AuthorityRef {
   /** The base of its HTTP API. */
   readonly url: string;
@@ -37,7 +37,7 @@ export type PeerFailure =
   | { readonly kind: "frozen" }
   /** It knows of no final request of the owner to unlock the number. */
   | { readonly kind: "not-requested" }
-  /** The contract voided the number, it says. */
+  /** It reports that the contract voided the number. */
   | { readonly kind: "voided" }
   /** It rejected the request as invalid. */
   | { readonly kind: "refused"; readonly message: string }

@@ -20,7 +20,7 @@ import { walletError } from "./wallet-errors.js";
 
 /** The owner of an account. */
 export interface Signer {
-  /** The account whose orders it signs. */
+  /** The account of the signer. */
   readonly account: AccountId;
   /** The owner's authorization of a transfer. */
   authorize(domain: Domain, transfer: Transfer): Promise<Authorization>;

@@ -243,7 +243,7 @@ export type WatchCursor = Readonly<Record<string, string>>;
 
 /** The purpose of a transaction on the Primary. */
 export type ChainPurpose =
-  /** A deposit into the account. `amount` is what was to be deposited; some tokens keep a part of it. */
+  /** A deposit into the account. `amount` is the amount sent; some tokens keep a part of it. */
   | { readonly type: "deposit"; readonly asset: Address; readonly amount: bigint }
   /** The payout of the account's redemption with that number, and its state when the transaction was sent. */
   | {
@@ -377,7 +377,7 @@ export interface UnlockReceipt {
 
 /** The current cost to unlock a number, in wei. */
 export interface UnlockCost {
-  /** Comes back if the number is voided. If an order is upheld, it goes to whoever brings the votes. */
+  /** The bond. It comes back if the number is voided. If an order is upheld, it goes to whoever submits the votes. */
   readonly bond: bigint;
   /** The gas of both transactions. */
   readonly gas: bigint;

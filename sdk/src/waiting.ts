@@ -38,7 +38,7 @@ export class Backoff {
     this.#nextMs = minMs;
   }
 
-  /** Begins anew. */
+  /** Starts again with the shortest wait. */
   reset(): void {
     this.#nextMs = this.#minMs;
   }

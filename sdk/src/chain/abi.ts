@@ -103,7 +103,7 @@ export const IDENTITY_ABI = /* @__PURE__ */ parseAbi([
   "function fastPay() view returns (address)",
 ]);
 
-/** ERC-20, and ERC-2612 where a token has it. */
+/** ERC-20, and ERC-2612 for tokens that have it. */
 export const TOKEN_ABI = /* @__PURE__ */ parseAbi([
   "function symbol() view returns (string)",
   "function name() view returns (string)",

@@ -42,7 +42,7 @@ export class Committees {
     return epoch === 0n ? first : contract.committee(epoch);
   }
 
-  /** The committee of the newest epoch that is known here. */
+  /** The committee of the newest known epoch. */
   get current(): Committee {
     return this.#current;
   }

@@ -7,9 +7,9 @@ import type { EthereumClient } from "../client.js";
 
 /** The number of newest blocks that are searched, two weeks of Ethereum. */
 const BLOCKS_SEARCHED_MAX = 100_000n;
-/** Many nodes answer about so many blocks at once. */
+/** Many nodes serve a range of about this many blocks. */
 const RANGE_BLOCKS = 10_000n;
-/** Nearly all do about so many. */
+/** Nearly all nodes serve a range of about this many blocks. */
 const RANGE_BLOCKS_REFUSED = 1_000n;
 
 /** The ends of the chain, as block numbers. */

@@ -15,7 +15,7 @@ import type { RedemptionStatus } from "../views.js";
 import { FASTPAY_ABI } from "./abi.js";
 import { oldestSearched, type Chain, type ContractLogs } from "./logs.js";
 
-/** The accounts whose logs are kept, the newest ones: more than a page shows. */
+/** The number of accounts whose logs are cached, the newest first: more than a page shows. */
 const ACCOUNTS_MAX = 200;
 
 const EVENTS = ["Redeemed", "RedemptionQueued", "RedemptionReleased"] as const;
@@ -50,7 +50,7 @@ interface AccountLog {
   last: bigint;
   /** By sequence number, from final blocks. */
   readonly found: Map<bigint, Spending>;
-  /** The end of the look under way: looks at one account take turns, and the next ones find what it read. */
+  /** The end of the search under way. Searches of one account take turns, and later ones reuse what it found. */
   turn: Promise<unknown>;
 }
 

@@ -56,7 +56,7 @@ function misbehaved(message: string): PeerFailureError {
   return new PeerFailureError({ kind: "misbehaved", message });
 }
 
-/** A verified certificate, from one's own storage or else from whichever authority has it. */
+/** A verified certificate, from the own storage or else from any authority that has it. */
 async function certificateOf(
   operation: Operation,
   account: AccountId,

@@ -66,7 +66,7 @@ async function gather(operation: Operation, certificate: VerifiedCertificate, re
   return { epoch, votes: packVotes(committee, sorted) };
 }
 
-/** The authority's vote; brings it the certificate first where it lacks that. */
+/** Requests the authority's vote. If it lacks the certificate, submits that first. */
 async function ask(operation: Operation, authority: AuthorityClient, certificate: VerifiedCertificate, signal: AbortSignal) {
   const { sender, sequence } = certificate.order.transfer;
   try {

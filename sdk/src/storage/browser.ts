@@ -10,7 +10,7 @@ import type { OrderStore } from "./store.js";
 const OBJECTS = "entries";
 const VERSION = 1;
 
-/** An `OrderStore` in an IndexedDB database of this name. Throws `storage` if there is none that can be used. */
+/** An `OrderStore` in an IndexedDB database of this name. Throws `storage` if IndexedDB cannot be used. */
 export async function browserStore(database = "fastpay"): Promise<OrderStore> {
   if (typeof indexedDB === "undefined") throw unusable("this environment has no IndexedDB");
   const connection = new Connection(database);

@@ -19,7 +19,7 @@ import type { Domain } from "../transfer.js";
 import { parseJson } from "../wire.js";
 import type { OrderStore } from "./store.js";
 
-/** More than anybody starts anew in one browser. */
+/** The maximum number of deployments in one browser. */
 const DEPLOYMENTS_MAX = 1_000;
 
 const entry = object({ atMs: smallNumber(Number.MAX_SAFE_INTEGER), committee: hex(32) });

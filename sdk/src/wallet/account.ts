@@ -93,7 +93,7 @@ export async function listUnfinished(context: Context, account: AccountId): Prom
   return entries.flatMap((stored) => orderEntry(account, stored));
 }
 
-/** An entry of the storage as it is shown; a list of none or one. */
+/** An entry of the storage as it is shown, in a list of at most one. */
 export function orderEntry(account: AccountId, stored: Stored): OrderEntry[] {
   const transfer = transferOf(stored);
   if (transfer === undefined) return [];

@@ -22,7 +22,7 @@ import type { DepositItem } from "../wire.js";
 import type { Context } from "./context.js";
 import { note, toItsEnd, type Sent } from "./transactions.js";
 
-/** A permit stays valid so long: a transaction may wait for fees to fall. */
+/** The validity of a permit: a transaction may wait for fees to fall. */
 const PERMIT_LIFETIME_S = 24n * 3600n;
 /** The number of entries on a page of an honest authority. */
 const PAGE_ENTRIES = 100n;

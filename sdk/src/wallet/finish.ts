@@ -83,7 +83,7 @@ export async function noteVoid(operation: Operation, journal: OrderJournal, sequ
   return true;
 }
 
-/** Says whose steps are told from here on: those of the order of this storage with that digest, or of another copy's. */
+/** Announces the order whose steps follow: the one of this storage with that digest, or another copy's. */
 function announce(operation: Operation, own: Hex | undefined, transfer: Transfer, digest: Hex): void {
   if (digest === own) operation.report({ type: "ordered", transfer, digest, resumed: true });
   else operation.report({ type: "adopted", transfer });
@@ -116,7 +116,10 @@ function resumedOf(ordered: Transfer | undefined, digest: Hex | undefined, recei
   return { type: "superseded", order: ordered, certificate };
 }
 
-/** The certificate of the number of `order`, which is to be settled yet: of this order, or of whichever competitor can still get one. */
+/**
+ * Obtains a certificate of the number of `order`: of this order, or of any competitor that can still get one. It is not
+ * settled yet.
+ */
 export async function certifyOne(operation: Operation, order: VerifiedOrder, first: VerifiedOrder): Promise<VerifiedCertificate> {
   const tried = new Set<string>();
   let next = first;
@@ -149,7 +152,7 @@ export async function certifyOne(operation: Operation, order: VerifiedOrder, fir
   }
 }
 
-/** A conflict was over as soon as too many were locked; the others are to be heard as well. */
+/** The conflict was reported once too many authorities were locked; ask the others, too. */
 async function withAllAnswers(operation: Operation, order: VerifiedOrder, error: unknown): Promise<unknown> {
   const conflict = isFastPayError(error, "conflict") ? error.details["conflict"] : undefined;
   if (!(conflict instanceof OrderConflict)) return error;

@@ -154,7 +154,7 @@ function agreedDeposits(lists: readonly Listed<DepositItem>[], trusted: number):
     .sort((a, b) => (a.index < b.index ? 1 : -1));
 }
 
-/** Maps with a bounded number at a time, in order; what comes to nothing is left out. */
+/** Maps a bounded number at a time, in order, and leaves out undefined results. */
 async function inTurns<T, U>(items: readonly T[], act: (item: T) => Promise<U | undefined>): Promise<U[]> {
   const done: U[] = [];
   for (let at = 0; at < items.length; at += FETCHED_AT_ONCE) {

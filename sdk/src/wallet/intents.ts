@@ -9,7 +9,7 @@ import type { Signer } from "../signers.js";
 import type { Transfer } from "../transfer.js";
 import type { Intent } from "./send.js";
 
-/** A field of an intent: what it is, and whether a value is that. */
+/** A field of an intent: its name and a check of its value. */
 interface Field {
   readonly expected: string;
   readonly is: (value: unknown) => boolean;

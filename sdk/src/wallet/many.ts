@@ -105,7 +105,7 @@ function listsOf(context: Context): ListJournal {
   return new ListJournal(store, network.domain);
 }
 
-/** The list as it is paid: as it was started before, if it was. */
+/** The list to pay: as an earlier call started it, if one did. */
 async function jobOf(
   context: Context,
   account: AccountId,

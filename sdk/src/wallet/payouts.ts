@@ -175,7 +175,7 @@ async function payOut(
   return followPayout(context, { account, hash, ...purpose }, report, signal);
 }
 
-/** Follows a payout whose transaction was sent, until the redemption no longer stands where it did. */
+/** Follows a payout whose transaction was sent, until the redemption's state changes. */
 export async function followPayout(
   context: Context,
   sent: Sent<"payout">,
@@ -268,7 +268,7 @@ export async function claim(
   return followClaim(context, { account, hash, ...purpose }, report, signal);
 }
 
-/** Follows a claim whose transaction was sent, until its block stays. */
+/** Follows a claim whose transaction was sent, until its block is final. */
 export function followClaim(
   context: Context,
   sent: Sent<"claim">,
@@ -290,7 +290,7 @@ export function followClaim(
   });
 }
 
-/** The error of a transaction that stands in the place of the one that was meant. */
+/** The error of a transaction that replaced the intended one. */
 function undone(hash: Hex): FastPayError {
   const message = `the transaction ${hash} took its place and paid nothing out: it was cancelled in the wallet`;
   return new FastPayError("not-found", message, "try again if you did not mean to cancel it");

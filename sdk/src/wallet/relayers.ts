@@ -33,7 +33,7 @@ const fees = object({
   fees: list(object({ asset: hex(20), fee: unsigned(128) }), ASSETS_MAX),
 });
 
-/** Asks all relayers at once what they take for an asset. Throws `chain-unreachable`. */
+/** Asks all relayers at once for their fees of an asset. Throws `chain-unreachable`. */
 export async function relayerFees(context: Context, asset: Address): Promise<RelayerFees> {
   const { relayers, network, timing } = context;
   const asked = relayers.map(async (url): Promise<{ url: string; offer?: RelayerOffer; error?: FastPayError }> => {

@@ -85,7 +85,10 @@ async function sendLocked(operation: Operation, journal: OrderJournal, signer: S
   throw otherCopy(journal.account);
 }
 
-/** Signs in time only: the wallet's question may stand open for long. What was ordered in time is finished all the same. */
+/**
+ * Refuses to sign after the deadline, because the wallet's dialog may stay open for long. An order signed in time is
+ * finished in any case.
+ */
 export function signerUntil(signer: Signer, expires: bigint | undefined): Signer {
   return {
     account: signer.account,
@@ -99,7 +102,7 @@ export function signerUntil(signer: Signer, expires: bigint | undefined): Signer
   };
 }
 
-/** Only what is written down is sent. */
+/** Only stored orders are sent. */
 export async function writeDown(journal: OrderJournal, order: VerifiedOrder): Promise<void> {
   try {
     await journal.create(order);
@@ -109,7 +112,7 @@ export async function writeDown(journal: OrderJournal, order: VerifiedOrder): Pr
   }
 }
 
-/** An earlier order's steps are not those of the one that was asked for; only what holds it up is told. */
+/** Reports only the delays of an earlier order, not its steps. */
 export function finishingFirst(operation: Operation, entry: Stored): Operation {
   const transfer = transferOf(entry);
   if (transfer !== undefined) operation.report({ type: "finishing", transfer });

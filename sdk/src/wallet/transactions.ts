@@ -1,4 +1,4 @@
-/** Transactions on the Primary that were sent from here: what is kept of them, from their hash until their end. */
+/** The stored state of Ethereum transactions sent from here, from their hash to their end. */
 
 import type { AccountId } from "../accounts.js";
 import { naming, type Follower } from "../chain/transactions.js";

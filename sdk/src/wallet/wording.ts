@@ -15,7 +15,7 @@ async function moneyText(contract: Contract, asset: Address, units: bigint): Pro
   return info === undefined ? `an amount of token ${asset}` : `${formatAmount(units, info.decimals)} ${info.symbol}`;
 }
 
-/** Has an account that holds too little named with what it holds and what is needed. */
+/** The text for an insufficient balance, with the balance and the amount needed. */
 export async function worded<T>(contract: Contract, act: Promise<T>): Promise<T> {
   try {
     return await act;

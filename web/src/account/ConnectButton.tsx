@@ -10,7 +10,7 @@ import { useOwners } from "./OwnerProvider";
 const ConnectDialog = lazy(() => import("./ConnectDialog"));
 const OwnerMenu = lazy(() => import("./OwnerMenu"));
 
-/** Connects a wallet or takes up a key, or says who is connected. */
+/** Connects a wallet or unlocks a key; once connected, shows the account. */
 export function ConnectButton({ size = "sm" }: { size?: string }): JSX.Element {
   const { isRestoring } = useWallets();
   const { owner } = useOwners();

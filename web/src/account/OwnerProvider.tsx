@@ -19,7 +19,7 @@ export interface Owner {
 /** The current owner, and functions to change it. */
 export interface Owners {
   readonly owner: Owner | undefined;
-  /** Uses the account of a key of this browser from now on; of the connected wallet where none is given. */
+  /** Switches to the account of a key of this browser; without a key, to that of the connected wallet. */
   readonly useKey: (account: AccountId | undefined) => void;
 }
 

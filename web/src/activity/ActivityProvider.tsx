@@ -90,7 +90,7 @@ function Recovery(): null {
   return null;
 }
 
-/** How to finish what is unfinished of an account; nothing happens while some work on it is running. */
+/** Finishes an account's unfinished orders. Does nothing while other work on the account is running. */
 export function useResume(): (account: AccountId) => void {
   const store = useStore();
   const { client } = useNetwork();

@@ -239,7 +239,7 @@ function votesText({ attesting, voiding, members, quorum, voidableFrom, unanimou
   return `${said}; ${voiding < members ? `${quorum} suffice` : "that counts"} from ${timeText(from)} on`;
 }
 
-/** What holds single authorities up, the newest word of each, each in its place whoever spoke last. */
+/** The newest delay of each authority, in a fixed order. */
 export function hindrances(activity: Activity, nameOf: (authority: AuthorityRef) => string): string[] {
   const byAuthority = new Map<string, string>();
   for (const step of activity.steps) {

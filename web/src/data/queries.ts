@@ -58,7 +58,10 @@ export async function refreshHistory(queries: QueryClient, account: AccountId): 
 /** An account as it was last read. */
 interface AccountRead {
   readonly view: AccountView;
-  /** How much has happened to it: by what is proven, and by what f + 1 authorities say, of whom one is honest. */
+  /**
+   * A fingerprint of the account's history: its proven number, and the counts that f + 1 authorities report, one of
+   * which is honest.
+   */
   readonly extent: string;
   /** Since when it has been that. */
   readonly sinceMs: number;

@@ -64,7 +64,7 @@ async function open(wallet: FoundWallet, method: "eth_requestAccounts" | "eth_ac
   return { wallet, address: getAddress(address), chainId, clients };
 }
 
-/** Finds wallets, connects one, and follows what it says. */
+/** Finds wallets, connects one, and follows its events. */
 export function WalletProvider({ children }: { children: ReactNode }): JSX.Element {
   const { chain } = useNetwork();
   const [found, setFound] = useState<readonly FoundWallet[]>([]);

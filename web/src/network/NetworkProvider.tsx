@@ -62,7 +62,7 @@ export function prefetchNetwork(queries: QueryClient): void {
   void queries.prefetchQuery(networkQuery(() => false));
 }
 
-/** Loads the deployment and shows why where that fails; nothing below it is there without one. */
+/** Loads the deployment. If that fails, shows the reason instead of its children. */
 export function NetworkProvider({ children }: { children: ReactNode }): JSX.Element {
   const setAside = useRef(false);
   const queries = useQueryClient();

@@ -11,7 +11,7 @@ export function authorityLabel({ labels }: Pick<NetworkConfig, "labels">, { url 
   return labels.get(url) ?? (URL.canParse(url) ? new URL(url).host : url);
 }
 
-/** Names members of the committee by their voting keys; one whose address the page does not know by its key. */
+/** Names members of the committee by their voting keys. A member without a known address gets its key as a name. */
 export function useMemberLabel(): (votingKey: AuthorityName) => string {
   const { config, client } = useNetwork();
   return (votingKey) => {

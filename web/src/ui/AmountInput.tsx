@@ -11,7 +11,7 @@ export interface TypedAmount {
   readonly fault: string | undefined;
 }
 
-/** Reads what was typed; `available` is the most that can be moved, if that is known. */
+/** Parses the typed amount; `available` is the maximum that can be moved, if it is known. */
 export function readAmount(text: string, info: ShownAsset | undefined, available?: bigint): TypedAmount {
   if (text === "" || info === undefined) return { units: undefined, fault: undefined };
   try {

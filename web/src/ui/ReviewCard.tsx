@@ -8,7 +8,7 @@ interface Props {
   readonly facts: ComponentProps<typeof Facts>["facts"];
   /** Warnings to review. */
   readonly children?: ReactNode;
-  /** The button that signs; none where there is nothing to sign. */
+  /** The button that signs, if there is something to sign. */
   readonly confirm: string | undefined;
   readonly back?: string;
   readonly icon: ReactNode;

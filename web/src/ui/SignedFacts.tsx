@@ -20,7 +20,7 @@ export function SignedText({ field: { text, raw } }: { field: SignedField }): JS
   );
 }
 
-/** Fields of what is signed as facts. */
+/** The signed fields as a list of facts. */
 export function signedFacts(fields: readonly SignedField[]): (readonly [string, ReactNode])[] {
   return fields.map((field) => [field.label, <SignedText key={field.label} field={field} />]);
 }

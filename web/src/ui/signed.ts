@@ -9,7 +9,7 @@ import { getAddress } from "viem";
 import type { ShownAsset } from "../data/queries";
 import { money } from "./words";
 
-/** A field of what is signed. */
+/** A signed field. */
 export interface SignedField {
   readonly label: string;
   /** As people read it. */

@@ -23,7 +23,7 @@ export function useContractTransaction(hash: Hex | undefined): UseQueryResult<Co
   });
 }
 
-/** A transaction on Ethereum with what it did, each of which leads to its page. */
+/** A transaction on Ethereum with links to its effects. */
 export function TransactionCard({ hash, transaction }: { hash: Hex; transaction: ContractTransaction }): JSX.Element {
   const { config } = useNetwork();
   const { block, hasReverted, events } = transaction;

@@ -8,7 +8,7 @@ import { Page } from "../../ui/Page";
 import { SearchBox } from "./SearchBox";
 import { TransactionCard, useContractTransaction } from "./TransactionCard";
 
-/** A transaction on Ethereum: what it did at the contract. */
+/** A transaction on Ethereum with its effects at the contract. */
 export default function TransactionPage(): JSX.Element {
   const { hash = "" } = useParams();
   const isHash = /^0x[0-9a-f]{64}$/.test(hash);

@@ -8,12 +8,15 @@ import type { AuthorityStatus } from "./statuses";
 export interface Solvency {
   /** The contract's balance. */
   readonly held: bigint;
-  /** What the contract keeps for accounts, and for recipients who refused a payout. */
+  /** The amount that the contract holds for accounts and for recipients that refused a payout. */
   readonly totalBalance: bigint;
   readonly totalClaims: bigint;
   /** What accounts hold: f + 1 authorities say that it is so much or more. Undefined if too few answer. */
   readonly accounts: bigint | undefined;
-  /** The contract holds what it keeps, and keeps what accounts hold. Undefined if too few authorities answer. */
+  /**
+   * Whether the contract's balance covers its debts, and its debts cover the accounts' balances. Undefined if too few
+   * authorities answer.
+   */
   readonly isCovered: boolean | undefined;
 }
 

@@ -24,7 +24,7 @@ export interface Filter {
   readonly text: string;
 }
 
-/** The names of what has no time of its own. */
+/** The names of items without a time. */
 export function undatedKeys(history: Entries): string[] {
   const elsewhere = history.sent.filter(({ order }) => order?.createdAtMs === undefined);
   return [...history.received.map(receivedKey), ...elsewhere.map(sentKey), ...history.deposits.map(depositKey)];

@@ -42,14 +42,14 @@ export function OpenRedemptions({ owner }: { owner: Owner }): JSX.Element | null
   );
 }
 
-/** An account's newest final redemptions: those of this browser, and those that were ordered elsewhere. Newest first. */
+/** An account's newest certified redemptions: those of this browser, and those ordered elsewhere. Newest first. */
 function useRedemptions(account: AccountId): Redemption[] {
   const orders = useOrders(account).data ?? [];
   const { sent } = useHistory(account, FOLLOWED_MAX);
-  const isFinal = ({ state }: OrderEntry): boolean => state === "certified" || state === "settled";
+  const isCertified = ({ state }: OrderEntry): boolean => state === "certified" || state === "settled";
   const transfers = [
     ...sent.map(({ certificate }) => certificate.order.transfer),
-    ...orders.filter(isFinal).map(({ transfer }) => transfer),
+    ...orders.filter(isCertified).map(({ transfer }) => transfer),
   ];
   const bySequence = new Map(transfers.map((transfer) => [transfer.sequence, transfer]));
   return [...bySequence.values()]
