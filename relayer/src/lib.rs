@@ -14,8 +14,8 @@
 //! survives a restart) and `deployment` (of which contract that is), `redemption_logs` (reading the authorities), `node_agreement` (what the
 //! Ethereum nodes agree on) and `ingest` (what is taken from the redemption logs), `gas` and `policy` (when to submit what: pure),
 //! `means` (what there is for gas), `votes` (of the committee for many together), `bundle` (what succeeds together),
-//! `submit`, `queue` and `follow`, `unlock` (of stuck accounts), `relayer` (the loop), `quote` and `wallets` (their port),
-//! `gas_balance`, `status`, `metrics` and `traces` (for the operator).
+//! `submit`, `queue` and `follow`, `unlocks` and `unlock` (stuck accounts: durable state, work), `relayer` (the loop),
+//! `quote` and `wallets` (their port), `gas_balance`, `status`, `metrics` and `traces` (for the operator).
 //!
 //! Invariants: nothing is sent that is not on disk; a redemption is removed only when the Ethereum nodes agree that it
 //! is paid in a final block, when it is not worth its gas by the operator's rules, or when it failed in a transaction
@@ -47,6 +47,7 @@ mod store;
 mod submit;
 mod traces;
 mod unlock;
+mod unlocks;
 mod votes;
 mod wallets;
 
@@ -62,5 +63,6 @@ pub use quote::{Quote, QuoteReader};
 pub use relayer::{Relayer, RelayerError, authorities};
 pub use status::{status_json, status_text};
 pub use store::{Bundle, Left, State, StoreError, Totals};
-pub use unlock::{OpenUnlock, Refusal, RefusalCode, Taken, UnlockDesk, UnlockStep, UnlockStepKind, Unlocks};
+pub use unlock::{Refusal, RefusalCode, Taken, UnlockDesk};
+pub use unlocks::{OpenUnlock, UnlockStep, UnlockStepKind, Unlocks};
 pub use wallets::serve as serve_wallets;

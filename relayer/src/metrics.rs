@@ -24,7 +24,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::pending::PendingRedemption;
 use crate::store::State;
-use crate::unlock::Unlocks;
+use crate::unlocks::Unlocks;
 
 /// The maximum number of connections to the port; further ones are closed at once. Few clients connect.
 const CONNECTIONS_MAX: usize = 32;
@@ -257,7 +257,7 @@ async fn answer(Shared(metrics): Shared<Arc<Metrics>>) -> impl IntoResponse {
 mod tests {
     use super::*;
     use crate::pending::tests::item;
-    use crate::unlock::OpenUnlock;
+    use crate::unlocks::OpenUnlock;
     use fastpay_core::{AccountId, SequenceNumber};
     use fastpay_ethereum::Queued;
 

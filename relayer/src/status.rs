@@ -8,7 +8,7 @@ use crate::gas_balance::GasBalance;
 use crate::pending::{Parked, PendingRedemption, RedemptionId};
 use crate::policy::Reason;
 use crate::store::{Left, State, Totals};
-use crate::unlock::OpenUnlock;
+use crate::unlocks::OpenUnlock;
 
 const WEI_PER_GWEI: u128 = 1_000_000_000;
 /// Number of abandoned redemptions that are listed, the newest first.

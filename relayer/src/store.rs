@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pending::{PendingRedemption, RedemptionId};
 use crate::policy::Decision;
-use crate::unlock::{UnlockStep, Unlocks};
+use crate::unlocks::{UnlockStep, Unlocks};
 
 /// The form of the file. One with another number is refused.
 const VERSION: u32 = 1;
