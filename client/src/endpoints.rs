@@ -3,13 +3,15 @@
 
 use std::path::{Path, PathBuf};
 
-use fastpay_core::AuthorityName;
+use fastpay_core::{AuthorityName, Digest};
 use serde::{Deserialize, Serialize};
 
 /// The maximum number of shards of one authority.
 const SHARDS_MAX: usize = 1024;
 /// The maximum number of relayers: a wallet asks all of them.
 const RELAYERS_MAX: usize = 16;
+/// A longer label does not fit beside an answer.
+const LABEL_LENGTH_MAX: usize = 40;
 
 /// How one authority is reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +28,9 @@ pub struct AuthorityEndpoints {
     /// its addresses are `https`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_ca: Option<PathBuf>,
+    /// What people call the authority. It identifies nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
 }
 
 /// The authorities of one committee, and the relayers that are known to serve its accounts.
@@ -38,6 +43,9 @@ pub struct Endpoints {
     /// proposes a fee. Anyone may relay, so the list decides nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub relayers: Vec<String>,
+    /// A web wallet whose explorer shows the transfers of this committee, as `http://host` or `https://host`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explorer: Option<String>,
 }
 
 impl Endpoints {
@@ -65,15 +73,30 @@ impl Endpoints {
             if self.authorities.iter().take(index).any(|other| other.name == authority.name) {
                 return Err(EndpointsError::Repeated(authority.name));
             }
+            let is_fit = |label: &str| {
+                (1..=LABEL_LENGTH_MAX).contains(&label.chars().count()) && !label.chars().any(char::is_control)
+            };
+            if authority.label.as_deref().is_some_and(|label| !is_fit(label)) {
+                return Err(EndpointsError::Label(authority.name));
+            }
         }
         if self.relayers.len() > RELAYERS_MAX {
             return Err(EndpointsError::Relayers);
         }
         let is_http = |url: &str| url.starts_with("http://") || url.starts_with("https://");
-        match self.relayers.iter().find(|url| !is_http(url)) {
-            Some(url) => Err(EndpointsError::RelayerUrl(url.clone())),
+        if let Some(url) = self.relayers.iter().find(|url| !is_http(url)) {
+            return Err(EndpointsError::RelayerUrl(url.clone()));
+        }
+        match self.explorer.iter().find(|url| !is_http(url)) {
+            Some(url) => Err(EndpointsError::ExplorerUrl(url.clone())),
             None => Ok(()),
         }
+    }
+
+    /// The explorer's page of a transfer.
+    #[must_use]
+    pub fn transfer_page(&self, digest: Digest) -> Option<String> {
+        self.explorer.as_ref().map(|url| format!("{}/explore/transfer/{digest}", url.trim_end_matches('/')))
     }
 }
 
@@ -108,6 +131,12 @@ pub enum EndpointsError {
     /// A relayer's address of another kind.
     #[error("{0} is not the address of a relayer: it begins with http:// or https://")]
     RelayerUrl(String),
+    /// An explorer's address of another kind.
+    #[error("{0} is not the address of an explorer: it begins with http:// or https://")]
+    ExplorerUrl(String),
+    /// A label that is empty, too long or not plain.
+    #[error("the label of authority {0} has not 1 to {LABEL_LENGTH_MAX} characters, or a control character")]
+    Label(AuthorityName),
     /// Two entries for one authority.
     #[error("authority {0} is listed twice")]
     Repeated(AuthorityName),

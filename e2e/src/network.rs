@@ -276,7 +276,7 @@ impl Network {
 
 fn write_endpoints(place: &Place, authorities: &[Authority], relayers: Vec<String>) -> Result<(), Failure> {
     let list: Result<Vec<_>, _> = authorities.iter().map(|authority| authority.endpoints().cloned()).collect();
-    let endpoints = Endpoints { authorities: list?, relayers };
+    let endpoints = Endpoints { authorities: list?, relayers, explorer: None };
     let text = serde_json::to_string_pretty(&endpoints).map_err(Failure::wrong)?;
     place.write("endpoints.json", text).map(drop)
 }

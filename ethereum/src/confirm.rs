@@ -27,6 +27,8 @@ pub enum Progress {
     Included {
         /// The block's number.
         block_number: u64,
+        /// So many more blocks make it final.
+        blocks_left: u64,
     },
     /// No progress now.
     Waiting {
@@ -81,9 +83,10 @@ impl Sender {
                 Ok(Status::Superseded) => {
                     return Err(SendError::Superseded { from: submission.from, nonce: submission.nonce });
                 }
-                Ok(Status::Included(inclusion)) => {
-                    if shown_in.replace(inclusion.block_hash) != Some(inclusion.block_hash) {
-                        progress(Progress::Included { block_number: inclusion.block_number });
+                Ok(Status::Included { inclusion, blocks_left }) => {
+                    let shown = Some((inclusion.block_hash, blocks_left));
+                    if std::mem::replace(&mut shown_in, shown) != shown {
+                        progress(Progress::Included { block_number: inclusion.block_number, blocks_left });
                     }
                     offered_at = Instant::now();
                 }

@@ -440,8 +440,11 @@ impl Sender {
         loop {
             for attempt in submission.attempts.iter().rev() {
                 if let Some(inclusion) = inclusion(node, attempt.hash).await? {
-                    let is_final = inclusion.block_number <= head.number();
-                    return Ok(if is_final { Status::Final(inclusion) } else { Status::Included(inclusion) });
+                    let blocks_left = inclusion.block_number.saturating_sub(head.number());
+                    return Ok(match blocks_left {
+                        0 => Status::Final(inclusion),
+                        blocks_left => Status::Included { inclusion, blocks_left },
+                    });
                 }
             }
             looks = looks.saturating_sub(1);

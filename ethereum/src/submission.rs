@@ -162,7 +162,12 @@ pub enum Status {
         known: bool,
     },
     /// In a block that may still change.
-    Included(Inclusion),
+    Included {
+        /// Where.
+        inclusion: Inclusion,
+        /// So many more blocks make it final.
+        blocks_left: u64,
+    },
     /// In a final block.
     Final(Inclusion),
     /// Another transaction with its nonce is final, so it will never happen.

@@ -127,9 +127,11 @@ pub fn seeds() -> Vec<Vec<u8>> {
         shards: vec!["http://127.0.0.1:9000".into(), "https://[::1]:9001".into()],
         http: Some("http://127.0.0.1:9100".into()),
         tls_ca: Some("ca.pem".into()),
+        label: Some("Münster".into()),
     };
     let relayers = vec!["https://relayer.example".into()];
-    let endpoints = Endpoints { authorities: vec![authority], relayers };
+    let explorer = Some("https://wallet.example".into());
+    let endpoints = Endpoints { authorities: vec![authority], relayers, explorer };
     let committees = Committees::new(SIGNED.committee.committee.clone()).unwrap();
     vec![
         tagged(0, NODE.as_bytes()),

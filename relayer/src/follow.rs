@@ -51,7 +51,7 @@ impl Relayer {
                     tracing::warn!(nonce = submission.nonce, "another transaction of the gas key took this nonce");
                     self.drop_bundle(index);
                 }
-                Ok(Status::Included(inclusion)) => {
+                Ok(Status::Included { inclusion, .. }) => {
                     self.trace_included(index, &inclusion);
                     self.offered_at.insert(submission.nonce, Instant::now());
                     index = index.saturating_add(1);

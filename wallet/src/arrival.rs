@@ -10,7 +10,8 @@ use fastpay_rpc::PAGE_ENTRIES_MAX;
 use tokio::time::{Instant, sleep};
 
 use crate::error::WalletError;
-use crate::wallet::{READ_PATIENCE, Wallet};
+use crate::folder::{CreditedDeposit, Errand};
+use crate::wallet::{LOCK_PATIENCE, READ_PATIENCE, Wallet};
 
 /// The number of pages of newer deposits by others that are searched.
 const PAGES_MAX: usize = 20;
@@ -42,7 +43,7 @@ impl Wallet {
             let mut credited: BTreeMap<(TransactionIndex, Amount), (usize, Deposit)> = BTreeMap::new();
             for (name, deposit) in answers.await.into_iter().filter_map(|(_, answer)| answer.ok()).flatten() {
                 let ours = deposit.asset == asset && deposit.recipient == recipient;
-                if deposit.index > after && ours && may_be_of(&deposit, amount) {
+                if deposit.index > after && ours && may_be_of(asset, deposit.amount, amount) {
                     credited.entry(name).or_insert_with(|| (0, deposit)).0 += 1;
                 }
             }
@@ -61,6 +62,33 @@ impl Wallet {
             sleep(pause).await;
             pause = pause.saturating_mul(2).min(POLL_MAX);
         }
+    }
+}
+
+impl Wallet {
+    /// Keeps the deposits that were credited to an account, whoever sent them, among the newest that authorities list: one
+    /// that f + 1 of them list, and so an honest one.
+    ///
+    /// # Errors
+    /// If fewer authorities than a quorum answer, or the wallet's files cannot be used.
+    pub async fn collect_deposits(&self, account: AccountId) -> Result<(), WalletError> {
+        let journal = self.folder().inbox(account).lock(LOCK_PATIENCE).await?;
+        let answers = self.network().ask_all(Instant::now() + READ_PATIENCE, move |authority| async move {
+            deposits_after(&authority, account, TransactionIndex(0)).await
+        });
+        let lists: Vec<_> = answers.await.into_iter().filter_map(|(_, answer)| answer.ok()).collect();
+        let (answered, quorum) = (lists.len(), self.network().committee().quorum());
+        if answered < quorum {
+            return Err(WalletError::TooFewAnswers { answered, quorum });
+        }
+        let mut listed: BTreeMap<(TransactionIndex, Amount, Asset), (usize, Deposit)> = BTreeMap::new();
+        for deposit in lists.into_iter().flat_map(BTreeMap::into_values).filter(|of| of.recipient == account) {
+            let what = (deposit.index, deposit.amount, deposit.asset);
+            listed.entry(what).or_insert_with(|| (0, deposit)).0 += 1;
+        }
+        let trusted = self.network().trusted_count();
+        let credited = listed.into_values().filter(|(count, _)| *count >= trusted).map(|(_, deposit)| deposit);
+        Ok(journal.add_deposits(&credited.collect::<Vec<_>>())?)
     }
 }
 
@@ -97,10 +125,26 @@ fn timed_out(what: &'static str, patience: Duration, hint: &'static str) -> Wall
     WalletError::TimedOut { what, seconds: patience.as_secs(), hint }
 }
 
-/// Whether a deposit may be what `amount` became. Some tokens keep a fee on the way: not more than half.
-fn may_be_of(deposit: &Deposit, amount: Amount) -> bool {
-    let kept_by_token = deposit.asset != Asset::ETHER && deposit.amount.0 >= amount.0.div_ceil(2);
-    deposit.amount == amount || (kept_by_token && deposit.amount < amount)
+/// Takes the deposit to `account` that a final transaction of this wallet made out of those that were credited.
+pub fn take_credited(
+    credited: &mut Vec<CreditedDeposit>,
+    account: AccountId,
+    errand: &Errand,
+) -> Option<CreditedDeposit> {
+    let Errand::Deposit { recipient, asset, amount, after } = errand else { return None };
+    if *recipient != account {
+        return None;
+    }
+    let is_it = |credited: &CreditedDeposit| {
+        credited.index > *after && credited.asset == *asset && may_be_of(*asset, credited.amount, *amount)
+    };
+    credited.iter().position(is_it).map(|place| credited.remove(place))
+}
+
+/// Whether what was credited may be what `sent` became. Some tokens keep a fee on the way: not more than half.
+fn may_be_of(asset: Asset, credited: Amount, sent: Amount) -> bool {
+    let kept_by_token = asset != Asset::ETHER && credited.0 >= sent.0.div_ceil(2);
+    credited == sent || (kept_by_token && credited < sent)
 }
 
 /// The deposits of a higher index than `after`, among the newest pages, each once: pages may overlap, and a liar may repeat

@@ -36,7 +36,7 @@ mod unlock;
 mod view;
 mod wallet;
 
-pub use arrival::wait_for_redemption;
+pub use arrival::{take_credited, wait_for_redemption};
 pub use audit::{
     AssetAudit, AuditListener, AuditProgress, AuditReport, AuthorityAudit, Backing, Behind, Proof, ProofError,
     SignedVote, Solvency,

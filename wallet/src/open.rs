@@ -1,11 +1,12 @@
 //! Setting a wallet up, and opening it: what the committees are comes from the contract (or the genesis file)
 //! and is kept, so that paying works while the Primary cannot be reached.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use fastpay_client::Endpoints;
-use fastpay_core::{Asset, Committees, Domain, Genesis};
+use fastpay_client::{AuthorityEndpoints, Endpoints};
+use fastpay_core::{Asset, AuthorityName, Committees, Domain, Genesis};
 use fastpay_ethereum::{Alarm, DepositsError, EpochReader, Primary, PrimaryError, Token, served_chain};
 use tokio::time::{Instant, sleep};
 use url::Url;
@@ -119,6 +120,29 @@ impl Wallet {
         let network = Network::new(Domain::new(known.chain_id, known.contract), known.committees.clone(), &endpoints)?;
         network.adopt(known.committees, known.names);
         Ok(Self::new(folder, network, options))
+    }
+
+    /// The file of endpoints, as it is now.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn endpoints(&self) -> Result<Endpoints, WalletError> {
+        Ok(Endpoints::read(&self.folder().config()?.endpoints).map_err(NetworkError::from)?)
+    }
+
+    /// What the file of endpoints calls the authorities, by their names there and by their current ones.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn labels(&self) -> Result<BTreeMap<AuthorityName, String>, WalletError> {
+        let names = self.network().names();
+        let mut labels = BTreeMap::new();
+        for AuthorityEndpoints { name, label, .. } in self.endpoints()?.authorities {
+            let Some(label) = label else { continue };
+            labels.extend(names.get(&name).map(|now| (*now, label.clone())));
+            labels.insert(name, label);
+        }
+        Ok(labels)
     }
 
     /// A connection to the Primary, after following its rotations of the committee.

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use alloy::primitives::Bytes;
-use fastpay_client::{Endpoints, NetworkError};
 use fastpay_core::{AccountId, SequenceNumber};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response};
@@ -33,7 +32,7 @@ impl Wallet {
     /// # Errors
     /// If the endpoints file cannot be read.
     pub(crate) fn relayers(&self) -> Result<(Vec<String>, Client), WalletError> {
-        let endpoints = Endpoints::read(&self.folder().config()?.endpoints).map_err(NetworkError::from)?;
+        let endpoints = self.endpoints()?;
         let client = Client::builder().redirect(Policy::none()).build();
         let client = client.map_err(|error| WalletError::Relayers(error.to_string()))?;
         Ok((endpoints.relayers, client))

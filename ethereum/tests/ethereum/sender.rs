@@ -100,9 +100,37 @@ async fn a_deposit_is_simulated_submitted_included_and_final() {
     let block_number = inclusion.block_number;
     assert!(matches!(seen[0], Progress::Simulated { gas } if gas > 21_000));
     assert_eq!(seen[1], Progress::Submitted { hash: inclusion.hash });
-    assert_eq!(seen[2..], [Progress::Included { block_number }, Progress::Final { block_number }]);
+    let (last, waiting) = seen[2..].split_last().unwrap();
+    assert!(
+        waiting
+            .iter()
+            .all(|progress| matches!(progress, Progress::Included { block_number: of, .. } if *of == block_number)),
+        "{seen:?}"
+    );
+    assert_eq!(*last, Progress::Final { block_number });
     assert!(sender.primary().final_head().await.unwrap().number() >= block_number);
     assert_eq!(sender.primary().total_balance(Asset::ETHER).await.unwrap(), U256::from(5));
+}
+
+#[tokio::test]
+async fn the_blocks_until_it_is_final_are_counted_down() {
+    let scene = Scene::new().await;
+    let sender = scene.anvil.sender(scene.contract, scene.anvil.rich_key(0), Finality::Confirmations(3)).await;
+    let submission = sender.prepare(scene.deposit(5)).await.unwrap();
+    let confirmation = Confirmation::start(sender, submission);
+    confirmation.until("submission", submitted).await;
+    for blocks_left in (1..=3).rev() {
+        scene.anvil.mine(1).await;
+        let is_told = |seen: &[Progress]| {
+            seen.iter().any(|told| matches!(told, Progress::Included { blocks_left: left, .. } if *left == blocks_left))
+        };
+        confirmation.until("a block", |_, seen| is_told(seen)).await;
+    }
+    scene.anvil.mine(1).await;
+    confirmation.task.await.unwrap().unwrap();
+    // Each once, however often the node is asked.
+    let seen = confirmation.seen.lock().unwrap();
+    assert_eq!(seen.iter().filter(|told| matches!(told, Progress::Included { .. })).count(), 3, "{seen:?}");
 }
 
 #[tokio::test]

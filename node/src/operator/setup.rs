@@ -156,6 +156,7 @@ fn create(config: &Path, authority: AuthorityName, domain: &Domain) -> Result<Au
         shards: config.shard_addresses()?.iter().map(|address| format!("http://{address}")).collect(),
         http: Some(format!("http://{}", config.http)),
         tls_ca: None,
+        label: None,
     })
 }
 

@@ -147,6 +147,7 @@ impl Running {
             shards: config.shard_addresses().unwrap().iter().map(|address| format!("http://{address}")).collect(),
             http: None,
             tls_ca: None,
+            label: None,
         };
         let client = AuthorityClient::new(&endpoints, client_options()).unwrap();
         let (stop, stopped) = watch::channel(false);
@@ -423,6 +424,7 @@ async fn tls_is_served_as_configured_and_wrong_files_are_named() {
         shards: config().shard_addresses().unwrap().iter().map(|address| format!("https://{address}")).collect(),
         http: None,
         tls_ca: Some(files.certificate.clone()),
+        label: None,
     };
     let client = AuthorityClient::new(&endpoints, client_options()).unwrap();
     for shard in client.shards() {

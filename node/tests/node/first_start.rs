@@ -97,10 +97,10 @@ async fn without_a_primary_peers_tell_whether_a_deployment_is_in_use() {
     let elsewhere = |keys: &AuthorityKeys| {
         let (listen, _) = free_ports(2);
         let shards = [0, 1].map(|shard| format!("http://127.0.0.1:{}", listen.port() + shard)).to_vec();
-        AuthorityEndpoints { name: keys.public().name, shards, http: None, tls_ca: None }
+        AuthorityEndpoints { name: keys.public().name, shards, http: None, tls_ca: None, label: None }
     };
     let others = scene.committee.keys[1..].iter().map(elsewhere);
-    let listed = Endpoints { authorities: std::iter::once(endpoints).chain(others).collect(), relayers: Vec::new() };
+    let listed = Endpoints { authorities: std::iter::once(endpoints).chain(others).collect(), ..Endpoints::default() };
     std::fs::write(&file, serde_json::to_vec(&listed).unwrap()).unwrap();
 
     let [first, second, third] = [0, 1, 2].map(|number: usize| scene.committee.keys[number].clone());

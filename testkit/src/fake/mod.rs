@@ -256,7 +256,7 @@ impl FakeCommittee {
             })),
         };
         let authorities = (0..committee.keys.len()).map(authority).collect();
-        let endpoints = Endpoints { authorities: vec![], relayers: vec![] };
+        let endpoints = Endpoints::default();
         Self { committee, authorities, endpoints, epochs, observer }
     }
 
@@ -278,6 +278,7 @@ impl FakeCommittee {
                 shards,
                 http: None,
                 tls_ca: None,
+                label: None,
             });
         }
         fakes

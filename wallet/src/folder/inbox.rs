@@ -1,12 +1,16 @@
 //! The payments that an account received, with the certificates that prove them, each once, by sender and number. Each
 //! authority's list has a cursor, which moves after the entries before it are on disk. The entries read last are kept
 //! beside the cursors: if an authority was restored from an older copy, its list differs there and is read anew.
+//! Deposits have no certificate: those that f + 1 authorities listed are kept with the time at which they were first seen.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fastpay_core::{AccountId, AuthorityName, Certificate, Payment, Receipt, SequenceNumber, VerifiedCertificate};
+use fastpay_core::{
+    AccountId, Amount, Asset, AuthorityName, Certificate, Deposit, Digest, Domain, Payment, Receipt, SequenceNumber,
+    TransactionIndex, VerifiedCertificate,
+};
 use fastpay_program::files;
 use fastpay_rpc::PaymentName;
 use serde::{Deserialize, Serialize};
@@ -36,6 +40,29 @@ impl ReceivedPayment {
     pub fn name(&self) -> PaymentName {
         PaymentName { sender: self.payment.sender, sequence: self.payment.sequence, output: self.output }
     }
+
+    /// The digest of the order that paid it.
+    ///
+    /// # Errors
+    /// If its file is damaged.
+    pub fn digest(&self, domain: &Domain) -> Result<Digest, FolderError> {
+        let certificate: Certificate = decode_hex(Path::new(&file_of(&self.name())), &self.certificate)?;
+        Ok(domain.transfer_digest(&certificate.order.transfer))
+    }
+}
+
+/// A deposit that the committee credited, whoever sent it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CreditedDeposit {
+    /// Its number among all deposits of the contract.
+    pub index: TransactionIndex,
+    /// The asset.
+    pub asset: Asset,
+    /// The amount that arrived.
+    pub amount: Amount,
+    /// When the wallet saw it first, in milliseconds since 1970.
+    pub seen_at_ms: u64,
 }
 
 /// How far the list of an authority was read.
@@ -152,10 +179,20 @@ impl Inbox {
         stored.map(|stored| decode_hex(&path, &stored.certificate)).transpose()
     }
 
+    /// The deposits that were credited, by their number.
+    ///
+    /// # Errors
+    /// If the file is damaged.
+    pub fn deposits(&self) -> Result<Vec<CreditedDeposit>, FolderError> {
+        Ok(read(&self.deposits_path())?.unwrap_or_default())
+    }
+
     fn path(&self, name: &PaymentName) -> PathBuf {
-        let PaymentName { sender, sequence, output } = name;
-        let output = output.map(|output| format!("-{output}")).unwrap_or_default();
-        self.folder.join(format!("{}-{sequence}{output}.payment", hex::encode(sender.0)))
+        self.folder.join(file_of(name))
+    }
+
+    fn deposits_path(&self) -> PathBuf {
+        self.folder.join("deposits.json")
     }
 
     fn cursors_path(&self) -> PathBuf {
@@ -165,6 +202,12 @@ impl Inbox {
     fn last_read_path(&self) -> PathBuf {
         self.folder.join("last_read.json")
     }
+}
+
+fn file_of(name: &PaymentName) -> String {
+    let PaymentName { sender, sequence, output } = name;
+    let output = output.map(|output| format!("-{output}")).unwrap_or_default();
+    format!("{}-{sequence}{output}.payment", hex::encode(sender.0))
 }
 
 /// Sender and number of the payment that a file has.
@@ -218,6 +261,25 @@ impl InboxJournal {
         let last = cursors.iter().filter_map(|(name, cursor)| Some((name.to_string(), LastRead::of(cursor)?)));
         replace(&self.inbox.last_read_path(), &last.collect::<BTreeMap<_, _>>())?;
         replace(&self.inbox.cursors_path(), &next)
+    }
+
+    /// Adds deposits that the committee credited to the account, each once.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn add_deposits(&self, credited: &[Deposit]) -> Result<(), FolderError> {
+        let mut known = self.inbox.deposits()?;
+        let count = known.len();
+        for Deposit { index, asset, amount, .. } in credited {
+            if known.iter().all(|known| known.index != *index) {
+                known.push(CreditedDeposit { index: *index, asset: *asset, amount: *amount, seen_at_ms: now_ms() });
+            }
+        }
+        if known.len() == count {
+            return Ok(());
+        }
+        known.sort_by_key(|deposit| deposit.index);
+        replace(&self.inbox.deposits_path(), &known)
     }
 
     /// Adds the payments that a certificate makes to the account, each with the certificate. Gives those that are new to

@@ -36,7 +36,7 @@ use fastpay_program::files;
 pub use config::{Config, ConfigError, PrimarySettings};
 pub use contacts::{Contact, ContactError, Contacts};
 pub use error::FolderError;
-pub use inbox::{Cursor, Inbox, InboxJournal, ReceivedPayment};
+pub use inbox::{CreditedDeposit, Cursor, Inbox, InboxJournal, ReceivedPayment};
 pub use jobs::{Job, Jobs};
 pub use keys::{KeyEntry, KeyError, KeyKind, Keys, parse_secret, read_keystore};
 pub use learned::{AssetInfo, KnownCommittees};

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fastpay_core::{AccountId, AccountKey, Committees};
+use fastpay_core::{AccountId, AccountKey, Amount, Asset, Committees, Deposit, PrimaryAddress, TransactionIndex};
 use fastpay_ethereum::Finality;
 use fastpay_testkit::carol;
 use fastpay_testkit::fake::{FakeCommittee, Role};
-use fastpay_wallet::folder::{Config, Folder, KnownCommittees, PrimarySettings};
+use fastpay_wallet::folder::{AssetInfo, Config, Folder, KnownCommittees, PrimarySettings};
 use serde_json::Value;
 
 const ETHER: u128 = 1_000_000_000_000_000_000;
@@ -51,15 +51,35 @@ fn documented(columns: &str) -> Vec<(String, String)> {
     .collect()
 }
 
-/// What a command answered has the fields that docs/CLI.md says, in the order of its table's row, and no others.
+/// What a command answered has the fields that docs/CLI.md says, in its table's row, and no others; so has each entry of
+/// its lists.
 fn assert_documented(arguments: &[&str], answer: &Value) {
-    let said = documented("| command | fields |");
     let words = |count: usize| arguments.iter().take(count).copied().collect::<Vec<_>>().join(" ");
-    let row = said.iter().find(|(command, _)| *command == words(1) || *command == words(2));
-    let (_, fields) = row.unwrap_or_else(|| panic!("{arguments:?} has no row in docs/CLI.md"));
-    let fields: BTreeSet<_> = fields.split([';', '(']).next().unwrap().split_whitespace().collect();
-    let found: BTreeSet<_> = answer.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(found, fields, "{arguments:?}");
+    assert_fields(&[&words(1), &words(2)], answer);
+    let entries = |list: &str| answer[list].as_array().cloned().unwrap_or_default();
+    match words(1).as_str() {
+        "history" => entries("events").iter().for_each(|event| {
+            assert_fields(&[&format!("history, {}", event["direction"].as_str().unwrap())], event);
+        }),
+        "receive" => entries("payments").iter().for_each(|payment| assert_fields(&["receive, each"], payment)),
+        "status" => entries("authorities").iter().for_each(|authority| assert_fields(&["status, each"], authority)),
+        _ => {}
+    }
+}
+
+/// The fields of one of these rows; those after its semicolon may be missing.
+fn assert_fields(rows: &[&str], found: &Value) {
+    let said = documented("| command | fields |");
+    let row = said.iter().find(|(command, _)| rows.contains(&command.as_str()));
+    let (_, fields) = row.unwrap_or_else(|| panic!("{rows:?} have no row in docs/CLI.md"));
+    let (always, sometimes) = fields.split_once(';').unwrap_or((fields, ""));
+    let names =
+        |text: &str| text.split('(').next().unwrap().split_whitespace().map(str::to_owned).collect::<BTreeSet<_>>();
+    let (always, sometimes) = (names(always), names(sometimes));
+    let found: BTreeSet<_> = found.as_object().unwrap().keys().cloned().collect();
+    assert!(found.is_superset(&always), "{rows:?}: {found:?} lacks some of {always:?}");
+    let others: Vec<_> = found.difference(&always).filter(|name| !sometimes.contains(*name)).collect();
+    assert!(others.is_empty(), "{rows:?}: {others:?} are not documented");
 }
 
 #[test]
@@ -608,18 +628,119 @@ async fn a_payment_is_shown_verified_and_listed_by_date() {
     let (history, _) = json(home, &["history"]);
     let events = history["events"].as_array().unwrap();
     let ways: Vec<_> = events.iter().map(|event| event["direction"].as_str().unwrap()).collect();
-    assert_eq!(ways, ["out", "in"], "{history}");
-    assert_eq!(events[0]["digest"], digest);
+    assert_eq!(ways, ["out", "in", "ethereum"], "{history}");
+    assert_eq!((&events[0]["digest"], &events[1]["state"]), (&digest.into(), &"settled".into()));
+    assert_eq!(json(home, &["show", "bob/0"]).0["digest"], events[1]["digest"]);
+    let credited = (&events[2]["kind"], &events[2]["state"], &events[2]["index"], &events[2]["value"]["amount"]);
+    assert_eq!(credited, (&"deposit".into(), &"credited".into(), &1.into(), &"10".into()), "{history}");
     let count =
         |arguments: &[&str]| json(home, &[&["history"], arguments].concat()).0["events"].as_array().unwrap().len();
-    assert_eq!((count(&["--only", "in"]), count(&["--asset", "ETH"])), (1, 2));
-    assert_eq!((count(&["--since", "2020-01-01"]), count(&["--until", "2020-01-01"])), (2, 0));
+    assert_eq!((count(&["--only", "in"]), count(&["--asset", "ETH"])), (1, 3));
+    assert_eq!((count(&["--since", "2020-01-01"]), count(&["--until", "2020-01-01"])), (3, 0));
     let table = text(&["history", "--csv"]);
     let lines: Vec<_> = table.lines().collect();
-    assert!(lines.len() == 3 && lines[0].starts_with("date,direction,kind,state,amount,units,"), "{table}");
+    assert!(lines.len() == 4 && lines[0].starts_with("date,direction,kind,state,amount,units,"), "{table}");
     assert!(
         lines[1].contains(",out,payment,settled,2.5,2500000000000000000,ETH,") && lines[1].contains(",'=lunch,0,"),
         "{table}"
     );
-    assert!(lines[1].ends_with(digest) && lines[2].contains(",in,payment,certified,2.5,"), "{table}");
+    assert!(lines[1].ends_with(&format!("{digest},ordered")), "{table}");
+    let received = format!(",{},by", events[1]["digest"].as_str().unwrap());
+    assert!(lines[2].contains(",in,payment,settled,2.5,") && lines[2].ends_with(&received), "{table}");
+    assert!(lines[3].contains(",ethereum,deposit,credited,10,") && lines[3].ends_with(",1,,by"), "{table}");
+    // What others did is dated by when it was seen.
+    let listed = text(&["history"]);
+    let lines: Vec<_> = listed.lines().collect();
+    assert!(
+        lines[0].starts_with("   20") && lines[1].starts_with("by 20") && lines[2].starts_with("by 20"),
+        "{listed}"
+    );
+    assert!(
+        lines[1].ends_with(" [settled]") && lines[2].ends_with("Z  Ethereum: deposit of 10 ETH [credited]"),
+        "{listed}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payee_finds_the_receipt_of_what_came_in() {
+    let committee = FakeCommittee::start().await;
+    let (payers, payees) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    [&payers, &payees].iter().for_each(|home| set_up(&committee, home.path()));
+    let alice = new_key(payers.path(), "alice", "--ed25519");
+    let bob = new_key(payees.path(), "bob", "--ed25519").to_string();
+    committee.fund(1, alice, 10 * ETHER, &[0, 1, 2, 3]);
+    let (paid, _) = json(payers.path(), &["pay", &bob, "1"]);
+    assert_eq!(paid["link"], Value::Null, "no explorer is known");
+    let (received, _) = json(payees.path(), &["receive"]);
+    assert_eq!(received["payments"][0]["digest"], paid["digest"]);
+    let digest = paid["digest"].as_str().unwrap();
+    assert_eq!(json(payees.path(), &["show", digest]).0["state"], "settled");
+    let shown = String::from_utf8(run(payees.path(), &["show", digest]).stdout).unwrap();
+    assert!(shown.contains("  date      by 20"), "{shown}");
+    json(payers.path(), &["pay", &bob, "2"]);
+    let told = String::from_utf8(run(payees.path(), &["receive"]).stdout).unwrap();
+    let named = told.split_once("fastpay show ").unwrap().1.trim();
+    assert_eq!(json(payees.path(), &["show", named]).0["transfer"]["value"]["amount"], "2", "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_explorer_and_the_names_of_authorities_come_from_the_endpoints_file() {
+    let committee = FakeCommittee::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    set_up(&committee, home);
+    let mut endpoints = committee.endpoints.clone();
+    endpoints.explorer = Some("https://wallet.example/".into());
+    endpoints
+        .authorities
+        .iter_mut()
+        .zip(["Aa", "Bb", "Cc", "Dd"])
+        .for_each(|(at, label)| at.label = Some(label.into()));
+    std::fs::write(home.join("endpoints.json"), serde_json::to_vec(&endpoints).unwrap()).unwrap();
+    let alice = new_key(home, "alice", "--ed25519");
+    committee.fund(1, alice, 10 * ETHER, &[0, 1, 2, 3]);
+    let to = committee_account().to_string();
+    let (paid, _) = json(home, &["pay", &to, "1"]);
+    let page = format!("https://wallet.example/explore/transfer/{}", paid["digest"].as_str().unwrap());
+    assert_eq!(paid["link"], page.as_str());
+    let text = |arguments: &[&str]| String::from_utf8(run(home, arguments).stdout).unwrap();
+    let said = text(&["pay", &to, "1"]);
+    assert!(said.contains("\nexplorer: https://wallet.example/explore/transfer/0x"), "{said}");
+    let (status, _) = json(home, &["status"]);
+    let labels: BTreeSet<_> =
+        status["authorities"].as_array().unwrap().iter().map(|authority| authority["label"].as_str()).collect();
+    assert_eq!(labels, ["Aa", "Bb", "Cc", "Dd"].map(Some).into());
+    assert!(text(&["status"]).contains(&format!("  Aa {}: ", endpoints.authorities[0].name)));
+    let (shown, _) = json(home, &["show", "alice/0"]);
+    assert_eq!(shown["labels"].as_object().unwrap().len(), 3, "{shown}");
+    let receipt = text(&["show", "alice/0"]);
+    let proof = receipt.lines().find(|line| line.contains("3 votes")).unwrap();
+    assert!(["Aa (", "Bb (", "Cc (", "Dd ("].iter().filter(|label| proof.contains(*label)).count() == 3, "{receipt}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_paid_by_its_symbol_unless_two_have_it() {
+    let committee = FakeCommittee::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    set_up(&committee, home);
+    let alice = new_key(home, "alice", "--ed25519");
+    let tokens = [0xd1, 0xd2].map(|byte| Asset(PrimaryAddress::repeat_byte(byte)));
+    let demo = AssetInfo { symbol: "DEMO".into(), decimals: 6 };
+    Folder::new(home).learn_asset(tokens[0], &demo).unwrap();
+    let deposit = Deposit { index: TransactionIndex(1), recipient: alice, asset: tokens[0], amount: Amount(5_000_000) };
+    committee.authorities.iter().for_each(|authority| authority.deposit(&deposit));
+    let to = committee_account().to_string();
+    let pay = ["pay", &to, "1.5", "--asset", "DEMO"];
+    let (paid, code) = json(home, &pay);
+    assert_eq!((code, paid["value"]["units"].as_str()), (0, Some("1500000")), "{paid}");
+    assert_eq!(paid["value"]["asset"], serde_json::json!(tokens[0]));
+    // Anybody can call a token so.
+    Folder::new(home).learn_asset(tokens[1], &demo).unwrap();
+    let (refused, code) = json(home, &pay);
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(code == 2 && message.contains("are both called \"DEMO\"; give the address"), "{refused}");
+    assert!(tokens.iter().all(|token| message.contains(&token.to_string())), "{refused}");
+    assert_eq!(json(home, &["pay", &to, "1", "--asset", &tokens[0].to_string()]).1, 0);
+    assert_eq!(committee.authorities.iter().map(|authority| authority.next_sequence(alice)).max(), Some(2));
 }

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use fastpay_client::ClientError;
-use fastpay_core::{Amount, SequenceNumber, TransactionIndex, UnlockEvent, UnlockEventKind};
+use fastpay_core::{Amount, Asset, PrimaryAddress, SequenceNumber, TransactionIndex, UnlockEvent, UnlockEventKind};
 use fastpay_testkit::fake::{FakeCommittee, Role, options};
 use fastpay_testkit::{alice, bob, carol};
-use fastpay_wallet::folder::Folder;
-use fastpay_wallet::{ErrorKind, Wallet};
+use fastpay_wallet::folder::{CreditedDeposit, Errand, Folder};
+use fastpay_wallet::{ErrorKind, Wallet, WalletError, take_credited};
 use tokio::time::timeout;
 
 use crate::support::{Wallets, pay};
@@ -111,6 +111,55 @@ async fn what_is_certified_and_not_settled_is_no_payment_yet_and_hides_no_other_
     });
     let collected = bobs.collect(bob().account()).await.unwrap();
     assert_eq!(collected.new.iter().map(|received| received.payment.amount.0).collect::<Vec<_>>(), [5]);
+}
+
+#[tokio::test]
+async fn a_deposit_counts_once_an_honest_authority_lists_it_whoever_made_it() {
+    let committee = FakeCommittee::start().await;
+    let home = tempfile::tempdir().unwrap();
+    let wallet = committee.wallet(home.path());
+    let inbox = wallet.folder().inbox(alice().account());
+    committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+    committee.fund(2, bob().account(), 7, &[0, 1, 2, 3]);
+    // One alone may lie.
+    committee.fund(3, alice().account(), 5, &[0]);
+    wallet.collect_deposits(alice().account()).await.unwrap();
+    let credited = inbox.deposits().unwrap();
+    assert_eq!(credited.iter().map(|deposit| (deposit.index.0, deposit.amount.0)).collect::<Vec<_>>(), [(1, 100)]);
+    // What is known keeps its date; what was missing is found later.
+    committee.fund(3, alice().account(), 5, &[1, 2, 3]);
+    wallet.collect_deposits(alice().account()).await.unwrap();
+    let all = inbox.deposits().unwrap();
+    assert_eq!((all.len(), &all[0], all[1].amount.0), (2, &credited[0], 5));
+    [1, 2].iter().for_each(|index: &usize| committee.authorities[*index].play(Role::Down));
+    let few = wallet.collect_deposits(alice().account()).await;
+    assert!(matches!(few, Err(WalletError::TooFewAnswers { answered: 2, quorum: 3 })), "{few:?}");
+}
+
+#[test]
+fn of_deposits_that_were_credited_one_is_of_each_final_transaction() {
+    let account = alice().account();
+    let token = Asset(PrimaryAddress::repeat_byte(9));
+    let credited = |index, asset, amount| CreditedDeposit {
+        index: TransactionIndex(index),
+        asset,
+        amount: Amount(amount),
+        seen_at_ms: 1,
+    };
+    let mut all =
+        [credited(1, Asset::ETHER, 5), credited(2, token, 5), credited(3, Asset::ETHER, 5), credited(4, token, 8)]
+            .into();
+    let mut take = |recipient, asset, amount, after| {
+        let errand = Errand::Deposit { recipient, asset, amount: Amount(amount), after: TransactionIndex(after) };
+        take_credited(&mut all, account, &errand).map(|deposit| deposit.index.0)
+    };
+    assert_eq!(take(bob().account(), Asset::ETHER, 5, 0), None, "it is to another account");
+    assert_eq!(take(account, Asset::ETHER, 6, 0), None, "it is of another amount");
+    assert_eq!(take(account, Asset::ETHER, 5, 1), Some(3), "it is older than the transaction");
+    assert_eq!(take(account, Asset::ETHER, 5, 0), Some(1));
+    assert_eq!(take(account, Asset::ETHER, 5, 0), None, "each is of one");
+    // A token may keep a part on the way.
+    assert_eq!((take(account, token, 10, 0), take(account, token, 4, 0)), (Some(2), None));
 }
 
 #[tokio::test]

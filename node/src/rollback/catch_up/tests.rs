@@ -103,10 +103,11 @@ async fn peers_are_a_quorum_of_one_committee_without_this_authority() {
         shards: vec!["http://127.0.0.1:1".into()],
         http: None,
         tls_ca: None,
+        label: None,
     };
     let own = [name(&first.keys[0]), name(&second.keys[0])];
     let peers = |keys: &[AuthorityKeys]| {
-        peers(&Endpoints { authorities: keys.iter().map(entry).collect(), relayers: vec![] }, &committees, &own)
+        peers(&Endpoints { authorities: keys.iter().map(entry).collect(), ..Endpoints::default() }, &committees, &own)
     };
     // A file of before the rotation names all of them, too.
     for keys in [&first.keys, &second.keys] {

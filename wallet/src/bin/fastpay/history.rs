@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use fastpay_core::{AccountId, Asset, SequenceNumber, Transfer};
 use fastpay_ethereum::utc;
-use fastpay_wallet::folder::{Errand, OrderEntry, OrderState, TransactionEntry, TransactionState};
-use fastpay_wallet::{Money, RedemptionState, Wallet, WalletError, format_memo};
+use fastpay_wallet::folder::{CreditedDeposit, Errand, OrderEntry, OrderState, TransactionEntry, TransactionState};
+use fastpay_wallet::{Money, RedemptionState, Wallet, WalletError, format_memo, take_credited};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -17,6 +17,8 @@ use crate::views::describe_received;
 /// A row of the history.
 struct Event {
     at_ms: u64,
+    /// Whether that is when this wallet first saw what somebody else did.
+    is_seen: bool,
     direction: Direction,
     asset: Option<Asset>,
     json: Value,
@@ -39,6 +41,8 @@ struct Row {
     memo: String,
     number: String,
     digest: String,
+    /// `ordered` if the date is that of this wallet's order, `by` if it happened by then.
+    dated: &'static str,
 }
 
 impl Row {
@@ -56,6 +60,9 @@ pub async fn history(context: &Context, args: HistoryArgs) -> Result<Report, Wal
     if let Err(error) = wallet.collect(account).await {
         context.screen.line(format!("what came in lately is not listed: {error}"));
     }
+    if let Err(error) = wallet.collect_deposits(account).await {
+        context.screen.line(format!("what was deposited lately is not listed: {error}"));
+    }
     let mut events = sent(context, &wallet, account).await?;
     events.extend(received(context, &wallet, account).await?);
     events.extend(on_ethereum(context, &wallet, account).await?);
@@ -71,7 +78,8 @@ pub async fn history(context: &Context, args: HistoryArgs) -> Result<Report, Wal
     let text = if args.csv {
         table(events.iter_mut().map(|event| std::mem::take(&mut event.row)))?
     } else if !events.is_empty() {
-        let lines = events.iter().map(|event| format!("{}  {}", utc(event.at_ms / 1_000), event.text));
+        let by = |event: &Event| if event.is_seen { "by" } else { "" };
+        let lines = events.iter().map(|event| format!("{:2} {}  {}", by(event), utc(event.at_ms / 1_000), event.text));
         lines.collect::<Vec<_>>().join("\n")
     } else if is_known {
         "nothing fits these filters".into()
@@ -139,10 +147,12 @@ async fn sent(context: &Context, wallet: &Wallet, account: AccountId) -> Result<
             memo: plain(&format_memo(&transfer.memo())),
             number: entry.sequence.to_string(),
             digest: digest.to_string(),
+            dated: "ordered",
             ..Row::default()
         };
         let row = row.with_value(&money.json(transfer.amount()));
-        events.push(Event { at_ms, direction: Direction::Out, asset: Some(transfer.asset()), json, text, row });
+        let asset = Some(transfer.asset());
+        events.push(Event { at_ms, is_seen: false, direction: Direction::Out, asset, json, text, row });
     }
     Ok(events)
 }
@@ -150,30 +160,44 @@ async fn sent(context: &Context, wallet: &Wallet, account: AccountId) -> Result<
 async fn received(context: &Context, wallet: &Wallet, account: AccountId) -> Result<Vec<Event>, WalletError> {
     let mut events = Vec::new();
     for received in context.folder.inbox(account).payments()? {
-        let (mut json, text) = describe_received(wallet, &received).await;
+        let (mut json, text, digest) = describe_received(wallet, &received).await?;
         let (at_ms, payment) = (received.received_at_ms, &received.payment);
-        add(&mut json, [("kind", "payment".into()), ("direction", "in".into()), ("atMs", at_ms.into())]);
+        // Only what is settled is taken in.
+        add(&mut json, [("kind", "payment".into()), ("state", "settled".into())]);
+        add(&mut json, [("direction", "in".into()), ("atMs", at_ms.into())]);
+        let text = format!("{text} [settled]");
         let row = Row {
             date: utc(at_ms / 1_000),
             direction: "in",
             kind: "payment",
-            state: "certified".into(),
+            state: "settled".into(),
             counterparty: payment.sender.to_string(),
             memo: plain(&format_memo(&payment.memo)),
             number: payment.sequence.to_string(),
+            digest: digest.to_string(),
+            dated: "by",
             ..Row::default()
         };
         let row = row.with_value(json.get("value").unwrap_or(&Value::Null));
-        events.push(Event { at_ms, direction: Direction::In, asset: Some(payment.asset), json, text, row });
+        let asset = Some(payment.asset);
+        events.push(Event { at_ms, is_seen: true, direction: Direction::In, asset, json, text, row });
     }
     Ok(events)
 }
 
 async fn on_ethereum(context: &Context, wallet: &Wallet, account: AccountId) -> Result<Vec<Event>, WalletError> {
-    let Some(owner) = account.ethereum_address() else { return Ok(Vec::new()) };
+    let mut credited = context.folder.inbox(account).deposits()?;
     let mut events = Vec::new();
-    for entry in context.folder.transactions(owner).entries()? {
-        let (what, state) = errand_text(wallet, &entry).await;
+    let owner = account.ethereum_address();
+    let entries = owner.map_or(Ok(Vec::new()), |owner| context.folder.transactions(owner).entries())?;
+    for entry in entries {
+        let (what, mut state) = errand_text(wallet, &entry).await;
+        let is_final = matches!(entry.state, TransactionState::Final(_));
+        let own = is_final.then(|| take_credited(&mut credited, account, &entry.errand)).flatten();
+        let index = own.map(|deposit| deposit.index);
+        if index.is_some() {
+            state.push_str(", credited");
+        }
         let (at_ms, kind) = (entry.created_at_ms, errand_name(&entry.errand));
         let (name, inclusion) = match &entry.state {
             TransactionState::Pending => ("pending", None),
@@ -188,6 +212,7 @@ async fn on_ethereum(context: &Context, wallet: &Wallet, account: AccountId) -> 
             "state": name,
             "transaction": inclusion.map(|inclusion| inclusion.hash),
             "block": inclusion.map(|inclusion| inclusion.block_number),
+            "index": index,
             "direction": "ethereum",
             "atMs": at_ms,
         });
@@ -205,7 +230,9 @@ async fn on_ethereum(context: &Context, wallet: &Wallet, account: AccountId) -> 
             direction: "ethereum",
             kind,
             state: state.clone(),
+            number: index.map(|index| index.to_string()).unwrap_or_default(),
             digest: inclusion.map(|inclusion| inclusion.hash.to_string()).unwrap_or_default(),
+            dated: "ordered",
             ..Row::default()
         };
         let row = match &amount {
@@ -213,9 +240,39 @@ async fn on_ethereum(context: &Context, wallet: &Wallet, account: AccountId) -> 
             None => row,
         };
         let text = format!("Ethereum: {what} [{state}]");
-        events.push(Event { at_ms, direction: Direction::Ethereum, asset, json, text, row });
+        events.push(Event { at_ms, is_seen: false, direction: Direction::Ethereum, asset, json, text, row });
+    }
+    for deposit in credited {
+        events.push(deposited(wallet, &deposit).await);
     }
     Ok(events)
+}
+
+/// A deposit that no transaction of this wallet made.
+async fn deposited(wallet: &Wallet, deposit: &CreditedDeposit) -> Event {
+    let CreditedDeposit { index, asset, amount, seen_at_ms: at_ms } = *deposit;
+    let money = Money::of(wallet, asset).await;
+    let value = money.json(amount);
+    let json = json!({
+        "kind": "deposit",
+        "value": value,
+        "state": "credited",
+        "index": index,
+        "direction": "ethereum",
+        "atMs": at_ms,
+    });
+    let row = Row {
+        date: utc(at_ms / 1_000),
+        direction: "ethereum",
+        kind: "deposit",
+        state: "credited".into(),
+        number: index.to_string(),
+        dated: "by",
+        ..Row::default()
+    };
+    let row = row.with_value(&value);
+    let text = format!("Ethereum: deposit of {} [credited]", money.text(amount));
+    Event { at_ms, is_seen: true, direction: Direction::Ethereum, asset: Some(asset), json, text, row }
 }
 
 /// How far the newest redemptions of an account are on Ethereum, where a node answers.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use alloy::primitives::U256;
 use fastpay_client::{PeerFailure, Progress, QuorumError, short};
-use fastpay_core::{Asset, AuthorityName, Output, Payout, Transfer};
+use fastpay_core::{Asset, AuthorityName, Digest, Output, Payout, Transfer};
 use fastpay_ethereum::{Inclusion, Progress as ChainProgress, Queued, utc};
 use fastpay_wallet::folder::{Errand, ReceivedPayment};
 use fastpay_wallet::{Money, RedemptionState, WalletError, format_memo, format_units};
@@ -115,11 +115,17 @@ impl Screen {
         self.line(match progress {
             ChainProgress::Simulated { gas } => format!("{what}: would succeed with about {gas} gas"),
             ChainProgress::Submitted { hash } => format!("{what}: submitted as {hash}"),
-            ChainProgress::Included { block_number } => format!("{what}: in block {block_number}, not final yet"),
+            ChainProgress::Included { block_number, blocks_left } => {
+                format!("{what}: in block {block_number}, final in {blocks_left} {}", plural(*blocks_left, "block"))
+            }
             ChainProgress::Waiting { reason } => format!("{what}: waiting: {reason}"),
             ChainProgress::Final { block_number } => format!("{what}: final in block {block_number}"),
         });
     }
+}
+
+fn plural(count: u64, word: &str) -> String {
+    if count == 1 { word.to_owned() } else { format!("{word}s") }
 }
 
 /// A transaction's purpose, in a word.
@@ -201,15 +207,15 @@ pub fn error_json(error: &WalletError) -> Value {
 }
 
 /// A payment that came in, for programs.
-pub fn received_json(received: &ReceivedPayment, money: &Money) -> Value {
-    let ReceivedPayment { payment, output, received_at_ms, .. } = received;
+pub fn received_json(received: &ReceivedPayment, digest: Digest, money: &Money) -> Value {
+    let ReceivedPayment { payment, output, .. } = received;
     json!({
         "sender": payment.sender,
         "value": money.json(payment.amount),
         "sequence": payment.sequence,
         "output": output,
         "memo": format_memo(&payment.memo),
-        "receivedAtMs": received_at_ms,
+        "digest": digest,
     })
 }
 

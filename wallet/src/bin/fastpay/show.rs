@@ -25,6 +25,8 @@ struct Found {
     is_settled: bool,
     /// When this wallet had it first, in milliseconds since 1970.
     at_ms: Option<u64>,
+    /// Whether somebody else ordered it: then it was ordered by that time.
+    is_received: bool,
 }
 
 pub async fn show(context: &Context, args: ShowArgs) -> Result<Report, WalletError> {
@@ -45,7 +47,7 @@ pub async fn show(context: &Context, args: ShowArgs) -> Result<Report, WalletErr
             of_digest(context, &wallet, args.transfer.parse().map_err(|_| wrong())?)?
         }
     };
-    let mut report = describe(&wallet, &found).await;
+    let mut report = describe(&wallet, &found).await?;
     if let (Transfer::Redemption(_), Some(_)) = (found.certificate.transfer(), context.folder.config()?.primary) {
         let asked = async { redemption_state(&wallet.primary().await?, &found.certificate).await };
         match asked.await {
@@ -77,7 +79,7 @@ pub async fn verify(context: &Context, path: &Path) -> Result<Report, WalletErro
     let certificate: Option<Certificate> = bytes.and_then(|bytes| borsh::from_slice(&bytes).ok());
     let malformed = || WalletError::Argument(format!("{} holds no certificate; ask for it again", path.display()));
     let certificate = check(&wallet, certificate.ok_or_else(malformed)?)?;
-    Ok(describe(&wallet, &Found { certificate, is_settled: false, at_ms: None }).await)
+    describe(&wallet, &Found { certificate, is_settled: false, at_ms: None, is_received: true }).await
 }
 
 fn encode(certificate: &VerifiedCertificate) -> String {
@@ -110,7 +112,7 @@ async fn of_number(
     let certificate = wallet.certificate(sender, sequence).await.ok_or_else(nobody)?;
     let entry = context.folder.orders(sender).entry(sequence)?;
     let is_settled = entry.as_ref().is_some_and(|entry| entry.state == OrderState::Settled);
-    Ok(Found { certificate, is_settled, at_ms: entry.map(|entry| entry.created_at_ms) })
+    Ok(Found { certificate, is_settled, at_ms: entry.map(|entry| entry.created_at_ms), is_received: false })
 }
 
 /// There is no receipt of a number that the contract voided.
@@ -136,7 +138,7 @@ fn of_digest(context: &Context, wallet: &Wallet, digest: Digest) -> Result<Found
                 return Err(WalletError::Argument(why.into()));
             };
             let (is_settled, at_ms) = (entry.state == OrderState::Settled, Some(entry.created_at_ms));
-            return Ok(Found { certificate: check(wallet, certificate)?, is_settled, at_ms });
+            return Ok(Found { certificate: check(wallet, certificate)?, is_settled, at_ms, is_received: false });
         }
         let inbox = context.folder.inbox(key.account);
         for received in inbox.payments()? {
@@ -144,7 +146,9 @@ fn of_digest(context: &Context, wallet: &Wallet, digest: Digest) -> Result<Found
             let Some(certificate) = inbox.certificate(&name)? else { continue };
             if wallet.network().domain().transfer_digest(&certificate.order.transfer) == digest {
                 let certificate = check(wallet, certificate)?;
-                return Ok(Found { certificate, is_settled: false, at_ms: Some(received.received_at_ms) });
+                // Only what is settled is taken in.
+                let at_ms = Some(received.received_at_ms);
+                return Ok(Found { certificate, is_settled: true, at_ms, is_received: true });
             }
         }
     }
@@ -155,13 +159,15 @@ fn of_digest(context: &Context, wallet: &Wallet, digest: Digest) -> Result<Found
     ))
 }
 
-async fn describe(wallet: &Wallet, found: &Found) -> Report {
-    let Found { certificate, is_settled, at_ms } = found;
+async fn describe(wallet: &Wallet, found: &Found) -> Result<Report, WalletError> {
+    let Found { certificate, is_settled, at_ms, is_received } = found;
     let transfer = certificate.transfer();
     let money = Money::of(wallet, transfer.asset()).await;
     let state = if *is_settled { "settled" } else { "certified" };
     let (epoch, votes) = (certificate.certificate().epoch, &certificate.certificate().votes);
     let voters: Vec<_> = votes.iter().map(|vote| vote.authority).collect();
+    let mut labels = wallet.labels()?;
+    labels.retain(|name, _| voters.contains(name));
     let json = json!({
         "transfer": transfer_json(transfer, &money),
         "state": state,
@@ -169,6 +175,7 @@ async fn describe(wallet: &Wallet, found: &Found) -> Report {
         "digest": certificate.digest(),
         "epoch": epoch,
         "votes": voters,
+        "labels": labels,
         "certificate": encode(certificate),
     });
     let mut lines = vec![transfer_text(transfer, &money), format!("  from      {}", transfer.sender())];
@@ -178,12 +185,17 @@ async fn describe(wallet: &Wallet, found: &Found) -> Report {
             format!("  pays      {} to {}  {memo}", money.text(output.amount), output.recipient)
         }));
     }
-    lines.extend(at_ms.map(|at_ms| format!("  date      {}", utc(at_ms / 1_000))));
-    let names: Vec<_> = voters.iter().map(short).collect();
+    let by = if *is_received { "by " } else { "" };
+    lines.extend(at_ms.map(|at_ms| format!("  date      {by}{}", utc(at_ms / 1_000))));
+    let name = |name| match labels.get(name) {
+        Some(label) => format!("{label} ({})", short(name)),
+        None => short(name),
+    };
+    let names: Vec<_> = voters.iter().map(name).collect();
     lines.extend([
         format!("  state     {state}"),
         format!("  digest    {}", certificate.digest()),
         format!("  proof     verified: {} votes of epoch {epoch}, by {}", names.len(), names.join(", ")),
     ]);
-    Report::new(json, lines.join("\n"))
+    Ok(Report::new(json, lines.join("\n")))
 }

@@ -63,22 +63,25 @@ async fn describe(wallet: &Wallet, receipt: &Receipt) -> (Value, String) {
     let money = Money::of(wallet, transfer.asset()).await;
     let mut json = transfer_json(transfer, &money);
     let (certified, settled) = (millis(receipt.certified_after), millis(receipt.settled_after));
+    let digest = receipt.certificate.digest();
+    // It is paid, whatever became of the file.
+    let link = wallet.endpoints().ok().and_then(|endpoints| endpoints.transfer_page(digest));
     if let Some(object) = json.as_object_mut() {
         object.insert("state".into(), "settled".into());
-        object.insert("digest".into(), json!(receipt.certificate.digest()));
+        object.insert("digest".into(), json!(digest));
+        object.insert("link".into(), json!(link));
         object.insert("resumed".into(), receipt.resumed.into());
         object.insert("certifiedAfterMs".into(), json!(certified));
         object.insert("settledAfterMs".into(), json!(settled));
     }
     let resumed = if receipt.resumed { " (ordered before, finished now)" } else { "" };
     let line = transfer_text(transfer, &money);
-    (json, {
-        let digest = receipt.certificate.digest();
-        format!(
-            "{line}{resumed}\ncertified after {certified} ms, settled after {settled} ms more\n\
-             receipt: fastpay show {digest}"
-        )
-    })
+    let link = link.map(|link| format!("\nexplorer: {link}")).unwrap_or_default();
+    let text = format!(
+        "{line}{resumed}\ncertified after {certified} ms, settled after {settled} ms more\n\
+         receipt: fastpay show {digest}{link}"
+    );
+    (json, text)
 }
 
 fn millis(duration: Duration) -> f64 {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fastpay_client::ClientError;
 use fastpay_client::short;
-use fastpay_core::{AccountId, Asset};
+use fastpay_core::{AccountId, Asset, Digest};
 use fastpay_ethereum::{Primary, Token, utc};
 use fastpay_program::console::{LostAnswer, print};
 use fastpay_wallet::folder::{Errand, ReceivedPayment};
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::args::{AccountArgs, ReceiveArgs};
 use crate::context::Context;
-use crate::output::{Report, received_json};
+use crate::output::{Report, add, received_json};
 
 /// How often to look for incoming payments.
 const POLL: Duration = Duration::from_millis(250);
@@ -134,13 +134,25 @@ async fn on_chain(
     Ok((held, claimable))
 }
 
-pub async fn describe_received(wallet: &Wallet, received: &ReceivedPayment) -> (Value, String) {
+/// For programs without the time, which each command names.
+pub async fn describe_received(
+    wallet: &Wallet,
+    received: &ReceivedPayment,
+) -> Result<(Value, String, Digest), WalletError> {
     let payment = &received.payment;
     let money = Money::of(wallet, payment.asset).await;
     let memo = format_memo(&payment.memo);
     let memo = if memo.is_empty() { memo } else { format!(" ({memo})") };
     let text = format!("received {} from {}{memo}", money.text(payment.amount), payment.sender);
-    (received_json(received, &money), text)
+    let digest = received.digest(wallet.network().domain())?;
+    Ok((received_json(received, digest, &money), text, digest))
+}
+
+/// The same with its receipt's name, as `receive` tells of it.
+async fn tell_received(wallet: &Wallet, received: &ReceivedPayment) -> Result<(Value, String), WalletError> {
+    let (mut json, text, digest) = describe_received(wallet, received).await?;
+    add(&mut json, [("receivedAtMs", received.received_at_ms.into())]);
+    Ok((json, format!("{text}\n  receipt: fastpay show {digest}")))
 }
 
 pub async fn receive(context: &Context, args: ReceiveArgs) -> Result<Report, WalletError> {
@@ -159,7 +171,7 @@ pub async fn receive(context: &Context, args: ReceiveArgs) -> Result<Report, Wal
         };
         if args.follow {
             for received in &new {
-                let (json, text) = describe_received(&wallet, received).await;
+                let (json, text) = tell_received(&wallet, received).await?;
                 let told = if context.json { print(json) } else { print(text) };
                 match told {
                     Ok(()) => {}
@@ -180,7 +192,7 @@ pub async fn receive(context: &Context, args: ReceiveArgs) -> Result<Report, Wal
 async fn received_report(wallet: &Wallet, account: AccountId, new: &[ReceivedPayment]) -> Result<Report, WalletError> {
     let (mut payments, mut lines) = (Vec::new(), Vec::new());
     for received in new {
-        let (json, text) = describe_received(wallet, received).await;
+        let (json, text) = tell_received(wallet, received).await?;
         payments.push(json);
         lines.push(text);
     }
@@ -211,9 +223,11 @@ pub async fn status(context: &Context) -> Result<Report, WalletError> {
     if let Some(until) = paused_until {
         lines.push(format!("the contract is PAUSED until {}: no deposits, redemptions and claims", utc(until)));
     }
-    let mut list = Vec::new();
+    let (labels, mut list) = (wallet.labels()?, Vec::new());
     for authority in &authorities {
-        let (json, line) = describe_authority(authority, last_index.map(|index| index.0));
+        let label = labels.get(&authority.name).map(String::as_str);
+        let (mut json, line) = describe_authority(authority, label, last_index.map(|index| index.0));
+        add(&mut json, [("label", json!(label))]);
         list.push(json);
         lines.push(line);
     }
@@ -229,13 +243,14 @@ pub async fn status(context: &Context) -> Result<Report, WalletError> {
     Ok(Report { exit_code, ..Report::new(json, lines.join("\n")) })
 }
 
-fn describe_authority(authority: &AuthorityView, last_index: Option<u64>) -> (Value, String) {
+fn describe_authority(authority: &AuthorityView, label: Option<&str>, last_index: Option<u64>) -> (Value, String) {
     let name = authority.name;
+    let title = label.map_or_else(|| name.to_string(), |label| format!("{label} {name}"));
     let shards = match &authority.status {
         Ok(shards) => shards,
         Err(error) => {
             let json = json!({ "authority": name, "answers": false, "error": error.to_string() });
-            return (json, format!("  {name}: {error}"));
+            return (json, format!("  {title}: {error}"));
         }
     };
     let synchronized = authority.synchronized().map_or(0, |index| index.0);
@@ -262,5 +277,5 @@ fn describe_authority(authority: &AuthorityView, last_index: Option<u64>) -> (Va
     };
     let copy = if restored { ", restored from an older copy: does not vote for every payment" } else { "" };
     let warning = if authority.consistent { "" } else { ", SAYS ANOTHER NAME, COMMITTEE OR CONTRACT" };
-    (json, format!("  {name}: {} shards, deposits up to {synchronized}{lag}{copy}{warning}", shards.len()))
+    (json, format!("  {title}: {} shards, deposits up to {synchronized}{lag}{copy}{warning}", shards.len()))
 }
