@@ -9,6 +9,8 @@ MAKEFLAGS += --no-print-directory
 FOUNDRY := node_modules/.bin
 # What node_modules was installed from: compared by content, so that a checkout alone installs nothing again.
 INSTALLED := node_modules/.installed-from.json
+# What writes forge's cache or node_modules runs by this; what only reads them does not.
+ONE_AT_A_TIME := script/one-at-a-time.sh
 PROGRAMS := -p fastpay-node -p fastpay-relayer -p fastpay-wallet -p fastpay-merchant --bins
 CARGO := cargo
 # What checks the contract beside Foundry: Slither and Halmos (Python), bulloak (Rust). Only the tests need them.
@@ -33,7 +35,7 @@ endef
 .PHONY: check-api check-deploy check-descriptor
 .PHONY: web web-page test-web chromium
 .PHONY: walkthrough check-walkthrough
-.PHONY: shop test-shop model model-full dist
+.PHONY: shop test-shop test-scripts model model-full dist
 .PHONY: checkers check-contracts check-trees check-slither check-proofs check-proof-mutants check-coverage
 
 help: ## Show this list
@@ -55,7 +57,7 @@ DONE ?=
 
 ifeq ($(filter setup,$(DONE)),)
 setup: tools ## Install the pinned Solidity tools and compile the contracts
-	@INSTALLED=$(INSTALLED) FOUNDRY=$(FOUNDRY) script/setup.sh
+	@INSTALLED=$(INSTALLED) FOUNDRY=$(FOUNDRY) $(ONE_AT_A_TIME) script/setup.sh
 else
 setup:
 endif
@@ -75,7 +77,7 @@ check-formats: setup ## Check formats and names; lints are checked where the tes
 	$(FOUNDRY)/forge fmt --check
 
 test-contracts: setup ## Test the contracts
-	$(FOUNDRY)/forge test
+	$(ONE_AT_A_TIME) $(FOUNDRY)/forge test
 
 # The end-to-end tests start the programs that are built beside them.
 test-rust: setup ## Test the Rust crates, and all parts together on a real chain
@@ -127,21 +129,22 @@ check-trees: $(CHECKERS)/bulloak-$(BULLOAK)
 
 check-slither: setup $(CHECKERS)/python/.installed
 	@echo "Slither: no finding without an explanation (docs/VERIFICATION.md)"
-	@PATH="$(CURDIR)/$(FOUNDRY):$$PATH" FOUNDRY_PROFILE=slither $(CHECKERS)/python/bin/slither . --config-file slither.config.json
+	@PATH="$(CURDIR)/$(FOUNDRY):$$PATH" FOUNDRY_PROFILE=slither $(ONE_AT_A_TIME) \
+		$(CHECKERS)/python/bin/slither . --config-file slither.config.json
 
 check-proofs: setup $(CHECKERS)/python/.installed
 	@echo "Halmos: the proofs in test/halmos"
 	@PATH="$(CURDIR)/$(FOUNDRY):$(CURDIR)/$(CHECKERS)/python/bin:$$PATH" FOUNDRY_PROFILE=halmos \
-		$(CHECKERS)/python/bin/python script/checkers/prove.py
+		$(ONE_AT_A_TIME) $(CHECKERS)/python/bin/python script/checkers/prove.py
 
 check-proof-mutants: setup $(CHECKERS)/python/.installed
 	@echo "Halmos: each proof fails for a contract without the check that it is about"
 	@PATH="$(CURDIR)/$(FOUNDRY):$(CURDIR)/$(CHECKERS)/python/bin:$$PATH" FOUNDRY_PROFILE=halmos \
-		$(CHECKERS)/python/bin/python script/checkers/mutants.py
+		$(ONE_AT_A_TIME) $(CHECKERS)/python/bin/python script/checkers/mutants.py
 
 check-coverage: setup
 	@echo "coverage: the tests of the trees reach every line and branch of contracts/"
-	@script/checkers/coverage.py
+	@$(ONE_AT_A_TIME) script/checkers/coverage.py
 
 check-contracts: check-trees check-coverage check-slither check-proofs ## Check the contract with bulloak, coverage, Slither and Halmos
 
@@ -212,7 +215,7 @@ test-upgrade: tools ## Replace authorities of PREVIOUS=REVISION by this one's, o
 		$(CARGO) test --workspace --test e2e one_at_a_time_under_load
 
 test-nightly: check-proof-mutants ## Fuzz and vary for hours, and show that the proofs can fail
-	FOUNDRY_PROFILE=nightly $(FOUNDRY)/forge test
+	FOUNDRY_PROFILE=nightly $(ONE_AT_A_TIME) $(FOUNDRY)/forge test
 	DIFFERENTIAL_CASES=5000 $(CARGO) test -p fastpay-core --test core differential -- --nocapture
 
 demo: release ## Show the whole way: deposit, pay, lose an authority, redeem, audit
@@ -260,6 +263,9 @@ check-walkthrough: setup ## Check that commands print what docs/WALKTHROUGH.md s
 
 shop: release web-page ## Serve the sample shop, fastpay-merchant and the web wallet on a localnet of their own, until Ctrl-C
 	@script/until-interrupted.sh script/shop.sh
+
+test-scripts: python ## Test what packs a release, ends at Ctrl-C, and keeps forge to one at a time (seconds)
+	@$(PYTHON) script/tests/scripts.py
 
 # In a browser it is tested by test-web (web/test/shop.spec.ts).
 test-shop: setup ## Test the sample shop's orders and its verification of webhooks

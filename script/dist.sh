@@ -26,6 +26,9 @@ for program in "${programs[@]}"; do
 done
 cp -r web/dist "dist/$name/web"
 cp -r deploy LICENSE README.md CHANGELOG.md SECURITY.md "dist/$name/"
+# There are no sources to compile beside it.
+sed -i 's/^ARG PROGRAMS=sources$/ARG PROGRAMS=archive/' "dist/$name/deploy/Dockerfile"
+grep -q '^ARG PROGRAMS=archive$' "dist/$name/deploy/Dockerfile"
 "$sbom" --output-format cyclone_dx_json_1_6 >"dist/$name-programs.cdx.json"
 npm sbom --sbom-format cyclonedx --omit dev --workspace web >"dist/$name-web.cdx.json"
 pack "$name" "$name.tar.gz"

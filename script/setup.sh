@@ -1,11 +1,7 @@
 #!/usr/bin/env bash
-# Installs the pinned Solidity tools and compiles the contracts. Called by `make setup`; one at a time, because forge's
-# cache and node_modules do not bear two writers.
+# Installs the pinned Solidity tools and compiles the contracts. Called by `make setup`, one at a time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-mkdir -p target
-exec 9>target/setup.lock
-if command -v flock >/dev/null; then flock 9; fi
 cmp -s package-lock.json "$INSTALLED" || {
     echo "installing the Solidity tools of package-lock.json"
     npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && cp package-lock.json "$INSTALLED"

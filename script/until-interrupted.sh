@@ -4,4 +4,8 @@
 set -u
 [ -t 0 ] || exec "$@"
 set -m
-"$@" || { code=$?; [ $code -eq 130 ] || exit $code; }
+# Otherwise bash ends with a program that the interrupt kills.
+trap : INT
+"$@"
+code=$?
+[ $code -eq 130 ] || exit $code

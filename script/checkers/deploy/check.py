@@ -30,6 +30,8 @@ RUN_BOOKS = ROOT / "docs" / "OPERATIONS.md"
 PATIENCE_SECONDS = 60
 # Of ten, by systemd's reckoning; both are at 1.2.
 EXPOSURE_MAX = "20"
+# By it Prometheus chooses how to read them.
+OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 ACCOUNT = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 
 findings = []
@@ -63,8 +65,9 @@ def metrics_of(process, port, log, complete):
             sys.exit(f"it ended by itself:\n{log.read_text()}")
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
-                text = answer.read().decode()
+                text, kind = answer.read().decode(), answer.headers["content-type"]
             if complete in text:
+                expect(kind == OPEN_METRICS and text.endswith("# EOF\n"), f"port {port}: {kind} is not OpenMetrics")
                 return set(re.findall(r"^(\w+)[ {]", text, re.MULTILINE)) - {"#"}
         except (urllib.error.URLError, OSError):
             pass
@@ -129,7 +132,7 @@ def check_alerts(names):
     expect(sorted(headings) == sorted(alerts),
            f"alerts without a run-book, or the other way round: {sorted(set(headings) ^ set(alerts))}")
     labels = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["global"]["external_labels"]
-    expect("runbooks" in labels, "prometheus.yml: no external label `runbooks`, which alerts link to")
+    expect(str(labels.get("runbooks")).startswith("https://"), "prometheus.yml: the external label `runbooks` is no URL")
     return len(alerts)
 
 
@@ -182,7 +185,9 @@ def check_compose():
 def check_dockerfile():
     """The image: pinned, without root, with every member of the workspace."""
     text = (DEPLOY / "Dockerfile").read_text()
-    for image in re.findall(r"^FROM (\S+)", text, re.MULTILINE):
+    stages = re.findall(r"^FROM (\S+)(?: AS (\S+))?", text, re.MULTILINE)
+    own = {name for _, name in stages} | {"scratch", "from-${PROGRAMS}"}
+    for image in {image for image, _ in stages} - own:
         check_image(image)
     users = re.findall(r"^USER (\S+)", text.split("\nFROM ")[-1], re.MULTILINE)
     expect(users and not users[-1].startswith(("0", "root")), "the image runs as root")

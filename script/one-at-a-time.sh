@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Runs a command that writes forge's cache or node_modules, which bear one writer. All of them take this lock, and the
+# system gives it back when the last process of the command ends.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+mkdir -p target
+exec 9>target/setup.lock
+if command -v flock >/dev/null; then
+    flock --nonblock 9 || { echo "waiting for another command that uses forge" >&2; flock 9; }
+fi
+exec "$@"
