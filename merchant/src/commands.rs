@@ -6,6 +6,7 @@ use clap::CommandFactory;
 use fastpay_core::{AccountId, Asset};
 use fastpay_merchant::config::{Config, Home};
 use fastpay_merchant::deliver::{Target, deliver};
+use fastpay_merchant::follow::follow;
 use fastpay_merchant::http::{HttpLimits, serve as serve_http};
 use fastpay_merchant::ledger::Ledger;
 use fastpay_merchant::watch::watch;
@@ -32,7 +33,7 @@ pub struct Report {
 pub async fn run(cli: Cli) -> Result<Report, CommandError> {
     let home = Home::new(cli.home);
     match cli.command {
-        Command::Init(args) => init(&home, args).await,
+        Command::Init(args) => init(&home, *args).await,
         Command::Run => serve(&home).await.map(|()| Report { json: None, text: String::new() }),
         Command::Invoice(command) => invoice(&home, command, cli.json).await,
         Command::Refunds(command) => refunds(&home, command, cli.json).await,
@@ -48,6 +49,7 @@ async fn init(home: &Home, args: InitArgs) -> Result<Report, CommandError> {
         behind_proxy: args.behind_proxy,
         label: args.label,
         web_wallet: args.web_wallet,
+        checkout_url: args.checkout_url,
         webhook_url: args.webhook_url,
         ..Config::new(args.account, args.listen)
     };
@@ -85,7 +87,8 @@ async fn serve(home: &Home) -> Result<(), CommandError> {
     let limits = HttpLimits { open_invoices_max: config.open_invoices_max, ..HttpLimits::default() };
     let stop = stop_signal()?;
     tracing::info!(account = %config.account, listen = %config.listen, "serving");
-    let watching = watch(wallet, ledger.clone(), Duration::from_millis(config.poll_ms));
+    let watching = watch(wallet.clone(), ledger.clone(), Duration::from_millis(config.poll_ms));
+    let following = follow(wallet.clone(), ledger.clone());
     let telling = ledger.clone();
     let delivering = async {
         let patience = Duration::from_millis(config.webhook_timeout_ms);
@@ -97,8 +100,9 @@ async fn serve(home: &Home) -> Result<(), CommandError> {
     };
     // Whichever ends, ends the service. All that was answered is on disk, so nothing else has to be brought to an end.
     tokio::select! {
-        () = serve_http(listener, ledger, &token, limits, stop) => Ok(()),
+        () = serve_http(listener, ledger, wallet, &token, limits, stop) => Ok(()),
         watched = watching => Ok(watched?),
+        followed = following => Ok(followed?),
         delivered = delivering => Ok(delivered?),
     }
 }

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 use zeroize::Zeroizing;
 
+use crate::checkout::is_safe;
 use crate::forms::LinkBase;
 use crate::http::HttpLimits;
 use crate::signature::Secret;
@@ -55,6 +56,9 @@ pub struct Config {
     /// The page of a web wallet that opens payment links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web_wallet: Option<Url>,
+    /// Where customers reach this service's pages under `/checkout/`; where it listens, if nothing stands before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkout_url: Option<Url>,
     /// The URL at which the shop receives webhooks. Without it, none are sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook_url: Option<Url>,
@@ -97,6 +101,7 @@ impl Config {
             keep_days: None,
             label: None,
             web_wallet: None,
+            checkout_url: None,
             webhook_url: None,
             poll_ms: POLL_MS,
             webhook_first_delay_ms: FIRST_DELAY_MS,
@@ -110,6 +115,9 @@ impl Config {
         self.label.as_deref().map_or(Ok(()), check_label)?;
         if self.keep_days.is_some() {
             return Err(ConfigError::KeepDays);
+        }
+        if let Some(url) = self.checkout_url.as_ref().filter(|url| !is_safe(url.as_str())) {
+            return Err(ConfigError::Readable(url.clone()));
         }
         let is_fit = self.behind_proxy || self.listen.ip().to_canonical().is_loopback();
         if is_fit { Ok(()) } else { Err(ConfigError::Exposed(self.listen)) }
@@ -141,6 +149,9 @@ pub enum ConfigError {
          put a server with TLS before it and say behind_proxy = true (init: --behind-proxy)"
     )]
     Exposed(SocketAddr),
+    /// Customers would be shown a payment link that anybody on the way can change.
+    #[error("checkout_url {0} is not encrypted: it begins with https://, or with http:// and this machine's own name")]
+    Readable(Url),
     /// A key that an earlier release had.
     #[error("`keep_days` is no setting any more: the database keeps all invoices. Remove it from merchant.toml")]
     KeepDays,
@@ -188,6 +199,12 @@ impl Home {
         let wallet_config = template.config().map_err(WalletError::from)?;
         let wallet = Folder::new(self.0.join("wallet"));
         set_up(&wallet, &wallet_config, true).await?;
+        // The tokens of the deployment, as the owner knows them.
+        for asset in template.known_assets().map_err(WalletError::from)? {
+            if let Some(info) = template.known_asset(asset).map_err(WalletError::from)? {
+                wallet.learn_asset(asset, &info).map_err(WalletError::from)?;
+            }
+        }
         Folder::new(self.0.join("secrets")).create().map_err(WalletError::from)?;
         let token = Zeroizing::new(hex::encode(rand::random::<[u8; 32]>()));
         write_new(&self.token_path(), &token)?;
@@ -251,7 +268,10 @@ impl Home {
     pub fn link_base(config: &Config, wallet: &Wallet) -> LinkBase {
         let domain = wallet.network().domain();
         let bare = PaymentLink::new(config.account, domain, fastpay_core::Asset::ETHER);
-        LinkBase { link: PaymentLink { label: config.label.clone(), ..bare }, page: config.web_wallet.clone() }
+        let own = (!config.behind_proxy).then(|| format!("http://{}", config.listen));
+        let checkout = config.checkout_url.as_ref().map(|url| url.as_str().trim_end_matches('/').to_owned()).or(own);
+        let link = PaymentLink { label: config.label.clone(), ..bare };
+        LinkBase { link, page: config.web_wallet.clone(), checkout }
     }
 
     fn config_path(&self) -> PathBuf {
@@ -313,6 +333,9 @@ mod tests {
             let read = home.config();
             assert!(if is_fit { read.is_ok() } else { matches!(read, Err(ConfigError::Exposed(_))) }, "{listen}");
         }
+        let readable = Config { checkout_url: Some("http://pay.shop.example".parse().unwrap()), ..config.clone() };
+        std::fs::write(&path, toml::to_string(&readable).unwrap()).unwrap();
+        assert!(matches!(home.config(), Err(ConfigError::Readable(_))));
         let long = Config { label: Some("x".repeat(65)), ..config.clone() };
         std::fs::write(&path, toml::to_string(&long).unwrap()).unwrap();
         assert!(home.config().unwrap_err().to_string().contains("payers see 64"));

@@ -50,7 +50,9 @@ impl CommandError {
             Self::Away(_) => ErrorKind::Unreachable,
             Self::Refused { code, .. } => match code.as_str() {
                 "unauthorized" => ErrorKind::Config,
-                "reference-taken" | "reference-archived" | "memo-taken" | "not-refundable" => ErrorKind::Conflict,
+                "reference-taken" | "reference-archived" | "memo-taken" | "not-refundable" | "fee-too-high" => {
+                    ErrorKind::Conflict
+                }
                 "too-many-open" | "request-timeout" => ErrorKind::Busy,
                 "storage" => ErrorKind::Storage,
                 _ => ErrorKind::Argument,
@@ -69,6 +71,7 @@ fn of_config(error: &ConfigError) -> ErrorKind {
         | ConfigError::NotSetUp(_)
         | ConfigError::Exists(_)
         | ConfigError::Exposed(_)
+        | ConfigError::Readable(_)
         | ConfigError::KeepDays => ErrorKind::Config,
     }
 }

@@ -7,6 +7,7 @@ use fastpay_wallet::{PaymentLink, format_memo};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::checkout::{Checkout, Item};
 use crate::event::{Delivery, Outcome};
 use crate::invoice::{Arrival, State, Terms};
 use crate::store::{PaidBy, Record, Refund, RefundList};
@@ -22,6 +23,22 @@ pub struct LinkBase {
     pub link: PaymentLink,
     /// The page of a web wallet that opens links.
     pub page: Option<url::Url>,
+    /// Where customers reach the checkout pages.
+    pub checkout: Option<String>,
+}
+
+impl LinkBase {
+    /// The link that pays an invoice: the amount, or the rest where a part has come.
+    pub(crate) fn of_invoice(&self, Record { terms, totals, .. }: &Record) -> PaymentLink {
+        let missing = terms.amount.0.checked_sub(totals.received).filter(|missing| *missing > 0);
+        PaymentLink {
+            asset: terms.asset,
+            amount: Some(missing.map_or(terms.amount, Amount)),
+            memo: Some(terms.memo),
+            expires: Some(terms.expires_at),
+            ..self.link.clone()
+        }
+    }
 }
 
 /// A request of the shop for an invoice.
@@ -41,6 +58,47 @@ pub struct NewInvoice {
     /// A memo of the shop's own choice, unique among its invoices: up to 32 bytes of text, or 0x and 64 hexadecimal
     /// digits. If it is not given, the invoice's id is its memo.
     pub memo: Option<String>,
+    /// What it is for, as the customer reads it, without control characters.
+    #[schema(min_length = 1, max_length = 256)]
+    pub description: Option<String>,
+    /// What is bought; the amounts add up to that of the invoice.
+    #[serde(default)]
+    #[schema(max_items = 50)]
+    pub items: Vec<InvoiceItem>,
+    /// Where the customer goes afterwards: https, or http on this machine.
+    #[schema(max_length = 1024)]
+    pub return_url: Option<String>,
+}
+
+/// A line of an invoice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct InvoiceItem {
+    /// What it is, without control characters.
+    #[schema(min_length = 1, max_length = 128)]
+    pub name: String,
+    /// How many; 1 where it is not given.
+    #[serde(default = "one")]
+    #[schema(minimum = 1)]
+    pub quantity: u32,
+    /// The price of all of them, in the asset's smallest unit.
+    pub amount: Uint128,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl From<&Item> for InvoiceItem {
+    fn from(Item { name, quantity, amount }: &Item) -> Self {
+        Self { name: name.clone(), quantity: *quantity, amount: Decimal(amount.0) }
+    }
+}
+
+impl From<InvoiceItem> for Item {
+    fn from(InvoiceItem { name, quantity, amount }: InvoiceItem) -> Self {
+        Self { name, quantity, amount: Amount(amount.0) }
+    }
 }
 
 /// A payment for an invoice, its certificate verified.
@@ -63,7 +121,7 @@ pub struct Payment {
 }
 
 impl Payment {
-    fn new(arrival: &Arrival, terms: &Terms) -> Self {
+    pub(crate) fn new(arrival: &Arrival, terms: &Terms) -> Self {
         Self {
             sender: arrival.sender.into(),
             sequence: arrival.sequence.0,
@@ -159,6 +217,19 @@ pub struct Invoice {
     /// The same link for a browser; null if no web wallet is configured.
     #[schema(required)]
     web_link: Option<String>,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    /// What is bought.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    items: Vec<InvoiceItem>,
+    /// Where the customer goes afterwards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    return_url: Option<String>,
+    /// The page on which the customer pays, and later sees the receipt. Whoever has the address sees it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checkout_url: Option<String>,
     /// The number of payments. Of two documents of one invoice, the one with more payments is newer.
     payment_count: u64,
     /// The 100 largest payments (the earlier one if two are equal), in order of arrival.
@@ -173,16 +244,9 @@ impl Invoice {
     #[must_use]
     pub fn new(invoice: &Record, payments: &[Arrival], base: &LinkBase) -> Self {
         let Record { terms, totals, state, .. } = invoice;
-        let received = totals.received;
-        let missing = terms.amount.0.checked_sub(received).filter(|missing| *missing > 0);
-        let link = PaymentLink {
-            asset: terms.asset,
-            // After a part payment, the link asks for the rest.
-            amount: Some(missing.map_or(terms.amount, Amount)),
-            memo: Some(terms.memo),
-            expires: Some(terms.expires_at),
-            ..base.link.clone()
-        };
+        let link = base.of_invoice(invoice);
+        let page = base.checkout.as_ref().zip(terms.checkout_key.as_ref());
+        let Checkout { description, items, return_url } = terms.checkout.clone();
         Self {
             id: terms.id.clone(),
             reference: terms.reference.clone(),
@@ -190,13 +254,17 @@ impl Invoice {
             account: base.link.account.into(),
             asset: terms.asset.into(),
             amount: Decimal(terms.amount.0),
-            received: Decimal(received),
+            received: Decimal(totals.received),
             memo: Hex(terms.memo.0),
             memo_text: format_memo(&terms.memo),
             created_at_ms: terms.created_at_ms,
             expires_at: terms.expires_at,
             web_link: base.page.as_ref().map(|page| link.behind(page).to_string()),
             link: link.to_string(),
+            description,
+            items: items.iter().map(InvoiceItem::from).collect(),
+            return_url,
+            checkout_url: page.map(|(base, key)| format!("{base}/checkout/{key}")),
             payment_count: totals.payments,
             payments: payments.iter().map(|arrival| Payment::new(arrival, terms)).collect(),
             webhooks: None,

@@ -8,6 +8,8 @@ use fastpay_wallet::folder::ReceivedPayment;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::checkout::Checkout;
+
 /// The agreed value.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -26,6 +28,12 @@ pub struct Terms {
     pub created_at_ms: u64,
     /// Until when the payment is expected, in seconds since 1970, as in its link.
     pub expires_at: u64,
+    /// What the customer sees.
+    #[serde(skip)]
+    pub checkout: Checkout,
+    /// Names the page on which the customer sees it; none for an invoice that is older than such pages.
+    #[serde(skip)]
+    pub checkout_key: Option<String>,
 }
 
 /// A payment that came in, its certificate verified.
@@ -184,6 +192,8 @@ pub(crate) mod tests {
             memo: Memo::repeat_byte(1),
             created_at_ms: 0,
             expires_at: END,
+            checkout: Checkout::default(),
+            checkout_key: None,
         }
     }
 

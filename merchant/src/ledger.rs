@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fastpay_core::{AccountId, SequenceNumber, VerifiedCertificate};
+use fastpay_core::{AccountId, Amount, Asset, SequenceNumber, VerifiedCertificate};
 use fastpay_ethereum::utc;
 use fastpay_rpc::PaymentName;
 use fastpay_wallet::folder::{Lock, ReceivedPayment};
@@ -18,9 +18,10 @@ use crate::forms::{
 };
 use crate::invoice::{Arrival, State};
 use crate::ledger_error::LedgerError;
+use crate::payout::PayoutRequest;
 use crate::refund::{RefundRequest, take_sent};
 use crate::request::Request;
-use crate::store::{Order, Record, Rows, Store};
+use crate::store::{Order, Payout, Record, Rows, Store};
 
 /// Why nobody was told of an event.
 const NO_TARGET: &str = "no webhook_url is set";
@@ -253,12 +254,101 @@ impl Ledger {
         })
     }
 
-    /// The number of the account's order in which the next refund may be paid; none while none is open.
+    /// What a customer sees by the key of a checkout page: the invoice and its payments.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn checkout(&self, key: &str) -> Result<Option<(Record, Vec<Arrival>)>, LedgerError> {
+        self.read(|rows| {
+            let Some(record) = rows.invoice_of_checkout(key)? else { return Ok(None) };
+            let payments = rows.greatest(record.number, PAYMENTS_SHOWN_MAX)?;
+            Ok(Some((record, payments)))
+        })
+    }
+
+    /// What all payment links of the shop share.
+    #[must_use]
+    pub fn base(&self) -> &LinkBase {
+        &self.teller.base
+    }
+
+    /// The assets of invoices.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn assets(&self) -> Result<Vec<Asset>, LedgerError> {
+        self.read(|rows| Ok(rows.assets()?))
+    }
+
+    /// The payout that the same request prepared before.
+    ///
+    /// # Errors
+    /// If the reference is taken, or the disk refuses.
+    pub fn known_payout(&self, request: &PayoutRequest) -> Result<Option<Payout>, LedgerError> {
+        self.read(|rows| request.known(rows))
+    }
+
+    /// Prepares a payout with this fee, or finds the one that the same request made before. True where it is new.
+    ///
+    /// # Errors
+    /// If the reference is taken, or the disk refuses.
+    pub fn prepare_payout(&self, request: &PayoutRequest, fee: Amount) -> Result<(Payout, bool), LedgerError> {
+        self.with(|inner| inner.store.change(|rows| request.answer(rows, fee, now_ms())))
+    }
+
+    /// A payout.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn payout(&self, reference: &str) -> Result<Option<Payout>, LedgerError> {
+        self.read(|rows| Ok(rows.payout(reference)?))
+    }
+
+    /// Up to `count` payouts after one, the newest first, and whether there are more. None where there is no such one.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn payouts(&self, after: Option<&str>, count: usize) -> Result<Option<(Vec<Payout>, bool)>, LedgerError> {
+        self.read(|rows| {
+            let before = match after {
+                None => i64::MAX,
+                Some(reference) => match rows.payout(reference)? {
+                    Some(payout) => payout.number,
+                    None => return Ok(None),
+                },
+            };
+            let mut payouts = rows.payouts_before(before, count.saturating_add(1))?;
+            let is_more = payouts.len() > count;
+            payouts.truncate(count);
+            Ok(Some((payouts, is_more)))
+        })
+    }
+
+    /// The payouts that are ordered, and not known to be at their end on Ethereum.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn payouts_on_their_way(&self) -> Result<Vec<Payout>, LedgerError> {
+        self.read(|rows| Ok(rows.payouts_on_their_way()?))
+    }
+
+    /// Notes how far a payout is on Ethereum, and whether that is its end.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn payout_is(&self, payout: &Payout, state: &str, is_done: bool) -> Result<(), LedgerError> {
+        self.with(|inner| inner.store.change(|rows| Ok(rows.set_ethereum(payout.number, state, is_done)?)))
+    }
+
+    /// The number of the account's order in which the next refund or payout may be; none while none is open.
     ///
     /// # Errors
     /// If the disk refuses.
     pub fn expects_sent(&self) -> Result<Option<SequenceNumber>, LedgerError> {
-        self.read(|rows| Ok(if rows.has_open_refunds()? { Some(SequenceNumber(rows.sent_next()?)) } else { None }))
+        self.read(|rows| {
+            let is_open = rows.has_open_refunds()? || rows.has_unordered_payouts()?;
+            Ok(if is_open { Some(SequenceNumber(rows.sent_next()?)) } else { None })
+        })
     }
 
     /// Adds an order of the account: the one that [`Ledger::expects_sent`] named.

@@ -50,6 +50,9 @@ pub enum RequestError {
     /// The list of refunds has other lines.
     #[error("reference {0:?} belongs to a list of other refunds already; use another reference")]
     OtherRefunds(String),
+    /// The payout has other terms.
+    #[error("reference {0:?} belongs to a payout of other terms already; use another reference")]
+    OtherPayout(String),
     /// There is no such invoice.
     #[error("there is no invoice of the id {0:?}")]
     UnknownInvoice(String),

@@ -7,22 +7,26 @@
 //! ```
 //! Modules in reading order: `invoice` (what a state is, pure), `event`, `store` (all of it on disk), `request`, `forms`
 //! (what is said of them, in JSON), `ledger` (the one owner of the store), `watch`, `signature`, `deliver`, `http`,
-//! `export`, `config`.
+//! `export`, `config`. `checkout` is what customers see, `refund` and `payout` are what the owner's wallet is to sign,
+//! `follow` is what Ethereum says.
 //!
 //! Invariants: this service holds no key and moves no money; a payment counts once, and only after the wallet library
 //! has verified its certificate; what was answered or announced survives a crash; a webhook is sent until it was
 //! taken or given up, always with the same id and body.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
+pub mod checkout;
 pub mod config;
 pub mod deliver;
 pub mod event;
 pub mod export;
+pub mod follow;
 pub mod forms;
 pub mod http;
 pub mod invoice;
 pub mod ledger;
 pub mod ledger_error;
+pub mod payout;
 pub mod refund;
 pub mod request;
 pub mod signature;

@@ -45,7 +45,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Make the service's folder, with the committee and the Primary of a wallet.
-    Init(InitArgs),
+    Init(Box<InitArgs>),
     /// Serve the shop until interrupted.
     #[command(after_help = "Example:\n  fastpay-merchant --home ~/merchant run")]
     Run,
@@ -92,6 +92,9 @@ struct InitArgs {
     /// The page of a web wallet that opens payment links.
     #[arg(long, value_name = "URL")]
     web_wallet: Option<Url>,
+    /// Where customers reach the checkout pages, if a server stands before this one.
+    #[arg(long, value_name = "URL")]
+    checkout_url: Option<Url>,
 }
 
 #[derive(Debug, Subcommand)]

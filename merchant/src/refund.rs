@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::invoice::State;
 use crate::ledger_error::{LedgerError, RequestError};
+use crate::payout::take_redemption;
 use crate::request::text_memo;
 use crate::store::{Order, PaidBy, Record, RefundList, Rows};
 
@@ -139,9 +140,12 @@ impl Draft<'_> {
     }
 }
 
-/// Notes which refunds an order of the account paid. A refund is paid once; what else carries its memo pays none.
+/// Notes which refunds an order of the account paid, or which payout it is. A refund is paid once; what else carries its memo pays none.
 pub(crate) fn take_sent(rows: &Rows, certificate: &VerifiedCertificate) -> Result<(), LedgerError> {
     let transfer: &Transfer = certificate.transfer();
+    if let Transfer::Redemption(redemption) = transfer {
+        take_redemption(rows, certificate, redemption)?;
+    }
     let (sequence, digest) = (transfer.sequence().0, certificate.digest());
     for Receipt { payment, output } in transfer.receipts() {
         let memo: Memo = payment.memo;

@@ -2,6 +2,7 @@
 
 use fastpay_core::{Amount, Asset, Memo};
 
+use crate::checkout::Checkout;
 use crate::invoice::Terms;
 use crate::ledger_error::{LedgerError, RequestError};
 use crate::store::{Record, Rows};
@@ -19,6 +20,8 @@ pub struct Request {
     pub memo: Option<Memo>,
     /// How long the payment is expected, in seconds.
     pub expires_in: u64,
+    /// What the customer sees.
+    pub checkout: Checkout,
 }
 
 impl Request {
@@ -52,6 +55,8 @@ impl Request {
             memo,
             created_at_ms: now_ms,
             expires_at: now_ms.div_ceil(1_000).saturating_add(self.expires_in),
+            checkout: self.checkout.clone(),
+            checkout_key: Some(hex::encode(rand::random::<[u8; 16]>())),
         }))
     }
 
@@ -59,6 +64,7 @@ impl Request {
         let asked_for = terms.expires_at.saturating_sub(terms.created_at_ms.div_ceil(1_000));
         (terms.asset, terms.amount, asked_for) == (self.asset, self.amount, self.expires_in)
             && self.memo.is_none_or(|memo| memo == terms.memo)
+            && self.checkout == terms.checkout
     }
 }
 

@@ -15,6 +15,7 @@ use utoipa::IntoParams;
 
 use super::Shop;
 use super::problem::{ApiError, OfInvoice, OfRequest, OfService, ProblemCode};
+use crate::checkout::{Checkout, Item};
 use crate::export::{Place, ROWS_MAX};
 use crate::forms::{Invoice, InvoicePage, NewInvoice, Status};
 use crate::invoice::State;
@@ -41,7 +42,7 @@ pub(super) fn check_reference(reference: &str) -> Result<(), ApiError> {
 }
 
 fn check(asked: NewInvoice) -> Result<Request, ApiError> {
-    let NewInvoice { reference, amount, expires_in, asset, memo } = asked;
+    let NewInvoice { reference, amount, expires_in, asset, memo, description, items, return_url } = asked;
     check_reference(&reference)?;
     if amount.0 == 0 {
         return Err(ApiError::malformed("amount is at least 1, in the asset's smallest unit"));
@@ -55,7 +56,9 @@ fn check(asked: NewInvoice) -> Result<Request, ApiError> {
         return Err(ApiError::malformed("memo is not empty: it tells this invoice's payments from others"));
     }
     let asset = asset.map_or(Asset::ETHER, Asset::from);
-    Ok(Request { reference, asset, amount: Amount(amount.0), memo, expires_in })
+    let checkout = Checkout { description, items: items.into_iter().map(Item::from).collect(), return_url };
+    checkout.check(Amount(amount.0)).map_err(|error| ApiError::malformed(error.to_string()))?;
+    Ok(Request { reference, asset, amount: Amount(amount.0), memo, expires_in, checkout })
 }
 
 /// Ask for an invoice

@@ -1,11 +1,15 @@
 //! The port for the shop: JSON over HTTP, a bearer token, problems as RFC 9457 has them (docs/MERCHANT.md).
 //!
-//! A request without a valid token is refused before its body is read. Memory and time for each connection are bounded
-//! as on the authorities' ports.
+//! A request without a valid token is refused before its body is read, except for the customers' pages under `/checkout/`.
+//! Memory and time for each connection are bounded as on the authorities' ports.
 
+mod assets;
+mod checkout;
 mod invoices;
 mod office;
 mod openapi;
+mod page;
+mod payouts;
 mod problem;
 mod refunds;
 
@@ -19,6 +23,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use fastpay_program::http::ConnectionLimits;
+use fastpay_wallet::Wallet;
 use ring::hmac;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -53,6 +58,7 @@ impl Default for HttpLimits {
 /// The state that the handlers share.
 struct Shop {
     ledger: Ledger,
+    wallet: Wallet,
     limits: HttpLimits,
 }
 
@@ -60,25 +66,28 @@ struct Shop {
 pub async fn serve(
     listener: TcpListener,
     ledger: Ledger,
+    wallet: Wallet,
     token: &str,
     limits: HttpLimits,
     stop: watch::Receiver<bool>,
 ) {
     let room = Arc::new(Semaphore::new(limits.connections_max));
     let admit = move |_| Some(((), room.clone().try_acquire_owned().ok()?));
-    fastpay_program::http::serve(listener, router(ledger, token, limits), limits.connection, None, admit, stop).await;
+    let router = router(Shop { ledger, wallet, limits }, token);
+    fastpay_program::http::serve(listener, router, limits.connection, None, admit, stop).await;
 }
 
-fn router(ledger: Ledger, token: &str, limits: HttpLimits) -> Router {
-    let (api, document) = openapi::parts();
-    let api = api
+fn router(shop: Shop, token: &str) -> Router {
+    let openapi::Parts { owner, customer, document } = openapi::parts();
+    let shop = Arc::new(shop);
+    let owner = owner
         .route("/v1/openapi.json", get(async || document))
         .fallback(problem::no_such_path)
         .method_not_allowed_fallback(problem::no_such_method)
         .layer(from_fn_with_state(Arc::new(Door::new(token)), check_token))
-        .with_state(Arc::new(Shop { ledger, limits }));
-    // The page has nothing of the shop in it: it asks its reader for the token.
-    office::routes().merge(api)
+        .with_state(shop.clone());
+    // The pages have nothing of the shop in them: one asks its reader for the token, the other its address for a key.
+    office::routes().merge(checkout::routes()).merge(customer.with_state(shop)).merge(owner)
 }
 
 /// Recognizes the token without storing it: it compares HMACs under a key of this run in constant time.

@@ -1,8 +1,7 @@
-/** The owner's page: invoices, refunds, exports. It asks the service's API with the token that its reader types. */
+/** The owner's page: invoices, refunds, payouts, exports. It asks the service's API with the token that its reader types. */
 
 const element = (id) => document.getElementById(id);
 const ETHER = `0x${"0".repeat(40)}`;
-const ETHER_DECIMALS = 18;
 const PAGE = 25;
 const REFRESH_MS = 5_000;
 
@@ -12,8 +11,12 @@ let account = "";
 let oldest = null;
 /** The reference of the last list of refunds shown. */
 let lastList = null;
+/** The reference of the last payout shown. */
+let lastPayout = null;
 /** The web wallet's address, as invoices name it. */
 let wallet = null;
+/** Symbols and decimals, by the asset's address. */
+const assets = new Map();
 
 /** An element with properties and children; text is never read as HTML. */
 function make(tag, properties = {}, ...children) {
@@ -35,22 +38,34 @@ async function ask(path, body) {
 
 const json = async (path, body) => (await ask(path, body)).json();
 
-/** Whole units of ETH, exact; a token's smallest unit with its address, because the service does not know its decimals. */
+/** Whole units, exact; a token's smallest unit with its address while the service does not know its decimals. */
 function money(units, asset) {
-  return asset === ETHER ? `${formatEther(units)} ETH` : `${units} of ${asset}`;
+  const known = assets.get(asset);
+  return known === undefined ? `${units} of ${asset}` : `${format(units, known.decimals)} ${nameOf(asset)}`;
 }
 
-function formatEther(units) {
-  const digits = units.padStart(ETHER_DECIMALS + 1, "0");
-  const fraction = digits.slice(-ETHER_DECIMALS).replace(/0+$/, "");
-  return digits.slice(0, -ETHER_DECIMALS) + (fraction === "" ? "" : `.${fraction}`);
+/** Anybody can choose a token's symbol: two that have the same are told apart by their addresses. */
+function nameOf(asset) {
+  const { symbol } = assets.get(asset);
+  const isAlone = [...assets.values()].filter((one) => one.symbol === symbol).length === 1;
+  return isAlone ? symbol : `${symbol} (${asset})`;
 }
 
-/** The smallest unit of ETH. Throws if the text is not such an amount. */
-function parseEther(text) {
-  const parts = /^(\d{1,20})(?:\.(\d{1,18}))?$/.exec(text.trim());
-  if (parts === null) throw new Error("The amount is not a number of ETH, such as 0.012.");
-  return BigInt(parts[1] + (parts[2] ?? "").padEnd(ETHER_DECIMALS, "0")).toString();
+function format(units, decimals) {
+  const digits = units.padStart(decimals + 1, "0");
+  const fraction = decimals === 0 ? "" : digits.slice(-decimals).replace(/0+$/, "");
+  return digits.slice(0, digits.length - decimals) + (fraction === "" ? "" : `.${fraction}`);
+}
+
+/** The smallest unit of an asset. Throws if the text is not such an amount. */
+function parse(text, asset) {
+  const { decimals, symbol } = assets.get(asset) ?? { decimals: 0, symbol: "the token's smallest unit" };
+  const parts = /^(\d{1,39})(?:\.(\d+))?$/.exec(text.trim());
+  const fraction = (parts?.[2] ?? "").replace(/0+$/, "");
+  if (parts === null || fraction.length > decimals) {
+    throw new Error(`The amount is not a number of ${symbol} with at most ${decimals} decimals, such as 12.`);
+  }
+  return BigInt(parts[1] + fraction.padEnd(decimals, "0")).toString();
 }
 
 const time = (ms) => new Date(ms).toLocaleString();
@@ -78,8 +93,20 @@ function leave(why = "") {
   element("token").focus();
 }
 
+/** ETH, and the tokens that the service knows. What is chosen stays. */
+async function learnAssets() {
+  for (const { asset, ...known } of (await json("/v1/assets")).assets) assets.set(asset, known);
+  for (const select of document.querySelectorAll("select.assets")) {
+    const chosen = select.value === "" ? ETHER : select.value;
+    if (select.options.length !== assets.size) {
+      select.replaceChildren(...[...assets.keys()].map((asset) => make("option", { value: asset }, nameOf(asset))));
+      select.value = chosen;
+    }
+  }
+}
+
 async function showStatus() {
-  const status = await json("/v1/status");
+  const [status] = await Promise.all([json("/v1/status"), learnAssets()]);
   account = status.account;
   const parts = [`${status.invoicesOpen} open`, `${status.unmatchedPayments} payments without an invoice`];
   if (status.webhooksWaiting > 0) parts.push(`${status.webhooksWaiting} webhooks waiting, ${status.webhooksFailing} failing`);
@@ -109,7 +136,6 @@ async function showInvoices(isMore = false) {
   element("older").hidden = oldest === null;
   element("none").hidden = element("invoices").childElementCount > 0;
   wallet ??= page.invoices.find(({ webLink }) => webLink !== null)?.webLink ?? null;
-  element("payouts").replaceChildren(wallet === null ? "fastpay redeem" : walletLink("/redeem", "Redeem in the web wallet"));
 }
 
 /** By the shop's reference, or by id. */
@@ -159,8 +185,10 @@ async function showInvoice(id) {
       ["Id", invoice.id],
       ["Amount", money(invoice.amount, asset)],
       ["Received", money(invoice.received, asset)],
+      ["Description", invoice.description],
       ["Memo", invoice.memoText],
       ["Payment link", invoice.link],
+      ["Checkout page", invoice.checkoutUrl && make("a", { href: invoice.checkoutUrl, target: "_blank", rel: "noopener" }, invoice.checkoutUrl)],
     ]),
     make("p", {}, copy),
     ...(received.length === 0 ? [] : [table("Payments", ["From", "Order", "Amount", "Received", "In time"], received), refundForm(invoice)]),
@@ -170,14 +198,14 @@ async function showInvoice(id) {
 
 /** Prepares a refund of one invoice: what is due, or an amount. */
 function refundForm({ id, reference, asset }) {
-  const isEther = asset === ETHER;
   const amount = make("input", { id: "refund-amount", inputMode: "decimal", placeholder: "what is due" });
-  const label = make("label", { htmlFor: "refund-amount" }, isEther ? "Refund in ETH" : "Refund in the token's smallest unit");
+  const unit = assets.has(asset) ? nameOf(asset) : "the token's smallest unit";
+  const label = make("label", { htmlFor: "refund-amount" }, `Refund in ${unit}`);
   const submit = (event) => {
     event.preventDefault();
     const text = amount.value.trim();
     void run(async () => {
-      const units = text === "" ? {} : { amount: isEther ? parseEther(text) : text };
+      const units = text === "" ? {} : { amount: parse(text, asset) };
       await prepare({ reference: `${reference} ${new Date().toISOString()}`.slice(-128), invoices: [{ id, ...units }] });
     });
   };
@@ -210,17 +238,54 @@ function showRefunds({ reference, refunds }) {
   const rows = refunds.map(({ recipient, amount, asset, memo, paid }) => [
     make("code", {}, recipient), money(amount, asset), memo, paid === null ? "not paid yet" : `paid by order #${paid.sequence}`,
   ]);
-  const isEther = refunds.every(({ asset }) => asset === ETHER);
+  const areKnown = refunds.every(({ asset }) => assets.has(asset));
   const save = make("button", { type: "button", onclick: () => saveFile(`refunds-${reference}.csv`, refundTable(reference, refunds)) }, "Save the list for the wallet");
-  const command = make("p", {}, "The list has tokens, whose decimals the command knows: ", make("code", {}, `fastpay-merchant refunds csv ${JSON.stringify(reference)}`));
+  const command = make("p", {}, "The list has tokens whose decimals only the command can learn: ", make("code", {}, `fastpay-merchant refunds csv ${JSON.stringify(reference)}`));
   const pay = make("p", {}, "Then pay it: ", wallet === null ? make("code", {}, "fastpay pay --csv FILE") : walletLink("/pay/list", "Pay a list in the web wallet"));
-  present("refund", make("h3", {}, reference), table("Refunds", ["To", "Amount", "Memo", "State"], rows), isEther ? make("p", {}, save) : command, pay);
+  present("refund", make("h3", {}, reference), table("Refunds", ["To", "Amount", "Memo", "State"], rows), areKnown ? make("p", {}, save) : command, pay);
 }
 
 /** The same bytes as `fastpay-merchant refunds csv` prints: wallets pay one file once. */
 function refundTable(reference, refunds) {
-  const lines = refunds.map(({ recipient, amount, asset, memo }) => `${recipient},${formatEther(amount)},${asset},${memo}\n`);
+  const lines = refunds.map(({ recipient, amount, asset, memo }) => `${recipient},${format(amount, assets.get(asset).decimals)},${asset},${memo}\n`);
   return `# refunds ${reference} from ${account}: fastpay pay --csv FILE\nrecipient,amount,asset,memo\n${lines.join("")}`;
+}
+
+/** Payouts, the newest first. */
+async function showPayouts(isMore = false) {
+  const query = isMore ? `?${new URLSearchParams({ after: lastPayout })}` : "";
+  const { payouts, next } = await json(`/v1/payouts${query}`);
+  lastPayout = next;
+  const rows = payouts.map((payout) => {
+    const { reference, createdAtMs, state, amount, asset, recipient } = payout;
+    const open = make("button", { type: "button", onclick: () => run(async () => showPayout(await json(`/v1/payouts/${encodeURIComponent(reference)}`))) }, reference);
+    const cells = [open, time(createdAtMs), state, money(amount, asset), make("code", {}, recipient)];
+    return make("tr", {}, ...cells.map((cell, i) => make("td", { className: i === 3 ? "n" : "" }, cell)));
+  });
+  if (!isMore) element("payouts").replaceChildren();
+  element("payouts").append(...rows);
+  element("more-payouts").hidden = next === null;
+}
+
+function showPayout({ reference, amount, asset, fee, recipient, memo, state, link, order }) {
+  const sign = link === null ? undefined : make("a", { href: link, target: "_blank", rel: "noopener" }, "Sign it in the web wallet");
+  const decimals = assets.get(asset)?.decimals;
+  const words = decimals === undefined ? "" : `fastpay redeem ${format(amount, decimals)} --to ${recipient} --asset ${asset} --fee ${format(fee, decimals)} --memo ${memo}`;
+  const ways = state === "prepared" ? [...(sign === undefined ? [] : [make("p", {}, sign)]), make("p", {}, "In a terminal: ", make("code", {}, words))] : [];
+  present(
+    "payout",
+    make("h3", {}, reference),
+    facts([
+      ["State", state],
+      ["Amount", money(amount, asset)],
+      ["Fee for the relayer", money(fee, asset)],
+      ["Paid out", money((BigInt(amount) - BigInt(fee)).toString(), asset)],
+      ["To", recipient],
+      ["Memo", memo],
+      ["Order", order === null ? "" : `#${order.sequence}, ${order.digest}`],
+    ]),
+    ...ways,
+  );
 }
 
 function saveFile(name, text) {
@@ -242,7 +307,7 @@ async function exportAll() {
 
 async function enter() {
   await showStatus();
-  await Promise.all([showInvoices(), showLists()]);
+  await Promise.all([showInvoices(), showLists(), showPayouts()]);
   element("enter").hidden = true;
   for (const id of ["office", "leave"]) element(id).hidden = false;
 }
@@ -263,10 +328,14 @@ on("search", "submit", () => showInvoices());
 on("state", "change", () => showInvoices());
 on("older", "click", () => showInvoices(true));
 on("more-lists", "click", () => showLists(true));
+on("more-payouts", "click", () => showPayouts(true));
 on("export", "click", exportAll);
 on("create", "submit", async () => {
   const expiresIn = Number(element("minutes").value) * 60;
-  const { id } = await json("/v1/invoices", { reference: element("reference").value, amount: parseEther(element("amount").value), expiresIn });
+  const asset = element("asset").value;
+  const description = element("description").value.trim();
+  const asked = { reference: element("reference").value, asset, amount: parse(element("amount").value, asset), expiresIn };
+  const { id } = await json("/v1/invoices", { ...asked, ...(description === "" ? {} : { description }) });
   element("create").reset();
   await showInvoices();
   await showInvoice(id);
@@ -274,6 +343,14 @@ on("create", "submit", async () => {
 on("prepare", "submit", async () => {
   await prepare({ reference: element("list").value, due: element("due").checked, unmatched: element("unmatched").checked });
   element("list").value = "";
+});
+on("prepare-payout", "submit", async () => {
+  const [reference, amount, asset, recipient, fee] = ["reference", "amount", "asset", "recipient", "fee"].map((name) => element(`payout-${name}`).value.trim());
+  const asked = { reference, asset, amount: parse(amount, asset), recipient };
+  const payout = await json("/v1/payouts", { ...asked, ...(fee === "" ? {} : { fee: parse(fee, asset) }) });
+  element("prepare-payout").reset();
+  await showPayouts();
+  showPayout(payout);
 });
 element("leave").addEventListener("click", () => leave());
 
@@ -283,6 +360,7 @@ setInterval(() => {
   void run(async () => {
     await showStatus();
     if (element("invoices").childElementCount <= PAGE && element("find").value === "") await showInvoices();
+    if (element("payouts").childElementCount <= PAGE) await showPayouts();
   });
 }, REFRESH_MS);
 

@@ -45,6 +45,9 @@ fastpay_rpc::problem_kinds! {
     /// So much cannot be refunded.
     NotRefundable "not-refundable" 409 AfterChange "So much cannot be refunded",
         "Look at the invoice's payments and at the lists of refunds that there are.";
+    /// Relayers take more of a payout than anybody would agree to unasked.
+    FeeTooHigh "fee-too-high" 409 AfterChange "Relayers take a large part of it",
+        "Pay out more at once, or agree by stating the fee.";
     /// The body is longer than any request.
     TooLarge "too-large" 413 Never "The body is too long",
         "Send one invoice.";
@@ -135,7 +138,9 @@ impl From<LedgerError> for ApiError {
         let code = match &error {
             LedgerError::Request(RequestError::OtherTerms(_)) => ProblemCode::ReferenceTaken,
             LedgerError::Request(RequestError::Archived { .. }) => ProblemCode::ReferenceArchived,
-            LedgerError::Request(RequestError::OtherRefunds(_)) => ProblemCode::ReferenceTaken,
+            LedgerError::Request(RequestError::OtherRefunds(_) | RequestError::OtherPayout(_)) => {
+                ProblemCode::ReferenceTaken
+            }
             LedgerError::Request(RequestError::UnknownInvoice(_)) => ProblemCode::NotFound,
             LedgerError::Request(RequestError::NotSoMuch { .. } | RequestError::NothingDue) => {
                 ProblemCode::NotRefundable
@@ -181,6 +186,11 @@ fastpay_rpc::problem_sets! {
     /// Problems of a request for refunds.
     OfRefunds: Malformed, Unauthorized, NotFound, RequestTimeout, ReferenceTaken, NotRefundable, TooLarge,
         UnsupportedMediaType, Storage;
+    /// Problems of a request for a payout.
+    OfPayouts: Malformed, Unauthorized, RequestTimeout, ReferenceTaken, FeeTooHigh, TooLarge, UnsupportedMediaType,
+        Storage;
+    /// Problems of a checkout page, which needs no token.
+    OfCheckout: Malformed, NotFound, Storage;
     /// Problems of a read of one invoice or a page of them.
     OfInvoice: Malformed, Unauthorized, NotFound, Storage;
     /// Problems of every request.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::checkout::Checkout;
 use crate::ledger_error::RequestError;
 use fastpay_core::{Amount, Asset, Domain, Memo, Payment, SequenceNumber};
 use fastpay_wallet::PaymentLink;
@@ -10,7 +11,7 @@ const ALL: u64 = u64::MAX;
 
 async fn open(folder: &Path, tells_shop: bool) -> Ledger {
     let link = PaymentLink::new(AccountId([7; 32]), &Domain::new(1, [5; 20].into()), Asset::ETHER);
-    Ledger::open(folder, LinkBase { link, page: None }, tells_shop).await.unwrap()
+    Ledger::open(folder, LinkBase { link, page: None, checkout: None }, tells_shop).await.unwrap()
 }
 
 /// A ledger in a folder of its own.
@@ -21,7 +22,14 @@ async fn alone() -> (Ledger, tempfile::TempDir) {
 
 fn request(reference: &str, amount: u128) -> Request {
     let (reference, amount) = (reference.into(), Amount(amount));
-    Request { reference, asset: Asset::ETHER, amount, memo: Some(Memo::repeat_byte(1)), expires_in: EXPIRES_IN }
+    Request {
+        reference,
+        asset: Asset::ETHER,
+        amount,
+        memo: Some(Memo::repeat_byte(1)),
+        expires_in: EXPIRES_IN,
+        checkout: Checkout::default(),
+    }
 }
 
 fn received(sequence: u64, amount: u128) -> ReceivedPayment {
@@ -244,7 +252,7 @@ async fn a_second_service_is_refused_and_anybody_may_read() {
     let (ledger, folder) = alone().await;
     ledger.made(&request("order 1", 5)).unwrap();
     let link = PaymentLink::new(AccountId([7; 32]), &Domain::new(1, [5; 20].into()), Asset::ETHER);
-    let second = Ledger::open(folder.path(), LinkBase { link, page: None }, true).await;
+    let second = Ledger::open(folder.path(), LinkBase { link, page: None, checkout: None }, true).await;
     assert!(matches!(second, Err(LedgerError::Folder(FolderError::Busy { .. }))));
     let reader = rusqlite::Connection::open(folder.path().join("invoices.db")).unwrap();
     let reference: String = reader.query_row("SELECT reference FROM invoice", [], |row| row.get(0)).unwrap();

@@ -3,6 +3,7 @@
 //! A change is one transaction. It is synced before [`Store::change`] returns, and a crash leaves all of it or nothing.
 
 mod journal;
+mod payouts;
 mod refunds;
 mod rows;
 
@@ -16,13 +17,14 @@ use fastpay_program::files;
 use rusqlite::{Connection, TransactionBehavior};
 
 pub use journal::JournalError;
+pub use payouts::Payout;
 pub use refunds::{PaidBy, Refund, RefundList};
 pub(crate) use rows::Rows;
 pub use rows::{Order, Payment, Record};
 
 const FILE: &str = "invoices.db";
 /// The migrations: each version's changes to the previous schema.
-const SCHEMA: [&str; 2] = [include_str!("1.sql"), include_str!("2.sql")];
+const SCHEMA: [&str; 3] = [include_str!("1.sql"), include_str!("2.sql"), include_str!("3.sql")];
 /// Another program that reads the database may lock it for a moment.
 const PATIENCE: Duration = Duration::from_secs(5);
 

@@ -3,11 +3,12 @@
 use fastpay_core::{AccountId, Amount, Asset, Memo, SequenceNumber};
 use fastpay_rpc::PaymentName;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Result, Row, ToSql, named_params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Result, Row, ToSql, named_params, params};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error as NotAState;
 
+use crate::checkout::{Checkout, Item};
 use crate::event::{Delivery, Event, Outcome};
 use crate::invoice::{Arrival, State, Terms, Totals};
 
@@ -79,6 +80,15 @@ impl FromSql for State {
     }
 }
 
+/// The lines of an invoice, as JSON.
+struct Lines(Vec<Item>);
+
+impl FromSql for Lines {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        serde_json::from_str(value.as_str()?).map(Self).map_err(FromSqlError::other)
+    }
+}
+
 /// SQLite's integers are signed; the sequence numbers of strangers need all 64 bits.
 pub(super) fn get_u64(row: &Row, name: &str) -> Result<u64> {
     Ok(row.get::<_, i64>(name)?.cast_unsigned())
@@ -97,6 +107,12 @@ fn record(row: &Row) -> Result<Record> {
         memo: get_bytes(row, "memo")?.into(),
         created_at_ms: get_u64(row, "created_at_ms")?,
         expires_at: get_u64(row, "expires_at")?,
+        checkout: Checkout {
+            description: row.get("description")?,
+            items: row.get::<_, Option<Lines>>("items")?.map(|lines| lines.0).unwrap_or_default(),
+            return_url: row.get("return_url")?,
+        },
+        checkout_key: row.get("checkout_key")?,
     };
     let totals = Totals {
         payments: get_u64(row, "payments")?,
@@ -172,12 +188,34 @@ impl Rows<'_> {
     }
 
     pub fn add_invoice(&self, terms: &Terms) -> Result<()> {
-        let sql = "INSERT INTO invoice (id, reference, asset, amount, memo, created_at_ms, expires_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?)";
-        let Terms { id, reference, asset, amount, memo, created_at_ms, expires_at } = terms;
+        let sql = "INSERT INTO invoice (id, reference, asset, amount, memo, created_at_ms, expires_at, description,
+            items, return_url, checkout_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        let Terms { id, reference, asset, amount, memo, created_at_ms, expires_at, checkout, checkout_key } = terms;
+        let (asset, amount, memo) = (asset.0.as_slice(), Units(amount.0), memo.as_slice());
         let (created, expires) = (created_at_ms.cast_signed(), expires_at.cast_signed());
-        let values = (id, reference, asset.0.as_slice(), Units(amount.0), memo.as_slice(), created, expires);
-        self.statement(sql)?.execute(values).map(drop)
+        let Checkout { description, items, return_url } = checkout;
+        let has_items = !items.is_empty();
+        let items = has_items.then(|| serde_json::to_string(items).expect("an item is text and numbers"));
+        self.statement(sql)?
+            .execute(params![
+                id,
+                reference,
+                asset,
+                amount,
+                memo,
+                created,
+                expires,
+                description,
+                items,
+                return_url,
+                checkout_key
+            ])
+            .map(drop)
+    }
+
+    /// The invoice of this checkout page.
+    pub fn invoice_of_checkout(&self, key: &str) -> Result<Option<Record>> {
+        self.one("SELECT * FROM invoice WHERE checkout_key = ?", [key], record)
     }
 
     pub fn invoice(&self, id: &str) -> Result<Option<Record>> {

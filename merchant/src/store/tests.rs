@@ -25,7 +25,7 @@ async fn open(folder: &Path) -> Ledger {
     let domain = Domain::new(31337, PrimaryAddress::repeat_byte(0x5f));
     let link = PaymentLink::new(AccountKey::ed25519([7; 32]).account(), &domain, Asset::ETHER);
     let page = Some("https://wallet.example/pay".parse().unwrap());
-    Ledger::open(folder, LinkBase { link, page }, true).await.unwrap()
+    Ledger::open(folder, LinkBase { link, page, checkout: None }, true).await.unwrap()
 }
 
 /// What the service answers, as the program before wrote it down. Events that were only made at the start have another id
@@ -107,6 +107,7 @@ async fn what_is_in_the_archive_is_never_counted_again_and_makes_no_second_invoi
         amount: fastpay_core::Amount(700),
         memo: None,
         expires_in: 900,
+        checkout: crate::checkout::Checkout::default(),
     };
     let archived = ledger.create(&request("order 1"), 9).unwrap_err().to_string();
     assert!(archived.contains("inv_0101") && archived.contains("in the archive"), "{archived}");
@@ -216,10 +217,16 @@ fn a_database_of_the_first_version_gets_what_the_later_ones_add() {
     let folder = tempfile::tempdir().unwrap();
     let first = Connection::open(folder.path().join(FILE)).unwrap();
     first.execute_batch(SCHEMA[0]).unwrap();
+    let invoice = "INSERT INTO invoice (id, reference, asset, amount, memo, created_at_ms, expires_at)
+        VALUES ('inv_1', 'order 1', zeroblob(20), '5', zeroblob(32), 1, 2)";
+    first.execute(invoice, []).unwrap();
     first.pragma_update(None, "user_version", 1).unwrap();
     drop(first);
     for _ in 0..2 {
         let store = Store::open(folder.path()).unwrap();
         assert_eq!((store.rows().sent_next().unwrap(), store.rows().has_open_refunds().unwrap()), (0, false));
+        let old = store.rows().invoice("inv_1").unwrap().unwrap().terms;
+        assert_eq!((old.checkout, old.checkout_key), (crate::checkout::Checkout::default(), None));
+        assert!(store.rows().payouts_before(i64::MAX, 9).unwrap().is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! The shop's port: each answer and each refusal, over real HTTP.
 
+use std::path::Path;
 use std::time::Duration;
 
 use fastpay_core::{AccountKey, Asset, Domain, PrimaryAddress};
@@ -8,7 +9,9 @@ use fastpay_merchant::http::{HttpLimits, serve};
 use fastpay_merchant::ledger::{Ledger, now_ms};
 use fastpay_merchant::ledger_error::LedgerError;
 use fastpay_program::http::{ConnectionLimits, HEAD_BYTES_MAX};
-use fastpay_wallet::PaymentLink;
+use fastpay_testkit::fake::{FakeCommittee, options};
+use fastpay_wallet::folder::{AssetInfo, Config, Folder};
+use fastpay_wallet::{PaymentLink, Wallet};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -20,22 +23,43 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 fn base() -> LinkBase {
     let domain = Domain::new(31337, PrimaryAddress::repeat_byte(0x5f));
     let link = PaymentLink::new(AccountKey::ed25519([7; 32]).account(), &domain, Asset::ETHER);
-    LinkBase { link, page: Some("https://wallet.example/pay".parse().unwrap()) }
+    let checkout = Some("https://pay.shop.example".into());
+    LinkBase { link, page: Some("https://wallet.example/pay".parse().unwrap()), checkout }
+}
+
+/// A wallet that knows no relayer, and nobody who answers.
+async fn wallet(folder: &Path) -> Wallet {
+    let committee = FakeCommittee::start().await;
+    let (folder, endpoints) = (Folder::new(folder.join("wallet")), folder.join("endpoints.json"));
+    std::fs::write(&endpoints, serde_json::to_vec(&committee.endpoints).unwrap()).unwrap();
+    folder.create().unwrap();
+    let config = Config { endpoints, primary: None, genesis: Some("none".into()), traces: None };
+    config.write(&folder.config_path(), true).unwrap();
+    Wallet::new(folder, committee.network(), options())
 }
 
 struct Port {
     url: String,
     client: Client,
     stop: watch::Sender<bool>,
+    _folder: Option<tempfile::TempDir>,
 }
 
 impl Port {
     async fn open(ledger: Ledger, limits: HttpLimits) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut port = Self::with(ledger, wallet(folder.path()).await, limits).await;
+        port._folder = Some(folder);
+        port
+    }
+
+    async fn with(ledger: Ledger, wallet: Wallet, limits: HttpLimits) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = watch::channel(false);
-        tokio::spawn(serve(listener, ledger, TOKEN, limits, stopped));
-        Self { url, client: Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap(), stop }
+        tokio::spawn(serve(listener, ledger, wallet, TOKEN, limits, stopped));
+        let client = Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
+        Self { url, client, stop, _folder: None }
     }
 
     /// With a ledger of its own.
@@ -186,6 +210,10 @@ async fn every_refusal_is_a_problem_with_its_code() {
         ("memo", json!("")),
         ("asset", json!("USDC")),
         ("colour", json!("blue")),
+        ("description", json!("a\nb")),
+        ("returnUrl", json!("http://shop.example/")),
+        ("items", json!([{ "name": "Bread", "amount": "699" }])),
+        ("items", json!([{ "name": "Bread", "amount": "700", "colour": "brown" }])),
     ] {
         let (status, problem) = port.create(changed(name, value.clone())).await;
         assert_eq!((status, problem["code"].as_str()), (400, Some("malformed")), "{name} {value}: {problem}");
@@ -222,6 +250,21 @@ async fn every_refusal_is_a_problem_with_its_code() {
     check(Method::GET, "/v1/refunds/r", "", 404, "not-found").await;
     check(Method::GET, "/v1/refunds?after=r", "", 404, "not-found").await;
     check(Method::GET, "/v1/refunds?limit=1", "", 400, "malformed").await;
+    let to = format!("0x{}", "11".repeat(20));
+    let payouts = async |reference: &str, amount: &str, to: &str, fee: &str, status: u16, code: &str| {
+        let body = json!({ "reference": reference, "amount": amount, "recipient": to, "fee": fee });
+        check(Method::POST, "/v1/payouts", &body.to_string(), status, code).await;
+    };
+    payouts("", "5", &to, "0", 400, "malformed").await;
+    payouts("p", "0", &to, "0", 400, "malformed").await;
+    payouts("p", "5", &to, "6", 400, "malformed").await;
+    payouts("p", "5", "0x12", "0", 400, "malformed").await;
+    payouts("p", "5", &format!("0x{}", "00".repeat(20)), "0", 400, "malformed").await;
+    check(Method::GET, "/v1/payouts/p", "", 404, "not-found").await;
+    check(Method::GET, "/v1/payouts?after=p", "", 404, "not-found").await;
+    check(Method::GET, "/v1/payouts?limit=1", "", 400, "malformed").await;
+    check(Method::GET, "/checkout/00112233445566778899aabbccddeeff/state", "", 404, "not-found").await;
+    check(Method::GET, "/checkout/%ff/state", "", 400, "malformed").await;
     let plain = port.client.post(format!("{}/v1/invoices", port.url)).bearer_auth(TOKEN).body(good.to_string());
     let plain = plain.send().await.unwrap();
     assert_eq!(
@@ -327,4 +370,151 @@ async fn the_owners_page_is_for_everybody_and_what_it_shows_is_not() {
         assert_eq!(answer.status(), 401, "{path}");
     }
     assert_eq!(port.client.post(format!("{}/", port.url)).send().await.unwrap().status(), 405);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_customer_sees_the_invoice_of_the_page_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = Ledger::open(folder.path(), base(), true).await.unwrap();
+    let wallet = wallet(folder.path()).await;
+    let token = Asset(PrimaryAddress::repeat_byte(0xd1));
+    wallet.folder().learn_asset(token, &AssetInfo { symbol: "DEMO".into(), decimals: 6 }).unwrap();
+    let port = Port::with(ledger.clone(), wallet, HttpLimits::default()).await;
+    let evil = "<img src=x onerror=alert(1)>";
+    let request = json!({
+        "reference": "order 7", "amount": "700", "expiresIn": 600, "asset": token, "description": evil,
+        "items": [{ "name": "Bread", "amount": "200" }, { "name": "Cake", "quantity": 2, "amount": "500" }],
+        "returnUrl": "https://shop.example/thanks",
+    });
+    let (status, invoice) = port.create(request.clone()).await;
+    assert_eq!((status, invoice["items"][1]["quantity"].as_u64()), (201, Some(2)), "{invoice}");
+    let page = invoice["checkoutUrl"].as_str().unwrap();
+    let key = page.strip_prefix("https://pay.shop.example/checkout/").unwrap();
+    // The id is the memo of public payments: the key says nothing of it.
+    assert!(key.len() == 32 && !page.contains(&invoice["id"].as_str().unwrap()[4..]), "{page}");
+    assert_eq!(port.create(request.clone()).await.0, 200, "the same again is the same");
+    for (name, value) in [("description", json!("other")), ("returnUrl", Value::Null), ("items", json!([]))] {
+        let mut other = request.clone();
+        other[name] = value;
+        assert_eq!(port.create(other).await.1["code"], "reference-taken", "{name}");
+    }
+    let (_, other) = port.create(json!({ "reference": "order 8", "amount": "1", "expiresIn": 600 })).await;
+
+    let get = async |path: &str| port.client.get(format!("{}{path}", port.url)).send().await.unwrap();
+    let answer = get(&format!("/checkout/{key}/state")).await;
+    assert_eq!((answer.status().as_u16(), answer.headers()["cache-control"].as_bytes()), (200, &b"no-store"[..]));
+    let text = answer.text().await.unwrap();
+    let seen: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (seen["symbol"].as_str(), seen["decimals"].as_u64(), &seen["description"]),
+        (Some("DEMO"), Some(6), &evil.into())
+    );
+    assert_eq!(seen["returnUrl"], "https://shop.example/thanks");
+    assert_eq!((&seen["payment"]["link"], &seen["payment"]["webLink"]), (&invoice["link"], &invoice["webLink"]));
+    let size = seen["payment"]["qr"]["size"].as_u64().unwrap();
+    let corner = seen["payment"]["qr"]["path"].as_str().unwrap();
+    assert!(size > 20 && corner.starts_with("M0 0h7v1h-7zM"), "each code begins with a square of seven: {corner}");
+    assert!(
+        !text.contains(other["id"].as_str().unwrap()) && !text.contains("webhook") && !text.contains(TOKEN),
+        "{text}"
+    );
+    for path in ["/checkout/", &format!("/checkout/{}/state", invoice["id"].as_str().unwrap()), "/checkout/x/state"] {
+        assert!([401, 404].contains(&get(path).await.status().as_u16()), "{path}");
+    }
+    // With the key alone nothing else opens.
+    let shown = port.client.get(format!("{}/v1/invoices", port.url)).bearer_auth(key).send().await.unwrap();
+    assert_eq!(shown.status(), 401);
+    for (path, kind) in [
+        (format!("/checkout/{key}"), "text/html"),
+        ("/checkout/checkout.css".into(), "text/css"),
+        ("/checkout/checkout.js".into(), "text/javascript"),
+    ] {
+        let answer = get(&path).await;
+        let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
+        assert!(answer.status() == 200 && header("content-type").starts_with(kind), "{path}");
+        let (policy, of_office) = (header("content-security-policy"), get("/").await);
+        assert_eq!(policy.as_bytes(), of_office.headers()["content-security-policy"].as_bytes(), "{path}");
+        assert_eq!(header("referrer-policy"), "no-referrer", "the key is in the address");
+    }
+    // Nothing is asked for any more once it is too late.
+    ledger.take_in(&[], invoice["expiresAt"].as_u64().unwrap() * 1_000).unwrap();
+    let seen: Value =
+        serde_json::from_str(&get(&format!("/checkout/{key}/state")).await.text().await.unwrap()).unwrap();
+    assert_eq!((seen["state"].as_str(), &seen["payment"]), (Some("expired"), &Value::Null));
+    // How amounts are written, for the owner.
+    let (_, assets) = port.ask(Method::GET, "/v1/assets", "").await;
+    assert_eq!(assets["assets"][0], json!({ "asset": Asset::ETHER, "symbol": "ETH", "decimals": 18 }));
+    assert_eq!(assets["assets"][1], json!({ "asset": token, "symbol": "DEMO", "decimals": 6 }));
+    assert_eq!(get("/v1/assets").await.status(), 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payout_is_prepared_once_with_the_fee_of_the_cheapest_relayer() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = Port::with(
+        Ledger::open(folder.path(), base(), true).await.unwrap(),
+        wallet(folder.path()).await,
+        HttpLimits::default(),
+    )
+    .await;
+    let to = PrimaryAddress::repeat_byte(0x11);
+    let prepare = async |reference: &str, amount: &str, fee: Option<&str>| {
+        let body = json!({ "reference": reference, "amount": amount, "recipient": to, "fee": fee });
+        port.ask(Method::POST, "/v1/payouts", &body.to_string()).await
+    };
+    let (status, payout) = prepare("monday", "500", None).await;
+    assert_eq!(
+        (status, payout["state"].as_str(), payout["fee"].as_str()),
+        (201, Some("prepared"), Some("0")),
+        "{payout}"
+    );
+    let memo = payout["memo"].as_str().unwrap();
+    assert!(memo.starts_with("pyt_") && memo.len() == 32, "{memo}");
+    let link: url::Url = payout["link"].as_str().unwrap().parse().unwrap();
+    assert_eq!((link.host_str(), link.path()), (Some("wallet.example"), "/redeem"));
+    let fields: Vec<_> = url::form_urlencoded::parse(link.fragment().unwrap().as_bytes()).collect();
+    let field = |name: &str| fields.iter().find(|(key, _)| key == name).unwrap().1.clone().into_owned();
+    assert_eq!((field("to"), field("amount"), field("fee")), (to.to_string(), "500".into(), "0".into()));
+    assert_eq!((field("memo").len(), field("chain")), (66, "31337".into()));
+    assert_eq!(prepare("monday", "500", Some("7")).await, (200, payout.clone()), "what is prepared stays");
+    assert_eq!(prepare("monday", "501", None).await.1["code"], "reference-taken");
+
+    // Now two relayers say what they take.
+    let committee: Value =
+        serde_json::from_slice(&std::fs::read(folder.path().join("endpoints.json")).unwrap()).unwrap();
+    let mut endpoints = committee.clone();
+    endpoints["relayers"] = json!([relayer("60").await, relayer("50").await]);
+    std::fs::write(folder.path().join("endpoints.json"), endpoints.to_string()).unwrap();
+    assert_eq!(prepare("tuesday", "500", None).await.1["fee"], "50");
+    let (status, problem) = prepare("wednesday", "499", None).await;
+    assert_eq!((status, problem["code"].as_str()), (409, Some("fee-too-high")), "more than a tenth: {problem}");
+    assert_eq!(prepare("wednesday", "499", Some("50")).await.0, 201, "agreed");
+    let (_, all) = port.ask(Method::GET, "/v1/payouts", "").await;
+    let names: Vec<_> = all["payouts"].as_array().unwrap().iter().map(|of| of["reference"].as_str().unwrap()).collect();
+    assert_eq!(names, ["wednesday", "tuesday", "monday"]);
+    let (_, older) = port.ask(Method::GET, "/v1/payouts?after=tuesday", "").await;
+    assert_eq!((&older["payouts"], &older["next"]), (&json!([payout]), &Value::Null));
+    assert_eq!(port.ask(Method::GET, "/v1/payouts/monday", "").await, (200, payout));
+}
+
+/// A relayer that takes this fee of ETH: its address.
+async fn relayer(fee: &'static str) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let domain = FakeCommittee::start().await.committee.domain;
+    let answer = json!({
+        "chainId": domain.chain_id().to_string(), "contract": domain.contract(),
+        "relayer": PrimaryAddress::repeat_byte(1), "gasPrice": "1", "waitSeconds": 1,
+        "fees": [{ "asset": Asset::ETHER, "fee": fee }],
+    });
+    let answer = answer.to_string();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 4_096]).await;
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", answer.len());
+            let _ = stream.write_all(format!("{head}{answer}").as_bytes()).await;
+        }
+    });
+    url
 }

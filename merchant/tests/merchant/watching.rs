@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use fastpay_core::{AccountKey, Amount, Asset, Memo, Payment};
+use fastpay_core::{AccountKey, Amount, Asset, Memo, Payment, PrimaryAddress, Redemption, Transfer};
+use fastpay_merchant::checkout::Checkout;
 use fastpay_merchant::forms::LinkBase;
 use fastpay_merchant::invoice::State;
 use fastpay_merchant::ledger::{Ledger, now_ms};
+use fastpay_merchant::payout::PayoutRequest;
 use fastpay_merchant::refund::RefundRequest;
 use fastpay_merchant::request::Request;
 use fastpay_merchant::watch::{Blindness, poll};
 use fastpay_testkit::fake::{FakeCommittee, Role, options};
-use fastpay_testkit::{alice, bob, payment};
+use fastpay_testkit::{alice, bob, payment, redemption};
 use fastpay_wallet::folder::{Folder, FolderError};
 use fastpay_wallet::{PaymentLink, Wallet, WalletError, parse_memo};
 use tempfile::TempDir;
@@ -38,18 +40,19 @@ impl Scene {
         let folder = tempfile::tempdir().unwrap();
         let wallet = wallet(&committee, &folder);
         let link = PaymentLink::new(bob().account(), &committee.committee.domain, Asset::ETHER);
-        let ledger = Ledger::open(folder.path(), LinkBase { link, page: None }, true).await.unwrap();
+        let ledger = Ledger::open(folder.path(), LinkBase { link, page: None, checkout: None }, true).await.unwrap();
         let (asset, amount, memo) = (Asset::ETHER, Amount(5), Some(Memo::ZERO));
-        let request = Request { reference: "order 1".into(), asset, amount, memo, expires_in: 1 };
+        let checkout = Checkout::default();
+        let request = Request { reference: "order 1".into(), asset, amount, memo, expires_in: 1, checkout };
         ledger.create(&request, 1).unwrap();
         let expires_at_ms = (now_ms().div_ceil(1_000) + 1) * 1_000;
         Self { committee, wallet, ledger, expires_at_ms, taken: AtomicUsize::new(0), folder }
     }
 
-    /// Settles a payment of this key's account at all authorities.
-    fn settle(&self, key: &AccountKey, payment: Payment) {
+    /// Settles a transfer of this key's account at all authorities.
+    fn settle(&self, key: &AccountKey, transfer: impl Into<Transfer>) {
         let committee = &self.committee.committee;
-        let certificate = committee.certificate(&key.order(&committee.domain, payment.into()));
+        let certificate = committee.certificate(&key.order(&committee.domain, transfer.into()));
         self.committee.authorities.iter().for_each(|authority| authority.confirm(&certificate));
     }
 
@@ -170,4 +173,36 @@ async fn a_refund_that_the_owner_paid_is_found_among_the_accounts_orders() {
     let list = serde_json::to_value(scene.ledger.refunds("monday").unwrap().unwrap()).unwrap();
     assert_eq!(list["refunds"][0]["paid"]["sequence"], 1, "{list}");
     assert_eq!(scene.ledger.expects_sent().unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payout_that_the_owner_signed_is_found_by_its_memo_and_only_as_it_was_prepared() {
+    let scene = Scene::new().await;
+    scene.pay();
+    scene.settle(&alice(), payment(alice().account(), bob().account(), 95, 1));
+    assert!(scene.poll().await.is_none());
+    let (recipient, asset, amount) = (PrimaryAddress::repeat_byte(9), Asset::ETHER, Amount(30));
+    let request = PayoutRequest { reference: "monday".into(), asset, amount, recipient };
+    let (payout, _) = scene.ledger.prepare_payout(&request, Amount(1)).unwrap();
+    let redeem = |sequence: u64, amount: u128, memo: Memo| {
+        let redemption = Redemption { memo, ..redemption(bob().account(), recipient, amount, sequence) };
+        scene.settle(&bob(), Transfer::Redemption(redemption));
+    };
+    // Another amount under its memo is something else, and so is the amount under another memo.
+    redeem(0, 29, payout.memo);
+    redeem(1, 30, Memo::ZERO);
+    assert!(scene.poll().await.is_none());
+    let ordered = || scene.ledger.payout("monday").unwrap().unwrap().ordered.map(|(sequence, _)| sequence.0);
+    assert_eq!((ordered(), scene.ledger.payouts_on_their_way().unwrap()), (None, vec![]));
+    redeem(2, 30, payout.memo);
+    assert!(scene.poll().await.is_none());
+    assert_eq!(ordered(), Some(2));
+    // How far it is on Ethereum is looked up until that is final.
+    let [on_its_way] = &scene.ledger.payouts_on_their_way().unwrap()[..] else { panic!("one is ordered") };
+    scene.ledger.payout_is(on_its_way, "queued", false).unwrap();
+    assert_eq!(scene.ledger.payout("monday").unwrap().unwrap().ethereum.as_deref(), Some("queued"));
+    assert_eq!(scene.ledger.payouts_on_their_way().unwrap().len(), 1);
+    scene.ledger.payout_is(on_its_way, "paid", true).unwrap();
+    assert_eq!(scene.ledger.payouts_on_their_way().unwrap(), []);
+    assert_eq!(scene.ledger.expects_sent().unwrap(), None, "nothing is waited for");
 }

@@ -1,0 +1,67 @@
+//! What Ethereum says, now and then: how far payouts are there, and how amounts of tokens are written. Nothing waits for
+//! it, and while its node is away, what is known stays as it is.
+
+use std::time::Duration;
+
+use fastpay_ethereum::Primary;
+use fastpay_wallet::{RedemptionState, Wallet, redemption_state};
+use tokio::time::sleep;
+
+use crate::ledger::Ledger;
+use crate::ledger_error::LedgerError;
+use crate::store::Payout;
+
+/// As often as a block comes.
+const PAUSE: Duration = Duration::from_secs(12);
+
+/// Follows until the disk fails.
+///
+/// # Errors
+/// If the database cannot be used.
+pub async fn follow(wallet: Wallet, ledger: Ledger) -> Result<(), LedgerError> {
+    loop {
+        for asset in ledger.assets()? {
+            if let Err(error) = wallet.asset_info(asset).await {
+                tracing::debug!(%asset, %error, "how its amounts are written is not known now");
+            }
+        }
+        let payouts = ledger.payouts_on_their_way()?;
+        if !payouts.is_empty() {
+            match wallet.primary().await {
+                Ok(primary) => look(&wallet, &primary, &ledger, &payouts).await?,
+                Err(error) => tracing::warn!(%error, "how far payouts are on Ethereum is not known now"),
+            }
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+async fn look(wallet: &Wallet, primary: &Primary, ledger: &Ledger, payouts: &[Payout]) -> Result<(), LedgerError> {
+    for payout in payouts {
+        let Some((sequence, _)) = payout.ordered else { continue };
+        let Some(certificate) = wallet.certificate(ledger.account(), sequence).await else { continue };
+        match redemption_state(primary, &certificate).await {
+            Ok(state) => ledger.payout_is(payout, word(&state), is_final(primary, &state).await)?,
+            Err(error) => tracing::warn!(%error, %sequence, "how far a payout is on Ethereum is not known now"),
+        }
+    }
+    Ok(())
+}
+
+/// A payment in a block that may still change is looked at again.
+async fn is_final(primary: &Primary, state: &RedemptionState) -> bool {
+    let RedemptionState::Paid { block_number, .. } = state else { return false };
+    primary.final_head().await.is_ok_and(|head| *block_number <= head.number())
+}
+
+/// As `fastpay show` says it.
+fn word(state: &RedemptionState) -> &'static str {
+    match state {
+        RedemptionState::Open => "open",
+        RedemptionState::Queued(_) => "queued",
+        RedemptionState::Paid { .. } => "paid",
+        RedemptionState::Displaced(_) => "displaced",
+        RedemptionState::Released(_) => "released",
+        RedemptionState::Spent => "spent",
+    }
+}
