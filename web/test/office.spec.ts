@@ -12,6 +12,8 @@ import { fastpay, openShop, type OpenShop } from "./support/shop";
 
 let shop: OpenShop;
 test.beforeAll(async () => {
+  // The owner's wallet knows the deployment's token, and so does a service that is set up from it.
+  await fastpay("link", "--account", "alice", "--asset", network().token, "--amount", "1");
   shop = await openShop();
   for (const { privateKey } of network().accounts.slice(0, 2)) await depositEther(privateKeyToAccount(privateKey), "1");
   for (const name of ["alice", "bob"]) {
@@ -31,7 +33,7 @@ async function create(page: Page, reference: string, amount: string): Promise<st
   const form = page.getByRole("form", { name: "New invoice" });
   if (!(await form.isVisible())) await page.getByText("New invoice", { exact: true }).click();
   await form.getByLabel("Reference").fill(reference);
-  await form.getByLabel("Amount in ETH").fill(amount);
+  await form.getByLabel("Amount", { exact: true }).fill(amount);
   await form.getByRole("button", { name: "Create" }).click();
   const invoice = page.getByRole("region", { name: "Invoice", exact: true });
   await expect(invoice.getByRole("heading")).toHaveText(reference);
@@ -114,6 +116,49 @@ test("what was paid twice is refunded: prepared here, paid by the owner's wallet
   await page.getByLabel("Name of the list").fill("tuesday");
   await page.getByRole("button", { name: "Prepare", exact: true }).click();
   await expect(page.getByRole("alert")).toContainText("refund");
+});
+
+test("an invoice in a token is made and shown in whole units, with a description for the checkout page", async ({ page, context }) => {
+  await open(page);
+  await page.getByText("New invoice", { exact: true }).click();
+  const form = page.getByRole("form", { name: "New invoice" });
+  const symbol = (await form.getByLabel("Asset").locator("option").nth(1).textContent()) ?? "";
+  await form.getByLabel("Asset").selectOption({ index: 1 });
+  await form.getByLabel("Reference").fill("order 4");
+  await form.getByLabel("Description").fill("A wedding cake");
+  await form.getByLabel("Amount", { exact: true }).fill("1.1234567");
+  await form.getByRole("button", { name: "Create" }).click();
+  await expect(page.getByRole("alert")).toContainText("at most 6 decimals");
+  await form.getByLabel("Amount", { exact: true }).fill("12.5");
+  await form.getByRole("button", { name: "Create" }).click();
+  await expect(rows(page).nth(1)).toContainText(`12.5 ${symbol}`);
+  const invoice = page.getByRole("region", { name: "Invoice", exact: true });
+  await expect(invoice.getByText(/asset=0x\w+&amount=12500000/)).toBeVisible();
+  const [checkout] = await Promise.all([context.waitForEvent("page"), invoice.getByRole("link", { name: /\/checkout\// }).click()]);
+  await expect(checkout.getByRole("heading", { name: `12.5 ${symbol}` })).toBeVisible();
+  await expect(checkout.getByText("A wedding cake")).toBeVisible();
+});
+
+test("a payout is prepared here, signed by the owner's wallet, and followed to Ethereum", async ({ page }) => {
+  await open(page);
+  await fastpay("pay", "carol", "0.5", "--from", "alice");
+  const to = "0x000000000000000000000000000000000000bEEF";
+  const form = page.getByRole("form", { name: "Prepare a payout" });
+  await form.getByLabel("Name of the payout").fill("november");
+  await form.getByLabel("Amount to pay out").fill("0.4");
+  await form.getByLabel("To (an Ethereum address)").fill(to);
+  await form.getByRole("button", { name: "Prepare the payout" }).click();
+  const payout = page.getByRole("region", { name: "Payout", exact: true });
+  await expect(payout).toContainText("prepared");
+  await expect(payout).toContainText("0.4 ETH");
+  // What the localnet's relayer takes.
+  await expect(payout.getByText(/^0\.0\d* ETH$/)).toBeVisible();
+  await expect(payout.getByRole("link", { name: "Sign it in the web wallet" })).toHaveAttribute("href", /\/redeem#from=fp1.*&to=0x0{36}bEEF&.*&memo=0x[0-9a-f]{64}$/i);
+  await isAccessible(page);
+  await picture(page, "office-payout");
+  const command = (await payout.getByText(/^fastpay redeem /).textContent()) ?? "";
+  await fastpay(...command.split(" ").slice(1), "--from", "carol");
+  await expect(page.getByRole("group", { name: "List of payouts" }).getByRole("row").nth(1)).toContainText("paid", { timeout: 120_000 });
 });
 
 test("on a phone nothing is wider than the page", async ({ page }) => {

@@ -1,8 +1,9 @@
-import { parseEther } from "viem";
+import { ETHER } from "@fastpay/sdk";
+import { parseEther, stringToHex } from "viem";
 
 import { isAccessible } from "./support/axe";
 import { activity, addAndDeposit, agree, expect, goTo, inFastPay, picture, redeemAlone, test } from "./support/people";
-import { balanceOnChain, contracts, deployMoodyToken, deployToken, OUTFLOW_DELAY_S, passTime, setMood, steal } from "./support/net";
+import { balanceOnChain, contracts, network, deployMoodyToken, deployToken, OUTFLOW_DELAY_S, passTime, setMood, steal } from "./support/net";
 
 const OUT = "0x000000000000000000000000000000000000bEEF";
 
@@ -45,6 +46,33 @@ test("a relayer brings a redemption to Ethereum for its fee", async ({ page, per
   await expect(page.getByRole("region", { name: "History entries" })).toContainText(`Redeemed to ${short}`);
   await goTo(page, "Wallet");
   await expect(inFastPay(page, "ETH")).toHaveText("2.5");
+});
+
+test("a payout that a merchant's service prepared stands in the form, is reviewed with its memo, and has it", async ({ page, person }) => {
+  const { wallet } = await person({ deposit: "4" });
+  const { chainId, contract } = network();
+  const memo = `pyt_${"7".repeat(28)}`;
+  const fields = { chain: String(chainId), contract, to: OUT, asset: ETHER, amount: "1500000000000000000", fee: "10000000000000000" };
+  const open = (from: string, more = {}): Promise<unknown> =>
+    page.goto(`/nowhere`).then(() => page.goto(`/redeem#${new URLSearchParams({ from, ...fields, memo: stringToHex(memo, { size: 32 }), ...more })}`));
+  await open(wallet.key.address, { chain: "5" });
+  await expect(page.getByText("This payout cannot be used")).toBeVisible();
+  await open("0x70997970C51812dc3A010C7d01b50e0d17dc79C8");
+  await expect(page.getByText("A payout waits to be signed")).toBeVisible();
+  await expect(page.getByLabel("Amount", { exact: true })).toHaveValue("");
+  await open(wallet.key.address);
+  await expect(page.getByLabel("Amount", { exact: true })).toHaveValue("1.5");
+  await expect(page.getByLabel("To (an Ethereum address)")).toHaveValue(OUT);
+  await expect(page.getByText("Prepared by the merchant's service")).toBeVisible();
+  expect(new URL(page.url()).hash).toBe("");
+  await isAccessible(page);
+  await page.getByRole("button", { name: "Redeem 1.5 ETH" }).click();
+  const review = page.getByRole("region", { name: "Review" });
+  for (const fact of [OUT, memo, "Fee0.01 ETH"]) await expect(review).toContainText(fact);
+  await agree(page);
+  await expect(activity(page, /^Redeem 1.5 ETH/).getByText("Done", { exact: true })).toBeVisible();
+  await activity(page, /^Redeem 1.5 ETH/).getByRole("link", { name: "Show its certificate" }).click();
+  await expect(page.getByText(memo)).toBeVisible();
 });
 
 test("a redemption is reviewed; one that is declined stands in the form", async ({ page, person }) => {

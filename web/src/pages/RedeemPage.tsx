@@ -3,18 +3,22 @@ import { type JSX } from "react";
 import type { Owner } from "../account/OwnerProvider";
 import { ActivityCard } from "../activity/ActivityCard";
 import { useActivities } from "../activity/ActivityProvider";
+import { ErrorAlert } from "../ui/ErrorAlert";
 import { PausedNotice, WithOwner } from "../ui/Notices";
 import { Page } from "../ui/Page";
 import { PendingNotice } from "./pay/PendingNotice";
 import { Claims } from "./redeem/Claims";
 import { OpenRedemptions } from "./redeem/OpenRedemptions";
 import { RedeemForm } from "./redeem/RedeemForm";
+import { useRequestedPayout } from "./redeem/useRequestedPayout";
 
 export default function RedeemPage(): JSX.Element {
+  const payout = useRequestedPayout();
   return (
     <Page title="Redeem" lead="From FastPay back to Ethereum.">
       <PausedNotice />
-      <WithOwner>{(owner) => <Redeem key={owner.account} owner={owner} />}</WithOwner>
+      <ErrorAlert error={payout.error} title="This payout cannot be used" />
+      <WithOwner>{(owner) => <Redeem key={owner.account} owner={owner} payout={payout} />}</WithOwner>
     </Page>
   );
 }
@@ -23,7 +27,7 @@ const KINDS = new Set(["redeem", "resume", "payout", "unlock"]);
 /** The number of newest activities shown. Older ones are shown while they are not done. */
 const SHOWN_MAX = 3;
 
-function Redeem({ owner }: { owner: Owner }): JSX.Element {
+function Redeem({ owner, payout }: { owner: Owner; payout: ReturnType<typeof useRequestedPayout> }): JSX.Element {
   // Claims are the wallet's, also beside a key.
   const activities = useActivities(owner.account, owner.ethereum?.account)
     .filter(({ kind, account }) => kind === "claim" || (KINDS.has(kind) && account === owner.account))
@@ -36,7 +40,7 @@ function Redeem({ owner }: { owner: Owner }): JSX.Element {
       <PendingNotice owner={owner} />
       <Claims owner={owner} />
       <OpenRedemptions owner={owner} />
-      <RedeemForm owner={owner} />
+      <RedeemForm owner={owner} requested={payout.requested} onTaken={payout.taken} />
     </>
   );
 }

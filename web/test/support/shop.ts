@@ -1,13 +1,13 @@
 /** The sample shop and the service beside it, on the tests' network. */
 
 import { execFile, spawn, type ChildProcess } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 
-const ROOT = resolve(import.meta.dirname, "../../..");
+export const ROOT = resolve(import.meta.dirname, "../../..");
 const PATIENCE_MS = 60_000;
 const run = promisify(execFile);
 
@@ -50,15 +50,21 @@ export interface OpenShop {
   readonly token: string;
   /** Runs fastpay-merchant on its folder; gives what it prints. */
   readonly command: (...args: readonly string[]) => Promise<string>;
+  /** What the shop has printed. */
+  readonly said: () => string;
   readonly stop: () => Promise<void>;
 }
 
-/** Opens the sample shop, whose orders expire after so many seconds; carol of the localnet is paid. */
-export async function openShop(expiresIn = 900): Promise<OpenShop> {
+/**
+ * Opens the sample shop, whose orders expire after so many seconds, or the program that is made for these ports of the
+ * service and the shop; carol of the localnet is paid.
+ */
+export async function openShop(expiresIn = 900, make?: (service: number, shop: number) => string): Promise<OpenShop> {
   const network = dirname(process.env.FASTPAY_NETWORK ?? "");
   const folder = mkdtempSync(`${network}/merchant-`);
   const home = `${folder}/home`;
-  const [listen, shopPort] = [`127.0.0.1:${await freePort()}`, await freePort()];
+  const [port, shopPort] = [await freePort(), await freePort()];
+  const listen = `127.0.0.1:${port}`;
   const url = `http://127.0.0.1:${shopPort}`;
   const program = `${ROOT}/target/debug/fastpay-merchant`;
   await run(program, [
@@ -72,13 +78,20 @@ export async function openShop(expiresIn = 900): Promise<OpenShop> {
     MERCHANT_URL: `http://${listen}`,
     MERCHANT_SECRETS: `${home}/secrets`,
   };
-  const children = [start(program, ["--home", home, "run"]), start("node", [`${ROOT}/merchant/shop/server.mjs`], shopEnv)];
+  // Beside the packages that it imports.
+  const own = `${ROOT}/target/web/shop-${shopPort}.mjs`;
+  if (make !== undefined) writeFileSync(own, make(port, shopPort));
+  const children = [
+    start(program, ["--home", home, "run"]),
+    start("node", [make === undefined ? `${ROOT}/merchant/shop/server.mjs` : own], shopEnv),
+  ] as const;
   const stop = async (): Promise<void> => {
     for (const child of children) {
       const ended = new Promise((done) => child.once("exit", done));
       if (child.exitCode === null && child.kill("SIGTERM")) await ended;
     }
     rmSync(folder, { recursive: true, force: true });
+    rmSync(own, { force: true });
   };
   const until = Date.now() + PATIENCE_MS;
   for (const address of [`http://${listen}`, url]) {
@@ -93,5 +106,5 @@ export async function openShop(expiresIn = 900): Promise<OpenShop> {
   }
   const token = readFileSync(`${home}/secrets/token`, "utf8").trim();
   const command = async (...args: readonly string[]): Promise<string> => (await run(program, ["--home", home, ...args])).stdout.trim();
-  return { url, merchant: `http://${listen}/`, token, command, stop };
+  return { url, merchant: `http://${listen}/`, token, command, said: () => children[1].said, stop };
 }

@@ -1,7 +1,7 @@
 import { Alert, Button, Card, Radio, Stack, Text, TextInput } from "@mantine/core";
-import { ETHER, formatAmount, type Address, type RelayerFees } from "@fastpay/sdk";
+import { decodeMemo, ETHER, formatAccount, formatAmount, type Address, type Hex, type RelayerFees } from "@fastpay/sdk";
 import { useQuery } from "@tanstack/react-query";
-import { useState, type FormEvent, type JSX } from "react";
+import { useEffect, useState, type FormEvent, type JSX } from "react";
 import { getAddress } from "viem";
 
 import type { Owner } from "../../account/OwnerProvider";
@@ -15,10 +15,19 @@ import { ErrorAlert, NamingAlert } from "../../ui/ErrorAlert";
 import { count, duration, money, shortAddress } from "../../ui/words";
 import { RedeemReview, type Carrier, type ReviewedRedemption } from "./RedeemReview";
 import { useRecipient } from "./useRecipient";
+import type { RequestedPayout } from "./useRequestedPayout";
 import { IconArrowBarToUp } from "../../ui/icons";
 
+interface FormProps {
+  readonly owner: Owner;
+  /** What a merchant's service prepared. */
+  readonly requested: RequestedPayout | undefined;
+  /** It stands in the form. */
+  readonly onTaken: () => void;
+}
+
 /** The form for a redemption, with its cost and duration. */
-export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
+export function RedeemForm({ owner, requested, onTaken }: FormProps): JSX.Element {
   const { account, signer, canSign, ethereum } = owner;
   const { client } = useNetwork();
   const { start } = useActivityActions();
@@ -26,10 +35,11 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
   const isBusy = isOrdering(useActivities(account), account);
   // As the contract would take it later only, it is not ordered now: the money stays free to be paid with.
   const isPaused = usePausedUntil() !== undefined;
-  const [typed, setTyped] = useState({ asset: ETHER as Address, amount: "", to: undefined as string | undefined, fee: undefined as string | undefined });
+  const [typed, setTyped] = useState({ asset: ETHER as Address, amount: "", to: undefined as string | undefined, fee: undefined as string | undefined, memo: undefined as Hex | undefined });
   const [way, setWay] = useState<Carrier>("relayer");
   const [reviewed, setReviewed] = useState<ReviewedRedemption>();
-  const change = (part: Partial<typeof typed>): void => setTyped((before) => ({ ...before, ...part }));
+  // Of another amount or to another address it is no longer what was prepared.
+  const change = (part: Partial<typeof typed>): void => setTyped((before) => ({ ...before, memo: undefined, ...part }));
 
   const { asset } = typed;
   const fees = useRelayerFees(asset);
@@ -37,6 +47,16 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
   const holding = list.find((one) => one.asset === asset);
   const { info, error: namingError } = holding?.naming ?? {};
   const amount = readAmount(typed.amount, info, holding?.balance);
+  const isOwn = requested?.from === account;
+  useEffect(() => {
+    if (requested === undefined || !isOwn) return;
+    if (asset !== requested.asset) setTyped((before) => ({ ...before, asset: requested.asset }));
+    else if (info !== undefined) {
+      const [amount, fee] = [requested.amount, requested.fee].map((units) => formatAmount(units, info.decimals)) as [string, string];
+      setTyped({ asset, amount, to: getAddress(requested.to), fee, memo: requested.memo });
+      onTaken();
+    }
+  }, [requested, isOwn, asset, info, onTaken]);
   // As long as nothing is typed, what relayers take stands there.
   const proposed = fees?.proposed === undefined || info === undefined ? "" : formatAmount(roundUp(fees.proposed), info.decimals);
   const feeText = typed.fee ?? proposed;
@@ -56,9 +76,10 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     if (!canRedeem || amount.units === undefined || fee.units === undefined || recipient.address === undefined) return;
-    setReviewed({ recipient: recipient.address, ens: recipient.ens, asset, amount: amount.units, fee: fee.units, carrier: way });
+    setReviewed({ recipient: recipient.address, ens: recipient.ens, asset, amount: amount.units, fee: fee.units, carrier: way, memo: typed.memo });
   };
-  const redeem = ({ carrier, ens: _, ...intent }: ReviewedRedemption, named: ShownAsset): void => {
+  const redeem = ({ carrier, ens: _, memo, ...shown }: ReviewedRedemption, named: ShownAsset): void => {
+    const intent = { ...shown, ...(memo === undefined ? {} : { memo }) };
     setReviewed(undefined);
     start({
       kind: "redeem",
@@ -67,7 +88,7 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
       work: async ({ report, signal }) => {
         const { certificate } = await client.redeem(signer, intent, { onProgress: report, signal });
         // A failed redemption stays in the form, to be retried or changed.
-        setTyped((before) => (before === typed ? { ...before, amount: "", fee: undefined } : before));
+        setTyped((before) => (before === typed ? { ...before, amount: "", fee: undefined, memo: undefined } : before));
         // The proof is there: from here on it is a transaction like any other, with steps of its own.
         if (carrier === "alone" && ethereum !== undefined) {
           start({
@@ -100,6 +121,19 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
       <Stack>
         <ErrorAlert error={error} title="Your balance cannot be read" />
         <NamingAlert error={namingError} />
+        {requested !== undefined && (
+          <Alert color="orange" title="A payout waits to be signed">
+            {isOwn
+              ? `It is of the token ${requested.asset}, which this page does not know. Add the token first.`
+              : `It is of the account ${formatAccount(requested.from)}. Use that account to sign it.`}
+          </Alert>
+        )}
+        {typed.memo !== undefined && (
+          <Alert color="indigo" title="Prepared by the merchant's service">
+            The service finds this payout by its memo, {decodeMemo(typed.memo)}. If you change the amount or the address, it
+            is another redemption.
+          </Alert>
+        )}
         <AssetSelect assets={list.map((one) => one.asset)} value={asset} onChange={(next) => change({ asset: next, fee: undefined })} />
         <AmountInput
           text={typed.amount}
@@ -120,7 +154,7 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
         />
         <WayChoice way={way} onChange={setWay} canSend={ethereum !== undefined} />
         {way === "relayer" && (
-          <FeeInput asset={asset} info={info} text={feeText} fault={fee.fault} fees={fees} onChange={(text) => change({ fee: text })} />
+          <FeeInput asset={asset} info={info} text={feeText} fault={fee.fault} fees={fees} onChange={(text) => change({ fee: text, memo: typed.memo })} />
         )}
         <Expectation asset={asset} info={info} units={amount.units} fee={fee.units} way={way} fees={fees} />
         <Button type="submit" size="md" disabled={!canRedeem} leftSection={<IconArrowBarToUp size={18} aria-hidden />}>

@@ -1,5 +1,5 @@
 import { Alert } from "@mantine/core";
-import { NO_MEMO, type Address, type Redemption } from "@fastpay/sdk";
+import { NO_MEMO, type Address, type Hex, type Redemption } from "@fastpay/sdk";
 import type { JSX } from "react";
 
 import type { Owner } from "../../account/OwnerProvider";
@@ -23,6 +23,8 @@ export interface ReviewedRedemption {
   readonly carrier: Carrier;
   /** The ENS name that was resolved to the recipient. */
   readonly ens: string | undefined;
+  /** Of a payout that a merchant's service prepared. */
+  readonly memo: Hex | undefined;
 }
 
 interface Props {
@@ -40,7 +42,7 @@ interface Props {
 
 /** A complete redemption for review before signing. */
 export function RedeemReview({ owner, redemption, info, balance, sequence, canRedeem, onRedeem, onBack }: Props): JSX.Element {
-  const { recipient, asset, amount, fee, carrier, ens } = redemption;
+  const { recipient, asset, amount, fee, carrier, ens, memo = NO_MEMO } = redemption;
   const { config } = useNetwork();
   const isOwn = recipient.toLowerCase() === owner.ethereum?.address.toLowerCase();
   const orders = useOrders(owner.account).data;
@@ -49,7 +51,7 @@ export function RedeemReview({ owner, redemption, info, balance, sequence, canRe
     orders.some(({ transfer }) => transfer.type === "redemption" && transfer.recipient.toLowerCase() === recipient.toLowerCase());
   const text = money(amount, info);
   const { account: sender } = owner;
-  const transfer: Redemption = { type: "redemption", sender, recipient, asset, amount, fee, sequence, memo: NO_MEMO };
+  const transfer: Redemption = { type: "redemption", sender, recipient, asset, amount, fee, sequence, memo };
   const [to, ...fields] = orderFields(transfer, info);
   return (
     <ReviewCard
