@@ -285,8 +285,12 @@ impl Chain {
     }
 
     /// Whether blocks become final from now on.
-    pub fn finalizes(&self, does: bool) {
+    pub fn finalizes(&self, world: &World, does: bool) {
         self.primary.finalizes(does);
+        // Authorities may read of it before the next block is made.
+        if let Err(breach) = self.check(world) {
+            world.trace.violation(breach);
+        }
     }
 
     /// Tells everybody what has become final, and looks at the money.

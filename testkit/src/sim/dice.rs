@@ -42,6 +42,12 @@ impl Dice {
         Duration::from_micros(self.generator().u64(micros(min)..=micros(max)))
     }
 
+    /// A number of seconds between two, both of which may come.
+    #[must_use]
+    pub fn between_s(&self, min: i64, max: i64) -> i64 {
+        self.generator().i64(min..=max)
+    }
+
     /// Mostly short, sometimes up to `max`.
     #[must_use]
     pub fn mostly_short(&self, max: Duration) -> Duration {

@@ -1,29 +1,25 @@
-//! A number for which its owner signed two orders, once all else is done: the owner hides certificates and asks the
-//! contract to unlock the number, somebody collects every vote to void it, and somebody honest brings what is known to
-//! the contract within the window. Authorities stop and start again, and Ethereum stops to finalize. Chance comes from
-//! dice of its own.
+//! Numbers in dispute, once all else is done: owners of several accounts sign two orders for a number each and ask the
+//! contract to unlock it, while payments reach these accounts, and leave them again once their number is decided.
+//! Authorities stop and start again, their machines' clocks are wrong, and Ethereum stops to finalize. A relayer decides,
+//! or whoever has a wallet. Chance comes from dice of its own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use alloy::primitives::{Address, U256};
-use fastpay_client::{CertificateSource, CommitteeClient, QuorumOptions, UnlockDecision};
-use fastpay_core::{
-    AccountId, Amount, Asset, Certificate, ContractVote, Epoch, SequenceNumber, TransferOrder, UnlockVote,
-    VerifiedContractVote,
-};
-use fastpay_ethereum::{Call, ICouncil, UnlockOutcome};
-use fastpay_rpc::UnlockAnswer;
+use fastpay_client::{CertificateSource, CommitteeClient, NoCertificates, QuorumOptions};
+use fastpay_core::{AccountId, Amount, Asset};
+use fastpay_ethereum::UnlockOutcome;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use super::byzantine;
-use super::chain::Chain;
 use super::dice::Dice;
+use super::disputed::Disputed;
 use super::oracle::{Breach, require};
+use super::relaying;
 use super::world::{Word, World};
-use crate::anvil::{GUARDIAN_KEY, rich_key};
 use crate::{TestAccount, payment};
 
 /// The contract's window.
@@ -32,302 +28,314 @@ const WINDOW: Duration = Duration::from_secs(3 * 86_400);
 const STEP: Duration = Duration::from_secs(12 * 3_600);
 /// So long after a step blocks are final, and followed.
 const BLOCKS: Duration = Duration::from_secs(16);
-const PATIENCE: Duration = Duration::from_secs(5);
+/// So long after a transaction was sent a block has it.
+const MINED: Duration = Duration::from_secs(5);
+/// So long a relayer takes to read of a request, to ask all authorities, and to have its transaction mined.
+const RELAYED: Duration = Duration::from_secs(60);
+/// A clock is wrong by so much at most, in seconds, where it is within the bound: less than what is left of the window
+/// when a view of the chain is too old and somebody honest has acted.
+const CLOCK_ERROR_MAX_S: i64 = 6 * 3_600;
+/// A clock that is beyond the bound is wrong by so much, in seconds: more than any dispute takes.
+const FAR_S: i64 = 60 * 86_400;
+/// What each disputed account has at first, and whoever pays them.
+const FUNDS: u128 = 1_000_000;
 
-impl Chain {
-    fn council(&self) -> Address {
-        self.contract.council()
-    }
-
-    /// How a number stands in the newest block.
-    fn unlock_of(&self, (account, sequence): (AccountId, u64)) -> (UnlockOutcome, bool) {
-        let call = ICouncil::unlockOfCall { account: account.0.into(), sequence };
-        let unlock = self.contract.view_of_council(&call);
-        (unlock.outcome, unlock.voidableFrom.is_zero())
-    }
+/// The accounts in dispute: the contract judges the requests of the second one, authorities those of the others.
+fn owners() -> [TestAccount; 3] {
+    [TestAccount::ed25519(1_000), TestAccount::ethereum(1_001), TestAccount::ed25519(1_002)]
 }
 
-struct Dispute {
+/// Who pays them, and is paid by them. Its next number.
+struct Payer {
+    owner: TestAccount,
+    next: u64,
+}
+
+/// One time at which some numbers are in dispute together.
+struct Round {
     world: Arc<World>,
     dice: Dice,
-    owner: TestAccount,
     client: CommitteeClient,
-    number: u64,
-    certificate: Option<Certificate>,
-    /// By their kind, whoever signed them.
-    votes: BTreeMap<bool, Vec<ContractVote>>,
+    numbers: Vec<Disputed>,
+    /// An authority that stays away until the numbers can be decided.
+    absent: Option<usize>,
+    /// The authority whose clock is behind by more than the bound.
+    behind: Option<usize>,
+    /// Ends the relayer's process, which starts again.
+    restart: Arc<Notify>,
+    relayer: Option<JoinHandle<()>>,
 }
 
-/// Disputes as many numbers as the plan says.
+impl Drop for Round {
+    fn drop(&mut self) {
+        self.relayer.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Disputes numbers as often as the plan says.
 pub async fn dispute(world: &Arc<World>) -> Result<(), Breach> {
     if world.plan.disputes == 0 {
         return Ok(());
     }
-    let owner = TestAccount::ed25519(1_000);
-    world.chain.deposit(0, owner.id(), Asset::ETHER, Amount(1_000));
+    let mut payer = Payer { owner: TestAccount::ed25519(1_010), next: 0 };
+    for account in owners().iter().chain([&payer.owner]) {
+        world.chain.deposit(0, account.id(), Asset::ETHER, Amount(FUNDS));
+    }
     while world.chain.deposits().0 < world.chain.deposits().1 {
         sleep(Duration::from_secs(1)).await;
     }
     sleep(BLOCKS).await;
     for number in 0..world.plan.disputes {
-        let network = world.network(usize::MAX);
-        let source: Arc<dyn CertificateSource> = Arc::new(fastpay_client::NoCertificates);
-        let mut dispute = Dispute {
-            dice: Dice::new(world.plan.seed ^ (0xd15b_0000 + number)),
-            client: CommitteeClient::new(network, source, QuorumOptions::default()),
-            world: world.clone(),
-            owner: owner.clone(),
-            number,
-            certificate: None,
-            votes: BTreeMap::new(),
-        };
-        dispute.run().await?;
+        Round::new(world, number).run(&mut payer).await?;
     }
     Ok(())
 }
 
-impl Dispute {
-    fn slot(&self) -> (AccountId, u64) {
-        (self.owner.id(), self.number)
+impl Round {
+    fn new(world: &Arc<World>, round: u64) -> Self {
+        let dice = Dice::new(world.plan.seed ^ (0xd15b_0000 + round));
+        let source: Arc<dyn CertificateSource> = Arc::new(NoCertificates);
+        let client = CommitteeClient::new(world.network(usize::MAX), source, QuorumOptions::default());
+        let disputed = |owner: TestAccount| Disputed {
+            world: world.clone(),
+            dice: dice.clone(),
+            client: client.clone(),
+            number: world.oracle().books(0).sent(owner.id()),
+            owner,
+            certificate: None,
+            votes: BTreeMap::new(),
+        };
+        // One at least.
+        let first = dice.below(owners().len());
+        let is_chosen = |at: usize| at == first || dice.chance(500);
+        let chosen = owners().into_iter().enumerate().filter(|(at, _)| is_chosen(*at));
+        let numbers = chosen.map(|(_, owner)| disputed(owner)).collect();
+        let (restart, world) = (Arc::new(Notify::new()), world.clone());
+        Self { world, numbers, client, absent: None, behind: None, restart, relayer: None, dice }
     }
 
-    fn all(&self) -> std::ops::Range<usize> {
-        0..self.world.plan.authorities()
-    }
-
-    async fn run(&mut self) -> Result<(), Breach> {
+    async fn run(mut self, payer: &mut Payer) -> Result<(), Breach> {
         let (dice, world) = (self.dice.clone(), self.world.clone());
-        self.sign().await;
-        if dice.chance(600) {
-            self.show_one().await;
+        self.set_clocks(false).await;
+        for at in 0..self.numbers.len() {
+            self.numbers[at].sign(payer.owner.id()).await;
+            self.pay(&payer.owner, &mut payer.next, self.numbers[at].owner.id(), 10).await?;
+            if dice.chance(600) {
+                self.numbers[at].show_one().await;
+            }
         }
         if dice.chance(300) {
-            self.request(&TestAccount::ed25519(1_001)).await?;
-            self.pass(WINDOW).await;
+            self.ask_as_a_stranger().await?;
         }
-        let is_stalled = dice.chance(500);
-        world.chain.finalizes(!is_stalled);
-        self.request(&self.owner.clone()).await?;
-        if is_stalled {
-            self.pass(WINDOW * u32::try_from(1 + dice.below(3)).unwrap_or(1) / 2).await;
-            self.show_some().await;
-            world.chain.finalizes(true);
-        }
-        let absent = self.leave().await;
+        self.set_clocks(true).await;
+        self.ask_as_the_owner().await?;
+        self.absent = self.leave();
         sleep(BLOCKS).await;
-        self.gather(true).await;
-        self.gather(false).await;
-        self.try_to_void().await;
-        if dice.chance(400) {
-            self.show_some().await;
+        self.gather(&[true, false]).await;
+        for number in &self.numbers {
+            if dice.chance(400) {
+                number.show_some().await;
+            }
         }
+        // Ethereum may stop to finalize while the window runs.
+        world.chain.finalizes(&world, dice.chance(700));
         // Somebody honest acts before a quorum's own window can have passed.
         self.pass(WINDOW / 2).await;
         self.act().await?;
         self.pass(WINDOW).await;
-        self.gather(false).await;
-        self.try_to_void().await;
-        if let Some(authority) = absent {
-            world.record(authority, Word::Restart);
-            // It has not read of anything yet.
-            for _ in 0..20 {
-                self.show(authority).await;
-                sleep(Duration::from_millis(1)).await;
-            }
+        self.gather(&[false]).await;
+        self.come_back().await;
+        for number in &self.numbers {
+            self.pay(&payer.owner, &mut payer.next, number.owner.id(), 10).await?;
         }
-        self.decide().await
-    }
-
-    /// Two orders; of all votes for the first, or of some for each.
-    async fn sign(&mut self) {
-        let to = self.world.owners[0].id();
-        let sign = |amount| self.owner.sign(&self.world.domain, payment(self.owner.id(), to, amount, self.number));
-        let orders: [TransferOrder; 2] = [sign(1), sign(2)];
-        orders.iter().for_each(|order| self.world.oracle().signs(order));
-        let is_certified = self.dice.chance(700);
-        let verified = orders[0].clone().verify(&self.world.domain).expect("the owner signs well");
-        let committee = self.world.committees()[0].committee.clone();
-        let mut votes = Vec::new();
-        for authority in self.all() {
-            let order = &orders[usize::from(!is_certified && self.dice.chance(500))];
-            let peer = &self.client.network().authorities()[authority];
-            let vote = if authority >= self.world.plan.honest() {
-                Ok((Epoch(0), byzantine::vote(&self.world, authority, 0, &orders[0])))
-            } else {
-                peer.shard_of(&self.owner.id()).order(order).await
-            };
-            votes.extend(vote.ok().and_then(|(_, vote)| vote.verify(&self.world.domain, &committee, &verified).ok()));
+        self.decide().await?;
+        for number in &self.numbers {
+            let quarter = number.balance(0) / 4;
+            self.pay(&number.owner, &mut (number.number + 1), payer.owner.id(), quarter).await?;
         }
-        let certificate = fastpay_core::Certificate::from_votes(&verified, &committee, &votes);
-        self.certificate = certificate.map(fastpay_core::VerifiedCertificate::into_certificate);
-        self.world.trace.note("dispute", format_args!("#{} certified: {}", self.number, self.certificate.is_some()));
-    }
-
-    async fn show(&self, authority: usize) {
-        if let Some(certificate) = &self.certificate {
-            let peer = &self.client.network().authorities()[authority];
-            let answer = peer.shard_of(&self.owner.id()).confirm(certificate).await;
-            self.world.trace.note("shown", format_args!("a{authority}: {answer:?}"));
-        }
-    }
-
-    async fn show_one(&self) {
-        self.show(self.dice.below(self.world.plan.honest())).await;
-    }
-
-    async fn show_some(&self) {
-        for authority in self.dice.some_of(self.world.plan.honest()) {
-            self.show(authority).await;
-        }
-    }
-
-    /// Sends a call to the council until it has done what it can.
-    async fn send(&self, call: Call) {
-        self.world.chain.primary.send(&rich_key(GUARDIAN_KEY), call);
-        sleep(Duration::from_secs(5)).await;
-    }
-
-    async fn request(&self, by: &TestAccount) -> Result<(), Breach> {
-        let (sequence, chain) = (SequenceNumber(self.number), &self.world.chain);
-        if by.id() == self.owner.id() {
-            self.world.oracle().asks(self.slot());
-        }
-        let authorization = by.key.sign_unlock_request(&self.world.domain, sequence);
-        let (_, is_first) = chain.unlock_of(self.slot());
-        let bond = if is_first { chain.contract.view_of_council(&ICouncil::unlockBondCall {}) } else { U256::ZERO };
-        self.send(Call::request_unlock(chain.council(), self.owner.id(), sequence, authorization, bond)).await;
-        require!(!chain.unlock_of(self.slot()).1, "a request to unlock #{} is not on the chain", self.number);
+        sleep(BLOCKS).await;
         Ok(())
     }
 
-    /// An authority that may be missing stops until the end, one that has none of the votes that are needed.
-    async fn leave(&self) -> Option<usize> {
+    /// Authorities that may be missing, beside those that misbehave and one that was restored.
+    fn spare(&self) -> usize {
         let plan = &self.world.plan;
-        let missing = plan.byzantine.len() + usize::from(plan.is_restored);
-        if missing >= (plan.authorities() - 1) / 3 || !self.dice.chance(500) {
-            return None;
-        }
-        let authority = self.dice.below(plan.honest());
-        let executed = self.world.oracle().books(authority).has_executed(self.slot());
-        if executed {
-            return None;
-        }
-        self.world.record(authority, Word::Stop);
-        Some(authority)
+        (plan.authorities() - 1) / 3 - plan.byzantine.len() - usize::from(plan.is_restored)
     }
 
-    /// Time passes everywhere, also for the clocks of the authorities' machines.
+    /// Every machine's clock is wrong by a few hours. In the `worst` case one may be behind by more than the bound, and
+    /// any number of them ahead by more: those only vote and execute later.
+    async fn set_clocks(&mut self, worst: bool) {
+        let (honest, dice) = (self.world.plan.honest(), &self.dice);
+        let hours = |_: usize| dice.between_s(-CLOCK_ERROR_MAX_S, CLOCK_ERROR_MAX_S);
+        let mut errors_s: BTreeMap<usize, i64> = (0..honest).map(|authority| (authority, hours(authority))).collect();
+        if worst && dice.chance(600) {
+            errors_s.values_mut().filter(|_| dice.chance(800)).for_each(|error_s| *error_s = FAR_S);
+        }
+        self.behind = (worst && self.spare() > 0 && dice.chance(200)).then(|| dice.below(honest));
+        errors_s.extend(self.behind.map(|authority| (authority, -FAR_S)));
+        self.world.trace.note("clocks", format_args!("{errors_s:?}"));
+        self.world.set_clocks(errors_s);
+        self.tick().await;
+    }
+
+    /// All processes start again, and read their machines' clocks.
+    async fn tick(&self) {
+        (0..self.world.plan.honest()).for_each(|authority| self.world.record(authority, Word::Tick));
+        self.restart.notify_one();
+        sleep(BLOCKS).await;
+    }
+
+    /// Time passes everywhere, also for the clocks of all machines.
     async fn pass(&self, time: Duration) {
         let mut left = time;
         while !left.is_zero() {
             let step = left.min(STEP);
             left -= step;
             self.world.chain.skipped_s.fetch_add(step.as_secs(), Ordering::Relaxed);
-            (0..self.world.plan.honest()).for_each(|authority| self.world.record(authority, Word::Tick));
-            sleep(BLOCKS).await;
+            self.tick().await;
         }
     }
 
-    /// Collects votes to void the number from all, those that misbehave among them.
-    async fn gather(&mut self, unanimous: bool) {
-        let (account, number) = self.slot();
-        let sequence = SequenceNumber(number);
-        let mut votes = Vec::new();
-        for authority in self.all() {
-            if authority >= self.world.plan.honest() {
-                let keys = &self.world.committees()[0].keys[authority];
-                let vote = UnlockVote::Void { unanimous };
-                votes.push(vote.sign(keys, &self.world.domain, Epoch(0), account, sequence));
-                continue;
-            }
-            let peer = &self.client.network().authorities()[authority];
-            let answer = peer.shard_of(&account).vote_unlock((account, sequence), unanimous).await;
-            let slot = self.slot();
-            match answer {
-                Ok(UnlockAnswer::Void { vote, .. }) => {
-                    self.world.check(|oracle| oracle.void_vote_leaves(authority, slot));
-                    votes.push(vote);
-                }
-                Ok(UnlockAnswer::Certificate { .. }) => {
-                    self.world.check(|oracle| oracle.certificate_vote_leaves(authority, slot));
-                }
-                Err(error) => self.world.trace.note("no unlock vote", format_args!("a{authority}: {error}")),
-            }
-        }
-        self.votes.entry(unanimous).or_default().extend(votes);
-    }
-
-    /// Tries all votes that were ever given, on either path.
-    async fn try_to_void(&self) {
-        let (account, number) = self.slot();
-        let committee = self.world.committees()[0].committee.clone();
-        for unanimous in [true, false] {
-            let vote = UnlockVote::Void { unanimous };
-            let digest = vote.digest(&self.world.domain, Epoch(0), account, SequenceNumber(number));
-            let verified =
-                self.votes.values().flatten().filter_map(|vote| vote.clone().verify(&committee, digest).ok());
-            let verified: Vec<_> = verified.collect();
-            let Some(packed) = VerifiedContractVote::first(vote.needed(&committee), &committee, digest, &verified)
-            else {
-                continue;
-            };
-            self.world.trace.note("tries to void", format_args!("#{number} unanimous: {unanimous}"));
-            self.tell(vote, packed).await;
-        }
-    }
-
-    async fn tell(&self, vote: UnlockVote, votes: Vec<u8>) {
-        let (council, sequence) = (self.world.chain.council(), SequenceNumber(self.number));
-        self.send(Call::decide_unlock(council, self.owner.id(), sequence, vote, votes)).await;
-    }
-
-    fn is_decided(&self) -> bool {
-        matches!(self.world.chain.unlock_of(self.slot()).0, UnlockOutcome::Upheld | UnlockOutcome::Voided)
-    }
-
-    /// Acts as a wallet or relayer: asks all authorities and sends the contract a decision once the votes suffice.
-    async fn ask(&self, unanimous: bool) {
-        let (account, sequence) = (self.owner.id(), SequenceNumber(self.number));
-        let ballot = self.client.vote_unlock((account, sequence), unanimous, PATIENCE).await;
-        self.world.trace.note("ballot", format_args!("#{sequence} {:?}", ballot.votes()));
-        if let Some(UnlockDecision { vote, votes }) = ballot.decision() {
-            self.tell(vote, votes).await;
-        }
-    }
-
-    async fn act(&self) -> Result<(), Breach> {
-        if self.is_decided() {
-            return Ok(());
-        }
-        self.ask(true).await;
-        let executed = self.world.oracle().is_executed_anywhere(self.slot());
-        require!(self.is_decided() || !executed, "#{} is executed somewhere and cannot be upheld", self.number);
+    /// A payment that everybody confirms who can be reached.
+    async fn pay(&self, from: &TestAccount, next: &mut u64, to: AccountId, amount: u128) -> Result<(), Breach> {
+        let order = from.sign(&self.world.domain, payment(from.id(), to, amount, *next));
+        self.world.oracle().signs(&order);
+        let order = order.verify(&self.world.domain).expect("the owner signs well");
+        let failed = |error| Breach(format!("a payment of {amount} while numbers are in dispute fails: {error}"));
+        let certificate = self.client.certify(&order).await.map_err(failed)?;
+        let settled = self.client.settle(&certificate).await.map_err(failed)?;
+        let confirmed = settled.rest.await.unwrap_or_default();
+        self.world.trace.note("paid", format_args!("{amount}, confirmed by {confirmed}"));
+        *next += 1;
         Ok(())
     }
 
-    /// The number gets its outcome, and everybody follows it.
+    /// Of an account of the contract's own kind nobody else can ask.
+    async fn ask_as_a_stranger(&self) -> Result<(), Breach> {
+        let of_others = self.numbers.iter().filter(|number| number.owner.id().ethereum_address().is_none());
+        of_others.clone().for_each(|number| number.request(&TestAccount::ed25519(1_020)));
+        sleep(MINED).await;
+        for number in of_others {
+            require!(number.is_requested(), "a stranger's request for #{} is not on the chain", number.number);
+        }
+        self.pass(WINDOW).await;
+        Ok(())
+    }
+
+    /// Owners ask; Ethereum may finalize nothing for half of the window, or longer than it.
+    async fn ask_as_the_owner(&self) -> Result<(), Breach> {
+        let is_stalled = self.dice.chance(500);
+        self.world.chain.finalizes(&self.world, !is_stalled);
+        self.numbers.iter().for_each(|number| number.request(&number.owner));
+        sleep(MINED).await;
+        for number in &self.numbers {
+            require!(number.is_requested(), "a request to unlock #{} is not on the chain", number.number);
+        }
+        if is_stalled {
+            self.pass(WINDOW * u32::try_from(1 + self.dice.below(3)).unwrap_or(1) / 2).await;
+            for number in &self.numbers {
+                if self.dice.chance(400) {
+                    number.show_some().await;
+                }
+            }
+            self.world.chain.finalizes(&self.world, true);
+        }
+        Ok(())
+    }
+
+    /// An authority that may be missing stops, one that has none of the certificates that are needed. Its clock is right:
+    /// with one that is behind by more than the bound it would be faulty, and execute what is void.
+    fn leave(&self) -> Option<usize> {
+        let world = &self.world;
+        let has_any = |authority: usize| {
+            self.numbers.iter().any(|number| world.oracle().books(authority).has_executed(number.slot()))
+        };
+        let may_leave = |authority: &usize| self.behind != Some(*authority) && !has_any(*authority);
+        let candidates: Vec<_> = (0..world.plan.honest()).filter(may_leave).collect();
+        let is_spare = self.spare() > usize::from(self.behind.is_some());
+        if !is_spare || candidates.is_empty() || !self.dice.chance(700) {
+            return None;
+        }
+        let authority = *self.dice.pick(&candidates);
+        world.record(authority, Word::Stop);
+        Some(authority)
+    }
+
+    /// Collects votes to void the numbers, and tries all of them.
+    async fn gather(&mut self, kinds: &[bool]) {
+        for number in &mut self.numbers {
+            for unanimous in kinds {
+                number.gather(*unanimous).await;
+            }
+            number.try_to_void();
+        }
+        sleep(MINED).await;
+    }
+
+    /// A relayer follows the numbers from now on, or somebody with a wallet asks once: what is executed is upheld.
+    async fn act(&mut self) -> Result<(), Breach> {
+        if self.dice.chance(500) {
+            let relayer = relaying::unlock(self.world.clone(), self.restart.clone());
+            self.relayer = Some(tokio::task::spawn_local(relayer));
+            sleep(RELAYED).await;
+        } else {
+            self.ask(true).await;
+        }
+        self.numbers.iter().try_for_each(Disputed::is_safe)
+    }
+
+    async fn ask(&self, unanimous: bool) {
+        for number in self.numbers.iter().filter(|number| number.outcome().is_none()) {
+            number.ask(unanimous).await;
+        }
+        sleep(MINED).await;
+    }
+
+    /// Ethereum finalizes, the clocks are set, and whoever was away is shown certificates before it has read of anything.
+    async fn come_back(&mut self) {
+        self.world.chain.finalizes(&self.world, true);
+        if let Some(authority) = self.absent.take() {
+            self.world.record(authority, Word::Restart);
+            for _ in 0..20 {
+                for number in &self.numbers {
+                    number.show(authority).await;
+                }
+                sleep(Duration::from_millis(1)).await;
+            }
+        }
+        self.set_clocks(false).await;
+    }
+
+    /// The numbers get their outcomes, and everybody follows them.
     async fn decide(&self) -> Result<(), Breach> {
         for _ in 0..8 {
-            if self.is_decided() {
+            if self.numbers.iter().all(|number| number.outcome().is_some()) {
                 break;
             }
-            sleep(BLOCKS).await;
-            self.ask(true).await;
-            if !self.is_decided() {
-                self.pass(STEP).await;
+            self.pass(STEP).await;
+            if self.relayer.is_some() {
+                sleep(RELAYED).await;
+            } else {
+                self.ask(true).await;
                 self.ask(false).await;
             }
         }
-        require!(self.is_decided(), "#{} is not decided", self.number);
         sleep(BLOCKS * 2).await;
-        let is_upheld = self.world.chain.unlock_of(self.slot()).0 == UnlockOutcome::Upheld;
-        self.world.trace.note(if is_upheld { "upheld" } else { "voided" }, self.number);
-        // An authority that keeps the certificate executes it without being shown it again.
-        self.world.oracle().follows(self.slot(), is_upheld)?;
-        for authority in 0..self.world.plan.honest() {
-            self.show(authority).await;
+        for number in &self.numbers {
+            let Some(outcome) = number.outcome() else {
+                return Err(Breach(format!("#{} is not decided", number.number)));
+            };
+            let (is_upheld, slot) = (outcome == UnlockOutcome::Upheld, number.slot());
+            let by = if self.relayer.is_some() { "relayer" } else { "wallet" };
+            self.world.trace.note(if is_upheld { "upheld" } else { "voided" }, format_args!("#{} {by}", slot.1));
+            // Who keeps it executes it, and is shown nothing.
+            self.world.oracle().follows(slot, is_upheld)?;
+            for authority in 0..self.world.plan.honest() {
+                number.show(authority).await;
+            }
         }
         sleep(BLOCKS).await;
-        self.world.oracle().is_over(self.slot())
+        self.numbers.iter().try_for_each(|number| self.world.oracle().is_over(number.slot()))
     }
 }

@@ -140,7 +140,7 @@ impl Way {
             let Some(Ok(frame)) = frame else { return };
             for message in frame.into_data().into_iter().flat_map(messages) {
                 if self.client < self.world.plan.clients {
-                    observer::leaves_a_wallet(&self.world, &message);
+                    observer::leaves_a_wallet(&self.world, self.client, &message);
                 }
                 self.send("request", message, &to);
             }

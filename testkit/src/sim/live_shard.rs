@@ -1,6 +1,7 @@
 //! A shard of an honest authority while its process lives: its two threads as one task, what is seen of its journal,
 //! and the ways between it and the others.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -55,6 +56,8 @@ pub struct LiveShard {
     pub journal: JournalReader,
     /// Its disk.
     pub disk: Arc<Mutex<ShardDisk>>,
+    /// The epoch when its newest batch was on disk: what is decided after that belongs to this epoch or a later one.
+    pub epoch: AtomicU64,
 }
 
 impl LiveShard {
@@ -71,7 +74,10 @@ impl LiveShard {
                 .note("record", format_args!("a{}.{} {position} {}", self.authority, self.id, kind(&record)));
             self.world.check(|oracle| oracle.record(self.authority, self.id, &record));
             if let Record::Confirmation { certificate, .. } = &record {
-                self.is_free(certificate.order.transfer.sender())?;
+                let transfer = &certificate.order.transfer;
+                let slot = (transfer.sender(), transfer.sequence().0);
+                self.world.oracle().executed_in(self.authority, slot, self.epoch.load(Ordering::Relaxed));
+                self.is_free(transfer.sender())?;
             }
         }
         disk.seen = end;
@@ -151,7 +157,9 @@ pub async fn run(live: Arc<LiveShard>, arrivals: Arc<Notify>) {
                 return world.record(live.authority, Word::Failed);
             }
         }
-        if waiting > 0 && commit_at.is_none() {
+        if waiting == 0 {
+            live.epoch.store(world.epoch_of(live.authority), Ordering::Relaxed);
+        } else if commit_at.is_none() {
             commit_at = Some(Instant::now() + sync_delay(&world));
         }
     }

@@ -17,6 +17,7 @@ mod byzantine;
 mod chain;
 mod depositing;
 mod dice;
+mod disputed;
 mod disputing;
 mod explore;
 mod link;

@@ -77,10 +77,13 @@ impl StreamObserver {
 }
 
 /// A correct client sends a message to an authority.
-pub fn leaves_a_wallet(world: &World, message: &Bytes) {
-    let Ok(SubmitRequest { request: Some(Request::Order(order)), .. }) = SubmitRequest::decode(payload(message)) else {
-        return;
+pub fn leaves_a_wallet(world: &World, client: usize, message: &Bytes) {
+    let Ok(SubmitRequest { request: Some(request), .. }) = SubmitRequest::decode(payload(message)) else { return };
+    let order = match request {
+        Request::Certificate(_) => return world.sent(client).send_modify(|sent| sent.certificates += 1),
+        Request::Order(order) => order,
     };
+    world.sent(client).send_modify(|sent| sent.orders += 1);
     match TransferOrder::try_from(order) {
         Ok(order) => world.check(|oracle| oracle.wallet_sends(&order)),
         Err(error) => world.trace.violation(format_args!("a wallet sends what is no order: {error}")),

@@ -57,6 +57,8 @@ pub struct Oracle {
     /// Certificates that were confirmed anywhere.
     certified: BTreeMap<Slot, Certificate>,
     pub(super) books: Vec<Books>,
+    /// The epoch in which an honest authority first executed a number, or an earlier one.
+    executed_in: BTreeMap<(usize, Slot), u64>,
     /// The numbers that owners asked to unlock, and those that are void in a final block.
     pub(super) asked: BTreeSet<Slot>,
     pub(super) void: BTreeSet<Slot>,
@@ -103,6 +105,7 @@ impl Oracle {
             supporters: BTreeMap::new(),
             certified: BTreeMap::new(),
             books: vec![Books::default(); plan.honest()],
+            executed_in: BTreeMap::new(),
             asked: BTreeSet::new(),
             void: BTreeSet::new(),
         }
@@ -135,16 +138,29 @@ impl Oracle {
         Ok(())
     }
 
-    /// A correct client's wallet notes that an order is settled: a quorum of authorities has confirmed it by then.
-    /// Byzantine authorities may have said so to the wallet.
-    pub fn is_settled(&self, transfer: &Transfer) -> Result<(), Breach> {
+    /// An honest authority executes a number, in this epoch or a later one.
+    pub fn executed_in(&mut self, authority: usize, slot: Slot, epoch: u64) {
+        self.executed_in.entry((authority, slot)).or_insert(epoch);
+    }
+
+    /// A correct client's wallet notes that an order is settled, when honest authorities are in these epochs: a quorum has
+    /// confirmed it in one epoch by then. Byzantine authorities may have said so to the wallet.
+    pub fn is_settled(&self, transfer: &Transfer, epochs: &[u64]) -> Result<(), Breach> {
         let (sender, sequence) = (transfer.sender(), transfer.sequence().0);
         let certified = self.certified.get(&(sender, sequence)).map(|certificate| &certificate.order.transfer);
         require!(certified.is_none_or(|other| other == transfer), "{sender} #{sequence} is settled as another order");
-        let confirmed = self.books.iter().filter(|books| books.sent_ever(sender) > sequence).count();
+        let confirms_in = |authority: usize, epoch: u64| {
+            let since = self.executed_in.get(&(authority, (sender, sequence)));
+            let has_it = self.books[authority].sent_ever(sender) > sequence;
+            has_it && since.is_none_or(|since| *since <= epoch) && epoch <= epochs[authority]
+        };
+        let confirmed_in = |epoch| (0..self.books.len()).filter(|authority| confirms_in(*authority, epoch)).count();
+        let newest = epochs.iter().max().copied().unwrap_or_default();
+        let confirmed = (0..=newest).map(confirmed_in).max().unwrap_or_default();
         require!(
             confirmed + self.byzantine >= self.quorum(),
-            "the wallet of {sender} notes that #{sequence} is settled, and {confirmed} honest authorities confirmed it"
+            "the wallet of {sender} notes that #{sequence} is settled, and {confirmed} honest authorities confirmed it \
+             in one epoch"
         );
         Ok(())
     }

@@ -11,11 +11,15 @@ use fastpay_core::{AccountId, Amount, Asset, Digest, Memo, Output, Outputs, Prim
 use fastpay_wallet::folder::{Folder, OrderEntry, OrderState};
 use fastpay_wallet::{ErrorKind, Intent, PayoutPage, Resumed, Wallet, WalletError};
 use tempfile::TempDir;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
+use super::dice::Dice;
 use super::oracle::{Breach, require};
 use super::process::memory_folder;
-use super::world::{ASSETS, World};
+use super::world::{ASSETS, Sent, World};
+
+/// So long a wallet waits for a rotation, in which it goes on.
+const ROTATION_PATIENCE: Duration = Duration::from_secs(120);
 
 /// A client's intention.
 enum Want {
@@ -32,11 +36,14 @@ struct Owner {
     home: TempDir,
     /// How many transfers it has wanted so far. Each has its number as memo.
     wanted: Cell<u64>,
+    /// Of kills that are aimed: other dice than those of the run.
+    kills: Dice,
 }
 
 /// Runs a correct client until it has made all its transfers.
 pub async fn live(world: Arc<World>, client: usize) {
-    let owner = Owner { network: world.network(client), home: memory_folder(), client, wanted: Cell::new(0), world };
+    let (network, kills) = (world.network(client), Dice::new(world.plan.seed ^ (0x0a1e_0000 + client as u64)));
+    let owner = Owner { network, home: memory_folder(), client, wanted: Cell::new(0), kills, world };
     for asset in ASSETS {
         let amount = 100 + owner.world.dice.below(1_000) as u128;
         owner.world.deposit(owner.account(), asset, amount);
@@ -147,27 +154,27 @@ impl Owner {
     async fn bring_about(&self, want: &Want) -> Result<(), Breach> {
         let dice = &self.world.dice;
         loop {
-            let is_killed = !self.world.is_calm() && dice.chance(300);
-            let patience = if is_killed { dice.mostly_short(Duration::from_secs(5)) } else { Duration::MAX };
-            let outcome = timeout(patience, self.send(want)).await;
+            let is_aimed = self.world.plan.aimed_kills && !self.world.is_calm() && self.kills.chance(500);
+            let outcome = if is_aimed { self.send_until_sent(want).await } else { self.send_for_a_while(want).await };
+            // Whoever is killed may have left a note behind, and believes it from now on.
+            self.check_notes()?;
             match outcome {
-                Ok(Ok(())) => break,
-                Ok(Err(error)) => self.is_passing(error)?,
-                Err(_) => {
+                Some(Ok(())) => break,
+                Some(Err(error)) => self.is_passing(error)?,
+                None => {
                     self.world.trace.note("wallet killed", self.client);
-                    if dice.chance(300) {
-                        self.resume().await?;
-                    } else if dice.chance(300)
-                        && let Some(asset) =
-                            ASSETS.into_iter().find(|asset| self.world.purse(self.account(), *asset) > 0)
-                    {
-                        let recipient = self.recipient();
-                        let small = Intent::Pay { recipient, asset, amount: Amount(1), memo: Memo::ZERO };
-                        Box::pin(self.bring_about(&Want::One(self.want(small)))).await?;
+                    if is_aimed && self.kills.chance(500) {
+                        self.pay_something_else().await?;
+                    } else if is_aimed && self.kills.chance(700) {
+                        self.await_a_rotation().await;
+                        self.resume(Duration::MAX).await?;
+                    } else if dice.chance(300) {
+                        self.resume(dice.mostly_short(Duration::from_secs(30))).await?;
+                    } else if dice.chance(300) {
+                        self.pay_something_else().await?;
                     }
                 }
             }
-            // A killed client may have left a note, which it trusts from now on.
             self.check_notes()?;
             self.world.follow(&self.network);
             sleep(dice.between(Duration::from_millis(10), Duration::from_secs(2))).await;
@@ -193,6 +200,45 @@ impl Owner {
         Ok(())
     }
 
+    /// The command, killed after some time perhaps.
+    async fn send_for_a_while(&self, want: &Want) -> Option<Result<(), WalletError>> {
+        let dice = &self.world.dice;
+        let is_killed = !self.world.is_calm() && dice.chance(300);
+        let patience = if is_killed { dice.mostly_short(Duration::from_secs(5)) } else { Duration::MAX };
+        timeout(patience, self.send(want)).await.ok()
+    }
+
+    /// The command, killed as soon as its first order, or its first certificate, is on the way.
+    async fn send_until_sent(&self, want: &Want) -> Option<Result<(), WalletError>> {
+        let count = if self.kills.chance(500) { |sent: &Sent| sent.orders } else { |sent: &Sent| sent.certificates };
+        let mut sent = self.world.sent(self.client).subscribe();
+        let before = count(&sent.borrow());
+        tokio::select! {
+            biased;
+            _ = sent.wait_for(|sent| count(sent) > before) => None,
+            outcome = self.send(want) => Some(outcome),
+        }
+    }
+
+    /// Waits until some authorities know of a new committee and others do not, if that comes soon.
+    async fn await_a_rotation(&self) {
+        let until = Instant::now() + ROTATION_PATIENCE;
+        let is_amid = || self.world.epochs().windows(2).any(|pair| pair[0] != pair[1]);
+        let is_coming = || self.world.committees().len() as u64 <= self.world.plan.rotations;
+        while !is_amid() && is_coming() && Instant::now() < until {
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// The wallet is used for another payment, a small one, where there is money for it.
+    async fn pay_something_else(&self) -> Result<(), Breach> {
+        let asset = ASSETS.into_iter().find(|asset| self.world.purse(self.account(), *asset) > 0);
+        let Some(asset) = asset else { return Ok(()) };
+        let recipient = self.recipient();
+        let small = Intent::Pay { recipient, asset, amount: Amount(1), memo: Memo::ZERO };
+        Box::pin(self.bring_about(&Want::One(self.want(small)))).await
+    }
+
     async fn send(&self, want: &Want) -> Result<(), WalletError> {
         let key = &self.world.owners[self.client].key;
         match want {
@@ -202,8 +248,7 @@ impl Owner {
     }
 
     /// `fastpay resume`, killed half-way perhaps.
-    async fn resume(&self) -> Result<(), Breach> {
-        let patience = self.world.dice.mostly_short(Duration::from_secs(30));
+    async fn resume(&self, patience: Duration) -> Result<(), Breach> {
         match timeout(patience, self.wallet().resume(self.account())).await {
             Ok(Ok(resumed)) => {
                 self.world.trace.note("resumed", format_args!("client {}: {}", self.client, resumed.len()));
@@ -244,11 +289,14 @@ impl Owner {
         }))
     }
 
-    /// Checks that everything that the wallet notes as settled is settled.
+    /// What the wallet notes as settled is settled, by what the authorities know.
     fn check_notes(&self) -> Result<(), Breach> {
         let entries = self.entries()?;
         let settled = entries.iter().filter(|entry| entry.state == OrderState::Settled);
-        settled.filter_map(|entry| entry.transfer()).try_for_each(|transfer| self.world.oracle().is_settled(transfer))
+        let epochs = self.world.epochs();
+        settled
+            .filter_map(|entry| entry.transfer())
+            .try_for_each(|transfer| self.world.oracle().is_settled(transfer, &epochs))
     }
 
     /// Each transfer that was wanted is settled, and no other.

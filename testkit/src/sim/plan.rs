@@ -70,9 +70,12 @@ pub struct Plan {
     pub is_restored: bool,
     /// Redemptions among each thousand single transfers of a correct client.
     pub redemptions_per_mille: u32,
-    /// At the end the owner of an account signs two orders for so many numbers, and asks to unlock them.
+    /// At the end, so many times, owners of accounts sign two orders for a number each, and ask to unlock it.
     #[serde(default)]
     pub disputes: u64,
+    /// Some of the kills of a wallet fall right after it has sent an order or a certificate.
+    #[serde(default)]
+    pub aimed_kills: bool,
 }
 
 impl Plan {
@@ -118,8 +121,10 @@ impl Plan {
             redemptions_per_mille: *dice.pick(&[300, 300, 800]),
             nodes_lie: dice.chance(400),
             is_restored,
-            // Right after a rotation all members together cannot void yet. No dice: other plans stay as they were.
+            // Right after a rotation all members together cannot void yet. Neither of these takes dice: other plans stay as
+            // they were.
             disputes: if rotations == 0 && seed.is_multiple_of(4) { 3 } else { 0 },
+            aimed_kills: seed % 8 == 6,
         }
     }
 
@@ -136,6 +141,7 @@ impl Plan {
         };
         with(|plan| plan.disputes = 0);
         with(|plan| plan.disputes = plan.disputes.min(1));
+        with(|plan| plan.aimed_kills = false);
         with(|plan| plan.adversaries = 0);
         with(|plan| plan.byzantine.clear());
         with(|plan| plan.rotations = 0);

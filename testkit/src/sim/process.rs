@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -239,13 +240,14 @@ impl Keeper {
         let known = self.voter_status.borrow().as_ref().clone().with_rollback_protection(protection.clone());
         let rotation = Rotation::new(folder, known).map_err(|error| Breach(error.to_string()))?;
         self.voter_status = rotation.subscribe();
+        self.world.follows(self.authority, self.voter_status.clone());
         if let (Some(protection), Some(questions)) = (protection, questions) {
             self.catch_up(tasks, protection, questions);
         }
         let handles: Vec<ShardHandle> = recovered.iter().map(|(_, (handle, _), _)| handle.clone()).collect();
         let applied = recovered.iter().map(|(shard, ..)| shard.shard().ledger().synchronized).min();
         let chain_time = read_chain_time(&self.data(), applied.unwrap_or_default());
-        let chain = (chain_time, Clock::at(self.world.chain.now_ms(&self.world)));
+        let chain = (chain_time, self.world.clock_of(self.authority));
         let mut shards = Vec::new();
         for (shard, (_, queue), arrivals) in recovered {
             shards.push((self.start_shard(shard, queue, &handles, limits, chain, tasks), arrivals));
@@ -366,6 +368,7 @@ impl Keeper {
             authority: self.authority,
             id,
             journal: recovered.journal(),
+            epoch: AtomicU64::new(self.voter_status.borrow().epoch().0),
             shard: Mutex::new(SteppedShard::new(settings, recovered, queue, siblings)),
             disk: self.disks[id.0 as usize].clone(),
         })

@@ -1,14 +1,16 @@
 //! Relayers: the production relayer over the simulated network and chain, killed at any moment and started again from
-//! its state.
+//! its state. They pay redemptions all the time; one more unlocks numbers while there are disputes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::anvil::{CHAIN_ID, rich_key};
+use crate::anvil::{CHAIN_ID, DEPLOYER_KEY, rich_key};
+use alloy::primitives::U256;
 use fastpay_ethereum::PrimaryConfig;
 use fastpay_program::Clock;
 use fastpay_relayer::{BelowCost, BundleConfig, Config, KeyConfig, Rate, Relayer, UnlockConfig};
+use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::chain::sender_config;
@@ -17,6 +19,9 @@ use super::world::{ASSETS, World};
 
 /// The rate at which relayers value the fees of a run, a few units: two units cover the gas in good weather.
 const RATE: &str = "50000000000000";
+/// Whose key brings the contract what authorities sign about numbers.
+const UNLOCKING_KEY: u32 = DEPLOYER_KEY;
+const WEI_PER_ETHER: u64 = 1_000_000_000_000_000_000;
 
 /// Runs a relayer until the run ends.
 pub async fn relay(world: Arc<World>, number: usize) {
@@ -45,7 +50,30 @@ pub async fn relay(world: Arc<World>, number: usize) {
     }
 }
 
-/// The clock of the relayer's machine. After each start it is wrong in another way: by hours, by days, or altogether.
+/// Runs a relayer that unlocks numbers of anybody, until it is aborted. Its process starts again whenever it is told to.
+pub async fn unlock(world: Arc<World>, restart: Arc<Notify>) {
+    let folder = memory_folder();
+    let network = world.network(usize::MAX);
+    loop {
+        let unlock = UnlockConfig { daily_budget_wei: U256::from(WEI_PER_ETHER), void_others: true };
+        let config = Config { unlock, ..config(&world, folder.path().to_owned()) };
+        let (key, primary) = (rich_key(UNLOCKING_KEY), world.chain.connect(&world));
+        let clock = Clock::at(world.chain.now_ms(&world));
+        let mut relayer = match Relayer::over(config, key, primary, network.authorities().to_vec(), clock) {
+            Ok(relayer) => relayer,
+            Err(error) => return world.trace.violation(format_args!("a relayer cannot start: {error}")),
+        };
+        tokio::select! {
+            biased;
+            () = restart.notified() => world.trace.note("relayer", "starts again"),
+            ended = relayer.run(std::future::pending()) => {
+                return world.trace.violation(format_args!("a relayer ended: {ended:?}"));
+            }
+        }
+    }
+}
+
+/// What the relayer's machine takes for the time, after each start something else: wrong by hours, days, or altogether.
 fn clock(world: &World) -> Clock {
     let hour_ms = 3_600_000;
     let now_ms = world.chain.now_ms(world);
@@ -64,7 +92,7 @@ fn config(world: &World, data_dir: PathBuf) -> Config {
         key: KeyConfig { file: PathBuf::new(), passphrase_file: None },
         sender: sender_config(),
         bundle: BundleConfig { wait_ms_max: 10_000, below_cost, ..BundleConfig::default() },
-        // The disputing clients send votes to the contract themselves.
+        // Another one does that.
         unlock: UnlockConfig::OFF,
         assets: ASSETS.into_iter().map(|asset| (asset, rate)).collect(),
         traces: None,

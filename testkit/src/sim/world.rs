@@ -9,9 +9,11 @@ use alloy::primitives::address;
 use fastpay_client::{AuthorityClient, ClientOptions, ShardClient};
 use fastpay_client::{Names, Network};
 use fastpay_core::{AccountId, Amount, Asset, AuthorityKeys, AuthorityName, Committees, Domain};
+use fastpay_node::voter_status::VoterStatusWatch;
+use fastpay_program::Clock;
 use http_body_util::BodyExt;
 use http_body_util::combinators::BoxBody;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tonic::body::Body;
 use tonic::codegen::{BoxFuture, http};
@@ -98,6 +100,15 @@ pub enum Word {
     Tick,
 }
 
+/// How many messages a correct client's wallet has sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Orders.
+    pub orders: u64,
+    /// Certificates.
+    pub certificates: u64,
+}
+
 /// See the [module](self).
 pub struct World {
     /// The plan of the run.
@@ -117,7 +128,14 @@ pub struct World {
     weather: Mutex<Weather>,
     oracle: Mutex<Oracle>,
     servers: Mutex<BTreeMap<(usize, u32), Server>>,
-    /// The amounts that each correct client may spend: its deposits, and payments from other correct clients.
+    /// What each authority's newest process knows of the committees.
+    voters: Mutex<BTreeMap<usize, VoterStatusWatch>>,
+    /// How wrong the clocks of the authorities' machines are, in seconds. A process reads its machine's clock when it
+    /// starts.
+    clock_errors_s: Mutex<BTreeMap<usize, i64>>,
+    /// By correct client.
+    sent: Vec<watch::Sender<Sent>>,
+    /// What each correct client may spend: what it deposited, and received from others of them.
     purses: Mutex<BTreeMap<(AccountId, Asset), u128>>,
     keepers: Vec<mpsc::UnboundedSender<Word>>,
     is_calm: AtomicBool,
@@ -144,6 +162,9 @@ impl World {
             oracle: Mutex::new(Oracle::new(&plan, &committee)),
             chain,
             servers: Mutex::default(),
+            voters: Mutex::default(),
+            clock_errors_s: Mutex::default(),
+            sent: (0..plan.clients).map(|_| watch::Sender::default()).collect(),
             purses: Mutex::default(),
             keepers,
             is_calm: AtomicBool::new(false),
@@ -203,6 +224,41 @@ impl World {
             Some(server) => drop(servers.insert((authority, shard), server)),
             None => drop(servers.remove(&(authority, shard))),
         }
+    }
+
+    /// A process of an authority follows the committees.
+    pub fn follows(&self, authority: usize, status: VoterStatusWatch) {
+        lock(&self.voters).insert(authority, status);
+    }
+
+    /// The epoch in which an honest authority is.
+    #[must_use]
+    pub fn epoch_of(&self, authority: usize) -> u64 {
+        lock(&self.voters).get(&authority).map_or(0, |status| status.borrow().epoch().0)
+    }
+
+    /// The same of all of them.
+    #[must_use]
+    pub fn epochs(&self) -> Vec<u64> {
+        (0..self.plan.honest()).map(|authority| self.epoch_of(authority)).collect()
+    }
+
+    /// The clocks of the authorities' machines are wrong by so much from their next start on: in seconds, by authority.
+    pub fn set_clocks(&self, errors_s: BTreeMap<usize, i64>) {
+        *lock(&self.clock_errors_s) = errors_s;
+    }
+
+    /// What an authority's machine takes for the time.
+    #[must_use]
+    pub fn clock_of(&self, authority: usize) -> Clock {
+        let error_s = lock(&self.clock_errors_s).get(&authority).copied().unwrap_or_default();
+        Clock::at(self.chain.now_ms(self).saturating_add_signed(error_s * 1_000))
+    }
+
+    /// What a correct client's wallet has sent, as it sends more.
+    #[must_use]
+    pub fn sent(&self, client: usize) -> &watch::Sender<Sent> {
+        &self.sent[client]
     }
 
     /// Somebody funds an account: its owner, or the first one.
