@@ -32,6 +32,7 @@ use crate::index::{Index, Indexer};
 use crate::metrics::Metrics;
 use crate::network::{self, NetworkLimits, ShardContext};
 use crate::payouts::Payouts;
+use crate::peer_sync::{OwnShards, PeerSync};
 use crate::rollback::{
     self, Age, CatchUp, DetectionError, HighWaterMark, Memory, PeersError, Question, RollbackProtection, StaleReason,
     VoteFloors,
@@ -154,6 +155,8 @@ struct Parts {
     domain: Domain,
     voter_status: VoterStatusWatch,
     layout: ShardLayout,
+    /// The names under which this authority's folder was made and has voted.
+    names: Vec<AuthorityName>,
     metrics: Arc<Metrics>,
     index: Option<Index>,
 }
@@ -213,11 +216,12 @@ pub async fn run(
         domain: deployment.domain(),
         voter_status: rotation.subscribe(),
         layout,
+        names: remembered_names(&folder)?,
         metrics: Arc::new(Metrics::traced(config.shards.get(), tracer)),
         index,
     };
     if let (Some(protection), Some(questions)) = (protection, questions) {
-        catch_up(&config, &parts, protection, questions, &remembered_names(&folder)?)?;
+        catch_up(&config, &parts, protection, questions)?;
     }
     let addresses = shard::address_budgets(config.limits.address_journal_bytes_per_day);
     let applied = recovered.iter().map(|shard| shard.shard().ledger().synchronized).min().unwrap_or_default();
@@ -344,7 +348,6 @@ fn catch_up(
     parts: &Parts,
     protection: Arc<RollbackProtection>,
     questions: mpsc::Receiver<Question>,
-    names: &[AuthorityName],
 ) -> Result<(), AuthorityError> {
     let Some(path) = &config.endpoints else {
         tracing::error!(
@@ -353,9 +356,29 @@ fn catch_up(
         return Ok(());
     };
     let endpoints = Endpoints::read(path).map_err(PeersError::from)?;
-    let catch_up = CatchUp::new(protection, questions, &endpoints, names, parts.domain, parts.voter_status.clone())?;
+    let catch_up =
+        CatchUp::new(protection, questions, &endpoints, &parts.names, parts.domain, parts.voter_status.clone())?;
     tokio::spawn(catch_up.run());
     Ok(())
+}
+
+/// What brings this authority up to date with the others, where it is known where they are.
+fn peer_sync(config: &Config, parts: &Parts, own: OwnShards) -> Option<PeerSync> {
+    let Some(path) = &config.endpoints else {
+        tracing::warn!(
+            "after an absence this authority waits for wallets to bring it up to date: configure `endpoints`, the file that says where the others are"
+        );
+        return None;
+    };
+    let file = config.data.join("peers.json");
+    let peers = Endpoints::read(path).map_err(PeersError::from).and_then(|endpoints| {
+        PeerSync::new(&endpoints, &parts.names, own, file, parts.metrics.peers.clone()).map_err(PeersError::from)
+    });
+    peers
+        .inspect_err(|error| {
+            tracing::error!(%error, "the other authorities cannot be asked for what this one missed; correct the file and start again");
+        })
+        .ok()
 }
 
 /// The index, and the thread that keeps it, if that is not switched off.
@@ -456,6 +479,7 @@ async fn serve(
     });
     let (payouts, waiting) = payouts.unzip();
     let sink = DepositSink::new(parts.domain, parts.layout, &shards);
+    let own_shards = shards.clone();
     let listener = listen(config.http).await?;
     let context = HttpContext {
         domain: parts.domain,
@@ -486,7 +510,11 @@ async fn serve(
         followers.spawn(follower.run(ended.clone()));
     }
     if let Some(payouts) = payouts {
-        followers.spawn(payouts.run(ended));
+        followers.spawn(payouts.run(ended.clone()));
+    }
+    let own = OwnShards::new(own_shards, parts.metrics.network.clone());
+    if let Some(peers) = peer_sync(config, parts, own) {
+        followers.spawn(peers.run(ended));
     }
     let authority = parts.voter_status.borrow().public().name;
     tracing::info!(%authority, shards = parts.layout.count(), listen = %config.listen, http = %config.http, "serving");

@@ -35,8 +35,8 @@ pub struct Config {
     /// The high-water mark, by which the node detects that its data folder is an older copy. Keep it outside of the
     /// folder and of its backups.
     pub high_water_mark: Option<PathBuf>,
-    /// The file of the other authorities' endpoints, as wallets use it. Needed to vote with a data folder that is an
-    /// older copy.
+    /// The file of the other authorities' endpoints, as wallets use it. With it this authority asks the others what it
+    /// missed while it was away. Needed to vote with a data folder that is an older copy.
     pub endpoints: Option<PathBuf>,
     /// How many shards. Fixed when the data folder is created.
     pub shards: NonZeroU32,

@@ -15,6 +15,7 @@ pub mod metrics;
 pub mod network;
 pub mod operator;
 pub mod payouts;
+pub mod peer_sync;
 pub mod rollback;
 pub mod rotation;
 pub mod shard;

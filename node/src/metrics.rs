@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fastpay_core::{Asset, AssetTotals, Balance, JournalPosition, Shard, ShardLedger, Vote};
+use fastpay_core::{Asset, AssetTotals, AuthorityName, Balance, JournalPosition, Shard, ShardLedger, Vote};
 use fastpay_rpc::Refusal;
 use fastpay_telemetry::Tracer;
 use prometheus_client::encoding::text::encode;
@@ -170,6 +170,24 @@ impl FollowerMetrics {
     }
 }
 
+/// The metrics of peer synchronization.
+#[derive(Debug, Default)]
+pub struct PeerMetrics {
+    /// Certificates that a peer supplied and that are confirmed here.
+    pub certificates: Counter,
+    /// Times that a peer was left for a while because it lied, stalled, or showed less than it listed.
+    pub left: Counter,
+    behind: Family<[(&'static str, String); 2], Gauge>,
+}
+
+impl PeerMetrics {
+    /// Takes how much of the log of a peer's shard is not read yet, in bytes.
+    pub fn observe_behind(&self, peer: AuthorityName, shard: usize, bytes: u64) {
+        let labels = [("authority", peer.to_string()), ("shard", shard.to_string())];
+        self.behind.get_or_create(&labels).set(signed(bytes));
+    }
+}
+
 /// The state of the authority, read when metrics are requested.
 #[derive(Debug, Default)]
 pub struct AuthorityMetrics {
@@ -280,6 +298,8 @@ pub struct Metrics {
     pub network: Arc<NetworkMetrics>,
     /// The follower's.
     pub follower: Arc<FollowerMetrics>,
+    /// Of peer synchronization.
+    pub peers: Arc<PeerMetrics>,
     /// Each shard's, from the first.
     pub shards: Vec<Arc<ShardMetrics>>,
     tracer: Tracer,
@@ -303,6 +323,7 @@ impl Metrics {
         let authority = authority(&mut registry);
         let network = Arc::new(network(&mut registry));
         let follower = Arc::new(follower(&mut registry));
+        let peers = Arc::new(peers(&mut registry));
         let shards = 0..shards;
         let shards = shards
             .map(|id| Arc::new(shard(&mut registry, id, &authority.peer_vote_timestamp, tracer.clone())))
@@ -310,7 +331,7 @@ impl Metrics {
         let (spans_exported, spans_dropped) = (Counter::default(), Counter::default());
         registry.register("spans_exported", "Spans that the collector took", spans_exported.clone());
         registry.register("spans_dropped", "Spans that the collector did not take in time", spans_dropped.clone());
-        Self { registry, authority, network, follower, shards, tracer, spans_exported, spans_dropped }
+        Self { registry, authority, network, follower, peers, shards, tracer, spans_exported, spans_dropped }
     }
 
     /// All counters as text.
@@ -398,6 +419,16 @@ fn follower(registry: &mut Registry) -> FollowerMetrics {
     registry.register("follower_rereads", "Inconsistent answers that were read again", metrics.rereads.clone());
     registry.register("follower_rereading", "1 while an inconsistent answer is read again", metrics.rereading.clone());
     registry.register("follower_alarm", "1 where the follower has stopped", metrics.alarm.clone());
+    metrics
+}
+
+fn peers(registry: &mut Registry) -> PeerMetrics {
+    let metrics = PeerMetrics::default();
+    let certificates = metrics.certificates.clone();
+    registry.register("peer_certificates", "Certificates that a peer supplied", certificates);
+    registry.register("peers_left", "Times that a peer was left for a while", metrics.left.clone());
+    let behind = metrics.behind.clone();
+    registry.register_with_unit("peer_log_behind", "Of a peer's log, not read yet", Unit::Bytes, behind);
     metrics
 }
 

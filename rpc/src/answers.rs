@@ -8,10 +8,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fastpay_core::{
     AccountId, Asset, AssetTotals, Authority, AuthorityName, Balance, Certificate, ContractVote, Deposit, Digest,
-    Epoch, Payment, PrimaryAddress, SequenceNumber, ShardId, TransactionIndex, TransferOrder,
+    Epoch, JournalPosition, Payment, PrimaryAddress, SequenceNumber, ShardId, TransactionIndex, TransferOrder,
 };
 
-use crate::convert::{self, Malformed, copy};
+use crate::convert::{self, Malformed, TransferName, copy};
 use crate::proto;
 use crate::refusal::printable;
 
@@ -116,6 +116,17 @@ pub struct Certificates<C = Certificate> {
     pub found: Vec<C>,
     /// The number of names, from the first, that were looked up.
     pub looked_up: usize,
+}
+
+/// A page of the names of all certificates that a shard confirmed, in its order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfirmedPage {
+    /// The names; perhaps none, though more follow.
+    pub names: Vec<TransferName>,
+    /// The cursor of the next page. It equals the cursor of this one if none follows.
+    pub next: JournalPosition,
+    /// The cursor at which the log ends now.
+    pub end: JournalPosition,
 }
 
 /// A part of a history, oldest first.

@@ -4,12 +4,13 @@
 use bytes::Bytes;
 use fastpay_core::{
     AccountId, Amount, Asset, AuthorityName, Authorization, Balance, Certificate, ContractVote, Deposit, Digest,
-    EcdsaSignature, Ed25519Signature, Epoch, InvalidTransfer, MERKLE_PATH_LENGTH_MAX, MerklePath, Output, Outputs,
-    Payment, Payout, PrimaryAddress, Redemption, SequenceNumber, TransactionIndex, Transfer, TransferOrder, Vote,
-    VoteSignature,
+    EcdsaSignature, Ed25519Signature, Epoch, InvalidTransfer, JournalPosition, MERKLE_PATH_LENGTH_MAX, MerklePath,
+    Output, Outputs, Payment, Payout, PrimaryAddress, Redemption, SequenceNumber, TransactionIndex, Transfer,
+    TransferOrder, Vote, VoteSignature,
 };
 
-use crate::{PAGE_ENTRIES_MAX, REDEMPTION_BATCH_MAX, proto};
+use crate::answers::ConfirmedPage;
+use crate::{CONFIRMED_PAGE_MAX, PAGE_ENTRIES_MAX, REDEMPTION_BATCH_MAX, proto};
 
 /// A transfer by its sender and number.
 pub type TransferName = (AccountId, SequenceNumber);
@@ -328,7 +329,28 @@ fn into_names(field: &'static str, names: &[proto::TransferName], max: usize) ->
     if !(1..=max).contains(&names.len()) {
         return Err(Malformed::OutOfRange(field));
     }
+    transfer_names(names)
+}
+
+fn transfer_names(names: &[proto::TransferName]) -> Result<Vec<TransferName>, Malformed> {
     names.iter().map(|name| Ok((account("sender", &name.sender)?, SequenceNumber(name.sequence)))).collect()
+}
+
+impl From<&ConfirmedPage> for proto::ConfirmedPage {
+    fn from(page: &ConfirmedPage) -> Self {
+        Self { names: names(&page.names), next: page.next.0, end: page.end.0 }
+    }
+}
+
+impl TryFrom<proto::ConfirmedPage> for ConfirmedPage {
+    type Error = Malformed;
+    fn try_from(page: proto::ConfirmedPage) -> Result<Self, Malformed> {
+        if page.names.len() > CONFIRMED_PAGE_MAX {
+            return Err(Malformed::OutOfRange("names"));
+        }
+        let (next, end) = (JournalPosition(page.next), JournalPosition(page.end));
+        Ok(Self { names: transfer_names(&page.names)?, next, end })
+    }
 }
 
 impl From<&[TransferName]> for proto::RedemptionBatchRequest {

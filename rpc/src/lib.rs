@@ -21,7 +21,9 @@ pub mod proto {
     tonic::include_proto!("fastpay.v1");
 }
 
-pub use answers::{AccountState, BatchAnswer, Certificates, Page, PaymentName, Received, ShardStatus, UnlockAnswer};
+pub use answers::{
+    AccountState, BatchAnswer, Certificates, ConfirmedPage, Page, PaymentName, Received, ShardStatus, UnlockAnswer,
+};
 pub use convert::{Malformed, TransferName};
 pub use refusal::{Refusal, printable};
 
@@ -45,6 +47,8 @@ pub const fn certificate_bytes_max(outputs: usize, votes: usize) -> usize {
 pub const REDEMPTION_BATCH_MAX: usize = 256;
 /// The maximum number of entries in one page of history.
 pub const PAGE_ENTRIES_MAX: u32 = 100;
+/// At most so many names in one page of confirmed certificates.
+pub const CONFIRMED_PAGE_MAX: usize = 1_000;
 /// The longest answer with several certificates, in bytes. JSON takes about three times as much.
 pub const CERTIFICATES_BYTES_MAX: usize = 1 << 18;
 /// The maximum number of requests in flight on one stream; the server reads no further.

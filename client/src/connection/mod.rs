@@ -16,16 +16,18 @@ pub use transport::Carrier;
 use transport::Transport;
 
 use bytes::Bytes;
-use fastpay_core::{AccountId, Asset, Certificate, Deposit, Epoch, SequenceNumber, TransferOrder, Vote};
+use fastpay_core::{
+    AccountId, Asset, Certificate, Deposit, Epoch, JournalPosition, SequenceNumber, TransferOrder, Vote,
+};
 use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::proto::submit_request::Request;
 use fastpay_rpc::proto::submit_response::Response;
 use fastpay_rpc::{
-    AccountState, BatchAnswer, Certificates, MESSAGE_BYTES_MAX, Malformed, PAGE_ENTRIES_MAX, Page, Received,
-    ShardStatus, TransferName, UnlockAnswer, proto,
+    AccountState, BatchAnswer, Certificates, ConfirmedPage, MESSAGE_BYTES_MAX, Malformed, PAGE_ENTRIES_MAX, Page,
+    Received, ShardStatus, TransferName, UnlockAnswer, proto,
 };
-use tonic::Status;
 use tonic::transport::{Certificate as TlsCertificate, ClientTlsConfig, Endpoint};
+use tonic::{Code, Status};
 
 /// How long to wait.
 #[derive(Clone, Copy, Debug)]
@@ -199,6 +201,27 @@ impl ShardClient {
     pub async fn redemptions(&self, start: u64) -> Result<Page<Certificate>, ClientError> {
         let request = proto::PageRequest { start, limit: PAGE_ENTRIES_MAX };
         Ok(self.in_time(self.grpc.clone().list_redemptions(request)).await?.try_into()?)
+    }
+
+    /// The names of certificates confirmed at this shard, from a cursor on that an earlier page named. The first cursor
+    /// is 0. None where the cursor is not one of the shard's.
+    ///
+    /// # Errors
+    /// [`ClientError::Malformed`] where the next cursor lies before this one; see [`ClientError`].
+    pub async fn confirmed(&self, cursor: JournalPosition) -> Result<Option<ConfirmedPage>, ClientError> {
+        let request = proto::ConfirmedRequest { cursor: cursor.0 };
+        match tokio::time::timeout(self.request_timeout, self.grpc.clone().list_confirmed(request)).await {
+            Ok(Err(status)) if status.code() == Code::OutOfRange => Ok(None),
+            Ok(Err(status)) => Err(ClientError::from_status(&status)),
+            Err(_) => Err(ClientError::TimedOut(self.request_timeout)),
+            Ok(Ok(page)) => {
+                let page: ConfirmedPage = page.into_inner().try_into()?;
+                if page.next < cursor || (page.next == cursor && !page.names.is_empty()) {
+                    return Err(Malformed::OutOfRange("next").into());
+                }
+                Ok(Some(page))
+            }
+        }
     }
 
     /// Asks for one vote for many redemptions, at most [`fastpay_rpc::REDEMPTION_BATCH_MAX`], in this order. Any shard

@@ -191,6 +191,13 @@ impl Shard for Scripted {
         (self.unlock)().await.map(Response::new)
     }
 
+    async fn list_confirmed(
+        &self,
+        _: Request<proto::ConfirmedRequest>,
+    ) -> Result<Response<proto::ConfirmedPage>, Status> {
+        Err(Status::unimplemented("not here"))
+    }
+
     async fn get_status(
         &self,
         request: Request<proto::StatusRequest>,

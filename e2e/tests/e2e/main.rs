@@ -22,6 +22,7 @@
 //! | `relaying` | a relayer killed between write and submit; a batch, the contract's queue, a pause |
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
+mod absent;
 mod chain_faults;
 mod crashes;
 mod disk;

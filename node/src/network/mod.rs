@@ -45,9 +45,9 @@ pub(crate) use batch_vote::{NoVote, vote_for_redemptions};
 pub(crate) use certificates::read_certificates;
 pub(crate) use connection_quota::{ConnectionQuota, ConnectionSlot};
 use incoming::Incoming;
-pub(crate) use reads::{Range, ReadError, Reads};
+pub(crate) use reads::{Range, ReadError, Reads, ask};
 use service::ShardService;
-pub(crate) use submit::submit_one;
+pub(crate) use submit::{submit_all, submit_one};
 pub(crate) use unlock_vote::{NoUnlockVote, vote_for_unlock};
 
 /// How much a client may send on one stream ahead of what is read: enough for 25,000 orders a second over a

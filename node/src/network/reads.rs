@@ -3,16 +3,22 @@
 use std::sync::Arc;
 use std::sync::mpsc::TrySendError;
 
-use fastpay_core::{Account, AccountId, Asset, Certificate, Chain, History, Record, SequenceNumber, ShardLedger};
-use fastpay_rpc::{MESSAGE_BYTES_MAX, PAGE_ENTRIES_MAX};
+use fastpay_core::{
+    Account, AccountId, Asset, Certificate, Chain, History, JournalPosition, Record, SequenceNumber, ShardLedger,
+};
+use fastpay_rpc::{CONFIRMED_PAGE_MAX, ConfirmedPage, MESSAGE_BYTES_MAX, PAGE_ENTRIES_MAX};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::shard::{Command, HistoryError, HistoryReader, ShardHandle};
+use crate::storage::JournalError;
 
 /// The maximum number of assets in one answer, ETH first: anyone can deposit tokens of their own
 /// making, and a list beyond the longest message would keep the rest of the answer from its reader. Where
 /// that hides one, it can be asked for by its name.
 const ASSETS_LISTED_MAX: usize = 4_000;
+
+/// At most so many records are read for one page of confirmed certificates.
+const RECORDS_PER_PAGE_MAX: usize = 4_096;
 
 /// Why something could not be read now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -112,6 +118,17 @@ impl Reads {
         Ok(entries.into_iter().filter_map(|(_, record)| into_certificate(record)).collect())
     }
 
+    /// The names of the certificates confirmed from a cursor on. None where the cursor is not one of this shard's.
+    pub(crate) async fn confirmed(&self, cursor: JournalPosition) -> Result<Option<ConfirmedPage>, ReadError> {
+        self.history(move |reader| match reader.confirmed(cursor, CONFIRMED_PAGE_MAX, RECORDS_PER_PAGE_MAX) {
+            Ok((names, next)) => Ok(Some(ConfirmedPage { names, next, end: reader.end() })),
+            // Strangers name cursors as they like.
+            Err(HistoryError::Journal(JournalError::OutOfRange { .. } | JournalError::BadRecord { .. })) => Ok(None),
+            Err(error) => Err(error),
+        })
+        .await
+    }
+
     /// Reads the journal, on a thread that may wait for the disk where there is one to wait for.
     async fn history<T: Send + 'static>(
         &self,
@@ -152,7 +169,7 @@ pub(super) fn into_certificate(record: Record) -> Option<Arc<Certificate>> {
 }
 
 /// Asks a shard. The answer comes after earlier commands are on disk.
-pub(super) fn ask<T, C: FnOnce(oneshot::Sender<T>) -> Command>(
+pub(crate) fn ask<T, C: FnOnce(oneshot::Sender<T>) -> Command>(
     shard: &ShardHandle,
     command: C,
 ) -> Result<impl Future<Output = Result<T, ReadError>> + use<T, C>, ReadError> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fastpay_core::{AccountId, Asset, SequenceNumber};
+use fastpay_core::{AccountId, Asset, JournalPosition, SequenceNumber};
 use fastpay_rpc::proto;
 use fastpay_rpc::proto::shard_server::Shard as ShardRpc;
 use fastpay_rpc::{Malformed, Refusal, TransferName};
@@ -115,6 +115,17 @@ impl ShardRpc for ShardService {
         let names: Vec<TransferName> = request.into_inner().try_into().map_err(malformed)?;
         let answer = read_certificates(&self.context.shards, &self.reads, names).await?;
         Ok(Response::new((&answer).into()))
+    }
+
+    async fn list_confirmed(
+        &self,
+        request: Request<proto::ConfirmedRequest>,
+    ) -> Result<Response<proto::ConfirmedPage>, Status> {
+        let cursor = JournalPosition(request.into_inner().cursor);
+        match self.reads.confirmed(cursor).await? {
+            Some(page) => Ok(Response::new((&page).into())),
+            None => Err(Status::out_of_range("the cursor is not one of this shard's; begin with 0")),
+        }
     }
 
     async fn list_received(

@@ -9,6 +9,7 @@
 //! therefore left unread for a while: a client that offers much more than the shard can serve is slowed down by its
 //! own connection, and the time goes to the others.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
@@ -253,25 +254,40 @@ fn unread_for(retry_after: Duration) -> Duration {
     (retry_after / 2).min(UNREAD_MAX)
 }
 
-/// Submits one request of a client without a stream, within the same bounds, and waits for the answer. That it is busy
-/// is answered a while later, so that the connection it came over is left unread, too.
+/// Submits requests without a stream, within the same bounds, and waits for their answers, in their order.
+pub(crate) async fn submit_all(
+    handle: &ShardHandle,
+    metrics: &NetworkMetrics,
+    peer: Arc<ClientReputation>,
+    requests: Vec<Request>,
+) -> Vec<Answer> {
+    let (count, wanted) = (requests.len(), requests.iter().map(shard::weight).fold(0, usize::saturating_add));
+    let (stream, mut answers) = ClientStream::of(peer, count.max(1));
+    let admitted = handle.admit(&stream, wanted);
+    let mut answered = queue(handle, metrics, &stream, (0..).zip(requests), admitted, Ok);
+    drop(stream);
+    while answered.len() < count {
+        // No more come if the shard has ended.
+        let Some(more) = answers.recv().await else { break };
+        answered.extend(more);
+    }
+    let mut answered: BTreeMap<u64, Answer> = answered.into_iter().collect();
+    (0..count as u64).map(|id| answered.remove(&id).unwrap_or(Answer::Refused(Refusal::Stopping))).collect()
+}
+
+/// Submits one request of a client without a stream. That it is busy is answered a while later, so that the connection
+/// it came over is left unread, too.
 pub(crate) async fn submit_one(
     handle: &ShardHandle,
     metrics: &NetworkMetrics,
     peer: Arc<ClientReputation>,
     request: Request,
 ) -> Answer {
-    let (stream, mut answers) = ClientStream::of(peer, 1);
-    let admitted = handle.admit(&stream, 1);
-    let mut answered = queue(handle, metrics, &stream, std::iter::once((0, request)), admitted, Ok);
-    drop(stream);
-    if answered.is_empty() {
-        answered = answers.recv().await.unwrap_or_default();
-    } else if let Some((_, Answer::Refused(Refusal::Busy(retry_after)))) = answered.last() {
+    let answer = submit_all(handle, metrics, peer, vec![request]).await.pop();
+    if let Some(Answer::Refused(Refusal::Busy(retry_after))) = &answer {
         tokio::time::sleep(unread_for(*retry_after)).await;
     }
-    // None comes where the shard has ended.
-    answered.pop().map_or(Answer::Refused(Refusal::Stopping), |(_, answer)| answer)
+    answer.unwrap_or(Answer::Refused(Refusal::Stopping))
 }
 
 /// The request in core's types, or what is wrong with it.

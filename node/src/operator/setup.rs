@@ -91,7 +91,8 @@ pub enum SetupError {
 
 /// Options that an operator may add, above the sections.
 const ENDPOINTS_HINT: &str = "\
-# Where the other authorities are reached, the file that wallets use: needed where the data folder is an older copy.
+# Where the other authorities are reached, the file that wallets use: they are asked what this one missed while it was
+# away. Needed where the data folder is an older copy.
 # endpoints = \"endpoints.json\"
 
 ";

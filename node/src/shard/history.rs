@@ -1,7 +1,7 @@
 //! Reading the journal along the links of a history. Runs beside the shard, never in its thread.
 
 use borsh::BorshDeserialize;
-use fastpay_core::{Chain, Find, History, JournalPosition, Link, Record};
+use fastpay_core::{AccountId, Chain, Find, History, JournalPosition, Link, Record, SequenceNumber};
 
 use crate::storage::{JournalError, JournalRead, JournalReader};
 
@@ -67,6 +67,33 @@ impl HistoryReader {
             let record = Record::try_from_slice(&bytes).map_err(|_| HistoryError::BrokenLink(position))?;
             Ok((position, record))
         })
+    }
+
+    /// The names of the certificates confirmed from a position on, in order, at most `names_max`, and the position from
+    /// which to go on. It reads at most `records_max` records.
+    ///
+    /// # Errors
+    /// See [`HistoryError`]. A position after the end, or where no record begins, is an error of the journal.
+    pub fn confirmed(
+        &self,
+        from: JournalPosition,
+        names_max: usize,
+        records_max: usize,
+    ) -> Result<(Vec<(AccountId, SequenceNumber)>, JournalPosition), HistoryError> {
+        let (mut records, mut names) = (self.journal.read_from(from), Vec::new());
+        for _ in 0..records_max {
+            if names.len() >= names_max {
+                break;
+            }
+            let Some(entry) = records.next() else { break };
+            let (position, bytes) = entry?;
+            let record = Record::try_from_slice(&bytes).map_err(|_| HistoryError::BrokenLink(position))?;
+            if let Record::Confirmation { certificate, .. } = record {
+                let transfer = &certificate.order.transfer;
+                names.push((transfer.sender(), transfer.sequence()));
+            }
+        }
+        Ok((names, records.position()))
     }
 
     /// The entry of this number, from 0, or none.

@@ -23,6 +23,7 @@ mod http_unlock;
 mod network;
 mod operator;
 mod payouts;
+mod peer_sync;
 mod previous_release;
 mod probation;
 mod process;

@@ -65,6 +65,12 @@ pub enum Role {
     InventsAndWithholds,
     /// Shows certificates so late.
     SlowCertificates(Duration),
+    /// Lists certificates that never were, without end.
+    EndlessLog,
+    /// Lists the same certificates for ever: its cursor stands still.
+    StuckLog,
+    /// Shows certificates with a vote that is not valid.
+    SpoiltCertificates,
     /// Cannot read so many certificates when asked, and then all.
     LosesCertificates(usize),
     /// Loses some requests and answers others late, by this seed.

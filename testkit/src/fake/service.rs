@@ -11,7 +11,7 @@ use fastpay_rpc::proto::redemption_batch_response::Response as BatchResponse;
 use fastpay_rpc::proto::shard_server::Shard;
 use fastpay_rpc::proto::submit_request::Request as Asked;
 use fastpay_rpc::proto::submit_response::Response as Answer;
-use fastpay_rpc::{PAGE_ENTRIES_MAX, Refusal, UnlockAnswer, proto};
+use fastpay_rpc::{CONFIRMED_PAGE_MAX, PAGE_ENTRIES_MAX, Refusal, UnlockAnswer, proto};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
@@ -270,6 +270,11 @@ impl Shard for FakeAuthority {
             return Err(Status::data_loss("the record cannot be read"));
         }
         let found = state.certificates.get(&(account_id(&request.account), request.sequence));
+        if role == Role::SpoiltCertificates {
+            let mut certificate = found.cloned().ok_or_else(|| Status::not_found("none"))?;
+            certificate.votes.iter_mut().for_each(spoil);
+            return Ok(Response::new((&certificate).into()));
+        }
         found.map(|certificate| Response::new(certificate.into())).ok_or_else(|| Status::not_found("none"))
     }
 
@@ -449,6 +454,31 @@ impl Shard for FakeAuthority {
             Err(rejection) => Voted::Refused((&Refusal::from(rejection)).into()),
         };
         Ok(Response::new(proto::UnlockVoteResponse { response: Some(response) }))
+    }
+
+    /// Its certificates by account and number. A cursor is the number of the first one that is not read yet.
+    async fn list_confirmed(
+        &self,
+        request: Request<proto::ConfirmedRequest>,
+    ) -> Result<Response<proto::ConfirmedPage>, Status> {
+        let role = self.arrive().await?;
+        let cursor = request.into_inner().cursor;
+        let state = self.state();
+        let name = |account: AccountId, sequence| proto::TransferName { sender: account.0.to_vec().into(), sequence };
+        if role == Role::EndlessLog {
+            let account = AccountId([cursor as u8; 32]);
+            return Ok(Response::new(proto::ConfirmedPage {
+                names: vec![name(account, cursor)],
+                next: cursor + 1,
+                end: u64::MAX,
+            }));
+        }
+        let cursor = if role == Role::StuckLog { 0 } else { cursor };
+        let end = state.certificates.len() as u64;
+        let unread = state.certificates.keys().skip(cursor as usize).take(CONFIRMED_PAGE_MAX);
+        let names: Vec<_> = unread.map(|(account, sequence)| name(*account, *sequence)).collect();
+        let next = if role == Role::StuckLog { cursor } else { cursor + names.len() as u64 };
+        Ok(Response::new(proto::ConfirmedPage { names, next, end }))
     }
 
     async fn get_status(

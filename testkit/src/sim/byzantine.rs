@@ -376,6 +376,23 @@ impl Shard for Liar {
         Ok(Response::new(proto::UnlockVoteResponse { response }))
     }
 
+    async fn list_confirmed(
+        &self,
+        request: Request<proto::ConfirmedRequest>,
+    ) -> Result<Response<proto::ConfirmedPage>, Status> {
+        self.hesitate().await?;
+        let name = |order: TransferOrder| proto::TransferName {
+            sender: Bytes::copy_from_slice(&order.transfer.sender().0),
+            sequence: self.number(),
+        };
+        let next = if self.sometimes() { request.into_inner().cursor.wrapping_add(1) } else { self.number() };
+        Ok(Response::new(proto::ConfirmedPage {
+            names: self.known_order().map(name).into_iter().collect(),
+            next,
+            end: self.number(),
+        }))
+    }
+
     async fn get_status(&self, _: Request<proto::StatusRequest>) -> Result<Response<proto::StatusResponse>, Status> {
         self.hesitate().await?;
         let another = self.world.dice.below(self.world.plan.authorities());

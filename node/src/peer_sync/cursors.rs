@@ -1,0 +1,170 @@
+//! How far each peer's logs were read, and which accounts it must be asked about again. On disk, so that a restart does
+//! not read the logs anew.
+//!
+//! The file only saves time. It names the ends of this authority's own journals: if these are behind it, the folder is
+//! an older copy, certificates may be missing that the cursors are past, and the logs are read from the beginning.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use fastpay_core::{AccountId, AuthorityName, JournalPosition, SequenceNumber};
+use fastpay_program::files;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use super::missing::Heads;
+
+/// At most so many accounts of one peer wait to be asked about again.
+const LATER_MAX: usize = 1_000;
+/// Shortest time between two writes of the file: each costs two syncs, and a peer chooses the size of its pages.
+const WRITE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The file, and what it says.
+pub(super) struct Cursors {
+    file: PathBuf,
+    state: Mutex<State>,
+}
+
+struct State {
+    stored: Stored,
+    /// Since when the file is older than `stored`. None where it is the same.
+    unwritten_since: Option<Instant>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Stored {
+    /// The ends of this authority's journals when this was written.
+    own: Vec<u64>,
+    peers: BTreeMap<String, Peer>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Peer {
+    /// By shard, from the first.
+    cursors: Vec<u64>,
+    /// The account, and the number below which the peer has certificates.
+    later: Vec<(AccountId, SequenceNumber)>,
+}
+
+impl Cursors {
+    /// Reads the file. It counts for nothing if it is missing, is not ours, or the journals end before what it names.
+    pub(super) fn open(file: PathBuf, own: &[JournalPosition]) -> Self {
+        let stored = files::read(&file).ok().flatten();
+        let stored: Option<Stored> = stored.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let fits = |stored: &Stored| {
+            stored.own.len() == own.len() && stored.own.iter().zip(own).all(|(then, now)| *then <= now.0)
+        };
+        let stored = stored.filter(fits).unwrap_or_default();
+        Self { file, state: Mutex::new(State { stored, unwritten_since: None }) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The cursor in the log of a peer's shard.
+    pub(super) fn get(&self, peer: AuthorityName, shard: usize) -> JournalPosition {
+        let state = self.state();
+        let cursor = state.stored.peers.get(&peer.to_string()).and_then(|peer| peer.cursors.get(shard).copied());
+        JournalPosition(cursor.unwrap_or_default())
+    }
+
+    /// Moves a cursor. All before it is on disk in the own journals, which end at `own`.
+    pub(super) fn set(&self, peer: AuthorityName, shard: usize, cursor: JournalPosition, own: Vec<JournalPosition>) {
+        let mut state = self.state();
+        let stored = &mut state.stored;
+        let cursors = &mut stored.peers.entry(peer.to_string()).or_default().cursors;
+        if cursors.len() <= shard {
+            cursors.resize(shard.saturating_add(1), 0);
+        }
+        if let Some(place) = cursors.get_mut(shard) {
+            *place = cursor.0;
+        }
+        stored.own = own.into_iter().map(|end| end.0).collect();
+        let since = *state.unwritten_since.get_or_insert_with(Instant::now);
+        if since.elapsed() >= WRITE_INTERVAL {
+            self.write(&mut state);
+        }
+    }
+
+    /// Writes the file if it is not as it should be.
+    pub(super) fn flush(&self) {
+        let mut state = self.state();
+        if state.unwritten_since.is_some() {
+            self.write(&mut state);
+        }
+    }
+
+    /// The accounts that the peer must be asked about again. They are no longer listed.
+    pub(super) fn take_later(&self, peer: AuthorityName) -> Heads {
+        let mut state = self.state();
+        state.stored.peers.get_mut(&peer.to_string()).map(|peer| peer.later.drain(..).collect()).unwrap_or_default()
+    }
+
+    /// Lists accounts that the peer must be asked about again: they are written with the cursor that moves past them.
+    /// False, and unchanged, if these are too many.
+    pub(super) fn add_later(&self, peer: AuthorityName, heads: Heads) -> bool {
+        if heads.is_empty() {
+            return true;
+        }
+        let mut state = self.state();
+        let later = &mut state.stored.peers.entry(peer.to_string()).or_default().later;
+        if later.len().saturating_add(heads.len()) > LATER_MAX {
+            return false;
+        }
+        later.extend(heads);
+        true
+    }
+
+    fn write(&self, state: &mut State) {
+        state.unwritten_since = None;
+        let text = serde_json::to_vec(&state.stored).expect("numbers and names have a JSON form");
+        if let Err(error) = files::replace(&self.file, &text) {
+            tracing::warn!(file = %self.file.display(), %error, "how far the peers' logs were read is not stored; after a restart they are read again");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEER: AuthorityName = AuthorityName([1; 32]);
+
+    fn ends(end: u64) -> Vec<JournalPosition> {
+        vec![JournalPosition(end)]
+    }
+
+    #[test]
+    fn cursors_and_waiting_accounts_are_kept_unless_the_own_journals_are_behind_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("peers.json");
+        let later = vec![(AccountId([7; 32]), SequenceNumber(3))];
+        let cursors = Cursors::open(file.clone(), &ends(10));
+        assert_eq!(cursors.get(PEER, 1), JournalPosition(0));
+        assert!(cursors.add_later(PEER, later.clone()));
+        cursors.set(PEER, 1, JournalPosition(70), ends(10));
+        assert!(!file.exists(), "a page is no reason to write");
+        cursors.flush();
+
+        let again = Cursors::open(file.clone(), &ends(11));
+        let known = [again.get(PEER, 0), again.get(PEER, 1), again.get(AuthorityName([2; 32]), 1)];
+        assert_eq!(known, [JournalPosition(0), JournalPosition(70), JournalPosition(0)]);
+        assert_eq!((again.take_later(PEER), again.take_later(PEER)), (later, vec![]));
+        assert_eq!(Cursors::open(file.clone(), &ends(9)).get(PEER, 1), JournalPosition(0), "an older copy");
+        std::fs::write(&file, "{}").unwrap();
+        assert_eq!(Cursors::open(file, &ends(11)).get(PEER, 1), JournalPosition(0), "not ours");
+    }
+
+    #[test]
+    fn only_so_many_accounts_of_a_peer_wait() {
+        let cursors = Cursors::open(tempfile::tempdir().unwrap().path().join("peers.json"), &ends(0));
+        let heads = |count: usize| vec![(AccountId([7; 32]), SequenceNumber(1)); count];
+        assert!(cursors.add_later(PEER, heads(LATER_MAX - 1)));
+        assert!(!cursors.add_later(PEER, heads(2)));
+        assert!(cursors.add_later(PEER, heads(1)));
+        assert_eq!(cursors.take_later(PEER).len(), LATER_MAX);
+    }
+}
