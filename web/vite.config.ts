@@ -17,7 +17,8 @@ const CONTENT_SECURITY_POLICY = [
   "style-src 'self' 'unsafe-inline'",
   "img-src 'self' data: blob:",
   "media-src 'self' blob:",
-  "connect-src 'self' https: http://127.0.0.1:* http://localhost:*",
+  // The sockets are WalletConnect's, for a page whose host configured it.
+  "connect-src 'self' https: wss://relay.walletconnect.org wss://relay.walletconnect.com http://127.0.0.1:* http://localhost:*",
   "manifest-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
@@ -58,6 +59,27 @@ function networkFile(): Plugin {
     middlewares.use("/network.json", answer);
   };
   return { name: "network-file", configureServer: serve, configurePreviewServer: serve };
+}
+
+const EARLY = "src/early.ts";
+
+/** Puts the script that asks ahead before all others, behind the policy only; it waits for none of them. */
+function askAhead(): Plugin {
+  let isBuild = false;
+  return {
+    name: "ask-ahead",
+    configResolved({ command }) {
+      isBuild = command === "build";
+    },
+    buildStart() {
+      if (isBuild) this.emitFile({ type: "chunk", id: EARLY, name: "early" });
+    },
+    transformIndexHtml(_html, { bundle = {} }) {
+      const built = Object.values(bundle).find((file) => file.type === "chunk" && file.name === "early");
+      const src = `/${built?.fileName ?? EARLY}`;
+      return [{ tag: "script", attrs: { type: "module", async: true, src, fetchpriority: "high" }, injectTo: "head-prepend" }];
+    },
+  };
 }
 
 /** What the first page may take: bytes of all its files, compressed, and files. */
@@ -120,7 +142,7 @@ function styledComponents(bundle: Rolldown.OutputBundle): string[] {
 }
 
 export default defineConfig({
-  plugins: [react(), contentSecurityPolicy(), networkFile(), budget()],
+  plugins: [react(), askAhead(), contentSecurityPolicy(), networkFile(), budget()],
   build: {
     target: "es2022",
     chunkSizeWarningLimit: 1_000,
@@ -130,7 +152,7 @@ export default defineConfig({
         codeSplitting: {
           groups: [
             { name: "libraries", tags: ["$initial"], test: /node_modules|rolldown\/runtime/, priority: 1 },
-            { name: "page", tags: ["$initial"] },
+            { name: "page", tags: ["$initial"], test: (id) => !id.endsWith(EARLY) },
           ],
         },
       },

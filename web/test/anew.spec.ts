@@ -10,6 +10,9 @@ import { activity, expect, goTo, inFastPay, pay, picture, test } from "./support
 
 const BOB = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
+/** From the change until the page says so, half a minute: ten times as many as it takes. */
+const REQUESTS_MAX = 60;
+
 const read = ({ file }: StartedNetwork): NetworkFile => JSON.parse(readFileSync(file, "utf8"));
 
 /** The page, and the people of the tests, use this network from now on. */
@@ -44,12 +47,16 @@ test("the page notices it, uses nothing of the old one, and begins anew when it 
   await pay(page, BOB, "0.5");
   await expect(activity(page, /^Pay 0.5 ETH/).getByText("Done", { exact: true })).toBeVisible();
 
+  // Whoever is asked meanwhile is asked as before, and not again and again.
+  let requests = 0;
+  page.on("request", () => (requests += 1));
   // The Ethereum node is another chain's from one moment to the next, as after a restart.
   await use(page, anew);
   await page.route(`${read(old).rpc.replace(/\/$/, "")}/**`, (route) => route.continue({ url: read(anew).rpc }));
   const notice = page.getByRole("alert").filter({ hasText: "This is another network" });
   await expect(notice).toContainText("it may hold orders that are not finished there");
   await isAccessible(page);
+  expect(requests).toBeLessThan(REQUESTS_MAX);
   await picture(page, "another-network");
   const sent: string[] = [];
   page.on("request", (request) => {

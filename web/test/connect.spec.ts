@@ -127,3 +127,31 @@ test("on a wrong network nothing can be signed until the wallet has switched", a
   await expect(page.getByText("Wrong network")).toBeHidden();
   await expect(page.getByRole("button", { name: "Pay 1 ETH" })).toBeEnabled();
 });
+
+test("wallets on other devices are offered where the host has a project, and their code is loaded for nobody else", async ({ page }) => {
+  const { chainId, rpc, contract, token, authorities } = network();
+  let walletConnectProjectId: string | undefined = "0123456789abcdef0123456789abcdef";
+  await page.route("**/network.json", (route) => route.fulfill({ json: { chainId, rpc, contract, token, authorities, walletConnectProjectId } }));
+  const loaded: string[] = [];
+  page.on("request", (request) => loaded.push(request.url()));
+  const isLoaded = (): boolean => loaded.some((url) => /wallet-connect-/.test(url));
+  const dialog = page.getByRole("dialog");
+  const open = async (): Promise<void> => {
+    await page.goto("/");
+    await page.getByRole("banner").getByRole("button", { name: "Connect wallet" }).click();
+    await expect(dialog.getByText("No wallet was found")).toBeVisible();
+  };
+  await open();
+  const choice = dialog.getByRole("button", { name: "WalletConnect" });
+  await expect(choice).toBeVisible();
+  expect(isLoaded()).toBe(false);
+  await choice.click();
+  await expect.poll(isLoaded).toBe(true);
+
+  walletConnectProjectId = undefined;
+  await open();
+  await expect(choice).toBeHidden();
+  walletConnectProjectId = "a project";
+  await page.goto("/");
+  await expect(page.getByRole("alert")).toContainText("walletConnectProjectId is not 32 hexadecimal digits");
+});

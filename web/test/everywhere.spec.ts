@@ -5,7 +5,7 @@ import type { Page } from "@playwright/test";
 import { isAccessible } from "./support/axe";
 import { activity, expect, goTo, pay, picture, test } from "./support/people";
 
-const PLACES = ["/", "/pay", "/pay/list", "/receive", "/deposit", "/redeem", "/history", "/explore", "/network", "/help"];
+const PLACES = ["/", "/pay", "/pay/list", "/receive", "/deposit", "/redeem", "/history", "/explore", "/network", "/help", "/contacts"];
 
 async function isQuiet(page: Page): Promise<void> {
   await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
@@ -63,7 +63,8 @@ test.describe("on a phone", () => {
     await work.getByRole("link", { name: "Show its certificate" }).click();
     await expect(page.getByRole("heading", { name: /^Payment of/ })).toBeVisible();
     const transfer = new URL(page.url()).pathname;
-    for (const place of [...PLACES, transfer, `/explore/account/${wallet.key.address}`]) {
+    const others = [transfer, `/explore/account/${wallet.key.address}`, "/explore/deposit/1", `/explore/transaction/0x${"12".repeat(32)}`, "/nowhere"];
+    for (const place of [...PLACES, ...others]) {
       await page.goto(place);
       await isQuiet(page);
       const width = await page.evaluate(() => document.documentElement.scrollWidth);

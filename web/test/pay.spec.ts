@@ -2,6 +2,7 @@ import { encodeMemo } from "@fastpay/sdk";
 import { pad } from "viem";
 
 import { isAccessible } from "./support/axe";
+import { keyboard } from "./support/hands";
 import { activity, agree, authority, expect, goTo, inFastPay, pay, picture, test } from "./support/people";
 
 test("alice pays bob: certified, then settled; bob sees it come", async ({ person }) => {
@@ -186,28 +187,14 @@ test("a payment is made by the keyboard alone", async ({ page, person }) => {
   await person({ deposit: "1" });
   await page.reload();
   await expect(inFastPay(page, "ETH")).toHaveText("1");
-  const focused = page.locator(":focus");
-  const tabTo = async (name: RegExp): Promise<void> => {
-    for (let presses = 0; presses < 40; presses += 1) {
-      await page.keyboard.press("Tab");
-      if (name.test((await focused.evaluate((one) => one.ariaLabel ?? (one as HTMLElement).innerText)) || "")) return;
-      const label = await focused.evaluate((one) => (one as HTMLInputElement).labels?.[0]?.innerText ?? "");
-      if (name.test(label)) return;
-    }
-    throw new Error(`${name} is not reached by Tab`);
-  };
-  await tabTo(/^Pay$/);
-  await page.keyboard.press("Enter");
+  const { press, write } = keyboard(page);
+  await press(page.getByRole("navigation", { name: "Places" }).getByRole("link", { name: "Pay", exact: true }));
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("Pay");
   await expect(page.getByText("You have 1 ETH in FastPay")).toBeVisible();
-  await tabTo(/^To$/);
-  await page.keyboard.type("0x70997970C51812dc3A010C7d01b50e0d17dc79C8");
-  await tabTo(/^Amount$/);
-  await page.keyboard.type("0.5");
-  await tabTo(/^Pay 0.5 ETH$/);
+  await write(page.getByLabel("To", { exact: true }), "0x70997970C51812dc3A010C7d01b50e0d17dc79C8");
+  await write(page.getByLabel("Amount", { exact: true }), "0.5");
   await picture(page, "keyboard");
-  await page.keyboard.press("Enter");
-  await tabTo(/^Yes, pay 0.5 ETH$/);
-  await page.keyboard.press("Enter");
+  await press(page.getByRole("button", { name: "Pay 0.5 ETH" }));
+  await press(page.getByRole("button", { name: "Yes, pay 0.5 ETH" }));
   await expect(activity(page, /^Pay 0.5 ETH/).getByText("Done", { exact: true })).toBeVisible();
 });

@@ -16,6 +16,7 @@ import { parseEther } from "viem";
 
 import { isAccessible } from "./support/axe";
 import { depositEther, giveOnChain, network, walletOf } from "./support/net";
+import { finger, keyboard, PHONE } from "./support/hands";
 import { activity, expect, goTo, inFastPay, pay, picture, test } from "./support/people";
 import { TestWallet } from "./support/wallet";
 
@@ -60,7 +61,7 @@ test("a stuck account is unlocked by a button, also after a reload, and pays aga
   wallet.declinesAfter = undefined;
   await page.reload();
   await expect(stuck(page)).toContainText("Ethereum was asked to unlock it.");
-  await stuck(page).getByRole("button", { name: "Continue unlocking" }).click();
+  await keyboard(page).press(stuck(page).getByRole("button", { name: "Continue unlocking" }));
   await expect(work.getByText(/none of the orders holds, and nothing was paid: done/)).toBeVisible();
   await expect(stuck(page)).toBeHidden();
   await picture(page, "unlocked");
@@ -122,6 +123,8 @@ test("a browser key signs the request to unlock its account, and a wallet beside
 
 test("a relayer unlocks the account of a browser key, and nobody needs a wallet", async ({ page }) => {
   const wallet = await withStuckKey(page);
+  await page.setViewportSize(PHONE.viewport);
+  await finger(page).look();
   await stuck(page).getByRole("button", { name: "Have a relayer unlock it" }).click();
   await unlocksAndPays(page);
   expect(wallet.asked).toEqual([]);

@@ -2,17 +2,8 @@ import { createPublicClient, createWalletClient, http, type Hex } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { foundry } from "viem/chains";
 import {
-  ed25519Signer,
-  encodeMemo,
-  ETHER,
-  ethereumSigner,
-  FastPay,
-  formatAccount,
-  formatAmount,
-  memoryStore,
-  parseAmount,
-  verifyCertificate,
-  type AuthorityEndpoint,
+  ed25519Signer, encodeMemo, ETHER, ethereumSigner, FastPay, formatAccount,
+  formatAmount, memoryStore, parseAmount, verifyCertificate, type AuthorityEndpoint,
 } from "@fastpay/sdk";
 
 interface Deployment {

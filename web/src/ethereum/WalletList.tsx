@@ -1,6 +1,6 @@
 import { Avatar, Button, Modal, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { useState, type JSX, type ReactNode } from "react";
+import { lazy, Suspense, useState, type JSX, type ReactNode } from "react";
 import { Link } from "react-router";
 
 import { ErrorAlert } from "../ui/ErrorAlert";
@@ -9,26 +9,33 @@ import { DeepLinks } from "./DeepLinks";
 import type { FoundWallet } from "./discovery";
 import { useWallets } from "./WalletProvider";
 
+const QrCode = lazy(() => import("../ui/Qr").then((module) => ({ default: module.QrCode })));
+
 /** The Ethereum wallets of this browser, to connect one. */
 export function WalletList({ onConnected }: { onConnected: () => void }): JSX.Element {
   const { found, connect } = useWallets();
   const [busy, setBusy] = useState<FoundWallet>();
   const [error, setError] = useState<unknown>();
+  const [uri, setUri] = useState<string>();
+  const isAlone = found.every(({ remote }) => remote !== undefined);
   const choose = async (wallet: FoundWallet): Promise<void> => {
     setError(undefined);
     setBusy(wallet);
+    const stop = wallet.remote?.onUri(setUri);
     try {
       await connect(wallet);
       onConnected();
     } catch (thrown) {
       setError(thrown);
     } finally {
+      stop?.();
+      setUri(undefined);
       setBusy(undefined);
     }
   };
   return (
     <Stack>
-      {found.length === 0 && (
+      {isAlone && (
         <>
           <Text>
             No wallet was found in this browser. Install one that has an Ethereum key, or open this page in a wallet&apos;s own
@@ -50,6 +57,16 @@ export function WalletList({ onConnected }: { onConnected: () => void }): JSX.El
           {wallet.name}
         </Button>
       ))}
+      {uri !== undefined && (
+        <Stack align="center" gap="xs">
+          <Suspense>
+            <QrCode text={uri} label="QR code for a wallet on another device" />
+          </Suspense>
+          <Text size="sm">
+            Read the code with your wallet, or <a href={uri}>open a wallet on this device</a>.
+          </Text>
+        </Stack>
+      )}
       <ErrorAlert error={error} />
       {found.length > 0 && (
         <Text size="sm" c="dimmed">

@@ -4,6 +4,7 @@ import { getAddress, toHex, type WalletClient } from "viem";
 
 import { useNetwork } from "../network/NetworkProvider";
 import { discoverWallets, type FoundWallet } from "./discovery";
+import { remoteWallet } from "./remote-wallet";
 
 /** A connected wallet and the address that it lets this page use. */
 export interface ConnectedWallet {
@@ -66,12 +67,15 @@ async function open(wallet: FoundWallet, method: "eth_requestAccounts" | "eth_ac
 
 /** Finds wallets, connects one, and follows its events. */
 export function WalletProvider({ children }: { children: ReactNode }): JSX.Element {
-  const { chain } = useNetwork();
-  const [found, setFound] = useState<readonly FoundWallet[]>([]);
+  const { chain, config } = useNetwork();
+  const { walletConnectProjectId: projectId } = config;
+  const [here, setHere] = useState<readonly FoundWallet[]>([]);
+  const remote = useMemo(() => (projectId === undefined ? [] : [remoteWallet(projectId, chain)]), [projectId, chain]);
+  const found = useMemo(() => [...here, ...remote], [here, remote]);
   const [session, setSession] = useState<Session>();
   const [isRestoring, setRestoring] = useState(() => localStorage.getItem(LAST_WALLET) !== null);
 
-  useEffect(() => discoverWallets(setFound), []);
+  useEffect(() => discoverWallets(setHere), []);
   useRestoredSession(found, isRestoring, setSession, setRestoring);
   useSessionEvents(session, setSession);
 
@@ -87,8 +91,10 @@ export function WalletProvider({ children }: { children: ReactNode }): JSX.Eleme
 
   const disconnect = useCallback(() => {
     localStorage.removeItem(LAST_WALLET);
+    // A device that cannot be reached learns of it when it asks.
+    session?.wallet.remote?.disconnect().catch(() => undefined);
     setSession(undefined);
-  }, []);
+  }, [session]);
 
   const switchChain = useCallback(async () => {
     if (session === undefined) return;

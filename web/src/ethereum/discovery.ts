@@ -10,6 +10,13 @@ export interface FoundWallet {
   /** A data URI, or none. */
   readonly icon: string | undefined;
   readonly provider: EIP1193Provider;
+  /** Of a wallet on another device, how it is reached. */
+  readonly remote?: {
+    /** Calls back with what that device reads as a QR code. Returns how to stop. */
+    readonly onUri: (take: (uri: string) => void) => () => void;
+    /** Ends the connection. */
+    readonly disconnect: () => Promise<void>;
+  };
 }
 
 interface Announcement {

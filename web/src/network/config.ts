@@ -3,6 +3,8 @@
 import { accountFromEthereum, FastPayError, ZERO_ACCOUNT, type Address, type AuthorityEndpoint } from "@fastpay/sdk";
 import { isAddress } from "viem";
 
+import { fileAhead } from "./ahead";
+
 /** A deployment and its endpoints. */
 export interface NetworkConfig {
   readonly chainId: number;
@@ -16,6 +18,8 @@ export interface NetworkConfig {
   readonly labels: ReadonlyMap<string, string>;
   /** Base URLs of relayers. */
   readonly relayers: readonly string[];
+  /** The host's project at WalletConnect. Without one, the page offers no wallets on other devices. */
+  readonly walletConnectProjectId: string | undefined;
   /** The chain's name. */
   readonly chainName: string;
 }
@@ -37,13 +41,17 @@ const CHAIN_NAMES: Readonly<Record<number, string>> = {
 export async function loadConfig(signal?: AbortSignal): Promise<NetworkConfig> {
   let file: unknown;
   try {
-    const answer = await fetch("/network.json", { cache: "no-cache", ...(signal === undefined ? {} : { signal }) });
-    if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
-    file = await answer.json();
+    file = await (fileAhead() ?? loadFile(signal));
   } catch (cause) {
     throw unusable("it cannot be loaded", cause);
   }
   return readConfig(file);
+}
+
+async function loadFile(signal: AbortSignal | undefined): Promise<unknown> {
+  const answer = await fetch("/network.json", { cache: "no-cache", ...(signal === undefined ? {} : { signal }) });
+  if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
+  return answer.json();
 }
 
 /** Validates the file. Throws a `FastPayError`. */
@@ -67,6 +75,7 @@ export function readConfig(file: unknown): NetworkConfig {
     authorities: authorities.map(readAuthority),
     labels: new Map(authorities.flatMap(readLabel)),
     relayers,
+    walletConnectProjectId: readProjectId(file.walletConnectProjectId),
     chainName: chainName(chainId),
   };
 }
@@ -100,6 +109,11 @@ function readLabel(entry: unknown): [string, string][] {
   const isLabel = typeof label === "string" && label.trim() !== "" && label.length <= LABEL_LENGTH_MAX;
   if (!isLabel) throw unusable(`an authority's label has not 1 to ${LABEL_LENGTH_MAX} characters`);
   return [[String(http).replace(/\/+$/, ""), label.trim()]];
+}
+
+function readProjectId(id: unknown): string | undefined {
+  if (id === undefined || (typeof id === "string" && /^[0-9a-f]{32}$/.test(id))) return id;
+  throw unusable("walletConnectProjectId is not 32 hexadecimal digits");
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -16,6 +16,8 @@ import {
   waitForTransactionReceipt,
 } from "viem/actions";
 
+import { fetchAhead } from "./ahead";
+
 /** The time-out of a node, if there is another one, in milliseconds. */
 const NODE_TIMEOUT_MS = 4_000;
 
@@ -25,9 +27,9 @@ const NODE_TIMEOUT_MS = 4_000;
  */
 function failover(urls: readonly string[]): Transport {
   const [only] = urls;
-  if (urls.length === 1) return http(only, { batch: true });
+  if (urls.length === 1) return http(only, { batch: true, fetchFn: fetchAhead });
   return (config) => {
-    const nodes = urls.map((url) => http(url, { batch: true, retryCount: 0, timeout: NODE_TIMEOUT_MS })(config));
+    const nodes = urls.map((url) => http(url, { batch: true, fetchFn: fetchAhead, retryCount: 0, timeout: NODE_TIMEOUT_MS })(config));
     let current = 0;
     const request: EIP1193RequestFn = async (args) => {
       for (let left = nodes.length; ; left -= 1) {
