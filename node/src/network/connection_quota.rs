@@ -21,6 +21,19 @@ struct Held {
     by_address: HashMap<Address, Known>,
 }
 
+impl Held {
+    /// Forgets the better half of the names that are not connected: whoever comes with many fresh names does not push out
+    /// worse ones.
+    fn forget(&mut self) {
+        let gone = self.by_address.iter().filter(|(_, known)| known.connections == 0);
+        let mut gone: Vec<_> = gone.map(|(address, known)| (known.peer.worthless(), *address)).collect();
+        gone.sort_unstable_by_key(|(worthless, _)| *worthless);
+        for (_, address) in gone.iter().take(gone.len().div_ceil(2)) {
+            self.by_address.remove(address);
+        }
+    }
+}
+
 /// The entry of an address: kept while it is connected, and longer after worthless requests, so that reconnecting does
 /// not clear a bad reputation.
 struct Known {
@@ -43,9 +56,8 @@ impl ConnectionQuota {
             return None;
         }
         held.total = held.total.saturating_add(1);
-        // Bad names are kept as long as there is room for them.
         if held.by_address.len() > self.max.saturating_mul(2) {
-            held.by_address.retain(|_, known| known.connections > 0);
+            held.forget();
         }
         let new = || Known { connections: 0, peer: Arc::new(ClientReputation::at(address)) };
         let known = held.by_address.entry(address).or_insert_with(new);
@@ -78,7 +90,7 @@ impl Drop for ConnectionSlot {
         held.total = held.total.saturating_sub(1);
         let Some(known) = held.by_address.get_mut(&self.address) else { return };
         known.connections = known.connections.saturating_sub(1);
-        if known.connections == 0 && known.peer.is_blameless() {
+        if known.connections == 0 && known.peer.worthless() == 0 {
             held.by_address.remove(&self.address);
         }
     }
@@ -137,12 +149,31 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_one_peer_can_choose_among_are_one() {
+    fn many_fresh_names_push_out_no_worse_one() {
+        let quota = ConnectionQuota::new(8);
+        let come = |address: String, requests: usize| {
+            let slot = quota.take(address.parse().unwrap()).unwrap();
+            slot.peer().judge(requests, true);
+            slot.peer().is_on_probation()
+        };
+        assert!(come("10.0.0.1".into(), 1_000));
+        for last in 0..200 {
+            come(format!("10.0.1.{last}"), 1);
+        }
+        assert!(quota.held().by_address.len() <= 17);
+        assert!(come("10.0.0.1".into(), 0), "it is still known");
+    }
+
+    #[test]
+    fn a_customer_of_ipv6_has_one_share_and_one_name() {
         let quota = ConnectionQuota::new(4);
         let held = take_all(&quota, "2001:db8::1");
         assert_eq!(held.len(), 2);
-        assert!(quota.take("2001:db8::ffff:2".parse().unwrap()).is_none());
-        assert!(quota.take("2001:db8:0:1::1".parse().unwrap()).is_some());
+        assert!(quota.take("2001:db8:0:ffff::2".parse().unwrap()).is_none());
+        assert!(quota.take("2001:db8:1::1".parse().unwrap()).is_some());
+        held[0].peer().judge(1_000, true);
+        drop(held);
+        assert!(quota.take("2001:db8:0:7::1".parse().unwrap()).unwrap().peer().is_on_probation());
         // The same machine by two names.
         let mapped = ConnectionQuota::new(2);
         let _held = mapped.take("::ffff:10.0.0.1".parse().unwrap());

@@ -21,7 +21,7 @@ use super::client_reputation::Address;
 const SPENDERS_MAX: usize = 16_384;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The budgets of addresses, by their sites, which all shards of an authority share.
+/// The budgets of addresses, which all shards of an authority share.
 pub type AddressBudgets = Arc<Mutex<Budgets<Address>>>;
 
 /// Budgets of this many bytes for each address.

@@ -26,24 +26,14 @@ const PAUSE_ON_PROBATION: Duration = Duration::from_millis(50);
 /// The maximum number of simultaneous reads of one address; further ones wait unread.
 const READS_MAX: usize = 64;
 
-/// An IPv4 address, or the /64 prefix of an IPv6 address: a client that has one address of a /64 has all of them.
+/// An IPv4 address, or the first 48 bits of an IPv6 address: a provider gives them to one customer, who would otherwise
+/// have 65,536 fresh names of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Address(IpAddr);
 
 impl From<IpAddr> for Address {
     fn from(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
-            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
-            address => address,
-        })
-    }
-}
-
-impl Address {
-    /// The site that the address belongs to: of IPv6 the first 48 bits, which a provider gives to one customer, who then has
-    /// 65,536 addresses. What can be had in such numbers is counted by site.
-    pub(super) fn site(self) -> Self {
-        Self(match self.0 {
             IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 80 << 80).into(),
             address => address,
         })
@@ -115,13 +105,13 @@ impl ClientReputation {
     /// True where most of its last requests were worthless.
     #[must_use]
     pub fn is_on_probation(&self) -> bool {
-        self.worthless.load(Ordering::Relaxed) > WORTHLESS_MAX
+        self.worthless() > WORTHLESS_MAX
     }
 
-    /// Whether none of its last requests was worthless.
+    /// The number of its last requests that were worthless.
     #[must_use]
-    pub fn is_blameless(&self) -> bool {
-        self.worthless.load(Ordering::Relaxed) == 0
+    pub fn worthless(&self) -> usize {
+        self.worthless.load(Ordering::Relaxed)
     }
 
     /// Waits as long as one on probation has to before more of a stream is read.
@@ -185,13 +175,12 @@ mod tests {
     }
 
     #[test]
-    fn a_site_has_many_addresses_of_ipv6_and_one_of_ipv4() {
+    fn a_customer_of_ipv6_has_one_address_and_each_of_ipv4_is_one() {
         let address = |text: &str| Address::from(text.parse::<IpAddr>().unwrap());
-        assert_ne!(address("2001:db8:1:1::1"), address("2001:db8:1:2::1"));
-        assert_eq!(address("2001:db8:1:1::1").site(), address("2001:db8:1:ffff:1::").site());
-        assert_ne!(address("2001:db8:1::1").site(), address("2001:db8:2::1").site());
-        assert_ne!(address("10.0.0.1").site(), address("10.0.0.2").site());
-        assert_eq!(address("::ffff:10.0.0.1").site(), address("10.0.0.1"));
+        assert_eq!(address("2001:db8:1:1::1"), address("2001:db8:1:ffff:1::"));
+        assert_ne!(address("2001:db8:1::1"), address("2001:db8:2::1"));
+        assert_ne!(address("10.0.0.1"), address("10.0.0.2"));
+        assert_eq!(address("::ffff:10.0.0.1"), address("10.0.0.1"));
     }
 
     #[test]
@@ -218,10 +207,10 @@ mod tests {
         peer.judge(1, true);
         assert!(!peer.is_on_probation());
         peer.judge(WORTHLESS_MAX - 1, false);
-        assert!(!peer.is_blameless());
+        assert_ne!(peer.worthless(), 0);
         peer.judge(JUDGED_REQUESTS - WORTHLESS_MAX, false);
-        assert!(!peer.is_blameless(), "one is left");
+        assert_eq!(peer.worthless(), 1);
         peer.judge(1, false);
-        assert!(peer.is_blameless());
+        assert_eq!(peer.worthless(), 0);
     }
 }

@@ -77,7 +77,7 @@ impl Room {
 
     /// Turns to requests of a client.
     pub fn turn_to(&mut self, peer: &ClientReputation) {
-        self.address_wait = peer.address().and_then(|address| self.addresses().wait(&address.site(), self.now));
+        self.address_wait = peer.address().and_then(|address| self.addresses().wait(&address, self.now));
     }
 
     /// Why this client's order on this account gets no new lock, or `None` if there is room for it.
@@ -103,7 +103,7 @@ impl Room {
     /// Records the bytes written for a client.
     pub fn spend_at(&mut self, peer: &ClientReputation, bytes: u64) {
         if let Some(address) = peer.address() {
-            self.addresses().spend(address.site(), bytes, self.now);
+            self.addresses().spend(address, bytes, self.now);
         }
     }
 
