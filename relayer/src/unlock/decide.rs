@@ -11,7 +11,9 @@ use super::send::Unsent;
 use super::{Done, JOBS_MAX, Number, UnlockStep, UnlockStepKind};
 use crate::relayer::{Relayer, RelayerError};
 
-/// The maximum time for asking all authorities once.
+/// About at most so many numbers the authorities are asked at once. That leaves room for what owners ask for.
+const ASKING_MAX: usize = JOBS_MAX / 2;
+/// Each question to all authorities takes at most so long.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The first pause before the authorities are asked again; it doubles each time.
 const PAUSE_MS: u64 = 5_000;
@@ -43,12 +45,13 @@ enum Found {
 impl Relayer {
     /// Asks the authorities about the numbers that are due.
     pub(super) async fn ask_authorities(&mut self) -> Result<(), RelayerError> {
-        let (now_ms, room) = (self.clock.now_ms(), JOBS_MAX.saturating_sub(self.unlocking.jobs.len()));
-        let due = self.state.unlock.open.iter().filter(|open| open.next_at_ms <= now_ms).map(super::OpenUnlock::number);
+        let (now_ms, room) = (self.clock.now_ms(), ASKING_MAX.saturating_sub(self.unlocking.asking.len()));
         let is_free = |number: &Number| {
             !self.unlocking.asking.contains(number) && self.step_under_way(|step| step.number() == *number).is_none()
         };
-        let due: Vec<_> = due.filter(is_free).take(room).collect();
+        let mut due: Vec<_> = self.state.unlock.open.iter().filter(|open| open.next_at_ms <= now_ms).collect();
+        due.sort_by_key(|open| open.next_at_ms);
+        let due: Vec<_> = due.into_iter().map(super::OpenUnlock::number).filter(is_free).take(room).collect();
         if due.is_empty() {
             return Ok(());
         }

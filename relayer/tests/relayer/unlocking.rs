@@ -260,6 +260,35 @@ async fn what_others_asked_for_is_voided_only_where_the_operator_wishes() {
 }
 
 #[tokio::test]
+async fn numbers_that_are_never_decided_keep_no_owner_waiting() {
+    let scene = Scene::new(Mining::EveryMs(100)).await;
+    fund(&scene, 1);
+    equivocate(&scene, &owner(1));
+    let mut relayer = scene.relayer().await;
+    round(&mut relayer).await;
+    drop(relayer);
+    // As an earlier release stored them: far numbers that a stranger asked for, of an account of its own.
+    let path = scene.config.data_dir.join("state.json");
+    let mut state: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let open = |sequence: u64| {
+        json!({
+            "account": owner(7).account(), "sequence": sequence, "voidable_from": 0, "is_ours": false, "tries": 0,
+            "next_at_ms": 0, "waits_for": "",
+        })
+    };
+    state["unlock"]["open"] = (5..1_005).map(open).collect();
+    std::fs::write(&path, state.to_string()).unwrap();
+    let mut relayer = scene.relayer().await;
+    assert_eq!(relayer.state().unlock.open.len(), 1_000);
+    let sent = ask(&mut relayer, &owner(1), 0).await.unwrap();
+    assert!(matches!(sent, Taken::Sent { .. }), "{sent:?}");
+    work_until(&mut relayer, |state| state.bundles.is_empty() && state.unlock.open.len() == 1_001).await;
+    freeze(&scene, &owner(1), 1);
+    work_until(&mut relayer, |state| state.bundles.is_empty() && state.unlock.open.len() == 1_000).await;
+    assert_eq!(state_of(&scene, &owner(1)).await, UnlockState::Voided);
+}
+
+#[tokio::test]
 async fn a_strangers_request_is_not_followed_and_the_owners_costs_no_bond_after_it() {
     let scene = Scene::new(Mining::EveryMs(100)).await;
     fund(&scene, 1);
