@@ -55,7 +55,7 @@ pub use error::PrimaryError;
 pub use events::{Alarm, BlockRange, OrderEvent, check_logs};
 pub use fees::{Fees, Offer, SenderConfig};
 pub use finality::{BlockHead, Finality};
-pub use primary::{Primary, PrimaryConfig, served_chain};
+pub use primary::{ORDERS_IN_A_WORD, Primary, PrimaryConfig, served_chain};
 pub use revert::Revert;
 pub use safety_parameters::{Payout, Queued};
 pub use sender::{SendError, Sender, gas_limit};

@@ -26,6 +26,9 @@ use crate::label::Label;
 /// The prefix of the code of an account that is delegated to a contract (EIP-7702).
 const DELEGATION: [u8; 3] = [0xef, 0x01, 0x00];
 
+/// The contract marks so many of an account's orders in one word of storage.
+pub const ORDERS_IN_A_WORD: u64 = 256;
+
 /// The address of the contract and of the Ethereum nodes that serve it. Readable from TOML.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -325,7 +328,22 @@ impl Primary {
         self.view(self.contract(), &call).await
     }
 
-    /// The same in a given block, and in no other of that number.
+    /// Whether no order of `sender` is redeemed whose mark is in the same word of storage as that of `sequence`: the first one
+    /// costs more gas.
+    ///
+    /// # Errors
+    /// If no node answers.
+    pub async fn is_first_of_its_word(
+        &self,
+        sender: AccountId,
+        sequence: SequenceNumber,
+    ) -> Result<bool, PrimaryError> {
+        let word = U256::from(sequence.0 / ORDERS_IN_A_WORD);
+        let call = IFastPay::redeemedBitmapCall { sender: sender.0.into(), word };
+        Ok(self.view(self.contract(), &call).await?.is_zero())
+    }
+
+    /// The same as [`Primary::is_redeemed`] in a given block, and in no other of that number.
     ///
     /// # Errors
     /// If no node answers, or none that does has the block.
@@ -354,6 +372,16 @@ impl Primary {
     /// If no node answers.
     pub async fn ether_balance(&self, owner: Address) -> Result<U256, PrimaryError> {
         self.request("eth_getBalance", json!([owner, "latest"])).await
+    }
+
+    /// Whether Ethereum has no account at an address now: paying ETH to it makes one, which costs more gas.
+    ///
+    /// # Errors
+    /// If no node answers.
+    pub async fn is_new_account(&self, address: Address) -> Result<bool, PrimaryError> {
+        Ok(self.ether_balance(address).await?.is_zero()
+            && self.transaction_count(address, At::Latest).await? == 0
+            && !self.has_code(address).await?)
     }
 
     /// Whether an address has code now: a contract, or an account that is delegated to one (EIP-7702).

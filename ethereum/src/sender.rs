@@ -372,7 +372,7 @@ impl Sender {
     pub async fn broadcast(&self, submission: &Submission) -> Result<(), SendError> {
         let Some(raw) = self.sign_again(submission)? else { return Ok(()) };
         self.adopt(submission);
-        let (mut taken, mut failure, mut refusal) = (false, None, None);
+        let (mut taken, mut failure, mut refusal) = (false, None::<PrimaryError>, None);
         for node in self.primary.endpoints() {
             match node.request::<B256>("eth_sendRawTransaction", json!([raw])).await {
                 Ok(_) => taken = true,
@@ -380,6 +380,11 @@ impl Sender {
                 Err(PrimaryError::Refused { node, method, code, message }) if is_for_good(&message) => {
                     refusal = refusal.or(Some(PrimaryError::Refused { node, method, code, message }));
                 }
+                // A refusal says more than no answer.
+                Err(error @ PrimaryError::Refused { .. }) => match failure {
+                    Some(PrimaryError::Refused { .. }) => {}
+                    _ => failure = Some(error),
+                },
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
@@ -394,7 +399,19 @@ impl Sender {
         }
     }
 
-    /// Whether any node has any of a submission's offers.
+    /// Whether any node that answers has any of a submission's offers.
+    pub async fn is_known_anywhere(&self, submission: &Submission) -> bool {
+        for node in self.primary.endpoints() {
+            for attempt in &submission.attempts {
+                if is_known_at(node, attempt.hash).await.unwrap_or(false) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Whether any node has any of a submission's offers. All must answer.
     async fn is_known(&self, submission: &Submission) -> Result<bool, PrimaryError> {
         for node in self.primary.endpoints() {
             for attempt in &submission.attempts {

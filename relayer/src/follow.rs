@@ -4,18 +4,17 @@
 use std::time::Duration;
 
 use alloy::primitives::B256;
-use fastpay_core::{Asset, Redemption};
+use fastpay_core::Redemption;
 use fastpay_ethereum::{Inclusion, Payout, PrimaryError, SendError, Spending, SpendingState, Status, Submission};
 use tokio::time::Instant;
 
-use crate::gas::{Payouts, Plan};
 use crate::pending::RedemptionId;
 use crate::relayer::{Relayer, RelayerError, wait_or_stop};
 use crate::store::{Bundle, Left};
 use crate::submit::wait_or_stop_sending;
 
-/// Additional gas of an account's first order beyond the model. No payee is blamed for it.
-const FIRST_ORDER_GAS: u64 = 20_000;
+/// A transaction that nodes refuse, and that none has, is given up after this time.
+const REFUSED_MAX: Duration = Duration::from_secs(3_600);
 
 /// The cause of a revert in a final transaction.
 enum Fault {
@@ -54,9 +53,13 @@ impl Relayer {
                 Ok(Status::Included { inclusion, .. }) => {
                     self.trace_included(index, &inclusion);
                     self.offered_at.insert(submission.nonce, Instant::now());
+                    self.refused_since.remove(&submission.nonce);
                     index = index.saturating_add(1);
                 }
                 Ok(Status::Pending { known }) => {
+                    if known {
+                        self.refused_since.remove(&submission.nonce);
+                    }
                     if self.push_on(index, submission, known).await? {
                         index = index.saturating_add(1);
                     }
@@ -96,6 +99,10 @@ impl Relayer {
             [_] => self.fault(&submission, inclusion).await?,
             _ => Fault::Unknown,
         };
+        if inclusion.success {
+            let spent = |state| ours.values().filter(|spending| spending.state == state).count();
+            self.measure_payees(&submission, &items, spent(SpendingState::Queued), inclusion);
+        }
         self.trace_included(index, inclusion);
         let included_at = self.traces.forget(submission.nonce);
         self.drop_bundle(index);
@@ -111,12 +118,7 @@ impl Relayer {
             let spending = ours.get(&(id.sender, id.sequence));
             let by_us = spending.is_some_and(|spending| matches!(spending.state, SpendingState::Paid { .. }));
             let outcome = match (state, inclusion.success) {
-                (Payout::Done, _) if by_us => {
-                    if let ([_], false) = (&*items, was_queued) {
-                        self.measure_payee(id, inclusion);
-                    }
-                    self.finish_by_us(id, was_queued, inclusion)
-                }
+                (Payout::Done, _) if by_us => self.finish_by_us(id, was_queued, inclusion),
                 (Payout::Done, _) => self.finish_by_others(id).await,
                 (Payout::Queued(queued), _) if !was_queued => self.take_queued(id, queued).await,
                 (_, true) => {
@@ -164,22 +166,7 @@ impl Relayer {
         }
     }
 
-    /// Notes what the payee of a transaction's only redemption spent, if that is more than an order can cost otherwise.
-    fn measure_payee(&mut self, id: RedemptionId, inclusion: &Inclusion) {
-        let Some(committees) = &self.committees else { return };
-        let item = self.state.position(&id).and_then(|position| self.state.items.get(position));
-        let Some(item) = item.filter(|item| item.alone && item.redemption.asset == Asset::ETHER) else { return };
-        let model = Plan::Certificates.gas(committees.current().quorum(), 1);
-        let usual = model.saturating_add(Payouts::of(&item.redemption).gas()).saturating_add(FIRST_ORDER_GAS);
-        let (payee, spent) = (item.redemption.recipient, inclusion.gas_used.saturating_sub(usual));
-        if spent > 0 {
-            tracing::warn!(%payee, spent, "a payee spends gas, and its redemptions are asked for a higher fee from now on");
-            self.state.note_payee(payee, spent.saturating_add(FIRST_ORDER_GAS));
-            self.changed = true;
-        }
-    }
-
-    /// From now on, submits a redemption in transactions of its own.
+    /// From now on a redemption has transactions of its own.
     pub(crate) fn set_alone(&mut self, id: RedemptionId) {
         if let Some(item) = self.state.position(&id).and_then(|position| self.state.items.get_mut(position)) {
             item.alone = true;
@@ -213,6 +200,7 @@ impl Relayer {
         let bundle = self.state.bundles.remove(index);
         self.traces.forget(bundle.submission.nonce);
         self.offered_at.remove(&bundle.submission.nonce);
+        self.refused_since.remove(&bundle.submission.nonce);
         self.changed = true;
     }
 
@@ -242,14 +230,30 @@ impl Relayer {
             return Ok(true);
         }
         match self.sender.broadcast(&submission).await {
-            Ok(()) => {}
+            Ok(()) => drop(self.refused_since.remove(&submission.nonce)),
             Err(SendError::Unsendable { reason, .. }) => {
                 self.take_apart(index, &reason.to_string());
                 return Ok(false);
             }
-            Err(error) => wait_or_stop_sending(error)?,
+            Err(error) => {
+                if self.is_given_up(&submission, &error).await? {
+                    self.take_apart(index, &error.to_string());
+                    return Ok(false);
+                }
+                wait_or_stop_sending(error)?;
+            }
         }
         Ok(true)
+    }
+
+    /// Whether a transaction that was not taken now is given up: whatever the reason is, all that come after it wait. Should
+    /// it still get into the chain, the one that has its nonce then does not.
+    async fn is_given_up(&mut self, submission: &Submission, error: &SendError) -> Result<bool, RelayerError> {
+        if !matches!(error, SendError::Primary(PrimaryError::Refused { .. })) {
+            return Ok(false);
+        }
+        let since = *self.refused_since.entry(submission.nonce).or_insert_with(Instant::now);
+        Ok(since.elapsed() >= REFUSED_MAX && !self.sender.is_known_anywhere(submission).await)
     }
 
     fn finish_by_us(&mut self, id: RedemptionId, was_queued: bool, inclusion: &Inclusion) -> Outcome {

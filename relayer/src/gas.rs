@@ -6,6 +6,7 @@
 
 use fastpay_core::{Amount, Asset, Redemption};
 use fastpay_ethereum::{CALL_GAS, ETHER_GAS, TOKEN_GAS};
+use serde::{Deserialize, Serialize};
 
 /// A transaction by itself, and what its first redemption touches that the others share.
 const TRANSACTION: u64 = 29_400;
@@ -23,55 +24,87 @@ const ETHER_FEE: u64 = 7_100;
 const TOKEN_FEE: u64 = 15_000;
 /// A payout in a token, beyond one in ETH.
 const TOKEN_PAYOUT: u64 = 8_500;
+/// The first of 256 orders of an account writes a word of the contract's bitmap for the first time.
+const FIRST_ORDER: u64 = 17_100;
+/// A payee without ETH becomes an account; one without tokens gets a slot of the token's.
+const NEW_ETHER_PAYEE: u64 = 25_000;
+const NEW_TOKEN_PAYEE: u64 = 17_100;
 
 /// At most, a transaction by itself, with what its redemptions share and the rounding of a call's gas.
 const TRANSACTION_MAX: u64 = 75_000;
-/// At most, a redemption without its payouts: calldata, checks, events, and storage that it writes for the first time.
-const ORDER_MAX: u64 = 36_000;
-/// At most, a payout beyond its allowance: the call, and the claim that it becomes where it is refused.
-const PAYOUT_MAX: u64 = 42_000;
-/// At most, what a token adds: its own balance at the contract, and the sum of its claims.
-const ASSET_MAX: u64 = 45_000;
+/// At most, a redemption without its payouts: calldata, checks and events.
+const ORDER_MAX: u64 = 14_000;
+/// At most, what a certificate of its own adds to a redemption, beside its votes.
+const CERTIFICATE_MAX: u64 = 3_000;
+/// At most, a payout of ETH beyond its allowance: the call, and the claim that it becomes where it is refused.
+const PAYOUT_MAX: u64 = 36_500;
+/// At most, what a token adds to that: its own balance at the contract, and the sum of its claims.
+const ASSET_MAX: u64 = 60_000;
 /// At most, a fee in ETH: it goes to our own address, which runs no code.
-const OWN_PAYOUT_MAX: u64 = 12_000;
+const OWN_PAYOUT_MAX: u64 = 8_000;
 
-/// The kind of payouts that a redemption makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a redemption does that not every one does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Payouts {
     pub(crate) is_token: bool,
     pub(crate) has_fee: bool,
+    pub(crate) firsts: Firsts,
+}
+
+/// What a redemption would do as the first one, by the newest block when it was seen. Either only turns false later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Firsts {
+    /// None of the 256 orders that share a word of the bitmap with it is redeemed.
+    pub order: bool,
+    /// Its payee has nothing of the asset.
+    pub payee: bool,
+}
+
+impl Firsts {
+    /// As dear as it gets.
+    pub(crate) const ALL: Self = Self { order: true, payee: true };
 }
 
 impl Payouts {
-    pub(crate) fn of(redemption: &Redemption) -> Self {
-        Self { is_token: redemption.asset != Asset::ETHER, has_fee: redemption.fee != Amount::ZERO }
+    pub(crate) fn of(redemption: &Redemption, firsts: Firsts) -> Self {
+        Self { is_token: redemption.asset != Asset::ETHER, has_fee: redemption.fee != Amount::ZERO, firsts }
     }
 
-    /// The gas beyond that of a payout of ETH without a fee, by the model.
+    /// The gas beyond that of a payout of ETH without a fee to a known payee, by the model.
     pub(crate) fn gas(self) -> u64 {
-        match (self.is_token, self.has_fee) {
+        let usual = match (self.is_token, self.has_fee) {
             (false, false) => 0,
             (false, true) => ETHER_FEE,
             (true, false) => TOKEN_PAYOUT,
             (true, true) => TOKEN_PAYOUT.saturating_add(TOKEN_FEE),
-        }
+        };
+        let payee = if self.is_token { NEW_TOKEN_PAYEE } else { NEW_ETHER_PAYEE };
+        let payee = if self.firsts.payee { payee } else { 0 };
+        usual.saturating_add(self.first_order_gas()).saturating_add(payee)
     }
 
-    /// The most that they take, where every callee burns its allowance and refuses.
+    fn first_order_gas(self) -> u64 {
+        if self.firsts.order { FIRST_ORDER } else { 0 }
+    }
+
+    /// The most that they take, where every callee burns its allowance and refuses. A payee that becomes an account has no
+    /// code to burn it.
     fn gas_max(self) -> u64 {
         const ETHER: u64 = ETHER_GAS + PAYOUT_MAX;
         const TOKEN: u64 = TOKEN_GAS + PAYOUT_MAX;
-        match (self.is_token, self.has_fee) {
+        let payouts = match (self.is_token, self.has_fee) {
             (false, false) => ETHER,
             (false, true) => ETHER + OWN_PAYOUT_MAX,
             (true, false) => ASSET_MAX + TOKEN,
             (true, true) => ASSET_MAX + TOKEN + TOKEN,
-        }
+        };
+        payouts.saturating_add(self.first_order_gas())
     }
 }
 
 /// The contract call that submits redemptions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Plan {
     /// Each with its own certificate.
@@ -93,24 +126,10 @@ impl Plan {
         TRANSACTION.saturating_add(items)
     }
 
-    /// The most gas that a transaction without redemptions takes, with what the contract wants to see left at its last
-    /// payout: a fee has its whole allowance then, of which our own address takes nothing.
-    pub(crate) fn base_gas_max(self, quorum: usize) -> u64 {
-        const LEFT_AT_FEE: u64 = ETHER_GAS + ETHER_GAS / 63 + CALL_GAS;
-        let votes = if self == Self::Batch { VOTE_MAX.saturating_mul(to_u64(quorum)) } else { 0 };
-        TRANSACTION_MAX.saturating_add(LEFT_AT_FEE).saturating_add(votes)
-    }
-
-    /// The most gas that a redemption adds.
-    pub(crate) fn item_gas_max(self, quorum: usize, payouts: Payouts) -> u64 {
-        let votes = if self == Self::Certificates { VOTE_MAX.saturating_mul(to_u64(quorum)) } else { 0 };
-        ORDER_MAX.saturating_add(payouts.gas_max()).saturating_add(votes)
-    }
-
     /// The gas limit of a transaction with these redemptions.
     pub(crate) fn gas_max(self, quorum: usize, items: impl IntoIterator<Item = Payouts>) -> u64 {
-        let items = items.into_iter().map(|payouts| self.item_gas_max(quorum, payouts));
-        items.fold(self.base_gas_max(quorum), u64::saturating_add)
+        let most = items.into_iter().fold(Most::of(self, quorum), Most::with);
+        most.gas()
     }
 
     /// The share of each of them, rounded up.
@@ -125,6 +144,40 @@ impl Plan {
     pub fn cheapest(quorum: usize, count: usize) -> Self {
         let batch_pays = count > 1 && Self::Batch.gas(quorum, count) < Self::Certificates.gas(quorum, count);
         if batch_pays { Self::Batch } else { Self::Certificates }
+    }
+}
+
+/// The most gas that a transaction takes, one redemption after the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Most {
+    gas: u64,
+    votes_each: u64,
+    has_fee: bool,
+}
+
+impl Most {
+    /// Of a transaction without redemptions.
+    pub(crate) fn of(plan: Plan, quorum: usize) -> Self {
+        let votes = VOTE_MAX.saturating_mul(to_u64(quorum));
+        let (shared, votes_each) = match plan {
+            Plan::Certificates => (0, votes.saturating_add(CERTIFICATE_MAX)),
+            Plan::Batch => (votes, 0),
+        };
+        Self { gas: TRANSACTION_MAX.saturating_add(shared), votes_each, has_fee: false }
+    }
+
+    /// With one more.
+    pub(crate) fn with(self, payouts: Payouts) -> Self {
+        let item = ORDER_MAX.saturating_add(payouts.gas_max()).saturating_add(self.votes_each);
+        Self { gas: self.gas.saturating_add(item), has_fee: self.has_fee || payouts.has_fee, ..self }
+    }
+
+    /// With what the contract wants to see left at the last payout. Of that a payee may take all but what the contract keeps
+    /// for the call, and our own address, which has the same allowance for a fee, takes nothing.
+    pub(crate) fn gas(self) -> u64 {
+        const LEFT_AT_FEE: u64 = ETHER_GAS + ETHER_GAS / 63 + CALL_GAS;
+        const LEFT_AT_PAYEE: u64 = LEFT_AT_FEE - ETHER_GAS - PAYOUT_MAX;
+        self.gas.saturating_add(if self.has_fee { LEFT_AT_FEE } else { LEFT_AT_PAYEE })
     }
 }
 
@@ -172,13 +225,16 @@ mod tests {
     #[test]
     fn fees_and_tokens_cost_what_is_measured() {
         // Whole transactions, by the contract's measurements.
-        let check = |is_token, has_fee, expected: u64| {
-            let found = Plan::Certificates.gas(3, 1) + Payouts { is_token, has_fee }.gas();
+        let check = |payouts: Payouts, expected: u64| {
+            let found = Plan::Certificates.gas(3, 1) + payouts.gas();
             assert!(found.abs_diff(expected) * 20 <= expected, "{found} by the model, {expected} measured");
         };
-        check(false, false, 66_800);
-        check(false, true, 73_900);
-        check(true, false, 75_300);
+        let (usual, first) = (Payouts::default(), Firsts { order: true, payee: false });
+        check(usual, 66_800);
+        check(Payouts { has_fee: true, ..usual }, 73_900);
+        check(Payouts { is_token: true, ..usual }, 75_300);
+        check(Payouts { firsts: first, ..usual }, 83_900);
+        check(Payouts { firsts: Firsts::ALL, ..usual }, 108_900);
     }
 
     #[test]
@@ -186,7 +242,7 @@ mod tests {
         for (_, quorum) in QUORUMS {
             for plan in [Plan::Certificates, Plan::Batch] {
                 for (is_token, has_fee) in [(false, false), (false, true), (true, false), (true, true)] {
-                    let payouts = Payouts { is_token, has_fee };
+                    let payouts = Payouts { is_token, has_fee, firsts: Firsts::ALL };
                     for count in [1, 2, 50] {
                         let most = plan.gas_max(quorum, vec![payouts; count]);
                         let burned = count as u64 * if is_token { TOKEN_GAS } else { ETHER_GAS };
@@ -196,6 +252,17 @@ mod tests {
             }
         }
         assert_eq!(Plan::Batch.gas_max(usize::MAX, []), u64::MAX);
+    }
+
+    #[test]
+    fn a_hundred_payouts_of_ether_fit_into_one_transaction() {
+        let fit = |payouts: Payouts| {
+            let most = |count| Plan::Batch.gas_max(3, vec![payouts; count]);
+            (1..256).take_while(|count| most(*count) <= fastpay_ethereum::TRANSACTION_GAS_MAX).count()
+        };
+        let with_fee = Payouts { has_fee: true, ..Payouts::default() };
+        let first = Payouts { firsts: Firsts::ALL, ..with_fee };
+        assert_eq!([Payouts::default(), with_fee, first].map(fit), [100, 95, 86]);
     }
 
     #[test]

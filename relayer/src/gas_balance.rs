@@ -5,7 +5,7 @@ use alloy::primitives::{Address, U256};
 use fastpay_ethereum::{Primary, PrimaryConfig, PrimaryError};
 
 use crate::config::Config;
-use crate::gas::{Payouts, Plan};
+use crate::gas::{Firsts, Payouts, Plan};
 use crate::store::State;
 
 /// The gas key.
@@ -48,7 +48,7 @@ impl Funds {
         let quorum = primary.committee(primary.epoch().await?).await?.quorum();
         let offer = primary.current_offer(&config.sender).await?;
         let gas_price_wei = offer.price();
-        let payouts = Payouts { is_token: false, has_fee: true };
+        let payouts = Payouts { is_token: false, has_fee: true, firsts: Firsts::ALL };
         let gas = Plan::Certificates.gas(quorum, 1).saturating_add(payouts.gas());
         let gas_max = Plan::Certificates.gas_max(quorum, [payouts]);
         let redemptions = suffices_for(balance_wei, gas, gas_price_wei, offer.cost_max(gas_max));

@@ -1,13 +1,14 @@
 //! From the authorities' redemption logs to waiting redemptions: verified, of an asset that is served, not yet redeemed, not known.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fastpay_core::{Certificate, Committee, Epoch, Redemption, Transfer};
-use fastpay_ethereum::{DepositsError, Payout, PrimaryError, Queued};
+use fastpay_core::{Asset, Certificate, Committee, Epoch, Redemption, Transfer};
+use fastpay_ethereum::{DepositsError, Payout, PrimaryError, Queued, Token};
 use fastpay_rpc::PAGE_ENTRIES_MAX;
 use tokio::time::Instant;
 
-use crate::gas::{Payouts, Plan};
+use crate::gas::{Firsts, Payouts, Plan};
 use crate::metrics::Tick;
 use crate::pending::{PendingRedemption, RedemptionId};
 use crate::policy::BelowCost;
@@ -20,6 +21,21 @@ use crate::store::PENDING_MAX;
 const HOPELESS_DIVISOR: u64 = 8;
 /// About a block.
 const GAS_PRICE_AGE_MAX: Duration = Duration::from_secs(12);
+
+/// A round reads at most so many pages of each redemption log, one after the other: thousands of entries a second, which is
+/// more than an authority takes from any address for long.
+const PAGES_MAX: usize = 100;
+/// No page is asked for after so long: an authority that is slow does not keep transactions waiting.
+const READING: Duration = Duration::from_secs(2);
+
+/// Why an entry of a redemption log is passed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PassBy {
+    /// It waits, is under way, or is finished.
+    Known,
+    /// It is left to others and to its owner.
+    Left,
+}
 
 /// The result of reading an entry of a redemption log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,32 +59,62 @@ pub(crate) enum OnChain {
     Done,
 }
 
+/// What was read of a redemption log at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Read {
+    /// The number of the first entry that was not dealt with.
+    next: u64,
+    /// Whether anything in it was a redemption with a quorum's votes, as far as they were looked at. A log that gives
+    /// nothing, or nothing valid, has nothing, however long it claims to be.
+    is_of_use: bool,
+}
+
 impl Relayer {
-    /// Takes one page of every redemption log. Cursors move only past entries that were dealt with.
+    /// Reads every redemption log to its end, or as far as a round goes. Cursors move only past entries that were dealt
+    /// with.
     pub(crate) async fn take_feeds(&mut self) -> Result<Tick, RelayerError> {
         self.align_cursors();
         self.refresh_gas_price().await;
-        if self.is_full() {
-            tracing::warn!(
-                items = PENDING_MAX,
-                "redemption logs are not read until some of the waiting redemptions are done"
-            );
-            return Ok(Tick { answered: 1, ..Tick::default() });
+        let mut tick = Tick { answered: 1, ..Tick::default() };
+        if self.config.bundle.below_cost == BelowCost::Leave && self.gas_price.is_none() {
+            tracing::warn!("redemption logs are not read until it is known what gas costs");
+            return Ok(tick);
         }
-        let cursors = self.state.cursors.clone();
-        let cursor = |shard: &ShardKey| {
-            cursors.get(&shard.0).and_then(|shards| shards.get(shard.1)).copied().unwrap_or_default()
-        };
-        let (pages, silent) = self.redemption_logs.read(cursor).await;
-        let mut tick = Tick { answered: pages.len(), silent, caught_up: true, ..Tick::default() };
-        for page in pages {
-            let (shard, total) = (page.shard, page.page.total);
-            // A log that gives nothing, or nothing valid, has nothing, however long it claims to be.
-            let (start, entries, invalid) = (page.start, page.page.entries.len() as u64, self.state.totals.invalid);
-            let next = self.take_page(page).await?;
-            let is_worthless = self.state.totals.invalid.saturating_sub(invalid) >= entries;
-            tick.caught_up &= next >= total || (is_worthless && next >= start);
-            self.set_cursor(shard, next);
+        let began_at = Instant::now();
+        let (mut behind, mut is_held_up) = (None::<BTreeSet<ShardKey>>, false);
+        for number in 0..PAGES_MAX {
+            if !self.has_room() {
+                tracing::warn!(
+                    items = PENDING_MAX,
+                    "redemption logs are not read until some of the waiting redemptions are done"
+                );
+                break;
+            }
+            let cursors = self.state.cursors.clone();
+            let cursor = |shard: &ShardKey| {
+                cursors.get(&shard.0).and_then(|shards| shards.get(shard.1)).copied().unwrap_or_default()
+            };
+            let is_behind = |shard: &ShardKey| behind.as_ref().is_none_or(|behind| behind.contains(shard));
+            let (pages, silent) = self.redemption_logs.read(is_behind, cursor).await;
+            if number == 0 {
+                (tick.answered, tick.silent) = (pages.len(), silent);
+            }
+            let mut further = BTreeSet::new();
+            for page in pages {
+                let (shard, start, total) = (page.shard, page.start, page.page.total);
+                let Read { next, is_of_use } = self.take_page(page).await?;
+                self.set_cursor(shard, next);
+                let is_at_end = next >= total || (!is_of_use && next >= start);
+                if !is_at_end && next > start {
+                    further.insert(shard);
+                }
+                is_held_up |= !is_at_end && next <= start;
+            }
+            tick.caught_up = further.is_empty() && !is_held_up;
+            if further.is_empty() || began_at.elapsed() >= READING {
+                break;
+            }
+            behind = Some(further);
         }
         Ok(tick)
     }
@@ -94,18 +140,31 @@ impl Relayer {
         }
     }
 
-    /// Deals with the entries of a page, and returns the number of the first one that was not.
-    async fn take_page(&mut self, page: RedemptionPage) -> Result<u64, RelayerError> {
+    /// Deals with the entries of a page.
+    async fn take_page(&mut self, page: RedemptionPage) -> Result<Read, RelayerError> {
         let RedemptionPage { shard, start, page } = page;
         if page.total < start {
             tracing::warn!(authority = %shard.0, shard = shard.1, start, total = page.total, "a redemption log became shorter; it is read again");
-            return Ok(0);
+            return Ok(Read { next: 0, is_of_use: true });
         }
         let mut next = start;
-        let invalid_before = self.state.totals.invalid;
+        let (entries, invalid_before) = (page.entries.len() as u64, self.state.totals.invalid);
+        let (mut passed_by, mut sample) = (0_u64, None);
         for certificate in page.entries.into_iter().take(PAGE_ENTRIES_MAX as usize) {
-            if self.is_full() {
+            if !self.has_room() {
                 break;
+            }
+            match self.why_pass_by(&certificate) {
+                Some(PassBy::Known) => {
+                    next = next.saturating_add(1);
+                    continue;
+                }
+                Some(PassBy::Left) => {
+                    (next, passed_by) = (next.saturating_add(1), passed_by.saturating_add(1));
+                    sample = Some(certificate);
+                    continue;
+                }
+                None => {}
             }
             match self.take(certificate).await {
                 Ok(Taken::Dealt) => next = next.saturating_add(1),
@@ -116,21 +175,50 @@ impl Relayer {
                 }
             }
         }
-        let entries = self.state.totals.invalid.saturating_sub(invalid_before);
-        if entries > 0 {
-            tracing::warn!(authority = %shard.0, shard = shard.1, entries, "a redemption log has entries that are no valid redemptions");
+        let mut invalid = self.state.totals.invalid.saturating_sub(invalid_before);
+        if invalid > 0 {
+            tracing::warn!(authority = %shard.0, shard = shard.1, entries = invalid, "a redemption log has entries that are no valid redemptions");
         }
-        Ok(next)
+        if passed_by > 0 {
+            tracing::debug!(authority = %shard.0, shard = shard.1, entries = passed_by, "left to others: the fee does not cover the gas, or the asset is not served");
+        }
+        // One stands for all of them: a log of made-up ones is known by it.
+        if sample.is_some_and(|sample| !self.is_valid(sample)) {
+            invalid = invalid.saturating_add(passed_by);
+        }
+        Ok(Read { next, is_of_use: invalid < entries })
+    }
+
+    /// Why there is nothing to be done about an entry, whoever signed it. That is found before its signatures are verified,
+    /// which takes a hundred times longer: entries whose fee is worth nothing cost their makers next to nothing.
+    fn why_pass_by(&mut self, certificate: &Certificate) -> Option<PassBy> {
+        let Transfer::Redemption(redemption) = &certificate.order.transfer else { return None };
+        let id = RedemptionId { sender: redemption.sender, sequence: redemption.sequence };
+        if self.finished.contains(&id) || self.state.position(&id).is_some() {
+            return Some(PassBy::Known);
+        }
+        let is_served = self.config.assets.serves(redemption.asset);
+        if is_served && !self.is_hopeless(redemption) {
+            return None;
+        }
+        let digest = self.sender.primary().domain().transfer_digest(&certificate.order.transfer);
+        if self.passed_by.insert(digest) {
+            let totals = &mut self.state.totals;
+            let total = if is_served { &mut totals.below_cost } else { &mut totals.not_served };
+            *total = total.saturating_add(1);
+            self.changed = true;
+        }
+        Some(PassBy::Left)
+    }
+
+    /// Whether it has the votes of a committee that is known.
+    fn is_valid(&self, certificate: Certificate) -> bool {
+        let domain = self.sender.primary().domain();
+        self.committee(certificate.epoch).is_some_and(|committee| certificate.verify(&domain, committee).is_ok())
     }
 
     /// Adds a certificate, unless it is not needed.
     async fn take(&mut self, certificate: Certificate) -> Result<Taken, PrimaryError> {
-        if let Transfer::Redemption(redemption) = &certificate.order.transfer {
-            let id = RedemptionId { sender: redemption.sender, sequence: redemption.sequence };
-            if self.finished.contains(&id) || self.state.position(&id).is_some() {
-                return Ok(Taken::Dealt);
-            }
-        }
         let domain = self.sender.primary().domain();
         let epoch = certificate.epoch;
         if self.committee(epoch).is_none() && self.sender.primary().epoch().await? >= epoch {
@@ -151,16 +239,7 @@ impl Relayer {
             self.state.totals.invalid = self.state.totals.invalid.saturating_add(1);
             return Ok(Taken::Dealt);
         };
-        let (id, fee, asset) = (item.id(), item.redemption.fee, item.redemption.asset);
-        if !self.config.assets.serves(asset) {
-            tracing::debug!(%asset, "not in [assets]");
-            self.leave_unserved(id);
-            return Ok(Taken::Dealt);
-        }
-        if self.is_hopeless(&item.redemption) {
-            self.leave(id);
-            return Ok(Taken::Dealt);
-        }
+        let (id, fee) = (item.id(), item.redemption.fee);
         match self.on_chain(&id).await? {
             OnChain::Queued(queued) if self.is_ours(&queued) => {
                 let spending = self.spending(&id).await;
@@ -176,9 +255,15 @@ impl Relayer {
                 return Ok(Taken::Dealt);
             }
             OnChain::Open | OnChain::Settling => {
+                item.firsts = self.firsts(&item.redemption).await?;
                 let digest = domain.transfer_digest(&item.redemption.clone().into());
                 tracing::info!(sender = %id.sender, sequence = %id.sequence, %digest, %fee, "a redemption to bring to the contract");
             }
+        }
+        if self.state.counts().0 >= PENDING_MAX
+            && let Some(out) = self.one_to_make_way()
+        {
+            self.leave(out);
         }
         self.traces.seen(&item, since);
         self.state.items.push(item);
@@ -211,34 +296,63 @@ impl Relayer {
         Ok(())
     }
 
+    /// What a redemption would do as the first one.
+    async fn firsts(&self, redemption: &Redemption) -> Result<Firsts, PrimaryError> {
+        let primary = self.sender.primary();
+        let order = primary.is_first_of_its_word(redemption.sender, redemption.sequence).await?;
+        let Redemption { asset, recipient, .. } = *redemption;
+        let payee = match asset {
+            Asset::ETHER => primary.is_new_account(recipient).await?,
+            Asset(token) => match Token::new(primary.clone(), token).balance_of(recipient).await {
+                Ok(balance) => balance.is_zero(),
+                Err(error @ PrimaryError::Unreachable { .. }) => return Err(error),
+                // One that does not say balances, or burns all gas in place of that, is as dear as any.
+                Err(_) => true,
+            },
+        };
+        Ok(Firsts { order, payee })
+    }
+
     /// Whether a fee is too small to cover its share of the gas in any transaction. Without this check anybody could
     /// fill all places with redemptions that cost nothing, and delay those of others.
     fn is_hopeless(&self, redemption: &Redemption) -> bool {
-        let (Some((gas_price_wei, _)), Some(committees)) = (self.gas_price, &self.committees) else { return false };
-        let bundle = &self.config.bundle;
-        let share = Plan::Batch.gas_each(committees.current().quorum(), bundle.items_max);
-        let gas = share.saturating_add(Payouts::of(redemption).gas()) / HOPELESS_DIVISOR;
-        let worth = self.config.assets.worth(redemption.asset, redemption.fee).unwrap_or_default();
-        bundle.below_cost == BelowCost::Leave && worth < u128::from(gas).saturating_mul(gas_price_wei)
+        !self.covers_part(redemption, HOPELESS_DIVISOR)
     }
 
-    /// Reads the gas price, if it matters and the last one is old.
+    /// Whether a fee covers this part of its share of the gas of a full transaction, or need not.
+    fn covers_part(&self, redemption: &Redemption, divisor: u64) -> bool {
+        let (Some((gas_price_wei, _)), Some(committees)) = (self.gas_price, &self.committees) else { return true };
+        let bundle = &self.config.bundle;
+        let share = Plan::Batch.gas_each(committees.current().quorum(), bundle.items_max);
+        let gas = share.saturating_add(Payouts::of(redemption, Firsts::default()).gas()) / divisor.max(1);
+        let worth = self.config.assets.worth(redemption.asset, redemption.fee).unwrap_or_default();
+        bundle.below_cost == BelowCost::Pay || worth >= u128::from(gas).saturating_mul(gas_price_wei)
+    }
+
+    /// Learns what gas costs, where that matters and was asked long ago. Where nobody says it now, it is what it was.
     async fn refresh_gas_price(&mut self) {
         let is_fresh = self.gas_price.is_some_and(|(_, at)| at.elapsed() < GAS_PRICE_AGE_MAX);
         if is_fresh || self.config.bundle.below_cost != BelowCost::Leave {
             return;
         }
-        self.gas_price = match self.sender.current_offer().await {
-            Ok(offer) => Some((offer.price(), Instant::now())),
-            Err(error) => {
-                tracing::debug!(%error, "what gas costs is not known");
-                None
-            }
-        };
+        match self.sender.current_offer().await {
+            Ok(offer) => self.gas_price = Some((offer.price(), Instant::now())),
+            Err(error) => tracing::debug!(%error, "what gas costs is not known"),
+        }
     }
 
-    fn is_full(&self) -> bool {
-        self.state.counts().0 >= PENDING_MAX
+    /// Whether one more may wait.
+    fn has_room(&self) -> bool {
+        self.state.counts().0 < PENDING_MAX || self.one_to_make_way().is_some()
+    }
+
+    /// A redemption whose fee covers no share of the gas now: it is waited for only as long as nobody needs its place.
+    fn one_to_make_way(&self) -> Option<RedemptionId> {
+        let makes_way = |item: &&PendingRedemption| {
+            let is_free = item.queued.is_none() && !item.alone && !self.state.is_under_way(&item.id());
+            is_free && !self.covers_part(&item.redemption, 1)
+        };
+        self.state.items.iter().find(makes_way).map(PendingRedemption::id)
     }
 
     /// The state of a redemption on the chain. One node's answer suffices to continue with it, never to end it.

@@ -36,6 +36,7 @@ mod key;
 mod means;
 mod metrics;
 mod node_agreement;
+mod payees;
 mod pending;
 mod policy;
 mod queue;
@@ -53,7 +54,7 @@ mod wallets;
 
 pub use assets::{Assets, Rate};
 pub use config::{BundleConfig, Config, ConfigError, KeyConfig, Overrides, UnlockConfig};
-pub use gas::Plan;
+pub use gas::{Firsts, Plan};
 pub use gas_balance::{Funds, GasBalance};
 pub use key::{create_key, read_key};
 pub use metrics::{Metrics, Tick, serve as serve_metrics};

@@ -8,6 +8,8 @@ use fastpay_core::{
 use fastpay_ethereum::{CertifiedRedemption, Queued, certified_redemption};
 use serde::{Deserialize, Serialize};
 
+use crate::gas::{Firsts, Payouts};
+
 /// A redemption that fails this often is given up: its owner can still redeem it.
 const ATTEMPTS_MAX: u32 = 10;
 /// The first pause after a failure, in milliseconds; it doubles each time.
@@ -46,7 +48,10 @@ pub struct PendingRedemption {
     /// Set once a shared transaction did nothing for it: from then on, it gets transactions of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alone: bool,
-    /// Set once the contract has queued it in a final block: from then on, it must be executed.
+    /// What makes it dearer than others.
+    #[serde(default)]
+    pub firsts: Firsts,
+    /// Set once the contract has it in its queue, in a final block: from then on it is to be executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued: Option<Queued>,
 }
@@ -71,7 +76,13 @@ impl PendingRedemption {
         let fastpay_core::Transfer::Redemption(redemption) = &certificate.order.transfer else { return None };
         let votes = certified_redemption(certificate, committee)?.votes;
         let (redemption, epoch) = (redemption.clone(), certificate.epoch);
-        Some(Self { redemption, epoch, votes, seen_at_ms: now_ms, parked: None, alone: false, queued: None })
+        let (seen_at_ms, parked, firsts) = (now_ms, None, Firsts::default());
+        Some(Self { redemption, epoch, votes, seen_at_ms, parked, alone: false, firsts, queued: None })
+    }
+
+    /// What it does that not every redemption does.
+    pub(crate) fn payouts(&self) -> Payouts {
+        Payouts::of(&self.redemption, self.firsts)
     }
 
     /// Its name.
@@ -160,6 +171,7 @@ pub(crate) mod tests {
             seen_at_ms: 1_000,
             parked: None,
             alone: false,
+            firsts: Firsts::default(),
             queued: None,
         }
     }

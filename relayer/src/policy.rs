@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::gas::{Payouts, Plan};
+use crate::gas::{Most, Payouts, Plan};
 
 /// Company is enough where a full transaction would save each redemption less than this part of its gas: a
 /// tenth.
@@ -38,6 +38,8 @@ pub(crate) struct Waiting {
     /// The value of its fee, in wei.
     pub(crate) fee_wei: u128,
     pub(crate) payouts: Payouts,
+    /// The outflow limit leaves no room for it: its fee comes days later, after a second transaction.
+    pub(crate) is_queued: bool,
     /// Its certificate is of an epoch that the contract no longer takes.
     pub(crate) needs_batch: bool,
 }
@@ -232,8 +234,12 @@ impl Shares {
         Self { plan, count, gas_each: plan.gas_each(conditions.quorum, count) }
     }
 
+    /// One that the contract queues is asked for as much as one by itself, which whoever proposes the quoted fee pays: for
+    /// the transaction that executes it.
     fn cost_of(&self, item: &Waiting, conditions: Conditions) -> u128 {
-        let gas = self.gas_each.saturating_add(item.payouts.gas());
+        let alone = Plan::Certificates.gas_each(conditions.quorum, 1);
+        let share = if item.is_queued { self.gas_each.max(alone) } else { self.gas_each };
+        let gas = share.saturating_add(item.payouts.gas());
         u128::from(gas).saturating_mul(conditions.gas_price_wei)
     }
 }
@@ -241,11 +247,11 @@ impl Shares {
 /// The number of redemptions, from the first, that fit into one transaction with the full allowance of each payout.
 fn fitting(items: impl Iterator<Item = Payouts>, conditions: Conditions) -> usize {
     let Conditions { quorum, room, .. } = conditions;
-    let mut gas = Plan::Batch.base_gas_max(quorum);
+    let mut most = Most::of(Plan::Batch, quorum);
     let mut count = 0_usize;
     for payouts in items {
-        gas = gas.saturating_add(Plan::Batch.item_gas_max(quorum, payouts));
-        if gas > room.of(count.saturating_add(1)) {
+        most = most.with(payouts);
+        if most.gas() > room.of(count.saturating_add(1)) {
             break;
         }
         count = count.saturating_add(1);
@@ -256,6 +262,7 @@ fn fitting(items: impl Iterator<Item = Payouts>, conditions: Conditions) -> usiz
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gas::Firsts;
 
     const GWEI: u128 = 1_000_000_000;
     const POLICY: Policy =
@@ -266,10 +273,11 @@ mod tests {
     const GOOD: Waiting = Waiting {
         waited_ms: 0,
         fee_wei: 100_000 * GWEI,
-        payouts: Payouts { is_token: false, has_fee: false },
+        payouts: Payouts { is_token: false, has_fee: false, firsts: Firsts { order: false, payee: false } },
+        is_queued: false,
         needs_batch: false,
     };
-    const TOKEN: Waiting = Waiting { payouts: Payouts { is_token: true, has_fee: true }, ..GOOD };
+    const TOKEN: Waiting = Waiting { payouts: Payouts { is_token: true, has_fee: true, ..GOOD.payouts }, ..GOOD };
     const FREE: Waiting = Waiting { fee_wei: 0, ..GOOD };
 
     fn due(item: Waiting) -> Waiting {
@@ -343,7 +351,8 @@ mod tests {
     #[test]
     fn what_a_fee_and_a_token_cost_is_asked_of_the_one_that_has_them() {
         let share = Plan::Certificates.gas_each(3, 1);
-        for payouts in [Payouts { is_token: false, has_fee: true }, Payouts { is_token: true, has_fee: true }] {
+        let with_fee = Payouts { has_fee: true, ..GOOD.payouts };
+        for payouts in [with_fee, TOKEN.payouts, Payouts { firsts: Firsts::ALL, ..with_fee }] {
             let leaving = Policy { below_cost: BelowCost::Leave, ..POLICY };
             let cost = u128::from(share + payouts.gas()) * GWEI;
             let just = Waiting { fee_wei: cost, payouts, ..GOOD };
@@ -392,6 +401,21 @@ mod tests {
         check(just, 0, dear, Alone::Waits);
         check(due(just), 0, dear, Alone::Goes);
         check(Waiting { fee_wei: just.fee_wei + 9 * GWEI, ..just }, 9, leaving, Alone::Goes);
+    }
+
+    #[test]
+    fn what_the_contract_would_queue_pays_for_two_transactions_whatever_its_company() {
+        let leaving = Policy { below_cost: BelowCost::Leave, items_max: 2, ..POLICY };
+        let alone = u128::from(Plan::Certificates.gas_each(3, 1)) * GWEI;
+        let queued = |fee_wei| due(Waiting { fee_wei, is_queued: true, ..GOOD });
+        check(
+            &[due(GOOD), queued(alone - 1)],
+            leaving,
+            Reason::WaitedLongEnough,
+            Some((Plan::Certificates, &[0])),
+            &[1],
+        );
+        check(&[due(GOOD), queued(alone)], leaving, Reason::WaitedLongEnough, Some((Plan::Batch, &[0, 1])), &[]);
     }
 
     #[test]

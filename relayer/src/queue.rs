@@ -3,6 +3,7 @@
 //! operator wishes.
 
 use alloy::primitives::Bytes;
+use fastpay_core::{Asset, Redemption};
 use fastpay_ethereum::{Call, Queued, utc};
 
 use crate::bundle::{Ready, Trial};
@@ -11,9 +12,13 @@ use crate::gas::Plan;
 use crate::ingest::OnChain;
 use crate::means::Means;
 use crate::pending::{PendingRedemption, RedemptionId};
+use crate::policy::BelowCost;
 use crate::relayer::{Relayer, RelayerError};
 use crate::store::QUEUED_MAX;
 use crate::submit::Trials;
+
+/// A redemption in the contract's queue whose fee does not cover its execution waits for cheaper gas for a week.
+const PATIENCE_S: u64 = 7 * 86_400;
 
 impl Relayer {
     /// Whether a redemption in the contract's queue is ours to execute.
@@ -82,6 +87,14 @@ impl Relayer {
             if !self.has_place() {
                 break;
             }
+            let Some(stored) = item.queued else { continue };
+            // Found without a question to the chain: there may be many.
+            if !self.covers_execution(&item, &stored, quorum, means) {
+                if stored.executable_at.saturating_add(PATIENCE_S) <= now {
+                    self.leave(item.id());
+                }
+                continue;
+            }
             match self.on_chain(&item.id()).await? {
                 // The guardian has postponed it.
                 OnChain::Queued(queued) if queued.executable_at > now => self.requeue(item.id(), queued),
@@ -93,7 +106,21 @@ impl Relayer {
         Ok(())
     }
 
-    /// Has one paid. If it was queued with votes of a compromised epoch, the current committee votes for it first.
+    /// Whether the fee of a redemption in the queue is worth the gas of its execution now, with what its payee is known to
+    /// spend. The fees of others' are not ours, and whoever executes those pays for it.
+    fn covers_execution(&self, item: &PendingRedemption, queued: &Queued, quorum: usize, means: &Means) -> bool {
+        let Redemption { asset, recipient, fee, .. } = item.redemption;
+        let payee = if asset == Asset::ETHER { self.state.payees.get(&recipient).copied() } else { None };
+        let votes = if queued.needs_votes { quorum } else { 0 };
+        let gas = Plan::Certificates.gas(votes, 1).saturating_add(item.payouts().gas());
+        let gas = gas.saturating_add(payee.unwrap_or_default());
+        let cost = u128::from(gas).saturating_mul(means.offer.price());
+        queued.relayer != self.address()
+            || self.config.bundle.below_cost == BelowCost::Pay
+            || self.config.assets.worth(asset, fee).unwrap_or_default() >= cost
+    }
+
+    /// Has one paid. Where it was queued with votes of a compromised epoch, the current committee votes for it first.
     async fn execute(
         &mut self,
         item: PendingRedemption,

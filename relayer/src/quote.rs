@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use crate::assets::Assets;
 use crate::config::Config;
-use crate::gas::{Payouts, Plan};
+use crate::gas::{Firsts, Payouts, Plan};
 
 /// A quote is renewed after this time, about a block.
 const REFRESH: Duration = Duration::from_secs(12);
@@ -46,10 +46,11 @@ pub(crate) struct Quotes(watch::Sender<Option<(Arc<Quote>, Instant)>>);
 pub type QuoteReader = watch::Receiver<Option<(Arc<Quote>, Instant)>>;
 
 impl Quote {
-    /// The fee of each asset, for a redemption by itself and a quarter above what its gas costs.
+    /// The fee of each asset, for a redemption by itself, the first of its account and to a new payee, and a quarter above
+    /// what its gas costs: whoever proposes it is served.
     fn fees(assets: &Assets, quorum: usize, gas_price_wei: u128) -> Vec<(Asset, Amount)> {
         assets.amounts_for(|asset| {
-            let payouts = Payouts { is_token: asset != Asset::ETHER, has_fee: true };
+            let payouts = Payouts { is_token: asset != Asset::ETHER, has_fee: true, firsts: Firsts::ALL };
             let gas = Plan::Certificates.gas(quorum, 1).saturating_add(payouts.gas());
             let cost = u128::from(gas).saturating_mul(gas_price_wei);
             cost.saturating_add(cost / MARGIN_DIVISOR)
@@ -131,9 +132,14 @@ mod tests {
         let fees = Quote::fees(&assets, 3, price);
         assert_eq!(fees.iter().map(|(asset, _)| *asset).collect::<Vec<_>>(), [Asset::ETHER, token]);
         for (asset, fee) in fees {
-            let payouts = Payouts { is_token: asset != Asset::ETHER, has_fee: true };
-            let waiting =
-                |fee| Waiting { waited_ms: 9, fee_wei: assets.worth(asset, fee).unwrap(), payouts, needs_batch: false };
+            let payouts = Payouts { is_token: asset != Asset::ETHER, has_fee: true, firsts: Firsts::ALL };
+            let waiting = |fee| Waiting {
+                waited_ms: 9,
+                fee_wei: assets.worth(asset, fee).unwrap(),
+                payouts,
+                is_queued: true,
+                needs_batch: false,
+            };
             let room = Room { alone: 1 << 24, together: 1 << 24 };
             let conditions = Conditions { quorum: 3, gas_price_wei: price + price / 8, room };
             let policy = Policy { items_max: 9, wait_ms_max: 9, patient_above_wei: None, below_cost: BelowCost::Leave };

@@ -48,14 +48,21 @@ impl RedemptionLogs {
         self.authorities.iter().map(|authority| (authority.name(), authority.shards().len()))
     }
 
-    /// One page of every redemption log that answers, from `start` on, and how many did not answer.
-    pub(crate) async fn read(&mut self, start: impl Fn(&ShardKey) -> u64) -> (Vec<RedemptionPage>, usize) {
+    /// One page of every wanted redemption log that answers, from `start` on, and how many did not answer.
+    pub(crate) async fn read(
+        &mut self,
+        is_wanted: impl Fn(&ShardKey) -> bool,
+        start: impl Fn(&ShardKey) -> u64,
+    ) -> (Vec<RedemptionPage>, usize) {
         let mut requests = JoinSet::new();
         let now = Instant::now();
         let mut silent = 0;
         for authority in &self.authorities {
             for (index, client) in authority.shards().iter().enumerate() {
                 let shard = (authority.name(), index);
+                if !is_wanted(&shard) {
+                    continue;
+                }
                 if self.failing.get(&shard).is_some_and(|(_, until)| *until > now) {
                     silent += 1;
                     continue;

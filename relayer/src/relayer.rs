@@ -1,12 +1,13 @@
 //! The loop: read the redemption logs, follow transactions under way, submit waiting redemptions.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::Hash;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientError, Endpoints, EndpointsError};
-use fastpay_core::{Committees, PrimaryAddress};
+use fastpay_core::{Committees, Digest, PrimaryAddress};
 use fastpay_ethereum::{EpochReader, Primary, PrimaryError, PrivateKeySigner, SendError, Sender};
 use fastpay_program::Clock;
 use fastpay_telemetry::{Export, Service, TraceError, Tracer};
@@ -23,9 +24,9 @@ use crate::traces::Traces;
 use crate::unlock::Unlocking;
 use crate::votes::Voters;
 
-/// Number of finished redemptions remembered in memory, to recognise them in other authorities' redemption logs
-/// without asking the chain.
-const FINISHED_MAX: usize = 100_000;
+/// Number of redemptions remembered in memory that are finished, and that were passed by, to recognise them in other
+/// authorities' redemption logs.
+const RECENT_MAX: usize = 100_000;
 
 /// Interval between reads of the gas key's balance.
 const BALANCE_INTERVAL: Duration = Duration::from_secs(60);
@@ -72,9 +73,14 @@ pub struct Relayer {
     /// The committees of all epochs that began in a final block; none before the Primary has answered.
     pub(crate) committees: Option<Committees>,
     pub(crate) epochs: EpochReader,
-    pub(crate) finished: Finished,
+    pub(crate) finished: Recent<RedemptionId>,
+    /// What was left to others without a look at its signatures, to be counted once. Anybody may have made it up, so nothing
+    /// else follows from it.
+    pub(crate) passed_by: Recent<Digest>,
     /// When each transaction was last offered, by its nonce.
     pub(crate) offered_at: HashMap<u64, Instant>,
+    /// Since when each transaction is refused by nodes and known to none, by its nonce.
+    pub(crate) refused_since: HashMap<u64, Instant>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) traces: Traces,
     /// Exports the traces until it is dropped.
@@ -119,8 +125,10 @@ impl Relayer {
         let (store, mut state) = Store::open(&config.data_dir, primary.chain_id(), primary.contract())?;
         state.items.iter_mut().for_each(|item| item.take_up(clock.now_ms()));
         let agreement = NodeAgreement::new(primary.nodes());
-        let mut finished = Finished::default();
-        state.left.iter().for_each(|left| finished.insert(left.item));
+        let mut finished = Recent::default();
+        for left in &state.left {
+            finished.insert(left.item);
+        }
         let (epochs, unlocking) = (EpochReader::new(primary.clone()), Unlocking::new(primary.clone()));
         let domain = primary.domain();
         let sender = Sender::new(primary, key, config.sender.clone());
@@ -144,7 +152,9 @@ impl Relayer {
             committees: None,
             epochs,
             finished,
+            passed_by: Recent::default(),
             offered_at: HashMap::new(),
+            refused_since: HashMap::new(),
             metrics: Arc::new(Metrics::new()),
             traces,
             _export: export,
@@ -319,27 +329,49 @@ pub(crate) fn wait_or_stop(error: PrimaryError) -> Result<(), RelayerError> {
     Ok(())
 }
 
-/// The redemptions that were finished last.
-#[derive(Debug, Default)]
-pub(crate) struct Finished {
-    ids: HashSet<RedemptionId>,
-    order: VecDeque<RedemptionId>,
+/// The last of many.
+#[derive(Debug)]
+pub(crate) struct Recent<T> {
+    known: HashSet<T>,
+    order: VecDeque<T>,
 }
 
-impl Finished {
-    pub(crate) fn contains(&self, id: &RedemptionId) -> bool {
-        self.ids.contains(id)
+impl<T> Default for Recent<T> {
+    fn default() -> Self {
+        Self { known: HashSet::new(), order: VecDeque::new() }
+    }
+}
+
+impl<T: Copy + Eq + Hash> Recent<T> {
+    pub(crate) fn contains(&self, item: &T) -> bool {
+        self.known.contains(item)
     }
 
-    pub(crate) fn insert(&mut self, id: RedemptionId) {
-        if !self.ids.insert(id) {
-            return;
+    /// False where it is among them. One that is new may push out the oldest.
+    pub(crate) fn insert(&mut self, item: T) -> bool {
+        if !self.known.insert(item) {
+            return false;
         }
-        self.order.push_back(id);
-        if self.order.len() > FINISHED_MAX
+        self.order.push_back(item);
+        if self.order.len() > RECENT_MAX
             && let Some(oldest) = self.order.pop_front()
         {
-            self.ids.remove(&oldest);
+            self.known.remove(&oldest);
         }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_too_many_the_oldest_is_forgotten() {
+        let mut recent = Recent::default();
+        assert!((0..RECENT_MAX).all(|number| recent.insert(number)));
+        assert!(!recent.insert(7));
+        assert!(recent.insert(RECENT_MAX));
+        assert_eq!((recent.contains(&0), recent.contains(&1), recent.order.len()), (false, true, RECENT_MAX));
     }
 }

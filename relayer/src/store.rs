@@ -20,8 +20,8 @@ use crate::unlocks::{UnlockStep, Unlocks};
 
 /// The form of the file. One with another number is refused.
 const VERSION: u32 = 1;
-/// Bound on redemptions that wait to be submitted; redemption logs are not read further until some are done. It bounds
-/// the file to about 3 MB.
+/// Bound on redemptions that wait to be submitted; redemption logs are not read further until some are done, or make way.
+/// It bounds the file to about 3 MB.
 pub(crate) const PENDING_MAX: usize = 2_000;
 /// Bound on redemptions in the contract's queue, which are small without votes. Other relayers may execute more.
 pub(crate) const QUEUED_MAX: usize = 5_000;
@@ -61,7 +61,8 @@ pub struct State {
     /// The redemptions that failed by themselves and are left to their owners, the newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<Left>,
-    /// Contracts that spent more gas than usual when they were paid ETH, and the most that each spent.
+    /// Addresses that spent more gas than usual when they were paid ETH, and the most that each spent: zero of those of
+    /// which one or the other did, and that were not paid by themselves since.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub payees: BTreeMap<Address, u64>,
     /// Numbers to unlock, and the amounts spent on them.
@@ -252,6 +253,13 @@ impl State {
         }
     }
 
+    /// Forgets a payee of which it was only known that it or another one spent gas.
+    pub(crate) fn acquit_payee(&mut self, payee: &Address) {
+        if self.payees.get(payee) == Some(&0) {
+            self.payees.remove(payee);
+        }
+    }
+
     /// True where a transaction waits that cannot get into the chain before one with a free nonce does.
     pub(crate) fn has_gap(&self) -> bool {
         let highest = self.bundles.iter().map(|bundle| bundle.submission.nonce).max();
@@ -342,6 +350,14 @@ mod tests {
         state.note_payee(payee(PAYEES_MAX), 20_001);
         assert_eq!((state.payees.len(), state.payees.get(&payee(0))), (PAYEES_MAX, Some(&115_000)));
         assert!(!state.payees.contains_key(&payee(PAYEES_MAX)));
+        // Of whom nothing is known makes way first, and is acquitted.
+        state.note_payee(payee(PAYEES_MAX), 0);
+        assert!(!state.payees.contains_key(&payee(PAYEES_MAX)));
+        state.payees.remove(&payee(1));
+        state.note_payee(payee(PAYEES_MAX), 0);
+        state.acquit_payee(&payee(0));
+        state.acquit_payee(&payee(PAYEES_MAX));
+        assert!(state.payees.contains_key(&payee(0)) && !state.payees.contains_key(&payee(PAYEES_MAX)));
     }
 
     #[test]

@@ -1,17 +1,18 @@
 //! Turns waiting redemptions into transactions: when the policy decides so, by the cheapest plan that the authorities
 //! support. Redemptions that shared a transaction without effect get one each from then on.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use fastpay_core::{Asset, Committees, Epoch};
+use alloy::primitives::U256;
+use fastpay_core::{Committees, Epoch};
 use fastpay_ethereum::{Call, Offer, PrimaryError, SendError, Sender, Submission, gas_limit, utc};
 
 use crate::bundle::{Ready, Sifted, Trial, by_certificates, sift};
-use crate::gas::{Payouts, Plan};
+use crate::gas::Plan;
 use crate::ingest::OnChain;
 use crate::means::Means;
 use crate::pending::{PendingRedemption, RedemptionId};
-use crate::policy::{Alone, Conditions, Decision, Reason, Room, Waiting, judge, judge_alone};
+use crate::policy::{Conditions, Decision, Reason, Room, Waiting, judge};
 use crate::relayer::{Relayer, RelayerError, wait_or_stop};
 use crate::store::Bundle;
 
@@ -86,7 +87,7 @@ impl Relayer {
         }
         self.submit_singly(&mut outlook).await?;
         while self.has_place() && self.submit_some(&mut outlook, eager).await? {}
-        // Those whose payees turned out to be contracts.
+        // Those whose payees turned out to be able to spend gas.
         self.submit_singly(&mut outlook).await
     }
 
@@ -168,6 +169,7 @@ impl Relayer {
         let (quorum, gas_price_wei, room) = (outlook.quorum(), means.offer.price(), means.room());
         let conditions = Conditions { quorum, gas_price_wei, room };
         let policy = self.config.bundle.policy();
+        let is_queued = self.above_outflow_limit().await?;
         let (mut out, mut checked) = (HashSet::new(), HashSet::new());
         let (plan, items) = loop {
             let mut open = self.open_items();
@@ -178,7 +180,8 @@ impl Relayer {
                 .map(|item| Waiting {
                     waited_ms: if eager { u64::MAX } else { now.saturating_sub(item.seen_at_ms) },
                     fee_wei: self.config.assets.worth(item.redemption.asset, item.redemption.fee).unwrap_or_default(),
-                    payouts: Payouts::of(&item.redemption),
+                    payouts: item.payouts(),
+                    is_queued: is_queued.contains(&item.id()),
                     needs_batch: outlook.ended.contains(&item.epoch),
                 })
                 .collect();
@@ -198,7 +201,7 @@ impl Relayer {
                 }
                 if !self.is_open(id).await? {
                     out.insert(id);
-                } else if self.pays_contract(item).await? {
+                } else if self.may_spend_gas(item).await? {
                     if let Some(waiting) = waiting.get(position) {
                         self.single_out(item, *waiting, conditions);
                     }
@@ -217,21 +220,22 @@ impl Relayer {
         }
     }
 
-    /// Whether it pays ETH to a contract, which may spend all gas that it is allowed, whatever it does in a
-    /// simulation.
-    async fn pays_contract(&self, item: &PendingRedemption) -> Result<bool, PrimaryError> {
-        let redemption = &item.redemption;
-        Ok(redemption.asset == Asset::ETHER && self.sender.primary().has_code(redemption.recipient).await?)
-    }
-
-    /// Decides about a redemption that pays a contract. Only of a transaction by itself it is known what its payee spent.
-    fn single_out(&mut self, item: &PendingRedemption, waiting: Waiting, conditions: Conditions) {
-        let payee_gas = self.state.payees.get(&item.redemption.recipient).copied().unwrap_or_default();
-        match judge_alone(waiting, payee_gas, conditions, self.config.bundle.policy()) {
-            Alone::Goes => self.set_alone(item.id()),
-            Alone::Waits => {}
-            Alone::Left => self.leave(item.id()),
+    /// The waiting redemptions for which the outflow limit leaves no room, if the oldest go first.
+    async fn above_outflow_limit(&self) -> Result<BTreeSet<RedemptionId>, PrimaryError> {
+        let (mut left, mut above) = (BTreeMap::new(), BTreeSet::new());
+        for item in self.open_items() {
+            let (asset, amount) = (item.redemption.asset, U256::from(item.redemption.amount.0));
+            let available = match left.get(&asset) {
+                Some(available) => *available,
+                None => self.sender.primary().outflow_available(asset).await?,
+            };
+            let rest = available.checked_sub(amount);
+            left.insert(asset, rest.unwrap_or(available));
+            if rest.is_none() {
+                above.insert(item.id());
+            }
         }
+        Ok(above)
     }
 
     /// Whether a redemption still is to be redeemed. Where others have seen to it, that is noted.
@@ -396,7 +400,7 @@ impl<'a> Trials<'a> {
     }
 
     pub(crate) async fn attempt(&self, items: &[PendingRedemption], call: Call) -> Result<Trial, PrimaryError> {
-        let most = self.plan.gas_max(self.quorum, items.iter().map(|item| Payouts::of(&item.redemption)));
+        let most = self.plan.gas_max(self.quorum, items.iter().map(PendingRedemption::payouts));
         let room = self.room.of(items.len());
         if most > room {
             return Ok(Trial::TooLarge);

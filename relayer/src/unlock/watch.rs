@@ -4,8 +4,9 @@
 use fastpay_core::{AccountId, SequenceNumber, is_unlock_authorized};
 use fastpay_ethereum::{DepositsError, OrderEvent};
 
-use super::{Number, OpenUnlock, Unlocks};
+use super::{Number, OpenUnlock};
 use crate::relayer::{Relayer, RelayerError, wait_or_stop};
+use crate::unlocks::Unlocks;
 
 /// The maximum number of block ranges read in one round.
 const RANGES_MAX: usize = 8;

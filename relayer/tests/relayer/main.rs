@@ -3,6 +3,8 @@
 
 mod batches;
 mod command;
+mod dust;
+mod gas;
 mod hostile;
 mod relaying;
 mod scene;
