@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # What programs make where they run, and what others have: not in the repository.
 ELSEWHERE = re.compile(
-    r"(authority|relayer|merchant|config)\.toml|(network|endpoints|genesis|meta|next|vote|state)\.json|(web/)?dist/?|EventSource"
+    r"(authority|relayer|merchant|config)\.toml|(network|endpoints|genesis|meta|next|raise|vote|state)\.json|(web/)?dist/?|EventSource"
     r"|(archive|config|data|shard-NNN|secrets|proofs|contacts|assets|application)/.*")
 COLUMNS_MAX = 120
 SUFFIX = re.compile(r"\.(rs|sol|ts|tsx|py|mjs|md|json|toml|tree|proto|yml|yaml|service|lock|sh|txt|svg|cast|png)$")
