@@ -25,6 +25,8 @@ class Terminal:
     def __init__(self, command: list[str], folder: Path):
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
+            # A shell starts what runs in the background with interrupts ignored, and programs inherit that.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.chdir(folder)
             os.execvp(command[0], command)
         self.said = b""
