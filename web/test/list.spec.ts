@@ -48,7 +48,7 @@ test("all mistakes of a list are said at once, with their lines, and nothing is 
   // What was typed stands, to be corrected; then it is too much.
   await check(page, `${BOB},0.7\n${BOB},0.7`);
   const review = page.getByRole("region", { name: "Review" });
-  await expect(review.getByRole("alert")).toContainText("You have 1 ETH in FastPay, and 1.4 ETH are needed.");
+  await expect(review.getByRole("alert", { name: "Not enough money" })).toContainText("You have 1 ETH in FastPay, and 1.4 ETH are needed.");
   await expect(review.getByRole("button", { name: "Yes, pay 2 payments" })).toBeDisabled();
   await review.getByRole("button", { name: "Back to the list" }).click();
   await expect(page.getByLabel("Payments", { exact: true })).toHaveValue(`${BOB},0.7\n${BOB},0.7`);
