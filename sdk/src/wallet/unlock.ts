@@ -132,6 +132,7 @@ async function next(job: Job): Promise<Omit<UnlockReceipt, "sequence"> | undefin
   switch (status.state) {
     case "none": {
       const finished = await finishInstead(job);
+      if (finished === "asked") return undefined;
       if (finished !== undefined) return { outcome: "finished", resumed: finished };
       await request(job, await context.contract.council("unlockBond", []));
       return undefined;
@@ -155,10 +156,11 @@ function statusOf({ context, from, number }: Job): Promise<UnlockStatus> {
 }
 
 /**
- * Finishes the order of the number if that can still be done; undefined if no order gets the votes of a quorum. A
- * certificate that is not settled yet, or a new epoch, is no reason to ask the contract.
+ * Finishes the order of the number if that can still be done; undefined if no order gets the votes of a quorum, and
+ * `asked` if somebody asked the contract since it was read. A certificate that is not settled yet, or a new epoch, is
+ * no reason to ask the contract.
  */
-async function finishInstead(job: Job): Promise<readonly Resumed[] | undefined> {
+async function finishInstead(job: Job): Promise<readonly Resumed[] | "asked" | undefined> {
   const { operation, journal, number } = job;
   let resumed: readonly Resumed[];
   try {
@@ -166,6 +168,7 @@ async function finishInstead(job: Job): Promise<readonly Resumed[] | undefined> 
   } catch (error) {
     const isVotes = isFastPayError(error, "no-quorum") && error.details["what"] === "votes";
     if (isVotes || isFastPayError(error, "conflict") || isFastPayError(error, "insufficient-funds")) return undefined;
+    if (isFastPayError(error, "frozen") || isFastPayError(error, "voided")) return "asked";
     throw error;
   }
   if ((await firstOpenNumber(operation, journal)) > number.sequence) return resumed;

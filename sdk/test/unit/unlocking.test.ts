@@ -247,6 +247,20 @@ describe("the request", () => {
   });
 });
 
+describe("a request by another copy of the wallet", () => {
+  test("that authorities have read before the own Ethereum node is waited for, and then decided", async () => {
+    for (const node of scene.nodes) node.freeze(alice());
+    const timing = { ...context.timing, deadlineMs: 100 };
+    const running = run(undefined, { ...context, timing });
+    await expect.poll(() => steps.some((step) => step.type === "waiting" && step.failure.kind === "frozen")).toBe(true);
+    await new Promise((resolve) => setTimeout(resolve, 3 * timing.deadlineMs));
+    expect(calls()).toEqual([]);
+    council.requestAsStranger(alice(), 0n);
+    expect(await running).toEqual({ sequence: 0n, outcome: "voided", resumed: [] });
+    expect(calls()).toEqual(["voidSequence"]);
+  });
+});
+
 describe("a relayer", () => {
   test("that agrees brings the owner's request and the votes, and the owner needs no wallet", async () => {
     const bodies: unknown[] = [];
