@@ -246,13 +246,13 @@ chromium:
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; }; } || { \
 		echo "The web wallet is tested in Chromium. Install it, or say where it is: CHROMIUM=/path/to/it" >&2; exit 1; }
 
-# Each shard has a network of its own: two of them run side by side.
-SHARD := 1/1
+# A project of web/playwright.config.ts (`money`, `rest`); nothing: all. Each run has a network of its own.
+PROJECT :=
 
 # The programs are those that the tests use: the same packages and features.
 test-web: web-page chromium ## Test the web wallet in Chromium on a localnet; pictures are kept in target/web
 	@script/tests/rust.py build
-	@CHROMIUM="$$($(BROWSER))" npm run --silent test -w web -- --output ../target/web/failures-$(word 1,$(subst /, ,$(SHARD))) --shard $(SHARD)
+	@CHROMIUM="$$($(BROWSER))" npm run --silent test -w web -- $(if $(PROJECT),--project $(PROJECT) --output ../target/web/failures-$(PROJECT))
 
 walkthrough: release web-page chromium ## Record docs/WALKTHROUGH.md and its pictures from real runs (two minutes)
 	@CHROMIUM="$$($(BROWSER))" $(PYTHON) script/walkthrough/walkthrough.py target/release

@@ -3,8 +3,33 @@ import { defineConfig } from "@playwright/test";
 /** The browser that is tested in; make's set-up finds or installs one. */
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
+/** Money, and what can be lost: `make test` has these. The others are tested by `make test-all`. */
+const MONEY = [
+  "alone",
+  "anew",
+  "connect",
+  "deposit",
+  "first-load",
+  "impostor",
+  "keys",
+  "liar",
+  "link",
+  "nodes",
+  "pay",
+  "recovery",
+  "redeem",
+  "sent",
+  "storage",
+  "unlock",
+  "without-ethereum",
+].map((name) => `**/${name}.spec.ts`);
+
 export default defineConfig({
   testDir: "test",
+  projects: [
+    { name: "money", testMatch: MONEY },
+    { name: "rest", testIgnore: MONEY },
+  ],
   outputDir: "../target/web/failures",
   globalSetup: "./test/support/setup.ts",
   // One network, one chain: pauses and the clock are everybody's.
