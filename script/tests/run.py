@@ -83,10 +83,9 @@ def run(parts: list[dict], may_begin=lambda part: True) -> tuple[list[dict], lis
     try:
         while waiting or running:
             for part in list(waiting):
-                alone = part.get("alone", False) or any(other.part.get("alone", False) for other in running)
                 busy = {other.part.get("uses") for other in running} - {None}
                 ready = all(need in passed or need not in names for need in part.get("needs", []))
-                room = len(running) < (1 if alone else LANES) and part.get("uses") not in busy
+                room = len(running) < LANES and part.get("uses") not in busy
                 if ready and room and not failed and may_begin(part):
                     waiting.remove(part)
                     print(f"{part['name']} …", flush=True)
