@@ -17,12 +17,14 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 mod agreement;
+mod asked;
 mod connection;
 mod endpoints;
 mod network;
 mod quorum;
 
 pub use agreement::{AgreedBalance, agreed_balances, claims_above, supported_balance};
+pub use asked::Asked;
 pub use connection::{AuthorityClient, Carrier, ClientError, ClientOptions, ShardClient};
 pub use endpoints::{AuthorityEndpoints, Endpoints, EndpointsError};
 pub use network::{

@@ -6,17 +6,17 @@
 //! nothing: only signatures count.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use crate::{AuthorityClient, ClientError, ClientOptions, Endpoints, EndpointsError};
+use crate::{Asked, AuthorityClient, ClientError, ClientOptions, Endpoints, EndpointsError};
 use fastpay_core::{
     AccountId, Asset, AuthorityName, Certificate, CertificateError, Committee, CommitteeError, Committees, Domain,
     Epoch, EpochsError, Genesis, SequenceNumber, VerifiedCertificate,
 };
 use fastpay_rpc::{AccountState, PaymentName, ShardStatus, TransferName};
-use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// After a quorum has answered a read, the others get this much longer.
@@ -212,17 +212,14 @@ impl Network {
     pub async fn ask_names(&self, deadline: Instant) -> Names {
         let Known { committees, mut names, authorities } = self.known();
         let committee = committees.current();
-        let mut asked = JoinSet::new();
-        for (listed, current) in self.shared.listed.iter().zip(authorities.iter()) {
-            let (Some(shard), None) = (current.shards().first().cloned(), committee.member(&current.name())) else {
-                continue;
-            };
-            let listed = listed.name();
-            asked.spawn(async move { (listed, shard.status().await) });
-        }
+        let listed = self.shared.listed.iter().zip(authorities.iter());
+        let unknown = listed.filter(|(_, current)| committee.member(&current.name()).is_none());
+        let mut asked = Asked::each(unknown.map(|(listed, _)| listed), |authority| async move {
+            Some(authority.shards().first()?.status().await)
+        });
         let mut claims: BTreeMap<AuthorityName, Vec<AuthorityName>> = BTreeMap::new();
-        while let Ok(Some(answer)) = timeout_at(deadline, asked.join_next()).await {
-            let Ok((listed, Ok(status))) = answer else { continue };
+        while let Some((listed, answer)) = asked.next(deadline).await {
+            let Some(Ok(status)) = answer else { continue };
             let is_taken = authorities.iter().any(|authority| authority.name() == status.authority);
             if committee.member(&status.authority).is_some() && !is_taken {
                 claims.entry(status.authority).or_default().push(listed);
@@ -261,14 +258,9 @@ impl Network {
         F: Fn(AuthorityClient) -> Fut,
         Fut: Future<Output = Result<T, ClientError>> + Send + 'static,
     {
-        let mut asked = JoinSet::new();
-        for authority in self.authorities().iter() {
-            let (name, answer) = (authority.name(), ask(authority.clone()));
-            asked.spawn(async move { (name, answer.await) });
-        }
+        let mut asked = Asked::each(self.authorities().iter(), ask);
         let (mut answers, mut good, mut until) = (Vec::new(), 0_usize, deadline);
-        while let Ok(Some(answer)) = timeout_at(until, asked.join_next()).await {
-            let Ok((name, answer)) = answer else { continue };
+        while let Some((name, answer)) = asked.next(until).await {
             good = good.saturating_add(usize::from(answer.is_ok()));
             answers.push((name, answer));
             if good == self.committee().quorum() {
@@ -324,8 +316,8 @@ impl Network {
     /// The certificate that `account` sent under `sequence`, from the authority that returns a valid one first; none
     /// if no authority has it.
     pub async fn find_certificate(&self, account: AccountId, sequence: SequenceNumber) -> Option<VerifiedCertificate> {
-        let mut asked = JoinSet::new();
-        self.authorities().iter().for_each(|authority| ask_certificate(&mut asked, authority, account, sequence));
+        let ask = certificate_of(account, sequence);
+        let mut asked = Asked::each(self.authorities().iter(), ask);
         self.first_valid(&mut asked, account, sequence).await
     }
 
@@ -342,16 +334,19 @@ impl Network {
         let mut authorities = self.authorities().to_vec();
         authorities.sort_by_key(|authority| Some(authority.name()) != first);
         let mut next = authorities.into_iter();
-        let (mut asked, mut found) = (JoinSet::new(), BTreeMap::new());
+        let (mut asked, mut found) = (Asked::default(), BTreeMap::new());
         while !wanted.is_empty() {
             let mut until = deadline;
             if let Some(authority) = next.next() {
                 let names: Vec<_> = wanted.iter().copied().collect();
-                asked.spawn(async move { authority.certificates(&names).await });
+                asked.and_each([&authority], |authority| {
+                    let names = names.clone();
+                    async move { authority.certificates(&names).await }
+                });
                 until = deadline.min(Instant::now() + GRACE);
             }
-            match timeout_at(until, asked.join_next()).await {
-                Ok(Some(Ok(Ok(certificates)))) => {
+            match timeout_at(until, asked.answer()).await {
+                Ok(Some((_, Ok(certificates)))) => {
                     for certificate in certificates {
                         let transfer = &certificate.order.transfer;
                         let (sender, sequence) = (transfer.sender(), transfer.sequence());
@@ -384,17 +379,13 @@ impl Network {
     ) -> Option<VerifiedCertificate> {
         let PaymentName { sender, sequence, output } = *name;
         let authorities = self.authorities();
-        let mut asked = JoinSet::new();
-        let ask = |asked: &mut JoinSet<_>, is_lister: bool| {
-            let chosen = authorities.iter().filter(|authority| (authority.name() == lister) == is_lister);
-            chosen.for_each(|authority| ask_certificate(asked, authority, sender, sequence));
-        };
-        ask(&mut asked, true);
+        let (listers, others): (Vec<_>, Vec<_>) = authorities.iter().partition(|authority| authority.name() == lister);
+        let mut asked = Asked::each(listers, certificate_of(sender, sequence));
         let own = timeout(GRACE, self.first_valid(&mut asked, sender, sequence)).await.ok().flatten();
         let certificate = match own {
             Some(certificate) => certificate,
             None => {
-                ask(&mut asked, false);
+                asked.and_each(others, certificate_of(sender, sequence));
                 self.first_valid(&mut asked, sender, sequence).await?
             }
         };
@@ -406,7 +397,7 @@ impl Network {
     /// none and the others do not give it soon. A settled transfer's is with some honest one of any quorum.
     async fn first_valid(
         &self,
-        asked: &mut JoinSet<CertificateAnswer>,
+        asked: &mut Asked<Result<Certificate, ClientError>>,
         account: AccountId,
         sequence: SequenceNumber,
     ) -> Option<VerifiedCertificate> {
@@ -414,15 +405,15 @@ impl Network {
         let (mut without, mut until) = (0_usize, None);
         loop {
             let answer = match until {
-                Some(until) => timeout_at(until, asked.join_next()).await.ok()??,
-                None => asked.join_next().await?,
+                Some(until) => asked.next(until).await?,
+                None => asked.answer().await?,
             };
             match answer {
-                Ok((name, Ok(certificate))) => match self.verify_certificate(certificate, account, sequence) {
+                (name, Ok(certificate)) => match self.verify_certificate(certificate, account, sequence) {
                     Ok(certificate) => return Some(certificate),
                     Err(error) => tracing::warn!(authority = %name, %error, "an authority gave a bad certificate"),
                 },
-                Ok((_, Err(ClientError::NotFound))) => without = without.saturating_add(1),
+                (_, Err(ClientError::NotFound)) => without = without.saturating_add(1),
                 _ => {}
             }
             if without == quorum && until.is_none() {
@@ -452,18 +443,16 @@ pub fn verify_certificate(
     Ok(certificate.verify(domain, committee)?)
 }
 
-/// An authority's answer to a request for a certificate.
-type CertificateAnswer = (AuthorityName, Result<Certificate, ClientError>);
-
-fn ask_certificate(
-    asked: &mut JoinSet<CertificateAnswer>,
-    authority: &AuthorityClient,
+/// The request for one certificate.
+fn certificate_of(
     account: AccountId,
     sequence: SequenceNumber,
-) {
-    let authority = authority.clone();
-    asked.spawn(async move { (authority.name(), authority.shard_of(&account).certificate(account, sequence).await) });
+) -> impl Fn(AuthorityClient) -> CertificateAnswer + Copy {
+    move |authority| Box::pin(async move { authority.shard_of(&account).certificate(account, sequence).await })
 }
+
+/// An authority's answer to a request for a certificate.
+type CertificateAnswer = Pin<Box<dyn Future<Output = Result<Certificate, ClientError>> + Send>>;
 
 /// The state of all shards of an authority, from the first.
 ///

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use alloy::primitives::Address;
-use fastpay_client::{AuthorityClient, ClientError};
+use fastpay_client::{Asked, AuthorityClient, ClientError};
 use fastpay_core::{AccountId, Asset, AuthorityName, SequenceNumber, TransactionIndex};
 use fastpay_rpc::{AccountState, ShardStatus};
 use tokio::time::Instant;
@@ -112,18 +112,11 @@ impl Wallet {
 
     /// Reads every authority's status. It waits for the slowest, up to the time-out of a request.
     pub async fn authorities(&self) -> Vec<AuthorityView> {
-        let mut asking = tokio::task::JoinSet::new();
         let asked = self.network().authorities();
-        for authority in asked.iter() {
-            let authority = authority.clone();
-            asking.spawn(async move { (authority.name(), authority_status(&authority).await) });
-        }
-        let until = Instant::now() + READ_PATIENCE;
-        let mut found = BTreeMap::new();
-        while let Ok(Some(answer)) = tokio::time::timeout_at(until, asking.join_next()).await {
-            if let Ok((name, status)) = answer {
-                found.insert(name, status);
-            }
+        let mut asking = Asked::each(asked.iter(), |authority| async move { authority_status(&authority).await });
+        let (until, mut found) = (Instant::now() + READ_PATIENCE, BTreeMap::new());
+        while let Some((name, status)) = asking.next(until).await {
+            found.insert(name, status);
         }
         let committee = self.network().committee();
         let mut names: Vec<_> = asked.iter().map(AuthorityClient::name).collect();

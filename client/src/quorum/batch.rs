@@ -8,13 +8,12 @@ use std::sync::Arc;
 
 use fastpay_core::{AuthorityName, Committee, Digest, Domain, Epoch, Redemption, VerifiedContractVote};
 use fastpay_rpc::{BatchAnswer, TransferName};
-use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::catch_up::failure_of;
 use super::tally::{PeerFailure, may_vote_for, newer_epoch};
 use super::{Backoff, CommitteeClient, QuorumError};
-use crate::{AuthorityClient, ClientError};
+use crate::{Asked, AuthorityClient, ClientError};
 
 /// The maximum number of certificates brought to one authority for one batch. Its clients help an authority that lags
 /// further.
@@ -127,20 +126,17 @@ impl CommitteeClient {
     /// Asks these authorities at once, until there is a quorum or the deadline.
     pub async fn ask_ballot(&self, ballot: &mut Ballot, who: &[AuthorityClient], deadline: Instant) {
         let names: Arc<[TransferName]> = ballot.names.clone().into();
-        let mut asked = JoinSet::new();
-        for authority in who {
-            let (authority, names) = (authority.clone(), names.clone());
-            asked.spawn(async move {
+        let mut asked = Asked::each(who, |authority| {
+            let names = names.clone();
+            async move {
                 // Any shard answers for all of its authority.
-                let answer = match authority.shards().first() {
+                match authority.shards().first() {
                     Some(shard) => shard.vote_redemption_batch(&names).await,
                     None => Err(ClientError::NotFound),
-                };
-                (authority.name(), answer)
-            });
-        }
-        while let Ok(Some(answer)) = timeout_at(deadline, asked.join_next()).await {
-            let Ok((authority, answer)) = answer else { continue };
+                }
+            }
+        });
+        while let Some((authority, answer)) = asked.next(deadline).await {
             ballot.count(authority, answer);
             if ballot.quorum().is_some() {
                 return;
@@ -150,7 +146,7 @@ impl CommitteeClient {
 
     /// Brings authorities the certificates that they lack. Returns those that have confirmed all of them in time.
     pub async fn bring_ballot(&self, ballot: &Ballot, deadline: Instant) -> Vec<AuthorityClient> {
-        let mut bringing = JoinSet::new();
+        let mut bringing = Asked::default();
         for authority in self.network().authorities().iter() {
             let Some(positions) = ballot.missing.get(&authority.name()) else { continue };
             if positions.len() > BRING_MAX {
@@ -158,18 +154,20 @@ impl CommitteeClient {
                 continue;
             }
             let names: Vec<_> = positions.iter().filter_map(|position| ballot.names.get(*position).copied()).collect();
-            let (client, authority) = (self.clone(), authority.clone());
-            bringing.spawn(async move {
-                for (sender, sequence) in names {
-                    let certificate = client.certificate(sender, sequence).await?;
-                    client.confirm(&authority, &certificate).await.ok()?;
+            bringing.and_each([authority], |authority| {
+                let (client, names) = (self.clone(), names.clone());
+                async move {
+                    for (sender, sequence) in names {
+                        let certificate = client.certificate(sender, sequence).await?;
+                        client.confirm(&authority, &certificate).await.ok()?;
+                    }
+                    Some(authority)
                 }
-                Some(authority)
             });
         }
         let mut up_to_date = Vec::new();
-        while let Ok(Some(outcome)) = timeout_at(deadline, bringing.join_next()).await {
-            up_to_date.extend(outcome.ok().flatten());
+        while let Some((_, outcome)) = bringing.next(deadline).await {
+            up_to_date.extend(outcome);
         }
         up_to_date
     }

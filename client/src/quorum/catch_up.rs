@@ -5,11 +5,10 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use crate::{AuthorityClient, ClientError};
+use crate::{Asked, AuthorityClient, ClientError};
 use fastpay_core::{AccountId, Epoch, SequenceNumber, VerifiedCertificate};
 use fastpay_rpc::{PAGE_ENTRIES_MAX, PaymentName, Received, Refusal, TransferName};
-use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::tally::PeerFailure;
 use super::{CommitteeClient, Progress};
@@ -95,16 +94,14 @@ impl CommitteeClient {
         known: &mut HashSet<TransferName>,
     ) -> Result<usize, PeerFailure> {
         known.extend(newest_received(authority, account).await.map_err(failure_of)?.iter().map(name_of));
-        let mut asked = JoinSet::new();
-        for other in self.network.authorities().iter().filter(|other| other.name() != authority.name()) {
-            let other = other.clone();
-            asked.spawn(async move { (other.name(), newest_received(&other, account).await) });
-        }
+        let authorities = self.network.authorities();
+        let others = authorities.iter().filter(|other| other.name() != authority.name());
+        let mut asked = Asked::each(others, |other| async move { newest_received(&other, account).await });
         // One that does not answer, or page after page just in time, must not keep us from what the others list.
         let mut deadline = Instant::now() + self.options.funds_patience;
         let (mut brought, mut lists) = (0_usize, 0_usize);
-        while let Ok(Some(answer)) = timeout_at(deadline, asked.join_next()).await {
-            let Ok((lister, Ok(listed))) = answer else { continue };
+        while let Some((lister, listed)) = asked.next(deadline).await {
+            let Ok(listed) = listed else { continue };
             for received in listed {
                 let (sender, sequence) = name_of(&received);
                 if known.contains(&(sender, sequence)) {

@@ -10,13 +10,12 @@ use fastpay_core::{
     VerifiedContractVote,
 };
 use fastpay_rpc::UnlockAnswer;
-use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::CommitteeClient;
 use super::catch_up::failure_of;
 use super::tally::{PeerFailure, may_vote_for};
-use crate::ClientError;
+use crate::{Asked, ClientError};
 
 /// Votes about one number.
 #[derive(Clone, Debug)]
@@ -184,13 +183,13 @@ impl CommitteeClient {
         let mut ballot = UnlockBallot::new(domain, committee, number, unanimous);
         self.ask_unlock(&mut ballot, number, unanimous, patience).await;
         let Some(certificate) = ballot.certificate().cloned() else { return ballot };
-        let (mut bringing, deadline) = (JoinSet::new(), Instant::now() + patience);
-        for authority in self.network().authorities().iter() {
-            let (client, authority, certificate) = (self.clone(), authority.clone(), certificate.clone());
+        let deadline = Instant::now() + patience;
+        let mut bringing = Asked::each(self.network().authorities().iter(), |authority| {
+            let (client, certificate) = (self.clone(), certificate.clone());
             // Refused while the number is frozen, and kept.
-            bringing.spawn(async move { drop(client.confirm(&authority, &certificate).await) });
-        }
-        while let Ok(Some(_)) = timeout_at(deadline, bringing.join_next()).await {}
+            async move { drop(client.confirm(&authority, &certificate).await) }
+        });
+        while bringing.next(deadline).await.is_some() {}
         self.ask_unlock(&mut ballot, number, unanimous, patience).await;
         ballot
     }
@@ -202,16 +201,11 @@ impl CommitteeClient {
         unanimous: bool,
         patience: Duration,
     ) {
-        let (mut asked, deadline) = (JoinSet::new(), Instant::now() + patience);
-        for authority in self.network().authorities().iter() {
-            let authority = authority.clone();
-            asked.spawn(async move {
-                let shard = authority.shard_of(&account);
-                (authority.name(), shard.vote_unlock((account, sequence), unanimous).await)
-            });
-        }
-        while let Ok(Some(answer)) = timeout_at(deadline, asked.join_next()).await {
-            let Ok((authority, answer)) = answer else { continue };
+        let deadline = Instant::now() + patience;
+        let mut asked = Asked::each(self.network().authorities().iter(), |authority| async move {
+            authority.shard_of(&account).vote_unlock((account, sequence), unanimous).await
+        });
+        while let Some((authority, answer)) = asked.next(deadline).await {
             let answered = answer.and_then(|answer| match answer {
                 UnlockAnswer::Void { epoch, vote } => Ok(Answered { certificate: None, epoch, vote }),
                 UnlockAnswer::Certificate { certificate, epoch, vote } => {

@@ -8,13 +8,15 @@ use alloy::primitives::{Address, Bytes, U256};
 use alloy::sol_types::{SolCall, SolError};
 use fastpay_client::ClientError;
 use fastpay_core::{
-    AccountId, AccountKey, Amount, Asset, Balance, Certificate, Epoch, Memo, PrimaryAddress, Redemption,
+    AccountId, AccountKey, Amount, Asset, Balance, Certificate, Epoch, Memo, Payment, PrimaryAddress, Redemption,
     SequenceNumber, Transfer, TransferOrder, VerifiedVote, sign_vote,
 };
 use fastpay_e2e::{Network, User, audit, bring_all_up_to_date, wait_for};
 use fastpay_ethereum::{Call, ICouncil, certified_redemption};
 use fastpay_rpc::Refusal;
+use fastpay_wallet::parse_memo;
 
+use crate::merchant_scene::Merchant;
 use crate::scene::{on_chain, payment};
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -314,7 +316,17 @@ async fn an_owner_without_ether_is_unlocked_by_a_relayer() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hidden_certificate_is_upheld_by_a_relayer_while_its_owner_is_gone() {
     let mut scene = relayed("unlock-relayer-upheld").await;
-    let order = scene.order(1_000, 0);
+    // She pays a shop that is closed until all is over.
+    let owner = User::new(&scene.network, "owner").await.unwrap();
+    let till = owner.new_ed25519_key("till").await.unwrap();
+    let mut shop = Merchant::start(&mut scene.network, &owner, till).await;
+    let invoice = shop.create("bread", "1000", "600");
+    shop.kill();
+    let sender = scene.account;
+    let memo = parse_memo(invoice["memo"].as_str().unwrap()).unwrap();
+    let (asset, amount, sequence) = (Asset::ETHER, Amount(1_000), SequenceNumber(0));
+    let payment = Transfer::Payment(Payment { sender, recipient: till, asset, amount, sequence, memo });
+    let order = scene.key.order(scene.network.domain(), payment);
     let votes = scene.vote(&order, &[0, 1, 2]).await;
     let verified = order.clone().verify(scene.network.domain()).unwrap();
     let certificate = Certificate::from_votes(&verified, scene.network.committee(), &votes).unwrap();
@@ -329,6 +341,9 @@ async fn a_hidden_certificate_is_upheld_by_a_relayer_while_its_owner_is_gone() {
     // She comes back, perhaps before the authorities have read the decision.
     let unlocked = scene.unlock_with(&["--relayer", "--sequence", "0", "--wait", "100"]).await;
     assert_eq!(unlocked["outcome"], "upheld", "{unlocked}");
+    shop.run().await;
+    shop.until(&invoice, "paid", "delivered").await;
+    scene.to = till.to_string();
     assert_eq!(scene.pay().await["sequence"], 1);
     scene.is_sound().await;
 }

@@ -8,11 +8,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_client::{AuthorityClient, ClientError, ClientOptions, Endpoints, EndpointsError, verify_certificate};
+use fastpay_client::{
+    Asked, AuthorityClient, ClientError, ClientOptions, Endpoints, EndpointsError, verify_certificate,
+};
 use fastpay_core::{AccountId, AuthorityName, Committees, Domain, SequenceNumber};
 use fastpay_rpc::AccountState;
 use tokio::sync::{Semaphore, mpsc};
-use tokio::task::JoinSet;
 
 use super::{Question, RollbackProtection};
 use crate::voter_status::VoterStatusWatch;
@@ -128,17 +129,15 @@ impl Asker {
     /// The number from which this authority may vote for the account, if a quorum of the others answers.
     async fn votes_from(self: &Arc<Self>, account: AccountId, own_next: SequenceNumber) -> Option<SequenceNumber> {
         let committees = self.voter_status.borrow().committees().clone();
-        let mut asked = JoinSet::new();
-        for peer in self.peers.clone() {
+        let mut asked = Asked::each(&self.peers, |peer| {
             let (asker, committees) = (self.clone(), committees.clone());
-            asked.spawn(async move { (peer.name(), asker.ask(&peer, account, own_next, &committees).await) });
-        }
+            async move { asker.ask(&peer, account, own_next, &committees).await }
+        });
         let (mut answers, mut reasons, needed) = (Vec::new(), Vec::new(), committees.current().quorum());
         while answers.len() < needed {
-            match asked.join_next().await {
-                Some(Ok((_, Ok(answer)))) => answers.push(answer),
-                Some(Ok((name, Err(reason)))) => reasons.push(format!("{name}: {reason}")),
-                Some(Err(_)) => {}
+            match asked.answer().await {
+                Some((_, Ok(answer))) => answers.push(answer),
+                Some((name, Err(reason))) => reasons.push(format!("{name}: {reason}")),
                 None => {
                     let (answers, reasons) = (answers.len(), reasons.join("; "));
                     tracing::warn!(%account, answers, needed, reasons, "too few others say what this authority may have voted for; it is asked again with the next order");

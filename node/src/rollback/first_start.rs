@@ -16,10 +16,9 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fastpay_client::{AuthorityClient, Endpoints};
+use fastpay_client::{Asked, AuthorityClient, Endpoints};
 use fastpay_core::{AccountId, AuthorityName, Epoch, TransactionIndex};
 use fastpay_ethereum::{Primary, PrimaryConfig, PrimaryError};
-use tokio::task::JoinSet;
 
 use super::catch_up::OPTIONS;
 use super::detect::StaleReason;
@@ -102,15 +101,14 @@ async fn peer_with_use(
 ) -> Option<AuthorityName> {
     // The file may come after the first start; so may its authorities.
     let endpoints = Endpoints::read(endpoints?).ok()?;
-    let mut asked = JoinSet::new();
-    for entry in endpoints.authorities.iter().filter(|entry| !names.contains(&entry.name)) {
-        if let Ok(peer) = AuthorityClient::new(entry, OPTIONS) {
-            let founders = founders.to_vec();
-            asked.spawn(async move { has_use(&peer, &founders).await.then(|| peer.name()) });
-        }
-    }
-    while let Some(answer) = asked.join_next().await {
-        if let Ok(Some(name)) = answer {
+    let others = endpoints.authorities.iter().filter(|entry| !names.contains(&entry.name));
+    let peers: Vec<_> = others.filter_map(|entry| AuthorityClient::new(entry, OPTIONS).ok()).collect();
+    let mut asked = Asked::each(&peers, |peer| {
+        let founders = founders.to_vec();
+        async move { has_use(&peer, &founders).await }
+    });
+    while let Some((name, is_used)) = asked.answer().await {
+        if is_used {
             return Some(name);
         }
     }

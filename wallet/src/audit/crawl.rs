@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use fastpay_client::{AuthorityClient, ClientError};
+use fastpay_client::{Asked, AuthorityClient, ClientError};
 use fastpay_core::{AccountId, Asset, Certificate, SequenceNumber, VerifiedCertificate};
 use fastpay_rpc::AccountState;
 use tokio::task::JoinSet;
@@ -89,13 +89,14 @@ async fn visit(network: Network, authorities: Vec<AuthorityClient>, account: Acc
     let from = unread.iter().map(|(_, counted)| **counted).min().unwrap_or_default();
     let to = unread.iter().map(|(index, _)| next(*index)).max().unwrap_or_default().min(from.saturating_add(SLICE));
     let mut slots: BTreeMap<u64, Slot> = (from..to).chain(flawed).map(|number| (number, Slot::new())).collect();
-    let mut asked = JoinSet::new();
-    for (index, authority) in authorities.iter().cloned().enumerate() {
-        let numbers: Vec<u64> = slots.keys().copied().filter(|number| next(index) > *number).collect();
-        asked.spawn(async move { (index, read_certificates(&authority, account, &numbers).await) });
-    }
-    while let Some(answer) = asked.join_next().await {
-        let Ok((index, answers)) = answer else { continue };
+    let index_of = |name| authorities.iter().position(|authority| authority.name() == name);
+    let mut asked = Asked::each(&authorities, |authority| {
+        let next = index_of(authority.name()).map_or(0, next);
+        let numbers: Vec<u64> = slots.keys().copied().filter(|number| next > *number).collect();
+        async move { read_certificates(&authority, account, &numbers).await }
+    });
+    while let Some((name, answers)) = asked.answer().await {
+        let Some(index) = index_of(name) else { continue };
         for (number, answer) in answers {
             let Some(slot) = slots.get_mut(&number) else { continue };
             if let Some(found) = judge(&network, account, SequenceNumber(number), answer, slot) {
@@ -161,19 +162,15 @@ async fn read_states(
     account: AccountId,
     assets: &BTreeSet<Asset>,
 ) -> Vec<Option<AccountState>> {
-    let mut asked = JoinSet::new();
-    for (index, authority) in authorities.iter().cloned().enumerate() {
+    let mut asked = Asked::each(authorities, |authority| {
         let assets = assets.clone();
-        asked.spawn(async move { (index, read_state(&authority, account, &assets).await) });
+        async move { read_state(&authority, account, &assets).await }
+    });
+    let mut states = BTreeMap::new();
+    while let Some((name, state)) = asked.answer().await {
+        states.extend(state.ok().map(|state| (name, state)));
     }
-    let mut states = vec![None; authorities.len()];
-    while let Some(answer) = asked.join_next().await {
-        let Ok((index, Ok(state))) = answer else { continue };
-        if let Some(place) = states.get_mut(index) {
-            *place = Some(state);
-        }
-    }
-    states
+    authorities.iter().map(|authority| states.remove(&authority.name())).collect()
 }
 
 /// An account's state. If the list of its assets is cut, also those of `assets` that are not in it, as long as
