@@ -21,8 +21,9 @@ import {Vm} from "forge-std/Vm.sol";
 ///   "caps": [{ "asset": "0x…20 bytes", "cap": 1000000000 }, …]
 /// }
 /// ```
-/// Authorities may come in any order. A zero guardian or recovery address stands for nobody. `caps` is optional: an asset
-/// that it does not name has no deposit cap, and the asset zero is ETH. On a local chain (31337) only the authorities are
+/// Authorities may come in any order. A zero guardian or recovery address stands for nobody; without a guardian
+/// `outflowDelay` is at least 21 days. `caps` is optional: an asset that it does not name has no deposit cap, and the asset
+/// zero is ETH. On a local chain (31337) only the authorities are
 /// required. On any other chain a missing parameter is an error, because it can never be changed, and so is a key that
 /// everybody knows (`KnownKeys`).
 library ChainFile {

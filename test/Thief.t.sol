@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {Announcement, CapRaise, ICouncil, Outcome} from "../contracts/interfaces/ICouncil.sol";
-import {IFastPay, Redemption} from "../contracts/interfaces/IFastPay.sol";
+import {IFastPay, Redemption, SafetyParameters} from "../contracts/interfaces/IFastPay.sol";
 import {UnlockTest} from "./trees/UnlockTest.sol";
 
 /// @title What a thief can do with which keys, and what honest people do about it
@@ -104,8 +104,37 @@ contract ThiefTest is UnlockTest {
         _cannotBeExecuted(waiting);
     }
 
-    /// @dev Nobody is guardian: nothing shortens the delay and nothing postpones. What waits is paid after three days.
-    function test_AQuorumWithoutAGuardianTakesAll() public {
+    /// @dev Nobody has ever been guardian: nothing shortens the delay and nothing postpones. What is queued waits for three
+    /// weeks, so honest people who announce within the first one save it. A share for each window until then is lost.
+    function test_AQuorumWithoutAGuardianTakesWhatRefillsInThreeWeeks() public {
+        guardian = address(0);
+        SafetyParameters memory parameters = tight();
+        parameters.outflowDelay = 21 days;
+        fastPay = deploy(4, parameters);
+        council = fastPay.council();
+        fundEther(HELD);
+
+        Redemption[] memory waiting = _theft(0);
+        wait(7 days - 1);
+        Announcement memory next = announcementOfNext();
+        next.compromisedSince = 0;
+        bytes32 id = announce(next);
+        vm.expectRevert(abi.encodeWithSelector(IFastPay.NotGuardian.selector, _thief));
+        vm.prank(_thief);
+        council.endorse(id);
+        wait(LONG);
+        vm.expectRevert(abi.encodeWithSelector(IFastPay.TooEarly.selector, vm.getBlockTimestamp() + 1));
+        fastPay.executeQueued(waiting[0], "");
+        _takeAllThatRefilled();
+        install(next, mature(id));
+        _endedFor(0);
+        _cannotBeExecuted(waiting);
+        _honestIsPaid(1);
+    }
+
+    /// @dev The guardian was given up by a rotation, or its key is lost: nothing shortens the delay and nothing postpones,
+    /// and the delay is that of a deployment with a guardian. What waits is paid after three days.
+    function test_AQuorumWhoseGuardianIsLostTakesAll() public {
         rotate(committeeOf(1), address(0));
         Redemption[] memory waiting = _theft(1);
         Announcement memory next = announcementOfNext();
