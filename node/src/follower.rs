@@ -19,7 +19,7 @@ use fastpay_program::files;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use crate::deposit_sink::{AccountEvent, DepositSink, ShardsEnded};
+use crate::deposit_sink::{DepositSink, ShardEvent, ShardsEnded};
 use crate::inconsistency::{InconsistentReads, REREADS_MAX};
 use crate::metrics::FollowerMetrics;
 use crate::rotation::{Rotation, RotationError};
@@ -253,7 +253,7 @@ impl Follower {
         // that is not too old, is known to others in time.
         let voidable_at = batch.final_time.saturating_add(time.unlock_window);
         let domain = self.primary.domain();
-        let events = batch.events.iter().filter_map(|event| AccountEvent::new(event, &domain, voidable_at));
+        let events = batch.events.iter().filter_map(|event| ShardEvent::new(event, &domain, voidable_at));
         let events: Vec<_> = events.collect();
         self.sink.try_apply(after, &events, batch.cursor.last_index).await?;
         if time != self.told {

@@ -189,6 +189,7 @@ impl World {
             92..95 => self.crash(),
             95..97 if self.nodes[0].copy.is_none() => self.copy(),
             95..97 => self.restore(),
+            97 => self.install(),
             _ => {
                 let at = self.rng.random_range(0..self.nodes.len());
                 self.nodes[at].authority.deliver_all();
