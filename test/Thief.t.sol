@@ -24,6 +24,15 @@ contract ThiefTest is UnlockTest {
         _nothingWith(2);
     }
 
+    /// @dev Their owners still have them: with the others they are a quorum, and the guardian endorses.
+    function test_FAndOneCopiedKeysAreReplacedInADay() public {
+        _nothingWith(2);
+        uint256 start = vm.getBlockTimestamp();
+        installEndorsed(announcementOfNext());
+        assertLe(vm.getBlockTimestamp(), start + SHORT + 1 hours);
+        assertEq(abi.encode(fastPay.committee(1)), abi.encode(committeeOf(1)));
+    }
+
     /// @dev Their owners lost them: no quorum is left. What is there waits for the recovery address.
     function test_FAndOneLostKeysAreReplacedByTheRecoveryAddress() public {
         Announcement memory next = recoveryOfNext();
@@ -148,6 +157,23 @@ contract ThiefTest is UnlockTest {
         assertEq(_thief.balance, LIMIT + waiting[0].amount);
     }
 
+    /// @dev The same where the delay was chosen long enough at deployment: what waits is safe.
+    function test_AQuorumWhoseGuardianIsLostTakesNothingOfALongQueue() public {
+        SafetyParameters memory parameters = tight();
+        parameters.outflowDelay = 21 days;
+        fastPay = deploy(4, parameters);
+        council = fastPay.council();
+        fundEther(HELD);
+        rotate(committeeOf(1), address(0));
+        Redemption[] memory waiting = _theft(1);
+        Announcement memory next = announcementOfNext();
+        next.compromisedSince = 1;
+        install(next, mature(announce(next)));
+        wait(60 days);
+        vm.expectRevert(abi.encodeWithSelector(IFastPay.EpochCompromised.selector, 1));
+        fastPay.executeQueued(waiting[0], "");
+    }
+
     /// @dev And its committee takes over, if nobody does anything for two weeks.
     function test_AQuorumThatNobodyStopsInstallsItsOwnCommittee() public {
         Announcement memory own = announcementOfNext();
@@ -238,7 +264,39 @@ contract ThiefTest is UnlockTest {
         installEndorsed(next);
         _endedFor(0);
         assertTrue(fastPay.compromised(0) && fastPay.compromised(1));
-        // Without that, its votes end by themselves.
+    }
+
+    /// @dev Where nobody does anything about it, its votes end by themselves.
+    function test_AQuorumOfTheEpochBeforeEndsByItself() public {
+        rotate();
+        wait(fastPay.epochValidUntil(0) - vm.getBlockTimestamp());
+        Redemption memory last = _steal(LIMIT, 0);
+        fastPay.redeem(last, 0, certifyIn(0, last));
+        wait(1);
+        _endedFor(0);
+        assertEq(fastPay.safetyParameters().votesValidity, 14 days);
+    }
+
+    /// @dev Neither does more with the other: a committee of the epoch before announces nothing that could be endorsed.
+    function test_AQuorumOfTheEpochBeforeAndTheGuardianDoNoMoreThanEach() public {
+        rotate();
+        Announcement memory own = announcementOfNext();
+        own.authorities = committeeOf(7);
+        bytes memory proofs = proofsOf(7);
+        bytes32 id = council.announcementDigest(own);
+        bytes memory votes = votesIn(0, id);
+        vm.expectPartialRevert(IFastPay.WrongSigner.selector);
+        council.announce(own, proofs, votes);
+        vm.expectRevert(abi.encodeWithSelector(ICouncil.NotAnnounced.selector, id));
+        vm.prank(guardian);
+        council.endorse(id);
+        _theft(0);
+        assertEq(_thief.balance, LIMIT);
+        // The owners have the guardian's key, too.
+        Announcement memory next = announcementOfNext();
+        next.compromisedSince = 0;
+        installEndorsed(next);
+        _endedFor(0);
     }
 
     /// @dev Neither a committee nor a cap, with votes that it kept back or gives now, and it shows no life.
@@ -447,6 +505,26 @@ contract ThiefTest is UnlockTest {
         bytes memory votes = votesIn(7, council.acceptanceDigest(1, id, blockhash(blockNumber)));
         council.install(own, blockNumber, votes);
         _endedFor(0);
+    }
+
+    function test_FAndOneKeysAndTheRecoveryAddressDoNoMoreThanTheRecoveryAddress() public {
+        _nothingWith(2);
+        test_TheRecoveryAddressDoesNothingWhileACommitteeLives();
+    }
+
+    /// @dev A recovery is not endorsed: its thirty days of notice stay.
+    function test_TheGuardianAndTheRecoveryAddressDoNoMoreThanEach() public {
+        Announcement memory own = recoveryOfNext();
+        bytes32 id = announceRecovery(own);
+        vm.expectRevert(abi.encodeWithSelector(ICouncil.RecoveryNotEndorsable.selector, id));
+        vm.prank(guardian);
+        council.endorse(id);
+        vm.prank(guardian);
+        fastPay.pause();
+        heartbeat();
+        wait(NOTICE);
+        vm.expectRevert(abi.encodeWithSelector(ICouncil.AnnouncementEnded.selector, id));
+        council.mature(id);
     }
 
     function test_AQuorumAndTheRecoveryAddressDoNoMoreThanTheQuorum() public {
