@@ -65,7 +65,7 @@ impl World {
                 let owner = self.rng.random_range(0..self.owners.len());
                 let (number, laggard) =
                     (self.next(self.owners[owner].id()), self.rng.random_range(0..self.nodes.len()));
-                let moves = match (self.is_restorable && self.chance(40), self.has_thief && self.chance(30)) {
+                let moves = match (self.is_restorable && self.chance(40), self.has_thief && self.chance(20)) {
                     (true, _) => self.amnesia(),
                     (false, true) => self.forgery(),
                     (false, false) => self.dispute(),
@@ -95,7 +95,7 @@ impl World {
             (40, &[Pass(WINDOW / 4), FollowMost, Void { unanimous: false }]),
             (60, &[Void { unanimous }, Void { unanimous: !unanimous }]),
             (60, &[Pass(WINDOW), FollowMost, Gather { unanimous: false }]),
-            (15, &[Install, FollowMost, Void { unanimous: false }, Pass(WINDOW / 2), Void { unanimous: false }]),
+            (8, &[Install, FollowMost, Void { unanimous: false }, Pass(WINDOW / 2), Void { unanimous: false }]),
             (40, &[Redeem]),
             (15, &[Steal]),
             (40, &[LeaveQueue, FollowMost]),
