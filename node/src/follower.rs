@@ -224,6 +224,10 @@ impl Follower {
         if !more {
             if self.committees_known_at != Some(batch.final_block) {
                 self.rotation.follow(&self.epochs).await?;
+                // For an alert alone: what is not answered is asked for again at the next final block.
+                if let Ok(time) = self.primary.last_sign_of_life().await {
+                    self.metrics.sign_of_life.set(i64::try_from(time).unwrap_or(i64::MAX));
+                }
                 self.committees_known_at = Some(batch.final_block);
             }
             self.progress.send_if_modified(|progress| {
