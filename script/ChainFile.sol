@@ -21,8 +21,9 @@ import {Vm} from "forge-std/Vm.sol";
 ///   "caps": [{ "asset": "0x…20 bytes", "cap": 1000000000 }, …]
 /// }
 /// ```
-/// Authorities may come in any order. A zero guardian or recovery address stands for nobody. `caps` is optional: an asset
-/// that it does not name has no deposit cap, and the asset zero is ETH. On a local chain (31337) only the authorities are
+/// Authorities may come in any order. A zero guardian or recovery address stands for nobody; without a guardian
+/// `outflowDelay` is at least 21 days. `caps` is optional: an asset that it does not name has no deposit cap, and the asset
+/// zero is ETH. On a local chain (31337) only the authorities are
 /// required. On any other chain a missing parameter is an error, because it can never be changed, and so is a key that
 /// everybody knows (`KnownKeys`).
 library ChainFile {
@@ -77,10 +78,11 @@ library ChainFile {
             require(list[i].redemptionKey != guardian_, "the guardian is a member of the committee");
         }
         if (block.chainid == LOCAL_CHAIN) return;
-        address[] memory known = KnownKeys.addresses();
+        (address[] memory known, bytes32[] memory votingKeys) =
+            (KnownKeys.addresses(), KnownKeys.votingKeys());
         for (uint256 i = 0; i < list.length; ++i) {
             _requireUnknown(KnownKeys.has(known, list[i].redemptionKey), vm.toString(list[i].redemptionKey));
-            _requireUnknown(KnownKeys.isVotingKey(list[i].votingKey), vm.toString(list[i].votingKey));
+            _requireUnknown(KnownKeys.has(votingKeys, list[i].votingKey), vm.toString(list[i].votingKey));
         }
         _requireUnknown(KnownKeys.has(known, guardian_), vm.toString(guardian_));
         _requireUnknown(KnownKeys.has(known, recovery_), vm.toString(recovery_));

@@ -4,6 +4,7 @@ pragma solidity ^0.8.28;
 import {Vm} from "forge-std/Vm.sol";
 
 /// @title Keys whose secrets are public, because tests and tutorials use them
+/// @notice Those of anvil, which the demo and local networks use too, and all that this repository's tests make up.
 library KnownKeys {
     /// @dev The accounts of anvil and hardhat.
     string private constant MNEMONIC = "test test test test test test test test test test test junk";
@@ -12,17 +13,77 @@ library KnownKeys {
     /// @dev The secrets 1, 2, 3, …
     uint256 private constant SMALL_KEYS = 1000;
 
+    /// @dev One byte, 32 times: 0xff so often is no secret.
+    uint256 private constant REPEATED_KEYS = 254;
+
+    /// @dev `secret` of `testkit`: a byte for the purpose, 24 times, and a number: of Ethereum accounts (2) and of members'
+    /// redemption keys (4), which begin at a multiple of 1,000 in each epoch.
+    uint256 private constant TESTKIT_EPOCHS = 3;
+    uint256 private constant TESTKIT_KEYS = 256;
+
+    /// @dev `memberKey` of the contract's tests.
+    uint256 private constant MEMBER_KEYS = 1000;
+
+    /// @dev What the SDK's tests seed keys with: epochs and members.
+    uint256 private constant SDK_EPOCHS = 3;
+    uint256 private constant SDK_KEYS = 10;
+
     Vm private constant vm = Vm(address(uint160(uint256(keccak256("hevm cheat code")))));
 
     /// @notice The addresses of known secp256k1 keys.
     function addresses() internal pure returns (address[] memory list) {
-        list = new address[](MNEMONIC_KEYS + SMALL_KEYS);
+        string[9] memory names = [
+            "alice",
+            "bob",
+            "relayer",
+            "guardian",
+            "recovery",
+            "thief",
+            "attacker",
+            "an asset",
+            "another asset"
+        ];
+        list = new address[](
+            MNEMONIC_KEYS + SMALL_KEYS + REPEATED_KEYS + 2 * TESTKIT_EPOCHS * TESTKIT_KEYS + MEMBER_KEYS
+                + SDK_EPOCHS * SDK_KEYS + names.length + 1
+        );
+        uint256 next = 0;
         for (uint32 i = 0; i < MNEMONIC_KEYS; ++i) {
-            list[i] = vm.addr(vm.deriveKey(MNEMONIC, i));
+            list[next++] = vm.addr(vm.deriveKey(MNEMONIC, i));
         }
-        for (uint256 i = 0; i < SMALL_KEYS; ++i) {
-            list[MNEMONIC_KEYS + i] = vm.addr(i + 1);
+        for (uint256 i = 1; i <= SMALL_KEYS; ++i) {
+            list[next++] = vm.addr(i);
         }
+        for (uint256 i = 1; i <= REPEATED_KEYS; ++i) {
+            list[next++] = vm.addr(_repeated(i));
+        }
+        for (uint256 i = 0; i < TESTKIT_EPOCHS * TESTKIT_KEYS; ++i) {
+            uint256 number = i / TESTKIT_KEYS * 1000 + i % TESTKIT_KEYS;
+            list[next++] = vm.addr(_testkit(2, number));
+            list[next++] = vm.addr(_testkit(4, number));
+        }
+        for (uint256 i = 0; i < MEMBER_KEYS; ++i) {
+            list[next++] = vm.addr(uint256(keccak256(abi.encode("redemption key", i))));
+        }
+        for (uint256 i = 0; i < SDK_EPOCHS * SDK_KEYS; ++i) {
+            list[next++] = vm.addr(
+                _named(
+                    string.concat(
+                        "redemption epoch ", vm.toString(i / SDK_KEYS), " ", vm.toString(i % SDK_KEYS)
+                    )
+                )
+            );
+        }
+        for (uint256 i = 0; i < names.length; ++i) {
+            list[next++] = vm.addr(_named(names[i]));
+        }
+        list[next] = vm.addr(0xa11ce);
+    }
+
+    /// @notice Known Ed25519 keys: of RFC 8032, of seeds that are one byte 32 times, and of tests. The file is as
+    /// `testkit/tests/testkit/known_keys.rs` computes it.
+    function votingKeys() internal view returns (bytes32[] memory) {
+        return vm.parseJsonBytes32Array(vm.readFile("script/known-voting-keys.json"), ".");
     }
 
     /// @notice Whether an address is in the list.
@@ -33,23 +94,24 @@ library KnownKeys {
         return false;
     }
 
-    /// @notice Whether an Ed25519 key is one of RFC 8032, or its seed is 32 times the byte 0 to 4.
-    function isVotingKey(bytes32 key) internal pure returns (bool) {
-        bytes32[10] memory known = [
-            bytes32(0xd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a),
-            0x3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c,
-            0xfc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025,
-            0x278117fc144c72340f67d0f2316e8386ceffbf2b2428c9c51fef7c597f1d426e,
-            0xec172b93ad5e563bf4932c70e1245034c35467ef2efd4d64ebf819683467e2bf,
-            0x3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29,
-            0x8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c,
-            0x8139770ea87d175f56a35466c34c7ecccb8d8a91b4ee37a25df60f5b8fc9b394,
-            0xed4928c628d1c2c6eae90338905995612959273a5c63f93636c14614ac8737d1,
-            0xca93ac1705187071d67b83c7ff0efe8108e8ec4530575d7726879333dbdabe7c
-        ];
-        for (uint256 i = 0; i < known.length; ++i) {
-            if (known[i] == key) return true;
+    /// @notice Whether a key is in the list.
+    function has(bytes32[] memory list, bytes32 one) internal pure returns (bool) {
+        for (uint256 i = 0; i < list.length; ++i) {
+            if (list[i] == one) return true;
         }
         return false;
+    }
+
+    function _repeated(uint256 one) private pure returns (uint256) {
+        return one * (type(uint256).max / type(uint8).max);
+    }
+
+    function _testkit(uint256 purpose, uint256 number) private pure returns (uint256) {
+        return (_repeated(purpose) >> 64 << 64) | number;
+    }
+
+    /// @dev As Foundry's `makeAddr`.
+    function _named(string memory name) private pure returns (uint256) {
+        return uint256(keccak256(bytes(name)));
     }
 }

@@ -172,7 +172,8 @@ contract RolesTest is FastPayTest {
         }
         assertEq(creations, 1);
         assertGt(i, 15_000, "the code has not been read to its end");
-        assertLe(code.length, 24_576, "EIP-170");
+        // 24,576 is what a chain takes (EIP-170). The rest is room for what a fix needs before the first deployment.
+        assertLt(code.length, 23_000, "FastPay is too long");
     }
 
     function _list(Role role, string memory signature) private {

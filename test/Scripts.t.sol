@@ -6,6 +6,7 @@ import {Authority, IFastPay, Redemption, SafetyParameters} from "../contracts/in
 import {ChainFile} from "../script/ChainFile.sol";
 import {Council} from "../script/Council.s.sol";
 import {Deploy} from "../script/Deploy.s.sol";
+import {KnownKeys} from "../script/KnownKeys.sol";
 import {Pause} from "../script/Pause.s.sol";
 import {Queue} from "../script/Queue.s.sol";
 import {Verify} from "../script/Verify.s.sol";
@@ -53,16 +54,18 @@ contract ScriptsTest is OperatorFiles {
 
     function test_RevertIf_AnotherChainHasNoParameters() public {
         vm.chainId(1);
-        string memory start = string.concat('{"authorities":', listOf(authorities(4)));
+        // Keys that nobody knows.
+        string memory example = vm.readFile("deployments/example.json");
+        string memory start = string.concat('{"authorities":', listOf(ChainFile.authorities(example)));
         vm.expectRevert("chainId is missing");
         _deploy.deploy(string.concat(start, "}"), alice);
         start = string.concat(start, ',"chainId":1');
         vm.expectRevert(".guardian is missing");
         _deploy.deploy(string.concat(start, "}"), alice);
-        start = string.concat(start, ',"guardian":"', vm.toString(alice), '"');
+        start = string.concat(start, ',"guardian":"', vm.parseJsonString(example, ".guardian"), '"');
         vm.expectRevert(".recovery is missing");
         _deploy.deploy(string.concat(start, "}"), alice);
-        start = string.concat(start, ',"recovery":"', vm.toString(bob), '"');
+        start = string.concat(start, ',"recovery":"', vm.parseJsonString(example, ".recovery"), '"');
         vm.expectRevert(".safetyParameters.pauseDuration is missing");
         _deploy.deploy(string.concat(start, "}"), alice);
         vm.expectRevert(".safetyParameters.votesValidity is missing");
@@ -182,10 +185,53 @@ contract ScriptsTest is OperatorFiles {
             vm.expectRevert(bytes(string.concat("everybody knows the secret of ", vm.toString(known[i]))));
             _deploy.deploy(bad, alice);
         }
-        string memory rfc8032 = "0xd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
+        // Of RFC 8032, of 32 times the byte 5, and of a test.
+        string[3] memory votingKeys = [
+            "0xd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a",
+            "0x6e7a1cdd29b0b78fd13af4c5598feff4ef2a97166e3ca6f2e4fbfccd80505bf1",
+            vm.toString(
+                vm.parseJsonBytes32(vm.readFile("vectors/redemptions.json"), ".committee[0].votingKey")
+            )
+        ];
         string memory name = vm.toString(vm.parseJsonBytes32(file, ".authorities[0].votingKey"));
-        vm.expectRevert(bytes(string.concat("everybody knows the secret of ", rfc8032)));
-        _deploy.deploy(vm.replace(file, name, rfc8032), alice);
+        for (uint256 i = 0; i < 3; ++i) {
+            vm.expectRevert(bytes(string.concat("everybody knows the secret of ", votingKeys[i])));
+            _deploy.deploy(vm.replace(file, name, votingKeys[i]), alice);
+        }
+    }
+
+    /// @dev Of each family one in its middle, and the last.
+    function test_KeysOfTestsAreKnown() public view {
+        address[] memory known = KnownKeys.addresses();
+        uint256[14] memory secrets = [
+            uint256(7),
+            1000,
+            uint256(bytes32(hex"5252525252525252525252525252525252525252525252525252525252525252")),
+            uint256(bytes32(hex"fefefefefefefefefefefefefefefefefefefefefefefefefefefefefefefefe")),
+            uint256(bytes32(hex"0202020202020202020202020202020202020202020202020000000000000001")),
+            uint256(bytes32(hex"0404040404040404040404040404040404040404040404040000000000000001")),
+            uint256(bytes32(hex"04040404040404040404040404040404040404040404040400000000000003eb")),
+            uint256(bytes32(hex"04040404040404040404040404040404040404040404040400000000000008cf")),
+            memberKey(3),
+            memberKey(999),
+            uint256(keccak256("redemption epoch 0 0")),
+            uint256(keccak256("redemption epoch 2 9")),
+            uint256(keccak256("guardian")),
+            0xa11ce
+        ];
+        for (uint256 i = 0; i < secrets.length; ++i) {
+            assertTrue(KnownKeys.has(known, vm.addr(secrets[i])), vm.toString(secrets[i]));
+        }
+        assertTrue(KnownKeys.has(known, 0x8626f6940E2eb28930eFb4CeF49B2d1F2C9C1199), "the last of anvil's");
+        assertTrue(KnownKeys.has(known, guardian) && KnownKeys.has(known, recovery));
+        assertFalse(KnownKeys.has(known, vm.addr(uint256(keccak256("nobody's")))));
+        string memory vectors = vm.readFile("vectors/redemptions.json");
+        for (uint256 i = 0; i < 4; ++i) {
+            string memory member = string.concat(".committee[", vm.toString(i), "]");
+            assertTrue(
+                KnownKeys.has(known, vm.parseJsonAddress(vectors, string.concat(member, ".redemptionKey")))
+            );
+        }
     }
 
     function test_RevertIf_TheGuardianIsAMember() public {

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {Announcement, CapRaise, ICouncil, Outcome} from "../contracts/interfaces/ICouncil.sol";
-import {IFastPay, Redemption} from "../contracts/interfaces/IFastPay.sol";
+import {IFastPay, Redemption, SafetyParameters} from "../contracts/interfaces/IFastPay.sol";
 import {UnlockTest} from "./trees/UnlockTest.sol";
 
 /// @title What a thief can do with which keys, and what honest people do about it
@@ -22,6 +22,15 @@ contract ThiefTest is UnlockTest {
 
     function test_FAndOneKeysDoNothing() public {
         _nothingWith(2);
+    }
+
+    /// @dev Their owners still have them: with the others they are a quorum, and the guardian endorses.
+    function test_FAndOneCopiedKeysAreReplacedInADay() public {
+        _nothingWith(2);
+        uint256 start = vm.getBlockTimestamp();
+        installEndorsed(announcementOfNext());
+        assertLe(vm.getBlockTimestamp(), start + SHORT + 1 hours);
+        assertEq(abi.encode(fastPay.committee(1)), abi.encode(committeeOf(1)));
     }
 
     /// @dev Their owners lost them: no quorum is left. What is there waits for the recovery address.
@@ -104,8 +113,37 @@ contract ThiefTest is UnlockTest {
         _cannotBeExecuted(waiting);
     }
 
-    /// @dev Nobody is guardian: nothing shortens the delay and nothing postpones. What waits is paid after three days.
-    function test_AQuorumWithoutAGuardianTakesAll() public {
+    /// @dev Nobody has ever been guardian: nothing shortens the delay and nothing postpones. What is queued waits for three
+    /// weeks, so honest people who announce within the first one save it. A share for each window until then is lost.
+    function test_AQuorumWithoutAGuardianTakesWhatRefillsInThreeWeeks() public {
+        guardian = address(0);
+        SafetyParameters memory parameters = tight();
+        parameters.outflowDelay = 21 days;
+        fastPay = deploy(4, parameters);
+        council = fastPay.council();
+        fundEther(HELD);
+
+        Redemption[] memory waiting = _theft(0);
+        wait(7 days - 1);
+        Announcement memory next = announcementOfNext();
+        next.compromisedSince = 0;
+        bytes32 id = announce(next);
+        vm.expectRevert(abi.encodeWithSelector(IFastPay.NotGuardian.selector, _thief));
+        vm.prank(_thief);
+        council.endorse(id);
+        wait(LONG);
+        vm.expectRevert(abi.encodeWithSelector(IFastPay.TooEarly.selector, vm.getBlockTimestamp() + 1));
+        fastPay.executeQueued(waiting[0], "");
+        _takeAllThatRefilled();
+        install(next, mature(id));
+        _endedFor(0);
+        _cannotBeExecuted(waiting);
+        _honestIsPaid(1);
+    }
+
+    /// @dev The guardian was given up by a rotation, or its key is lost: nothing shortens the delay and nothing postpones,
+    /// and the delay is that of a deployment with a guardian. What waits is paid after three days.
+    function test_AQuorumWhoseGuardianIsLostTakesAll() public {
         rotate(committeeOf(1), address(0));
         Redemption[] memory waiting = _theft(1);
         Announcement memory next = announcementOfNext();
@@ -117,6 +155,23 @@ contract ThiefTest is UnlockTest {
         council.mature(id);
         fastPay.executeQueued(waiting[0], "");
         assertEq(_thief.balance, LIMIT + waiting[0].amount);
+    }
+
+    /// @dev The same where the delay was chosen long enough at deployment: what waits is safe.
+    function test_AQuorumWhoseGuardianIsLostTakesNothingOfALongQueue() public {
+        SafetyParameters memory parameters = tight();
+        parameters.outflowDelay = 21 days;
+        fastPay = deploy(4, parameters);
+        council = fastPay.council();
+        fundEther(HELD);
+        rotate(committeeOf(1), address(0));
+        Redemption[] memory waiting = _theft(1);
+        Announcement memory next = announcementOfNext();
+        next.compromisedSince = 1;
+        install(next, mature(announce(next)));
+        wait(60 days);
+        vm.expectRevert(abi.encodeWithSelector(IFastPay.EpochCompromised.selector, 1));
+        fastPay.executeQueued(waiting[0], "");
     }
 
     /// @dev And its committee takes over, if nobody does anything for two weeks.
@@ -209,7 +264,39 @@ contract ThiefTest is UnlockTest {
         installEndorsed(next);
         _endedFor(0);
         assertTrue(fastPay.compromised(0) && fastPay.compromised(1));
-        // Without that, its votes end by themselves.
+    }
+
+    /// @dev Where nobody does anything about it, its votes end by themselves.
+    function test_AQuorumOfTheEpochBeforeEndsByItself() public {
+        rotate();
+        wait(fastPay.epochValidUntil(0) - vm.getBlockTimestamp());
+        Redemption memory last = _steal(LIMIT, 0);
+        fastPay.redeem(last, 0, certifyIn(0, last));
+        wait(1);
+        _endedFor(0);
+        assertEq(fastPay.safetyParameters().votesValidity, 14 days);
+    }
+
+    /// @dev Neither does more with the other: a committee of the epoch before announces nothing that could be endorsed.
+    function test_AQuorumOfTheEpochBeforeAndTheGuardianDoNoMoreThanEach() public {
+        rotate();
+        Announcement memory own = announcementOfNext();
+        own.authorities = committeeOf(7);
+        bytes memory proofs = proofsOf(7);
+        bytes32 id = council.announcementDigest(own);
+        bytes memory votes = votesIn(0, id);
+        vm.expectPartialRevert(IFastPay.WrongSigner.selector);
+        council.announce(own, proofs, votes);
+        vm.expectRevert(abi.encodeWithSelector(ICouncil.NotAnnounced.selector, id));
+        vm.prank(guardian);
+        council.endorse(id);
+        _theft(0);
+        assertEq(_thief.balance, LIMIT);
+        // The owners have the guardian's key, too.
+        Announcement memory next = announcementOfNext();
+        next.compromisedSince = 0;
+        installEndorsed(next);
+        _endedFor(0);
     }
 
     /// @dev Neither a committee nor a cap, with votes that it kept back or gives now, and it shows no life.
@@ -418,6 +505,26 @@ contract ThiefTest is UnlockTest {
         bytes memory votes = votesIn(7, council.acceptanceDigest(1, id, blockhash(blockNumber)));
         council.install(own, blockNumber, votes);
         _endedFor(0);
+    }
+
+    function test_FAndOneKeysAndTheRecoveryAddressDoNoMoreThanTheRecoveryAddress() public {
+        _nothingWith(2);
+        test_TheRecoveryAddressDoesNothingWhileACommitteeLives();
+    }
+
+    /// @dev A recovery is not endorsed: its thirty days of notice stay.
+    function test_TheGuardianAndTheRecoveryAddressDoNoMoreThanEach() public {
+        Announcement memory own = recoveryOfNext();
+        bytes32 id = announceRecovery(own);
+        vm.expectRevert(abi.encodeWithSelector(ICouncil.RecoveryNotEndorsable.selector, id));
+        vm.prank(guardian);
+        council.endorse(id);
+        vm.prank(guardian);
+        fastPay.pause();
+        heartbeat();
+        wait(NOTICE);
+        vm.expectRevert(abi.encodeWithSelector(ICouncil.AnnouncementEnded.selector, id));
+        council.mature(id);
     }
 
     function test_AQuorumAndTheRecoveryAddressDoNoMoreThanTheQuorum() public {

@@ -27,7 +27,7 @@ abstract contract VectorsTest is Test {
         vm.chainId(vm.parseJsonUint(json, ".domain.chainId"));
         address deployment = vm.parseJsonAddress(json, ".domain.verifyingContract");
         SafetyParameters memory parameters =
-            SafetyParameters(1 days, 7 days, 1 days, 10_000, 3 days, 14 days, 7 days);
+            SafetyParameters(1 days, 7 days, 1 days, 10_000, 21 days, 14 days, 7 days);
         // As a chain has it: a contract's first creation has the nonce 1 (EIP-161), which the cheat leaves at 0.
         vm.setNonce(deployment, 1);
         address council = deployCode("Council.sol:Council", abi.encode(deployment, address(0)));

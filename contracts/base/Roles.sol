@@ -62,7 +62,7 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
         ICouncil council_,
         SafetyParameters memory parameters
     ) EIP712("FastPay", "1") {
-        Bounds.check(parameters);
+        Bounds.check(parameters, guardian_);
         PAUSE_DURATION = parameters.pauseDuration;
         PAUSE_COOLDOWN = parameters.pauseCooldown;
         OUTFLOW_WINDOW = parameters.outflowWindow;

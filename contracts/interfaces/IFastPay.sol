@@ -49,7 +49,7 @@ struct CertifiedRedemption {
 /// can leave within a window that begins with a whole limit.
 /// @param outflowShare How much may leave at once while the limit is whole, in basis points of the asset's balance: 100
 /// to 10,000.
-/// @param outflowDelay How long a redemption above the limit waits: 3 days to 14 days.
+/// @param outflowDelay How long a redemption above the limit waits: 3 days to 30 days, at least 21 without a guardian.
 /// @param votesValidity How long votes of an epoch count after its end: twice `unlockWindow` to 90 days.
 /// @param unlockWindow How long an unlock request stays open before a quorum can void its number: 3 days to 30 days.
 struct SafetyParameters {

@@ -7,14 +7,16 @@ import {IFastPay, SafetyParameters} from "../interfaces/IFastPay.sol";
 /// @notice Bounds of the safety parameters. A loose limit protects nobody; a tight one keeps owners from their money.
 library Bounds {
     /// @notice Reverts with `InvalidSafetyParameter` unless every parameter is within its bounds.
-    function check(SafetyParameters memory parameters) internal pure {
+    /// @param guardian Zero for nobody: then what is queued waits for longer.
+    function check(SafetyParameters memory parameters, address guardian) internal pure {
         _check("pauseDuration", parameters.pauseDuration, 1 hours, 7 days);
         // Not below the duration, so that the contract runs at least half of the time.
         _check("pauseCooldown", parameters.pauseCooldown, parameters.pauseDuration, 365 days);
         _check("outflowWindow", parameters.outflowWindow, 1 hours, 7 days);
         _check("outflowShare", parameters.outflowShare, 100, 10_000);
-        // Longer than the short delay of an installation, so that a committee can be replaced before it is paid.
-        _check("outflowDelay", parameters.outflowDelay, 3 days, 14 days);
+        // Longer than an installation takes, so that stolen keys are replaced before what they queued is paid: a day with
+        // an endorsement, and 14 days where nobody can endorse. A week is left to notice the theft and to announce.
+        _check("outflowDelay", parameters.outflowDelay, guardian == address(0) ? 21 days : 3 days, 30 days);
         _check("unlockWindow", parameters.unlockWindow, 3 days, 30 days);
         _check("votesValidity", parameters.votesValidity, 2 * uint256(parameters.unlockWindow), 90 days);
     }

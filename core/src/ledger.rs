@@ -1,16 +1,19 @@
 //! A shard's state apart from its accounts: its position in the Primary's events, its redemption log, the credits
 //! between it and its sibling shards, and totals for auditors.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{Read, Result, Write};
+use std::sync::Arc;
 
 use borsh::{BorshDeserialize, BorshSerialize};
 
-use crate::amount::{Amount, Asset, Balance, SequenceNumber, TransactionIndex};
+use crate::Digest;
+use crate::amount::{Amount, Asset, Balance, Epoch, SequenceNumber, TransactionIndex};
+use crate::certificate::Certificate;
 use crate::history::{History, JournalPosition};
 use crate::identity::{AccountId, ShardId};
 use crate::record::CrossShardCredit;
-use crate::unlock::Unlock;
+use crate::unlock::{Installation, Unlock, UnlockOutcome};
 
 /// Credits for one other shard that it has not yet acknowledged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -64,27 +67,48 @@ pub struct ShardLedger {
     pub unlocks: Unlocks,
 }
 
-/// By account and sequence number. Written only where there is one, so that a checkpoint of an earlier release is read.
+/// What the contract's order says of numbers, and of epochs. Written only where it says something, so that a checkpoint of an earlier
+/// release is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unlocks(BTreeMap<(AccountId, SequenceNumber), Unlock>);
+pub struct Unlocks {
+    /// The epoch of the newest event that is applied.
+    epoch: Epoch,
+    /// Earlier epochs whose keys were out.
+    compromised: BTreeSet<Epoch>,
+    /// By account and sequence number.
+    numbers: BTreeMap<(AccountId, SequenceNumber), Unlock>,
+}
 
 impl Unlocks {
     /// Whether nothing is known of any number.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.numbers.is_empty()
+    }
+
+    /// The epoch of the newest event of the contract's order that is applied here.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Whether keys were out of an epoch, which ended before `current` began, or may have been: whoever installed the
+    /// committee of `current` said so in an event that may not be applied here yet.
+    #[must_use]
+    pub fn is_suspect(&self, epoch: Epoch, current: Epoch) -> bool {
+        self.compromised.contains(&epoch) || (epoch < current && self.epoch < current)
     }
 
     /// The unlock state of a number.
     #[must_use]
     pub fn get(&self, account: AccountId, sequence: SequenceNumber) -> Option<&Unlock> {
         // Most shards have none, and each order asks.
-        if self.0.is_empty() { None } else { self.0.get(&(account, sequence)) }
+        if self.is_empty() { None } else { self.numbers.get(&(account, sequence)) }
     }
 
     /// All of them, by account and number.
     pub fn iter(&self) -> impl Iterator<Item = (AccountId, SequenceNumber, &Unlock)> {
-        self.0.iter().map(|((account, sequence), unlock)| (*account, *sequence, unlock))
+        self.numbers.iter().map(|((account, sequence), unlock)| (*account, *sequence, unlock))
     }
 
     /// Whether the contract voided the number.
@@ -94,7 +118,20 @@ impl Unlocks {
     }
 
     pub(crate) fn entry(&mut self, account: AccountId, sequence: SequenceNumber) -> &mut Unlock {
-        self.0.entry((account, sequence)).or_default()
+        self.numbers.entry((account, sequence)).or_default()
+    }
+
+    /// Begins an epoch, and opens again what was decided in those whose keys were out.
+    pub(crate) fn install(&mut self, installation: &Installation) {
+        let Installation { epoch, compromised_since, voidable_at, .. } = *installation;
+        // An earlier release stepped over installations: what it noted may be of any epoch from the last one known here.
+        let is_next = self.epoch.0.checked_add(1) == Some(epoch.0);
+        let since = if is_next { compromised_since } else { compromised_since.min(self.epoch) };
+        self.epoch = epoch;
+        if compromised_since < epoch {
+            self.compromised.extend((compromised_since.0..epoch.0).map(Epoch));
+            self.numbers.values_mut().for_each(|unlock| unlock.reopen(since, voidable_at));
+        }
     }
 
     /// Forgets all of a number but on what the contract spent it.
@@ -105,15 +142,22 @@ impl Unlocks {
 
     /// Forgets a number that is executed.
     pub(crate) fn remove(&mut self, account: AccountId, sequence: SequenceNumber) {
-        if !self.0.is_empty() {
-            self.0.remove(&(account, sequence));
+        if !self.is_empty() {
+            self.numbers.remove(&(account, sequence));
         }
     }
 }
 
+/// Stands where an earlier release, which knew of no epochs, wrote how many numbers follow: at least one.
+const WITH_EPOCHS: u32 = 0;
+
 impl BorshSerialize for Unlocks {
     fn serialize<W: Write>(&self, writer: &mut W) -> Result<()> {
-        if self.0.is_empty() { Ok(()) } else { self.0.serialize(writer) }
+        if *self == Self::default() {
+            Ok(())
+        } else {
+            (WITH_EPOCHS, self.epoch, &self.compromised, &self.numbers).serialize(writer)
+        }
     }
 }
 
@@ -123,7 +167,34 @@ impl BorshDeserialize for Unlocks {
         if reader.read(&mut first)? == 0 {
             return Ok(Self::default());
         }
-        BTreeMap::deserialize_reader(&mut first.as_slice().chain(reader)).map(Self)
+        let count = u32::deserialize_reader(&mut first.as_slice().chain(&mut *reader))?;
+        if count == WITH_EPOCHS {
+            let (epoch, compromised, numbers) = BorshDeserialize::deserialize_reader(reader)?;
+            return Ok(Self { epoch, compromised, numbers });
+        }
+        let of_earlier_release = (0..count).map(|_| {
+            let (number, earlier) = <(_, EarlierUnlock)>::deserialize_reader(reader)?;
+            Ok((number, earlier.into()))
+        });
+        Ok(Self { numbers: of_earlier_release.collect::<Result<_>>()?, ..Self::default() })
+    }
+}
+
+/// An [`Unlock`] as it was written before it named an epoch.
+#[derive(BorshDeserialize)]
+struct EarlierUnlock {
+    voidable_at: Option<u64>,
+    seen: Option<Arc<Certificate>>,
+    void_voted: Option<Epoch>,
+    spent: Option<Digest>,
+    outcome: Option<UnlockOutcome>,
+}
+
+impl From<EarlierUnlock> for Unlock {
+    fn from(earlier: EarlierUnlock) -> Self {
+        let EarlierUnlock { voidable_at, seen, void_voted, spent, outcome } = earlier;
+        let is_decided = spent.is_some() || matches!(outcome, Some(UnlockOutcome::Upheld(_)));
+        Self { voidable_at, seen, void_voted, spent, outcome, decided_in: is_decided.then_some(Epoch(0)) }
     }
 }
 

@@ -72,7 +72,7 @@ pub use transfer::{
     InvalidTransfer, Output, Outputs, PAYOUT_OUTPUTS_MAX, Payment, Payout, Receipt, Redemption, Transfer,
 };
 pub use unlock::{
-    ExecutedRedemption, RELEASED, Unlock, UnlockEvent, UnlockEventKind, UnlockOutcome, UnlockVote,
+    ExecutedRedemption, Installation, RELEASED, Unlock, UnlockEvent, UnlockEventKind, UnlockOutcome, UnlockVote,
     is_unlock_authorized, is_unlock_signed,
 };
 pub use verifier::Verifier;

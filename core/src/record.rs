@@ -14,7 +14,7 @@ use crate::history::{JournalPosition, Link};
 use crate::identity::{AccountId, ShardId};
 use crate::order::TransferOrder;
 use crate::transfer::{Output, Payment, Receipt};
-use crate::unlock::UnlockEvent;
+use crate::unlock::{Installation, UnlockEvent};
 
 /// A deposit as the contract numbered it [FP §4.3].
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -280,6 +280,8 @@ pub enum Record {
         /// In the account's history of sent certificates.
         sent: Link,
     },
+    /// The shard follows the Primary over the installation of a committee.
+    Installation(Installation),
 }
 
 impl Record {
@@ -313,6 +315,7 @@ impl Record {
             Self::Unlock(event) => vec![event.account],
             Self::Seen { certificate } => vec![certificate.order.transfer.sender()],
             Self::VoidVoted { account, .. } | Self::Void { account, .. } => vec![*account],
+            Self::Installation(_) => Vec::new(),
         }
     }
 

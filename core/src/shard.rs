@@ -418,6 +418,7 @@ impl Shard {
                 }
             }
             Record::Unlock(event) => self.apply_unlock(event),
+            Record::Installation(installation) => self.apply_installation(installation),
             Record::Seen { certificate } => self.apply_seen(certificate),
             Record::VoidVoted { account, sequence, epoch } => self.apply_void_vote(*account, *sequence, *epoch),
             Record::Void { account, .. } => self.apply_void(*account, position),

@@ -40,6 +40,9 @@ pub struct Unlock {
     pub spent: Option<Digest>,
     /// The contract's decision.
     pub outcome: Option<UnlockOutcome>,
+    /// The epoch in which the contract spent the number, or upheld an order of it. None where it did neither, or keys of
+    /// that epoch were out: then neither says which order may be executed.
+    pub decided_in: Option<Epoch>,
 }
 
 /// The contract's decision about a number.
@@ -59,14 +62,26 @@ impl Unlock {
     }
 
     /// The digest of the only order that may be executed while the number is frozen. A redemption that the contract paid
-    /// counts as upheld.
+    /// counts as upheld, unless keys of the epoch in which it did so were out.
     #[must_use]
     pub fn upheld(&self) -> Option<Digest> {
+        self.decided_in?;
         match self.outcome {
             Some(UnlockOutcome::Upheld(digest)) => Some(digest),
             Some(UnlockOutcome::Voided) => None,
             None => self.spent.filter(|digest| *digest != RELEASED),
         }
+    }
+
+    /// Keys of the epochs from `since` on were out: what the contract spent or upheld in them upholds nothing. The window
+    /// of the number begins anew, for while it was upheld nobody had a reason to bring a certificate of it to others.
+    pub(crate) fn reopen(&mut self, since: Epoch, voidable_at: u64) {
+        if self.decided_in.is_none_or(|epoch| epoch < since) {
+            return;
+        }
+        self.decided_in = None;
+        self.outcome = self.outcome.filter(|outcome| *outcome == UnlockOutcome::Voided);
+        self.voidable_at = self.voidable_at.map(|before| before.max(voidable_at));
     }
 
     /// Whether the contract voided the number.
@@ -89,6 +104,21 @@ pub struct UnlockEvent {
     pub sequence: SequenceNumber,
     /// The kind of event.
     pub kind: UnlockEventKind,
+}
+
+/// The installation of a committee, in the contract's order of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Installation {
+    /// Every event of the order from here (exclusive) to `index` concerns other shards.
+    pub after: TransactionIndex,
+    /// The event's place in the order.
+    pub index: TransactionIndex,
+    /// The epoch that begins.
+    pub epoch: Epoch,
+    /// The first epoch whose keys were out; `epoch` if none were.
+    pub compromised_since: Epoch,
+    /// This authority votes to void a number that is open again from this chain time on, in seconds since 1970.
+    pub voidable_at: u64,
 }
 
 /// The kinds of contract events about a number.

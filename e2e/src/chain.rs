@@ -150,6 +150,16 @@ impl Chain {
         Ok(read::<Deployment>(&deployment)?.contract)
     }
 
+    /// Verifies that a contract is this source, with the parameters that the place has deployed it with.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn verify(&self, place: &Place, contract: Address) -> Result<(), Failure> {
+        let (committee, contract) = (place.path("committee.json"), contract.to_string());
+        let variables: [(&str, &Path); 2] = [("COMMITTEE", &committee), ("CONTRACT", Path::new(&contract))];
+        self.script(place, "script/Verify.s.sol", &[], &variables)
+    }
+
     /// Deploys a token, all of which belongs to the deployer.
     ///
     /// # Errors

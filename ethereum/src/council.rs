@@ -42,6 +42,17 @@ impl Primary {
         self.view(self.council().await?, &ICouncil::recoveryCall {}).await
     }
 
+    /// When a quorum last showed that it is there: by a heartbeat, or by an installation. In seconds since 1970.
+    ///
+    /// # Errors
+    /// If no node answers.
+    pub async fn last_sign_of_life(&self) -> Result<u64, PrimaryError> {
+        let council = self.council().await?;
+        let heartbeat = self.view(council, &ICouncil::lastHeartbeatCall {}).await?;
+        let installed = self.view(council, &ICouncil::installedAtCall {}).await?;
+        Ok(heartbeat.max(installed).saturating_to())
+    }
+
     /// The times of the announcement with this digest; `None` if nothing was announced.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use alloy::rpc::client::RpcClient;
 use alloy::rpc::json_rpc::RpcRecv;
 use alloy::sol_types::SolCall;
 use fastpay_core::{
-    AccountId, Asset, Authority, AuthorityName, Committee, Domain, Epoch, SequenceNumber, TransactionIndex,
+    AccountId, Amount, Asset, Authority, AuthorityName, Committee, Domain, Epoch, SequenceNumber, TransactionIndex,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -285,6 +285,15 @@ impl Primary {
     /// If no node answers.
     pub async fn guardian(&self) -> Result<Address, PrimaryError> {
         self.view(self.contract(), &IFastPay::guardianCall {}).await
+    }
+
+    /// The largest balance of `asset` that the contract takes.
+    ///
+    /// # Errors
+    /// If no node answers.
+    pub async fn deposit_cap(&self, asset: Asset) -> Result<Amount, PrimaryError> {
+        let cap = self.view(self.contract(), &IFastPay::depositCapCall { asset: asset.0 }).await?;
+        Ok(Amount(u128::try_from(cap).unwrap_or(u128::MAX)))
     }
 
     /// The contract's balance of `asset` for accounts: all deposits less all redemptions.

@@ -2,9 +2,9 @@
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::{
-    Account, AccountId, AppliedCredit, Certificate, Chain, CrossShardCredit, Deposit, Destination, Effect, Forwarded,
-    History, JournalPosition, Output, PendingOrder, Record, ShardId, ShardLedger, ShardOutputs, SynchronizationOrder,
-    TransactionIndex, Transfer, TransferOrder, Vote,
+    Account, AccountId, AppliedCredit, Certificate, Chain, CrossShardCredit, Deposit, Destination, Effect, Epoch,
+    Forwarded, History, Installation, JournalPosition, Output, PendingOrder, Record, ShardId, ShardLedger,
+    ShardOutputs, SynchronizationOrder, TransactionIndex, Transfer, TransferOrder, Vote,
 };
 
 use crate::signed::SIGNED;
@@ -89,6 +89,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let outputs = CrossShardCredit { from: ShardId(1), number: 2, forwarded: Forwarded::Outputs(part.into()) };
     let paid_out = vec![Destination::Credited { received: link }, Destination::Forwarded { to: ShardId(1), number: 1 }];
     let confirmation = |effect| Record::Confirmation { certificate: certificate.clone().into(), sent: link, effect };
+    let (after, index) = (TransactionIndex(1), TransactionIndex(2));
+    let installation = Installation { after, index, epoch: Epoch(2), compromised_since: Epoch(1), voidable_at: 3 };
     let records = [
         Record::Lock { order: order.clone().into(), digest },
         confirmation(Effect::Credited { received: link }),
@@ -99,6 +101,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         Record::Credit(AppliedCredit { credit: credit.clone(), received: vec![link] }),
         Record::Credit(AppliedCredit { credit: outputs.clone(), received: vec![link, link] }),
         Record::Synchronization { order: synchronization, deposits: Some(link) },
+        Record::Installation(installation),
     ];
     let pending = Some(Box::new(PendingOrder { order: order.clone().into(), digest }));
     let mut ledger = ShardLedger { synchronized: TransactionIndex(2), ..Default::default() };

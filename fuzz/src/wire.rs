@@ -128,7 +128,7 @@ fn batch_response(bytes: &[u8]) {
             }
         }
         Some(Response::Refused(refused)) => refusal(refused),
-        Some(Response::Missing(_)) | None => {}
+        Some(Response::Missing(_) | Response::Uncovered(_)) | None => {}
     }
 }
 

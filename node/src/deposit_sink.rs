@@ -10,8 +10,8 @@ use std::sync::mpsc::TrySendError;
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, Deposit, Domain, ExecutedRedemption, Redemption, SequenceNumber, ShardId, ShardLayout,
-    SynchronizationOrder, TransactionIndex, Transfer, UnlockEvent, UnlockEventKind, is_unlock_authorized,
+    AccountId, Deposit, Domain, Epoch, ExecutedRedemption, Installation, Redemption, SequenceNumber, ShardId,
+    ShardLayout, SynchronizationOrder, TransactionIndex, Transfer, UnlockEvent, UnlockEventKind, is_unlock_authorized,
 };
 use fastpay_ethereum::OrderEvent;
 use tokio::sync::{Semaphore, oneshot};
@@ -31,16 +31,24 @@ const DISK_PAUSE: Duration = Duration::from_secs(1);
 /// The shards have ended: so does the follower.
 pub(crate) struct ShardsEnded;
 
-/// An event of the contract's order that changes an account.
+/// An event of the contract's order that changes a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum AccountEvent {
+pub(crate) enum ShardEvent {
     Deposit(Deposit),
-    Unlock { index: TransactionIndex, account: AccountId, sequence: SequenceNumber, kind: UnlockEventKind },
+    Unlock {
+        index: TransactionIndex,
+        account: AccountId,
+        sequence: SequenceNumber,
+        kind: UnlockEventKind,
+    },
+    /// Concerns every shard.
+    Installation(Installation),
 }
 
-impl AccountEvent {
-    /// Converts a contract event; `None` if it concerns no account. A request to unlock counts only if the owner signed
-    /// it; its number can be voided from chain time `voidable_at`, in seconds since 1970.
+impl ShardEvent {
+    /// Converts a contract event; `None` if it changes nothing. A request to unlock counts only if the owner signed it.
+    /// Its number, and one that an installation opens again, can be voided from chain time `voidable_at`, in seconds since
+    /// 1970.
     pub(crate) fn new(event: &OrderEvent, domain: &Domain, voidable_at: u64) -> Option<Self> {
         if let Some(deposit) = event.deposit() {
             return Some(Self::Deposit(deposit));
@@ -64,7 +72,13 @@ impl AccountEvent {
             OrderEvent::RedemptionReleased(released) => {
                 (released.sender, released.sequence, UnlockEventKind::Released(released.digest))
             }
-            OrderEvent::Funded(_) | OrderEvent::CommitteeInstalled(_) => return None,
+            OrderEvent::CommitteeInstalled(installed) => {
+                let (index, epoch) = (event.index(), Epoch(installed.epoch));
+                let compromised_since = Epoch(installed.compromisedSince);
+                let installation = Installation { after: index, index, epoch, compromised_since, voidable_at };
+                return Some(Self::Installation(installation));
+            }
+            OrderEvent::Funded(_) => return None,
         };
         let (account, sequence) = (AccountId(account.0), SequenceNumber(sequence));
         Some(Self::Unlock { index: event.index(), account, sequence, kind })
@@ -74,13 +88,16 @@ impl AccountEvent {
         match self {
             Self::Deposit(deposit) => deposit.index,
             Self::Unlock { index, .. } => *index,
+            Self::Installation(installation) => installation.index,
         }
     }
 
-    fn account(&self) -> &AccountId {
+    /// The account that it is about; `None` if it concerns every shard.
+    fn account(&self) -> Option<&AccountId> {
         match self {
-            Self::Deposit(deposit) => &deposit.recipient,
-            Self::Unlock { account, .. } => account,
+            Self::Deposit(deposit) => Some(&deposit.recipient),
+            Self::Unlock { account, .. } => Some(account),
+            Self::Installation(_) => None,
         }
     }
 
@@ -98,6 +115,7 @@ impl AccountEvent {
                 sequence: *sequence,
                 kind: *kind,
             }),
+            Self::Installation(installation) => OrderStep::Installation(Installation { after, ..*installation }),
         }
     }
 }
@@ -120,7 +138,7 @@ impl DepositSink {
 
     /// Brings every shard from index `after` to `up_to`. False where the shards have ended.
     pub async fn apply(&self, after: TransactionIndex, deposits: &[Deposit], up_to: TransactionIndex) -> bool {
-        let events: Vec<_> = deposits.iter().cloned().map(AccountEvent::Deposit).collect();
+        let events: Vec<_> = deposits.iter().cloned().map(ShardEvent::Deposit).collect();
         self.try_apply(after, &events, up_to).await.is_ok()
     }
 
@@ -135,7 +153,7 @@ impl DepositSink {
     pub(crate) async fn try_apply(
         &self,
         after: TransactionIndex,
-        events: &[AccountEvent],
+        events: &[ShardEvent],
         up_to: TransactionIndex,
     ) -> Result<(), ShardsEnded> {
         for (shard, reads) in self.layout.shards().zip(&self.shards) {
@@ -167,13 +185,14 @@ impl DepositSink {
         shard: ShardId,
         reads: &Reads,
         after: TransactionIndex,
-        events: &[AccountEvent],
-    ) -> Result<Vec<AccountEvent>, ShardsEnded> {
-        let own = events.iter().filter(|event| event.index() > after && self.layout.shard_of(event.account()) == shard);
+        events: &[ShardEvent],
+    ) -> Result<Vec<ShardEvent>, ShardsEnded> {
+        let is_own = |event: &&ShardEvent| event.account().is_none_or(|account| self.layout.shard_of(account) == shard);
+        let own = events.iter().filter(|event| event.index() > after).filter(is_own);
         let mut explained = Vec::new();
         for event in own {
             let mut event = event.clone();
-            if let AccountEvent::Unlock { account, sequence, kind, .. } = &mut event
+            if let ShardEvent::Unlock { account, sequence, kind, .. } = &mut event
                 && matches!(kind, UnlockEventKind::Spent(_) | UnlockEventKind::Released(_))
                 && let Some(executed) = self.executed(reads, *account, *sequence).await?
             {
@@ -231,7 +250,7 @@ impl DepositSink {
 
 /// The steps by which a shard gets from `after` to `up_to`: one to each event of its own accounts, and one over the
 /// others at the end.
-fn steps_for(after: TransactionIndex, own: &[AccountEvent], up_to: TransactionIndex) -> Vec<OrderStep> {
+fn steps_for(after: TransactionIndex, own: &[ShardEvent], up_to: TransactionIndex) -> Vec<OrderStep> {
     let mut steps = Vec::new();
     let mut at = after;
     for event in own {
@@ -273,42 +292,50 @@ mod tests {
     #[test]
     fn every_shard_gets_its_own_events_and_steps_over_the_others() {
         let layout = ShardLayout::new(2.try_into().unwrap());
-        let events: Vec<AccountEvent> = (1..=40_u8)
+        let events: Vec<ShardEvent> = (1..=40_u8)
             .map(|number| {
                 let (index, account) =
                     (TransactionIndex(u64::from(number) + 7), AccountId::from_ed25519(&[number; 32]));
+                if number % 10 == 0 {
+                    let (epoch, after) = (Epoch(number.into()), index);
+                    let installation =
+                        Installation { after, index, epoch, compromised_since: epoch, voidable_at: u64::MAX };
+                    return ShardEvent::Installation(installation);
+                }
                 if number % 3 == 0 {
                     let (sequence, kind) = (SequenceNumber(number.into()), UnlockEventKind::Voided);
-                    return AccountEvent::Unlock { index, account, sequence, kind };
+                    return ShardEvent::Unlock { index, account, sequence, kind };
                 }
                 let (asset, amount) = (Asset::ETHER, Amount(1));
-                AccountEvent::Deposit(Deposit { index, recipient: account, asset, amount })
+                ShardEvent::Deposit(Deposit { index, recipient: account, asset, amount })
             })
             .collect();
         let mut seen = 0;
         for shard in layout.shards() {
-            let own: Vec<_> =
-                events.iter().filter(|event| layout.shard_of(event.account()) == shard).cloned().collect();
+            let is_own = |event: &&ShardEvent| event.account().is_none_or(|owner| layout.shard_of(owner) == shard);
+            let own: Vec<_> = events.iter().filter(is_own).cloned().collect();
             let steps = steps_for(TransactionIndex(7), &own, TransactionIndex(47));
             let mut at = TransactionIndex(7);
             for step in &steps {
                 let (after, owner) = match step {
                     OrderStep::Deposit(order) => (order.after, order.deposit.as_ref().map(|deposit| deposit.recipient)),
                     OrderStep::Unlock(event) => (event.after, Some(event.account)),
+                    OrderStep::Installation(installation) => (installation.after, None),
                 };
                 assert_eq!(after, at);
                 assert!(step.up_to() > at);
                 at = step.up_to();
-                if let Some(owner) = owner {
-                    assert_eq!(layout.shard_of(&owner), shard);
-                    let event = events.iter().find(|event| *event.account() == owner).unwrap();
-                    assert_eq!(event.step(after), *step);
-                    seen += 1;
+                assert!(owner.is_none_or(|owner| layout.shard_of(&owner) == shard));
+                if let Some(event) = events.iter().find(|event| event.index() == at) {
+                    let is_own = event.account().is_none_or(|owner| layout.shard_of(owner) == shard);
+                    assert!(!is_own || event.step(after) == *step);
+                    seen += usize::from(is_own);
                 }
             }
             assert_eq!(at, TransactionIndex(47));
         }
-        assert_eq!(seen, events.len());
+        // An installation concerns both.
+        assert_eq!(seen, events.len() + 4);
         assert!(steps_for(TransactionIndex(47), &[], TransactionIndex(47)).is_empty());
     }
 }

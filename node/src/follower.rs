@@ -19,7 +19,7 @@ use fastpay_program::files;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use crate::deposit_sink::{AccountEvent, DepositSink, ShardsEnded};
+use crate::deposit_sink::{DepositSink, ShardEvent, ShardsEnded};
 use crate::inconsistency::{InconsistentReads, REREADS_MAX};
 use crate::metrics::FollowerMetrics;
 use crate::rotation::{Rotation, RotationError};
@@ -224,6 +224,10 @@ impl Follower {
         if !more {
             if self.committees_known_at != Some(batch.final_block) {
                 self.rotation.follow(&self.epochs).await?;
+                // For an alert alone: what is not answered is asked for again at the next final block.
+                if let Ok(time) = self.primary.last_sign_of_life().await {
+                    self.metrics.sign_of_life.set(i64::try_from(time).unwrap_or(i64::MAX));
+                }
                 self.committees_known_at = Some(batch.final_block);
             }
             self.progress.send_if_modified(|progress| {
@@ -253,7 +257,7 @@ impl Follower {
         // that is not too old, is known to others in time.
         let voidable_at = batch.final_time.saturating_add(time.unlock_window);
         let domain = self.primary.domain();
-        let events = batch.events.iter().filter_map(|event| AccountEvent::new(event, &domain, voidable_at));
+        let events = batch.events.iter().filter_map(|event| ShardEvent::new(event, &domain, voidable_at));
         let events: Vec<_> = events.collect();
         self.sink.try_apply(after, &events, batch.cursor.last_index).await?;
         if time != self.told {

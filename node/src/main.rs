@@ -66,7 +66,8 @@ enum Command {
         #[command(flatten)]
         overrides: Overrides,
     },
-    /// Prove, announce and accept the next committee, show that this one is there, release what it does not know
+    /// Prove, announce and accept the next committee, show that this one is there, raise a deposit cap, release what the
+    /// committee does not know
     #[command(subcommand)]
     Committee(CommitteeCommand),
     /// Replaced by `committee sign`
@@ -159,6 +160,17 @@ enum CommitteeCommand {
         /// A recent final block, the same for all
         #[arg(long)]
         block: u64,
+        #[command(flatten)]
+        signing: SigningArguments,
+    },
+    /// Vote for a higher deposit cap of an asset
+    RaiseCap {
+        /// The configuration
+        #[arg(long, default_value = "authority.toml")]
+        config: PathBuf,
+        /// The raise, the same file for all: {"epoch", "asset", "cap", "deadline"}
+        #[arg(long)]
+        raise: PathBuf,
         #[command(flatten)]
         signing: SigningArguments,
     },
@@ -383,6 +395,10 @@ fn sign_for_committee(command: CommitteeCommand) -> Result<(), CommandError> {
         CommitteeCommand::Heartbeat { config, block, signing } => {
             let (config, keys, runtime) = setting(&config, &signing)?;
             (runtime.block_on(committee::heartbeat(&config, &keys, block))?, signing.out)
+        }
+        CommitteeCommand::RaiseCap { config, raise, signing } => {
+            let (config, keys, runtime) = setting(&config, &signing)?;
+            (runtime.block_on(committee::raise_cap(&config, &keys, &raise))?, signing.out)
         }
         CommitteeCommand::Release { config, redemption, signing } => {
             let (config, keys, runtime) = setting(&config, &signing)?;

@@ -160,6 +160,8 @@ pub struct FollowerMetrics {
     pub rereading: Gauge,
     /// 1 where it stopped because its Ethereum node cannot be right.
     pub alarm: Gauge,
+    /// When the committee last showed the contract that it is there, in seconds since 1970.
+    pub sign_of_life: Gauge,
 }
 
 impl FollowerMetrics {
@@ -409,6 +411,7 @@ fn follower(registry: &mut Registry) -> FollowerMetrics {
         rereads: Counter::default(),
         rereading: Gauge::default(),
         alarm: Gauge::default(),
+        sign_of_life: Gauge::default(),
     };
     registry.register("follower_block", "The newest finalized block that was read", metrics.block.clone());
     registry.register("follower_final_block", "The newest finalized block", metrics.final_block.clone());
@@ -419,6 +422,8 @@ fn follower(registry: &mut Registry) -> FollowerMetrics {
     registry.register("follower_rereads", "Inconsistent answers that were read again", metrics.rereads.clone());
     registry.register("follower_rereading", "1 while an inconsistent answer is read again", metrics.rereading.clone());
     registry.register("follower_alarm", "1 where the follower has stopped", metrics.alarm.clone());
+    let sign_of_life = metrics.sign_of_life.clone();
+    registry.register("committee_sign_of_life_timestamp_seconds", "Its last heartbeat or installation", sign_of_life);
     metrics
 }
 

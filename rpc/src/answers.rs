@@ -86,6 +86,9 @@ pub enum BatchAnswer {
     },
     /// It has not confirmed the redemptions at these positions, ascending. Confirm them there and ask again.
     Missing(Vec<usize>),
+    /// It votes for none of the redemptions at these positions, ascending: keys of the epochs of their certificates were
+    /// out, and their accounts owe here. What an account received may still be under way.
+    Uncovered(Vec<usize>),
 }
 
 /// An authority's vote about a number that its owner asked the contract to unlock.
@@ -280,11 +283,16 @@ impl From<&BatchAnswer> for proto::redemption_batch_response::Response {
     fn from(answer: &BatchAnswer) -> Self {
         match answer {
             BatchAnswer::Vote { epoch, vote } => Self::Vote((*epoch, vote).into()),
-            BatchAnswer::Missing(positions) => {
-                let positions = positions.iter().map(|position| u32::try_from(*position).unwrap_or(u32::MAX));
-                Self::Missing(proto::MissingRedemptions { positions: positions.collect() })
-            }
+            BatchAnswer::Missing(positions) => Self::Missing(positions.as_slice().into()),
+            BatchAnswer::Uncovered(positions) => Self::Uncovered(positions.as_slice().into()),
         }
+    }
+}
+
+impl From<&[usize]> for proto::MissingRedemptions {
+    fn from(positions: &[usize]) -> Self {
+        let positions = positions.iter().map(|position| u32::try_from(*position).unwrap_or(u32::MAX));
+        Self { positions: positions.collect() }
     }
 }
 

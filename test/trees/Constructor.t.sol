@@ -10,7 +10,7 @@ contract ConstructorTreeTest is TreeTest {
         _fails(_with(0, 1 hours - 1), "pauseDuration", 1 hours - 1, 1 hours, 7 days);
         _fails(_with(2, 1 hours - 1), "outflowWindow", 1 hours - 1, 1 hours, 7 days);
         _fails(_with(3, 99), "outflowShare", 99, 100, 10_000);
-        _fails(_with(4, 3 days - 1), "outflowDelay", 3 days - 1, 3 days, 14 days);
+        _fails(_with(4, 3 days - 1), "outflowDelay", 3 days - 1, 3 days, 30 days);
         _fails(_with(5, 14 days - 1), "votesValidity", 14 days - 1, 14 days, 90 days);
         _fails(_with(6, 3 days - 1), "unlockWindow", 3 days - 1, 3 days, 30 days);
     }
@@ -20,13 +20,21 @@ contract ConstructorTreeTest is TreeTest {
         _fails(_with(1, 365 days + 1), "pauseCooldown", 365 days + 1, 1 days, 365 days);
         _fails(_with(2, 7 days + 1), "outflowWindow", 7 days + 1, 1 hours, 7 days);
         _fails(_with(3, 10_001), "outflowShare", 10_001, 100, 10_000);
-        _fails(_with(4, 14 days + 1), "outflowDelay", 14 days + 1, 3 days, 14 days);
+        _fails(_with(4, 30 days + 1), "outflowDelay", 30 days + 1, 3 days, 30 days);
         _fails(_with(5, 90 days + 1), "votesValidity", 90 days + 1, 14 days, 90 days);
         _fails(_with(6, 30 days + 1), "unlockWindow", 30 days + 1, 3 days, 30 days);
     }
 
     function test_RevertWhen_TheCoolDownIsShorterThanAPause() external {
         _fails(_with(1, 1 days - 1), "pauseCooldown", 1 days - 1, 1 days, 365 days);
+    }
+
+    function test_RevertWhen_NobodyIsGuardianAndWhatIsQueuedWaitsForLessThanThreeWeeks() external {
+        guardian = address(0);
+        _fails(_with(4, 3 days), "outflowDelay", 3 days, 21 days, 30 days);
+        _fails(_with(4, 21 days - 1), "outflowDelay", 21 days - 1, 21 days, 30 days);
+        _fails(_with(4, 30 days + 1), "outflowDelay", 30 days + 1, 21 days, 30 days);
+        this.deployWith(committeeOf(0), _with(4, 21 days), new AssetCap[](0));
     }
 
     function test_RevertWhen_TheCouncilIsAnotherContracts() external {
@@ -71,7 +79,7 @@ contract ConstructorTreeTest is TreeTest {
         vm.roll(77);
         // On the bounds is within them.
         SafetyParameters memory given =
-            SafetyParameters(7 days, 365 days, 1 hours, 100, 14 days, 6 days, 3 days);
+            SafetyParameters(7 days, 365 days, 1 hours, 100, 30 days, 6 days, 3 days);
         IFastPay made = this.deployWith(committeeOf(0), given, new AssetCap[](0));
         assertEq(made.epoch(), 0);
         assertEq(made.guardian(), guardian);

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use borsh::BorshDeserialize;
 use fastpay_core::{
-    Account, AccountId, Certificate, CrossShardCredit, Decision, Epoch, JournalPosition, PrimaryView, Record,
-    Rejection, SequenceNumber, Shard, ShardId, ShardLayout, ShardLedger, SynchronizationOrder, UnlockEvent,
+    Account, AccountId, Certificate, CrossShardCredit, Decision, Epoch, Installation, JournalPosition, PrimaryView,
+    Record, Rejection, SequenceNumber, Shard, ShardId, ShardLayout, ShardLedger, SynchronizationOrder, UnlockEvent,
     VerifiedCertificate, VerifiedOrder, VoteFloor,
 };
 
@@ -128,6 +128,14 @@ impl TestShard {
     /// As the rules say.
     pub fn follow_unlock(&mut self, event: &UnlockEvent) -> Result<Outcome, Rejection> {
         self.drive(|shard| shard.follow_unlock(event))
+    }
+
+    /// Follows the Primary over the installation of a committee.
+    ///
+    /// # Errors
+    /// As the rules say.
+    pub fn follow_installation(&mut self, installation: &Installation) -> Result<Outcome, Rejection> {
+        self.drive(|shard| shard.follow_installation(installation))
     }
 
     /// Takes an account, after an event about one of its numbers, over those that the contract has decided: past what is

@@ -238,14 +238,8 @@ impl ShardClient {
                 let (epoch, vote) = vote.try_into()?;
                 Ok(BatchAnswer::Vote { epoch, vote })
             }
-            Response::Missing(missing) => {
-                let positions: Vec<usize> = missing.positions.iter().map(|position| *position as usize).collect();
-                let in_range = positions.iter().all(|position| *position < redemptions.len());
-                if positions.is_empty() || !positions.is_sorted_by(|a, b| a < b) || !in_range {
-                    return Err(Malformed::OutOfRange("positions").into());
-                }
-                Ok(BatchAnswer::Missing(positions))
-            }
+            Response::Missing(missing) => Ok(BatchAnswer::Missing(positions(&missing, redemptions.len())?)),
+            Response::Uncovered(uncovered) => Ok(BatchAnswer::Uncovered(positions(&uncovered, redemptions.len())?)),
             Response::Refused(refused) => Err(ClientError::Refused(refused.try_into()?)),
         }
     }
@@ -302,4 +296,14 @@ fn bytes(bytes: &[u8]) -> Bytes {
 
 fn account_page(account: AccountId, start: u64) -> proto::AccountPageRequest {
     proto::AccountPageRequest { account: bytes(&account.0), start, limit: PAGE_ENTRIES_MAX }
+}
+
+/// Positions in a batch of so many, ascending.
+fn positions(listed: &proto::MissingRedemptions, count: usize) -> Result<Vec<usize>, Malformed> {
+    let positions: Vec<usize> = listed.positions.iter().map(|position| *position as usize).collect();
+    let in_range = positions.iter().all(|position| *position < count);
+    if positions.is_empty() || !positions.is_sorted_by(|a, b| a < b) || !in_range {
+        return Err(Malformed::OutOfRange("positions"));
+    }
+    Ok(positions)
 }

@@ -28,6 +28,7 @@ pub struct Ballot {
     /// By signer; all other maps are by the authority that answered.
     votes: BTreeMap<AuthorityName, VerifiedContractVote>,
     missing: BTreeMap<AuthorityName, Vec<usize>>,
+    uncovered: BTreeMap<AuthorityName, Vec<usize>>,
     failures: BTreeMap<AuthorityName, PeerFailure>,
 }
 
@@ -37,13 +38,14 @@ impl Ballot {
     pub fn new(domain: &Domain, committee: Arc<Committee>, redemptions: &[Redemption]) -> Self {
         let names = redemptions.iter().map(|redemption| (redemption.sender, redemption.sequence)).collect();
         let digest = domain.redemption_batch_vote_digest(committee.epoch(), redemptions);
-        let (votes, missing, failures) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { names, committee, digest, votes, missing, failures }
+        let (votes, missing, uncovered) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { names, committee, digest, votes, missing, uncovered, failures: BTreeMap::new() }
     }
 
     /// Takes in what an authority answered. Its newest answer replaces what it answered before, but for a vote.
     pub fn count(&mut self, authority: AuthorityName, answer: Result<BatchAnswer, ClientError>) {
         self.missing.remove(&authority);
+        self.uncovered.remove(&authority);
         self.failures.remove(&authority);
         let failure = match answer {
             Ok(BatchAnswer::Vote { epoch, vote }) if epoch == self.committee.epoch() => {
@@ -59,6 +61,10 @@ impl Ballot {
             Ok(BatchAnswer::Vote { epoch, .. }) => PeerFailure::OtherEpoch(epoch),
             Ok(BatchAnswer::Missing(positions)) => {
                 self.missing.insert(authority, positions);
+                return;
+            }
+            Ok(BatchAnswer::Uncovered(positions)) => {
+                self.uncovered.insert(authority, positions);
                 return;
             }
             Err(error) => failure_of(error),
@@ -107,12 +113,12 @@ impl Ballot {
         newer_epoch(&self.committee, epochs)
     }
 
-    /// The fewest redemptions without which a quorum could vote: what those lack that lack least. `None` if nothing
+    /// The fewest redemptions without which a quorum could vote: what those lack, or do not vote for, that lack least. `None` if nothing
     /// would be left, or too few answered at all.
     #[must_use]
     pub fn in_the_way(&self) -> Option<std::collections::BTreeSet<usize>> {
         let needed = self.committee.quorum().saturating_sub(self.votes.len());
-        let mut lists: Vec<_> = self.missing.values().collect();
+        let mut lists: Vec<_> = self.missing.values().chain(self.uncovered.values()).collect();
         if needed == 0 || lists.len() < needed {
             return None;
         }
@@ -196,6 +202,8 @@ impl CommitteeClient {
                     let (_, sequence) = ballot.names.get(*positions.first()?)?;
                     Some((*name, PeerFailure::Behind(*sequence)))
                 }));
+                let uncovered = "stolen keys may have certified the redemption, and the account owes there";
+                failures.extend(ballot.uncovered.keys().map(|name| (*name, PeerFailure::Refused(uncovered.into()))));
                 let (count, what) = (ballot.votes.len(), "votes of the current committee");
                 return Err(QuorumError::NoQuorum { what, count, quorum, timed_out: true, failures });
             }
@@ -293,5 +301,22 @@ mod tests {
         check(1, 2, &[&[0]], None);
         check(3, 1, &[&[0]], None);
         check(3, 2, &[], None);
+    }
+
+    #[test]
+    fn what_an_authority_does_not_vote_for_is_left_out_and_not_brought() {
+        let mut case = case(3);
+        case.vote(0, 0);
+        case.answer(1, Ok(BatchAnswer::Uncovered(vec![1])));
+        case.answer(2, Ok(BatchAnswer::Missing(vec![2])));
+        case.answer(3, Ok(BatchAnswer::Uncovered(vec![1])));
+        assert_eq!(case.ballot.in_the_way(), Some([1, 2].into()));
+        assert_eq!(case.ballot.missing().keys().collect::<Vec<_>>(), [&case.name(2)]);
+        // Its newest answer counts.
+        case.answer(2, Ok(BatchAnswer::Uncovered(vec![1])));
+        assert_eq!((case.ballot.in_the_way(), case.ballot.missing().len()), (Some([1].into()), 0));
+        case.vote(1, 1);
+        case.vote(2, 2);
+        assert!(case.ballot.quorum().is_some());
     }
 }

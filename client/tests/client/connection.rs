@@ -336,12 +336,16 @@ async fn a_batch_is_answered_with_a_vote_or_what_is_missing_or_a_refusal() {
     use proto::redemption_batch_response::Response;
     let vote = ContractVote { authority: some_vote().authority, signature: EcdsaSignature([7; 65]) };
     let missing = |positions: &[u32]| Response::Missing(proto::MissingRedemptions { positions: positions.to_vec() });
+    let uncovered =
+        |positions: &[u32]| Response::Uncovered(proto::MissingRedemptions { positions: positions.to_vec() });
     let refused = proto::Refused::from(&Refusal::NotVoting(Epoch(2)));
     let wire = proto::ContractVote::from((Epoch(u64::MAX), &vote));
     let out_of_range = || Err(ClientError::Malformed("field positions is out of range".into()));
     for (answer, expected) in [
         (Some(Response::Vote(wire.clone())), Ok(BatchAnswer::Vote { epoch: Epoch(u64::MAX), vote })),
         (Some(missing(&[0, 2])), Ok(BatchAnswer::Missing(vec![0, 2]))),
+        (Some(uncovered(&[1])), Ok(BatchAnswer::Uncovered(vec![1]))),
+        (Some(uncovered(&[3])), out_of_range()),
         (Some(missing(&[])), out_of_range()),
         (Some(missing(&[3])), out_of_range()),
         (Some(missing(&[1, 1])), out_of_range()),

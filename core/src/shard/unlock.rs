@@ -11,7 +11,7 @@ use crate::identity::AccountId;
 use crate::order::VerifiedOrder;
 use crate::record::Record;
 use crate::rejection::Rejection;
-use crate::unlock::{RELEASED, Unlock, UnlockEvent, UnlockEventKind, UnlockOutcome};
+use crate::unlock::{Installation, RELEASED, Unlock, UnlockEvent, UnlockEventKind, UnlockOutcome};
 
 impl Shard {
     /// Takes the account over its next number where that is void: must be committed before anything else is decided about
@@ -78,6 +78,19 @@ impl Shard {
             Some(_) => Decision::Refuse(rejection),
             None => Decision::CommitFirst(Box::new(Record::Seen { certificate: certificate.shared() })),
         })
+    }
+
+    /// Follows the Primary over the installation of a committee. Commits to [`Record::Installation`].
+    #[must_use]
+    pub fn follow_installation(&self, installation: &Installation) -> Decision {
+        let synchronized = self.ledger.synchronized;
+        if installation.index <= synchronized {
+            return Decision::Already;
+        }
+        if installation.after > synchronized {
+            return Decision::Refuse(Rejection::SynchronizationGap { synchronized });
+        }
+        Decision::Commit(Box::new(Record::Installation(*installation)))
     }
 
     /// Follows the Primary over an event about one number. Commits to [`Record::Unlock`].
@@ -155,6 +168,9 @@ impl Shard {
                     Rejection::Overruled { upheld }
                 } else if let Some(seen) = &unlock.seen {
                     Rejection::CertificateKnown { certificate: seen.clone() }
+                } else if unlock.spent.is_some() {
+                    // The contract voids no number that is spent.
+                    Rejection::Frozen { sequence }
                 } else if floor != VoteFloor::Zero {
                     Rejection::VotesForgotten { floor: None }
                 } else if !unanimous && chain_time < voidable_at {
@@ -192,15 +208,18 @@ impl Shard {
             }
             return;
         }
+        let epoch = self.ledger.unlocks.epoch();
         let unlock = self.ledger.unlocks.entry(event.account, event.sequence);
         match event.kind {
             UnlockEventKind::Requested(voidable_at) => {
                 // The window does not begin anew with a second request.
                 unlock.voidable_at.get_or_insert(voidable_at);
             }
-            UnlockEventKind::Upheld(digest) => unlock.outcome = Some(UnlockOutcome::Upheld(digest)),
+            UnlockEventKind::Upheld(digest) => {
+                (unlock.outcome, unlock.decided_in) = (Some(UnlockOutcome::Upheld(digest)), Some(epoch));
+            }
             UnlockEventKind::Voided => unlock.outcome = Some(UnlockOutcome::Voided),
-            UnlockEventKind::Spent(digest) => unlock.spent = Some(digest),
+            UnlockEventKind::Spent(digest) => (unlock.spent, unlock.decided_in) = (Some(digest), Some(epoch)),
             UnlockEventKind::Released(_) => unlock.spent = Some(RELEASED),
             // Only what is executed is credited back.
             UnlockEventKind::CreditedBack(..) => {}
@@ -214,6 +233,11 @@ impl Shard {
             totals.redeemed = totals.redeemed.debit(amount);
             self.fund(&account, asset, amount);
         }
+    }
+
+    pub(super) fn apply_installation(&mut self, installation: &Installation) {
+        self.ledger.synchronized = installation.index;
+        self.ledger.unlocks.install(installation);
     }
 
     pub(super) fn apply_seen(&mut self, certificate: &Arc<Certificate>) {

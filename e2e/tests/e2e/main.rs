@@ -18,6 +18,7 @@
 //! | `rotation` | all authorities change their keys while payments go on |
 //! | `followers` | the wallet's command and a relayer that runs live through that |
 //! | `merchant` | a shop that is paid by links and told by webhooks, also when it or the service is down |
+//! | `migration` | everybody moves to a new contract while the old one runs |
 //! | `unlock` | an account with two orders for one number: void by all, void after the window, a hidden certificate upheld |
 //! | `relaying` | a relayer killed between write and submit; a batch, the contract's queue, a pause |
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
@@ -32,6 +33,7 @@ mod http_api;
 mod lifecycle;
 mod merchant;
 mod merchant_scene;
+mod migration;
 mod partition;
 mod peers;
 mod primary;

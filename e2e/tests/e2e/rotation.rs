@@ -93,7 +93,7 @@ impl Clients {
         for authority in &self.authorities {
             match authority.shards()[0].vote_redemption_batch(&names).await {
                 Ok(BatchAnswer::Vote { vote, .. }) => votes.push(vote.verify(&committee, digest).unwrap()),
-                Ok(BatchAnswer::Missing(_)) | Err(ClientError::Unreachable(_)) => {}
+                Ok(BatchAnswer::Missing(_) | BatchAnswer::Uncovered(_)) | Err(ClientError::Unreachable(_)) => {}
                 answer => panic!("{answer:?}"),
             }
         }

@@ -86,6 +86,7 @@ pub(super) async fn vote_for_batch(
     match vote_for_redemptions(&context.domain, &voter_status, &context.shards, node.reads(), names).await {
         Ok(BatchAnswer::Vote { epoch, vote }) => Ok(Json((epoch, &vote).into())),
         Ok(BatchAnswer::Missing(positions)) => Err(Problem::missing_redemptions(&positions).into()),
+        Ok(BatchAnswer::Uncovered(positions)) => Err(Problem::uncovered_redemptions(&positions).into()),
         Err(NoVote::NotVoting(epoch)) => Err(Refusal::NotVoting(epoch).into()),
         Err(NoVote::Unread(error)) => Err(error.into()),
     }

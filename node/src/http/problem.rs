@@ -106,11 +106,11 @@ fastpay_rpc::problem_sets! {
     OfCertificate: Malformed, Invalid, MissingCertificate, Busy, Stopping, UnknownEpoch, Frozen, Overruled, Voided,
         PrimaryTooOld, RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Problems of a batch of redemptions.
-    OfBatch: Malformed, RedemptionsMissing, Busy, Stopping, NotVoting, HistoryUnreadable, RequestTimeout, TooLarge,
-        UnsupportedMediaType;
+    OfBatch: Malformed, RedemptionsMissing, InsufficientBalance, Busy, Stopping, NotVoting, HistoryUnreadable,
+        RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Problems of a vote about a number that is to be unlocked.
-    OfUnlock: Malformed, SequenceTooHigh, Overruled, Voided, NotRequested, WindowOpen, CatchingUp, Busy, Stopping,
-        NotVoting, HistoryUnreadable, RequestTimeout, TooLarge, UnsupportedMediaType;
+    OfUnlock: Malformed, SequenceTooHigh, Frozen, Overruled, Voided, NotRequested, WindowOpen, CatchingUp, Busy,
+        Stopping, NotVoting, HistoryUnreadable, RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Problems of a read of certificates by name.
     OfNames: Malformed, Busy, Stopping, HistoryUnreadable, RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Problems of a read from a shard's memory.

@@ -441,6 +441,9 @@ impl<C: Commits> Actor<C> {
             let followed = match step {
                 OrderStep::Deposit(order) => self.decide_and_apply(|shard| shard.synchronize(order))?,
                 OrderStep::Unlock(event) => self.follow_unlock(event)?,
+                OrderStep::Installation(installation) => {
+                    self.decide_and_apply(|shard| shard.follow_installation(installation))?
+                }
             };
             if let Err(refusal) = followed {
                 // The answer tells the follower from where to go on.

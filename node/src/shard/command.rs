@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use fastpay_core::{
-    Account, AccountId, Certificate, CrossShardCredit, Epoch, History, Request, SequenceNumber, ShardId, ShardLedger,
-    SynchronizationOrder, TransactionIndex, Transfer, UnlockEvent, Vote,
+    Account, AccountId, Certificate, CrossShardCredit, Epoch, History, Installation, Request, SequenceNumber, ShardId,
+    ShardLedger, SynchronizationOrder, TransactionIndex, Transfer, UnlockEvent, Vote,
 };
 use fastpay_rpc::Refusal;
 use tokio::sync::{mpsc, oneshot};
@@ -115,6 +115,8 @@ pub enum OrderStep {
     Deposit(SynchronizationOrder),
     /// To an event about one number of an account.
     Unlock(UnlockEvent),
+    /// To the installation of a committee.
+    Installation(Installation),
 }
 
 impl OrderStep {
@@ -124,6 +126,7 @@ impl OrderStep {
         match self {
             Self::Deposit(order) => order.up_to,
             Self::Unlock(event) => event.index,
+            Self::Installation(installation) => installation.index,
         }
     }
 }

@@ -80,6 +80,11 @@ async fn check(lie: impl FnMut(&mut Vec<Value>) + Send + 'static, reason: &str) 
     .await;
     let (_, metrics) = get(running.http, "/metrics").await.unwrap();
     assert!(metrics.contains("fastpay_follower_rereading 0"), "{metrics}");
+    // The deployment is the committee's first sign of life.
+    let primary = anvil.primary(contract, Finality::Confirmations(0)).await;
+    let alive =
+        format!("fastpay_committee_sign_of_life_timestamp_seconds {}", primary.last_sign_of_life().await.unwrap());
+    assert!(metrics.contains(&alive) && !alive.ends_with(" 0"), "{metrics}");
     running.stop().await.unwrap();
 }
 

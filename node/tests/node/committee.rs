@@ -11,7 +11,7 @@ use fastpay_ethereum::{Call, Cursor, Finality, PrimaryConfig, PrimaryError, cert
 use fastpay_node::config::Config;
 use fastpay_node::deployment::folder_identity;
 use fastpay_node::follower;
-use fastpay_node::operator::committee::{Ballot, CommitteeError, accept, heartbeat, prove, release, sign};
+use fastpay_node::operator::committee::{Ballot, CommitteeError, accept, heartbeat, prove, raise_cap, release, sign};
 use fastpay_node::rollback::{HighWaterMark, default_high_water_mark};
 use fastpay_node::storage::DataFolder;
 use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, LyingNode, Mining, Rotation, Signers};
@@ -359,6 +359,54 @@ async fn a_heartbeat_is_signed_over_a_final_block() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_higher_deposit_cap_is_signed_and_what_the_contract_would_not_take_is_not() {
+    let scene = Scene::new().await;
+    let contract = scene.now.domain.contract();
+    let token = PrimaryAddress::repeat_byte(0x55);
+    let parsed = json!({ "epoch": 0, "asset": token, "cap": "0", "deadline": scene.deadline });
+    let file = |changes: Value| {
+        let mut file = parsed.clone();
+        file.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        scene.write("raise.json", &file.to_string())
+    };
+    let vote = async |changes: Value| raise_cap(&scene.config, &scene.now.keys[..1], &file(changes)).await;
+    // An asset without a cap has the largest that there is.
+    let primary = scene.anvil.primary(contract, Finality::Confirmations(0)).await;
+    let most = primary.deposit_cap(Asset(token)).await.unwrap();
+    assert_eq!(most, Amount(u128::MAX >> 1));
+    for cap in [0, 1_000, most.0] {
+        let error = vote(json!({ "cap": cap.to_string() })).await.unwrap_err();
+        let is_none = matches!(&error, CommitteeError::CapNotRaised { now, found } if (**now, found.0) == (most, cap));
+        assert!(is_none, "{error}");
+    }
+    // As a contract with a cap of 5,000 says it.
+    let (of_most, of_cap) = (format!("0x{:064x}", most.0), format!("0x{:064x}", 5_000));
+    scene.node.lie(move |_, _, answer| {
+        if answer["result"] == json!(of_most) {
+            answer["result"] = json!(of_cap);
+        }
+    });
+    let ballot = vote(json!({ "cap": 5_001 })).await.unwrap();
+    let (epoch, asset, cap, deadline) = (Epoch(0), Asset(token), Amount(5_001), scene.deadline);
+    assert_votes_for(&scene.now, &ballot, 0, &CouncilStatement::CapRaise { epoch, asset, cap, deadline });
+    assert!(ballot.text.contains("5001 (now 5000)"), "{}", ballot.text);
+    for epoch in [1, 7] {
+        let error = vote(json!({ "cap": 5_001, "epoch": epoch })).await.unwrap_err();
+        assert!(matches!(error, CommitteeError::RaiseEpoch { current: Epoch(0), .. }), "{error}");
+    }
+    for deadline in [scene.deadline - 2 * DAY, scene.deadline + 40 * DAY] {
+        let error = vote(json!({ "cap": 5_001, "deadline": deadline })).await.unwrap_err();
+        assert!(matches!(error, CommitteeError::Deadline(found) if found == deadline), "{error}");
+    }
+    let stranger = raise_cap(&scene.config, &scene.next.keys, &file(json!({ "cap": 5_001 }))).await.unwrap_err();
+    assert!(matches!(stranger, CommitteeError::NotAMember(Epoch(0))), "{stranger}");
+    for text in ["", "{}", "[]"] {
+        let error = raise_cap(&scene.config, &scene.now.keys, &scene.write("bad.json", text)).await.unwrap_err();
+        assert!(matches!(error, CommitteeError::File { .. }), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_does_not_wait_in_the_queue_is_not_released() {
     let scene = Scene::new().await;
     let order = redemption(fastpay_core::AccountId([7; 32]), OTHER, 9, 0);
@@ -391,18 +439,19 @@ async fn a_queued_redemption_is_released_only_of_a_compromised_epoch_and_only_if
     let sender = scene.anvil.sender(contract, key, Finality::Confirmations(0)).await;
     let deposit = Call::deposit_ether(contract, owner.id(), Amount(1_000));
     sender.send_and_wait(deposit, &mut |_| ()).await.unwrap();
-    let orders = [redemption(owner.id(), OTHER, 600, 0), redemption(owner.id(), OTHER, 300, 1)];
+    let amounts = [(600, 0), (300, 1), (399, 2)];
+    let orders = amounts.map(|(amount, number)| redemption(owner.id(), OTHER, amount, number));
     let certificates = orders.clone().map(|order| scene.now.certificate(&owner.sign(&domain, order)));
     for certificate in &certificates {
         let call = Call::redeem(contract, certified_redemption(certificate, &scene.now.committee).unwrap());
         sender.send_and_wait(call, &mut |_| ()).await.unwrap();
     }
     let order = &orders[1];
-    let file = json!({
+    let mut fields = json!({
         "sender": format!("0x{}", hex::encode(order.sender.0)), "recipient": order.recipient, "asset": order.asset.0,
         "amount": 300, "fee": "0", "sequence": 1, "memo": order.memo,
     });
-    let file = scene.write("order.json", &file.to_string());
+    let file = scene.write("order.json", &fields.to_string());
     let error = release(&scene.config, &scene.now.keys, &file).await.unwrap_err();
     assert!(matches!(error, CommitteeError::NotCompromised(Epoch(0))), "{error}");
 
@@ -416,11 +465,20 @@ async fn a_queued_redemption_is_released_only_of_a_compromised_epoch_and_only_if
 
     // Its owner brings the certificates: it is an honest one.
     let shard = running.client.shard_of(&owner.id());
-    eventually_async("the deposit is credited", || async { shard.confirm(&certificates[0]).await.is_ok() }).await;
+    let holds = async || shard.account(owner.id()).await.is_ok_and(|account| account.deposits == 1);
+    eventually_async("the deposit is credited", holds).await;
+    shard.confirm(&certificates[0]).await.unwrap();
     assert_votes_for(&scene.next, &vote().await.unwrap(), 1, &statement);
     shard.confirm(&certificates[1]).await.unwrap();
     let error = vote().await.unwrap_err();
     assert!(matches!(error, CommitteeError::Confirmed), "{error}");
+    // Stolen keys certified more than the account holds: nobody votes for it again, so it can be released.
+    shard.confirm(&certificates[2]).await.unwrap();
+    (fields["amount"], fields["sequence"]) = (json!(399), json!(2));
+    let uncovered = scene.write("uncovered.json", &fields.to_string());
+    let ballot = release(&scene.config, &scene.next.keys[..1], &uncovered).await.unwrap();
+    let statement = CouncilStatement::Release { epoch: Epoch(1), redemption: &orders[2] };
+    assert_votes_for(&scene.next, &ballot, 1, &statement);
     running.stop().await.unwrap();
     let error = vote().await.unwrap_err();
     assert!(matches!(error, CommitteeError::Node { .. }), "{error}");

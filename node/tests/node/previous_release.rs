@@ -102,7 +102,7 @@ fn reread(call: &str, answer: &[u8]) -> Vec<u8> {
                 BatchResponse::Refused(refused) => {
                     BatchResponse::Refused((&Refusal::try_from(refused).unwrap()).into())
                 }
-                missing @ BatchResponse::Missing(_) => missing,
+                positions @ (BatchResponse::Missing(_) | BatchResponse::Uncovered(_)) => positions,
             };
             proto::RedemptionBatchResponse { response: Some(response) }.encode_to_vec()
         }

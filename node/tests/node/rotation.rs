@@ -3,14 +3,19 @@
 use std::sync::Arc;
 
 use fastpay_client::{ClientError, ShardClient};
-use fastpay_core::{AccountId, Committees, Epoch, PrimaryAddress, Redemption, SequenceNumber};
+use fastpay_core::{
+    AccountId, Amount, Asset, Committees, Deposit, Epoch, Installation, PrimaryAddress, Redemption, SequenceNumber,
+    TransactionIndex,
+};
 use fastpay_node::network::NetworkLimits;
+use fastpay_node::shard::{Command, OrderStep};
 use fastpay_node::voter_status::VoterStatus;
 use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::proto::submit_response::Response;
 use fastpay_rpc::proto::{self, redemption_batch_response};
 use fastpay_rpc::{BatchAnswer, REDEMPTION_BATCH_MAX, Refusal, request_bytes_max};
 use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption};
+use tokio::sync::oneshot;
 use tonic::Code;
 
 use crate::network::{Served, answers, ask, refusal};
@@ -171,6 +176,54 @@ async fn what_is_not_confirmed_here_as_a_redemption_is_named_and_nothing_is_sign
     served.client(0).order(&wanted).await.unwrap();
     let locked = [(alice.id(), wanted.transfer.sequence())];
     assert_eq!(served.client(1).vote_redemption_batch(&locked).await, Ok(BatchAnswer::Missing(vec![0])));
+    served.end().await;
+}
+
+/// All shards follow the contract over the installation of a committee.
+async fn install(served: &Served, index: u64, epoch: u64, compromised_since: u64) {
+    let (after, index) = (TransactionIndex(index - 1), TransactionIndex(index));
+    let (epoch, compromised_since) = (Epoch(epoch), Epoch(compromised_since));
+    let installation = Installation { after, index, epoch, compromised_since, voidable_at: 0 };
+    for shard in [0, 1] {
+        let (reply, applied) = oneshot::channel();
+        let handle = served.shards.handle_of(&served.shards.account_in(shard, 0).id());
+        handle.try_send(Command::Synchronize(vec![OrderStep::Installation(installation)], reply)).unwrap();
+        assert_eq!(applied.await.unwrap(), index);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_compromised_epoch_only_what_its_account_covers_is_voted_for_anew() {
+    let served = Served::start(2).await;
+    let (first, domain) = (served.shards.committee.clone(), served.shards.committee.domain);
+    let [second, third] = [first.rotated(), first.rotated().rotated()];
+    let mut redemptions = redeemed(&served).await;
+    // Stolen keys certify what an account does not hold.
+    let thief = served.shards.account_in(1, 1);
+    let stolen = redemption(thief.id(), PrimaryAddress::repeat_byte(9), 50, 0);
+    served.client(1).confirm(&first.certificate(&thief.sign(&domain, stolen.clone()))).await.unwrap();
+    redemptions.insert(2, stolen);
+    assert_voted(&served.client(0), &first, &redemptions).await;
+
+    // Nobody has said yet whether the epoch that ended is sound.
+    rotate(&served, &[&first, &second]);
+    let uncovered = Ok(BatchAnswer::Uncovered(vec![2]));
+    assert_eq!(served.client(0).vote_redemption_batch(&names(&redemptions)).await, uncovered);
+    install(&served, 4, 1, 1).await;
+    assert_voted(&served.client(0), &second, &redemptions).await;
+    // It was not.
+    rotate(&served, &[&first, &second, &third]);
+    install(&served, 5, 2, 0).await;
+    for port in [0, 1] {
+        assert_eq!(served.client(port).vote_redemption_batch(&names(&redemptions)).await, uncovered);
+        let honest: Vec<_> = redemptions.iter().filter(|one| one.sender != thief.id()).cloned().collect();
+        assert_voted(&served.client(port), &third, &honest).await;
+    }
+    // What the account received arrives.
+    let (index, recipient) = (TransactionIndex(6), thief.id());
+    let deposit = Deposit { index, recipient, asset: Asset::ETHER, amount: Amount(50) };
+    assert!(served.shards.deposit_sink().apply(TransactionIndex(5), &[deposit], index).await);
+    assert_voted(&served.client(0), &third, &redemptions).await;
     served.end().await;
 }
 

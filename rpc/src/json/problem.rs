@@ -182,8 +182,20 @@ impl Problem {
     #[must_use]
     pub fn missing_redemptions(positions: &[usize]) -> Self {
         let detail = format!("{} of them are not confirmed here as redemptions; see positions", positions.len());
+        Self::new(ProblemCode::RedemptionsMissing, detail).at(positions)
+    }
+
+    /// The accounts of some redemptions of a batch, at these positions, owe.
+    #[must_use]
+    pub fn uncovered_redemptions(positions: &[usize]) -> Self {
+        let count = positions.len();
+        let detail = format!("stolen keys may have certified {count} of them, whose accounts owe here; see positions");
+        Self::new(ProblemCode::InsufficientBalance, detail).at(positions)
+    }
+
+    fn at(self, positions: &[usize]) -> Self {
         let positions = positions.iter().map(|position| u32::try_from(*position).unwrap_or(u32::MAX)).collect();
-        Self { positions: Some(positions), ..Self::new(ProblemCode::RedemptionsMissing, detail) }
+        Self { positions: Some(positions), ..self }
     }
 
     /// The same, with when to send the request again.

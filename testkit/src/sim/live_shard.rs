@@ -105,6 +105,7 @@ fn kind(record: &Record) -> &'static str {
         Record::Seen { .. } => "seen",
         Record::VoidVoted { .. } => "void vote",
         Record::Void { .. } => "void",
+        Record::Installation(_) => "installation",
     }
 }
 

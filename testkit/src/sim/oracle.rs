@@ -314,7 +314,7 @@ impl Oracle {
                     Ok(())
                 }
             },
-            Record::Unlock(_) => Ok(()),
+            Record::Unlock(_) | Record::Installation(_) => Ok(()),
             Record::Seen { certificate } => {
                 let transfer = &certificate.order.transfer;
                 self.books[authority].seen.insert((transfer.sender(), transfer.sequence().0));

@@ -88,7 +88,7 @@ impl Chain {
             pauseCooldown: 604_800,
             outflowWindow: 86_400,
             outflowShare: 10_000,
-            outflowDelay: 259_200,
+            outflowDelay: 21 * 86_400,
             votesValidity: 1_209_600,
             unlockWindow: 604_800,
         };

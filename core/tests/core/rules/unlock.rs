@@ -2,15 +2,18 @@
 //! goes on. Each test leaves out what one rule of the protocol asks for (docs/PROTOCOL.md, "Unlocking").
 
 use fastpay_core::{
-    AccountId, Amount, Asset, Balance, Chain, Digest, Epoch, ExecutedRedemption, Find, PrimaryAddress, Record,
-    Rejection, SequenceNumber, ShardId, ShardLayout, ShardLedger, SynchronizationOrder, TransactionIndex,
-    TransferOrder, UnlockEvent, UnlockEventKind, UnlockOutcome, UnlockVote, VoteFloor, is_unlock_authorized,
-    is_unlock_signed,
+    AccountId, Amount, Asset, Balance, Certificate, Chain, Decision, Digest, Epoch, ExecutedRedemption, Find,
+    Installation, JournalPosition, PrimaryAddress, Record, Rejection, SequenceNumber, Shard, ShardId, ShardLayout,
+    ShardLedger, SynchronizationOrder, TransactionIndex, TransferOrder, UnlockEvent, UnlockEventKind, UnlockOutcome,
+    UnlockVote, VoteFloor, is_unlock_authorized, is_unlock_signed,
 };
 use fastpay_testkit::{Outcome, TestAccount, TestCommittee, TestShard, payment, redemption};
 
 /// When the window of the request ends, by the chain's clock.
 const VOIDABLE_AT: u64 = 1_000;
+
+/// When the window of a number ends that an installation opens again.
+const REOPENED_VOIDABLE_AT: u64 = 5_000;
 
 /// A shard with two accounts; the first holds 100, and its owner signed two orders for number 0.
 struct Setting {
@@ -66,6 +69,16 @@ impl Setting {
 
     fn request(&mut self, sequence: u64) {
         self.follow(sequence, UnlockEventKind::Requested(VOIDABLE_AT));
+    }
+
+    fn install(&mut self, epoch: u64, compromised_since: u64) {
+        let (after, index) = (TransactionIndex(self.index), TransactionIndex(self.index + 1));
+        let (epoch, compromised_since) = (Epoch(epoch), Epoch(compromised_since));
+        let installation = Installation { after, index, epoch, compromised_since, voidable_at: REOPENED_VOIDABLE_AT };
+        assert_eq!(self.shard.follow_installation(&installation), Ok(Outcome::Committed));
+        // Told again, it changes nothing.
+        assert_eq!(self.shard.follow_installation(&installation), Ok(Outcome::Already));
+        self.index += 1;
     }
 
     fn vote_to_void(&mut self, sequence: u64, unanimous: bool, chain_time: u64) -> Result<Outcome, Rejection> {
@@ -341,6 +354,75 @@ fn a_redemption_whose_number_was_spent_otherwise_is_credited_back_once() {
 }
 
 #[test]
+fn what_a_compromised_epoch_spent_counts_as_upheld_no_longer_and_is_never_voided() {
+    let mut setting = setting();
+    let (stolen, own) = (setting.redeem(10, 0), setting.redeem(20, 0));
+    let spent = setting.digest(&stolen);
+    setting.follow(0, UnlockEventKind::Spent(spent));
+    setting.request(0);
+    assert_eq!(setting.vote_to_void(0, true, VOIDABLE_AT), Err(Rejection::Overruled { upheld: spent }));
+    setting.install(1, 0);
+    setting.restart();
+    let frozen = Err(Rejection::Frozen { sequence: expected(0) });
+    for (unanimous, chain_time) in [(true, VOIDABLE_AT), (false, REOPENED_VOIDABLE_AT)] {
+        assert_eq!(setting.vote_to_void(0, unanimous, chain_time), frozen, "its number is spent");
+    }
+    assert_eq!(setting.confirm(&stolen), frozen);
+    // Its owner's order is upheld in the next epoch, and the amount stays in the account.
+    setting.follow(0, UnlockEventKind::Upheld(setting.digest(&own)));
+    assert_eq!(setting.confirm(&own), Ok(Outcome::Committed));
+    assert_eq!((setting.next(), setting.balance()), (1, Balance::from(Amount(100))));
+    setting.restart();
+}
+
+#[test]
+fn what_a_compromised_epoch_upheld_is_open_again_and_its_window_begins_anew() {
+    let mut setting = setting();
+    let made_up = Digest::repeat_byte(7);
+    setting.request(0);
+    setting.request(1);
+    setting.follow(0, UnlockEventKind::Upheld(made_up));
+    assert_eq!(setting.vote_to_void(0, true, VOIDABLE_AT), Err(Rejection::Overruled { upheld: made_up }));
+    setting.install(1, 0);
+    setting.restart();
+    let open = Err(Rejection::WindowOpen { voidable_at: REOPENED_VOIDABLE_AT });
+    assert_eq!(setting.vote_to_void(0, false, REOPENED_VOIDABLE_AT - 1), open);
+    assert_eq!(setting.vote_to_void(0, false, REOPENED_VOIDABLE_AT), Ok(Outcome::Committed));
+    // What the contract voided stays void. Of another number the window goes on.
+    setting.follow(0, UnlockEventKind::Voided);
+    setting.install(2, 0);
+    assert_eq!(setting.confirm(&setting.pay(1, 0)), Err(Rejection::Voided { expected: expected(1) }));
+    assert_eq!(setting.vote_to_void(1, false, VOIDABLE_AT), Ok(Outcome::Committed));
+}
+
+#[test]
+fn what_a_sound_epoch_spent_or_upheld_stays_upheld() {
+    let upheld = |setting: &Setting, sequence: u64| {
+        setting.shard.ledger().unlocks.get(setting.owner.id(), expected(sequence)).and_then(|number| number.upheld())
+    };
+    let [paid, held, later] = [1, 2, 3].map(Digest::repeat_byte);
+    let mut setting = setting();
+    setting.follow(0, UnlockEventKind::Spent(paid));
+    setting.request(1);
+    setting.follow(1, UnlockEventKind::Upheld(held));
+    setting.install(1, 1);
+    setting.follow(2, UnlockEventKind::Spent(later));
+    // What was queued in epoch 0 is paid with votes of epoch 1.
+    setting.follow(0, UnlockEventKind::Spent(paid));
+    setting.restart();
+    assert_eq!([0, 1, 2].map(|sequence| upheld(&setting, sequence)), [Some(paid), Some(held), Some(later)]);
+    // Keys of epoch 1 were out.
+    setting.install(2, 1);
+    assert_eq!([0, 1, 2].map(|sequence| upheld(&setting, sequence)), [None, Some(held), None]);
+    setting.follow(0, UnlockEventKind::Spent(paid));
+    setting.install(3, 3);
+    assert_eq!([0, 1, 2].map(|sequence| upheld(&setting, sequence)), [Some(paid), Some(held), None]);
+    // Those of epoch 0, too, as it turns out later.
+    setting.install(4, 0);
+    assert_eq!([0, 1, 2].map(|sequence| upheld(&setting, sequence)), [None, None, None]);
+}
+
+#[test]
 fn a_payment_under_a_number_that_a_thief_spent_is_no_redemption_and_is_debited() {
     let mut setting = setting();
     let stolen = setting.redeem(10, 0);
@@ -381,6 +463,22 @@ fn events_come_in_order() {
     assert_eq!(setting.shard.follow_unlock(&event(0, 1, owner)), Ok(Outcome::Already));
     assert_eq!(setting.shard.follow_unlock(&event(1, 4, owner)), Ok(Outcome::Committed), "over those of others");
     assert_eq!(setting.shard.ledger().synchronized, TransactionIndex(4));
+    let installation = |after, index| Installation {
+        after: TransactionIndex(after),
+        index: TransactionIndex(index),
+        epoch: Epoch(1),
+        compromised_since: Epoch(0),
+        voidable_at: 0,
+    };
+    let gap = Err(Rejection::SynchronizationGap { synchronized: TransactionIndex(4) });
+    assert_eq!(setting.shard.follow_installation(&installation(5, 6)), gap);
+    assert_eq!(setting.shard.follow_installation(&installation(2, 4)), Ok(Outcome::Already));
+    assert_eq!(setting.shard.ledger().unlocks.epoch(), Epoch(0));
+    assert_eq!(setting.shard.follow_installation(&installation(4, 6)), Ok(Outcome::Committed), "over those of others");
+    assert_eq!(
+        (setting.shard.ledger().synchronized, setting.shard.ledger().unlocks.epoch()),
+        (TransactionIndex(6), Epoch(1))
+    );
 }
 
 #[test]
@@ -471,4 +569,46 @@ fn a_ledger_of_an_earlier_release_is_read_and_one_without_unlocks_is_written_the
     }
     let outcome = read.unlocks.iter().next().unwrap().2.outcome;
     assert_eq!(outcome, None::<UnlockOutcome>);
+}
+
+/// It named no epochs, and stepped over installations.
+#[test]
+fn numbers_of_an_earlier_release_are_read_and_any_compromised_epoch_opens_them_again() {
+    let setting = setting();
+    let (without, owner) = (borsh::to_vec(setting.shard.ledger()).unwrap(), setting.owner.id());
+    let (paid, held) = (Digest::repeat_byte(1), Digest::repeat_byte(2));
+    let earlier = |sequence: u64, spent: Option<Digest>, outcome: Option<UnlockOutcome>| {
+        let number = (owner, expected(sequence), Some(VOIDABLE_AT), None::<Certificate>, Some(Epoch(3)));
+        borsh::to_vec(&(number, spent, outcome)).unwrap()
+    };
+    let numbers = [
+        earlier(0, Some(paid), None),
+        earlier(1, None, Some(UnlockOutcome::Upheld(held))),
+        earlier(2, None, Some(UnlockOutcome::Voided)),
+        earlier(3, None, None),
+    ];
+    let count = u32::try_from(numbers.len()).unwrap().to_le_bytes().to_vec();
+    let bytes = [vec![without, count], numbers.to_vec()].concat().concat();
+    let ledger: ShardLedger = borsh::from_slice(&bytes).unwrap();
+    let upheld = |ledger: &ShardLedger| {
+        let numbers =
+            ledger.unlocks.iter().map(|(_, _, number)| (number.voidable_at, number.void_voted, number.upheld()));
+        numbers.collect::<Vec<_>>()
+    };
+    let kept = |digest| (Some(VOIDABLE_AT), Some(Epoch(3)), digest);
+    assert_eq!(upheld(&ledger), [kept(Some(paid)), kept(Some(held)), kept(None), kept(None)]);
+    assert!(ledger.unlocks.is_voided(owner, expected(2)));
+    let again: ShardLedger = borsh::from_slice(&borsh::to_vec(&ledger).unwrap()).unwrap();
+    assert_eq!(again, ledger);
+
+    // Epochs 1 to 6 began unnoticed. It is not known in which of them the numbers were decided.
+    let mut shard = Shard::new(ShardId(0), ShardLayout::new(1.try_into().unwrap()), true, ledger, 4);
+    let (after, index) = (TransactionIndex(1), TransactionIndex(2));
+    let voidable_at = REOPENED_VOIDABLE_AT;
+    let installation = Installation { after, index, epoch: Epoch(7), compromised_since: Epoch(6), voidable_at };
+    let Decision::Commit(record) = shard.follow_installation(&installation) else { panic!("it is due") };
+    shard.apply(&record, JournalPosition::default());
+    let open = (Some(REOPENED_VOIDABLE_AT), Some(Epoch(3)), None);
+    assert_eq!(upheld(shard.ledger()), [open, open, kept(None), kept(None)]);
+    assert!(shard.ledger().unlocks.is_voided(owner, expected(2)));
 }

@@ -1,5 +1,5 @@
 //! Statements that an operator signs for `Council` and for the queue: proofs of possession, the next committee, its
-//! acceptance, heartbeats, and the release of a redemption that the committee does not know.
+//! acceptance, heartbeats, higher deposit caps, and the release of a redemption that the committee does not know.
 //!
 //! ```text
 //!  prove (each member) ─► proof files ─┐
@@ -11,6 +11,7 @@
 
 mod accept;
 mod announcement;
+mod cap;
 mod heartbeat;
 mod nodes;
 mod prove;
@@ -21,17 +22,18 @@ use std::path::{Path, PathBuf};
 
 use fastpay_client::ClientError;
 use fastpay_core::{
-    Authority, AuthorityKeys, AuthorityName, Committee, CommitteeError as NotACommittee, CouncilStatement, Digest,
-    Domain, Epoch, PossessionError, PrimaryAddress, sign_council_vote,
+    Amount, Authority, AuthorityKeys, AuthorityName, Committee, CommitteeError as NotACommittee, CouncilStatement,
+    Digest, Domain, Epoch, PossessionError, PrimaryAddress, sign_council_vote,
 };
 use fastpay_ethereum::{DepositsError, PrimaryError, utc};
-use fastpay_rpc::json::Hex;
+use fastpay_rpc::json::{Decimal, Hex};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::config::ConfigError;
 
 pub use accept::accept;
+pub use cap::raise_cap;
 pub use heartbeat::heartbeat;
 pub use prove::{Proof, prove};
 pub use release::release;
@@ -82,6 +84,22 @@ pub enum CommitteeError {
         current: Epoch,
         /// The file's.
         found: Epoch,
+    },
+    /// A raise names another epoch than the current one.
+    #[error("the raise is for epoch {found}; the contract is in epoch {current}, whose committee decides")]
+    RaiseEpoch {
+        /// The contract's.
+        current: Epoch,
+        /// The file's.
+        found: Epoch,
+    },
+    /// The contract takes no raise to the present cap or below.
+    #[error("the deposit cap is {now} already, and {found} is no raise")]
+    CapNotRaised {
+        /// The present cap; the largest possible balance where there is none.
+        now: Box<Amount>,
+        /// The file's.
+        found: Box<Amount>,
     },
     /// Its chain is another one.
     #[error("the file is for chain {found}, the configuration for {expected}")]
@@ -212,6 +230,23 @@ fn member<'a>(keys: &'a [AuthorityKeys], committee: &Committee) -> Result<&'a Au
 fn vote(keys: &AuthorityKeys, domain: &Domain, epoch: Epoch, statement: &CouncilStatement<'_>) -> VoteFile {
     let vote = sign_council_vote(keys, domain, statement);
     VoteFile { epoch, authority: vote.authority, signature: Hex(vote.signature.0) }
+}
+
+/// JSON's own numbers end at 64 bits here, so larger ones are written as text.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Number {
+    Small(u64),
+    Text(Decimal<u128>),
+}
+
+impl From<Number> for Amount {
+    fn from(number: Number) -> Self {
+        match number {
+            Number::Small(number) => Self(number.into()),
+            Number::Text(number) => Self(number.0),
+        }
+    }
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, CommitteeError> {

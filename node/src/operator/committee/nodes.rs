@@ -6,6 +6,9 @@ use fastpay_ethereum::{EpochReader, Primary, PrimaryConfig, PrimaryError};
 use super::CommitteeError;
 use crate::config::Config;
 
+/// The contract takes an announcement whose deadline is at most so far away.
+const DEADLINE_MAX_S: u64 = 30 * 86_400;
+
 /// The Ethereum nodes of a configuration.
 pub(super) struct Nodes {
     config: PrimaryConfig,
@@ -52,6 +55,13 @@ impl Nodes {
             newest = node.latest_head().await?.timestamp().max(newest);
         }
         Ok(newest)
+    }
+
+    /// Checks that the contract would take what is to be announced by then.
+    pub(super) async fn check_deadline(&self, deadline: u64) -> Result<(), CommitteeError> {
+        let time = self.latest_time().await?;
+        let is_timely = deadline > time && deadline <= time.saturating_add(DEADLINE_MAX_S);
+        is_timely.then_some(()).ok_or(CommitteeError::Deadline(deadline))
     }
 
     /// The committees of all epochs in the newest block that is final at every node.

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use fastpay_client::{ClientError, ClientOptions, ShardClient};
 use fastpay_core::{
-    AccountId, Amount, Asset, AuthorityKeys, CouncilStatement, Epoch, Memo, PrimaryAddress, Redemption, SequenceNumber,
-    ShardLayout, Transfer,
+    AccountId, Asset, AuthorityKeys, Balance, CouncilStatement, Epoch, Memo, PrimaryAddress, Redemption,
+    SequenceNumber, ShardLayout, Transfer,
 };
 use fastpay_rpc::json::Hex;
 use serde::Deserialize;
 
 use super::nodes::Nodes;
-use super::{Ballot, CommitteeError, member, read, vote};
+use super::{Ballot, CommitteeError, Number, member, read, vote};
 use crate::config::Config;
 
 /// A redemption as the scripts read it.
@@ -26,23 +26,6 @@ struct RedemptionFile {
     fee: Number,
     sequence: u64,
     memo: Memo,
-}
-
-/// JSON's own numbers end at 64 bits here, so larger ones are written as text.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Number {
-    Small(u64),
-    Text(fastpay_rpc::json::Decimal<u128>),
-}
-
-impl From<Number> for Amount {
-    fn from(number: Number) -> Self {
-        match number {
-            Number::Small(number) => Self(number.into()),
-            Number::Text(number) => Self(number.0),
-        }
-    }
 }
 
 impl From<RedemptionFile> for Redemption {
@@ -60,7 +43,7 @@ impl From<RedemptionFile> for Redemption {
 }
 
 /// Signs the release of the redemption in `file`, which waits with votes of a compromised epoch, if this authority's
-/// running node has not confirmed it.
+/// running node has not confirmed it, or the account owes there.
 ///
 /// # Errors
 /// See [`CommitteeError`].
@@ -73,7 +56,7 @@ pub async fn release(config: &Config, keys: &[AuthorityKeys], file: &Path) -> Re
     if !queued.needs_votes {
         return Err(CommitteeError::NotCompromised(Epoch(queued.epoch)));
     }
-    if is_confirmed(config, &redemption, nodes.domain().transfer_digest(&redemption.clone().into())).await? {
+    if is_due(config, &redemption, nodes.domain().transfer_digest(&redemption.clone().into())).await? {
         return Err(CommitteeError::Confirmed);
     }
     let committees = nodes.committees().await?;
@@ -82,15 +65,16 @@ pub async fn release(config: &Config, keys: &[AuthorityKeys], file: &Path) -> Re
     nodes.check_digest(&statement).await?;
     let vote = vote(voter, &nodes.domain(), epoch, &statement);
     let text = format!(
-        "release of order {sequence} of {sender}: {} of {} to {}, queued with votes of epoch {}\nnot confirmed here\n\
+        "release of order {sequence} of {sender}: {} of {} to {}, queued with votes of epoch {}\nnot confirmed here, \
+         or not covered\n\
          signed as authority {} of epoch {epoch}",
         redemption.amount, redemption.asset, redemption.recipient, queued.epoch, vote.authority
     );
     Ok(Ballot { text, vote })
 }
 
-/// Whether the running node has executed this very order.
-async fn is_confirmed(
+/// Whether the running node has executed this very order, and the account does not owe: then it votes for it again.
+async fn is_due(
     config: &Config,
     redemption: &Redemption,
     digest: fastpay_core::Digest,
@@ -108,7 +92,11 @@ async fn is_confirmed(
             let transfer: &Transfer = &certificate.order.transfer;
             let primary = config.primary.as_ref().ok_or(CommitteeError::NoPrimary)?;
             let domain = fastpay_core::Domain::new(primary.chain_id, primary.contract);
-            Ok(domain.transfer_digest(transfer) == digest)
+            if domain.transfer_digest(transfer) != digest {
+                return Ok(false);
+            }
+            let account = client.account_asset(redemption.sender, redemption.asset).await.map_err(failed)?;
+            Ok(account.balance(redemption.asset) >= Balance::ZERO)
         }
         Err(ClientError::NotFound) => Ok(false),
         Err(error) => Err(failed(error)),

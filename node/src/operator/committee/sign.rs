@@ -11,9 +11,6 @@ use super::nodes::Nodes;
 use super::{Ballot, CommitteeError, member, vote};
 use crate::config::Config;
 
-/// The contract takes an announcement whose deadline is at most so far away.
-const DEADLINE_MAX_S: u64 = 30 * 86_400;
-
 /// Checks the announcement in `file` and the members' `proofs`, and signs it with the pair that votes in the current
 /// epoch.
 ///
@@ -33,10 +30,7 @@ pub async fn sign(
     let now = committees.current();
     let voter = member(keys, now)?;
     let roles = nodes.agree(async |node| Ok((node.guardian().await?, node.recovery().await?))).await?;
-    let time = nodes.latest_time().await?;
-    if announcement.deadline <= time || announcement.deadline > time.saturating_add(DEADLINE_MAX_S) {
-        return Err(CommitteeError::Deadline(announcement.deadline));
-    }
+    nodes.check_deadline(announcement.deadline).await?;
     let statement = CouncilStatement::Announcement(&announcement);
     let id = nodes.check_digest(&statement).await?;
     let vote = vote(voter, &domain, announcement.committee.epoch(), &statement);

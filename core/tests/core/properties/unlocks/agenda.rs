@@ -37,6 +37,8 @@ enum Move {
     Uphold,
     Redeem,
     Steal,
+    Forge,
+    Install,
     LeaveQueue,
     Copy,
     Restore,
@@ -63,7 +65,11 @@ impl World {
                 let owner = self.rng.random_range(0..self.owners.len());
                 let (number, laggard) =
                     (self.next(self.owners[owner].id()), self.rng.random_range(0..self.nodes.len()));
-                let moves = if self.is_restorable && self.chance(40) { self.amnesia() } else { self.dispute() };
+                let moves = match (self.is_restorable && self.chance(40), self.has_thief && self.chance(20)) {
+                    (true, _) => self.amnesia(),
+                    (false, true) => self.forgery(),
+                    (false, false) => self.dispute(),
+                };
                 self.agenda = Agenda { owner, number, laggard, moves };
             }
         }
@@ -73,11 +79,11 @@ impl World {
     /// A certificate that few have, a request, and votes to void the number.
     fn dispute(&mut self) -> VecDeque<Move> {
         use Move::{Ask, FollowAll, FollowMost, Gather, Pass, Redeem, ShowAll, ShowLaggard, ShowSome, Sign, Stall};
-        use Move::{LeaveQueue, Steal, Submit, Uphold, Void};
+        use Move::{Forge, Install, LeaveQueue, Steal, Submit, Uphold, Void};
         let mut moves = vec![FollowAll, Sign, Submit(usize::MAX)];
         let (late, unanimous) = ([ShowLaggard, ShowSome, ShowAll][self.rng.random_range(0..3)], self.chance(40));
         let stalled_for = [WINDOW / 4, WINDOW * 6 / 10, WINDOW][self.rng.random_range(0..3)];
-        let possible: [(u32, &[Move]); 16] = [
+        let possible: [(u32, &[Move]); 18] = [
             (40, &[ShowLaggard]),
             (15, &[Steal]),
             (10, &[ShowSome]),
@@ -85,9 +91,11 @@ impl World {
             (50, &[Stall(true), Ask { by_stranger: false }, Pass(stalled_for), late, Stall(false)]),
             (80, &[Ask { by_stranger: false }, FollowMost]),
             (20, &[late]),
+            (20, &[Forge, FollowAll, late]),
             (40, &[Pass(WINDOW / 4), FollowMost, Void { unanimous: false }]),
             (60, &[Void { unanimous }, Void { unanimous: !unanimous }]),
             (60, &[Pass(WINDOW), FollowMost, Gather { unanimous: false }]),
+            (8, &[Install, FollowMost, Void { unanimous: false }, Pass(WINDOW / 2), Void { unanimous: false }]),
             (40, &[Redeem]),
             (15, &[Steal]),
             (40, &[LeaveQueue, FollowMost]),
@@ -100,6 +108,18 @@ impl World {
                 moves.extend_from_slice(next);
             }
         }
+        moves.into()
+    }
+
+    /// A thief upholds an order whose certificate nobody has seen once the window has passed, has one authority execute it,
+    /// and wants the number void when what it upheld is open again.
+    fn forgery(&mut self) -> VecDeque<Move> {
+        use Move::{Ask, FollowAll, FollowMost, Forge, Install, Pass, ShowLaggard, Sign, Submit, Void};
+        let until_void = [Ask { by_stranger: false }, FollowAll, Pass(WINDOW), Forge, FollowAll, ShowLaggard];
+        let mut moves = vec![FollowAll, Sign, Submit(usize::MAX)];
+        moves.extend(until_void);
+        moves.extend([Install, FollowMost]);
+        moves.extend([Void { unanimous: false }; 3]);
         moves.into()
     }
 
@@ -159,6 +179,8 @@ impl World {
             }
             (Move::Redeem, Some(index)) => self.redeem(index),
             (Move::Steal, _) => self.steal(slot),
+            (Move::Forge, _) => self.forge(slot),
+            (Move::Install, _) => self.install(),
             (Move::LeaveQueue, _) => self.leave_queue(slot),
             (Move::Copy, _) => self.copy(),
             (Move::Restore, _) => self.restore(),

@@ -14,6 +14,9 @@ pub type Slot = (AccountId, u64);
 /// How long a request is open before a quorum can void its number, in seconds.
 pub const WINDOW: u64 = 1_000;
 
+/// For so long after an installation not even all members void a number before its window has passed.
+const VOTES_VALIDITY: u64 = 2 * WINDOW;
+
 /// An event of the contract's one order.
 #[derive(Clone, Debug)]
 pub enum Event {
@@ -25,15 +28,18 @@ pub enum Event {
     Spent(Slot, Digest),
     /// What was spent waited in the queue, and left it unpaid.
     Released(Slot, Digest),
+    /// An epoch began, and from the second one on keys were out.
+    Installed(Epoch, Epoch),
 }
 
 impl Event {
-    /// Whose account it is about.
-    pub fn account(&self) -> AccountId {
+    /// Whose account it is about; nobody's, where it is about all.
+    pub fn account(&self) -> Option<AccountId> {
         match self {
-            Self::Deposit(deposit) => deposit.recipient,
-            Self::Requested(slot, _) | Self::Upheld(slot, _) | Self::Voided(slot) => slot.0,
-            Self::Spent(slot, _) | Self::Released(slot, _) => slot.0,
+            Self::Deposit(deposit) => Some(deposit.recipient),
+            Self::Requested(slot, _) | Self::Upheld(slot, _) | Self::Voided(slot) => Some(slot.0),
+            Self::Spent(slot, _) | Self::Released(slot, _) => Some(slot.0),
+            Self::Installed(..) => None,
         }
     }
 }
@@ -48,6 +54,10 @@ pub enum Outcome {
 pub struct Contract {
     domain: Domain,
     committee: Committee,
+    /// The members and their keys stay the same.
+    pub epoch: Epoch,
+    /// When an epoch after the first began.
+    installed_at: Option<u64>,
     /// Each event with the time of its block. The first has index 1.
     pub events: Vec<(u64, Event)>,
     /// So many events are in final blocks.
@@ -70,6 +80,8 @@ impl Contract {
         Self {
             domain,
             committee,
+            epoch: Epoch(0),
+            installed_at: None,
             events: Vec::new(),
             is_final: 0,
             final_time: 0,
@@ -113,7 +125,7 @@ impl Contract {
     }
 
     pub fn uphold(&mut self, now: u64, slot: Slot, digest: Digest, votes: &[ContractVote]) -> bool {
-        let vote = self.domain.certificate_vote_digest(Epoch(0), slot.0, SequenceNumber(slot.1), digest);
+        let vote = self.domain.certificate_vote_digest(self.epoch, slot.0, SequenceNumber(slot.1), digest);
         let is_open = self.voidable_from.contains_key(&slot) && !self.outcomes.contains_key(&slot);
         let is_upheld = is_open && self.voters(vote, votes) >= self.quorum();
         if is_upheld {
@@ -130,10 +142,11 @@ impl Contract {
         if is_decided || is_spent {
             return false;
         }
-        let digest = |unanimous| self.domain.void_vote_digest(Epoch(0), slot.0, SequenceNumber(slot.1), unanimous);
+        let digest = |unanimous| self.domain.void_vote_digest(self.epoch, slot.0, SequenceNumber(slot.1), unanimous);
         let voters = self.voters(digest(unanimous), votes);
         let is_voided = if unanimous {
-            voters == self.committee.members().len()
+            let is_early = self.installed_at.is_some_and(|at| now < at + VOTES_VALIDITY);
+            !is_early && voters == self.committee.members().len()
         } else {
             now >= *voidable_from && voters >= self.quorum()
         };
@@ -142,6 +155,27 @@ impl Contract {
             self.events.push((now, Event::Voided(slot)));
         }
         is_voided
+    }
+
+    /// Whoever has the keys of a quorum upholds any order, whether or not it exists.
+    pub fn forge(&mut self, now: u64, slot: Slot, digest: Digest) -> bool {
+        let is_open = self.voidable_from.contains_key(&slot) && !self.outcomes.contains_key(&slot);
+        if is_open {
+            self.outcomes.insert(slot, Outcome::Upheld(digest));
+            self.events.push((now, Event::Upheld(slot, digest)));
+        }
+        is_open
+    }
+
+    /// The next epoch begins. If keys of all before were out, what they upheld is open again.
+    pub fn install(&mut self, now: u64, were_keys_out: bool) {
+        self.epoch = Epoch(self.epoch.0 + 1);
+        self.installed_at = Some(now);
+        if were_keys_out {
+            self.outcomes.retain(|_, outcome| *outcome == Outcome::Voided);
+        }
+        let since = if were_keys_out { Epoch(0) } else { self.epoch };
+        self.events.push((now, Event::Installed(self.epoch, since)));
     }
 
     /// Pays a redemption, whose certificate was checked, once.

@@ -1,7 +1,7 @@
 //! Those who bring votes to the contract: whoever wants a number void, and whoever is honest.
 
 use fastpay_core::{
-    Asset, ContractVote, Digest, Epoch, PrimaryAddress, SequenceNumber, Transfer, UnlockVote, VoteFloor,
+    AccountId, Asset, ContractVote, Digest, Epoch, PrimaryAddress, SequenceNumber, Transfer, UnlockVote, VoteFloor,
     is_unlock_authorized,
 };
 use fastpay_testkit::redemption;
@@ -100,7 +100,16 @@ impl World {
     }
 
     fn vote(&self, at: usize, (account, sequence): Slot, vote: UnlockVote) -> ContractVote {
-        vote.sign(&self.committee.keys[at], &self.committee.domain, Epoch(0), account, SequenceNumber(sequence))
+        let epoch = self.epoch_of(at, account);
+        vote.sign(&self.committee.keys[at], &self.committee.domain, epoch, account, SequenceNumber(sequence))
+    }
+
+    /// The epoch that an honest member has taken up; the newest one, for others.
+    fn epoch_of(&self, at: usize, account: AccountId) -> Epoch {
+        match self.nodes.get(at) {
+            Some(node) => node.authority.shards[self.shard_of(at, account)].ledger().unlocks.epoch(),
+            None => self.contract.epoch,
+        }
     }
 
     /// One of the numbers that were asked for, mostly lately.
@@ -125,8 +134,9 @@ impl World {
         let floor = if self.nodes[at].is_restored { VoteFloor::Unknown } else { VoteFloor::Zero };
         let time = self.nodes[at].times[self.shard_of(at, slot.0)];
         let number = (slot.0, SequenceNumber(slot.1));
+        let epoch = self.epoch_of(at, slot.0);
         let shard = self.nodes[at].authority.shard(&slot.0);
-        let answer = shard.void_vote(number, unanimous, Epoch(0), floor, time);
+        let answer = shard.void_vote(number, unanimous, epoch, floor, time);
         self.observe(at);
         if answer.is_ok() {
             let vote = self.vote(at, slot, UnlockVote::Void { unanimous });
@@ -175,6 +185,34 @@ impl World {
         }
     }
 
+    /// The thief has the contract uphold the number's certified order, or one that does not exist.
+    pub fn forge(&mut self, slot: Slot) {
+        let made_up = self.contract.digest(&redemption(slot.0, PrimaryAddress::repeat_byte(8), 2, slot.1).into());
+        let certified = self.certified.get(&slot).map(|index| self.certificates[*index].certificate.digest());
+        let digest = certified.filter(|_| self.chance(60)).unwrap_or(made_up);
+        if self.has_thief && self.contract.forge(self.now, slot, digest) {
+            self.finalize();
+        }
+    }
+
+    /// The next epoch begins. If a thief had keys, they are worth nothing from then on, and whoever is honest acts again for
+    /// each number that is open again.
+    pub fn install(&mut self) {
+        if self.contract.is_stalled {
+            return;
+        }
+        let were_keys_out = std::mem::take(&mut self.has_thief);
+        let before = self.contract.outcomes.clone();
+        self.contract.install(self.now, were_keys_out);
+        self.finalize();
+        for (slot, at) in &mut self.acts_at {
+            let was_upheld = matches!(before.get(slot), Some(Outcome::Upheld(_)));
+            if were_keys_out && (was_upheld || self.contract.paid.contains_key(slot)) {
+                *at = Some(self.now + ACTS_AFTER);
+            }
+        }
+    }
+
     /// What was queued under a number is paid or released, whosever it is.
     pub fn leave_queue(&mut self, slot: Slot) {
         let is_paid = self.chance(50);
@@ -186,6 +224,9 @@ impl World {
     /// decided, each certificate executed or void, and all authorities have the same.
     pub fn settle(&mut self) {
         self.contract.is_stalled = false;
+        if self.has_thief {
+            self.install();
+        }
         self.nodes.iter_mut().for_each(|node| node.clock_error = 0);
         self.pass(1);
         // Only of what authorities keep, and then of everything that was kept from them.
@@ -229,11 +270,10 @@ impl World {
         let is_requested = self.acts_at.contains_key(&slot);
         if let Some(index) = self.served(slot) {
             self.bring(slot);
+            // What was paid is executed at once, unless keys of that epoch were out.
             let is_executed = self.oracle.books.iter().all(|books| books.executed.contains_key(&slot));
             if !is_executed && is_requested && !self.contract.outcomes.contains_key(&slot) {
-                // What was paid is executed at once.
-                let is_paid = self.contract.is_paid(slot, self.certificates[index].certificate.digest());
-                assert!(is_paid || self.uphold(index), "{} #{} is not upheld", slot.0, slot.1);
+                assert!(self.uphold(index), "{} #{} is not upheld", slot.0, slot.1);
             }
             return;
         }

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use fastpay_core::{
-    AccountId, ExecutedRedemption, PrimaryView, SequenceNumber, SynchronizationOrder, TransactionIndex, Transfer,
-    UnlockEvent, UnlockEventKind, VoteFloor,
+    AccountId, ExecutedRedemption, Installation, PrimaryView, SequenceNumber, SynchronizationOrder, TransactionIndex,
+    Transfer, UnlockEvent, UnlockEventKind, VoteFloor,
 };
 use fastpay_testkit::Outcome;
 use rand::prelude::*;
@@ -57,8 +57,8 @@ impl World {
         if let Some(event) =
             usize::try_from(next - 1).ok().and_then(|at| self.contract.events[..self.contract.is_final].get(at))
         {
-            let (event, account) = (event.1.clone(), event.1.account());
-            if self.shard_of(at, account) == shard {
+            let event = event.1.clone();
+            if self.concerns(at, shard, &event) {
                 self.apply(at, shard, TransactionIndex(next - 1), TransactionIndex(next), &event);
             }
         }
@@ -75,7 +75,7 @@ impl World {
         let up_to = self.contract.is_final.min(from.saturating_add(count));
         for index in from..up_to {
             let event = self.contract.events[index].1.clone();
-            if self.shard_of(at, event.account()) == shard {
+            if self.concerns(at, shard, &event) {
                 let after = synchronized(self);
                 self.apply(at, shard, after, TransactionIndex(index as u64 + 1), &event);
             }
@@ -92,7 +92,11 @@ impl World {
         self.observe(at);
     }
 
-    /// Gives a shard one event of its own accounts.
+    fn concerns(&self, at: usize, shard: usize, event: &Event) -> bool {
+        event.account().is_none_or(|account| self.shard_of(at, account) == shard)
+    }
+
+    /// Gives a shard one event of its own accounts, or of all.
     pub fn apply(&mut self, at: usize, shard: usize, after: TransactionIndex, index: TransactionIndex, event: &Event) {
         let voidable_at = self.contract.final_time + WINDOW;
         let (slot, kind) = match event {
@@ -105,6 +109,12 @@ impl World {
                 (*slot, UnlockEventKind::Requested(voidable_at))
             }
             Event::Requested(..) => return,
+            Event::Installed(epoch, compromised_since) => {
+                let (epoch, compromised_since) = (*epoch, *compromised_since);
+                let installation = Installation { after, index, epoch, compromised_since, voidable_at };
+                let _ = self.nodes[at].authority.shards[shard].follow_installation(&installation);
+                return self.observe(at);
+            }
             Event::Upheld(slot, digest) => (*slot, UnlockEventKind::Upheld(*digest)),
             Event::Voided(slot) => (*slot, UnlockEventKind::Voided),
             Event::Spent(slot, digest) => (*slot, UnlockEventKind::Spent(*digest)),

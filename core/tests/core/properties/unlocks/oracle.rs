@@ -123,7 +123,7 @@ impl Oracle {
                     books.redeemed -= signed(amount.0);
                 }
             }
-            Record::Lock { .. } | Record::Seen { .. } | Record::VoidVoted { .. } => {}
+            Record::Lock { .. } | Record::Seen { .. } | Record::VoidVoted { .. } | Record::Installation(_) => {}
         }
     }
 

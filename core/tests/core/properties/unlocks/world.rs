@@ -90,7 +90,7 @@ impl World {
             .collect();
         nodes[0].clock_error = nodes[0].clock_error.min(0);
         let contract = Contract::new(committee.domain, committee.committee.clone());
-        let has_thief = rng.random_bool(0.3);
+        let has_thief = rng.random_bool(0.4);
         Self {
             rng,
             lagging_max: faults - byzantine - usize::from(is_restorable),
@@ -189,6 +189,7 @@ impl World {
             92..95 => self.crash(),
             95..97 if self.nodes[0].copy.is_none() => self.copy(),
             95..97 => self.restore(),
+            97 if self.chance(30) => self.install(),
             _ => {
                 let at = self.rng.random_range(0..self.nodes.len());
                 self.nodes[at].authority.deliver_all();

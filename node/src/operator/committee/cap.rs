@@ -1,0 +1,51 @@
+//! A vote of the current committee for a higher deposit cap.
+
+use std::path::Path;
+
+use fastpay_core::{Amount, Asset, AuthorityKeys, CouncilStatement, Epoch, PrimaryAddress};
+use fastpay_ethereum::utc;
+use serde::Deserialize;
+
+use super::nodes::Nodes;
+use super::{Ballot, CommitteeError, Number, member, read, vote};
+use crate::config::Config;
+
+/// A raise as the scripts read it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RaiseFile {
+    epoch: Epoch,
+    asset: PrimaryAddress,
+    cap: Number,
+    deadline: u64,
+}
+
+/// Signs the raise of a deposit cap in `file`. It takes as long as the installation of a committee.
+///
+/// # Errors
+/// See [`CommitteeError`].
+pub async fn raise_cap(config: &Config, keys: &[AuthorityKeys], file: &Path) -> Result<Ballot, CommitteeError> {
+    let RaiseFile { epoch, asset, cap, deadline } = read(file)?;
+    let (asset, cap) = (Asset(asset), Amount::from(cap));
+    let nodes = Nodes::connect(config).await?;
+    let committees = nodes.committees().await?;
+    let (current, voter) = (committees.current().epoch(), member(keys, committees.current())?);
+    if epoch != current {
+        return Err(CommitteeError::RaiseEpoch { current, found: epoch });
+    }
+    let now = nodes.agree(async |node| node.deposit_cap(asset).await).await?;
+    if cap <= now {
+        return Err(CommitteeError::CapNotRaised { now: now.into(), found: cap.into() });
+    }
+    nodes.check_deadline(deadline).await?;
+    let statement = CouncilStatement::CapRaise { epoch, asset, cap, deadline };
+    let id = nodes.check_digest(&statement).await?;
+    let vote = vote(voter, &nodes.domain(), epoch, &statement);
+    let text = format!(
+        "deposit cap of {asset}: {cap} (now {now}), in its smallest unit\nto be announced by {}\nraise {id}\nsigned as \
+         authority {} of epoch {epoch}",
+        utc(deadline),
+        vote.authority
+    );
+    Ok(Ballot { text, vote })
+}
