@@ -17,7 +17,7 @@ use fastpay_core::{JournalPosition, ShardLayout};
 use fastpay_node::authority::check_credits;
 use fastpay_node::deployment::folder_identity;
 use fastpay_node::deposit_sink::DepositSink;
-use fastpay_node::follower::{Follower, Progress, cursor_file, read_chain_time};
+use fastpay_node::follower::{Follower, Progress, cursor_file, read_chain_time, read_cursor};
 use fastpay_node::metrics::Metrics;
 use fastpay_node::network::{self, NetworkLimits, ShardContext};
 use fastpay_node::rollback::{
@@ -247,6 +247,9 @@ impl Keeper {
         let handles: Vec<ShardHandle> = recovered.iter().map(|(_, (handle, _), _)| handle.clone()).collect();
         let applied = recovered.iter().map(|(shard, ..)| shard.shard().ledger().synchronized).min();
         let chain_time = read_chain_time(&self.data(), applied.unwrap_or_default());
+        let made_at = read_cursor(&self.data()).and_then(|cursor| self.world.chain.block_time(cursor.block_number));
+        let is_true = chain_time == ChainTime::default() || made_at == Some(chain_time.block_time);
+        require!(is_true, "a block was made at {made_at:?}, and an authority knows {chain_time:?}");
         let chain = (chain_time, self.world.clock_of(self.authority));
         let mut shards = Vec::new();
         for (shard, (_, queue), arrivals) in recovered {
