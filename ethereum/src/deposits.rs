@@ -2,11 +2,13 @@
 //!
 //! ```text
 //!  every node ─► final head ─► the cursor's block still the same? ─► logs of a range of whole blocks
-//!                                                                         │  all nodes agree?
+//!                │  hash and time: all nodes agree?                       │  all nodes agree?
 //!            DepositBatch { events, cursor }   ◄── check (pure) ◄─────────┘  count of the contract?
 //! ```
 //! Never guesses: what cannot be explained by delay is an [`Alarm`]. The caller reads again, a bounded number of times,
 //! and then stops. Nothing is lost by reading again, because the cursor moves only with a batch.
+
+use std::ops::RangeInclusive;
 
 use alloy::primitives::B256;
 use alloy::rpc::types::Log;
@@ -22,6 +24,8 @@ use crate::primary::Primary;
 
 /// How many blocks are asked for at once by default: providers commonly refuse more.
 pub const RANGE_BLOCKS_DEFAULT: u64 = 1_000;
+/// The unlock windows that the contract's constructor takes, in seconds: 3 to 30 days.
+const UNLOCK_WINDOWS: RangeInclusive<u64> = 3 * 86_400..=30 * 86_400;
 /// More logs than this in one range are read in smaller ranges, to bound a batch.
 const RANGE_LOGS_MAX: usize = 10_000;
 
@@ -48,9 +52,9 @@ pub struct DepositBatch {
     /// The newest final block on which all nodes agree that it exists. Nothing is left to read now where
     /// the cursor is there.
     pub final_block: u64,
-    /// When the cursor's block was made, in seconds since 1970.
+    /// When the cursor's block was made, in seconds since 1970. All nodes agree.
     pub time: u64,
-    /// When the newest final block was made, in seconds since 1970.
+    /// When the newest final block was made, in seconds since 1970. All nodes agree.
     pub final_time: u64,
 }
 
@@ -141,15 +145,16 @@ impl DepositReader {
     /// # Errors
     /// See [`DepositsError::is_retryable`].
     pub async fn next(&mut self, cursor: &Cursor) -> Result<DepositBatch, DepositsError> {
-        let (final_block, final_time) = self.common_final_block(cursor).await?;
+        let newest = self.common_final_block(cursor).await?;
+        let final_block = newest.number();
         if final_block == cursor.block_number {
-            let (deposits, events, cursor) = (Vec::new(), Vec::new(), *cursor);
-            return Ok(DepositBatch { deposits, events, cursor, final_block, time: final_time, final_time });
+            let (deposits, events, cursor, time) = (Vec::new(), Vec::new(), *cursor, newest.timestamp());
+            return Ok(DepositBatch { deposits, events, cursor, final_block, time, final_time: time });
         }
         loop {
             let first = cursor.block_number.saturating_add(1);
             let last = cursor.block_number.saturating_add(self.range_blocks).min(final_block);
-            match self.read(cursor, first, last, (final_block, final_time)).await {
+            match self.read(cursor, first, last, &newest).await {
                 // The node may find the range too large, or we do.
                 Err(DepositsError::Primary(PrimaryError::Refused { method: "eth_getLogs", message, .. }))
                     if self.range_blocks > 1 =>
@@ -166,10 +171,27 @@ impl DepositReader {
         }
     }
 
-    /// The number and the time of the newest block that is final at every node, after checking that each still has the
-    /// cursor's block.
-    async fn common_final_block(&self, cursor: &Cursor) -> Result<(u64, u64), DepositsError> {
-        let mut common = (u64::MAX, u64::MAX);
+    /// How long an unlock request is open before a quorum can void its number, in seconds. It never changes.
+    ///
+    /// # Errors
+    /// See [`DepositsError::is_retryable`]. [`Alarm::UnlockWindow`] where a node's answer is none that a contract of
+    /// FastPay gives, or not the first node's.
+    pub async fn unlock_window(&self) -> Result<u64, DepositsError> {
+        let mut agreed = None;
+        for node in self.primary.endpoints() {
+            let call = IFastPay::safetyParametersCall {};
+            let seconds = node.view(self.primary.contract(), &call, At::Latest).await?.unlockWindow.into();
+            if !UNLOCK_WINDOWS.contains(&seconds) || *agreed.get_or_insert(seconds) != seconds {
+                return Err(Alarm::UnlockWindow { node: node.label().into(), seconds }.into());
+            }
+        }
+        agreed.ok_or(DepositsError::Primary(PrimaryError::NoUrl))
+    }
+
+    /// The newest block that is final at every node, after checking that each still has the cursor's block. All nodes
+    /// say the same of it: its hash, and its time, by which windows are counted.
+    async fn common_final_block(&self, cursor: &Cursor) -> Result<BlockHead, DepositsError> {
+        let mut heads = Vec::new();
         for node in self.primary.endpoints() {
             let head: BlockHead = node.final_head(self.primary.finality()).await?;
             if head.number() < cursor.block_number {
@@ -185,7 +207,15 @@ impl DepositReader {
                 let (block, expected) = (cursor.block_number, cursor.block_hash);
                 return Err(Alarm::Reorganised { node: node.label().into(), block, expected, found }.into());
             }
-            common = common.min((head.number(), head.timestamp()));
+            heads.push((node, head));
+        }
+        let common = heads.iter().map(|(_, head)| *head).min_by_key(BlockHead::number).ok_or(PrimaryError::NoUrl)?;
+        for (node, head) in heads {
+            let block = common.number();
+            let found = if head.number() == block { head } else { block_head(node, block).await? };
+            if !found.agrees_with(&common) {
+                return Err(Alarm::Disagreement { block, node: node.label().into() }.into());
+            }
         }
         Ok(common)
     }
@@ -195,7 +225,7 @@ impl DepositReader {
         cursor: &Cursor,
         first: u64,
         last: u64,
-        (newest, final_time): (u64, u64),
+        newest: &BlockHead,
     ) -> Result<DepositBatch, DepositsError> {
         let mut agreed: Option<(BlockHead, Vec<Log>, Vec<OrderEvent>)> = None;
         for node in self.primary.endpoints() {
@@ -209,7 +239,7 @@ impl DepositReader {
                 let node = node.label().into();
                 return Err(PrimaryError::Refused { node, method: "eth_getLogs", code: 0, message }.into());
             }
-            let count = self.count(node, hash, last == newest).await?;
+            let count = self.count(node, hash, last == newest.number()).await?;
             // Were the block exchanged between the requests, they would speak of different chains.
             if block_hash(node, last).await? != hash {
                 return Err(DepositsError::Moved { block: last });
@@ -218,7 +248,7 @@ impl DepositReader {
             let events = check_logs(cursor.last_index, self.primary.contract(), &range, &logs, count)?;
             match &agreed {
                 None => agreed = Some((head, logs, events)),
-                Some((first, first_logs, _)) if first.hash == hash && *first_logs == logs => {}
+                Some((first, first_logs, _)) if first.agrees_with(&head) && *first_logs == logs => {}
                 Some(_) => return Err(Alarm::Disagreement { block: last, node: node.label().into() }.into()),
             }
         }
@@ -226,7 +256,8 @@ impl DepositReader {
         let last_index = events.last().map_or(cursor.last_index, OrderEvent::index);
         let deposits = events.iter().filter_map(OrderEvent::deposit).collect();
         let cursor = Cursor { block_number: last, block_hash: head.hash, last_index };
-        Ok(DepositBatch { deposits, events, cursor, final_block: newest, time: head.timestamp(), final_time })
+        let (final_block, time, final_time) = (newest.number(), head.timestamp(), newest.timestamp());
+        Ok(DepositBatch { deposits, events, cursor, final_block, time, final_time })
     }
 
     /// The index of the last event that the contract counted up to the block `hash`. `None` if the node no longer has

@@ -113,6 +113,16 @@ pub enum Alarm {
         /// The last block of the range.
         block: u64,
     },
+    /// A node's unlock window is outside the contract's bounds, or not that of the first node.
+    #[error(
+        "{node} says that requests to unlock are open for {seconds} s; a contract of FastPay says 3 to 30 days, and every Ethereum node the same; compare the node with others"
+    )]
+    UnlockWindow {
+        /// The node.
+        node: String,
+        /// Its answer.
+        seconds: u64,
+    },
     /// An event is missing: the indices jump.
     #[error(
         "event {found} of the order follows where {expected} was due, in block {block}; compare the node with others"

@@ -46,6 +46,11 @@ impl BlockHead {
         self.timestamp.to()
     }
 
+    /// Whether another node means the same block by it. A hash alone would leave a node free to lie about the time.
+    pub(crate) fn agrees_with(&self, other: &Self) -> bool {
+        self.hash == other.hash && self.timestamp == other.timestamp
+    }
+
     /// The most gas that all its transactions may use together.
     #[must_use]
     pub fn gas_limit(&self) -> u64 {

@@ -61,14 +61,6 @@ impl Primary {
         Ok(self.view(self.contract(), &IFastPay::safetyParametersCall {}).await?.outflowDelay.into())
     }
 
-    /// How long an unlock request is open before a quorum can void its number, in seconds.
-    ///
-    /// # Errors
-    /// If no node answers.
-    pub async fn unlock_window(&self) -> Result<u64, PrimaryError> {
-        Ok(self.view(self.contract(), &IFastPay::safetyParametersCall {}).await?.unlockWindow.into())
-    }
-
     /// How much of `asset` is in the queue. It is a part of the balance.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use alloy::sol_types::SolCall;
 use fastpay_core::{AccountId, SequenceNumber, UnlockVote};
 
 use crate::contract::{ICouncil, UnlockOutcome};
+use crate::endpoint::At;
 use crate::error::PrimaryError;
 use crate::primary::Primary;
 use crate::submission::Call;
@@ -37,8 +38,31 @@ impl Primary {
         account: AccountId,
         sequence: SequenceNumber,
     ) -> Result<UnlockState, PrimaryError> {
+        self.unlock_state_at(account, sequence, At::Latest).await
+    }
+
+    /// The state of a number so many blocks before the newest final one.
+    ///
+    /// # Errors
+    /// If no node answers, or none has the state of that block any more.
+    pub async fn final_unlock_state(
+        &self,
+        account: AccountId,
+        sequence: SequenceNumber,
+        blocks_before: u64,
+    ) -> Result<UnlockState, PrimaryError> {
+        let number = self.final_head().await?.number().saturating_sub(blocks_before);
+        self.unlock_state_at(account, sequence, At::Number(number)).await
+    }
+
+    async fn unlock_state_at(
+        &self,
+        account: AccountId,
+        sequence: SequenceNumber,
+        at: At,
+    ) -> Result<UnlockState, PrimaryError> {
         let call = ICouncil::unlockOfCall { account: account.0.into(), sequence: sequence.0 };
-        let unlock = self.view(self.council().await?, &call).await?;
+        let unlock = self.view_at(self.council().await?, &call, at).await?;
         Ok(match unlock.outcome {
             UnlockOutcome::Upheld => UnlockState::Upheld,
             UnlockOutcome::Voided => UnlockState::Voided,

@@ -9,6 +9,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use fastpay_core::{AccountId, SequenceNumber};
 use fastpay_wallet::folder::FolderError;
 use fastpay_wallet::{Collected, Wallet, WalletError};
 use tokio::select;
@@ -103,10 +104,22 @@ pub async fn poll(wallet: &Wallet, ledger: &Ledger, taken: &mut usize) -> Result
 async fn follow_sent(wallet: &Wallet, ledger: &Ledger) -> Result<(), WatchError> {
     for _ in 0..SENT_MAX {
         let Some(sequence) = ledger.expects_sent()? else { break };
-        let Some(certificate) = wallet.certificate(ledger.account(), sequence).await else { break };
-        ledger.take_sent(&certificate)?;
+        match wallet.certificate(ledger.account(), sequence).await {
+            Some(certificate) => ledger.take_sent(&certificate)?,
+            // Nothing was paid with it.
+            None if is_void(wallet, ledger.account(), sequence).await => ledger.step_over(sequence)?,
+            None => break,
+        }
     }
     Ok(())
+}
+
+/// Whether the contract voided a number of the account, as far as can be known now.
+async fn is_void(wallet: &Wallet, account: AccountId, sequence: SequenceNumber) -> bool {
+    wallet.is_voided(account, sequence).await.unwrap_or_else(|error| {
+        tracing::debug!(%error, "whether a number of the account is void cannot be known now");
+        false
+    })
 }
 
 /// Adds payments from the inbox that the ledger lacks, a bounded number at a time.

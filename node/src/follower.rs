@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_core::TransactionIndex;
+use fastpay_core::{Domain, TransactionIndex};
 use fastpay_ethereum::{
     Cursor, DepositBatch, DepositReader, DepositsError, EpochReader, Primary, RANGE_BLOCKS_DEFAULT,
 };
@@ -79,7 +79,7 @@ fn read_cursor_file(file: &Path) -> Option<StoredCursor> {
 
 /// Follows one contract until it is stopped, or until its Ethereum nodes have contradicted themselves for minutes.
 pub struct Follower {
-    primary: Primary,
+    domain: Domain,
     reader: DepositReader,
     epochs: EpochReader,
     rotation: Rotation,
@@ -107,10 +107,11 @@ impl Follower {
         progress: watch::Sender<Progress>,
     ) -> Self {
         let epochs = EpochReader::new(primary.clone());
-        let reader = DepositReader::new(primary.clone(), RANGE_BLOCKS_DEFAULT);
+        let domain = primary.domain();
+        let reader = DepositReader::new(primary, RANGE_BLOCKS_DEFAULT);
         let (unlock_window, told, committees_known_at) = (None, ChainTime::default(), None);
         Self {
-            primary,
+            domain,
             reader,
             epochs,
             rotation,
@@ -242,7 +243,7 @@ impl Follower {
     async fn unlock_window(&mut self) -> Result<u64, DepositsError> {
         match self.unlock_window {
             Some(window) => Ok(window),
-            None => Ok(*self.unlock_window.insert(self.primary.unlock_window().await?)),
+            None => Ok(*self.unlock_window.insert(self.reader.unlock_window().await?)),
         }
     }
 
@@ -256,8 +257,7 @@ impl Follower {
         // The window of a request begins when it is read, not when it was made: what was executed before that, on a view
         // that is not too old, is known to others in time.
         let voidable_at = batch.final_time.saturating_add(time.unlock_window);
-        let domain = self.primary.domain();
-        let events = batch.events.iter().filter_map(|event| ShardEvent::new(event, &domain, voidable_at));
+        let events = batch.events.iter().filter_map(|event| ShardEvent::new(event, &self.domain, voidable_at));
         let events: Vec<_> = events.collect();
         self.sink.try_apply(after, &events, batch.cursor.last_index).await?;
         if time != self.told {
@@ -289,7 +289,7 @@ mod tests {
     use super::*;
     use crate::shard::{Command, HistoryReader, OrderStep, ShardHandle};
     use crate::storage::{Journal, JournalOptions};
-    use fastpay_core::{AccountId, Amount, Domain, PrimaryAddress, ShardLayout};
+    use fastpay_core::{AccountId, Amount, PrimaryAddress, ShardLayout};
 
     /// Of a committee that never changes.
     fn rotation() -> Rotation {
@@ -478,6 +478,69 @@ mod tests {
         scene.lie(Vec::new());
         tokio::time::sleep(Duration::from_secs(3_600)).await;
         assert!(scene.credited.borrow().is_empty(), "a person has to look");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_a_block_is_told_only_when_all_nodes_agree_on_it_and_its_events_are_applied() {
+        let primary = fastpay_testkit::primary::SimulatedPrimary::new(Default::default());
+        let contract = primary.deploy(&fastpay_testkit::TestCommittee::new(4).committee);
+        let key = fastpay_testkit::anvil::rich_key(1);
+        contract.deposit_ether(&key, AccountId::from_ed25519(&[1; 32]), Amount(5));
+        primary.mine(1);
+        primary.finalize();
+        let nodes = [primary.node("first", 0), primary.node("second", 1)];
+        let connection = primary.connect(&nodes, contract.address(), fastpay_ethereum::Finality::Finalized);
+        let limits = crate::shard::ShardLimits::default();
+        let (handle, queue) = ShardHandle::new(&limits, crate::metrics::Metrics::new(1).shards[0].clone());
+        let (folder, metrics) = (tempfile::tempdir().unwrap(), crate::metrics::Metrics::new(1).follower);
+        let ((progress, mut seen), (stop, stopped)) = (watch::channel(Progress::CatchingUp), watch::channel(false));
+        let file = folder.path().join("follower.json");
+        let follower = Follower::new(connection, sink(Some(handle)), rotation(), file, metrics, progress);
+        // One of them says that the newest final block is a week old: requests that are read now would be open for no time.
+        nodes[0].behave(|behaviour| behaviour.later_s = -7 * 86_400);
+        tokio::spawn(follower.run(stopped));
+        let mut applied = TransactionIndex(0);
+        // Answers what the shard is asked, and looks for a while at what it is told.
+        let next = async |applied: &mut TransactionIndex, is_applied: bool| {
+            for _ in 0..60 {
+                while let Some(command) = queue.try_recv() {
+                    match command {
+                        Command::Synchronize(steps, reply) => {
+                            assert!(is_applied || steps.is_empty(), "it is asked for in vain");
+                            *applied = steps.last().map_or(*applied, OrderStep::up_to);
+                            reply.send(*applied).unwrap();
+                        }
+                        Command::ChainTime(time) => return Some(time),
+                        _ => panic!("a follower asks for nothing else"),
+                    }
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            None
+        };
+        assert_eq!(next(&mut applied, false).await, None);
+        assert!(is_rereading(&seen.wait_for(is_rereading).await.unwrap().clone()));
+        nodes[0].recover();
+        // The events are on their way, and the shard does not answer that it has them.
+        let asked = async {
+            loop {
+                match queue.try_recv() {
+                    Some(Command::Synchronize(steps, reply)) if steps.is_empty() => reply.send(applied).unwrap(),
+                    Some(Command::Synchronize(steps, reply)) => break (steps, reply),
+                    Some(_) => panic!("the shard is told the time before it has applied the events"),
+                    None => tokio::time::sleep(Duration::from_millis(100)).await,
+                }
+            }
+        };
+        let (steps, reply) = asked.await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(queue.try_recv().is_none(), "the shard is told the time before it has applied the events");
+        let up_to = steps.last().unwrap().up_to();
+        reply.send(up_to).unwrap();
+        applied = up_to;
+        let told = next(&mut applied, false).await.unwrap();
+        assert_eq!((applied, Some(told.block_time)), (TransactionIndex(1), primary.block_time(primary.final_number())));
+        stop.send_replace(true);
     }
 
     #[tokio::test(start_paused = true)]

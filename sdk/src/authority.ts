@@ -5,6 +5,7 @@ import type { Address, Hex } from "./bytes.js";
 import type { Certificate } from "./certificate.js";
 import type { Decoder } from "./decode.js";
 import { requestJson } from "./http.js";
+import { ProblemError } from "./problem.js";
 import type { AuthorityRef } from "./progress.js";
 import type { TransferOrder } from "./transfer.js";
 import type { AccountState } from "./views.js";
@@ -47,11 +48,32 @@ export class AuthorityClient implements AuthorityRef {
   readonly url: string;
   readonly name: Hex | undefined;
   readonly #timeoutMs: number;
+  /** The name that an authority gave which is listed without one. */
+  #given: Hex | undefined;
+  #asking: Promise<void> | undefined;
 
   constructor(url: string, name: Hex | undefined, timeoutMs: number) {
     this.url = url.replace(/\/+$/, "");
     this.name = name;
     this.#timeoutMs = timeoutMs;
+  }
+
+  /**
+   * Whose answers these are: the answers of one member count once, at however many addresses. It is the listed name, or
+   * the one that the authority gives, which is known once it has answered; without either it is the address.
+   */
+  get member(): string {
+    return this.name ?? this.#given ?? this.url;
+  }
+
+  /** Asks for the name if none is listed. Never rejects. */
+  identify(): Promise<void> {
+    if (this.name !== undefined || this.#given !== undefined) return Promise.resolve();
+    this.#asking ??= this.status()
+      .then(({ authority }) => void (this.#given = authority))
+      .catch(() => undefined)
+      .finally(() => void (this.#asking = undefined));
+    return this.#asking;
   }
 
   /** Requests a vote on an order. */
@@ -138,8 +160,9 @@ export class AuthorityClient implements AuthorityRef {
   }
 
   /** The authority's status, with the sums of the assets that one answer lists. */
-  status(signal?: AbortSignal) {
-    return this.#get("/v1/status", {}, decodeStatus, signal);
+  async status(signal?: AbortSignal) {
+    const request = { method: "GET", url: this.#address("/v1/status", {}), timeoutMs: this.#timeoutMs, signal } as const;
+    return decodeStatus(await requestJson(request), "the answer");
   }
 
   /** The URL of an account's event stream. */
@@ -153,15 +176,31 @@ export class AuthorityClient implements AuthorityRef {
     return search === "" ? `${this.url}${path}` : `${this.url}${path}?${search}`;
   }
 
-  async #get<T>(path: string, query: Query, decode: Decoder<T>, signal: AbortSignal | undefined): Promise<T> {
-    const request = { method: "GET", url: this.#address(path, query), timeoutMs: this.#timeoutMs, signal } as const;
-    return decode(await requestJson(request), "the answer");
+  #get<T>(path: string, query: Query, decode: Decoder<T>, signal: AbortSignal | undefined): Promise<T> {
+    return this.#ask({ method: "GET", url: this.#address(path, query), timeoutMs: this.#timeoutMs, signal }, decode);
   }
 
-  async #post<T>(path: string, body: string, decode: Decoder<T>, signal: AbortSignal | undefined): Promise<T> {
-    const request = { method: "POST", url: this.url + path, body, timeoutMs: this.#timeoutMs, signal } as const;
-    return decode(await requestJson(request), "the answer");
+  #post<T>(path: string, body: string, decode: Decoder<T>, signal: AbortSignal | undefined): Promise<T> {
+    return this.#ask({ method: "POST", url: this.url + path, body, timeoutMs: this.#timeoutMs, signal }, decode);
   }
+
+  /** An answer, and a refusal too, counts for a member: it is known whose it is when it is returned. */
+  async #ask<T>(request: Parameters<typeof requestJson>[0], decode: Decoder<T>): Promise<T> {
+    const identified = this.identify();
+    try {
+      const answer = decode(await requestJson(request), "the answer");
+      await identified;
+      return answer;
+    } catch (error) {
+      if (error instanceof ProblemError) await identified;
+      throw error;
+    }
+  }
+}
+
+/** Whose answers those of a configured authority are, as `AuthorityClient.member` says. */
+export function memberOf(authority: AuthorityRef): string {
+  return authority instanceof AuthorityClient ? authority.member : (authority.name ?? authority.url);
 }
 
 function accountPath(account: AccountId): string {

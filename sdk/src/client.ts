@@ -49,7 +49,7 @@ import type {
 export interface AuthorityEndpoint {
   /** The base of its HTTP API, such as `https://a.example:8080`. */
   readonly http: string;
-  /** Its name. If given, its answers count for this member only. */
+  /** Its name. If given, its answers count for this member only. If not, the authority is asked for its name. */
   readonly name?: AuthorityName;
 }
 

@@ -4,7 +4,7 @@
  */
 
 import type { AccountId } from "./accounts.js";
-import type { AuthorityClient } from "./authority.js";
+import { memberOf, type AuthorityClient } from "./authority.js";
 import { verifyCertificate, type Certificate, type VerifiedCertificate } from "./certificate.js";
 import type { Committees } from "./chain/committees.js";
 import type { Committee } from "./committee.js";
@@ -72,8 +72,8 @@ export class Network {
   }
 
   /**
-   * Asks all authorities at once. Resolves when all have answered, `graceMs` after a quorum of good answers (of those
-   * accepted by `counts`, if given), or when the time for reads is over.
+   * Asks all authorities at once. Resolves when all have answered, `graceMs` after good answers of a quorum of members (of
+   * those accepted by `counts`, if given), or when the time for reads is over.
    */
   async askAll<T>(
     ask: (authority: AuthorityClient, signal: AbortSignal) => Promise<T>,
@@ -86,14 +86,16 @@ export class Network {
     const { quorum } = this.committee;
     const { counts = () => true } = options;
     const answers: AuthorityAnswer<T>[] = [];
-    let good = 0;
+    let isEnough = false;
+    const good = new Set<string>();
     const asked = this.authorities.map(async (authority) => {
       const answer = await this.#answer(authority, ask, signal);
       if (enough.signal.aborted) return;
       answers.push(answer);
       if (answer.error !== undefined || !counts(answer.answer as T)) return;
-      good += 1;
-      if (good === quorum) {
+      good.add(authority.member);
+      if (good.size === quorum && !isEnough) {
+        isEnough = true;
         void sleep(Math.min(options.graceMs ?? GRACE_MS, this.#readMs), signal).then(() => enough.abort());
       }
     });
@@ -125,7 +127,7 @@ export class Network {
     options: { signal?: AbortSignal | undefined; graceMs?: number } = {},
   ): Promise<Answers<T>> {
     const answers = await this.askAll(ask, options);
-    const answered = answers.filter((answer) => answer.error === undefined).length;
+    const answered = memberAnswers(answers).length;
     const { quorum } = this.committee;
     if (answered >= quorum) return answers;
     const message = `${answered} of the ${quorum} authorities that are needed answered`;
@@ -172,13 +174,13 @@ export class Network {
     const { first, signal } = options;
     const found = new AbortController();
     const until = signal === undefined ? found.signal : AbortSignal.any([found.signal, signal]);
-    let without = 0;
+    const without = new Set<string>();
     const ask = async (authority: AuthorityClient): Promise<VerifiedCertificate> => {
       try {
         return await this.verify(await authority.certificate(account, sequence, until), account, sequence);
       } catch (error) {
-        if (error instanceof ProblemError && error.problem === "not-found") without += 1;
-        if (without === this.committee.quorum) void sleep(ABSENCE_MS, until).then(() => found.abort());
+        if (error instanceof ProblemError && error.problem === "not-found") without.add(authority.member);
+        if (without.size === this.committee.quorum) void sleep(ABSENCE_MS, until).then(() => found.abort());
         throw error;
       }
     };
@@ -249,4 +251,14 @@ export function goodAnswers<T>(answers: Answers<T>): { authority: AuthorityAnswe
   return answers.flatMap(({ authority, answer, error }) =>
     error === undefined ? [{ authority, answer: answer as T }] : [],
   );
+}
+
+/** The successful answers, one of each member: a member that is listed with two addresses has one voice. */
+export function memberAnswers<T>(answers: Answers<T>): { authority: AuthorityAnswer<T>["authority"]; answer: T }[] {
+  const voices = new Map<string, { authority: AuthorityAnswer<T>["authority"]; answer: T }>();
+  for (const good of goodAnswers(answers)) {
+    const member = memberOf(good.authority);
+    if (!voices.has(member)) voices.set(member, good);
+  }
+  return [...voices.values()];
 }

@@ -189,6 +189,12 @@ impl TestShard {
         self.drive(|shard| shard.synchronize(order))
     }
 
+    /// Where its journal ends.
+    #[must_use]
+    pub fn journal_end(&self) -> JournalPosition {
+        self.journal.end()
+    }
+
     /// The other shard has applied all credits up to `number`.
     pub fn acknowledge(&mut self, to: ShardId, number: u64) {
         self.shard.acknowledge(to, number);

@@ -94,6 +94,10 @@ impl ChainAccount {
         self.sender.primary()
     }
 
+    pub(crate) fn transactions(&self) -> &Transactions {
+        &self.transactions
+    }
+
     /// Finishes the transactions that are unfinished.
     ///
     /// # Errors

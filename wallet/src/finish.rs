@@ -49,6 +49,9 @@ impl Wallet {
         let order = order.verify(self.network().domain())?;
         // Another copy may be ahead with another order: then that one is to be sent to whoever holds none, not ours.
         let answers = self.network().account(account, Instant::now() + READ_PATIENCE).await;
+        if self.note_void(journal, sequence, &answers).await? {
+            return Ok(Resumed::Voided { order: Box::new(order.transfer().clone()) });
+        }
         let mut conflict = self.conflict(account, sequence, &answers);
         conflict.enter(&order);
         if conflict.contenders().len() > 1 {
@@ -175,7 +178,7 @@ impl Wallet {
     }
 
     /// The number after all that are used, where some were used without this wallet: by another copy, or after the
-    /// backup that this folder is from. Their certificates are taken into the folder.
+    /// backup that this folder is from. Their certificates are taken into the folder, and which of them are void.
     pub(crate) async fn catch_up(
         &self,
         journal: &OrderJournal,
@@ -195,6 +198,10 @@ impl Wallet {
                 None => self.network().find_certificate(account, sequence).await,
             };
             let Some(certificate) = found else {
+                if self.is_void(account, sequence, answers).await {
+                    journal.void(sequence)?;
+                    continue;
+                }
                 tracing::warn!(%account, %sequence, "a certificate of another copy of this wallet is not to be found");
                 continue;
             };

@@ -34,6 +34,7 @@ mod relayers;
 mod spent;
 mod unlock;
 mod view;
+mod voids;
 mod wallet;
 
 pub use arrival::{take_credited, wait_for_redemption};

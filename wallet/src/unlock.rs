@@ -8,15 +8,20 @@
 //! ```
 //! Nothing is signed for the next number before the contract has decided.
 
+use alloy::primitives::U256;
 use fastpay_client::{QuorumError, UnlockBallot, UnlockDecision, Voidable};
 use fastpay_core::{AccountId, AccountKey, SequenceNumber, UnlockVote};
 use fastpay_ethereum::{Call, Primary, UnlockState};
 
 use crate::chain::{ChainAccount, Finished};
 use crate::error::WalletError;
-use crate::folder::Errand;
+use crate::folder::{Errand, TransactionEntry, TransactionState};
 use crate::payout::check_not_paused;
 use crate::wallet::{LOCK_PATIENCE, READ_PATIENCE, Resumed, Wallet};
+
+/// A request that is final for so many blocks, and that f + 1 authorities do not follow, is a stranger's: authorities read
+/// final blocks within seconds. Repeating an own request by mistake costs gas and changes nothing.
+const READ_BLOCKS: u64 = 8;
 
 /// How far the unlocking of a number has come.
 #[derive(Debug)]
@@ -86,14 +91,17 @@ impl Wallet {
             }
             UnlockState::Requested { .. } => {
                 let step = self.decide(primary, account, sequence, payer).await?;
+                let Unlocking::Waiting { ballot, .. } = &step else { return Ok(step) };
                 // If no authority follows the request, a stranger may have sent it, who cannot sign it.
-                if let (Unlocking::Waiting { ballot, .. }, None) = (&step, payer)
-                    && ballot.votes() == (0, 0)
-                {
-                    let authorization = key.sign_unlock_request(self.network().domain(), sequence);
-                    if let Err(error) = self.have_requested(account, sequence, authorization).await {
-                        tracing::warn!(%error, "no relayer knows the request");
+                match payer {
+                    None if ballot.votes() == (0, 0) => {
+                        let authorization = key.sign_unlock_request(self.network().domain(), sequence);
+                        if let Err(error) = self.have_requested(account, sequence, authorization).await {
+                            tracing::warn!(%error, "no relayer knows the request");
+                        }
                     }
+                    Some(payer) if ballot.is_ignored() => self.request_again(primary, key, sequence, payer).await?,
+                    _ => {}
                 }
                 Ok(step)
             }
@@ -112,9 +120,8 @@ impl Wallet {
                     return Ok(Unlocking::Finished(self.resume(account).await?));
                 }
                 let answers = self.ask_account(account).await?;
-                let states = answers.iter().filter_map(|(_, answer)| answer.as_ref().ok());
-                // The block may still change for us, and not for f + 1 authorities, one of which is honest.
-                if states.filter(|state| state.next_sequence > sequence).count() < self.network().trusted_count() {
+                // The block may still change for us, and not for them.
+                if !self.is_stepped_over(sequence, &answers) {
                     return Ok(Unlocking::Deciding);
                 }
                 self.folder().orders(account).lock(LOCK_PATIENCE).await?.void(sequence)?;
@@ -148,6 +155,35 @@ impl Wallet {
         }
     }
 
+    /// Repeats a stranger's request with the owner's signature, once, without a bond. The contract judges requests for
+    /// Ethereum accounts itself.
+    async fn request_again(
+        &self,
+        primary: &Primary,
+        key: &AccountKey,
+        sequence: SequenceNumber,
+        payer: &ChainAccount,
+    ) -> Result<(), WalletError> {
+        let account = key.account();
+        let errand = Errand::RequestUnlock { account, sequence };
+        if account.ethereum_address().is_some() || payer.has_done(&errand)? {
+            return Ok(());
+        }
+        match primary.final_unlock_state(account, sequence, READ_BLOCKS).await {
+            Ok(UnlockState::Requested { .. }) => {}
+            // Authorities may not have read it yet.
+            Ok(_) => return Ok(()),
+            Err(error) if error.is_retryable() => {
+                tracing::warn!(%error, "since when the request is final cannot be known now");
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let authorization = key.sign_unlock_request(self.network().domain(), sequence);
+        let call = Call::request_unlock(primary.council().await?, account, sequence, authorization, U256::ZERO);
+        payer.send_to_council(errand, call).await.map(drop)
+    }
+
     /// Asks the authorities, and tells the contract what suffices. Without a payer that is for a relayer.
     async fn decide(
         &self,
@@ -176,6 +212,13 @@ impl Wallet {
 }
 
 impl ChainAccount {
+    /// Whether a transaction of this errand has succeeded.
+    fn has_done(&self, errand: &Errand) -> Result<bool, WalletError> {
+        let is_done =
+            |entry: &TransactionEntry| entry.errand == *errand && matches!(entry.state, TransactionState::Final(_));
+        Ok(self.transactions().entries()?.iter().any(is_done))
+    }
+
     /// Sends a call to the council, unless the same errand was begun before: then that one is finished.
     async fn send_to_council(&self, errand: Errand, call: Call) -> Result<Finished, WalletError> {
         let journal = self.begin().await?;

@@ -113,6 +113,11 @@ pub enum Resumed {
         /// The certificate of the order that took the number.
         certificate: Box<VerifiedCertificate>,
     },
+    /// The contract voided its number: it never happens.
+    Voided {
+        /// The void order.
+        order: Box<Transfer>,
+    },
 }
 
 impl Resumed {
@@ -213,6 +218,7 @@ impl Wallet {
             return match self.bring_home(&journal, &order, order.clone(), false).await? {
                 Resumed::Settled(receipt) => Ok(*receipt),
                 Resumed::Superseded { certificate, .. } => Err(QuorumError::Superseded { certificate }.into()),
+                Resumed::Voided { .. } => continue,
             };
         }
         Err(WalletError::OtherCopy { account })
@@ -249,7 +255,11 @@ impl Wallet {
     }
 
     /// The same from the authorities alone.
-    async fn find_certificate(&self, account: AccountId, sequence: SequenceNumber) -> Option<VerifiedCertificate> {
+    pub(crate) async fn find_certificate(
+        &self,
+        account: AccountId,
+        sequence: SequenceNumber,
+    ) -> Option<VerifiedCertificate> {
         match self.network().find_certificate(account, sequence).await {
             None if self.follow_hint().await => self.network().find_certificate(account, sequence).await,
             found => found,
@@ -327,7 +337,8 @@ impl Wallet {
         })
     }
 
-    /// The highest next number that is proven by the certificate before it; `known` at least.
+    /// The highest next number that is proven by the certificate before it, or by the contract where the number before it
+    /// is void; `known` at least.
     pub(crate) async fn proven_next(
         &self,
         account: AccountId,
@@ -336,7 +347,9 @@ impl Wallet {
     ) -> SequenceNumber {
         for claim in claims_above(answers, known) {
             let Some(previous) = claim.0.checked_sub(1).map(SequenceNumber) else { continue };
-            if self.find_certificate(account, previous).await.is_some() {
+            if self.find_certificate(account, previous).await.is_some()
+                || self.is_void(account, previous, answers).await
+            {
                 return claim;
             }
             tracing::warn!(%account, %claim, "an authority claims a sequence number that it cannot prove");

@@ -158,6 +158,7 @@ pub(super) fn failure_of(error: ClientError) -> PeerFailure {
     match error {
         ClientError::Refused(Refusal::Busy(retry_after)) => PeerFailure::Busy(retry_after),
         ClientError::Refused(Refusal::CatchingUp(None)) => PeerFailure::Restored,
+        ClientError::Refused(Refusal::NotRequested(_)) => PeerFailure::NotRequested,
         ClientError::Refused(refusal) if refusal.is_retryable() => PeerFailure::Silent(refusal.to_string()),
         ClientError::Refused(Refusal::MissingCertificate(missing) | Refusal::SequenceTooHigh(missing)) => {
             PeerFailure::Behind(missing)

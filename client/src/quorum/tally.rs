@@ -47,6 +47,9 @@ pub enum PeerFailure {
     /// It has no Primary.
     #[error("it runs without a Primary")]
     NoPrimary,
+    /// It knows of no request to unlock the number that the account's owner signed.
+    #[error("it knows of no request of the account's owner to unlock this number")]
+    NotRequested,
     /// It refused the request as wrong.
     #[error("it refused: {0}")]
     Refused(String),
@@ -83,6 +86,7 @@ impl PeerFailure {
             Self::Locked(_) => "order-pending",
             Self::OtherEpoch(_) => "other-epoch",
             Self::NoPrimary => "no-primary",
+            Self::NotRequested => "not-requested",
             Self::Refused(_) => "refused",
             Self::Misbehaved(_) => "misbehaved",
         }

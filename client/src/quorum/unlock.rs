@@ -132,6 +132,13 @@ impl UnlockBallot {
         (self.attested.len(), self.voided.len())
     }
 
+    /// Whether f + 1 authorities know of no request that the owner signed: one of them is honest.
+    #[must_use]
+    pub fn is_ignored(&self) -> bool {
+        let ignoring = self.failures.values().filter(|failure| **failure == PeerFailure::NotRequested);
+        ignoring.count() > self.committee.faults_tolerated()
+    }
+
     /// Why others do not vote.
     #[must_use]
     pub fn failures(&self) -> &BTreeMap<AuthorityName, PeerFailure> {

@@ -1,11 +1,12 @@
 //! Deposits are followed on a real chain, through nodes that lag, lie, leave and return.
 
-use alloy::primitives::{Address, U64, U256};
+use alloy::primitives::{Address, B256, U64, U256};
+use alloy::sol_types::SolCall;
 use fastpay_core::{
     AccountId, Amount, Asset, Authority, AuthorityKeys, AuthorityName, Committee, Epoch, TransactionIndex,
 };
 use fastpay_ethereum::{
-    Alarm, Call, Cursor, DepositReader, DepositsError, Finality, Primary, PrimaryConfig, PrimaryError,
+    Alarm, Call, Cursor, DepositReader, DepositsError, Finality, IFastPay, Primary, PrimaryConfig, PrimaryError,
 };
 use fastpay_testkit::anvil::{Anvil, LyingNode, Mining, Signers};
 use serde_json::{Value, json};
@@ -284,6 +285,59 @@ async fn one_lying_node_of_two_raises_the_alarm() {
     // Without one of them nothing is taken, and nothing is lost.
     scene.node.go_away(true);
     assert!(reader.next(&start).await.unwrap_err().is_retryable());
+}
+
+#[tokio::test]
+async fn a_final_block_that_one_node_invents_raises_the_alarm_and_its_time_counts_for_nothing() {
+    let (scene, _, start) = Scene::with_deposits().await;
+    // Small ranges: the newest final block is not read at once.
+    for rpc_urls in [[scene.node.url(), scene.anvil.url()], [scene.anvil.url(), scene.node.url()]] {
+        let both = PrimaryConfig { rpc_urls: rpc_urls.to_vec(), ..scene.config() };
+        let mut reader = DepositReader::new(Primary::connect(both).await.unwrap(), 1);
+        let truth = reader.next(&start).await.unwrap();
+        assert!(truth.final_block > truth.cursor.block_number);
+        for (field, value) in [("timestamp", json!("0x1")), ("hash", json!(B256::repeat_byte(7)))] {
+            scene.node.lie(move |method, params, answer| {
+                if method == "eth_getBlockByNumber" && params[0] == "finalized" {
+                    answer["result"][field] = value.clone();
+                }
+            });
+            let found = alarm(reader.next(&start).await);
+            assert!(matches!(found, Alarm::Disagreement { .. }), "{field}: {found}");
+            scene.node.repent();
+            assert_eq!(reader.next(&start).await.unwrap(), truth);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_unlock_window_that_one_node_invents_or_that_no_contract_has_raises_the_alarm() {
+    const DAY: u64 = 86_400;
+    let scene = Scene::new().await;
+    let urls = [scene.anvil.url(), scene.node.url()];
+    let both = PrimaryConfig { rpc_urls: urls.to_vec(), ..scene.config() };
+    let connect = async |config| DepositReader::new(Primary::connect(config).await.unwrap(), 100);
+    let (both, alone) = (connect(both).await, connect(scene.config()).await);
+    let truth = both.unlock_window().await.unwrap();
+    assert_eq!(truth, 3 * DAY);
+    // Between what a contract may have, one node of two is not believed, and one alone is; outside of it none is.
+    for (seconds, believed_alone) in [(0, false), (3 * DAY - 1, false), (30 * DAY, true), (30 * DAY + 1, false)] {
+        scene.node.lie(move |method, params, answer| {
+            let selector = format!("0x{}", alloy::primitives::hex::encode(IFastPay::safetyParametersCall::SELECTOR));
+            if method == "eth_call" && params[0]["data"].as_str().is_some_and(|data| data.starts_with(&selector)) {
+                let words = answer["result"].as_str().unwrap();
+                answer["result"] = json!(format!("{}{seconds:064x}", &words[..words.len() - 64]));
+            }
+        });
+        let found = both.unlock_window().await.unwrap_err();
+        assert!(
+            matches!(found, DepositsError::Alarm(Alarm::UnlockWindow { seconds: s, .. }) if s == seconds),
+            "{found}"
+        );
+        assert_eq!(alone.unlock_window().await.ok(), believed_alone.then_some(seconds));
+        scene.node.repent();
+        assert_eq!(both.unlock_window().await.unwrap(), truth);
+    }
 }
 
 #[tokio::test]

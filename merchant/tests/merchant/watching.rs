@@ -4,7 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use fastpay_core::{AccountKey, Amount, Asset, Memo, Payment, PrimaryAddress, Redemption, Transfer};
+use fastpay_core::{
+    AccountKey, Amount, Asset, Domain, Epoch, Memo, Payment, PrimaryAddress, Redemption, SequenceNumber,
+    TransactionIndex, Transfer, UnlockEvent, UnlockEventKind,
+};
+use fastpay_ethereum::{Finality, SenderConfig};
 use fastpay_merchant::checkout::Checkout;
 use fastpay_merchant::forms::LinkBase;
 use fastpay_merchant::invoice::State;
@@ -13,10 +17,11 @@ use fastpay_merchant::payout::PayoutRequest;
 use fastpay_merchant::refund::RefundRequest;
 use fastpay_merchant::request::Request;
 use fastpay_merchant::watch::{Blindness, poll};
+use fastpay_testkit::anvil::{Anvil, CHAIN_ID, Mining, rich_key};
 use fastpay_testkit::fake::{FakeCommittee, Role, options};
-use fastpay_testkit::{alice, bob, payment, redemption};
-use fastpay_wallet::folder::{Folder, FolderError};
-use fastpay_wallet::{PaymentLink, Wallet, WalletError, parse_memo};
+use fastpay_testkit::{TestCommittee, alice, bob, payment, redemption};
+use fastpay_wallet::folder::{Config, Folder, FolderError, PrimarySettings};
+use fastpay_wallet::{ChainAccount, PaymentLink, Wallet, WalletError, parse_memo, set_up};
 use tempfile::TempDir;
 
 fn wallet(committee: &FakeCommittee, folder: &TempDir) -> Wallet {
@@ -35,7 +40,10 @@ struct Scene {
 
 impl Scene {
     async fn new() -> Self {
-        let committee = FakeCommittee::start().await;
+        Self::of(FakeCommittee::start().await).await
+    }
+
+    async fn of(committee: FakeCommittee) -> Self {
         committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
         let folder = tempfile::tempdir().unwrap();
         let wallet = wallet(&committee, &folder);
@@ -173,6 +181,66 @@ async fn a_refund_that_the_owner_paid_is_found_among_the_accounts_orders() {
     let list = serde_json::to_value(scene.ledger.refunds("monday").unwrap().unwrap()).unwrap();
     assert_eq!(list["refunds"][0]["paid"]["sequence"], 1, "{list}");
     assert_eq!(scene.ledger.expects_sent().unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_number_of_the_owner_that_the_contract_voided_hides_no_refund_and_no_payout() {
+    let anvil = Anvil::start(Mining::Each);
+    let contract = anvil.deploy(&TestCommittee::new(4).committee).await;
+    let domain = Domain::new(CHAIN_ID, contract);
+    let mut scene = Scene::of(FakeCommittee::start_with(TestCommittee::with(4, domain, Epoch(0))).await).await;
+    let endpoints = scene.folder.path().join("endpoints.json");
+    std::fs::write(&endpoints, serde_json::to_vec(&scene.committee.endpoints).unwrap()).unwrap();
+    let sender = SenderConfig { poll_interval_ms: 20, ..SenderConfig::default() };
+    let (rpc_urls, finality) = (vec![anvil.url()], Finality::Confirmations(0));
+    let primary = PrimarySettings { rpc_urls, chain_id: CHAIN_ID, contract, finality, sender: sender.clone() };
+    let config = Config { endpoints, primary: Some(primary), genesis: None, traces: None };
+    let folder = |name: &str| Folder::new(scene.folder.path().join(name));
+    let (shop, owner) = (folder("shop"), folder("owner"));
+    for folder in [&shop, &owner] {
+        set_up(folder, &config, false).await.unwrap();
+    }
+    scene.wallet = Wallet::open(shop, options()).unwrap();
+    scene.pay();
+    scene.settle(&alice(), payment(alice().account(), bob().account(), 5, 1));
+    assert!(scene.poll().await.is_none());
+    let request = RefundRequest { reference: "monday".into(), invoices: vec![], due: true, unmatched: false };
+    let (list, _) = scene.ledger.prepare_refunds(&request).unwrap();
+    let list = serde_json::to_value(&list).unwrap();
+    let memo = parse_memo(list["refunds"][0]["memo"].as_str().unwrap()).unwrap();
+    let recipient = PrimaryAddress::repeat_byte(9);
+    let request = PayoutRequest { reference: "monday".into(), asset: Asset::ETHER, amount: Amount(3), recipient };
+    let (payout, _) = scene.ledger.prepare_payout(&request, Amount(1)).unwrap();
+    // The owner signs two orders for a number with two copies of the wallet, and has it unlocked.
+    for (amount, authorities) in [(1, 0..2), (2, 2..4)] {
+        let order = bob().order(&domain, payment(bob().account(), alice().account(), amount, 0).into());
+        scene.committee.authorities[authorities].iter().for_each(|authority| authority.lock(&order));
+    }
+    let (wallet, stuck) = (Wallet::open(owner.clone(), options()).unwrap(), SequenceNumber(0));
+    let gas = AccountKey::ethereum(rich_key(1).to_bytes().0).unwrap();
+    let primary = anvil.primary(contract, finality).await;
+    let payer = ChainAccount::new(&owner, primary.clone(), "gas", &gas, sender).unwrap();
+    let unlock = async || wallet.unlock(&primary, &bob(), stuck, Some(&payer)).await;
+    let follow = |index: u64, kind: UnlockEventKind| {
+        let (after, index, account) = (TransactionIndex(index - 1), TransactionIndex(index), bob().account());
+        let event = UnlockEvent { after, index, account, sequence: stuck, kind };
+        scene.committee.authorities.iter().for_each(|authority| authority.follow_unlock(&event));
+    };
+    unlock().await.unwrap();
+    follow(2, UnlockEventKind::Requested(0));
+    assert!(scene.poll().await.is_none());
+    assert_eq!(scene.ledger.expects_sent().unwrap(), Some(stuck), "it is not decided");
+    unlock().await.unwrap();
+    follow(3, UnlockEventKind::Voided);
+    let refund = payment(bob().account(), alice().account(), 5, 1);
+    scene.settle(&bob(), Payment { memo, ..refund });
+    let redemption = Redemption { memo: payout.memo, ..redemption(bob().account(), recipient, 3, 2) };
+    scene.settle(&bob(), Transfer::Redemption(redemption));
+    assert!(scene.poll().await.is_none());
+    let list = serde_json::to_value(scene.ledger.refunds("monday").unwrap().unwrap()).unwrap();
+    assert_eq!(list["refunds"][0]["paid"]["sequence"], 1, "{list}");
+    let ordered = scene.ledger.payout("monday").unwrap().unwrap().ordered;
+    assert_eq!(ordered.map(|(sequence, _)| sequence.0), Some(2));
 }
 
 #[tokio::test(flavor = "multi_thread")]

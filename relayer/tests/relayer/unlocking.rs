@@ -1,6 +1,7 @@
 //! Stuck accounts: requests of owners without ETH are brought within a budget, and what authorities sign about any
 //! request is brought to the contract, once, whatever restarts.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use alloy::primitives::U256;
@@ -11,7 +12,7 @@ use fastpay_core::{
 };
 use fastpay_ethereum::{Call, UnlockState};
 use fastpay_relayer::{Refusal, RefusalCode, Relayer, State, Taken, UnlockConfig, serve_wallets};
-use fastpay_testkit::anvil::Mining;
+use fastpay_testkit::anvil::{LyingNode, Mining};
 use fastpay_testkit::fake::Role;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -112,6 +113,29 @@ async fn request_by_others(scene: &Scene, key: &AccountKey, authorization: Vec<u
 
 async fn state_of(scene: &Scene, key: &AccountKey) -> UnlockState {
     scene.primary.unlock_state(key.account(), SequenceNumber(0)).await.unwrap()
+}
+
+#[tokio::test]
+async fn what_a_request_costs_is_charged_on_disk_before_it_is_sent() {
+    let mut scene = Scene::new(Mining::EveryMs(100)).await;
+    let node = LyingNode::start(&scene.anvil.url());
+    scene.config.primary.rpc_urls = vec![node.url()];
+    fund(&scene, 1);
+    equivocate(&scene, &owner(1));
+    let (sent, data_dir) = (Arc::new(Mutex::new(Vec::new())), scene.config.data_dir.clone());
+    let seen = sent.clone();
+    node.lie(move |method, _, _| {
+        if method == "eth_sendRawTransaction" {
+            let state = State::read(&data_dir).unwrap();
+            let is_request = state.bundles.iter().any(|bundle| bundle.unlock.is_some());
+            seen.lock().unwrap().push((is_request, state.unlock.spent_wei));
+        }
+    });
+    let mut relayer = scene.relayer().await;
+    ask(&mut relayer, &owner(1), 0).await.unwrap();
+    let spent = relayer.state().unlock.spent_wei;
+    assert!(spent > parse_ether("0.005").unwrap(), "{spent}");
+    assert_eq!(*sent.lock().unwrap(), [(true, spent)]);
 }
 
 #[tokio::test]

@@ -98,7 +98,7 @@ export function certify(operation: Operation, order: VerifiedOrder): Promise<Ver
     for (const authority of network.authorities) {
       const take = (answer: PeerAnswer): void => {
         if (signal.aborted) return;
-        const verdict = tally.take(authority.url, answer);
+        const verdict = tally.take(authority.url, answer, authority.member);
         if (answer.type === "vote") report({ type: "vote", authority, votes: tally.votes, quorum: committee.quorum });
         if (answer.type === "later" || answer.type === "out")
           report({ type: "waiting", authority, failure: answer.failure });

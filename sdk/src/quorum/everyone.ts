@@ -32,6 +32,9 @@ export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ r
   const { network, timing } = operation;
   const { what, quorum } = task;
   const failures = new Map<string, PeerFailure>();
+  /** The same by member. */
+  const said = new Map<string, PeerFailure>();
+  const done = new Set<string>();
   let count = 0;
   return new Promise((resolve, reject) => {
     const limit = limited(timing.deadlineMs, operation.signal);
@@ -39,7 +42,7 @@ export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ r
     const close = (): void => background.abort();
     network.closed.addEventListener("abort", close, { once: true });
     const tooFew = (timedOut: boolean): FastPayError =>
-      decidedBy(failures.values(), network.trusted) ?? noQuorum(what, count, quorum, timedOut, failures);
+      decidedBy(said.values(), network.trusted) ?? noQuorum(what, count, quorum, timedOut, failures);
     const fail = (error: unknown): void => {
       background.abort();
       reject(error);
@@ -49,11 +52,16 @@ export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ r
       if (count < quorum) fail(operation.signal?.aborted ? aborted() : tooFew(true));
     });
     const all = network.authorities.map(async (authority) => {
-      const done = await patiently(operation, authority, task, failures, background.signal);
-      if (done === undefined || background.signal.aborted) return;
+      const taken = await patiently(operation, authority, task, (failure) => {
+        failures.set(authority.url, failure);
+        said.set(authority.member, failure);
+      }, background.signal);
+      // What a member did counts once, at however many addresses.
+      if (taken === undefined || background.signal.aborted || done.has(authority.member)) return;
+      done.add(authority.member);
       const before = count;
       try {
-        count = task.take(done.result, authority);
+        count = task.take(taken.result, authority);
       } catch (error) {
         return fail(error);
       }
@@ -75,7 +83,7 @@ async function patiently<T>(
   operation: Operation,
   authority: AuthorityClient,
   { act }: Task<T>,
-  failures: Map<string, PeerFailure>,
+  note: (failure: PeerFailure) => void,
   signal: AbortSignal,
 ): Promise<{ result: T } | undefined> {
   const backoff = new Backoff(operation.timing.backoffMinMs, operation.timing.backoffMaxMs);
@@ -87,7 +95,7 @@ async function patiently<T>(
       if (error instanceof ProblemError) backoff.waitAtLeast(error.facts.retryAfterMs);
       const failure = failureOf(error);
       operation.report({ type: "waiting", authority, failure });
-      failures.set(authority.url, failure);
+      note(failure);
       if (failure.kind === "refused" || failure.kind === "no-primary" || failure.kind === "voided") return undefined;
     }
     await backoff.wait(signal);

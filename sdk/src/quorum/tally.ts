@@ -1,6 +1,6 @@
 /**
  * Evaluates the answers to an order. Pure, so tests cover every mixture of honest and lying answers without a network.
- * Votes count by signer, all other answers by address.
+ * Votes count by signer, all other answers by member.
  */
 
 import { certificateOf, type VerifiedCertificate } from "../certificate.js";
@@ -51,6 +51,8 @@ export class Tally {
   readonly #locked = new Map<string, VerifiedOrder>();
   readonly #out = new Set<string>();
   readonly #failures = new Map<string, PeerFailure>();
+  /** Whose addresses they are. */
+  readonly #members = new Map<string, string>();
 
   /** `authorities` are those that are asked, by their addresses. */
   constructor(committee: Committee, order: VerifiedOrder, authorities: readonly string[]) {
@@ -64,8 +66,9 @@ export class Tally {
     return this.#votes.size;
   }
 
-  /** Adds an authority's answer. */
-  take(authority: string, answer: PeerAnswer): Verdict {
+  /** Adds the answer that came from an authority's address: it is this member's. */
+  take(authority: string, answer: PeerAnswer, member = authority): Verdict {
+    this.#members.set(authority, member);
     switch (answer.type) {
       case "vote": {
         this.#locked.delete(authority);
@@ -89,7 +92,7 @@ export class Tally {
         this.#failures.set(authority, { kind: "other-epoch", epoch: answer.epoch });
         this.#ahead.set(authority, answer.epoch);
         // One of f + 1 is honest, so the lowest of the f + 1 highest epochs is reached.
-        const epochs = [...this.#ahead.values()].sort((a, b) => (a < b ? 1 : -1));
+        const epochs = this.#voices(this.#ahead).sort((a, b) => (a < b ? 1 : -1));
         const epoch = epochs[this.#committee.faultsTolerated];
         if (epoch !== undefined) return { type: "new-epoch", epoch };
         break;
@@ -106,13 +109,19 @@ export class Tally {
     return this.#reachable() < this.#committee.quorum ? { type: "impossible" } : WAIT;
   }
 
+  /** What was said by address, once for each member. */
+  #voices<T>(said: ReadonlyMap<string, T>): T[] {
+    return [...new Map([...said].map(([authority, one]) => [this.#members.get(authority), one])).values()];
+  }
+
   /**
    * How many votes there can still be: a locked authority gives none before the other order is finished, and then
    * this one is superseded.
    */
   #reachable(): number {
     const mayVote = (authority: string): boolean => !this.#locked.has(authority) && !this.#out.has(authority);
-    return this.#authorities.filter((authority) => this.#voted.has(authority) || mayVote(authority)).length;
+    const reachable = this.#authorities.filter((authority) => this.#voted.has(authority) || mayVote(authority));
+    return new Set(reachable.map((authority) => this.#members.get(authority) ?? authority)).size;
   }
 
   /** The orders of this number, with the authorities locked on each. */
@@ -128,8 +137,8 @@ export class Tally {
   failure(timedOut: boolean): FastPayError {
     const { members, quorum, faultsTolerated } = this.#committee;
     const blocking = members.length - quorum;
-    if (this.#locked.size > blocking || (timedOut && this.#locked.size > 0)) return conflictError(this.orderConflict());
-    const failures = [...this.#failures.values()];
+    if (this.#voices(this.#locked).length > blocking || (timedOut && this.#locked.size > 0)) return conflictError(this.orderConflict());
+    const failures = this.#voices(this.#failures);
     const decided = decidedBy(failures, faultsTolerated + 1);
     if (decided !== undefined) return decided;
     // f + 1 reports contain an honest one.

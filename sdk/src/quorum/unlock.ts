@@ -34,7 +34,7 @@ export class UnlockBallot {
   readonly #unanimous: boolean;
   readonly #attesting = new Map<AuthorityName, BatchVote>();
   readonly #voiding = new Map<AuthorityName, BatchVote>();
-  readonly #failures = new Map<string, PeerFailure>();
+  readonly #failures = new Map<string, { readonly member: string; readonly failure: PeerFailure }>();
   #certificate: VerifiedCertificate | undefined;
 
   /** No vote yet. If `unanimous`, votes to void the number count only with those of all members. */
@@ -70,7 +70,7 @@ export class UnlockBallot {
 
   /** An authority gave no vote. */
   fail(authority: AuthorityClient, failure: PeerFailure): void {
-    this.#failures.set(authority.url, failure);
+    this.#failures.set(authority.url, { member: authority.member, failure });
   }
 
   #misbehaved(authority: AuthorityClient, message: string): void {
@@ -89,7 +89,12 @@ export class UnlockBallot {
 
   /** Why others gave no vote, by address. */
   get failures(): ReadonlyMap<string, PeerFailure> {
-    return this.#failures;
+    return new Map([...this.#failures].map(([url, { failure }]) => [url, failure]));
+  }
+
+  /** The number of members that gave no vote for this reason. */
+  refusals(kind: PeerFailure["kind"]): number {
+    return new Set([...this.#failures.values()].flatMap(({ member, failure }) => (failure.kind === kind ? [member] : []))).size;
   }
 
   /** The decision that the votes suffice for; undefined if there is none. */

@@ -2,7 +2,7 @@
 
 import type { AccountId } from "../accounts.js";
 import type { Address } from "../bytes.js";
-import { goodAnswers, type Answers, type Network } from "../network.js";
+import { goodAnswers, memberAnswers, type Answers, type Network } from "../network.js";
 import { agreedBalance, agreedBalances, positionOf } from "../agreement.js";
 import { OrderJournal, transferOf, type Stored } from "../storage/journal.js";
 import { verifyOrder } from "../verify.js";
@@ -28,7 +28,7 @@ export async function viewAccount(
   const conflict = conflictOf(network, account, nextSequence, answers);
   const pending = conflict.leader() ?? conflict.any();
   const stuckAt = await stuckNumber(network, account, (await journal?.unfinished())?.[0], nextSequence, answers);
-  const states = goodAnswers(answers).map(({ answer }) => answer);
+  const states = memberAnswers(answers).map(({ answer }) => answer);
   const balances = agreedBalances(states, network.trusted);
   if (states.some((state) => state.truncated)) {
     const listed = new Set(balances.map(({ asset }) => asset));
@@ -63,7 +63,7 @@ async function balanceOfOne(
   asset: Address,
   trusted: number,
 ): Promise<AgreedBalance | undefined> {
-  const states = goodAnswers(await asked).map(({ answer }) => answer);
+  const states = memberAnswers(await asked).map(({ answer }) => answer);
   return agreedBalance(states, asset, trusted);
 }
 

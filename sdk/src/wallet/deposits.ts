@@ -5,7 +5,7 @@ import { encodeFunctionData, parseEventLogs, type TransactionReceipt } from "vie
 import type { EthereumWallet } from "../client.js";
 import { accountFromBytes32, accountFromEthereum, accountOf, type AccountId } from "../accounts.js";
 import { AMOUNT_MAX, formatAmount } from "../amounts.js";
-import type { AuthorityClient } from "../authority.js";
+import { memberOf, type AuthorityClient } from "../authority.js";
 import type { Address, Hex } from "../bytes.js";
 import { FASTPAY_ABI, TOKEN_ABI } from "../chain/abi.js";
 import { Token } from "../chain/tokens.js";
@@ -234,14 +234,14 @@ async function credited(
   }
 }
 
-/** `options` are those of `askAll`. */
-async function countCredits(
+/** How many members have credited a deposit. `options` are those of `askAll`. */
+export async function countCredits(
   network: Network,
   funded: DepositEntry,
   options: { signal?: AbortSignal | undefined; counts?: (hasCredited: boolean) => boolean },
 ): Promise<number> {
   const answers = await network.askAll((authority, until) => hasCredited(authority, funded, until), options);
-  return answers.filter(({ answer }) => answer === true).length;
+  return new Set(answers.flatMap(({ authority, answer }) => (answer === true ? [memberOf(authority)] : []))).size;
 }
 
 /** Whether an authority lists a deposit, however many others the account has had since. */

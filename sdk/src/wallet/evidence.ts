@@ -5,6 +5,7 @@ import { isHex, type Hex } from "../bytes.js";
 import { inspectCertificate, type Certificate, type CertificateReport } from "../certificate.js";
 import { transferDigest } from "../eip712.js";
 import { FastPayError } from "../errors.js";
+import { memberAnswers } from "../network.js";
 import type { CertificateEvidence, DepositEntry } from "../views.js";
 import type { Context } from "./context.js";
 
@@ -51,8 +52,8 @@ export async function gatherEvidence({ network, timing }: Context, named: Named)
 export async function findDeposit({ network }: Context, index: bigint): Promise<DepositEntry | undefined> {
   const answers = await network.askAll((authority, signal) => authority.deposit(index, signal));
   const said = new Map<string, DepositEntry>();
-  for (const { answer } of answers) {
-    if (answer === undefined || answer.index !== index) continue;
+  for (const { answer } of memberAnswers(answers)) {
+    if (answer.index !== index) continue;
     const name = `${answer.recipient}/${answer.asset}/${answer.amount}`;
     said.set(name, { ...answer, authorities: (said.get(name)?.authorities ?? 0) + 1 });
   }

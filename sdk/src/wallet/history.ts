@@ -4,7 +4,7 @@
  */
 
 import type { AccountId } from "../accounts.js";
-import type { AuthorityClient } from "../authority.js";
+import { memberOf, type AuthorityClient } from "../authority.js";
 import { readRange } from "../lists.js";
 import type { VerifiedCertificate } from "../certificate.js";
 import type { Network } from "../network.js";
@@ -144,7 +144,7 @@ function agreedDeposits(lists: readonly Listed<DepositItem>[], trusted: number):
     for (const item of entries) {
       const name = `${item.index}/${item.recipient}/${item.asset}/${item.amount}`;
       const known = found.get(name) ?? { item, authorities: new Set() };
-      known.authorities.add(authority.url);
+      known.authorities.add(memberOf(authority));
       found.set(name, known);
     }
   }

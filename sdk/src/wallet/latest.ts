@@ -5,7 +5,7 @@
 
 import type { VerifiedCertificate } from "../certificate.js";
 import { FastPayError } from "../errors.js";
-import { goodAnswers, type Network } from "../network.js";
+import { memberAnswers, type Network } from "../network.js";
 import { orderText } from "../received.js";
 import type { OrderName } from "../wire.js";
 
@@ -24,7 +24,7 @@ export class LatestTransfers {
   /** The newest first. Throws `too-few-answers` if no authority lists any. */
   async read(): Promise<readonly VerifiedCertificate[]> {
     const network = this.#network;
-    const answers = goodAnswers(await network.askAll((authority, signal) => authority.newTransfers(signal)));
+    const answers = memberAnswers(await network.askAll((authority, signal) => authority.newTransfers(signal)));
     if (answers.length === 0) {
       throw new FastPayError("too-few-answers", "no authority lists its newest transfers", "try again later");
     }

@@ -33,7 +33,8 @@ export async function spreadReceived(operation: Operation, account: AccountId): 
       payments.set(textOf(name), { ...known, listers: known.listers.add(lister as AuthorityClient) });
     }
   }
-  const few = [...payments.values()].filter(({ listers }) => listers.size < network.committee.quorum);
+  const members = (listers: ReadonlySet<AuthorityClient>) => new Set([...listers].map(({ member }) => member)).size;
+  const few = [...payments.values()].filter(({ listers }) => members(listers) < network.committee.quorum);
   const doubted = new Set<AuthorityClient>();
   const proofs = new ReceivedProofs(network, account);
   const brought = new Set<string>();

@@ -18,7 +18,7 @@ import { superseded } from "../quorum/failures.js";
 import { transferDigest } from "../eip712.js";
 import { FastPayError, isFastPayError } from "../errors.js";
 import { checkExpiry } from "../link.js";
-import { goodAnswers, type Answers } from "../network.js";
+import { memberAnswers, type Answers } from "../network.js";
 import type { TransferStep } from "../progress.js";
 import { signOrder, type Signer } from "../signers.js";
 import { LAG_MAX, supportedBalance } from "../agreement.js";
@@ -176,7 +176,7 @@ async function availableOf(
   asset: Address,
   answers: Answers<AccountState>,
 ): Promise<bigint | undefined> {
-  const states = goodAnswers(answers).map(({ answer }) => answer);
+  const states = memberAnswers(answers).map(({ answer }) => answer);
   const spent = new Map<bigint, Need>();
   for (const { nextSequence } of states) {
     const from = nextSequence > sequence - LAG_MAX ? nextSequence : sequence;

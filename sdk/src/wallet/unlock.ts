@@ -234,8 +234,8 @@ async function decide(job: Job, voidableFrom: bigint): Promise<void> {
 }
 
 /** f + 1 authorities know of no request that its owner signed. */
-function isIgnored({ failures }: UnlockBallot, trusted: number): boolean {
-  return [...failures.values()].filter(({ kind }) => kind === "not-requested").length >= trusted;
+function isIgnored(ballot: UnlockBallot, trusted: number): boolean {
+  return ballot.refusals("not-requested") >= trusted;
 }
 
 function decisionCall({ sender, sequence }: OrderName, decision: UnlockDecision): Hex {

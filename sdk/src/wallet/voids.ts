@@ -1,7 +1,7 @@
 /** Numbers that the contract voided: nothing was paid with them, and the next number is free. */
 
 import type { AccountId } from "../accounts.js";
-import { goodAnswers, type Answers } from "../network.js";
+import { memberAnswers, type Answers } from "../network.js";
 import type { Operation } from "../quorum/certify.js";
 import type { AccountState } from "../views.js";
 
@@ -17,7 +17,7 @@ export async function isVoid(
   answers: Answers<AccountState>,
 ): Promise<boolean> {
   // The block may still change for us, and not for f + 1 authorities, one of which is honest.
-  const beyond = goodAnswers(answers).filter(({ answer }) => answer.nextSequence > sequence);
+  const beyond = memberAnswers(answers).filter(({ answer }) => answer.nextSequence > sequence);
   if (beyond.length < network.trusted) return false;
   return (await contract.unlockStatus(account, sequence)).state === "voided";
 }

@@ -73,8 +73,8 @@ interface Candidate {
   readonly name: string;
   readonly type: AccountEvent["type"];
   readonly sinceMs: number;
-  /** The addresses of the authorities that report it. */
-  readonly reporters: Set<string>;
+  /** The members that report it, by the addresses at which they do. */
+  readonly reporters: Map<string, string>;
   state: "pending" | "reported" | "taken";
 }
 
@@ -169,6 +169,7 @@ class Watch {
   async #readOn(authority: AuthorityClient, signal: AbortSignal): Promise<void> {
     const { url } = authority;
     const stream = this.#stream(url);
+    await authority.identify();
     if (stream.read === undefined) {
       // A stream that begins "now" would begin later each time that it is opened again.
       const position = positionOf(await authority.account(this.#account, undefined, signal));
@@ -176,12 +177,12 @@ class Watch {
     }
     for await (const event of readEvents(authority.eventsUrl(this.#account, stream.read), signal)) {
       const report = this.#decode(authority, event, signal);
-      const candidate = report && this.#record(url, report);
+      const candidate = report && this.#record(authority, report);
       const { trusted, committee } = this.#network;
       const needed = report?.type === "deposited" ? trusted : committee.quorum;
-      const isEnough = candidate?.state === "pending" && candidate.reporters.size >= needed;
+      const isEnough = candidate?.state === "pending" && reportersOf(candidate) >= needed;
       // If it cannot be proven now, the stream is reopened here and reports it again.
-      const found = isEnough ? await report?.prove(candidate.reporters.size) : undefined;
+      const found = isEnough ? await report?.prove(reportersOf(candidate)) : undefined;
       while (this.#queue.length >= QUEUE_MAX && !signal.aborted) await sleep(50, signal);
       if (signal.aborted) return;
       // Two streams may have proven it at once.
@@ -196,13 +197,13 @@ class Watch {
   }
 
   /** Records that an authority reports an event. */
-  #record(url: string, { name, type }: Report): Candidate {
+  #record({ url, member }: AuthorityClient, { name, type }: Report): Candidate {
     const reported = this.#reported.get(name);
     if (reported !== undefined) return reported;
     const known = this.#pending.get(name);
-    const candidate: Candidate = known ?? { name, type, sinceMs: Date.now(), reporters: new Set(), state: "pending" };
+    const candidate: Candidate = known ?? { name, type, sinceMs: Date.now(), reporters: new Map(), state: "pending" };
     this.#pending.set(name, candidate);
-    candidate.reporters.add(url);
+    candidate.reporters.set(url, member);
     return candidate;
   }
 
@@ -258,7 +259,7 @@ class Watch {
         (one) =>
           one.type === "received" &&
           Date.now() - one.sinceMs >= UNCONFIRMED_MS &&
-          (!seen.has(one) || one.reporters.size >= this.#network.trusted),
+          (!seen.has(one) || reportersOf(one) >= this.#network.trusted),
       );
       if (unconfirmed.length === 0) {
         backoff.reset();
@@ -311,10 +312,15 @@ class Watch {
   }
 }
 
+/** The number of members that report it. */
+function reportersOf({ reporters }: Candidate): number {
+  return new Set(reporters.values()).size;
+}
+
 /** The event was not taken, and may still be reported. What an honest authority reports never gets old. */
 function mayBeReported(candidate: Candidate | undefined, trusted: number): boolean {
   if (candidate === undefined || candidate.state === "taken") return false;
-  const isDoubted = candidate.type === "received" && candidate.reporters.size < trusted;
+  const isDoubted = candidate.type === "received" && reportersOf(candidate) < trusted;
   const isOld = isDoubted && Date.now() - candidate.sinceMs >= OLD_MS;
   return candidate.state === "reported" || !isOld;
 }

@@ -116,6 +116,7 @@ export class TestNode {
     if (method === "POST" && path === "/v1/redemptions/votes") return this.#voteAgain(JSON.parse(body));
     if (method === "POST" && path === "/v1/unlocks/votes") return this.#voteAbout(JSON.parse(body));
     if (method === "POST" && path === "/v1/certificates/read") return this.#read(JSON.parse(body));
+    if (path === "/v1/status") return this.#status();
     if (path === "/v1/transfers") return { status: 200, body: { transfers: this.#confirmed.slice(-20).reverse() } };
     const [, , , account = "", list, number] = path.split("/");
     if (!path.startsWith("/v1/accounts/")) return problem(404, "not-found");
@@ -159,6 +160,11 @@ export class TestNode {
     if (number < state.next) return problem(409, "voided", { expectedSequence: state.next.toString() }, "never");
     if (state.frozen === undefined) return problem(409, "not-requested", { expectedSequence: sequence }, "later");
     return { status: 200, body: { type: "void", ...epoch, ...this.keys.voidVote(this.epoch, id, number, unanimous) } };
+  }
+
+  #status(): Answer {
+    const about = { version: "0.0.0", chainId: DOMAIN.chainId.toString(), epoch: this.epoch.toString(), votes: true };
+    return { status: 200, body: { authority: this.keys.votingKey, ...about, follower: { state: "at-head" }, shards: [] } };
   }
 
   #read({ names }: { names: { sender: string; sequence: string }[] }): Answer {

@@ -101,6 +101,10 @@ class Speaker {
   request: Request | undefined;
   readonly #dialogue: Dialogue;
 
+  get member(): string {
+    return this.name;
+  }
+
   constructor(dialogue: Dialogue, index: number, name: string) {
     this.#dialogue = dialogue;
     this.url = String(index);

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use fastpay_client::{AuthorityEndpoints, ClientOptions, Endpoints, Network, QuorumOptions};
 use fastpay_core::{
-    AccountId, Amount, Asset, Certificate, Committees, Deposit, Receipt, TransactionIndex, Transfer, TransferOrder,
-    UnlockEvent,
+    AccountId, Amount, Asset, Certificate, Committees, Deposit, PrimaryView, Receipt, TransactionIndex, Transfer,
+    TransferOrder, UnlockEvent, UnlockEventKind,
 };
 use fastpay_rpc::proto::shard_server::ShardServer;
 use tokio_stream::wrappers::TcpListenerStream;
@@ -208,7 +208,14 @@ impl FakeAuthority {
 
     /// Follows the Primary to an event about a number.
     pub fn follow_unlock(&self, event: &UnlockEvent) {
-        self.state().authority.shard(&event.account).follow_unlock(event).unwrap();
+        let mut state = self.state();
+        let shard = state.authority.shard(&event.account);
+        shard.follow_unlock(event).unwrap();
+        if event.kind == UnlockEventKind::Voided {
+            shard.advance(event.account, PrimaryView::Recent, |_| {
+                panic!("nothing is kept of the number after a void one")
+            });
+        }
     }
 
     /// Follows the Primary to a deposit.

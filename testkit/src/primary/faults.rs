@@ -29,6 +29,8 @@ pub struct Behaviour {
     pub refuses: Vec<&'static str>,
     /// Lies that it tells instead of the contract's logs.
     pub lies: Vec<LogLie>,
+    /// So many seconds later than they were made are the blocks that it shows, in its answers. The newest block is not.
+    pub later_s: i64,
     /// It stays with this branch, whatever the others go on with.
     pub(super) stuck_on: Option<Vec<Arc<Block>>>,
 }
@@ -44,6 +46,7 @@ impl Default for Behaviour {
             swallows_transactions: false,
             refuses: Vec::new(),
             lies: Vec::new(),
+            later_s: 0,
             stuck_on: None,
         }
     }

@@ -150,6 +150,13 @@ impl SimulatedPrimary {
         self.chain().branch.get(number).map(|block| block.hash())
     }
 
+    /// When the block of this number was made, in seconds since 1970, if there is one.
+    #[must_use]
+    pub fn block_time(&self, number: u64) -> Option<u64> {
+        let number = usize::try_from(number).ok()?;
+        self.chain().branch.get(number).map(|block| block.header.timestamp)
+    }
+
     /// Whether the newest block has no transaction.
     #[must_use]
     pub fn is_newest_empty(&self) -> bool {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use alloy::primitives::keccak256;
+use alloy::primitives::{U64, keccak256};
 use alloy::rpc::client::RpcClient;
 use alloy::rpc::json_rpc::{ErrorPayload, RequestPacket, Response, ResponsePacket, ResponsePayload, SerializedRequest};
 use alloy::rpc::types::Log;
@@ -149,7 +149,12 @@ impl SimulatedNode {
         }
         let branch: &[Arc<Block>] = behaviour.stuck_on.as_deref().unwrap_or(&chain.branch);
         let known = branch.len().saturating_sub(behaviour.lag).max(1);
-        let answer = View { chain: &chain, branch: &branch[..known] }.answer(method, params)?;
+        let mut answer = View { chain: &chain, branch: &branch[..known] }.answer(method, params)?;
+        if behaviour.later_s != 0 && is_older_block(method, params) && !answer.is_null() {
+            let time: U64 = serde_json::from_value(answer["timestamp"].clone()).expect("blocks have a time");
+            answer["timestamp"] =
+                serde_json::json!(U64::from(time.to::<u64>().saturating_add_signed(behaviour.later_s)));
+        }
         if method != "eth_getLogs" || behaviour.lies.is_empty() {
             return Ok(answer);
         }
@@ -168,6 +173,12 @@ impl SimulatedNode {
         let words = [&self.name, method, params, answer].map(str::as_bytes).concat();
         chain.digest = keccak256([chain.digest.as_slice(), &words].concat());
     }
+}
+
+/// Whether a block is asked for, and not as the newest.
+fn is_older_block(method: &str, params: &[Value]) -> bool {
+    ["eth_getBlockByNumber", "eth_getBlockByHash"].contains(&method)
+        && params.first().is_some_and(|which| which != "latest")
 }
 
 impl tower::Service<RequestPacket> for SimulatedNode {

@@ -9,6 +9,9 @@ use super::{Fate, LogLie, SimulatedNode, SimulatedPrimary};
 /// The base fee of a spike, in wei per gas.
 const SPIKE_BASE_FEE: u64 = 400_000_000_000;
 
+/// How much later, in seconds, a node that lies pretends blocks to be.
+const LATER_S: [i64; 4] = [0, 0, 8 * 86_400, -3_600];
+
 /// Makes the blocks of a chain, and its troubles. Nothing that it does is more than a correct follower, relayer or
 /// wallet has to get over: no block goes that was final, and a node that is wrong becomes right again.
 #[derive(Debug)]
@@ -19,7 +22,7 @@ pub struct Weather {
     keys: Vec<PrivateKeySigner>,
     random: Rng,
     depth_max: u64,
-    /// Nodes that tell any lie about logs.
+    /// Nodes that tell any lie about logs, and about the time of blocks.
     liars: Vec<usize>,
     /// Nodes that tell lies which can be seen through without another node.
     clumsy_liars: Vec<usize>,
@@ -48,7 +51,7 @@ impl Weather {
         self
     }
 
-    /// The same, in which some nodes tell any lie about logs, and some such that can be seen through without another
+    /// The same, in which some nodes tell any lie about logs and the time of blocks, and some such that can be seen through without another
     /// node. A lie lasts no longer than other troubles.
     #[must_use]
     pub fn with_liars(mut self, liars: Vec<usize>, clumsy_liars: Vec<usize>) -> Self {
@@ -119,7 +122,11 @@ impl Weather {
         };
         let lie = lies[self.random.usize(..lies.len())];
         if let Some(node) = self.nodes.get(number) {
-            node.behave(|behaviour| behaviour.lies = vec![lie]);
+            let is_clumsy = chosen >= self.liars.len();
+            node.behave(|behaviour| {
+                behaviour.lies = vec![lie];
+                behaviour.later_s = if is_clumsy { 0 } else { LATER_S[position] };
+            });
         }
     }
 

@@ -254,6 +254,12 @@ impl Chain {
         self.primary.digest()
     }
 
+    /// When a block was made, in seconds since 1970; `None` if there is none of this number.
+    #[must_use]
+    pub fn block_time(&self, number: u64) -> Option<u64> {
+        self.primary.block_time(number)
+    }
+
     /// Production code's connection through one or two of the nodes.
     #[must_use]
     pub fn connect(&self, world: &World) -> Primary {

@@ -14,10 +14,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastpay_core::{JournalPosition, ShardLayout};
+use fastpay_ethereum::Cursor;
 use fastpay_node::authority::check_credits;
 use fastpay_node::deployment::folder_identity;
 use fastpay_node::deposit_sink::DepositSink;
-use fastpay_node::follower::{Follower, Progress, cursor_file, read_chain_time};
+use fastpay_node::follower::{Follower, Progress, cursor_file, read_chain_time, read_cursor};
 use fastpay_node::metrics::Metrics;
 use fastpay_node::network::{self, NetworkLimits, ShardContext};
 use fastpay_node::rollback::{
@@ -111,6 +112,23 @@ impl Keeper {
 
     fn data(&self) -> PathBuf {
         self.folder.0.path().join("data")
+    }
+
+    /// The time that the follower stores is that of its block, whatever one Ethereum node says.
+    fn watch_time(&self, tasks: &Tasks) {
+        let (world, data, authority) = (self.world.clone(), self.data(), self.authority);
+        spawn(tasks, async move {
+            loop {
+                sleep(Duration::from_secs(1)).await;
+                let Some(Cursor { block_number, last_index, .. }) = read_cursor(&data) else { continue };
+                let (known, made_at) = (read_chain_time(&data, last_index), world.chain.block_time(block_number));
+                world.check(|_| {
+                    let is_true = known == ChainTime::default() || made_at == Some(known.block_time);
+                    require!(is_true, "authority {authority} knows {known:?} of a block that was made at {made_at:?}");
+                    Ok(())
+                });
+            }
+        });
     }
 
     /// Runs the authority for ever.
@@ -247,6 +265,7 @@ impl Keeper {
         let handles: Vec<ShardHandle> = recovered.iter().map(|(_, (handle, _), _)| handle.clone()).collect();
         let applied = recovered.iter().map(|(shard, ..)| shard.shard().ledger().synchronized).min();
         let chain_time = read_chain_time(&self.data(), applied.unwrap_or_default());
+        self.watch_time(tasks);
         let chain = (chain_time, self.world.clock_of(self.authority));
         let mut shards = Vec::new();
         for (shard, (_, queue), arrivals) in recovered {

@@ -12,3 +12,4 @@ mod receiving;
 mod resuming;
 mod rotation;
 mod support;
+mod unlocking;

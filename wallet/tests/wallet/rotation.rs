@@ -24,15 +24,15 @@ const ETHER: u128 = 1_000_000_000_000_000_000;
 const OUT: Address = Address::repeat_byte(0xab);
 
 /// A committee with its contract, and a wallet for it.
-struct Scene {
-    anvil: Anvil,
-    contract: Address,
-    committee: FakeCommittee,
-    home: tempfile::TempDir,
+pub struct Scene {
+    pub anvil: Anvil,
+    pub contract: Address,
+    pub committee: FakeCommittee,
+    pub home: tempfile::TempDir,
 }
 
 impl Scene {
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         let anvil = Anvil::start(Mining::Each);
         let contract = anvil.deploy(&TestCommittee::new(4).committee).await;
         let domain = Domain::new(CHAIN_ID, contract);
@@ -42,7 +42,7 @@ impl Scene {
         scene
     }
 
-    async fn set_up(&self, home: &Path) {
+    pub async fn set_up(&self, home: &Path) {
         set_up(&Folder::new(home), &self.config(home), false).await.unwrap();
     }
 
@@ -56,15 +56,15 @@ impl Scene {
     }
 
     /// As a new process has it.
-    fn wallet(&self) -> Wallet {
+    pub fn wallet(&self) -> Wallet {
         Wallet::open(Folder::new(self.home.path()), options()).unwrap()
     }
 
-    async fn primary(&self) -> Primary {
+    pub async fn primary(&self) -> Primary {
         self.anvil.primary(self.contract, Finality::Confirmations(0)).await
     }
 
-    async fn send(&self, key: u32, value: u128, call: Vec<u8>) {
+    pub async fn send(&self, key: u32, value: u128, call: Vec<u8>) {
         let key = rich_key(key);
         let nonce: alloy::primitives::U64 =
             self.anvil.request("eth_getTransactionCount", json!([key.address(), "latest"])).await;
@@ -83,12 +83,12 @@ impl Scene {
         next
     }
 
-    async fn pass(&self, seconds: u64) {
+    pub async fn pass(&self, seconds: u64) {
         let _: Value = self.anvil.request("evm_increaseTime", json!([seconds])).await;
         self.anvil.mine(1).await;
     }
 
-    async fn deposit(&self, key: &AccountKey, amount: u128) {
+    pub async fn deposit(&self, key: &AccountKey, amount: u128) {
         let call = Call::deposit_ether(self.contract, key.account(), Amount(amount));
         self.send(5, amount, call.data.to_vec()).await;
         self.committee.fund(1, key.account(), amount, &[0, 1, 2, 3]);
@@ -105,13 +105,13 @@ impl Scene {
         self.send(5, 0, Call::redeem(self.contract, votes).data.to_vec()).await;
     }
 
-    async fn chain_account(&self) -> ChainAccount {
+    pub async fn chain_account(&self) -> ChainAccount {
         let key = AccountKey::ethereum(rich_key(1).to_bytes().0).unwrap();
         let config = SenderConfig { poll_interval_ms: 20, ..SenderConfig::default() };
         ChainAccount::new(&Folder::new(self.home.path()), self.primary().await, "gas", &key, config).unwrap()
     }
 
-    async fn fastpay(&self, arguments: &[&str]) -> (Value, i32) {
+    pub async fn fastpay(&self, arguments: &[&str]) -> (Value, i32) {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_fastpay"));
         command.args(arguments).arg("--json").arg("--home").arg(self.home.path());
         command.env("FASTPAY_PASSPHRASE", "the passphrase").stdin(std::process::Stdio::null());

@@ -274,6 +274,47 @@ fn on_an_old_view_of_the_chain_nothing_is_voted_for_or_executed_and_certificates
     assert!(matches!(known, Err(Rejection::CertificateKnown { .. })), "{known:?}");
 }
 
+/// However many certificates a client brings: valid ones of each number, with votes of all kinds, and those of two orders,
+/// which only more faulty authorities than are tolerated can make.
+#[test]
+fn one_certificate_of_a_number_is_kept_and_of_later_numbers_only_where_they_are_frozen() {
+    let mut setting = setting();
+    let (frozen, far) = (7, 1_000);
+    setting.request(frozen);
+    let orders: Vec<_> = (0..10).chain([far, u64::MAX - 1]).map(|sequence| setting.pay(1, sequence)).collect();
+    let mut kept = setting.shard.journal_end();
+    for round in 0..3 {
+        for order in &orders {
+            let members: [&[usize]; 3] = [&[0, 1, 2], &[1, 2, 3], &[0, 2, 3]];
+            let certificate = setting.committee.certificate_by(order, members[round]);
+            let certified = certificate.verify(&setting.committee.domain, &setting.committee.committee).unwrap();
+            let refused = match order.transfer.sequence().0 {
+                0 => Rejection::PrimaryTooOld,
+                sequence if sequence == frozen => Rejection::Frozen { sequence: expected(frozen) },
+                _ => Rejection::MissingCertificate { missing: expected(0) },
+            };
+            assert_eq!(setting.shard.confirm_late(&certified), Err(refused.clone()));
+            // And on a young view, what is not the next number.
+            if refused != Rejection::PrimaryTooOld {
+                assert_eq!(setting.shard.confirm(&certified), Err(refused));
+            }
+        }
+        let unlocks = setting.shard.ledger().unlocks.iter();
+        let seen: Vec<_> =
+            unlocks.filter(|(.., unlock)| unlock.seen.is_some()).map(|(_, number, _)| number.0).collect();
+        assert_eq!(seen, [0, frozen]);
+        // Nothing more is written after the first round either.
+        let written = setting.shard.journal_end();
+        assert!(round == 0 || written == kept, "{written:?} after {kept:?}");
+        kept = written;
+        let other = setting.pay(2, 0);
+        let other = setting.committee.certified(&other);
+        assert_eq!(setting.shard.confirm_late(&other), Err(Rejection::PrimaryTooOld));
+        assert_eq!(setting.shard.journal_end(), kept);
+    }
+    setting.restart();
+}
+
 #[test]
 fn what_was_kept_on_an_old_view_is_executed_on_a_young_one() {
     let mut setting = setting();

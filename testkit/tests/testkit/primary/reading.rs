@@ -82,6 +82,38 @@ async fn every_lie_about_logs_stops_the_reader_where_another_node_says_the_truth
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_that_lies_about_the_time_of_a_block_stops_the_reader_at_each_read() {
+    for later_s in [1, -1, 8 * 86_400, -8 * 86_400] {
+        // Whichever node is asked first, at the head and on the way to it, and also where one lags.
+        for (liar, lag, range) in [(0, 0, 100), (1, 0, 100), (0, 1, 100), (1, 1, 100), (0, 0, 2), (1, 0, 2)] {
+            let scene = with_deposits();
+            let nodes = &scene.nodes[..2];
+            let mut reader = DepositReader::new(scene.connect_through(nodes), range);
+            let mut cursor = reader.start().await.unwrap();
+            nodes[liar].behave(|behaviour| (behaviour.later_s, behaviour.lag) = (later_s, lag));
+            let found = alarm(reader.next(&cursor).await);
+            assert!(matches!(found, Alarm::Disagreement { .. }), "{liar} {lag} {range}: {found}");
+            nodes[liar].behave(|behaviour| behaviour.later_s = 0);
+            let batch = loop {
+                let batch = reader.next(&cursor).await.unwrap();
+                assert_eq!(Some(batch.time), scene.primary.block_time(batch.cursor.block_number));
+                assert_eq!(Some(batch.final_time), scene.primary.block_time(batch.final_block));
+                cursor = batch.cursor;
+                if cursor.block_number == batch.final_block {
+                    break batch;
+                }
+            };
+            // Nothing new is final: then the time is read from the block that was read before.
+            nodes[liar].behave(|behaviour| behaviour.later_s = later_s);
+            let found = alarm(reader.next(&cursor).await);
+            assert!(matches!(found, Alarm::Disagreement { .. }), "{liar} {lag} {range}: {found}");
+            nodes[liar].behave(|behaviour| behaviour.later_s = 0);
+            assert_eq!(reader.next(&cursor).await.unwrap().time, batch.time);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn nodes_that_lag_leave_fail_or_fall_silent_cost_only_time() {
     let scene = with_deposits();
     let expected = read(&scene, &scene.nodes).await.unwrap();

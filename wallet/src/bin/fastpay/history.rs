@@ -63,6 +63,9 @@ pub async fn history(context: &Context, args: HistoryArgs) -> Result<Report, Wal
     if let Err(error) = wallet.collect_deposits(account).await {
         context.screen.line(format!("what was deposited lately is not listed: {error}"));
     }
+    if let Err(error) = wallet.note_voids(account).await {
+        context.screen.line(format!("whether unfinished orders are void is not known: {error}"));
+    }
     let mut events = sent(context, &wallet, account).await?;
     events.extend(received(context, &wallet, account).await?);
     events.extend(on_ethereum(context, &wallet, account).await?);

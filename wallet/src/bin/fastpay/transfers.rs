@@ -416,5 +416,10 @@ async fn describe_resumed(wallet: &Wallet, resumed: Resumed) -> (Value, String) 
             );
             (json, text)
         }
+        Resumed::Voided { order } => {
+            let money = Money::of(wallet, order.asset()).await;
+            let json = json!({ "state": "voided", "order": transfer_json(&order, &money) });
+            (json, format!("void, so nothing was paid: {}", transfer_text(&order, &money)))
+        }
     }
 }

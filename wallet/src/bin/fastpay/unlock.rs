@@ -64,9 +64,10 @@ pub async fn unlock(context: &Context, args: UnlockArgs) -> Result<Report, Walle
 fn finished(account: fastpay_core::AccountId, sequence: SequenceNumber, resumed: &[Resumed]) -> Report {
     let digests: Vec<_> = resumed
         .iter()
-        .map(|resumed| match resumed {
-            Resumed::Settled(receipt) => receipt.certificate.digest(),
-            Resumed::Superseded { certificate, .. } => certificate.digest(),
+        .filter_map(|resumed| match resumed {
+            Resumed::Settled(receipt) => Some(receipt.certificate.digest()),
+            Resumed::Superseded { certificate, .. } => Some(certificate.digest()),
+            Resumed::Voided { .. } => None,
         })
         .collect();
     let json = json!({ "account": account, "sequence": sequence, "outcome": "upheld", "settled": digests });

@@ -1,0 +1,195 @@
+/** Answers count by member: what one of them says at two addresses is one voice. */
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+
+import { ETHER, formatAccount, memoryStore, type VerifiedCertificate } from "../../src/index.js";
+import { AuthorityClient } from "../../src/authority.js";
+import type { Contract } from "../../src/chain/contract.js";
+import { Network } from "../../src/network.js";
+import { settle } from "../../src/quorum/settle.js";
+import { UnlockBallot } from "../../src/quorum/unlock.js";
+import { viewAccount } from "../../src/wallet/account.js";
+import type { Context } from "../../src/wallet/context.js";
+import { countCredits } from "../../src/wallet/deposits.js";
+import { findDeposit } from "../../src/wallet/evidence.js";
+import { readHistory } from "../../src/wallet/history.js";
+import { send } from "../../src/wallet/send.js";
+import { isVoid } from "../../src/wallet/voids.js";
+import { watchAccount } from "../../src/wallet/watch.js";
+import { sleep } from "../../src/waiting.js";
+import { DOMAIN, paymentOf } from "../support/committee.js";
+import { problem, TestNode, type Request } from "../support/node.js";
+import { Scene } from "../support/scene.js";
+
+let scene: Scene;
+/** The second address of the first member. */
+let twin: TestNode;
+
+beforeEach(async () => {
+  scene = await Scene.open();
+  twin = await TestNode.start(scene.node(0).keys);
+  twin.account(scene.alice.account).balance = 100n;
+});
+
+afterEach(async () => {
+  await twin.stop();
+  await scene.close();
+});
+
+/** The first member with two addresses, and these others. */
+function doubled(isFirstNamed: boolean, others = [scene.node(1), scene.node(2)]): Context {
+  const { network, timing } = scene.context;
+  const client = (node: TestNode, name?: `0x${string}`) => new AuthorityClient(node.url, name, timing.requestMs);
+  const first = client(scene.node(0), isFirstNamed ? scene.node(0).keys.votingKey : undefined);
+  const clients = [first, client(twin), ...others.map((node) => client(node))];
+  return { ...scene.context, network: new Network(DOMAIN, network.committees, clients, timing) };
+}
+
+/** Both addresses of the first member answer so. */
+function lie(answer: (request: Request) => ReturnType<TestNode["lie"]>): void {
+  for (const node of [scene.node(0), twin]) node.lie = answer;
+}
+
+const operationOf = (context: Context) => ({
+  ...context,
+  stored: async () => undefined,
+  report: () => undefined,
+  signal: undefined,
+});
+
+describe.each([
+  ["named at one of them", true],
+  ["named at neither", false],
+])("a member with two addresses, %s,", (_, isFirstNamed) => {
+  let context: Context;
+  let certificate: VerifiedCertificate;
+
+  beforeEach(async () => {
+    context = doubled(isFirstNamed);
+    const receipt = await scene.pay(3n);
+    await receipt.rest;
+    certificate = receipt.certificate;
+  });
+
+  const refuseAtThird = (): void => {
+    scene.node(2).lie = ({ path }) => (path === "/v1/certificates" ? problem(400, "invalid", {}, "never") : undefined);
+  };
+
+  test("confirms a certificate once", async () => {
+    refuseAtThird();
+    await expect(settle(operationOf(context), certificate)).rejects.toMatchObject({
+      code: "no-quorum",
+      details: { count: 2, quorum: 3 },
+    });
+    scene.node(2).lie = () => undefined;
+    await (await settle(operationOf(context), certificate)).rest;
+  });
+
+  test("alone makes no certificate and no number void", async () => {
+    refuseAtThird();
+    lie(({ path }) => (path === "/v1/certificates" ? problem(409, "voided", { expectedSequence: "2" }, "never") : undefined));
+    await expect(settle(operationOf(context), certificate)).rejects.toMatchObject({ code: "no-quorum" });
+    // Nor does it have stepped over a number for f + 1 members.
+    const beyond = { nextSequence: "9", received: "0", deposits: "0", pending: null, holdings: [], truncated: false };
+    lie(({ path }) => (path.startsWith("/v1/accounts/") ? { status: 200, body: beyond } : undefined));
+    const answers = await context.network.accountStates(scene.alice.account, undefined, undefined, 10_000);
+    expect(answers.filter(({ error }) => error === undefined)).toHaveLength(4);
+    const contract = { unlockStatus: async () => ({ state: "voided" }) } as unknown as Contract;
+    expect(await isVoid({ network: context.network, contract }, scene.alice.account, 8n, answers)).toBe(false);
+  });
+
+  test("vouches for no balance and no deposit alone", async () => {
+    const id = formatAccount(scene.bob.account);
+    const deposit = { index: "1", recipient: id, asset: ETHER, amount: "1000" };
+    lie(({ path }) => {
+      if (path === "/v1/deposits/1") return { status: 200, body: deposit };
+      if (path === `/v1/accounts/${id}/deposits`) return { status: 200, body: { total: "1", deposits: [deposit] } };
+      if (path !== `/v1/accounts/${id}`) return undefined;
+      const holdings = [{ asset: ETHER, balance: "1000" }];
+      return { status: 200, body: { nextSequence: "0", received: "9", deposits: "1", pending: null, holdings, truncated: false } };
+    });
+    const view = await viewAccount(context, scene.bob.account, [], 10_000);
+    expect(view.balances).toMatchObject([{ balance: 3n, agreeing: 2, answered: 3 }]);
+    expect(await findDeposit(context, 1n)).toBeUndefined();
+    const funded = { index: 1n, recipient: scene.bob.account, asset: ETHER, amount: 1_000n, authorities: 0 } as const;
+    expect(await countCredits(context.network, funded, {})).toBe(1);
+    const history = await readHistory(context, scene.bob.account, 5, undefined);
+    expect(history.deposits).toEqual([]);
+  });
+
+  test("is one of those that a read needs", async () => {
+    const unanswering = ({ path }: Request) => (path.startsWith("/v1/accounts/") ? problem(500, "internal") : undefined);
+    scene.node(1).lie = unanswering;
+    await expect(context.network.accountStates(scene.alice.account)).rejects.toMatchObject({
+      code: "too-few-answers",
+      details: { answered: 2, quorum: 3 },
+    });
+  });
+
+  test("tells a watch of no deposit alone", async () => {
+    const id = formatAccount(scene.bob.account);
+    const data = JSON.stringify({ index: "1", recipient: id, asset: ETHER, amount: "5" });
+    const tell = ({ path }: Request) => {
+      if (!path.endsWith("/events")) return undefined;
+      return (response: import("node:http").ServerResponse): void => {
+        response.writeHead(200, { "content-type": "text/event-stream" });
+        response.write(`event: deposited\nid: 0.0.1\ndata: ${data}\n\n`);
+      };
+    };
+    lie(tell);
+    const next = (end: AbortController) =>
+      watchAccount(context, scene.bob.account, undefined, end.signal)[Symbol.asyncIterator]().next();
+    const end = new AbortController();
+    expect(await Promise.race([next(end), sleep(1_000).then(() => "nothing")])).toBe("nothing");
+    end.abort();
+    // A second member is f + 1.
+    scene.node(1).lie = tell;
+    const later = new AbortController();
+    const told = await next(later);
+    later.abort();
+    expect(told.value).toMatchObject({ type: "deposited", authorities: 2 });
+  });
+
+  test.each([
+    ["frozen", problem(409, "frozen", { expectedSequence: "1" })],
+    ["voided", problem(409, "voided", { expectedSequence: "1" }, "never")],
+    ["no-primary", problem(400, "no-primary", {}, "never")],
+    ["new-epoch", { status: 409, body: { code: "not-voting", title: "", status: 409, action: "", retry: "later", epoch: "7" } }],
+  ] as const)("alone decides no order: %s", async (code, refusal) => {
+    const refusing = (answer: ReturnType<TestNode["lie"]>) => ({ path }: Request) => (path === "/v1/orders" ? answer : undefined);
+    lie(refusing(refusal));
+    const all = doubled(isFirstNamed, scene.nodes.slice(1));
+    scene.node(2).lie = refusing(problem(400, "invalid", {}, "never"));
+    const pay = (): Promise<unknown> => {
+      const short = { ...all, store: memoryStore(), timing: { ...all.timing, deadlineMs: 500 } };
+      const intent = (sequence: bigint) => paymentOf(scene.alice.account, scene.bob.account, 1n, sequence);
+      return send(short, scene.alice, intent, () => undefined, undefined);
+    };
+    await expect(pay()).rejects.toMatchObject({ code: "no-quorum" });
+    // A second member is f + 1.
+    scene.node(2).lie = refusing(refusal);
+    await expect(pay()).rejects.toMatchObject({ code });
+  });
+});
+
+test("a ballot counts members that refuse, not addresses", () => {
+  const { network } = scene.context;
+  const ballot = new UnlockBallot(DOMAIN, network.committee, { sender: scene.alice.account, sequence: 0n }, true);
+  const name = scene.node(0).keys.votingKey;
+  const failure = { kind: "not-requested" } as const;
+  for (const url of ["http://a.example", "http://b.example"]) ballot.fail(new AuthorityClient(url, name, 1_000), failure);
+  expect([ballot.refusals("not-requested"), ballot.failures.size]).toEqual([1, 2]);
+  ballot.fail(new AuthorityClient("http://c.example", scene.node(1).keys.votingKey, 1_000), failure);
+  expect(ballot.refusals("not-requested")).toBe(2);
+});
+
+test("authorities that do not say who they are count by address", async () => {
+  for (const node of scene.nodes) node.lie = ({ path }) => (path === "/v1/status" ? problem(500, "internal") : undefined);
+  const { network, timing } = scene.context;
+  const clients = scene.nodes.map(({ url }) => new AuthorityClient(url, undefined, timing.requestMs));
+  const context = { ...scene.context, network: new Network(DOMAIN, network.committees, clients, timing) };
+  const { certificate, rest } = await scene.pay(3n);
+  await rest;
+  await settle(operationOf(context), certificate);
+  expect(clients.map(({ member }) => member).sort()).toEqual(scene.nodes.map(({ url }) => url).sort());
+});

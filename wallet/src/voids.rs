@@ -1,0 +1,97 @@
+//! Numbers that the contract voided, whoever asked for it: another copy of this wallet, or a relayer. Nothing was paid with
+//! them, and the next number is free. docs/PROTOCOL.md, K12.
+
+use fastpay_client::Answers;
+use fastpay_core::{AccountId, SequenceNumber};
+use fastpay_ethereum::UnlockState;
+use fastpay_rpc::AccountState;
+
+use crate::error::WalletError;
+use crate::folder::OrderJournal;
+use crate::wallet::{LOCK_PATIENCE, Wallet};
+
+impl Wallet {
+    /// Notes which unfinished orders of an account are void. Without the Ethereum node none is.
+    ///
+    /// # Errors
+    /// If too few authorities answer, or the folder cannot be used.
+    pub async fn note_voids(&self, account: AccountId) -> Result<(), WalletError> {
+        let orders = self.folder().orders(account);
+        if orders.unfinished()?.iter().all(|entry| entry.certificate.is_some()) {
+            return Ok(());
+        }
+        let journal = orders.lock(LOCK_PATIENCE).await?;
+        let answers = self.ask_account(account).await?;
+        for entry in journal.orders().unfinished()? {
+            if entry.certificate.is_none() {
+                self.note_void(&journal, entry.sequence, &answers).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a number of any account is void: f + 1 authorities have stepped over it, the contract says so, and nobody has
+    /// a certificate of it.
+    ///
+    /// # Errors
+    /// If too few authorities answer.
+    pub async fn is_voided(&self, account: AccountId, sequence: SequenceNumber) -> Result<bool, WalletError> {
+        let answers = self.ask_account(account).await?;
+        Ok(self.is_void_for_all(account, sequence, &answers).await)
+    }
+
+    /// Notes a number as void if it is, and nobody has a certificate of it.
+    pub(crate) async fn note_void(
+        &self,
+        journal: &OrderJournal,
+        sequence: SequenceNumber,
+        answers: &Answers<AccountState>,
+    ) -> Result<bool, WalletError> {
+        let is_void = self.is_void_for_all(journal.orders().account(), sequence, answers).await;
+        if is_void {
+            journal.void(sequence)?;
+        }
+        Ok(is_void)
+    }
+
+    /// A certificate proves that the number was executed, whatever the Ethereum node says.
+    async fn is_void_for_all(
+        &self,
+        account: AccountId,
+        sequence: SequenceNumber,
+        answers: &Answers<AccountState>,
+    ) -> bool {
+        self.is_void(account, sequence, answers).await && self.find_certificate(account, sequence).await.is_none()
+    }
+
+    /// Whether a number of which nobody has a certificate is void: f + 1 authorities have stepped over it, and the
+    /// contract says so in a final block. False where the Ethereum node does not answer.
+    pub(crate) async fn is_void(
+        &self,
+        account: AccountId,
+        sequence: SequenceNumber,
+        answers: &Answers<AccountState>,
+    ) -> bool {
+        if !self.is_stepped_over(sequence, answers) {
+            return false;
+        }
+        let asked = async { Ok(self.primary().await?.final_unlock_state(account, sequence, 0).await?) };
+        match asked.await {
+            Ok(state) => state == UnlockState::Voided,
+            Err(error @ WalletError::Config(_)) => {
+                tracing::debug!(%error, "there is no contract to ask whether a number is void");
+                false
+            }
+            Err(error) => {
+                tracing::warn!(%account, %sequence, %error, "whether a number is void cannot be known now");
+                false
+            }
+        }
+    }
+
+    /// Whether f + 1 authorities are beyond a number: one of them is honest.
+    pub(crate) fn is_stepped_over(&self, sequence: SequenceNumber, answers: &Answers<AccountState>) -> bool {
+        let states = answers.iter().filter_map(|(_, answer)| answer.as_ref().ok());
+        states.filter(|state| state.next_sequence > sequence).count() >= self.network().trusted_count()
+    }
+}
