@@ -62,6 +62,8 @@ function networkFile(): Plugin {
 }
 
 const EARLY = "src/early.ts";
+/** Has the build treat the app, which every visit loads after its frame, as an entry. */
+const APP = "src/app/first-load.ts";
 
 /** Puts the script that asks ahead before all others, behind the policy only; it waits for none of them. */
 function askAhead(): Plugin {
@@ -72,7 +74,9 @@ function askAhead(): Plugin {
       isBuild = command === "build";
     },
     buildStart() {
-      if (isBuild) this.emitFile({ type: "chunk", id: EARLY, name: "early" });
+      if (!isBuild) return;
+      this.emitFile({ type: "chunk", id: EARLY, name: "early" });
+      this.emitFile({ type: "chunk", id: APP, name: "app" });
     },
     transformIndexHtml(_html, { bundle = {} }) {
       const built = Object.values(bundle).find((file) => file.type === "chunk" && file.name === "early");
@@ -81,6 +85,9 @@ function askAhead(): Plugin {
     },
   };
 }
+
+/** What draws the frame of the page. */
+const FRAME_LIBRARIES = /node_modules\/(react|react-dom|react-router|scheduler|@mantine|@tabler|clsx)\/|rolldown\/runtime|vite\//;
 
 /** What the first page may take: bytes of all its files, compressed, and files. */
 const FIRST_LOAD_BYTES_MAX = 300_000;
@@ -116,7 +123,7 @@ function budget(): Plugin {
 
 type File = Rolldown.OutputChunk | Rolldown.OutputAsset;
 
-/** The page's HTML, its scripts with all that they import, and their style sheets. */
+/** The page's HTML, its scripts with all that they import, and its style sheet. */
 function firstLoad(bundle: Rolldown.OutputBundle): File[] {
   const files = Object.values(bundle);
   const names = new Set<string>();
@@ -124,10 +131,11 @@ function firstLoad(bundle: Rolldown.OutputBundle): File[] {
     const file = bundle[name];
     if (file === undefined || names.has(name)) return;
     names.add(name);
-    if (file.type === "chunk") [...file.imports, ...(file.viteMetadata?.importedCss ?? [])].forEach(add);
+    if (file.type === "chunk") file.imports.forEach(add);
   };
   files.filter((file) => file.type === "chunk" && file.isEntry).forEach(({ fileName }) => add(fileName));
-  return files.filter(({ fileName }) => names.has(fileName) || fileName.endsWith(".html"));
+  const isOfBuild = (file: File): boolean => file.type === "chunk" && file.facadeModuleId?.endsWith(APP) === true;
+  return files.filter((file) => !isOfBuild(file) && (names.has(file.fileName) || /\.(html|css)$/.test(file.fileName)));
 }
 
 function contentOf(file: File): string | Uint8Array {
@@ -146,13 +154,16 @@ export default defineConfig({
   build: {
     target: "es2022",
     chunkSizeWarningLimit: 1_000,
+    cssCodeSplit: false,
     rolldownOptions: {
       output: {
-        // What the first page needs is in two files: a new version of the page leaves the libraries in the browser's cache.
+        // The frame and the rest, each apart from its libraries: a new version of the page leaves those in the cache.
         codeSplitting: {
           groups: [
-            { name: "libraries", tags: ["$initial"], test: /node_modules|rolldown\/runtime/, priority: 1 },
-            { name: "page", tags: ["$initial"], test: (id) => !id.endsWith(EARLY) },
+            { name: "frame-libraries", tags: ["$initial"], test: FRAME_LIBRARIES, priority: 3 },
+            { name: "libraries", tags: ["$initial"], test: /node_modules/, priority: 2 },
+            { name: "frame", tags: ["$initial"], test: /src\/main\.tsx$/, priority: 1 },
+            { name: "page", tags: ["$initial"], test: (id) => /\.[jt]sx?$/.test(id) && !id.endsWith(EARLY) },
           ],
         },
       },

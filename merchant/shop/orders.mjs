@@ -42,7 +42,7 @@ export class Orders {
   show(id) {
     const order = this.#orders.get(id);
     if (order === undefined) return undefined;
-    const { state, link, webLink, expiresAt } = order.invoice;
+    const { state, link, webLink, checkoutUrl, expiresAt } = order.invoice;
     const [amount, received] = [order.invoice.amount, order.invoice.received].map(BigInt);
     return {
       id,
@@ -54,6 +54,7 @@ export class Orders {
       excess: ether(received > amount ? received - amount : 0n),
       link,
       webLink,
+      checkoutUrl,
       qr: order.qr,
       // The visitor's clock may be wrong.
       secondsLeft: Math.max(0, expiresAt - Date.now() / 1000),

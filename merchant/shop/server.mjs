@@ -13,6 +13,7 @@ import { Orders } from "./orders.mjs";
 import { isGenuine } from "./webhook.mjs";
 
 const { SHOP_PORT = "3000", MERCHANT_URL = "http://127.0.0.1:7080", MERCHANT_SECRETS, SHOP_EXPIRES_IN = "900" } = process.env;
+const { SHOP_URL = `http://127.0.0.1:${SHOP_PORT}` } = process.env;
 const token = readFileSync(`${MERCHANT_SECRETS}/token`, "utf8").trim();
 const secret = readFileSync(`${MERCHANT_SECRETS}/webhook`, "utf8").trim();
 
@@ -23,6 +24,7 @@ const GOODS = [
   { id: "cake", name: "Birthday cake", thousandths: 10 },
 ];
 const WEI_IN_A_THOUSANDTH = 10n ** 15n;
+const wei = (thousandths) => String(BigInt(thousandths) * WEI_IN_A_THOUSANDTH);
 const BODY_BYTES_MAX = 256 * 1024;
 // A screen is neither torn nor dirty: a code of fewer and larger squares is easier to scan.
 const orders = new Orders((link) => encodeQR(link, "svg", { ecc: "low" }));
@@ -59,8 +61,11 @@ async function order(basket) {
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
     body: JSON.stringify({
       reference: `order ${randomUUID()}`,
-      amount: String(BigInt(thousandths) * WEI_IN_A_THOUSANDTH),
+      amount: wei(thousandths),
       expiresIn: Number(SHOP_EXPIRES_IN),
+      // For the checkout page, to which this shop's page links.
+      items: lines.map(({ name, count, thousandths: each }) => ({ name, quantity: count, amount: wei(each * count) })),
+      returnUrl: `${SHOP_URL}/`,
     }),
   });
   if (!answer.ok) throw new Error(`the merchant service answered ${answer.status}: ${await answer.text()}`);

@@ -20,7 +20,10 @@ use tokio::net::TcpListener;
 use crate::client::Service;
 use crate::error::CommandError;
 use crate::text::{self, Amounts};
-use crate::{Cli, Command, CreateArgs, InitArgs, InvoiceCommand, PrepareArgs, RefundsCommand};
+use crate::{
+    Cli, Command, CreateArgs, InitArgs, InvoiceCommand, ItemArg, PayoutArgs, PayoutsCommand, PrepareArgs,
+    RefundsCommand,
+};
 
 /// The outcome of a command.
 pub struct Report {
@@ -37,6 +40,7 @@ pub async fn run(cli: Cli) -> Result<Report, CommandError> {
         Command::Run => serve(&home).await.map(|()| Report { json: None, text: String::new() }),
         Command::Invoice(command) => invoice(&home, command, cli.json).await,
         Command::Refunds(command) => refunds(&home, command, cli.json).await,
+        Command::Payouts(command) => payouts(&home, command, cli.json).await,
         Command::Completions { shell } => {
             let text = completions(shell, Cli::command());
             Ok(Report { json: Some(json!({ "shell": shell.to_string(), "script": text })), text })
@@ -120,14 +124,22 @@ async fn invoice(home: &Home, command: InvoiceCommand, for_programs: bool) -> Re
     };
     match command {
         InvoiceCommand::Create(args) => {
-            let CreateArgs { reference, amount, asset, memo, expires_in } = args;
+            let CreateArgs { reference, amount, asset, memo, expires_in, description, item, return_url } = args;
             let asset = asset.map_or(Asset::ETHER, Asset);
+            let mut items = Vec::new();
+            for ItemArg { name, quantity, price } in item {
+                let price = wallet.read_amount(asset, &price).await?;
+                items.push(json!({ "name": name, "quantity": quantity, "amount": price.to_string() }));
+            }
             let body = json!({
                 "reference": reference,
                 "amount": wallet.read_amount(asset, &amount).await?.to_string(),
                 "asset": asset,
                 "memo": memo,
                 "expiresIn": expires_in,
+                "description": description,
+                "items": items,
+                "returnUrl": return_url,
             });
             Ok(one(service.post(&["invoices"], &body).await?).await)
         }
@@ -206,4 +218,35 @@ async fn refund_table(wallet: &Wallet, account: AccountId, list: &Value) -> Resu
         table.push_str(&format!("{recipient},{},{asset},{memo}\n", format_units(units, decimals)));
     }
     Ok(table)
+}
+
+async fn payouts(home: &Home, command: PayoutsCommand, for_programs: bool) -> Result<Report, CommandError> {
+    let (service, wallet) = (Service::of(home)?, home.wallet()?);
+    let amounts = async |payouts: &[Value]| match for_programs {
+        true => Amounts::default(),
+        false => Amounts::of(&wallet, payouts).await,
+    };
+    let one = async |json: Value| {
+        let amounts = amounts(std::slice::from_ref(&json)).await;
+        Report { text: text::payout(&json, &amounts), json: Some(json) }
+    };
+    match command {
+        PayoutsCommand::Prepare(args) => {
+            let PayoutArgs { reference, amount, to, asset, fee } = args;
+            let asset = asset.map_or(Asset::ETHER, Asset);
+            let fee = match fee {
+                Some(text) => Some(wallet.read_amount(asset, &text).await?.to_string()),
+                None => None,
+            };
+            let amount = wallet.read_amount(asset, &amount).await?.to_string();
+            let body = json!({ "reference": reference, "amount": amount, "recipient": to, "asset": asset, "fee": fee });
+            Ok(one(service.post(&["payouts"], &body).await?).await)
+        }
+        PayoutsCommand::List { after } => {
+            let json = service.get(&["payouts"], &[("after", after)]).await?;
+            let amounts = amounts(text::payouts(&json)).await;
+            Ok(Report { text: text::payout_page(&json, &amounts), json: Some(json) })
+        }
+        PayoutsCommand::Show { reference } => Ok(one(service.get(&["payouts", &reference], &[]).await?).await),
+    }
 }

@@ -12,6 +12,7 @@ mod text;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand};
 use fastpay_core::{AccountId, PrimaryAddress};
@@ -55,6 +56,9 @@ enum Command {
     /// Prepare refunds, which the owner's wallet pays.
     #[command(subcommand)]
     Refunds(RefundsCommand),
+    /// Prepare payouts to Ethereum, which the owner's wallet signs.
+    #[command(subcommand)]
+    Payouts(PayoutsCommand),
     /// Write the script that makes a shell complete this command.
     #[command(
         after_help = "Example:\n  fastpay-merchant completions bash > ~/.local/share/bash-completion/completions/fastpay-merchant"
@@ -126,7 +130,7 @@ enum InvoiceCommand {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  fastpay-merchant invoice create --reference order-7 --amount 0.012 --expires-in 900"
+    after_help = "Examples:\n  fastpay-merchant invoice create --reference order-7 --amount 0.012 --expires-in 900\n  fastpay-merchant invoice create --reference order-8 --amount 0.012 --description 'For Saturday' \\\n    --item 'Sourdough loaf,2,0.01' --item 'Butter croissant,1,0.002' --return-url https://shop.example/thanks"
 )]
 struct CreateArgs {
     /// The shop's own reference.
@@ -144,6 +148,38 @@ struct CreateArgs {
     /// Seconds until the invoice expires.
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     expires_in: u64,
+    /// What the invoice is for, as the customer reads it.
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// A line that the customer reads, with the price of all its pieces. Can be repeated; the prices add up to the amount.
+    #[arg(long, value_name = "NAME,QUANTITY,PRICE")]
+    item: Vec<ItemArg>,
+    /// Where the customer goes afterwards.
+    #[arg(long, value_name = "URL")]
+    return_url: Option<Url>,
+}
+
+/// A line of an invoice as it is typed. Its name may have commas.
+#[derive(Clone, Debug)]
+struct ItemArg {
+    name: String,
+    quantity: u32,
+    /// Of all pieces, in whole units of the asset.
+    price: String,
+}
+
+impl FromStr for ItemArg {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut fields = text.rsplitn(3, ',').map(str::trim);
+        let (price, quantity, name) = (fields.next(), fields.next(), fields.next());
+        let (Some(price), Some(quantity), Some(name)) = (price, quantity, name) else {
+            return Err("a line is NAME,QUANTITY,PRICE, such as 'Sourdough loaf,2,0.01'");
+        };
+        let quantity = quantity.parse().map_err(|_| "the quantity is a whole number")?;
+        Ok(Self { name: name.into(), quantity, price: price.into() })
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -190,6 +226,44 @@ struct PrepareArgs {
     /// Refund the payments that belong to no invoice.
     #[arg(long)]
     unmatched: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum PayoutsCommand {
+    /// Prepare a payout. Repeating the command shows the existing one. It moves no money.
+    #[command(
+        after_help = "Example:\n  fastpay-merchant payouts prepare november --amount 2.5 --to 0x…\n\nThe answer has the command and the link by which the owner signs it."
+    )]
+    Prepare(PayoutArgs),
+    /// Show payouts, a hundred at a time, the newest first.
+    List {
+        /// Start after the payout with this reference.
+        #[arg(long, value_name = "REFERENCE")]
+        after: Option<String>,
+    },
+    /// Show a payout, and how far it is.
+    Show {
+        /// The payout's reference.
+        reference: String,
+    },
+}
+
+#[derive(Debug, Args)]
+struct PayoutArgs {
+    /// The payout's reference.
+    reference: String,
+    /// How much leaves the account, such as 2.5. The fee is part of it.
+    #[arg(long, allow_negative_numbers = true)]
+    amount: String,
+    /// The address on Ethereum that receives it.
+    #[arg(long, value_name = "ADDRESS")]
+    to: PrimaryAddress,
+    /// The address of a token [default: ETH].
+    #[arg(long, value_name = "ADDRESS")]
+    asset: Option<PrimaryAddress>,
+    /// The relayer's fee, such as 0.001 [default: what the cheapest relayer takes, at most a tenth of the amount].
+    #[arg(long, allow_negative_numbers = true)]
+    fee: Option<String>,
 }
 
 #[tokio::main]

@@ -29,6 +29,12 @@ impl Amounts {
         let asset = text(invoice, "asset");
         self.0.get(asset).map_or_else(|| format!("{units} smallest units of {asset}"), |money| money.text(units))
     }
+
+    /// The same in whole units without a symbol, as commands take it; none while the asset's decimals are not known.
+    fn whole(&self, document: &Value, name: &str) -> Option<String> {
+        let money = self.0.get(text(document, "asset"))?.json(text(document, name));
+        money.get("amount").and_then(Value::as_str).map(str::to_owned)
+    }
 }
 
 fn text<'a>(document: &'a Value, name: &str) -> &'a str {
@@ -56,6 +62,14 @@ pub fn invoice(document: &Value, amounts: &Amounts) -> String {
         format!("  expires    {expires}"),
         format!("  link       {}", text(document, "link")),
     ];
+    for (label, name) in [("checkout   ", "checkoutUrl"), ("for        ", "description"), ("back to    ", "returnUrl")]
+    {
+        lines.extend(document.get(name).and_then(Value::as_str).map(|said| format!("  {label}{said}")));
+    }
+    for item in list(document, "items") {
+        let quantity = item.get("quantity").and_then(Value::as_u64).unwrap_or_default();
+        lines.push(format!("  item       {quantity} × {}, {}", text(item, "name"), amount(item)));
+    }
     for payment in list(document, "payments") {
         let late = if payment.get("late") == Some(&Value::Bool(true)) { ", late" } else { "" };
         lines.push(format!("  payment    {} from {}{late}", amount(payment), text(payment, "sender")));
@@ -119,6 +133,54 @@ pub fn refund_lists(document: &Value) -> String {
     let mut lines: Vec<_> = list(document, "lists").iter().map(line).collect();
     if lines.is_empty() {
         lines.push("no refunds".into());
+    }
+    if let Some(next) = document.get("next").and_then(Value::as_str) {
+        lines.push(format!("there are more: --after {next:?}"));
+    }
+    lines.join("\n")
+}
+
+/// The payouts of a page.
+pub fn payouts(page: &Value) -> &[Value] {
+    list(page, "payouts")
+}
+
+/// One payout, and how the owner signs it.
+pub fn payout(document: &Value, amounts: &Amounts) -> String {
+    let [amount, fee] = ["amount", "fee"].map(|name| amounts.text(document, text(document, name)));
+    let [recipient, asset, memo] = ["recipient", "asset", "memo"].map(|name| text(document, name));
+    let mut lines = vec![
+        format!("payout {}  {}", text(document, "reference"), text(document, "state")),
+        format!("  amount     {amount}"),
+        format!("  fee        {fee}, out of it"),
+        format!("  to         {recipient}"),
+        format!("  memo       {memo}"),
+    ];
+    if let Some(order) = document.get("order").filter(|order| !order.is_null()) {
+        let sequence = order.get("sequence").and_then(Value::as_u64).unwrap_or_default();
+        lines.push(format!("  order      #{sequence}  {}", text(order, "digest")));
+        return lines.join("\n");
+    }
+    if let (Some(amount), Some(fee)) = (amounts.whole(document, "amount"), amounts.whole(document, "fee")) {
+        let command = format!("fastpay redeem {amount} --to {recipient} --asset {asset} --fee {fee} --memo {memo}");
+        lines.push(format!("to sign it: {command}"));
+    }
+    lines.extend(
+        document.get("link").and_then(Value::as_str).map(|link| format!("to sign it in the web wallet: {link}")),
+    );
+    lines.join("\n")
+}
+
+/// A page of payouts, a line each.
+pub fn payout_page(document: &Value, amounts: &Amounts) -> String {
+    let line = |payout: &Value| {
+        let [state, amount, recipient, reference] =
+            ["state", "amount", "recipient", "reference"].map(|name| text(payout, name));
+        format!("{state:<10}  {:>22}  {recipient}  {reference}", amounts.text(payout, amount))
+    };
+    let mut lines: Vec<_> = payouts(document).iter().map(line).collect();
+    if lines.is_empty() {
+        lines.push("no payouts".into());
     }
     if let Some(next) = document.get("next").and_then(Value::as_str) {
         lines.push(format!("there are more: --after {next:?}"));

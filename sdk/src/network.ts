@@ -10,6 +10,8 @@ import type { Committees } from "./chain/committees.js";
 import type { Committee } from "./committee.js";
 import { FastPayError, isFastPayError, messageOf } from "./errors.js";
 import { ProblemError } from "./problem.js";
+import type { PeerFailure } from "./progress.js";
+import { failureOf } from "./quorum/catch-up.js";
 import { entryOf, orderText } from "./received.js";
 import type { Domain } from "./transfer.js";
 import type { AccountState, AuthorityAnswer, PaymentName, ReceivedEntry } from "./views.js";
@@ -23,6 +25,9 @@ const ABSENCE_MS = 1_000;
 
 /** An authority that has not sent a page of certificates by then is passed over. */
 const PAGE_MS = 5_000;
+
+/** What is known of an authority that has not answered within the time for reads. */
+const TOO_LATE: PeerFailure = { kind: "silent", message: "no answer in time" };
 
 /** How long reads may take. */
 export interface ReadTiming {
@@ -121,7 +126,10 @@ export class Network {
     }
   }
 
-  /** The same, which needs the good answers of a quorum. Throws `too-few-answers`. */
+  /**
+   * The same, which needs the good answers of a quorum. Throws `too-few-answers`, whose `details.failures` has the
+   * `PeerFailure` of each authority without a good answer, by its URL.
+   */
   async askQuorum<T>(
     ask: (authority: AuthorityClient, signal: AbortSignal) => Promise<T>,
     options: { signal?: AbortSignal | undefined; graceMs?: number } = {},
@@ -131,9 +139,13 @@ export class Network {
     const { quorum } = this.committee;
     if (answered >= quorum) return answers;
     const message = `${answered} of the ${quorum} authorities that are needed answered`;
-    const reasons = answers.map(({ authority, error }) => error && `${authority.url}: ${error.message}`);
+    const failures = this.authorities.flatMap(({ url }) => {
+      const answer = answers.find(({ authority }) => authority.url === url);
+      if (answer === undefined) return [[url, TOO_LATE] as const];
+      return answer.error === undefined ? [] : [[url, failureOf(answer.error)] as const];
+    });
     throw new FastPayError("too-few-answers", message, "try again when more of them can be reached", {
-      details: { answered, quorum, reasons: reasons.filter((reason) => reason !== undefined) },
+      details: { answered, quorum, failures: Object.fromEntries(failures) },
     });
   }
 

@@ -1,26 +1,34 @@
 import "./style-sheets";
 
 import { MantineProvider } from "@mantine/core";
-import { QueryClientProvider } from "@tanstack/react-query";
-import { StrictMode } from "react";
+import { lazy, StrictMode, Suspense } from "react";
 import { createRoot } from "react-dom/client";
+import { BrowserRouter } from "react-router";
 
-import { makeQueryClient } from "./data/queries";
-import { prefetchNetwork } from "./network/NetworkProvider";
-import { Router } from "./router";
+import { Arrival } from "./app/Arrival";
+import { ErrorBoundary } from "./app/Broken";
 import { cssVariables, theme } from "./theme";
 
-const queries = makeQueryClient();
-prefetchNetwork(queries);
+// Its code is on its way while the frame is drawn. It takes over once, with all that it needs.
+const loading = import("./app/App");
+const App = lazy(async () => {
+  const app = await loading;
+  await app.networkIsSettled;
+  return app;
+});
 
 const root = document.getElementById("root");
 if (root === null) throw new Error("index.html has no #root");
 createRoot(root).render(
   <StrictMode>
     <MantineProvider theme={theme} cssVariablesResolver={cssVariables} defaultColorScheme="auto">
-      <QueryClientProvider client={queries}>
-        <Router />
-      </QueryClientProvider>
+      <BrowserRouter>
+        <ErrorBoundary>
+          <Suspense fallback={<Arrival />}>
+            <App />
+          </Suspense>
+        </ErrorBoundary>
+      </BrowserRouter>
     </MantineProvider>
   </StrictMode>,
 );

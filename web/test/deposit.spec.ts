@@ -1,5 +1,5 @@
-import { network } from "./support/net";
-import { activity, agree, expect, goTo, inFastPay, picture, test } from "./support/people";
+import { deployToken, mineReverting, network, withoutBlocks } from "./support/net";
+import { activity, addAndDeposit, agree, expect, goTo, inFastPay, picture, test } from "./support/people";
 
 test("ETH is deposited: submitted, in a block, final, credited", async ({ page, person }) => {
   const { wallet } = await person();
@@ -70,6 +70,7 @@ test("a deposit is reviewed before the wallet is asked: from, to, contract, amou
 });
 
 test("nothing is deposited before it is known what there is", async ({ page, person }) => {
+  await page.clock.install();
   await person();
   let isAway = true;
   const asksForIt = (body: string | null): boolean => body?.includes("eth_getBalance") === true;
@@ -79,6 +80,8 @@ test("nothing is deposited before it is known what there is", async ({ page, per
   await expect(page.getByRole("alert").filter({ hasText: "Your balance on Ethereum cannot be read" })).toBeVisible();
   await expect(page.getByRole("button", { name: "Deposit 101 ETH" })).toBeDisabled();
   isAway = false;
+  // The node is asked again twice a minute.
+  await page.clock.fastForward("00:31");
   await expect(page.getByText("Not enough money: 100 ETH available.")).toBeVisible();
   await page.getByLabel("Amount", { exact: true }).fill("1");
   await expect(page.getByRole("button", { name: "Deposit 1 ETH" })).toBeEnabled();
@@ -117,6 +120,38 @@ test("a deposit that is declined is said to be, keeps the money, and stands in t
   await expect(work.getByRole("alert")).toContainText("You declined");
   await expect(asked).toBeHidden();
   await expect(page.getByLabel("Amount", { exact: true })).toHaveValue("1");
+});
+
+test("a deposit that Ethereum reverts is said to be, moves nothing, and stands in the form to be tried again", async ({ page, person }) => {
+  const { wallet } = await person();
+  const token = await deployToken(wallet.key);
+  await addAndDeposit(page, token, "NEW", "4");
+  const amount = page.getByLabel("Amount", { exact: true });
+  const work = activity(page, "Deposit 3 NEW");
+  const deposit = async (): Promise<void> => {
+    await page.getByRole("button", { name: "Deposit 3 NEW" }).click();
+    await agree(page);
+    await expect(work.getByText("Submitted to Ethereum: done")).toBeVisible();
+    await expect(amount).toHaveValue("");
+  };
+  await amount.fill("3");
+  await withoutBlocks(async () => {
+    await deposit();
+    await mineReverting(token);
+  });
+  await expect(work.getByRole("alert")).toContainText("was reverted");
+  await expect(work.getByRole("alert")).toContainText("Nothing happened, but the gas is spent");
+  await expect(work.getByRole("button", { name: "Try again" })).toBeHidden();
+  await expect(page.getByLabel("Asset").locator("option:checked")).toContainText("NEW");
+  await expect(amount).toHaveValue("3");
+  await picture(page, "deposit-reverted");
+  await work.getByRole("button", { name: "Close" }).click();
+
+  await deposit();
+  await expect(work.getByText("Done", { exact: true })).toBeVisible();
+  await expect(amount).toHaveValue("");
+  await goTo(page, "Wallet");
+  await expect(inFastPay(page, "NEW")).toHaveText("7");
 });
 
 test("a deposit that was declined is not offered again once another one was made", async ({ page, person }) => {

@@ -56,12 +56,12 @@ test("the first page is small, takes few requests and is soon usable", async ({ 
   await devtools.send("Emulation.setCPUThrottlingRate", { rate: 4 });
   const requests: string[] = [];
   let bytes = 0;
-  // Of the largest script and of what the Ethereum node is asked, in the order in which it happens.
+  // Of the script that the client needs and of what the Ethereum node is asked, in the order in which it happens.
   const order: string[] = [];
   const scripts = new Set<string>();
   devtools.on("Network.requestWillBeSent", ({ requestId, request }) => {
     requests.push(request.url);
-    if (/libraries-.*\.js$/.test(request.url)) scripts.add(requestId);
+    if (/\/libraries-.*\.js$/.test(request.url)) scripts.add(requestId);
     if (request.method === "POST") order.push(request.url === new URL(network().rpc).href ? "the node is asked" : request.url);
   });
   devtools.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => {
@@ -81,4 +81,31 @@ test("the first page is small, takes few requests and is soon usable", async ({ 
   expect(bytes).toBeLessThanOrEqual(BYTES_MAX);
   // The node is asked once, while the code is on its way.
   expect(order).toEqual(["the node is asked", "the code is here"]);
+});
+
+test("what is pressed before the wallet's code is here happens when it is", async ({ page }) => {
+  let release = (): void => undefined;
+  const held = new Promise<void>((resolve) => (release = resolve));
+  await page.route(/\/page-.*\.js$/, async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.goto("/");
+  const connect = page.getByRole("banner").getByRole("button", { name: "Connect wallet" });
+  const first = await connect.elementHandle();
+  await connect.press("Enter");
+  await expect(page.getByRole("dialog")).toHaveCount(0);
+  release();
+  await expect(page.getByRole("dialog").getByRole("button", { name: "Make a key" })).toBeVisible();
+  // The focus is on the button that took its place, and comes back to it.
+  expect(await first?.evaluate((node) => node.isConnected)).toBe(false);
+  await page.keyboard.press("Escape");
+  await expect(connect).toBeFocused();
+});
+
+test("a page whose code cannot be loaded says so", async ({ page }) => {
+  await page.route(/\/page-.*\.js$/, (route) => route.abort());
+  await page.goto("/");
+  await expect(page.getByRole("heading", { name: "This page failed" })).toBeVisible();
+  await expect(page.getByRole("alert")).toContainText("Your orders are safe");
 });

@@ -3,6 +3,7 @@ import { pad } from "viem";
 
 import { isAccessible } from "./support/axe";
 import { keyboard } from "./support/hands";
+import { network } from "./support/net";
 import { activity, agree, authority, expect, goTo, inFastPay, pay, picture, test } from "./support/people";
 
 test("alice pays bob: certified, then settled; bob sees it come", async ({ person }) => {
@@ -175,12 +176,50 @@ test("where too few authorities can be reached, the page says so, and tries agai
   for (const number of [0, 1]) await page.route(authority(number), (route) => route.abort());
   await pay(page, "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "0.5");
   const work = activity(page, /^Pay 0.5 ETH/);
-  await expect(work.getByRole("alert")).toContainText("Too few authorities answer");
+  const alert = work.getByRole("alert");
+  await expect(alert).toContainText("Too few authorities answer");
+  await expect(alert).toContainText("2 of the 3 authorities that are needed answered");
+  const hosts = [0, 1].map((number) => new URL(network().authorities[number]?.http ?? "").host);
+  await expect(alert.getByRole("listitem")).toHaveText(hosts.map((host) => `${host} does not answer yet`));
   await picture(page, "unreachable");
   expect(wallet.asked).toEqual(["eth_requestAccounts"]);
   await page.unrouteAll({ behavior: "ignoreErrors" });
   await work.getByRole("button", { name: "Try again" }).click();
   await expect(work.getByText("Done", { exact: true })).toBeVisible();
+});
+
+test("a payment for which there is no quorum names who did not answer and who refused, and is finished later", async ({ page, person }) => {
+  const { authorities, ...rest } = network();
+  const labels = ["Ada's bakery", "Grace's garage", "Mary's mill", "Hedy's harbour"];
+  const named = authorities.map((one, i) => ({ ...one, label: labels[i] }));
+  await page.route("**/network.json", (route) => route.fulfill({ json: { ...rest, authorities: named } }));
+  await page.clock.install();
+  await person({ deposit: "1" });
+  const isOrder = (number: number) => (url: URL): boolean => authority(number).test(url.href) && url.pathname === "/v1/orders";
+  await page.route(isOrder(0), (route) => route.abort());
+  const refusal = { status: 403, code: "invalid", detail: "this authority is closed today", retry: "never" };
+  await page.route(isOrder(1), (route) =>
+    route.fulfill({ status: 403, headers: { "access-control-allow-origin": "*" }, contentType: "application/problem+json", json: refusal }),
+  );
+  await goTo(page, "Pay");
+  await pay(page, "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "0.5");
+  const work = activity(page, /^Pay 0.5 ETH/);
+  await expect(work.getByText("2 of 3 votes")).toBeVisible();
+  // The wallet waits half a minute for votes.
+  await page.clock.fastForward("00:31");
+  const alert = work.getByRole("alert");
+  await expect(alert).toContainText("Too few authorities answered");
+  await expect(alert).toContainText("2 of 3 votes arrived in time");
+  await expect(alert.getByRole("listitem")).toHaveCount(2);
+  await expect(alert.getByText("Ada's bakery does not answer yet", { exact: true })).toBeVisible();
+  await expect(alert.getByText("Grace's garage refuses: this authority is closed today", { exact: true })).toBeVisible();
+  await isAccessible(page);
+  await picture(page, "no-quorum");
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await work.getByRole("button", { name: "Continue" }).click();
+  await expect(activity(page, /order/).getByText("Done", { exact: true })).toBeVisible();
+  await goTo(page, "Wallet");
+  await expect(inFastPay(page, "ETH")).toHaveText("0.5");
 });
 
 test("a payment is made by the keyboard alone", async ({ page, person }) => {

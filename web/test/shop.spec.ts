@@ -95,6 +95,25 @@ test("an order is paid in the web wallet, which its link opens", async ({ page, 
   await context.close();
 });
 
+test("an order is paid on the hosted checkout page, which lists the basket and leads back", async ({ page }) => {
+  await page.goto(shop.url);
+  for (const good of ["Sourdough loaf", "Sourdough loaf", "Butter croissant"]) {
+    await page.getByRole("button", { name: `More ${good}` }).click();
+  }
+  await page.getByRole("button", { name: "Pay with FastPay" }).click();
+  await isPayable(page);
+  const link = await linkOf(page);
+  await page.getByRole("link", { name: "Pay on the checkout page" }).click();
+  await expect(page.getByRole("heading", { name: "0.012 ETH" })).toBeVisible();
+  await expect(page.getByRole("row", { name: "Sourdough loaf 2 0.01 ETH" })).toBeVisible();
+  await expect(page.getByRole("row", { name: "Butter croissant 1 0.002 ETH" })).toBeVisible();
+  await fastpay("pay", link, "--yes", "--from", "alice");
+  await expect(page.getByRole("status")).toHaveText("Paid. Thank you!");
+  await page.getByRole("link", { name: "Back to the shop" }).click();
+  await expect(page).toHaveURL(`${shop.url}/`);
+  await expect(page.getByRole("form", { name: "Basket" })).toBeVisible();
+});
+
 test("who pays a part is asked for the rest", async ({ page }) => {
   await order(page, "Birthday cake");
   await isPayable(page);

@@ -16,7 +16,7 @@ import { parseEther } from "viem";
 
 import { isAccessible } from "./support/axe";
 import { depositEther, giveOnChain, network, walletOf } from "./support/net";
-import { finger, keyboard, PHONE } from "./support/hands";
+import { finger, keyboard, PHONE, type Hand } from "./support/hands";
 import { activity, expect, goTo, inFastPay, pay, picture, test } from "./support/people";
 import { TestWallet } from "./support/wallet";
 
@@ -40,7 +40,7 @@ async function payTwice(signer: Signer): Promise<void> {
 
 const stuck = (page: Page) => page.getByRole("alert").filter({ hasText: "This account is stuck" });
 
-test("a stuck account is unlocked by a button, also after a reload, and pays again", async ({ page, person }) => {
+test("a stuck account is unlocked by the keyboard alone, also after a reload, and pays again", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "3" });
   await payTwice(ethereumSigner(walletOf(wallet.key)));
   await page.reload();
@@ -51,7 +51,7 @@ test("a stuck account is unlocked by a button, also after a reload, and pays aga
 
   // The request is agreed to, and the votes are not brought yet.
   wallet.declinesAfter = 1;
-  await stuck(page).getByRole("button", { name: "Unlock this account" }).click();
+  await keyboard(page).press(stuck(page).getByRole("button", { name: "Unlock this account" }));
   const work = activity(page, "Unlock this account");
   await expect(work.getByText("Ethereum is asked to unlock the account: done")).toBeVisible();
   await expect(work.getByText("4 of 4 say that no payment with this number was finished")).toBeVisible();
@@ -100,32 +100,41 @@ async function withStuckKey(page: Page): Promise<TestWallet> {
   return wallet;
 }
 
-/** The key signs the request, the number is void, and the account pays. */
-async function unlocksAndPays(page: Page): Promise<void> {
+/** The key is unlocked and signs the request, the number is void, and the account pays. */
+async function unlocksAndPays(page: Page, hand: Hand): Promise<void> {
   const unlocking = page.getByRole("dialog", { name: "Unlock your key" });
   await expect(unlocking).toContainText("Ethereum is to unlock this account at order #0.");
-  await unlocking.getByLabel("Passphrase", { exact: true }).fill(PASSPHRASE);
-  await unlocking.getByRole("button", { name: "Unlock" }).click();
+  await hand.look();
+  await hand.write(unlocking.getByLabel("Passphrase", { exact: true }), "not the passphrase");
+  await hand.press(unlocking.getByRole("button", { name: "Unlock" }));
+  await expect(unlocking.getByRole("alert")).toContainText("Wrong passphrase");
+  await hand.write(unlocking.getByLabel("Passphrase", { exact: true }), PASSPHRASE);
+  await hand.press(unlocking.getByRole("button", { name: "Unlock" }));
   await expect(activity(page, "Unlock this account").getByText(/none of the orders holds, and nothing was paid: done/)).toBeVisible();
+  await hand.look();
   await goTo(page, "Pay");
   await pay(page, BOB, "0.5");
   await expect(activity(page, /^Pay 0.5 ETH/).getByText("Done", { exact: true })).toBeVisible();
 }
 
-test("a browser key signs the request to unlock its account, and a wallet beside it pays", async ({ page }) => {
-  const wallet = await withStuckKey(page);
-  await stuck(page).getByRole("button", { name: "Connect a wallet to do it yourself" }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Test wallet" }).click();
-  await stuck(page).getByRole("button", { name: "Unlock this account" }).click();
-  await unlocksAndPays(page);
-  expect(wallet.asked).toEqual(["eth_requestAccounts", "eth_sendTransaction", "eth_sendTransaction"]);
+test.describe("on a phone", () => {
+  test.use(PHONE);
+
+  test("a browser key signs the request to unlock its account, and a wallet beside it pays", async ({ page }) => {
+    const wallet = await withStuckKey(page);
+    const hand = finger(page);
+    await hand.press(stuck(page).getByRole("button", { name: "Connect a wallet to do it yourself" }));
+    await hand.press(page.getByRole("dialog").getByRole("button", { name: "Test wallet" }));
+    await hand.press(stuck(page).getByRole("button", { name: "Unlock this account" }));
+    await unlocksAndPays(page, hand);
+    expect(wallet.asked).toEqual(["eth_requestAccounts", "eth_sendTransaction", "eth_sendTransaction"]);
+  });
 });
 
-test("a relayer unlocks the account of a browser key, and nobody needs a wallet", async ({ page }) => {
+test("a relayer unlocks the account of a browser key, by the keyboard alone, and nobody needs a wallet", async ({ page }) => {
   const wallet = await withStuckKey(page);
-  await page.setViewportSize(PHONE.viewport);
-  await finger(page).look();
-  await stuck(page).getByRole("button", { name: "Have a relayer unlock it" }).click();
-  await unlocksAndPays(page);
+  const hand = keyboard(page);
+  await hand.press(stuck(page).getByRole("button", { name: "Have a relayer unlock it" }));
+  await unlocksAndPays(page, hand);
   expect(wallet.asked).toEqual([]);
 });

@@ -89,6 +89,8 @@ function showOrder(order) {
   element("link").textContent = element("app").href = order.link;
   element("web").hidden = order.webLink === null;
   element("web").href = order.webLink ?? "";
+  element("checkout").hidden = order.checkoutUrl === undefined;
+  element("checkout").href = order.checkoutUrl ?? "";
 }
 
 /** Shows an order until its page is left. */

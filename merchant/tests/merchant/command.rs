@@ -1,8 +1,10 @@
 //! The command makes its folder or leaves nothing, and ends quietly where nobody reads.
 
 use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use fastpay_testkit::{TestAccount, TestCommittee};
 use serde_json::{Value, json};
@@ -88,6 +90,96 @@ fn an_amount_is_typed_in_whole_units_and_a_wrong_one_is_refused_before_anybody_i
     }
     // What can be read is for the service to judge, and it is away.
     assert_eq!(create("0.012").0, 8);
+}
+
+/// A running service; it ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a service on a port of its own, and waits until it listens.
+fn start(folder: &Path) -> Running {
+    let (endpoints, init) = wallet(folder);
+    std::fs::write(folder.join("endpoints.json"), endpoints.to_string()).unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let init: Vec<_> = init.iter().map(String::as_str).chain(["--listen", &port, "--web-wallet", WEB_WALLET]).collect();
+    assert!(run(folder, &init).status.success());
+    let running = Running(command(folder, &["run"]).stderr(Stdio::null()).spawn().unwrap());
+    let until = Instant::now() + Duration::from_secs(60);
+    while TcpStream::connect(&port).is_err() {
+        assert!(Instant::now() < until, "the service does not listen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    running
+}
+
+const WEB_WALLET: &str = "http://127.0.0.1:5173/pay";
+
+fn said(folder: &Path, arguments: &[&str]) -> String {
+    let output = run(folder, arguments);
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn an_invoice_has_the_lines_that_were_typed_and_they_add_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let _running = start(folder.path());
+    let create = ["invoice", "create", "--reference", "order 8", "--amount", "0.012", "--description", "For Saturday"];
+    let bread = ["--item", "Bread, rye,2,0.01"];
+    let rest = ["--item", "Butter croissant,1,0.002", "--return-url", "http://127.0.0.1:3000/thanks"];
+    let invoice: Value =
+        serde_json::from_str(&said(folder.path(), &[&["--json"], &create[..], &bread, &rest].concat())).unwrap();
+    assert_eq!(invoice["description"], "For Saturday");
+    assert_eq!(invoice["returnUrl"], "http://127.0.0.1:3000/thanks");
+    assert_eq!(
+        invoice["items"],
+        json!([
+            { "name": "Bread, rye", "quantity": 2, "amount": "10000000000000000" },
+            { "name": "Butter croissant", "quantity": 1, "amount": "2000000000000000" },
+        ])
+    );
+    let text = said(folder.path(), &[&create[..], &bread, &rest].concat());
+    for line in ["for        For Saturday", "item       2 × Bread, rye, 0.01 native", "checkout   http"] {
+        assert!(text.contains(line), "{text}");
+    }
+    let refused = |arguments: &[&str]| {
+        let output = run(folder.path(), &[&["--json"], &create[..], arguments].concat());
+        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, message) = refused(&bread);
+    assert!(code == 2 && message.contains("do not add up"), "{code} {message}");
+    for line in ["Bread", "Bread,0.01", "Bread,two,0.01", "Bread,2,1e3"] {
+        assert_eq!(refused(&["--item", line]).0, 2, "{line}");
+    }
+}
+
+#[test]
+fn a_payout_is_prepared_once_and_says_how_its_owner_signs_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let _running = start(folder.path());
+    let to = "0x00000000000000000000000000000000000beef1";
+    let prepare = ["payouts", "prepare", "november", "--amount", "2.5", "--to", to, "--fee", "0.001"];
+    let payout: Value = serde_json::from_str(&said(folder.path(), &[&["--json"], &prepare[..]].concat())).unwrap();
+    let [state, amount, fee] = ["state", "amount", "fee"].map(|name| payout[name].as_str().unwrap());
+    assert_eq!((state, amount, fee), ("prepared", "2500000000000000000", "1000000000000000"));
+    assert!(payout["recipient"].as_str().unwrap().eq_ignore_ascii_case(to), "{payout}");
+    let memo = payout["memo"].as_str().unwrap();
+    let text = said(folder.path(), &prepare);
+    let signing = format!("fastpay redeem 2.5 --to {to} --asset 0x{} --fee 0.001 --memo {memo}", "0".repeat(40));
+    assert!(text.contains(&signing) && text.contains("http://127.0.0.1:5173/redeem#from="), "{text}");
+    assert_eq!(said(folder.path(), &["payouts", "show", "november"]), text, "it is prepared once");
+    assert!(said(folder.path(), &["payouts", "list"]).contains("2.5 native"));
+    let again = run(folder.path(), &["payouts", "prepare", "november", "--amount", "2", "--to", to, "--fee", "0.001"]);
+    assert_eq!(again.status.code(), Some(7));
+    assert_eq!(run(folder.path(), &["payouts", "show", "december"]).status.code(), Some(2));
+    let negative = ["payouts", "prepare", "december", "--amount", "1", "--to", to, "--fee", "-1"];
+    assert_eq!(run(folder.path(), &negative).status.code(), Some(2));
 }
 
 #[test]

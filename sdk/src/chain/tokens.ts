@@ -70,10 +70,11 @@ export class Token {
    */
   async permitDomain(): Promise<PermitDomain | undefined> {
     try {
-      const separator = await this.#read("DOMAIN_SEPARATOR");
       const { chainId } = this.#contract.domain;
       const verifyingContract = this.address;
-      const [described, name, version] = await Promise.all([
+      // All at once, so that a client that batches asks the node once.
+      const [separator, described, name, version] = await Promise.all([
+        this.#read("DOMAIN_SEPARATOR"),
         this.#read("eip712Domain").catch(() => undefined),
         this.#read("name"),
         this.#read("version").catch(() => "1"),

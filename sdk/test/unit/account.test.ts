@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 
 import type { AuthorityClient } from "../../src/authority.js";
+import { Network } from "../../src/network.js";
 import { viewAccount } from "../../src/wallet/account.js";
 import { Scene } from "../support/scene.js";
 
@@ -75,4 +76,18 @@ test("who claims a number and does not come forth with its certificate holds nob
     const { nextSequence } = await viewAccount(context, scene.alice.account, [], Number.POSITIVE_INFINITY);
     expect(nextSequence).toBe(1n);
   }
+});
+
+test("where too few answer, it is said of each of the others why, also of one that was not heard", async () => {
+  await scene.node(0).stop();
+  scene.node(1).lie = () => "hang";
+  const failures = {
+    [scene.node(0).url]: { kind: "silent" },
+    [scene.node(1).url]: { kind: "silent", message: "no answer in time" },
+  };
+  const { domain, committees, authorities } = scene.context.network;
+  const network = new Network(domain, committees, authorities, { readMs: LATE_MS });
+  const error: unknown = await network.accountStates(scene.alice.account).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ code: "too-few-answers", details: { answered: 2, quorum: 3, failures } });
+  expect(Object.keys((error as { details: { failures: object } }).details.failures)).toHaveLength(2);
 });

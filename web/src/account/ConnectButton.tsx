@@ -1,9 +1,10 @@
 import { Button } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { lazy, Suspense, type JSX } from "react";
+import { lazy, Suspense, useEffect, useRef, type JSX } from "react";
 
 import { useWallets } from "../ethereum/WalletProvider";
 import { IconWallet } from "../ui/icons";
+import { takeEarly, type ConnectPlace } from "./EarlyConnect";
 import { useOwners } from "./OwnerProvider";
 
 // Their code is loaded when it is needed: a first visit shows neither.
@@ -11,14 +12,25 @@ const ConnectDialog = lazy(() => import("./ConnectDialog"));
 const OwnerMenu = lazy(() => import("./OwnerMenu"));
 
 /** Connects a wallet or unlocks a key; once connected, shows the account. */
-export function ConnectButton({ size = "sm" }: { size?: string }): JSX.Element {
+export function ConnectButton({ place, size = "sm" }: { place: ConnectPlace; size?: string }): JSX.Element {
   const { isRestoring } = useWallets();
   const { owner } = useOwners();
   const [isOpen, { open, close }] = useDisclosure(false);
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    const early = takeEarly(place);
+    if (early === undefined) return;
+    button.current?.focus();
+    if (early.isPressed) open();
+  }, [place, open]);
+  const leave = (): void => {
+    close();
+    button.current?.focus();
+  };
   return (
     <>
       {owner === undefined ? (
-        <Button size={size} leftSection={<IconWallet size={18} aria-hidden />} onClick={open} loading={isRestoring}>
+        <Button ref={button} size={size} leftSection={<IconWallet size={18} aria-hidden />} onClick={open} loading={isRestoring}>
           Connect wallet
         </Button>
       ) : (
@@ -28,7 +40,7 @@ export function ConnectButton({ size = "sm" }: { size?: string }): JSX.Element {
       )}
       {isOpen && (
         <Suspense>
-          <ConnectDialog onClose={close} />
+          <ConnectDialog onClose={leave} />
         </Suspense>
       )}
     </>

@@ -3,6 +3,7 @@ import { createContext, useCallback, useContext, useMemo, useState, type JSX, ty
 
 import { useWallets, type ConnectedWallet } from "../ethereum/WalletProvider";
 import { useKeys } from "../keys/KeysProvider";
+import { LAST_KEY } from "./last";
 
 /** The current owner: an account and its capabilities. */
 export interface Owner {
@@ -24,8 +25,6 @@ export interface Owners {
 }
 
 const OwnerContext = createContext<Owners | undefined>(undefined);
-/** The account of the last used key, not the key itself. */
-const LAST_KEY = "fastpay.key";
 
 /** The current owner. */
 export function useOwners(): Owners {

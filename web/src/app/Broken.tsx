@@ -1,9 +1,7 @@
-import { Button, Center, Stack, Title } from "@mantine/core";
+import { Alert, Button, Center, Stack, Title } from "@mantine/core";
 import { Component, type JSX, type ReactNode } from "react";
 
-import { ErrorAlert } from "../ui/ErrorAlert";
-
-/** Shows an error page if a page throws. */
+/** Shows an error page if a page throws, or if its code cannot be loaded. */
 export class ErrorBoundary extends Component<{ children: ReactNode }, { error?: unknown }> {
   override state: { error?: unknown } = {};
 
@@ -23,7 +21,9 @@ function Broken({ error }: { error: unknown }): JSX.Element {
         <Title order={1} size="h2">
           This page failed
         </Title>
-        <ErrorAlert error={error} title="Your orders are safe: this browser stores them" />
+        <Alert role="alert" color="red" title="Your orders are safe: this browser stores them">
+          {error instanceof Error ? error.message : String(error)}
+        </Alert>
         <Button component="a" href="/">
           To the wallet
         </Button>

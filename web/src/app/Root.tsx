@@ -1,13 +1,20 @@
-import type { JSX, ReactNode } from "react";
+import { Box, Text } from "@mantine/core";
+import { lazy, Suspense, type JSX, type ReactNode } from "react";
+import { Link } from "react-router";
 
-import { OwnerProvider } from "../account/OwnerProvider";
+import { ConnectButton } from "../account/ConnectButton";
+import { OwnerProvider, useOwners } from "../account/OwnerProvider";
 import { ActivityProvider } from "../activity/ActivityProvider";
 import { WalletProvider } from "../ethereum/WalletProvider";
+import { WrongNetwork } from "../ethereum/WrongNetwork";
 import { KeysProvider } from "../keys/KeysProvider";
-import { NetworkProvider } from "../network/NetworkProvider";
+import { NetworkProvider, useNetwork } from "../network/NetworkProvider";
+import { shorten } from "../ui/words";
 import { Shell } from "./Shell";
 
-/** The providers around every page: the deployment, the wallet, the activities. */
+const LiveEvents = lazy(() => import("./LiveEvents"));
+
+/** What is around every page: the deployment, the wallet, the activities, the frame. */
 export function Root({ children }: { children: ReactNode }): JSX.Element {
   return (
     <NetworkProvider>
@@ -15,11 +22,34 @@ export function Root({ children }: { children: ReactNode }): JSX.Element {
         <KeysProvider>
           <OwnerProvider>
             <ActivityProvider>
-              <Shell>{children}</Shell>
+              <Shell account={<ConnectButton place="header" />}>
+                <WrongNetwork />
+                {children}
+                <Deployment />
+              </Shell>
+              <OwnersEvents />
             </ActivityProvider>
           </OwnerProvider>
         </KeysProvider>
       </WalletProvider>
     </NetworkProvider>
+  );
+}
+
+function OwnersEvents(): JSX.Element {
+  const { owner } = useOwners();
+  return <Suspense>{owner !== undefined && <LiveEvents account={owner.account} />}</Suspense>;
+}
+
+/** The deployment, for comparison. */
+function Deployment(): JSX.Element {
+  const { config } = useNetwork();
+  return (
+    <Box component="footer" mt="xl" pt="md">
+      <Text size="xs" c="dimmed" ta="center">
+        {config.chainName} (chain {config.chainId}) · contract <span title={config.contract}>{shorten(config.contract, 8, 6)}</span>{" "}
+        · <Link to="/network">What this page trusts</Link> · <Link to="/help">Help</Link>
+      </Text>
+    </Box>
   );
 }

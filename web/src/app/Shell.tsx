@@ -1,16 +1,9 @@
 import { ActionIcon, Anchor, Box, Group, Text, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
-import { lazy, Suspense, type JSX, type MouseEvent, type ReactNode } from "react";
+import type { JSX, MouseEvent, ReactNode } from "react";
 import { Link, NavLink } from "react-router";
 
-import { ConnectButton } from "../account/ConnectButton";
-import { useOwners } from "../account/OwnerProvider";
-import { WrongNetwork } from "../ethereum/WrongNetwork";
-import { useNetwork } from "../network/NetworkProvider";
 import { Logo } from "../ui/Logo";
-import { shorten } from "../ui/words";
 import { IconHistory, IconHome2, IconMoon, IconQrcode, IconSearch, IconSend, IconSun } from "../ui/icons";
-
-const LiveEvents = lazy(() => import("./LiveEvents"));
 
 const PLACES = [
   { to: "/", label: "Wallet" },
@@ -29,9 +22,8 @@ const TABS = [
   { to: "/explore", label: "Explore", Icon: IconSearch },
 ];
 
-/** The frame of every page: navigation above, or below on a phone; the deployment at the foot. */
-export function Shell({ children }: { children: ReactNode }): JSX.Element {
-  const { owner } = useOwners();
+/** The frame of every page: navigation above, or below on a phone; `account` is in the header. */
+export function Shell({ account, children }: { account: ReactNode; children: ReactNode }): JSX.Element {
   return (
     <>
       <a className="skip" href="#main" onClick={skip}>
@@ -56,14 +48,12 @@ export function Shell({ children }: { children: ReactNode }): JSX.Element {
           </Group>
           <Group gap="xs" wrap="nowrap">
             <SchemeButton />
-            <ConnectButton />
+            {account}
           </Group>
         </Group>
       </header>
       <main id="main" tabIndex={-1}>
-        <WrongNetwork />
         {children}
-        <Deployment />
       </main>
       <Box component="nav" className="tabs" hiddenFrom="md" aria-label="Places">
         {TABS.map(({ to, label, Icon }) => (
@@ -73,7 +63,6 @@ export function Shell({ children }: { children: ReactNode }): JSX.Element {
           </NavLink>
         ))}
       </Box>
-      <Suspense>{owner !== undefined && <LiveEvents account={owner.account} />}</Suspense>
     </>
   );
 }
@@ -94,18 +83,5 @@ function SchemeButton(): JSX.Element {
     <ActionIcon variant="default" size={36} onClick={() => setColorScheme(other)} aria-label={`Use ${other} colours`}>
       {scheme === "dark" ? <IconSun size={18} aria-hidden /> : <IconMoon size={18} aria-hidden />}
     </ActionIcon>
-  );
-}
-
-/** The deployment, for comparison. */
-function Deployment(): JSX.Element {
-  const { config } = useNetwork();
-  return (
-    <Box component="footer" mt="xl" pt="md">
-      <Text size="xs" c="dimmed" ta="center">
-        {config.chainName} (chain {config.chainId}) · contract <span title={config.contract}>{shorten(config.contract, 8, 6)}</span>{" "}
-        · <Link to="/network">What this page trusts</Link> · <Link to="/help">Help</Link>
-      </Text>
-    </Box>
   );
 }

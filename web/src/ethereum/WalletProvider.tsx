@@ -2,6 +2,7 @@ import { accountFromEthereum, ethereumSigner, walletError, type AccountId, type 
 import { createContext, useCallback, useContext, useEffect, useMemo, useState, type JSX, type ReactNode } from "react";
 import { getAddress, toHex, type WalletClient } from "viem";
 
+import { LAST_WALLET } from "../account/last";
 import { useNetwork } from "../network/NetworkProvider";
 import { discoverWallets, type FoundWallet } from "./discovery";
 import { remoteWallet } from "./remote-wallet";
@@ -41,8 +42,6 @@ interface Session {
 }
 
 const WalletContext = createContext<Wallets | undefined>(undefined);
-/** Which wallet to come back to; no address, no key. */
-const LAST_WALLET = "fastpay.wallet";
 /** EIP-3085: the wallet does not know the chain. */
 const UNKNOWN_CHAIN = 4902;
 /** Extensions announce themselves within milliseconds. */

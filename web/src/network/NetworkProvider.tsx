@@ -3,9 +3,10 @@ import { useQuery, useQueryClient, type QueryClient } from "@tanstack/react-quer
 import { createContext, useContext, useEffect, useRef, type JSX, type ReactNode } from "react";
 import { defineChain, type Chain } from "viem";
 
+import { Arrival } from "../app/Arrival";
 import { loadConfig, type NetworkConfig } from "./config";
 import { ethereumClient } from "./ethereum-client";
-import { Starting } from "./Starting";
+import { Unreachable } from "./Unreachable";
 
 /** The deployment and its client. */
 export interface Network {
@@ -57,9 +58,9 @@ function networkQuery(setAside: () => boolean) {
   };
 }
 
-/** Begins to load the deployment before anything is drawn. */
-export function prefetchNetwork(queries: QueryClient): void {
-  void queries.prefetchQuery(networkQuery(() => false));
+/** Begins to load the deployment before its pages are drawn. Resolves when it is loaded, or when that failed. */
+export function prefetchNetwork(queries: QueryClient): Promise<void> {
+  return queries.prefetchQuery(networkQuery(() => false));
 }
 
 /** Loads the deployment. If that fails, shows the reason instead of its children. */
@@ -69,6 +70,8 @@ export function NetworkProvider({ children }: { children: ReactNode }): JSX.Elem
   const query = useQuery({
     ...networkQuery(() => setAside.current),
     retry: (failures, error) => failures < 2 && !isFastPayError(error, "other-deployment"),
+    // What failed before this was drawn is shown, and tried again on request.
+    retryOnMount: false,
   });
   const client = query.data?.client;
   const isCurrent = useQuery({
@@ -88,11 +91,12 @@ export function NetworkProvider({ children }: { children: ReactNode }): JSX.Elem
     void queries.resetQueries();
   }, [isCurrent.data, client, queries]);
   if (query.data === undefined) {
+    if (query.isFetching) return <Arrival />;
     const begin = (isAside: boolean): void => {
       setAside.current = isAside;
       void query.refetch();
     };
-    return <Starting error={query.error} isBusy={query.isFetching} onRetry={() => begin(false)} onSetAside={() => begin(true)} />;
+    return <Unreachable error={query.error} onRetry={() => begin(false)} onSetAside={() => begin(true)} />;
   }
   return <NetworkContext value={query.data}>{children}</NetworkContext>;
 }

@@ -21,15 +21,18 @@ import { fetchAhead } from "./ahead";
 /** The time-out of a node, if there is another one, in milliseconds. */
 const NODE_TIMEOUT_MS = 4_000;
 
+/** What is asked within this time is one request: a page that is drawn asks in several steps. */
+const BATCH = { wait: 10 };
+
 /**
  * Asks the node that answered last. If it is unreachable, switches to the next one. An error in an answer does not
  * switch.
  */
 function failover(urls: readonly string[]): Transport {
   const [only] = urls;
-  if (urls.length === 1) return http(only, { batch: true, fetchFn: fetchAhead });
+  if (urls.length === 1) return http(only, { batch: BATCH, fetchFn: fetchAhead });
   return (config) => {
-    const nodes = urls.map((url) => http(url, { batch: true, fetchFn: fetchAhead, retryCount: 0, timeout: NODE_TIMEOUT_MS })(config));
+    const nodes = urls.map((url) => http(url, { batch: BATCH, fetchFn: fetchAhead, retryCount: 0, timeout: NODE_TIMEOUT_MS })(config));
     let current = 0;
     const request: EIP1193RequestFn = async (args) => {
       for (let left = nodes.length; ; left -= 1) {

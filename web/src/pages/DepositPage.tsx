@@ -1,5 +1,5 @@
 import { Alert, Button, Card, Code, Stack, Text } from "@mantine/core";
-import { ETHER, type Address } from "@fastpay/sdk";
+import { ETHER, isFastPayError, type Address } from "@fastpay/sdk";
 import { useState, type FormEvent, type JSX } from "react";
 
 import type { Owner } from "../account/OwnerProvider";
@@ -70,8 +70,8 @@ function DepositForm({ owner: { account, isKey }, wallet }: FormProps): JSX.Elem
   const { start } = useActivityActions();
   const { list, chainError } = useHoldings(account, address);
   const isPaused = usePausedUntil() !== undefined;
-  const [asset, setAsset] = useState<Address>(ETHER);
-  const [text, setText] = useState("");
+  const [typed, setTyped] = useState<{ readonly asset: Address; readonly text: string }>({ asset: ETHER, text: "" });
+  const { asset, text } = typed;
   const [reviewed, setReviewed] = useState<Reviewed>();
   const holding = list.find((one) => one.asset === asset);
   const info = holding?.naming.info;
@@ -91,13 +91,19 @@ function DepositForm({ owner: { account, isKey }, wallet }: FormProps): JSX.Elem
       kind: "deposit",
       account,
       title: `Deposit ${money(units, info)}`,
-      work: ({ report, signal }) => {
+      work: async ({ report, signal }) => {
         const onProgress = (step: ActivityProgress): void => {
           // What was not sent stands in the form, to be tried again or changed.
-          if (step.type === "submitted") setText((before) => (before === text ? "" : before));
+          if (step.type === "submitted") setTyped((before) => (before === typed ? { asset, text: "" } : before));
           report(step);
         };
-        return client.deposit(walletClient, { recipient: account, asset, amount: units }, { onProgress, signal });
+        try {
+          return await client.deposit(walletClient, { recipient: account, asset, amount: units }, { onProgress, signal });
+        } catch (error) {
+          // Neither was what was reverted deposited. It does not replace what was typed since.
+          if (isFastPayError(error, "reverted")) setTyped((before) => (before.text === "" ? typed : before));
+          throw error;
+        }
       },
       facts,
     });
@@ -124,10 +130,10 @@ function DepositForm({ owner: { account, isKey }, wallet }: FormProps): JSX.Elem
           </Text>
         )}
         <ErrorAlert error={chainError} title="Your balance on Ethereum cannot be read" />
-        <AssetSelect assets={list.map((one) => one.asset)} value={asset} onChange={setAsset} />
+        <AssetSelect assets={list.map((one) => one.asset)} value={asset} onChange={(next) => setTyped({ asset: next, text })} />
         <AmountInput
           text={text}
-          onChange={setText}
+          onChange={(next) => setTyped({ asset, text: next })}
           info={info}
           fault={amount.fault}
           most={mostOf(asset, onChain)}

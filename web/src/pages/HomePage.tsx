@@ -1,57 +1,17 @@
-import { Button, Card, Group, SimpleGrid, Text } from "@mantine/core";
-import { lazy, Suspense, type JSX, type ReactNode } from "react";
-import { Link } from "react-router";
+import { lazy, Suspense, type JSX } from "react";
 
 import { ConnectButton } from "../account/ConnectButton";
 import { useOwners } from "../account/OwnerProvider";
-import { IconSearch } from "../ui/icons";
-import { Page } from "../ui/Page";
+import { Welcome } from "./home/Welcome";
 
 const Wallet = lazy(() => import("./home/Wallet"));
 
 export function HomePage(): JSX.Element {
   const { owner } = useOwners();
-  if (owner === undefined) return <Welcome />;
+  if (owner === undefined) return <Welcome connect={<ConnectButton place="page" size="md" />} />;
   return (
     <Suspense>
       <Wallet key={owner.account} owner={owner} />
     </Suspense>
-  );
-}
-
-function Welcome(): JSX.Element {
-  return (
-    <Page
-      title="Payments on Ethereum, final after two round trips"
-      lead="Deposit once, pay anyone in milliseconds, and redeem to Ethereum at any time, without a relayer if need be."
-      width={880}
-    >
-      <Group>
-        <ConnectButton size="md" />
-        <Button component={Link} to="/explore" variant="default" size="md" leftSection={<IconSearch size={18} aria-hidden />}>
-          Explore
-        </Button>
-      </Group>
-      <SimpleGrid cols={{ base: 1, sm: 3 }} mt="md">
-        <Point title="Your key">Your Ethereum wallet shows and signs each payment. Or use a browser key, stored encrypted.</Point>
-        <Point title="A committee, not a company">
-          Authorities vote on each payment, and this page checks every vote. Fewer than a third of them may be lying or unavailable.
-        </Point>
-        <Point title="Leave at any time">Your own transaction redeems your money on Ethereum, with the votes of a quorum of authorities.</Point>
-      </SimpleGrid>
-    </Page>
-  );
-}
-
-function Point({ title, children }: { title: string; children: ReactNode }): JSX.Element {
-  return (
-    <Card withBorder>
-      <Text fw={600} component="h2">
-        {title}
-      </Text>
-      <Text size="sm" c="dimmed" mt={4}>
-        {children}
-      </Text>
-    </Card>
   );
 }

@@ -27,7 +27,8 @@ export function NamingAlert({ error }: { error: unknown }): JSX.Element | null {
 export function ErrorAlert({ error, title, children, ...rest }: Props): JSX.Element | null {
   if (error === undefined || error === null) return null;
   const action = isFastPayError(error) ? sentence(error.action) : undefined;
-  const [message = "", failures] = isFastPayError(error, "no-quorum") ? [firstClause(error), error.details["failures"]] : [messageOf(error)];
+  const failures = isFastPayError(error, "no-quorum") || isFastPayError(error, "too-few-answers") ? error.details["failures"] : undefined;
+  const message = failures === undefined ? messageOf(error) : firstClause(error as Error);
   return (
     <Alert
       role="alert"
@@ -48,7 +49,7 @@ export function ErrorAlert({ error, title, children, ...rest }: Props): JSX.Elem
   );
 }
 
-/** How many votes there were. Why others are missing follows it, authority by authority. */
+/** How many votes or answers there were. Why others are missing follows it, authority by authority. */
 function firstClause({ message }: Error): string {
   return message.split(";", 1)[0] ?? message;
 }

@@ -30,7 +30,7 @@ export function WithOwner({ children }: { children: (owner: Owner) => ReactNode 
       <Text size="sm" mb="sm">
         Your FastPay account belongs to the Ethereum key in your wallet, or to a browser key. There is nothing else to set up.
       </Text>
-      <ConnectButton />
+      <ConnectButton place="page" />
     </Alert>
   );
 }

@@ -170,6 +170,17 @@ export async function withoutBlocks(act: () => Promise<void>): Promise<void> {
   }
 }
 
+/** Mines the transactions that wait, while a contract's code is replaced by one that reverts whatever it is asked. */
+export async function mineReverting(contract: Address): Promise<void> {
+  const client = chainClient();
+  const code = await client.getCode({ address: contract });
+  if (code === undefined) throw new Error(`${contract} is no contract`);
+  // PUSH1 0, PUSH1 0, REVERT
+  await client.setCode({ address: contract, bytecode: "0x60006000fd" });
+  await client.mine({ blocks: 1 });
+  await client.setCode({ address: contract, bytecode: code });
+}
+
 /** Somebody has a transaction of theirs, which is in no block, replaced in their wallet: sped up, or cancelled. */
 export async function replaceTransaction(from: PrivateKeyAccount, hash: Hex, how: "sped up" | "cancelled"): Promise<void> {
   const { nonce, to, input, value, gas, maxFeePerGas, maxPriorityFeePerGas } = await chainClient().getTransaction({ hash });

@@ -1,0 +1,45 @@
+import { Button } from "@mantine/core";
+import { useLayoutEffect, useRef, useState, type JSX } from "react";
+
+import { IconWallet } from "../ui/icons";
+import { wasUsed } from "./last";
+
+/** The two buttons to connect: one in the header, one on pages that need an account. */
+export type ConnectPlace = "header" | "page";
+
+/** The button that was pressed, or had the focus, when the wallet's code took over. */
+let left: { readonly place: ConnectPlace; readonly isPressed: boolean } | undefined;
+
+/** What was done with the button of this place before the wallet's code was loaded; undefined if nothing was. */
+export function takeEarly(place: ConnectPlace): { readonly isPressed: boolean } | undefined {
+  if (left?.place !== place) return undefined;
+  const taken = left;
+  left = undefined;
+  return taken;
+}
+
+/**
+ * Stands for `ConnectButton` until the wallet's code is loaded. A press is not lost: the dialog opens then. Shows
+ * somebody who was here before that their account is being loaded.
+ */
+export function EarlyConnect({ place, size = "sm" }: { place: ConnectPlace; size?: string }): JSX.Element {
+  const button = useRef<HTMLButtonElement>(null);
+  const [isPressed, setPressed] = useState(false);
+  useLayoutEffect(() => {
+    const mine = button.current;
+    return () => {
+      if (isPressed || document.activeElement === mine) left = { place, isPressed };
+    };
+  }, [place, isPressed]);
+  return (
+    <Button
+      ref={button}
+      size={size}
+      leftSection={<IconWallet size={18} aria-hidden />}
+      onClick={() => setPressed(true)}
+      loading={isPressed || wasUsed()}
+    >
+      Connect wallet
+    </Button>
+  );
+}
