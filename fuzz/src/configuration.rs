@@ -21,7 +21,7 @@ pub fn run(bytes: &[u8]) {
     SCRATCH.with(|scratch| match tag % 6 {
         0 => {
             let path = scratch.put("node.toml", bytes);
-            if let Ok(config) = fastpay_node::config::Config::read(&path, Default::default()) {
+            if let Ok(config) = fastpay_node::authority::config::Config::read(&path, Default::default()) {
                 let addresses = config.shard_addresses().expect("it was checked");
                 assert_eq!(addresses.len(), config.shards.get() as usize);
                 assert!(config.primary.is_some() != config.genesis.is_some() && !config.keys.is_empty());

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use alloy::primitives::U256;
 use fastpay_core::{AccountId, Asset, Committees, Digest, PrimaryAddress, SequenceNumber, Transfer};
 use fastpay_ethereum::{Attempt, Call, Fees, Submission};
-use fastpay_node::rollback::VoteFloors;
+use fastpay_node::authority::rollback::VoteFloors;
 use fastpay_relayer::{
     Bundle, Decision, Left, OpenUnlock, PendingRedemption, State, Totals, UnlockStep, UnlockStepKind, Unlocks,
 };

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use fastpay_node::storage::{Journal, JournalOptions, JournalPosition, JournalRead, JournalWrite};
+use fastpay_node::authority::storage::{Journal, JournalOptions, JournalPosition, JournalRead, JournalWrite};
 use fastpay_testkit::MemoryDisk;
 
 use crate::tagged;

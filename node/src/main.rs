@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use fastpay_node::config::{Config, Overrides};
-use fastpay_node::keys::{self, KeyFiles, passphrase_source};
+use fastpay_node::authority::config::{Config, Overrides};
+use fastpay_node::authority::keys::{self, KeyFiles, passphrase_source};
+use fastpay_node::authority::{self, rollback};
 use fastpay_node::operator::{backup, check, committee, setup, status};
-use fastpay_node::{authority, rollback};
 use fastpay_program::configuration::NodeUrl;
 use fastpay_program::console::{LogFormat, Shell, answer, complain, completions, end_at_arguments, fail, start_log};
 use fastpay_program::{files, stop_signal};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fastpay_core::{Account, AccountId, Shard, ShardId};
-use fastpay_node::shard::{
+use fastpay_node::authority::shard::{
     Actor, BATCHES_WAITING_MAX, Commits, RecoveredShard, ShardError, ShardHandle, ShardQueue, ShardSettings,
     UncommittedBatch,
 };

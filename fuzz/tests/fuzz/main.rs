@@ -74,7 +74,7 @@ fn the_seeds_are_what_they_should_be() {
     let write = |seed: &[u8]| std::fs::write(&path, &seed[1..]).unwrap();
     for node in &seeds[..2] {
         write(node);
-        fastpay_node::config::Config::read(&path, Default::default()).unwrap();
+        fastpay_node::authority::config::Config::read(&path, Default::default()).unwrap();
     }
     write(&seeds[2]);
     fastpay_relayer::Config::read(&path, Default::default()).unwrap();

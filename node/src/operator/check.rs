@@ -16,15 +16,15 @@ use fastpay_program::keystore::PassphraseSource;
 use serde::Serialize;
 use tokio::net::TcpStream;
 
-use crate::config::{Config, Overrides, TlsFiles};
-use crate::deployment::{self, Deployment, folder_identity};
-use crate::keys;
-use crate::metrics::now_seconds;
-use crate::rollback::{Age, HighWaterMark, Memory, age, marked};
-use crate::rotation::remembered_names;
-use crate::storage::{DataFolder, StorageError};
-use crate::tls::{Tls, TlsError};
-use crate::voter_status::VoterStatus;
+use crate::authority::config::{Config, Overrides, TlsFiles};
+use crate::authority::deployment::{self, Deployment, folder_identity};
+use crate::authority::keys;
+use crate::authority::metrics::now_seconds;
+use crate::authority::rollback::{Age, HighWaterMark, Memory, age, marked};
+use crate::authority::rotation::remembered_names;
+use crate::authority::storage::{DataFolder, StorageError};
+use crate::authority::tls::{Tls, TlsError};
+use crate::authority::voter_status::VoterStatus;
 
 /// `run` waits for the deployment to be final as long as that takes.
 const DEPLOYMENT_PATIENCE: Duration = Duration::from_secs(20);

@@ -14,11 +14,11 @@ use fastpay_ethereum::Finality;
 use fastpay_program::files;
 use serde::Serialize;
 
-use crate::config::{Config, ConfigError, Overrides};
-use crate::deployment::folder_identity;
-use crate::keys::{self, KeyFiles};
-use crate::rollback::{self, DetectionError, HighWaterMark};
-use crate::storage::{DataFolder, StorageError};
+use crate::authority::config::{Config, ConfigError, Overrides};
+use crate::authority::deployment::folder_identity;
+use crate::authority::keys::{self, KeyFiles};
+use crate::authority::rollback::{self, DetectionError, HighWaterMark};
+use crate::authority::storage::{DataFolder, StorageError};
 
 /// The configuration's `[primary]`.
 #[derive(Clone, Debug, Serialize)]

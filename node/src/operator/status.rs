@@ -5,7 +5,7 @@ use std::fmt;
 use fastpay_client::{ClientError, ClientOptions, ShardClient};
 use serde::Serialize;
 
-use crate::config::{Config, ConfigError};
+use crate::authority::config::{Config, ConfigError};
 
 /// The status of each shard.
 #[derive(Clone, Debug, Serialize)]

@@ -2,10 +2,10 @@
 
 use fastpay_core::{AccountId, Amount, Asset, Balance, Domain, Epoch, SequenceNumber};
 use fastpay_ethereum::{Call, Finality, PrimaryConfig, Sender};
-use fastpay_node::config::Config;
-use fastpay_node::deployment::folder_identity;
-use fastpay_node::rollback::{HighWaterMark, default_high_water_mark};
-use fastpay_node::storage::DataFolder;
+use fastpay_node::authority::config::Config;
+use fastpay_node::authority::deployment::folder_identity;
+use fastpay_node::authority::rollback::{HighWaterMark, default_high_water_mark};
+use fastpay_node::authority::storage::DataFolder;
 use fastpay_testkit::anvil::{Anvil, CHAIN_ID, LyingNode, Mining};
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
 use serde_json::Value;

@@ -12,18 +12,18 @@ use fastpay_core::{
     ShardLedger,
 };
 use fastpay_ethereum::{Finality, PrimaryConfig};
+use fastpay_node::authority::config::{Config, Overrides, TlsFiles};
+use fastpay_node::authority::deployment::{DeploymentError, folder_identity};
+use fastpay_node::authority::follower::cursor_file;
+use fastpay_node::authority::keys::KeyFiles;
+use fastpay_node::authority::known_committees;
+use fastpay_node::authority::rollback::{HighWaterMark, default_high_water_mark};
+use fastpay_node::authority::shard::ShardError;
+use fastpay_node::authority::storage::{CheckpointOptions, CheckpointStore, Checkpoints, DataFolder, StorageError};
+use fastpay_node::authority::tls::TlsError;
+use fastpay_node::authority::voter_status::VoterStatusError;
 use fastpay_node::authority::{self, AuthorityError};
-use fastpay_node::config::{Config, Overrides, TlsFiles};
-use fastpay_node::deployment::{DeploymentError, folder_identity};
-use fastpay_node::follower::cursor_file;
-use fastpay_node::keys::KeyFiles;
-use fastpay_node::known_committees;
 use fastpay_node::operator::setup::{self, SetupError};
-use fastpay_node::rollback::{HighWaterMark, default_high_water_mark};
-use fastpay_node::shard::ShardError;
-use fastpay_node::storage::{CheckpointOptions, CheckpointStore, Checkpoints, DataFolder, StorageError};
-use fastpay_node::tls::TlsError;
-use fastpay_node::voter_status::VoterStatusError;
 use fastpay_program::Clock;
 use fastpay_rpc::Refusal;
 use fastpay_testkit::{TestAccount, TestCommittee, payment};

@@ -4,10 +4,10 @@ use std::thread;
 
 use fastpay_core::{Amount, Asset, Balance, ShardId};
 use fastpay_node::authority::check_credits;
+use fastpay_node::authority::rollback::{HighWaterMark, Memory};
+use fastpay_node::authority::shard::{Answer, AppliedCredits, RecoveredShard, ShardLimits, recover};
+use fastpay_node::authority::storage::{DataFolder, JournalPosition, JournalRead, RecordStream};
 use fastpay_node::operator::backup::{back_up, restore};
-use fastpay_node::rollback::{HighWaterMark, Memory};
-use fastpay_node::shard::{Answer, AppliedCredits, RecoveredShard, ShardLimits, recover};
-use fastpay_node::storage::{DataFolder, JournalPosition, JournalRead, RecordStream};
 use fastpay_testkit::payment;
 
 use crate::scene::{FORGETFUL, Shards, folders, layout};

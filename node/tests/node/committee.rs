@@ -8,12 +8,12 @@ use fastpay_core::{
     ContractVote, CouncilStatement, Digest, Domain, EcdsaSignature, Epoch, PossessionError, PrimaryAddress,
 };
 use fastpay_ethereum::{Call, Cursor, Finality, PrimaryConfig, PrimaryError, certified_redemption};
-use fastpay_node::config::Config;
-use fastpay_node::deployment::folder_identity;
-use fastpay_node::follower;
+use fastpay_node::authority::config::Config;
+use fastpay_node::authority::deployment::folder_identity;
+use fastpay_node::authority::follower;
+use fastpay_node::authority::rollback::{HighWaterMark, default_high_water_mark};
+use fastpay_node::authority::storage::DataFolder;
 use fastpay_node::operator::committee::{Ballot, CommitteeError, accept, heartbeat, prove, raise_cap, release, sign};
-use fastpay_node::rollback::{HighWaterMark, default_high_water_mark};
-use fastpay_node::storage::DataFolder;
 use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, LyingNode, Mining, Rotation, Signers};
 use fastpay_testkit::{TestAccount, TestCommittee, redemption, secret};
 use serde_json::{Value, json};

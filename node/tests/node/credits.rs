@@ -4,10 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fastpay_core::{Amount, Asset, Balance, Forwarded, ShardId};
+use fastpay_node::authority::rollback::{HighWaterMark, default_high_water_mark};
+use fastpay_node::authority::shard::{
+    AppliedCredits, Command, RecoveredShard, ShardError, ShardLimits, recover, recover_on,
+};
+use fastpay_node::authority::storage::{Journal, JournalOptions};
 use fastpay_node::authority::{AuthorityError, check_credits};
-use fastpay_node::rollback::{HighWaterMark, default_high_water_mark};
-use fastpay_node::shard::{AppliedCredits, Command, RecoveredShard, ShardError, ShardLimits, recover, recover_on};
-use fastpay_node::storage::{Journal, JournalOptions};
 use fastpay_testkit::{MemoryDisk, payment};
 
 use crate::authority::{Running, Scene, get, refused};
@@ -98,7 +100,7 @@ fn value_is_neither_made_nor_lost_by_traffic_in_all_directions() {
         }
     }
     for pending in pending {
-        assert!(matches!(pending.wait(), Some(fastpay_node::shard::Answer::Confirmed(..))));
+        assert!(matches!(pending.wait(), Some(fastpay_node::authority::shard::Answer::Confirmed(..))));
     }
     shards.settle();
     let total = owners.iter().map(|owner| balance(&shards, owner)).fold(Balance::ZERO, Balance::plus);

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fastpay_core::{AccountId, Amount, Asset, Balance, ShardId};
-use fastpay_node::shard::{Answer, ShardError, ShardLimits, recover_on};
-use fastpay_node::storage::{Journal, JournalOptions, ShardFolders};
+use fastpay_node::authority::shard::{Answer, ShardError, ShardLimits, recover_on};
+use fastpay_node::authority::storage::{Journal, JournalOptions, ShardFolders};
 use fastpay_rpc::Refusal;
 use fastpay_testkit::{MemoryDisk, TestAccount, payment};
 use rand::rngs::SmallRng;

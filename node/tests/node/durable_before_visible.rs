@@ -13,14 +13,14 @@ use fastpay_core::{
     AccountId, CrossShardCredit, Epoch, Forwarded, JournalPosition, PrimaryAddress, Request, SequenceNumber, ShardId,
     SynchronizationOrder, TransactionIndex, UnlockEvent, UnlockEventKind,
 };
-use fastpay_node::metrics::Metrics;
-use fastpay_node::shard::{
+use fastpay_node::authority::metrics::Metrics;
+use fastpay_node::authority::shard::{
     ADDRESS_JOURNAL_BYTES_PER_DAY, Answers, ChainTime, ClientStream, Command, HistoryReader, OrderStep, RecoveredShard,
     ShardError, ShardHandle, ShardLimits, ShardQueue, ShardSettings, ShardStorage, Submission, UnlockKnowledge,
     address_budgets, recover_on,
 };
-use fastpay_node::storage::{Checkpoint, CheckpointError, Checkpoints, Journal, JournalOptions, StoreKey};
-use fastpay_node::voter_status::VoterStatus;
+use fastpay_node::authority::storage::{Checkpoint, CheckpointError, Checkpoints, Journal, JournalOptions, StoreKey};
+use fastpay_node::authority::voter_status::VoterStatus;
 use fastpay_program::Clock;
 use fastpay_rpc::Refusal;
 use fastpay_testkit::{MemoryDisk, SteppedShard, TestAccount, TestCommittee, payment, redemption};

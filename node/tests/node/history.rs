@@ -1,7 +1,7 @@
 //! Histories over hundreds of entries, read from the journal along their links.
 
 use fastpay_core::{Asset, Certificate, Chain, Destination, Effect, JournalPosition, Link, Record};
-use fastpay_node::shard::ShardLimits;
+use fastpay_node::authority::shard::ShardLimits;
 use fastpay_testkit::{TestAccount, TestCommittee, payment, payout};
 
 use crate::scene::{FORGETFUL, Shards};
@@ -132,5 +132,5 @@ fn the_largest_payout_fits_into_a_record() {
     let effect = Effect::PaidOut { digest, outputs: vec![Destination::Credited { received: link }; 256] };
     let record = Record::Confirmation { certificate: certificate.into(), sent: link, effect };
     let bytes = borsh::to_vec(&record).unwrap().len();
-    assert!(bytes * 4 < fastpay_node::storage::RECORD_BYTES_MAX, "{bytes}");
+    assert!(bytes * 4 < fastpay_node::authority::storage::RECORD_BYTES_MAX, "{bytes}");
 }

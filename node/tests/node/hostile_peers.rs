@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fastpay_client::{ClientError, ShardClient};
 use fastpay_core::TransferOrder;
-use fastpay_node::network::NetworkLimits;
+use fastpay_node::authority::network::NetworkLimits;
 use fastpay_rpc::proto::submit_response::Response;
 use fastpay_rpc::{Refusal, STREAM_REQUESTS_IN_FLIGHT_MAX};
 use fastpay_testkit::{TestAccount, payment};

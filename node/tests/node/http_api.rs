@@ -6,10 +6,10 @@ use fastpay_core::{
     AccountId, Amount, AuthorityName, Balance, Certificate, Committees, ContractVote, Domain, EcdsaSignature, Epoch,
     PrimaryAddress, SequenceNumber, TransferOrder, Vote,
 };
-use fastpay_node::follower::Progress;
-use fastpay_node::http::HttpLimits;
-use fastpay_node::rollback::{RollbackProtection, VoteFloors};
-use fastpay_node::voter_status::VoterStatus;
+use fastpay_node::authority::follower::Progress;
+use fastpay_node::authority::http::HttpLimits;
+use fastpay_node::authority::rollback::{RollbackProtection, VoteFloors};
+use fastpay_node::authority::voter_status::VoterStatus;
 use fastpay_rpc::http::Retry;
 use fastpay_rpc::json::{AccountState, Decimal, Hex};
 use fastpay_rpc::{REDEMPTION_BATCH_MAX, json};
@@ -269,7 +269,7 @@ async fn a_body_must_come_in_time() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_not_served_now_is_told_when() {
     // Nobody takes anything out of the queue, which has room for one.
-    let tight = fastpay_node::shard::ShardLimits { queue_requests_max: 1, ..FORGETFUL };
+    let tight = fastpay_node::authority::shard::ShardLimits { queue_requests_max: 1, ..FORGETFUL };
     let served = HttpServed::with(1, HttpLimits::default(), tight, false).await;
     let alice = TestAccount::ethereum(0);
     let pay = alice.sign(&served.shards.committee.domain, payment(alice.id(), TestAccount::ed25519(1).id(), 1, 0));
@@ -284,9 +284,9 @@ async fn who_is_not_served_now_is_told_when() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn that_there_is_no_room_for_an_order_is_a_problem_with_a_time_to_wait() {
-    let low = fastpay_node::shard::ShardLimits { disk_reserve_bytes: u64::MAX, ..FORGETFUL };
+    let low = fastpay_node::authority::shard::ShardLimits { disk_reserve_bytes: u64::MAX, ..FORGETFUL };
     let least = std::num::NonZeroU64::MIN;
-    let spent = fastpay_node::shard::ShardLimits { account_journal_bytes_per_day: least, ..FORGETFUL };
+    let spent = fastpay_node::authority::shard::ShardLimits { account_journal_bytes_per_day: least, ..FORGETFUL };
     for (limits, code, status, pays) in [(low, "disk-low", 503, 0), (spent, "account-budget", 429, 1)] {
         let served = HttpServed::with(1, HttpLimits::default(), limits, true).await;
         let (alice, bob) = (TestAccount::ethereum(0), TestAccount::ed25519(1));
@@ -313,7 +313,7 @@ async fn a_shard_that_has_ended_is_stopping() {
     let alice = TestAccount::ethereum(0);
     let pay = alice.sign(&served.shards.committee.domain, payment(alice.id(), TestAccount::ed25519(1).id(), 1, 0));
     for handle in served.shards.handles.values() {
-        handle.try_send(fastpay_node::shard::Command::Stop).unwrap();
+        handle.try_send(fastpay_node::authority::shard::Command::Stop).unwrap();
     }
     eventually_async("the shard ends", || async { served.get("/v1/status").await.json()["code"] == "stopping" }).await;
     order(&served, &pay).await.problem("stopping");

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use fastpay_node::http::HttpLimits;
-use fastpay_node::shard::ShardLimits;
+use fastpay_node::authority::http::HttpLimits;
+use fastpay_node::authority::shard::ShardLimits;
 use fastpay_rpc::json;
 use fastpay_testkit::{TestAccount, payment};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use fastpay_core::{AccountId, Certificate, TransactionIndex};
-use fastpay_node::http::HttpLimits;
-use fastpay_node::shard::Command;
+use fastpay_node::authority::http::HttpLimits;
+use fastpay_node::authority::shard::Command;
 use fastpay_rpc::http::Retry;
 use fastpay_rpc::json;
 use fastpay_testkit::{TestAccount, payment};

@@ -1,7 +1,7 @@
 //! Transfers by digest and deposits by index, over HTTP.
 
 use fastpay_core::{AccountId, ShardId, TransactionIndex};
-use fastpay_node::index::{Index, NEWEST_TRANSFERS};
+use fastpay_node::authority::index::{Index, NEWEST_TRANSFERS};
 use fastpay_rpc::http::Retry;
 use fastpay_rpc::json::{self, Decimal, Hex};
 use fastpay_testkit::{TestAccount, TestCommittee, payment};

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use fastpay_node::follower::Progress;
-use fastpay_node::http::{self, HttpContext, HttpLimits};
-use fastpay_node::index::{Index, Indexer};
-use fastpay_node::shard::{ChainTime, ShardLimits};
+use fastpay_node::authority::follower::Progress;
+use fastpay_node::authority::http::{self, HttpContext, HttpLimits};
+use fastpay_node::authority::index::{Index, Indexer};
+use fastpay_node::authority::shard::{ChainTime, ShardLimits};
 use fastpay_program::Clock;
 use fastpay_rpc::http::ProblemKind;
 use fastpay_rpc::json::WaitingRedemptions;
@@ -61,7 +61,7 @@ impl HttpServed {
         let (stop, stopped) = watch::channel(false);
         let (progress, progress_seen) = watch::channel(Progress::AtHead);
         let (waiting, waiting_seen) = watch::channel(None);
-        let listener = fastpay_node::network::listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let listener = fastpay_node::authority::network::listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let address = listener.local_addr().unwrap();
         let start = || Index::start(folder.path().join("index"), shards.committee.domain, shards.histories.clone());
         let (index, indexer) = with_index.then(|| start().unwrap()).unzip();

@@ -6,9 +6,9 @@ use fastpay_core::{
     AccountId, AuthorityName, Certificate, Committees, ContractVote, Digest, EcdsaSignature, Epoch, SequenceNumber,
     TransactionIndex, UnlockEvent, UnlockEventKind, UnlockVote,
 };
-use fastpay_node::rollback::{RollbackProtection, VoteFloors};
-use fastpay_node::shard::{ChainTime, Command, OrderStep};
-use fastpay_node::voter_status::VoterStatus;
+use fastpay_node::authority::rollback::{RollbackProtection, VoteFloors};
+use fastpay_node::authority::shard::{ChainTime, Command, OrderStep};
+use fastpay_node::authority::voter_status::VoterStatus;
 use fastpay_rpc::http::Retry;
 use fastpay_rpc::json::{self, Decimal, Hex};
 use fastpay_testkit::{TestAccount, payment};

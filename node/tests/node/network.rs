@@ -11,8 +11,8 @@ use fastpay_core::{
     ShardId, TransferOrder,
 };
 use fastpay_core::{Authorization, Certificate};
-use fastpay_node::network::{self, NetworkLimits, ShardContext};
-use fastpay_node::shard::{Command, ShardLimits};
+use fastpay_node::authority::network::{self, NetworkLimits, ShardContext};
+use fastpay_node::authority::shard::{Command, ShardLimits};
 use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::proto::submit_request::Request;
 use fastpay_rpc::proto::submit_response::Response;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fastpay_core::{Amount, Certificate, Domain, Epoch, PrimaryAddress};
 use fastpay_ethereum::{Call, Finality, certified_redemption};
-use fastpay_node::payouts::{Payouts, WaitingSeen};
+use fastpay_node::authority::payouts::{Payouts, WaitingSeen};
 use fastpay_rpc::json::{WaitingRedemption, WaitingRedemptions};
 use fastpay_testkit::anvil::{CHAIN_ID, rich_key};
 use fastpay_testkit::primary::{ChainConfig, SimulatedContract, SimulatedNode, SimulatedPrimary};

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientOptions};
 use fastpay_core::{Certificate, JournalPosition};
-use fastpay_node::network::NetworkLimits;
-use fastpay_node::peer_sync::{OwnShards, PeerSync, PeerSyncTimes};
-use fastpay_node::shard::ShardLimits;
+use fastpay_node::authority::network::NetworkLimits;
+use fastpay_node::authority::peer_sync::{OwnShards, PeerSync, PeerSyncTimes};
+use fastpay_node::authority::shard::ShardLimits;
 use fastpay_testkit::fake::{FakeCommittee, Role};
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
 use tokio::sync::watch;

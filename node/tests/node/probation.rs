@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use fastpay_core::{Authorization, Request, TransferOrder};
-use fastpay_node::rollback::{RollbackProtection, VoteFloors};
-use fastpay_node::shard::{Answer, ClientReputation, ShardLimits};
+use fastpay_node::authority::rollback::{RollbackProtection, VoteFloors};
+use fastpay_node::authority::shard::{Answer, ClientReputation, ShardLimits};
 use fastpay_rpc::Refusal;
 use fastpay_testkit::{TestAccount, payment};
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fastpay_client::{AuthorityClient, AuthorityEndpoints, ClientError};
 use fastpay_core::{AccountId, Amount, Asset, AuthorityKeys, Balance, Epoch, SequenceNumber};
-use fastpay_node::keys;
+use fastpay_node::authority::keys;
 use fastpay_rpc::Refusal;
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
 

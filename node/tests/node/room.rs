@@ -4,8 +4,8 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use fastpay_core::{Epoch, Request, SequenceNumber, ShardId, TransferOrder};
-use fastpay_node::shard::{Address, Answer, ClientReputation, ShardLimits, address_budgets, recover_on};
-use fastpay_node::storage::{Journal, JournalOptions};
+use fastpay_node::authority::shard::{Address, Answer, ClientReputation, ShardLimits, address_budgets, recover_on};
+use fastpay_node::authority::storage::{Journal, JournalOptions};
 use fastpay_rpc::Refusal;
 use fastpay_testkit::{MemoryDisk, TestAccount, payment, redemption};
 

@@ -7,9 +7,9 @@ use fastpay_core::{
     AccountId, Amount, Asset, Committees, Deposit, Epoch, Installation, PrimaryAddress, Redemption, SequenceNumber,
     TransactionIndex,
 };
-use fastpay_node::network::NetworkLimits;
-use fastpay_node::shard::{Command, OrderStep};
-use fastpay_node::voter_status::VoterStatus;
+use fastpay_node::authority::network::NetworkLimits;
+use fastpay_node::authority::shard::{Command, OrderStep};
+use fastpay_node::authority::voter_status::VoterStatus;
 use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::proto::submit_response::Response;
 use fastpay_rpc::proto::{self, redemption_batch_response};

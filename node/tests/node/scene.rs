@@ -10,15 +10,15 @@ use fastpay_core::{
     Account, AccountId, Amount, Asset, Certificate, Committees, Deposit, Epoch, Request, ShardId, ShardLayout,
     ShardLedger, TransactionIndex, TransferOrder, Vote,
 };
-use fastpay_node::deposit_sink::DepositSink;
-use fastpay_node::metrics::Metrics;
-use fastpay_node::shard::{
+use fastpay_node::authority::deposit_sink::DepositSink;
+use fastpay_node::authority::metrics::Metrics;
+use fastpay_node::authority::shard::{
     self, ADDRESS_JOURNAL_BYTES_PER_DAY, AddressBudgets, Answer, Answers, AppliedCredits, ChainTime, ClientReputation,
     ClientStream, Command, HistoryReader, RecoveredShard, ShardError, ShardHandle, ShardLimits, ShardQueue,
     ShardSettings, ShardStorage, Submission, address_budgets,
 };
-use fastpay_node::storage::{DataFolder, FolderIdentity, ShardFolders};
-use fastpay_node::voter_status::VoterStatus;
+use fastpay_node::authority::storage::{DataFolder, FolderIdentity, ShardFolders};
+use fastpay_node::authority::voter_status::VoterStatus;
 use fastpay_program::Clock;
 use fastpay_rpc::Refusal;
 use fastpay_telemetry::Tracer;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use fastpay_core::{Amount, Asset, Balance, Epoch, SequenceNumber, ShardId, VoteSignature};
-use fastpay_node::shard::{Answer, ShardLimits, recover_on};
-use fastpay_node::storage::{Journal, JournalOptions};
+use fastpay_node::authority::shard::{Answer, ShardLimits, recover_on};
+use fastpay_node::authority::storage::{Journal, JournalOptions};
 use fastpay_rpc::Refusal;
 use fastpay_testkit::{MemoryDisk, TestAccount, payment, redemption};
 

@@ -3,7 +3,7 @@
 use std::sync::mpsc::sync_channel;
 
 use fastpay_core::{Digest, ShardId};
-use fastpay_node::shard::{Answer, ShardLimits};
+use fastpay_node::authority::shard::{Answer, ShardLimits};
 use fastpay_rpc::Refusal;
 use fastpay_telemetry::{Ratio, Tracer, root_span_id, trace_id};
 use fastpay_testkit::payment;

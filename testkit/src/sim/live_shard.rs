@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use borsh::BorshDeserialize;
 use fastpay_core::{AccountId, JournalPosition, Record, ShardId};
-use fastpay_node::metrics::Metrics;
-use fastpay_node::shard::ShardHandle;
-use fastpay_node::storage::{JournalRead, JournalReader};
+use fastpay_node::authority::metrics::Metrics;
+use fastpay_node::authority::shard::ShardHandle;
+use fastpay_node::authority::storage::{JournalRead, JournalReader};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 

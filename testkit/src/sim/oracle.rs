@@ -9,7 +9,7 @@ use fastpay_core::{
     Effect, Receipt, Record, Redemption, ShardId, Transfer, TransferOrder,
 };
 use fastpay_ethereum::IFastPay;
-use fastpay_node::shard::Command;
+use fastpay_node::authority::shard::Command;
 
 use super::plan::Plan;
 use crate::TestCommittee;

@@ -16,21 +16,21 @@ use std::time::Duration;
 use fastpay_core::{JournalPosition, ShardLayout};
 use fastpay_ethereum::Cursor;
 use fastpay_node::authority::check_credits;
-use fastpay_node::deployment::folder_identity;
-use fastpay_node::deposit_sink::DepositSink;
-use fastpay_node::follower::{Follower, Progress, cursor_file, read_chain_time, read_cursor};
-use fastpay_node::metrics::Metrics;
-use fastpay_node::network::{self, NetworkLimits, ShardContext};
-use fastpay_node::rollback::{
+use fastpay_node::authority::deployment::folder_identity;
+use fastpay_node::authority::deposit_sink::DepositSink;
+use fastpay_node::authority::follower::{Follower, Progress, cursor_file, read_chain_time, read_cursor};
+use fastpay_node::authority::metrics::Metrics;
+use fastpay_node::authority::network::{self, NetworkLimits, ShardContext};
+use fastpay_node::authority::rollback::{
     CatchUp, HighWaterMark, Memory, Question, RollbackProtection, VoteFloors, default_high_water_mark,
 };
-use fastpay_node::rotation::Rotation;
-use fastpay_node::shard::{
+use fastpay_node::authority::rotation::Rotation;
+use fastpay_node::authority::shard::{
     self, ADDRESS_JOURNAL_BYTES_PER_DAY, ChainTime, HistoryReader, RecoveredShard, ShardHandle, ShardLimits,
     ShardQueue, ShardSettings, ShardStorage, address_budgets,
 };
-use fastpay_node::storage::{DataFolder, Journal, JournalOptions};
-use fastpay_node::voter_status::{VoterStatus, VoterStatusWatch};
+use fastpay_node::authority::storage::{DataFolder, Journal, JournalOptions};
+use fastpay_node::authority::voter_status::{VoterStatus, VoterStatusWatch};
 use fastpay_program::Clock;
 use tempfile::TempDir;
 use tokio::sync::{Notify, mpsc, watch};

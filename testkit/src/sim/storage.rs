@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fastpay_core::JournalPosition;
-use fastpay_node::storage::{Checkpoint, CheckpointError, Checkpoints, StoreKey};
+use fastpay_node::authority::storage::{Checkpoint, CheckpointError, Checkpoints, StoreKey};
 use fastpay_program::disk::{Disk, SegmentFile};
 
 use super::dice::Dice;

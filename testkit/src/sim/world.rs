@@ -9,7 +9,7 @@ use alloy::primitives::address;
 use fastpay_client::{AuthorityClient, ClientOptions, ShardClient};
 use fastpay_client::{Names, Network};
 use fastpay_core::{AccountId, Amount, Asset, AuthorityKeys, AuthorityName, Committees, Domain};
-use fastpay_node::voter_status::VoterStatusWatch;
+use fastpay_node::authority::voter_status::VoterStatusWatch;
 use fastpay_program::Clock;
 use http_body_util::BodyExt;
 use http_body_util::combinators::BoxBody;

@@ -67,7 +67,7 @@ fn a_retired_quorums_certificate_on_an_empty_account_is_confirmed_and_voted_for_
     assert_eq!(node.account(&thief.id()).balance(Asset::ETHER), Balance::ZERO.debit(Amount(1_000_000)));
     assert_eq!(node.shards[0].ledger().redemptions.count(), 1, "it is offered to relayers");
 
-    // `node/src/network/batch_vote.rs` signs what is confirmed here, with the current keys.
+    // `node/src/authority/network/batch_vote.rs` signs what is confirmed here, with the current keys.
     let redemptions = [wanted];
     let digest = current.domain.redemption_batch_vote_digest(Epoch(1), &redemptions);
     let votes = current.keys[..3].iter().map(|keys| {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use fastpay_core::{Deposit, GenesisBalance, JournalPosition, Link, Record, SynchronizationOrder, TransactionIndex};
 use fastpay_e2e::Failure;
-use fastpay_node::storage::{Journal, JournalOptions, JournalWrite};
+use fastpay_node::authority::storage::{Journal, JournalOptions, JournalWrite};
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::Arguments;

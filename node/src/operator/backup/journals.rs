@@ -20,7 +20,7 @@ use fastpay_core::{JournalPosition, Record, ShardId};
 use fastpay_program::files;
 
 use super::{BackupError, Copied, OWNER_ONLY, failed};
-use crate::storage::{Journal, JournalExtent, JournalOptions, JournalRead, ShardFolders, shard_folders};
+use crate::authority::storage::{Journal, JournalExtent, JournalOptions, JournalRead, ShardFolders, shard_folders};
 
 /// Copies the journals of the data folder `from` to that of `to`, where they fit each other.
 pub(super) fn copy(from: &Path, to: &Path, copied: &mut Copied) -> Result<(), BackupError> {
@@ -162,7 +162,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::storage::JournalWrite;
+    use crate::authority::storage::JournalWrite;
     use fastpay_core::{AppliedCredit, CrossShardCredit, Effect, Epoch, Forwarded, Link, SequenceNumber};
     use fastpay_testkit::{TestAccount, TestCommittee, payment};
     use proptest::prelude::*;

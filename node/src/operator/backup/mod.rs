@@ -22,9 +22,9 @@ use std::path::{Path, PathBuf};
 use fastpay_core::ShardId;
 use fastpay_program::files;
 
-use crate::known_committees::COMMITTEES_FILE;
-use crate::rollback::{self, DetectionError};
-use crate::storage::{DataFolder, JournalError, JournalPosition, LOCK_FILE, META_FILE, StorageError};
+use crate::authority::known_committees::COMMITTEES_FILE;
+use crate::authority::rollback::{self, DetectionError};
+use crate::authority::storage::{DataFolder, JournalError, JournalPosition, LOCK_FILE, META_FILE, StorageError};
 
 /// Rebuilt from the journals.
 const INDEX_FOLDER: &str = "index";
@@ -243,8 +243,8 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> BackupError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rollback::{HighWaterMark, Memory, default_high_water_mark};
-    use crate::storage::{FolderIdentity, Journal, JournalOptions, JournalWrite};
+    use crate::authority::rollback::{HighWaterMark, Memory, default_high_water_mark};
+    use crate::authority::storage::{FolderIdentity, Journal, JournalOptions, JournalWrite};
     use fastpay_core::{AccountId, Epoch, Record, SequenceNumber};
 
     struct Scene(tempfile::TempDir);

@@ -8,8 +8,8 @@ use fastpay_ethereum::{Clock, Cursor};
 use super::announcement::{announcement, check_members};
 use super::nodes::Nodes;
 use super::{Ballot, CommitteeError, member, vote};
-use crate::config::Config;
-use crate::follower;
+use crate::authority::config::Config;
+use crate::authority::follower;
 
 /// Checks that the announcement in `file` has matured on the contract, checks the members' `proofs`, checks that this
 /// authority's node has followed the chain up to the block that is named, and signs. All members must name the same block:

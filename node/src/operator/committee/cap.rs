@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::nodes::Nodes;
 use super::{Ballot, CommitteeError, Number, member, read, vote};
-use crate::config::Config;
+use crate::authority::config::Config;
 
 /// A raise as the scripts read it.
 #[derive(Debug, Deserialize)]

@@ -4,7 +4,7 @@ use fastpay_core::{AuthorityKeys, CouncilStatement};
 
 use super::nodes::Nodes;
 use super::{Ballot, CommitteeError, member, vote};
-use crate::config::Config;
+use crate::authority::config::Config;
 
 /// Signs a heartbeat over a final block. All members must name the same one, and the contract must still know its hash.
 ///

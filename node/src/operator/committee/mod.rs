@@ -30,7 +30,7 @@ use fastpay_rpc::json::{Decimal, Hex};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::config::ConfigError;
+use crate::authority::config::ConfigError;
 
 pub use accept::accept;
 pub use cap::raise_cap;

@@ -4,7 +4,7 @@ use fastpay_core::{Committees, CouncilStatement, Digest, Domain};
 use fastpay_ethereum::{EpochReader, Primary, PrimaryConfig, PrimaryError};
 
 use super::CommitteeError;
-use crate::config::Config;
+use crate::authority::config::Config;
 
 /// The contract takes an announcement whose deadline is at most so far away.
 const DEADLINE_MAX_S: u64 = 30 * 86_400;

@@ -8,7 +8,7 @@ use fastpay_rpc::json::Hex;
 use serde::{Deserialize, Serialize};
 
 use super::CommitteeError;
-use crate::config::Config;
+use crate::authority::config::Config;
 
 /// A proof of possession, as the scripts read it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::nodes::Nodes;
 use super::{Ballot, CommitteeError, Number, member, read, vote};
-use crate::config::Config;
+use crate::authority::config::Config;
 
 /// A redemption as the scripts read it.
 #[derive(Debug, Deserialize)]

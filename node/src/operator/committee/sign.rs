@@ -9,7 +9,7 @@ use fastpay_ethereum::utc;
 use super::announcement::{announcement, check_members};
 use super::nodes::Nodes;
 use super::{Ballot, CommitteeError, member, vote};
-use crate::config::Config;
+use crate::authority::config::Config;
 
 /// Checks the announcement in `file` and the members' `proofs`, and signs it with the pair that votes in the current
 /// epoch.

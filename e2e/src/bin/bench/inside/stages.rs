@@ -9,7 +9,7 @@ use fastpay_core::{
     Vote, VoteFloor, sign_payment_votes,
 };
 use fastpay_e2e::{Failure, Place};
-use fastpay_node::storage::{Journal, JournalOptions, JournalPosition, JournalWrite};
+use fastpay_node::authority::storage::{Journal, JournalOptions, JournalPosition, JournalWrite};
 use fastpay_rpc::proto::submit_request::Request as WireRequest;
 use fastpay_rpc::proto::submit_response::Response;
 use fastpay_rpc::proto::{Confirmed, SubmitRequest, SubmitResponse};

@@ -7,13 +7,13 @@ use std::thread::JoinHandle;
 use bytes::Bytes;
 use fastpay_core::{Request, ShardId};
 use fastpay_e2e::{Failure, Place};
-use fastpay_node::metrics::Metrics;
-use fastpay_node::shard::{
+use fastpay_node::authority::metrics::Metrics;
+use fastpay_node::authority::shard::{
     self, ADDRESS_JOURNAL_BYTES_PER_DAY, Answer, Answers, AppliedCredits, ClientStream, Command, OrderStep, ShardError,
     ShardHandle, ShardLimits, ShardSettings, Submission, address_budgets,
 };
-use fastpay_node::storage::{DataFolder, FolderIdentity};
-use fastpay_node::voter_status::VoterStatus;
+use fastpay_node::authority::storage::{DataFolder, FolderIdentity};
+use fastpay_node::authority::voter_status::VoterStatus;
 use fastpay_rpc::proto::submit_request::Request as WireRequest;
 use fastpay_rpc::proto::submit_response::Response;
 use fastpay_rpc::proto::{Confirmed, SubmitRequest, SubmitResponse};

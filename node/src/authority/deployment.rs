@@ -1,0 +1,128 @@
+//! The deployment that this authority serves: a contract on the Primary, or a genesis without one; and the committees
+//! of either.
+//!
+//! The committees of a contract are remembered in the data folder, so that a node can start, vote and
+//! confirm while its Ethereum node is away.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fastpay_core::{AuthorityName, CommitteeError, Committees, Domain, EpochsError, Genesis};
+use fastpay_ethereum::{DepositsError, EpochReader, Primary, PrimaryConfig, PrimaryError};
+
+use crate::authority::config::Config;
+use crate::authority::known_committees;
+use crate::authority::storage::FolderIdentity;
+
+/// How long to wait where the contract's deployment is not final yet.
+const FINALITY_POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A deployment with its committees.
+pub enum Deployment {
+    /// A contract's.
+    OnPrimary {
+        /// The address of the contract.
+        config: PrimaryConfig,
+        /// Its committees, up to the newest that is final.
+        committees: Committees,
+    },
+    /// Without a Primary.
+    StandAlone(Genesis),
+}
+
+/// Why the committee cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum DeploymentError {
+    /// The genesis file cannot be read.
+    #[error("cannot read the genesis {path}: {reason}")]
+    Genesis {
+        /// The file.
+        path: PathBuf,
+        /// The defect.
+        reason: String,
+    },
+    /// Its list of members is not a committee.
+    #[error(transparent)]
+    Committee(#[from] CommitteeError),
+    /// The Primary's URLs are no good.
+    #[error(transparent)]
+    Primary(#[from] PrimaryError),
+    /// The contract cannot be read and its committees were never read before, or its answer is impossible.
+    #[error("the committee cannot be read from the contract: {0}")]
+    Epochs(#[from] DepositsError),
+}
+
+/// Learns the committees. Waits while the contract's deployment is not final.
+///
+/// # Errors
+/// See [`DeploymentError`].
+pub async fn load(config: &Config) -> Result<Deployment, DeploymentError> {
+    if let Some(path) = &config.genesis {
+        let wrong = |reason: String| DeploymentError::Genesis { path: path.clone(), reason };
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let genesis: Genesis = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        genesis.committee()?;
+        return Ok(Deployment::StandAlone(genesis));
+    }
+    let primary = config.primary.clone().expect("a configuration has a Primary or a genesis");
+    let reader = EpochReader::new(Primary::connect_lazily(primary.clone())?);
+    let known = known_committees::read(&config.data);
+    let committees = loop {
+        match (reader.read(known.as_ref()).await, &known) {
+            (Ok(committees), _) => break committees,
+            (Err(error), Some(known)) if error.is_retryable() => {
+                tracing::warn!(%error, "the Primary cannot be asked; going on with the committees of an earlier run");
+                break known.clone();
+            }
+            (Err(error @ DepositsError::Lagging { .. }), None) => {
+                tracing::info!(%error, "waiting until the contract's deployment is final");
+                tokio::time::sleep(FINALITY_POLL_INTERVAL).await;
+            }
+            (Err(error), _) => return Err(error.into()),
+        }
+    };
+    Ok(Deployment::OnPrimary { config: primary, committees })
+}
+
+impl Deployment {
+    /// The domain of everything signed for it.
+    #[must_use]
+    pub fn domain(&self) -> Domain {
+        match self {
+            Self::OnPrimary { config, .. } => Domain::new(config.chain_id, config.contract),
+            Self::StandAlone(genesis) => genesis.domain(),
+        }
+    }
+
+    /// The genesis, if there is no Primary.
+    #[must_use]
+    pub fn genesis(&self) -> Option<&Genesis> {
+        match self {
+            Self::OnPrimary { .. } => None,
+            Self::StandAlone(genesis) => Some(genesis),
+        }
+    }
+
+    /// The committees known now.
+    ///
+    /// # Errors
+    /// If a genesis lists none.
+    pub fn committees(&self) -> Result<Committees, EpochsError> {
+        match self {
+            Self::OnPrimary { committees, .. } => Ok(committees.clone()),
+            Self::StandAlone(genesis) => Committees::new(genesis.committee()?),
+        }
+    }
+}
+
+/// The identity to which the data folder of the authority with these names is bound.
+#[must_use]
+pub fn folder_identity(names: &[AuthorityName], shards: NonZeroU32, domain: &Domain) -> FolderIdentity {
+    FolderIdentity {
+        names: names.iter().map(ToString::to_string).collect(),
+        shards: shards.get(),
+        chain_id: domain.chain_id(),
+        contract: domain.contract().to_string(),
+    }
+}

@@ -1,0 +1,341 @@
+//! Hands the contract's events to the shards: each gets those of its own accounts, in the one order.
+//!
+//! ```text
+//!  events ─► per shard: its own, and one step over the others ─► all shards have them on disk ─► the block's time
+//! ```
+//! Every shard stores the index up to which it has applied its events, so repeating a batch changes nothing.
+
+use std::sync::Arc;
+use std::sync::mpsc::TrySendError;
+use std::time::Duration;
+
+use fastpay_core::{
+    AccountId, Deposit, Domain, Epoch, ExecutedRedemption, Installation, Redemption, SequenceNumber, ShardId,
+    ShardLayout, SynchronizationOrder, TransactionIndex, Transfer, UnlockEvent, UnlockEventKind, is_unlock_authorized,
+};
+use fastpay_ethereum::OrderEvent;
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::authority::network::{ReadError, Reads};
+use crate::authority::shard::{ChainTime, Command, HistoryReader, OrderStep, ShardHandle};
+
+/// The maximum number of steps in one message to a shard.
+const STEPS_PER_MESSAGE_MAX: usize = 512;
+
+/// While a shard is busy.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// After a failure of the disk.
+const DISK_PAUSE: Duration = Duration::from_secs(1);
+
+/// The shards have ended: so does the follower.
+pub(crate) struct ShardsEnded;
+
+/// An event of the contract's order that changes a shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ShardEvent {
+    Deposit(Deposit),
+    Unlock {
+        index: TransactionIndex,
+        account: AccountId,
+        sequence: SequenceNumber,
+        kind: UnlockEventKind,
+    },
+    /// Concerns every shard.
+    Installation(Installation),
+}
+
+impl ShardEvent {
+    /// Converts a contract event; `None` if it changes nothing. A request to unlock counts only if the owner signed it.
+    /// Its number, and one that an installation opens again, can be voided from chain time `voidable_at`, in seconds since
+    /// 1970.
+    pub(crate) fn new(event: &OrderEvent, domain: &Domain, voidable_at: u64) -> Option<Self> {
+        if let Some(deposit) = event.deposit() {
+            return Some(Self::Deposit(deposit));
+        }
+        let (account, sequence, kind) = match event {
+            OrderEvent::UnlockRequested(request) => {
+                let (account, sequence) = (AccountId(request.account.0), SequenceNumber(request.sequence));
+                if !is_unlock_authorized(domain, account, sequence, &request.authorization) {
+                    return None;
+                }
+                (request.account, request.sequence, UnlockEventKind::Requested(voidable_at))
+            }
+            OrderEvent::SequenceUpheld(upheld) => {
+                (upheld.account, upheld.sequence, UnlockEventKind::Upheld(upheld.digest))
+            }
+            OrderEvent::SequenceVoided(voided) => (voided.account, voided.sequence, UnlockEventKind::Voided),
+            OrderEvent::Redeemed(paid) => (paid.sender, paid.sequence, UnlockEventKind::Spent(paid.digest)),
+            OrderEvent::RedemptionQueued(queued) => {
+                (queued.sender, queued.sequence, UnlockEventKind::Spent(queued.digest))
+            }
+            OrderEvent::RedemptionReleased(released) => {
+                (released.sender, released.sequence, UnlockEventKind::Released(released.digest))
+            }
+            OrderEvent::CommitteeInstalled(installed) => {
+                let (index, epoch) = (event.index(), Epoch(installed.epoch));
+                let compromised_since = Epoch(installed.compromisedSince);
+                let installation = Installation { after: index, index, epoch, compromised_since, voidable_at };
+                return Some(Self::Installation(installation));
+            }
+            OrderEvent::Funded(_) => return None,
+        };
+        let (account, sequence) = (AccountId(account.0), SequenceNumber(sequence));
+        Some(Self::Unlock { index: event.index(), account, sequence, kind })
+    }
+
+    fn index(&self) -> TransactionIndex {
+        match self {
+            Self::Deposit(deposit) => deposit.index,
+            Self::Unlock { index, .. } => *index,
+            Self::Installation(installation) => installation.index,
+        }
+    }
+
+    /// The account that it is about; `None` if it concerns every shard.
+    fn account(&self) -> Option<&AccountId> {
+        match self {
+            Self::Deposit(deposit) => Some(&deposit.recipient),
+            Self::Unlock { account, .. } => Some(account),
+            Self::Installation(_) => None,
+        }
+    }
+
+    /// The step to this event, where the events from `after` on concern other shards.
+    fn step(&self, after: TransactionIndex) -> OrderStep {
+        match self {
+            Self::Deposit(deposit) => {
+                let (up_to, deposit) = (deposit.index, Some(deposit.clone()));
+                OrderStep::Deposit(SynchronizationOrder { after, up_to, deposit })
+            }
+            Self::Unlock { index, account, sequence, kind } => OrderStep::Unlock(UnlockEvent {
+                after,
+                index: *index,
+                account: *account,
+                sequence: *sequence,
+                kind: *kind,
+            }),
+            Self::Installation(installation) => OrderStep::Installation(Installation { after, ..*installation }),
+        }
+    }
+}
+
+/// Hands the contract's events to every shard.
+pub struct DepositSink {
+    domain: Domain,
+    layout: ShardLayout,
+    shards: Vec<Reads>,
+}
+
+impl DepositSink {
+    /// A sink for these shards, from the first.
+    #[must_use]
+    pub fn new(domain: Domain, layout: ShardLayout, shards: &[(ShardHandle, HistoryReader)]) -> Self {
+        let turn = Arc::new(Semaphore::new(1));
+        let shards = shards.iter().map(|(shard, history)| Reads::new(shard.clone(), history.clone(), turn.clone()));
+        Self { domain, layout, shards: shards.collect() }
+    }
+
+    /// Brings every shard from index `after` to `up_to`. False where the shards have ended.
+    pub async fn apply(&self, after: TransactionIndex, deposits: &[Deposit], up_to: TransactionIndex) -> bool {
+        let events: Vec<_> = deposits.iter().cloned().map(ShardEvent::Deposit).collect();
+        self.try_apply(after, &events, up_to).await.is_ok()
+    }
+
+    /// Tells every shard the time of the block up to which it has applied all events.
+    pub(crate) async fn tell_time(&self, time: ChainTime) -> Result<(), ShardsEnded> {
+        for shard in &self.shards {
+            send(shard.handle(), Command::ChainTime(time)).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn try_apply(
+        &self,
+        after: TransactionIndex,
+        events: &[ShardEvent],
+        up_to: TransactionIndex,
+    ) -> Result<(), ShardsEnded> {
+        for (shard, reads) in self.layout.shards().zip(&self.shards) {
+            // Skip events that are applied already.
+            let mut at = synchronize(reads.handle(), Vec::new()).await?;
+            while (after..up_to).contains(&at) {
+                let own = self.explained(shard, reads, at, events).await?;
+                for message in steps_for(at, &own, up_to).chunks(STEPS_PER_MESSAGE_MAX) {
+                    at = synchronize(reads.handle(), message.to_vec()).await?;
+                    // Refused is an event about a number that was executed meanwhile: it is explained, and sent again.
+                    if message.last().is_some_and(|last| at < last.up_to()) {
+                        break;
+                    }
+                }
+            }
+            if at < after {
+                // Cannot happen while the cursor is behind every shard; never go on over it.
+                tracing::error!(%shard, applied = %at, expected = %after, "a shard did not follow");
+                return Err(ShardsEnded);
+            }
+        }
+        Ok(())
+    }
+
+    /// The events of a shard's accounts from `after` on, as they are to be applied: where the number of a redemption is
+    /// executed already, by what is executed there.
+    async fn explained(
+        &self,
+        shard: ShardId,
+        reads: &Reads,
+        after: TransactionIndex,
+        events: &[ShardEvent],
+    ) -> Result<Vec<ShardEvent>, ShardsEnded> {
+        let is_own = |event: &&ShardEvent| event.account().is_none_or(|account| self.layout.shard_of(account) == shard);
+        let own = events.iter().filter(|event| event.index() > after).filter(is_own);
+        let mut explained = Vec::new();
+        for event in own {
+            let mut event = event.clone();
+            if let ShardEvent::Unlock { account, sequence, kind, .. } = &mut event
+                && matches!(kind, UnlockEventKind::Spent(_) | UnlockEventKind::Released(_))
+                && let Some(executed) = self.executed(reads, *account, *sequence).await?
+            {
+                let Some(meaning) = executed.and_then(|executed| kind.after(executed)) else { continue };
+                *kind = meaning;
+            }
+            explained.push(event);
+        }
+        Ok(explained)
+    }
+
+    /// The transfer executed under a number: `None` if there is none, `Some(None)` if it is not a redemption.
+    async fn executed(
+        &self,
+        reads: &Reads,
+        account_id: AccountId,
+        sequence: SequenceNumber,
+    ) -> Result<Option<Option<ExecutedRedemption>>, ShardsEnded> {
+        let (reply, account) = oneshot::channel();
+        send(reads.handle(), Command::ReadAccount(account_id, reply)).await?;
+        let sent = account.await.map_err(|_| ShardsEnded)?.sent;
+        if sequence.0 >= sent.count() {
+            return Ok(None);
+        }
+        let certificate = loop {
+            match reads.certificate(sent.clone(), sequence).await {
+                Ok(certificate) => break certificate,
+                // It is logged. Going on without it could leave a redemption that is never paid debited.
+                Err(ReadError::Busy | ReadError::Unreadable) => tokio::time::sleep(DISK_PAUSE).await,
+                Err(ReadError::Stopping) => return Err(ShardsEnded),
+            }
+        };
+        // A void number has none.
+        let Some(certificate) = certificate else { return Ok(None) };
+        let transfer = &certificate.order.transfer;
+        let digest = self.domain.transfer_digest(transfer);
+        Ok(Some(match transfer {
+            Transfer::Redemption(Redemption { asset, amount, .. }) => {
+                Some(ExecutedRedemption { digest, asset: *asset, amount: *amount })
+            }
+            _ => None,
+        }))
+    }
+
+    /// The index that every shard has applied.
+    pub(crate) async fn synchronized(&self) -> Result<TransactionIndex, ShardsEnded> {
+        let mut least = None;
+        for shard in &self.shards {
+            let applied = synchronize(shard.handle(), Vec::new()).await?;
+            least = Some(least.map_or(applied, |least: TransactionIndex| least.min(applied)));
+        }
+        least.ok_or(ShardsEnded)
+    }
+}
+
+/// The steps by which a shard gets from `after` to `up_to`: one to each event of its own accounts, and one over the
+/// others at the end.
+fn steps_for(after: TransactionIndex, own: &[ShardEvent], up_to: TransactionIndex) -> Vec<OrderStep> {
+    let mut steps = Vec::new();
+    let mut at = after;
+    for event in own {
+        let step = event.step(at);
+        at = step.up_to();
+        steps.push(step);
+    }
+    if at < up_to {
+        steps.push(OrderStep::Deposit(SynchronizationOrder { after: at, up_to, deposit: None }));
+    }
+    steps
+}
+
+async fn synchronize(handle: &ShardHandle, steps: Vec<OrderStep>) -> Result<TransactionIndex, ShardsEnded> {
+    let (reply, answer) = oneshot::channel();
+    send(handle, Command::Synchronize(steps, reply)).await?;
+    answer.await.map_err(|_| ShardsEnded)
+}
+
+/// Sends a command, and waits while the shard's queue is full.
+async fn send(handle: &ShardHandle, mut command: Command) -> Result<(), ShardsEnded> {
+    loop {
+        match handle.try_send(command) {
+            Ok(()) => return Ok(()),
+            Err(TrySendError::Disconnected(_)) => return Err(ShardsEnded),
+            Err(TrySendError::Full(back)) => {
+                command = back;
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::{Amount, Asset};
+
+    #[test]
+    fn every_shard_gets_its_own_events_and_steps_over_the_others() {
+        let layout = ShardLayout::new(2.try_into().unwrap());
+        let events: Vec<ShardEvent> = (1..=40_u8)
+            .map(|number| {
+                let (index, account) =
+                    (TransactionIndex(u64::from(number) + 7), AccountId::from_ed25519(&[number; 32]));
+                if number % 10 == 0 {
+                    let (epoch, after) = (Epoch(number.into()), index);
+                    let installation =
+                        Installation { after, index, epoch, compromised_since: epoch, voidable_at: u64::MAX };
+                    return ShardEvent::Installation(installation);
+                }
+                if number % 3 == 0 {
+                    let (sequence, kind) = (SequenceNumber(number.into()), UnlockEventKind::Voided);
+                    return ShardEvent::Unlock { index, account, sequence, kind };
+                }
+                let (asset, amount) = (Asset::ETHER, Amount(1));
+                ShardEvent::Deposit(Deposit { index, recipient: account, asset, amount })
+            })
+            .collect();
+        let mut seen = 0;
+        for shard in layout.shards() {
+            let is_own = |event: &&ShardEvent| event.account().is_none_or(|owner| layout.shard_of(owner) == shard);
+            let own: Vec<_> = events.iter().filter(is_own).cloned().collect();
+            let steps = steps_for(TransactionIndex(7), &own, TransactionIndex(47));
+            let mut at = TransactionIndex(7);
+            for step in &steps {
+                let (after, owner) = match step {
+                    OrderStep::Deposit(order) => (order.after, order.deposit.as_ref().map(|deposit| deposit.recipient)),
+                    OrderStep::Unlock(event) => (event.after, Some(event.account)),
+                    OrderStep::Installation(installation) => (installation.after, None),
+                };
+                assert_eq!(after, at);
+                assert!(step.up_to() > at);
+                at = step.up_to();
+                assert!(owner.is_none_or(|owner| layout.shard_of(&owner) == shard));
+                if let Some(event) = events.iter().find(|event| event.index() == at) {
+                    let is_own = event.account().is_none_or(|owner| layout.shard_of(owner) == shard);
+                    assert!(!is_own || event.step(after) == *step);
+                    seen += usize::from(is_own);
+                }
+            }
+            assert_eq!(at, TransactionIndex(47));
+        }
+        // An installation concerns both.
+        assert_eq!(seen, events.len() + 4);
+        assert!(steps_for(TransactionIndex(47), &[], TransactionIndex(47)).is_empty());
+    }
+}

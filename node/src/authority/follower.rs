@@ -1,0 +1,562 @@
+//! Follows the Primary [FP §4.3]: finalized blocks in, synchronization orders and new committees out.
+//!
+//! ```text
+//!  DepositReader ─► batch of whole blocks ─► all shards have its events on disk (`deposit_sink`)
+//!  ─► cursor on disk ─► next batch
+//! ```
+//! The cursor on disk only saves reading the chain again. If the answers of the Ethereum nodes are impossible, the
+//! follower reads again for some minutes (`inconsistency`), and then stops with an alarm; payments go on.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastpay_core::TransactionIndex;
+use fastpay_ethereum::{
+    Cursor, DepositBatch, DepositReader, DepositsError, EpochReader, Primary, RANGE_BLOCKS_DEFAULT,
+};
+use fastpay_program::files;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use crate::authority::deposit_sink::{DepositSink, ShardEvent, ShardsEnded};
+use crate::authority::inconsistency::{InconsistentReads, REREADS_MAX};
+use crate::authority::metrics::FollowerMetrics;
+use crate::authority::rotation::{Rotation, RotationError};
+use crate::authority::shard::ChainTime;
+
+/// How long to wait where nothing new is final.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// The longest wait after repeated failures.
+const RETRY_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// The follower's progress, for readiness.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Has not read up to the final head since the start.
+    CatchingUp,
+    /// Has been at the final head.
+    AtHead,
+    /// Read what cannot be true, and reads it again before it stops.
+    Rereading(String),
+    /// Stopped: a person must act.
+    Stopped(String),
+}
+
+/// How far the follower of the authority with this data folder has come; `None` if it has not begun. The node may run.
+#[must_use]
+pub fn read_cursor(data: &Path) -> Option<Cursor> {
+    Some(read_cursor_file(&cursor_file(data))?.cursor)
+}
+
+/// The time of the chain up to which the shards of this data folder, which have applied all events up to `applied`, had
+/// followed it before; the beginning of time where that is not known.
+#[must_use]
+pub fn read_chain_time(data: &Path, applied: TransactionIndex) -> ChainTime {
+    let stored = read_cursor_file(&cursor_file(data)).filter(|stored| stored.cursor.last_index <= applied);
+    stored.and_then(|stored| stored.time).unwrap_or_default()
+}
+
+/// The file that the follower keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct StoredCursor {
+    #[serde(flatten)]
+    cursor: Cursor,
+    /// The time of the cursor's block. An earlier release wrote none.
+    #[serde(default)]
+    time: Option<ChainTime>,
+}
+
+/// The file in which an authority with this data folder stores its cursor.
+#[must_use]
+pub fn cursor_file(data: &Path) -> PathBuf {
+    data.join("follower.json")
+}
+
+fn read_cursor_file(file: &Path) -> Option<StoredCursor> {
+    serde_json::from_slice(&std::fs::read(file).ok()?).ok()
+}
+
+/// Follows one contract until it is stopped, or until its Ethereum nodes have contradicted themselves for minutes.
+pub struct Follower {
+    primary: Primary,
+    reader: DepositReader,
+    epochs: EpochReader,
+    rotation: Rotation,
+    /// The contract's unlock window in seconds, once it is read: it never changes.
+    unlock_window: Option<u64>,
+    /// The time that the shards know.
+    told: ChainTime,
+    /// The final block up to which the committees are known.
+    committees_known_at: Option<u64>,
+    sink: DepositSink,
+    cursor_file: PathBuf,
+    metrics: Arc<FollowerMetrics>,
+    progress: watch::Sender<Progress>,
+}
+
+impl Follower {
+    /// A follower that keeps its cursor in `cursor_file`.
+    #[must_use]
+    pub fn new(
+        primary: Primary,
+        sink: DepositSink,
+        rotation: Rotation,
+        cursor_file: PathBuf,
+        metrics: Arc<FollowerMetrics>,
+        progress: watch::Sender<Progress>,
+    ) -> Self {
+        let epochs = EpochReader::new(primary.clone());
+        let reader = DepositReader::new(primary.clone(), RANGE_BLOCKS_DEFAULT);
+        let (unlock_window, told, committees_known_at) = (None, ChainTime::default(), None);
+        Self {
+            primary,
+            reader,
+            epochs,
+            rotation,
+            unlock_window,
+            told,
+            committees_known_at,
+            sink,
+            cursor_file,
+            metrics,
+            progress,
+        }
+    }
+
+    /// Runs until stopped.
+    pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => {}
+            () = self.follow() => {}
+        }
+    }
+
+    async fn follow(&mut self) {
+        let Ok(applied) = self.sink.synchronized().await else { return };
+        let mut cursor = self.stored_cursor(applied);
+        let (mut wait, mut inconsistent) = (POLL_INTERVAL, InconsistentReads::default());
+        loop {
+            match self.step(&mut cursor, applied).await {
+                Ok(Some(again_at_once)) => {
+                    wait = POLL_INTERVAL;
+                    if inconsistent.clear() {
+                        self.trust_again();
+                    }
+                    if !again_at_once {
+                        tokio::time::sleep(POLL_INTERVAL).await;
+                    }
+                }
+                Ok(None) => {
+                    self.progress.send_replace(Progress::Stopped("a shard has ended or did not follow".into()));
+                    return;
+                }
+                Err(error) if error.is_retryable() => {
+                    tracing::warn!(%error, wait_ms = wait.as_millis(), "the Primary cannot be followed just now");
+                    self.metrics.retries.inc();
+                    tokio::time::sleep(wait).await;
+                    wait = wait.saturating_mul(2).min(RETRY_WAIT_MAX);
+                }
+                Err(error) => match inconsistent.raise().filter(|_| error.is_of_the_nodes()) {
+                    Some(wait) => {
+                        tracing::warn!(%error, wait_s = wait.as_secs(), rereads_max = REREADS_MAX, "the Ethereum nodes say what cannot be true; reading again before the follower stops");
+                        self.metrics.rereads.inc();
+                        self.metrics.rereading.set(1);
+                        self.progress.send_replace(Progress::Rereading(error.to_string()));
+                        tokio::time::sleep(wait).await;
+                    }
+                    None => return self.stop(&error),
+                },
+            }
+        }
+    }
+
+    /// Resets the alarm: the node's answers are consistent again.
+    fn trust_again(&self) {
+        tracing::info!("the Ethereum nodes are consistent again");
+        self.metrics.rereading.set(0);
+        self.progress.send_if_modified(|progress| {
+            let rereading = matches!(progress, Progress::Rereading(_));
+            if rereading {
+                *progress = Progress::CatchingUp;
+            }
+            rereading
+        });
+    }
+
+    fn stop(&self, error: &RotationError) {
+        tracing::error!(%error, "the follower stops: no deposit is credited and no new committee taken up until an operator has looked");
+        self.metrics.rereading.set(0);
+        self.metrics.alarm.set(1);
+        self.progress.send_replace(Progress::Stopped(error.to_string()));
+    }
+
+    /// Reads and applies one batch. Says whether more is waiting; `None` if the shards have ended.
+    async fn step(
+        &mut self,
+        cursor: &mut Option<Cursor>,
+        applied: TransactionIndex,
+    ) -> Result<Option<bool>, RotationError> {
+        let at = match *cursor {
+            Some(cursor) => cursor,
+            None => {
+                let start = self.reader.start().await?;
+                tracing::info!(block = start.block_number, %applied, "following from the contract's first block");
+                start
+            }
+        };
+        let unlock_window = self.unlock_window().await?;
+        let batch = self.reader.next(&at).await?;
+        let time = ChainTime { block_time: batch.time, unlock_window };
+        if self.apply(at.last_index, &batch, time).await.is_err() {
+            return Ok(None);
+        }
+        if batch.cursor != at {
+            self.store_cursor(&batch.cursor, time);
+            let gauge = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+            self.metrics.block.set(gauge(batch.cursor.block_number));
+            self.metrics.deposits.set(gauge(batch.cursor.last_index.0));
+        }
+        self.metrics.polled(batch.final_block);
+        *cursor = Some(batch.cursor);
+        let more = batch.cursor.block_number < batch.final_block;
+        if !more {
+            if self.committees_known_at != Some(batch.final_block) {
+                self.rotation.follow(&self.epochs).await?;
+                // For an alert alone: what is not answered is asked for again at the next final block.
+                if let Ok(time) = self.primary.last_sign_of_life().await {
+                    self.metrics.sign_of_life.set(i64::try_from(time).unwrap_or(i64::MAX));
+                }
+                self.committees_known_at = Some(batch.final_block);
+            }
+            self.progress.send_if_modified(|progress| {
+                let changed = *progress != Progress::AtHead;
+                *progress = Progress::AtHead;
+                changed
+            });
+        }
+        Ok(Some(more))
+    }
+
+    async fn unlock_window(&mut self) -> Result<u64, DepositsError> {
+        match self.unlock_window {
+            Some(window) => Ok(window),
+            None => Ok(*self.unlock_window.insert(self.reader.unlock_window().await?)),
+        }
+    }
+
+    /// Has the shards apply the events, and only then lets them know of the block's time.
+    async fn apply(
+        &mut self,
+        after: TransactionIndex,
+        batch: &DepositBatch,
+        time: ChainTime,
+    ) -> Result<(), ShardsEnded> {
+        // The window of a request begins when it is read, not when it was made: what was executed before that, on a view
+        // that is not too old, is known to others in time.
+        let voidable_at = batch.final_time.saturating_add(time.unlock_window);
+        let domain = self.primary.domain();
+        let events = batch.events.iter().filter_map(|event| ShardEvent::new(event, &domain, voidable_at));
+        let events: Vec<_> = events.collect();
+        self.sink.try_apply(after, &events, batch.cursor.last_index).await?;
+        if time != self.told {
+            self.sink.tell_time(time).await?;
+            self.told = time;
+        }
+        Ok(())
+    }
+
+    /// The cursor of an earlier run, unless it is missing, unreadable, or ahead of a shard: then the
+    /// chain is read from the start, which only takes time.
+    fn stored_cursor(&self, applied: TransactionIndex) -> Option<Cursor> {
+        let stored = read_cursor_file(&self.cursor_file)?;
+        Some(stored.cursor).filter(|cursor| cursor.last_index <= applied)
+    }
+
+    fn store_cursor(&self, cursor: &Cursor, time: ChainTime) {
+        let stored = StoredCursor { cursor: *cursor, time: Some(time) };
+        let written = serde_json::to_vec(&stored).map_err(std::io::Error::from);
+        if let Err(error) = written.and_then(|bytes| files::replace(&self.cursor_file, &bytes)) {
+            // Costs time at the next start, nothing else.
+            tracing::warn!(%error, file = %self.cursor_file.display(), "cannot store how far the chain was read");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::authority::shard::{Command, HistoryReader, OrderStep, ShardHandle};
+    use crate::authority::storage::{Journal, JournalOptions};
+    use fastpay_core::{AccountId, Amount, Domain, PrimaryAddress, ShardLayout};
+
+    /// Of a committee that never changes.
+    fn rotation() -> Rotation {
+        let committee = fastpay_testkit::TestCommittee::new(4);
+        let committees = fastpay_core::Committees::new(committee.committee).unwrap();
+        let (keys, folder) = (Arc::new(committee.keys[0].clone()), tempfile::tempdir().unwrap());
+        let names = [keys.public().name];
+        let identity =
+            crate::authority::deployment::folder_identity(&names, std::num::NonZeroU32::MIN, &committee.domain);
+        let data = crate::authority::storage::DataFolder::create(&folder.path().join("data"), &identity).unwrap();
+        let voter_status = crate::authority::voter_status::VoterStatus::new(committees, vec![keys], &names).unwrap();
+        Rotation::new(Arc::new(data), voter_status).unwrap()
+    }
+
+    /// A sink for one shard, which has executed nothing, or for none.
+    fn sink(shard: Option<ShardHandle>) -> DepositSink {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::create(folder.path(), JournalOptions::default()).unwrap();
+        let domain = Domain::new(1, PrimaryAddress::ZERO);
+        let shards: Vec<_> = shard.into_iter().map(|shard| (shard, HistoryReader::new(journal.reader()))).collect();
+        DepositSink::new(domain, ShardLayout::new(std::num::NonZeroU32::MIN), &shards)
+    }
+
+    /// A follower of a contract that nobody serves, with this cursor file.
+    fn follower(cursor_file: PathBuf) -> Follower {
+        let url = "http://127.0.0.1:1".parse().unwrap();
+        let config = fastpay_ethereum::PrimaryConfig::new(vec![url], 1, fastpay_core::PrimaryAddress::ZERO);
+        let sink = sink(None);
+        let metrics = crate::authority::metrics::Metrics::new(1).follower;
+        let (progress, _) = watch::channel(Progress::CatchingUp);
+        Follower::new(Primary::connect_lazily(config).unwrap(), sink, rotation(), cursor_file, metrics, progress)
+    }
+
+    #[tokio::test]
+    async fn only_a_cursor_behind_every_shard_is_followed_from() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("follower.json");
+        let follower = follower(file.clone());
+        let cursor = Cursor { block_number: 9, block_hash: Default::default(), last_index: TransactionIndex(5) };
+        assert_eq!(follower.stored_cursor(TransactionIndex(7)), None, "there is none");
+        follower.store_cursor(&cursor, ChainTime::default());
+        assert_eq!(follower.stored_cursor(TransactionIndex(7)), Some(cursor), "older than the shards");
+        assert_eq!(follower.stored_cursor(TransactionIndex(5)), Some(cursor));
+        // Shards that lost their journals, or a file of another life: the deposits between are read again.
+        assert_eq!(follower.stored_cursor(TransactionIndex(4)), None, "ahead of a shard");
+        for garbage in [&b""[..], b"{", b"null", b"\xff\xfe", b"{\"block_number\": -1}", b"[1, 2, 3]"] {
+            std::fs::write(&file, garbage).unwrap();
+            assert_eq!(follower.stored_cursor(TransactionIndex(u64::MAX)), None);
+        }
+        std::fs::remove_file(&file).unwrap();
+        std::fs::create_dir(&file).unwrap();
+        assert_eq!(follower.stored_cursor(TransactionIndex(7)), None);
+        // Not being able to store it costs time at the next start, and nothing now.
+        follower.store_cursor(&cursor, ChainTime::default());
+    }
+
+    #[tokio::test]
+    async fn a_follower_ends_with_its_shards_and_with_the_word_to_stop() {
+        let limits = crate::authority::shard::ShardLimits::default();
+        let (handle, queue) = ShardHandle::new(&limits, crate::authority::metrics::Metrics::new(1).shards[0].clone());
+        let (stop, stopped) = watch::channel(false);
+        let mut waiting = follower(PathBuf::from("/nowhere/follower.json"));
+        waiting.sink = sink(Some(handle.clone()));
+        let task = tokio::spawn(waiting.run(stopped.clone()));
+        stop.send_replace(true);
+        task.await.unwrap();
+        drop(queue);
+        stop.send_replace(false);
+        let mut orphan = follower(PathBuf::from("/nowhere/follower.json"));
+        orphan.sink = sink(Some(handle));
+        orphan.run(stopped).await;
+    }
+
+    /// A contract on a simulated chain, a node that shows it, and a follower with a shard that takes all deposits. Time
+    /// is virtual.
+    struct Scene {
+        primary: fastpay_testkit::primary::SimulatedPrimary,
+        contract: fastpay_testkit::primary::SimulatedContract,
+        node: fastpay_testkit::primary::SimulatedNode,
+        metrics: Arc<FollowerMetrics>,
+        progress: watch::Receiver<Progress>,
+        credited: watch::Receiver<Vec<u128>>,
+        _folder: tempfile::TempDir,
+        _stop: watch::Sender<bool>,
+    }
+
+    impl Scene {
+        async fn new() -> Self {
+            let primary = fastpay_testkit::primary::SimulatedPrimary::new(Default::default());
+            let contract = primary.deploy(&fastpay_testkit::TestCommittee::new(4).committee);
+            primary.finalize();
+            let node = primary.node("first", 0);
+            let connection =
+                primary.connect(std::slice::from_ref(&node), contract.address(), fastpay_ethereum::Finality::Finalized);
+            let limits = crate::authority::shard::ShardLimits::default();
+            let arrivals = Arc::new(tokio::sync::Notify::new());
+            let shard_metrics = crate::authority::metrics::Metrics::new(1).shards[0].clone();
+            let (handle, queue) = ShardHandle::notifying(&limits, shard_metrics, arrivals.clone());
+            let (credit, credited) = watch::channel(Vec::new());
+            tokio::spawn(async move {
+                let mut applied = TransactionIndex(0);
+                loop {
+                    while let Some(command) = queue.try_recv() {
+                        let Command::Synchronize(steps, reply) = command else { continue };
+                        for step in steps {
+                            let OrderStep::Deposit(order) = step else { panic!("{step:?}") };
+                            assert_eq!(order.after, applied);
+                            applied = order.up_to;
+                            credit.send_modify(|amounts| amounts.extend(order.deposit.map(|deposit| deposit.amount.0)));
+                        }
+                        let _ = reply.send(applied);
+                    }
+                    arrivals.notified().await;
+                }
+            });
+            let (folder, metrics) = (tempfile::tempdir().unwrap(), crate::authority::metrics::Metrics::new(1).follower);
+            let ((progress, seen), (stop, stopped)) = (watch::channel(Progress::CatchingUp), watch::channel(false));
+            let sink = sink(Some(handle));
+            let file = folder.path().join("follower.json");
+            let follower = Follower::new(connection, sink, rotation(), file, metrics.clone(), progress);
+            tokio::spawn(follower.run(stopped));
+            Self { primary, contract, node, metrics, progress: seen, credited, _folder: folder, _stop: stop }
+        }
+
+        /// Deposits in one block, which is final.
+        fn deposit(&self, amounts: &[u128]) {
+            let key = fastpay_testkit::anvil::rich_key(1);
+            for wei in amounts {
+                self.contract.deposit_ether(&key, AccountId::from_ed25519(&[1; 32]), Amount(*wei));
+            }
+            self.primary.mine(1);
+            self.primary.finalize();
+        }
+
+        fn lie(&self, lies: Vec<fastpay_testkit::primary::LogLie>) {
+            self.node.behave(|behaviour| behaviour.lies = lies);
+        }
+
+        async fn wait_for(&mut self, what: impl FnMut(&Progress) -> bool) -> Progress {
+            self.progress.wait_for(what).await.unwrap().clone()
+        }
+    }
+
+    fn is_rereading(progress: &Progress) -> bool {
+        matches!(progress, Progress::Rereading(_))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_inconsistent_answer_is_read_again_and_the_follower_goes_on_by_itself() {
+        let mut scene = Scene::new().await;
+        scene.wait_for(|progress| *progress == Progress::AtHead).await;
+        for (number, lie) in (1..).zip(fastpay_testkit::primary::LogLie::all(0)) {
+            // An answer with another amount is consistent: only a second node can tell.
+            use fastpay_testkit::primary::LogLie::{Amount, Recipient};
+            if matches!(lie, Amount(_) | Recipient(_)) {
+                continue;
+            }
+            scene.lie(vec![lie]);
+            let (before, rereads) = (scene.credited.borrow().clone(), scene.metrics.rereads.get());
+            // Two logs, or their order could not be reversed.
+            let amounts = [number, number + 100];
+            scene.deposit(&amounts);
+            scene.wait_for(is_rereading).await;
+            assert_eq!((scene.metrics.rereading.get(), scene.metrics.alarm.get()), (1, 0), "{lie:?}");
+            // For minutes, and nothing is credited.
+            while scene.metrics.rereads.get() < rereads + u64::from(REREADS_MAX) {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            assert_eq!(*scene.credited.borrow(), before, "{lie:?}");
+            scene.lie(Vec::new());
+            scene.wait_for(|progress| *progress == Progress::AtHead).await;
+            assert_eq!(scene.metrics.rereading.get(), 0, "{lie:?}");
+            assert_eq!(*scene.credited.borrow(), [&before[..], &amounts].concat(), "{lie:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_inconsistency_that_stays_stops_the_follower_for_good() {
+        let mut scene = Scene::new().await;
+        scene.wait_for(|progress| *progress == Progress::AtHead).await;
+        scene.lie(vec![fastpay_testkit::primary::LogLie::AllWithheld]);
+        scene.deposit(&[5]);
+        let stopped = scene.wait_for(|progress| matches!(progress, Progress::Stopped(_))).await;
+        assert!(format!("{stopped:?}").contains("the contract counts 1"), "{stopped:?}");
+        let metrics = &scene.metrics;
+        assert_eq!((metrics.rereads.get(), metrics.rereading.get(), metrics.alarm.get()), (REREADS_MAX.into(), 0, 1));
+        scene.lie(Vec::new());
+        tokio::time::sleep(Duration::from_secs(3_600)).await;
+        assert!(scene.credited.borrow().is_empty(), "a person has to look");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_a_block_is_told_only_when_all_nodes_agree_on_it_and_its_events_are_applied() {
+        let primary = fastpay_testkit::primary::SimulatedPrimary::new(Default::default());
+        let contract = primary.deploy(&fastpay_testkit::TestCommittee::new(4).committee);
+        let key = fastpay_testkit::anvil::rich_key(1);
+        contract.deposit_ether(&key, AccountId::from_ed25519(&[1; 32]), Amount(5));
+        primary.mine(1);
+        primary.finalize();
+        let nodes = [primary.node("first", 0), primary.node("second", 1)];
+        let connection = primary.connect(&nodes, contract.address(), fastpay_ethereum::Finality::Finalized);
+        let limits = crate::authority::shard::ShardLimits::default();
+        let (handle, queue) = ShardHandle::new(&limits, crate::authority::metrics::Metrics::new(1).shards[0].clone());
+        let (folder, metrics) = (tempfile::tempdir().unwrap(), crate::authority::metrics::Metrics::new(1).follower);
+        let ((progress, mut seen), (stop, stopped)) = (watch::channel(Progress::CatchingUp), watch::channel(false));
+        let file = folder.path().join("follower.json");
+        let follower = Follower::new(connection, sink(Some(handle)), rotation(), file, metrics, progress);
+        // One of them says that the newest final block is a week old: requests that are read now would be open for no time.
+        nodes[0].behave(|behaviour| behaviour.later_s = -7 * 86_400);
+        tokio::spawn(follower.run(stopped));
+        let mut applied = TransactionIndex(0);
+        // Answers what the shard is asked, and looks for a while at what it is told.
+        let next = async |applied: &mut TransactionIndex, is_applied: bool| {
+            for _ in 0..60 {
+                while let Some(command) = queue.try_recv() {
+                    match command {
+                        Command::Synchronize(steps, reply) => {
+                            assert!(is_applied || steps.is_empty(), "it is asked for in vain");
+                            *applied = steps.last().map_or(*applied, OrderStep::up_to);
+                            reply.send(*applied).unwrap();
+                        }
+                        Command::ChainTime(time) => return Some(time),
+                        _ => panic!("a follower asks for nothing else"),
+                    }
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            None
+        };
+        assert_eq!(next(&mut applied, false).await, None);
+        assert!(is_rereading(&seen.wait_for(is_rereading).await.unwrap().clone()));
+        nodes[0].recover();
+        // The events are on their way, and the shard does not answer that it has them.
+        let asked = async {
+            loop {
+                match queue.try_recv() {
+                    Some(Command::Synchronize(steps, reply)) if steps.is_empty() => reply.send(applied).unwrap(),
+                    Some(Command::Synchronize(steps, reply)) => break (steps, reply),
+                    Some(_) => panic!("the shard is told the time before it has applied the events"),
+                    None => tokio::time::sleep(Duration::from_millis(100)).await,
+                }
+            }
+        };
+        let (steps, reply) = asked.await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(queue.try_recv().is_none(), "the shard is told the time before it has applied the events");
+        let up_to = steps.last().unwrap().up_to();
+        reply.send(up_to).unwrap();
+        applied = up_to;
+        let told = next(&mut applied, false).await.unwrap();
+        assert_eq!((applied, Some(told.block_time)), (TransactionIndex(1), primary.block_time(primary.final_number())));
+        stop.send_replace(true);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_final_block_that_is_another_one_is_read_again_before_the_follower_stops() {
+        let mut scene = Scene::new().await;
+        scene.deposit(&[5]);
+        scene.credited.wait_for(|amounts| amounts == &[5]).await.unwrap();
+        scene.wait_for(|progress| *progress == Progress::AtHead).await;
+        // Below finality: the deposit is in another block now.
+        scene.primary.reorganise(4, |_| fastpay_testkit::primary::Fate::Again);
+        scene.primary.mine(1);
+        let rereading = scene.wait_for(is_rereading).await;
+        assert!(format!("{rereading:?}").contains("was final as"), "{rereading:?}");
+        scene.wait_for(|progress| matches!(progress, Progress::Stopped(_))).await;
+        assert_eq!(scene.metrics.rereads.get(), u64::from(REREADS_MAX));
+        assert_eq!(*scene.credited.borrow(), [5]);
+    }
+}

@@ -1,0 +1,545 @@
+//! The node's metrics as OpenMetrics text.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fastpay_core::{Asset, AssetTotals, AuthorityName, Balance, JournalPosition, Shard, ShardLedger, Vote};
+use fastpay_rpc::Refusal;
+use fastpay_telemetry::Tracer;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::authority::index::Index;
+use crate::authority::voter_status::VoterStatus;
+
+/// The number of assets whose sums are shown, ETH first: anyone can deposit tokens of their own making.
+const ASSETS_SHOWN_MAX: usize = 32;
+
+type Labels = [(&'static str, String); 1];
+type Timestamps = Family<Labels, Gauge>;
+
+/// The metrics of one shard, and its tracer.
+#[derive(Debug)]
+pub struct ShardMetrics {
+    /// Takes spans.
+    pub tracer: Tracer,
+    /// Commands that wait in the queue.
+    pub queued: Gauge,
+    /// Votes given, repeated ones included.
+    pub votes: Counter,
+    /// Certificates answered as confirmed, repeated ones included.
+    pub confirmed: Counter,
+    /// Requests refused by the rules.
+    pub refused: Counter,
+    /// Orders and certificates that were not valid.
+    pub invalid: Counter,
+    /// Votes of this authority in certificates that it does not remember.
+    pub forgotten_votes: Counter,
+    /// Numbers that the contract voided and that are executed here.
+    pub voided_executed: Counter,
+    /// How many requests were verified and committed together.
+    pub batch_requests: Histogram,
+    records: Counter,
+    commit_seconds: Histogram,
+    checkpoint_pause_seconds: Histogram,
+    accounts_in_memory: Gauge,
+    journal_bytes: Gauge,
+    synchronized: Gauge,
+    /// Times that a sibling acknowledged nothing for too long, and its credits were handed over again.
+    pub credit_redeliveries: Counter,
+    credits_in_flight: Gauge,
+    redemptions: Gauge,
+    checkpoint_timestamp: Gauge,
+    peer_vote_timestamp: Timestamps,
+    disk_free: Gauge,
+    disk_reserve: Gauge,
+    locks_refused: LocksRefused,
+}
+
+/// New locks for which there was no room, by reason.
+#[derive(Debug, Default)]
+struct LocksRefused {
+    disk: Counter,
+    account_budget: Counter,
+    address_budget: Counter,
+}
+
+impl ShardMetrics {
+    /// Takes how many bytes of the disk are free.
+    pub fn observe_disk(&self, free: u64) {
+        self.disk_free.set(signed(free));
+    }
+
+    /// Sets the number of bytes reserved for payments under way.
+    pub fn observe_reserve(&self, reserve: u64) {
+        self.disk_reserve.set(signed(reserve));
+    }
+
+    /// Counts an order for which there was no room.
+    pub fn refused_lock(&self, why: &Refusal) {
+        match why {
+            Refusal::DiskLow(_) => drop(self.locks_refused.disk.inc()),
+            Refusal::AccountBudget(_) => drop(self.locks_refused.account_budget.inc()),
+            Refusal::AddressBudget(_) => drop(self.locks_refused.address_budget.inc()),
+            _ => {}
+        }
+    }
+
+    /// Counts a commit of `records` records.
+    pub fn committed(&self, records: u64, duration: Duration) {
+        self.records.inc_by(records);
+        self.commit_seconds.observe(duration.as_secs_f64());
+    }
+
+    /// Observes the time for which a part of a checkpoint delayed the shard's commands.
+    pub fn checkpoint_paused(&self, duration: Duration) {
+        self.checkpoint_pause_seconds.observe(duration.as_secs_f64());
+    }
+
+    /// Notes that a checkpoint is on disk, or was found there.
+    pub fn checkpointed(&self) {
+        self.checkpoint_timestamp.set(now_seconds());
+    }
+
+    /// Records the voters of a certificate.
+    pub fn saw_votes(&self, votes: &[Vote]) {
+        let now = now_seconds();
+        for vote in votes {
+            self.peer_vote_timestamp.get_or_create(&[("authority", vote.authority.to_string())]).set(now);
+        }
+    }
+
+    /// Takes the sizes of a shard's state.
+    pub fn observe(&self, shard: &Shard, journal_end: JournalPosition) {
+        let gauge = |gauge: &Gauge, value: u64| gauge.set(signed(value));
+        let ledger = shard.ledger();
+        gauge(&self.accounts_in_memory, shard.accounts_in_memory() as u64);
+        gauge(&self.journal_bytes, journal_end.0);
+        gauge(&self.synchronized, ledger.synchronized.0);
+        let in_flight: usize = ledger.outboxes.values().map(|outbox| outbox.waiting.len()).sum();
+        gauge(&self.credits_in_flight, in_flight as u64);
+        gauge(&self.redemptions, ledger.redemptions.count());
+    }
+}
+
+/// The metrics of the network.
+#[derive(Debug)]
+pub struct NetworkMetrics {
+    /// Open connections.
+    pub connections: Gauge,
+    /// Connections closed at once because there were too many.
+    pub connections_refused: Counter,
+    /// Requests that do not follow the schema.
+    pub malformed: Counter,
+    /// Requests refused because a shard's queue was full.
+    pub busy: Counter,
+}
+
+/// The metrics of the follower.
+#[derive(Debug)]
+pub struct FollowerMetrics {
+    /// The newest finalized block that was read whole.
+    pub block: Gauge,
+    /// The newest finalized block.
+    pub final_block: Gauge,
+    /// When the Primary last answered, in seconds since 1970.
+    pub polled_timestamp: Gauge,
+    /// The index of the newest deposit handed to the shards.
+    pub deposits: Gauge,
+    /// Failures after which it tries again.
+    pub retries: Counter,
+    /// Readings of what could not be true, each of which was followed by another one.
+    pub rereads: Counter,
+    /// 1 while it reads again what cannot be true.
+    pub rereading: Gauge,
+    /// 1 where it stopped because its Ethereum node cannot be right.
+    pub alarm: Gauge,
+    /// When the committee last showed the contract that it is there, in seconds since 1970.
+    pub sign_of_life: Gauge,
+}
+
+impl FollowerMetrics {
+    /// Notes an answer of the Primary.
+    pub fn polled(&self, final_block: u64) {
+        self.final_block.set(signed(final_block));
+        self.polled_timestamp.set(now_seconds());
+    }
+}
+
+/// The metrics of peer synchronization.
+#[derive(Debug, Default)]
+pub struct PeerMetrics {
+    /// Certificates that a peer supplied and that are confirmed here.
+    pub certificates: Counter,
+    /// Times that a peer was left for a while because it lied, stalled, or showed less than it listed.
+    pub left: Counter,
+    behind: Family<[(&'static str, String); 2], Gauge>,
+}
+
+impl PeerMetrics {
+    /// Takes how much of the log of a peer's shard is not read yet, in bytes.
+    pub fn observe_behind(&self, peer: AuthorityName, shard: usize, bytes: u64) {
+        let labels = [("authority", peer.to_string()), ("shard", shard.to_string())];
+        self.behind.get_or_create(&labels).set(signed(bytes));
+    }
+}
+
+/// The state of the authority, read when metrics are requested.
+#[derive(Debug, Default)]
+pub struct AuthorityMetrics {
+    ready: Gauge,
+    epoch: Gauge,
+    voting: Gauge,
+    restored: Gauge,
+    peer_vote_timestamp: Timestamps,
+    tls_end_timestamp: Gauge,
+    index_behind: Gauge,
+    index_failed: Gauge,
+    redemptions_waiting: Gauge,
+    redemption_waiting_timestamp: Gauge,
+    assets_imbalanced: Gauge,
+    asset_deposited: Amounts,
+    asset_held: Amounts,
+    asset_in_flight: Amounts,
+    asset_redeemed: Amounts,
+}
+
+/// Amounts in an asset's smallest unit, rounded to 53 bits: for graphs, not for accounting.
+type Amounts = Family<Labels, Gauge<f64, AtomicU64>>;
+
+impl AuthorityMetrics {
+    /// Takes whether the node is ready, and its place in the committee. Members that have not voted since the start
+    /// are shown as never seen, and those of earlier epochs not at all.
+    pub fn observe(&self, ready: bool, voter_status: &VoterStatus) {
+        self.ready.set(ready.into());
+        self.epoch.set(signed(voter_status.epoch().0));
+        self.voting.set(voter_status.voter().is_some().into());
+        self.restored.set(voter_status.rollback_protection().is_some().into());
+        let current = voter_status.committees().current();
+        let label = |name: &dyn ToString| [("authority", name.to_string())];
+        for gone in voter_status.committees().iter().flat_map(|committee| committee.members()) {
+            if current.member(&gone.name).is_none() {
+                self.peer_vote_timestamp.remove(&label(&gone.name));
+            }
+        }
+        for member in current.members() {
+            drop(self.peer_vote_timestamp.get_or_create(&label(&member.name)));
+        }
+    }
+
+    /// Takes when the certificate that is served ends, in seconds since 1970.
+    pub fn observe_certificate(&self, ends_at: i64) {
+        self.tls_end_timestamp.set(ends_at);
+    }
+
+    /// Takes how far the index has followed the journals.
+    pub fn observe_index(&self, index: &Index) {
+        self.index_behind.set(signed(index.bytes_behind()));
+        self.index_failed.set(index.has_failed().into());
+    }
+
+    /// Takes how many redemptions wait for the contract, and since when the first, in seconds since 1970.
+    pub fn observe_waiting(&self, count: u64, oldest: Option<u64>) {
+        self.redemptions_waiting.set(signed(count));
+        self.redemption_waiting_timestamp.set(signed(oldest.unwrap_or_default()));
+    }
+
+    /// Takes the sums of all shards, and checks that each shard's add up exactly.
+    pub fn observe_ledgers(&self, ledgers: &[Arc<ShardLedger>]) {
+        let all = || ledgers.iter().flat_map(|ledger| &ledger.totals);
+        let imbalanced = all().filter(|(_, totals)| imbalance(totals) != Balance::ZERO).count();
+        self.assets_imbalanced.set(signed(imbalanced as u64));
+        let mut assets: Vec<Asset> = all().map(|(asset, _)| *asset).collect();
+        assets.sort_unstable();
+        assets.dedup();
+        for asset in assets.into_iter().take(ASSETS_SHOWN_MAX) {
+            let of_asset = || ledgers.iter().filter_map(|ledger| ledger.totals.get(&asset));
+            let show = |family: &Amounts, part: fn(&AssetTotals) -> Balance| {
+                let sum = of_asset().fold(Balance::ZERO, |sum, totals| sum.plus(part(totals)));
+                let nearest = sum.to_string().parse::<f64>().unwrap_or(f64::NAN);
+                family.get_or_create(&[("asset", asset.to_string())]).set(nearest);
+            };
+            show(&self.asset_deposited, |totals| totals.deposited);
+            show(&self.asset_held, |totals| totals.accounts);
+            show(&self.asset_in_flight, |totals| totals.forwarded.plus(totals.credited.negated()));
+            show(&self.asset_redeemed, |totals| totals.redeemed);
+        }
+    }
+}
+
+/// The value that entered a shard, less the value that left it and its balances. It must be zero.
+fn imbalance(totals: &AssetTotals) -> Balance {
+    let came = totals.deposited.plus(totals.credited);
+    let left = totals.forwarded.plus(totals.redeemed);
+    came.plus(left.plus(totals.accounts).negated())
+}
+
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// Seconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "shown to operators; nothing is decided by it")]
+pub(crate) fn now_seconds() -> i64 {
+    signed(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+}
+
+/// All of the node's counters.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    /// The authority's.
+    pub authority: AuthorityMetrics,
+    /// The network room's.
+    pub network: Arc<NetworkMetrics>,
+    /// The follower's.
+    pub follower: Arc<FollowerMetrics>,
+    /// Of peer synchronization.
+    pub peers: Arc<PeerMetrics>,
+    /// Each shard's, from the first.
+    pub shards: Vec<Arc<ShardMetrics>>,
+    tracer: Tracer,
+    spans_exported: Counter,
+    spans_dropped: Counter,
+}
+
+impl Metrics {
+    /// Counters for a node with this many shards, without traces.
+    #[must_use]
+    pub fn new(shards: u32) -> Self {
+        Self::traced(shards, Tracer::off())
+    }
+
+    /// The same, whose shards trace payments.
+    #[must_use]
+    pub fn traced(shards: u32, tracer: Tracer) -> Self {
+        let mut registry = Registry::with_prefix("fastpay");
+        let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "The program", build);
+        let authority = authority(&mut registry);
+        let network = Arc::new(network(&mut registry));
+        let follower = Arc::new(follower(&mut registry));
+        let peers = Arc::new(peers(&mut registry));
+        let shards = 0..shards;
+        let shards = shards
+            .map(|id| Arc::new(shard(&mut registry, id, &authority.peer_vote_timestamp, tracer.clone())))
+            .collect();
+        let (spans_exported, spans_dropped) = (Counter::default(), Counter::default());
+        registry.register("spans_exported", "Spans that the collector took", spans_exported.clone());
+        registry.register("spans_dropped", "Spans that the collector did not take in time", spans_dropped.clone());
+        Self { registry, authority, network, follower, peers, shards, tracer, spans_exported, spans_dropped }
+    }
+
+    /// All counters as text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        if let Some(spans) = self.tracer.counts() {
+            self.spans_exported.inc_by(spans.exported_so_far().saturating_sub(self.spans_exported.get()));
+            self.spans_dropped.inc_by(spans.dropped_so_far().saturating_sub(self.spans_dropped.get()));
+        }
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("writing to memory does not fail");
+        text
+    }
+}
+
+fn authority(registry: &mut Registry) -> AuthorityMetrics {
+    let metrics = AuthorityMetrics::default();
+    registry.register("ready", "1 where it has read the Primary up to its final head", metrics.ready.clone());
+    registry.register("epoch", "The epoch of the current committee", metrics.epoch.clone());
+    registry.register("voting", "1 where the authority votes in the current epoch", metrics.voting.clone());
+    registry.register("restored", "1 where its data folder is marked as an older copy", metrics.restored.clone());
+    registry.register_with_unit(
+        "peer_vote_timestamp",
+        "When a certificate with a vote of this member was last seen; 0 for not since the start",
+        Unit::Seconds,
+        metrics.peer_vote_timestamp.clone(),
+    );
+    registry.register_with_unit(
+        "tls_end_timestamp",
+        "When the certificate that is served ends, the earliest of its chain; 0 without TLS",
+        Unit::Seconds,
+        metrics.tls_end_timestamp.clone(),
+    );
+    let behind = metrics.index_behind.clone();
+    registry.register_with_unit("index_behind", "Of the journals, not in the index yet", Unit::Bytes, behind);
+    registry.register("index_failed", "1 where the index has stopped to follow", metrics.index_failed.clone());
+    let waiting = metrics.redemptions_waiting.clone();
+    registry.register("redemptions_waiting", "Redemptions confirmed here that the contract has not taken", waiting);
+    registry.register_with_unit(
+        "redemption_waiting_timestamp",
+        "When the one of them that has waited longest was first seen; 0 for none",
+        Unit::Seconds,
+        metrics.redemption_waiting_timestamp.clone(),
+    );
+    let imbalanced = metrics.assets_imbalanced.clone();
+    registry.register("assets_imbalanced", "Sums of assets in shards that do not add up", imbalanced);
+    registry.register("asset_deposited", "Deposits credited, in base units", metrics.asset_deposited.clone());
+    registry.register("asset_held", "Balances of accounts, in base units", metrics.asset_held.clone());
+    registry.register("asset_in_flight", "Credits between shards, in base units", metrics.asset_in_flight.clone());
+    registry.register("asset_redeemed", "Redemptions confirmed, in base units", metrics.asset_redeemed.clone());
+    metrics
+}
+
+fn network(registry: &mut Registry) -> NetworkMetrics {
+    let metrics = NetworkMetrics {
+        connections: Gauge::default(),
+        connections_refused: Counter::default(),
+        malformed: Counter::default(),
+        busy: Counter::default(),
+    };
+    registry.register("connections", "Open connections", metrics.connections.clone());
+    registry.register("connections_refused", "Connections above the bound", metrics.connections_refused.clone());
+    registry.register("malformed", "Requests that are not what the schema says", metrics.malformed.clone());
+    registry.register("busy", "Requests refused because a queue was full", metrics.busy.clone());
+    metrics
+}
+
+fn follower(registry: &mut Registry) -> FollowerMetrics {
+    let metrics = FollowerMetrics {
+        block: Gauge::default(),
+        final_block: Gauge::default(),
+        polled_timestamp: Gauge::default(),
+        deposits: Gauge::default(),
+        retries: Counter::default(),
+        rereads: Counter::default(),
+        rereading: Gauge::default(),
+        alarm: Gauge::default(),
+        sign_of_life: Gauge::default(),
+    };
+    registry.register("follower_block", "The newest finalized block that was read", metrics.block.clone());
+    registry.register("follower_final_block", "The newest finalized block", metrics.final_block.clone());
+    let polled = metrics.polled_timestamp.clone();
+    registry.register_with_unit("follower_polled_timestamp", "When the Primary last answered", Unit::Seconds, polled);
+    registry.register("follower_deposits", "The index of the newest deposit", metrics.deposits.clone());
+    registry.register("follower_retries", "Failures that were retried", metrics.retries.clone());
+    registry.register("follower_rereads", "Inconsistent answers that were read again", metrics.rereads.clone());
+    registry.register("follower_rereading", "1 while an inconsistent answer is read again", metrics.rereading.clone());
+    registry.register("follower_alarm", "1 where the follower has stopped", metrics.alarm.clone());
+    let sign_of_life = metrics.sign_of_life.clone();
+    registry.register("committee_sign_of_life_timestamp_seconds", "Its last heartbeat or installation", sign_of_life);
+    metrics
+}
+
+fn peers(registry: &mut Registry) -> PeerMetrics {
+    let metrics = PeerMetrics::default();
+    let certificates = metrics.certificates.clone();
+    registry.register("peer_certificates", "Certificates that a peer supplied", certificates);
+    registry.register("peers_left", "Times that a peer was left for a while", metrics.left.clone());
+    let behind = metrics.behind.clone();
+    registry.register_with_unit("peer_log_behind", "Of a peer's log, not read yet", Unit::Bytes, behind);
+    metrics
+}
+
+fn shard(registry: &mut Registry, id: u32, peer_vote_timestamp: &Timestamps, tracer: Tracer) -> ShardMetrics {
+    let label = ("shard".into(), id.to_string().into());
+    let registry = registry.sub_registry_with_label(label);
+    let metrics = ShardMetrics {
+        tracer,
+        queued: Gauge::default(),
+        votes: Counter::default(),
+        confirmed: Counter::default(),
+        refused: Counter::default(),
+        invalid: Counter::default(),
+        forgotten_votes: Counter::default(),
+        voided_executed: Counter::default(),
+        batch_requests: Histogram::new(exponential_buckets(1.0, 2.0, 12)),
+        records: Counter::default(),
+        commit_seconds: Histogram::new(exponential_buckets(50e-6, 2.0, 14)),
+        checkpoint_pause_seconds: Histogram::new(exponential_buckets(50e-6, 2.0, 18)),
+        accounts_in_memory: Gauge::default(),
+        journal_bytes: Gauge::default(),
+        synchronized: Gauge::default(),
+        credits_in_flight: Gauge::default(),
+        credit_redeliveries: Counter::default(),
+        redemptions: Gauge::default(),
+        checkpoint_timestamp: Gauge::default(),
+        peer_vote_timestamp: peer_vote_timestamp.clone(),
+        disk_free: Gauge::default(),
+        disk_reserve: Gauge::default(),
+        locks_refused: LocksRefused::default(),
+    };
+    registry.register("queued", "Commands that wait", metrics.queued.clone());
+    registry.register("votes", "Votes given", metrics.votes.clone());
+    registry.register("confirmed", "Certificates confirmed", metrics.confirmed.clone());
+    registry.register("refused", "Requests refused by the rules", metrics.refused.clone());
+    registry.register("invalid", "Orders and certificates that were not valid", metrics.invalid.clone());
+    let forgotten = metrics.forgotten_votes.clone();
+    registry.register(
+        "forgotten_votes",
+        "Votes of this authority in certificates that it does not remember",
+        forgotten,
+    );
+    registry.register(
+        "voided_executed",
+        "Numbers that the contract voided and that are executed here",
+        metrics.voided_executed.clone(),
+    );
+    registry.register("batch_requests", "Requests that were served together", metrics.batch_requests.clone());
+    registry.register("records", "Records committed to the journal", metrics.records.clone());
+    registry.register_with_unit("commit", "Write and sync of a batch", Unit::Seconds, metrics.commit_seconds.clone());
+    let pauses = metrics.checkpoint_pause_seconds.clone();
+    registry.register_with_unit("checkpoint_pause", "How long a checkpoint held up commands", Unit::Seconds, pauses);
+    registry.register("accounts_in_memory", "Accounts in memory", metrics.accounts_in_memory.clone());
+    registry.register_with_unit("journal", "Length of the journal", Unit::Bytes, metrics.journal_bytes.clone());
+    registry.register("synchronized", "The index of the newest deposit applied", metrics.synchronized.clone());
+    registry.register("credits_in_flight", "Credits on their way to other shards", metrics.credits_in_flight.clone());
+    registry.register(
+        "credit_redeliveries",
+        "Times that another shard acknowledged nothing for a second, and its credits were handed over again",
+        metrics.credit_redeliveries.clone(),
+    );
+    registry.register("redemptions", "Redemption certificates confirmed", metrics.redemptions.clone());
+    let checkpoint = metrics.checkpoint_timestamp.clone();
+    registry.register_with_unit(
+        "checkpoint_timestamp",
+        "When a checkpoint was last on disk",
+        Unit::Seconds,
+        checkpoint,
+    );
+    let (free, reserve) = (metrics.disk_free.clone(), metrics.disk_reserve.clone());
+    registry.register_with_unit("disk_free", "Free where the journal is", Unit::Bytes, free);
+    registry.register_with_unit("disk_reserve", "Below this, no new order is voted for", Unit::Bytes, reserve);
+    let LocksRefused { disk, account_budget, address_budget } = &metrics.locks_refused;
+    for (reason, counter) in [("disk", disk), ("account-budget", account_budget), ("address-budget", address_budget)] {
+        let registry = registry.sub_registry_with_label(("reason".into(), reason.into()));
+        registry.register("locks_refused", "Orders not voted for because there was no room", counter.clone());
+    }
+    metrics
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::Amount;
+
+    #[test]
+    fn sums_add_up_and_where_they_do_not_that_is_seen() {
+        let metrics = Metrics::new(2);
+        let balance = |amount| Balance::from(Amount(amount));
+        let shard = |deposited, credited, forwarded, redeemed, accounts| {
+            let [deposited, credited, forwarded] = [deposited, credited, forwarded].map(balance);
+            let totals = AssetTotals { deposited, credited, forwarded, redeemed: balance(redeemed), accounts };
+            Arc::new(ShardLedger { totals: [(Asset::ETHER, totals)].into(), ..ShardLedger::default() })
+        };
+        let first = shard(100, 0, 30, 0, balance(70));
+        // What is on its way is neither here nor there, and a deposit that is not seen yet makes a debt.
+        let second = shard(0, 20, 0, 25, balance(5).negated());
+        metrics.authority.observe_ledgers(&[first.clone(), second]);
+        let said = |name: &str| {
+            let text = metrics.text();
+            let line = text.lines().find(|line| line.starts_with(&format!("fastpay_{name}"))).unwrap();
+            line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()
+        };
+        let sums = ["asset_deposited", "asset_held", "asset_in_flight", "asset_redeemed", "assets_imbalanced"];
+        assert_eq!(sums.map(said), [100.0, 65.0, 10.0, 25.0, 0.0]);
+        metrics.authority.observe_ledgers(&[first, shard(0, 20, 0, 25, Balance::ZERO)]);
+        assert_eq!(said("assets_imbalanced"), 1.0);
+    }
+}

@@ -1,0 +1,625 @@
+//! One authority as a process: opens what is on disk, starts the parts, and ends them in order.
+//!
+//! ```text
+//!  deployment (contract or genesis) ─► data folder (locked) ─► shards recovered ─► is it all that was said?
+//!     ─► shard threads ─► ports opened ─► follower or genesis ─► serving … ─► stop: ports, follower, shards
+//! ```
+//! A part that ends by itself ends the process: an authority that limps is worse than one that is away.
+
+pub mod config;
+pub mod deployment;
+pub mod deposit_sink;
+pub mod follower;
+pub mod http;
+pub mod inconsistency;
+pub mod index;
+pub mod keys;
+pub mod known_committees;
+pub mod metrics;
+pub mod network;
+pub mod payouts;
+pub mod peer_sync;
+pub mod rollback;
+pub mod rotation;
+pub mod shard;
+pub mod storage;
+pub mod tls;
+pub mod voter_status;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use fastpay_client::Endpoints;
+use fastpay_core::{
+    AuthorityKeys, AuthorityName, Domain, Epoch, EpochsError, Genesis, JournalPosition, Shard, ShardId, ShardLayout,
+    TransactionIndex,
+};
+use fastpay_ethereum::{Primary, PrimaryError};
+use fastpay_program::Clock;
+use fastpay_telemetry::{Export, Service, TraceError, Tracer};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use self::config::{Config, ConfigError};
+use self::deployment::{Deployment, DeploymentError, folder_identity};
+use self::deposit_sink::DepositSink;
+use self::follower::{Follower, Progress, read_chain_time};
+use self::http::{HttpContext, HttpLimits};
+use self::index::{Index, Indexer};
+use self::metrics::Metrics;
+use self::network::{NetworkLimits, ShardContext};
+use self::payouts::Payouts;
+use self::peer_sync::{OwnShards, PeerSync};
+use self::rollback::{
+    Age, CatchUp, DetectionError, HighWaterMark, Memory, PeersError, Question, RollbackProtection, StaleReason,
+    VoteFloors,
+};
+use self::rotation::{Rotation, RotationError, remembered_names};
+use self::shard::{
+    AddressBudgets, AppliedCredits, ChainTime, Command, HistoryReader, RecoveredShard, ShardError, ShardHandle,
+    ShardLimits, ShardSettings,
+};
+use self::storage::{DataFolder, StorageError};
+use self::tls::{Tls, TlsError};
+use self::voter_status::{VoterStatus, VoterStatusError, VoterStatusWatch};
+
+/// How far the high-water mark may be behind the journals. Shorter, it would cost syncs.
+const HIGH_WATER_MARK_INTERVAL: Duration = Duration::from_secs(5);
+/// How long clients in flight may take at shutdown.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+
+/// Why an authority cannot start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthorityError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The committee is not to be had, or this authority is not in it.
+    #[error(transparent)]
+    Deployment(#[from] DeploymentError),
+    /// The stored committees of earlier epochs contradict each other.
+    #[error(transparent)]
+    Epochs(#[from] EpochsError),
+    /// The keys are not this authority's.
+    #[error(transparent)]
+    VoterStatus(#[from] VoterStatusError),
+    /// The committees cannot be stored.
+    #[error(transparent)]
+    Rotation(#[from] RotationError),
+    /// The data folder cannot be used.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The state of the data folder cannot be determined.
+    #[error(transparent)]
+    Memory(#[from] DetectionError),
+    /// The file of the rollback protection in the data folder.
+    #[error("cannot read what the other authorities said of earlier votes: {0}")]
+    VoteFloors(std::io::Error),
+    /// The other authorities cannot be asked.
+    #[error("the data folder is an older copy, and the other authorities cannot be asked: {0}")]
+    Peers(#[from] PeersError),
+    /// The shards' journals are not of one time.
+    #[error(
+        "shard {to} has applied {applied} credits of shard {from}, which has issued {issued}: the shards' journals are of \
+         different times. Restore a copy that `fastpay-node backup` made, or a snapshot of the whole file system"
+    )]
+    TornCopy {
+        /// The shard whose journal is older.
+        from: ShardId,
+        /// The shard whose journal is newer.
+        to: ShardId,
+        /// The newest credit that the one has sent.
+        issued: u64,
+        /// The newest credit that the other has applied.
+        applied: u64,
+    },
+    /// A shard has lost credits that it had acknowledged, so the shard that sent them no longer keeps them.
+    #[error(
+        "shard {to} has applied {applied} credits of shard {from} and had acknowledged {acknowledged}: its journal has \
+         lost its end, or files of different times were put together. Restore a copy that `fastpay-node backup` made. \
+         Without such a copy, move shard-{:03}/checkpoint out of the data folder and start again: shard \
+         {from} then sends all its credits again, from its journal",
+        .from.0
+    )]
+    LostCredits {
+        /// The shard that sent the credits.
+        from: ShardId,
+        /// The shard that has lost them.
+        to: ShardId,
+        /// The newest credit that `to` had acknowledged.
+        acknowledged: u64,
+        /// The newest credit that `to` has applied.
+        applied: u64,
+    },
+    /// A shard cannot start, or ended.
+    #[error("shard {shard}: {error}")]
+    Shard {
+        /// The shard.
+        shard: ShardId,
+        /// Why.
+        error: ShardError,
+    },
+    /// A shard's thread ended by a defect.
+    #[error("shard {0} ended by a defect; see the log above")]
+    ShardPanicked(ShardId),
+    /// The system gave no thread.
+    #[error("the system gives no thread to the index: {0}")]
+    Index(std::io::Error),
+    /// A port cannot be opened.
+    #[error("cannot listen on {address}: {error}; is another node running, or the port taken?")]
+    Listen {
+        /// The address.
+        address: std::net::SocketAddr,
+        /// The error of the operating system.
+        error: std::io::Error,
+    },
+    /// The certificate or its key cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The URLs of the Primary are no good.
+    #[error(transparent)]
+    Primary(#[from] PrimaryError),
+    /// Payments cannot be traced as they should be.
+    #[error(transparent)]
+    Traces(#[from] TraceError),
+    /// A server failed as a whole.
+    #[error("a server failed: {0}")]
+    Server(String),
+}
+
+/// The parts of the authority that all its servers share.
+struct Parts {
+    domain: Domain,
+    voter_status: VoterStatusWatch,
+    layout: ShardLayout,
+    /// The names under which this authority's folder was made and has voted.
+    names: Vec<AuthorityName>,
+    metrics: Arc<Metrics>,
+    index: Option<Index>,
+}
+
+type ShardThread = (ShardId, ShardHandle, JoinHandle<Result<(), ShardError>>);
+
+/// Runs an authority until `stop` turns true.
+///
+/// # Errors
+/// See [`AuthorityError`].
+pub async fn run(
+    config: Config,
+    keys: Vec<AuthorityKeys>,
+    mut stop: watch::Receiver<bool>,
+) -> Result<(), AuthorityError> {
+    let deployment = tokio::select! {
+        deployment = deployment::load(&config) => deployment?,
+        _ = stop.wait_for(|stop| *stop) => return Ok(()),
+    };
+    let keys: Vec<_> = keys.into_iter().map(Arc::new).collect();
+    let names: Vec<_> = keys.iter().map(|keys| keys.public().name).collect();
+    // Check the keys before the folder: an error about keys is more helpful.
+    let committees = deployment.committees()?;
+    VoterStatus::new(committees.clone(), keys.clone(), &names)?;
+    let identity = folder_identity(&names, config.shards, &deployment.domain());
+    let folder = Arc::new(DataFolder::open(&config.data, &identity)?);
+    let voter_status = VoterStatus::new(committees, keys, &remembered_names(&folder)?)?;
+    if voter_status.voter().is_none() {
+        tracing::warn!(epoch = %voter_status.epoch(), "this authority does not vote in the current epoch; it confirms, and answers what it is asked");
+    }
+    let (tracer, export) = traces(&config, voter_status.public().name)?;
+    let layout = ShardLayout::new(config.shards);
+    let with_primary = deployment.genesis().is_none();
+    let in_use = tokio::select! {
+        in_use = used_before(&config, &deployment, &voter_status, &folder) => in_use?,
+        _ = stop.wait_for(|stop| *stop) => return Ok(()),
+    };
+    let limits = ShardLimits {
+        accounts_in_memory_max: config.accounts_in_memory_per_shard(),
+        disk_reserve_bytes: config.limits.disk_reserve_bytes,
+        account_journal_bytes_per_day: config.limits.account_journal_bytes_per_day,
+        ..ShardLimits::default()
+    };
+    let recovered = recover(&folder, layout, with_primary, limits).await?;
+    if let Err(error) = check_credits(recovered.iter().map(RecoveredShard::shard)) {
+        // A journal has lost its end, and votes with it. This stays known, whatever is done about the credits.
+        rollback::mark_as_cut(&folder)?;
+        return Err(error);
+    }
+    let histories: Vec<HistoryReader> = recovered.iter().map(RecoveredShard::history).collect();
+    let high_water_mark = Arc::new(HighWaterMark::of(&config.data, config.high_water_mark())?);
+    let protection = protection(&high_water_mark, &folder, &journal_ends(&histories), in_use)?;
+    let (protection, questions) = protection.map(|(protection, questions)| (Arc::new(protection), questions)).unzip();
+    let rotation = Rotation::new(folder.clone(), voter_status.with_rollback_protection(protection.clone()))?;
+    let (index, indexer) = index(&config, deployment.domain(), &histories)?.unzip();
+    let parts = Parts {
+        domain: deployment.domain(),
+        voter_status: rotation.subscribe(),
+        layout,
+        names: remembered_names(&folder)?,
+        metrics: Arc::new(Metrics::traced(config.shards.get(), tracer)),
+        index,
+    };
+    if let (Some(protection), Some(questions)) = (protection, questions) {
+        catch_up(&config, &parts, protection, questions)?;
+    }
+    let addresses = shard::address_budgets(config.limits.address_journal_bytes_per_day);
+    let applied = recovered.iter().map(|shard| shard.shard().ledger().synchronized).min().unwrap_or_default();
+    let chain = with_primary.then(|| (read_chain_time(&config.data, applied), Clock::system()));
+    let threads = start_shards(&parts, recovered, limits, &addresses, chain)?;
+    let noting = tokio::spawn(note_journal_ends(high_water_mark.clone(), histories.clone()));
+    let outcome = serve(&config, &parts, deployment, rotation, &threads, histories.clone(), stop).await;
+    let ended = end_shards(threads).await;
+    drop(export);
+    noting.abort();
+    drop(indexer);
+    high_water_mark.note(&journal_ends(&histories));
+    drop(folder);
+    match outcome {
+        // The supervisor sees only that a thread ended. The thread's own result has the cause.
+        Err(AuthorityError::ShardPanicked(_)) => ended.and(outcome),
+        _ => outcome.and(ended),
+    }
+}
+
+/// The tracer, and the exporter if traces are configured. It exports until it is dropped.
+fn traces(config: &Config, name: AuthorityName) -> Result<(Tracer, Option<Export>), TraceError> {
+    let Some(settings) = &config.traces else { return Ok((Tracer::off(), None)) };
+    let service = Service { name: "fastpay-node", instance: Some(name.to_string()) };
+    let (tracer, export) = Export::start(settings, service)?;
+    tracing::info!(collector = %settings.endpoint.url(), ratio = settings.ratio.get(), "tracing payments");
+    Ok((tracer, Some(export)))
+}
+
+async fn recover(
+    folder: &DataFolder,
+    layout: ShardLayout,
+    with_primary: bool,
+    limits: ShardLimits,
+) -> Result<Vec<RecoveredShard>, AuthorityError> {
+    let mut work = Vec::new();
+    let applied = AppliedCredits::new(layout);
+    for id in layout.shards() {
+        let folders = folder.shard(id.0).expect("the data folder was opened with this number of shards");
+        let applied = applied.clone();
+        let recover = move || shard::recover(&folders, id, layout, with_primary, &limits, &applied);
+        work.push((id, tokio::task::spawn_blocking(recover)));
+    }
+    let mut recovered = Vec::new();
+    for (id, task) in work {
+        let shard = task.await.map_err(|_| AuthorityError::ShardPanicked(id))?;
+        let shard = shard.map_err(|error| AuthorityError::Shard { shard: id, error })?;
+        let journal = shard.journal_recovery();
+        tracing::info!(shard = %id, replayed = shard.replayed, journal_end = %journal.end, "recovered");
+        if journal.bytes_cut > 0 {
+            tracing::warn!(shard = %id, bytes = journal.bytes_cut, "a write that a crash tore was cut off; nothing of it was ever answered");
+        }
+        recovered.push(shard);
+    }
+    Ok(recovered)
+}
+
+/// Checks that no journal has lost credits between the shards of one authority. A shard sends a credit, and
+/// acknowledges one, only once it is on disk. For each pair of shards therefore acknowledged ≤ applied ≤ issued. If
+/// applied > issued, the sender would use the lost numbers again; if acknowledged > applied, the credits between the
+/// two would never be sent again. Either would silently lose money.
+///
+/// # Errors
+/// [`AuthorityError::TornCopy`], [`AuthorityError::LostCredits`].
+pub fn check_credits<'a>(shards: impl Iterator<Item = &'a Shard> + Clone) -> Result<(), AuthorityError> {
+    for to in shards.clone() {
+        for from in shards.clone() {
+            let outbox = from.ledger().outboxes.get(&to.id());
+            let (issued, acknowledged) = outbox.map_or((0, 0), |outbox| (outbox.issued, outbox.acknowledged()));
+            let applied = to.ledger().inbox(from.id());
+            let (from, to) = (from.id(), to.id());
+            if applied > issued {
+                return Err(AuthorityError::TornCopy { from, to, issued, applied });
+            }
+            if acknowledged > applied {
+                return Err(AuthorityError::LostCredits { from, to, acknowledged, applied });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn journal_ends(histories: &[HistoryReader]) -> Vec<JournalPosition> {
+    histories.iter().map(HistoryReader::end).collect()
+}
+
+/// Why a new folder may lack votes that its authority gave with another one. `None` if it is not new.
+async fn used_before(
+    config: &Config,
+    deployment: &Deployment,
+    voter_status: &VoterStatus,
+    folder: &DataFolder,
+) -> Result<Option<StaleReason>, AuthorityError> {
+    let epoch = voter_status.epoch();
+    match rollback::age(folder)? {
+        // New keys are of no use where the authority votes since an epoch of its own before: that it would not remember.
+        Age::First if epoch == Epoch(0) => return Ok(None),
+        Age::Judged => return Ok(None),
+        Age::First | Age::New => {}
+    }
+    let names = remembered_names(folder)?;
+    Ok(rollback::in_use(deployment, epoch, config.endpoints.as_deref(), &names).await?)
+}
+
+/// The rollback protection, if the data folder may be older than the last one in use.
+fn protection(
+    high_water_mark: &HighWaterMark,
+    folder: &DataFolder,
+    ends: &[JournalPosition],
+    in_use: Option<StaleReason>,
+) -> Result<Option<(RollbackProtection, mpsc::Receiver<Question>)>, AuthorityError> {
+    let Memory::Older { since, why } = high_water_mark.judge(folder, ends, in_use)? else { return Ok(None) };
+    tracing::warn!(
+        since,
+        why,
+        "this data folder may be older than what this authority has voted for; it votes for an account only above what the other authorities know of"
+    );
+    Ok(Some(RollbackProtection::new(VoteFloors::open(folder.path()).map_err(AuthorityError::VoteFloors)?)))
+}
+
+/// Has the questions of the rollback protection answered by the other authorities, if it is known where they are.
+fn catch_up(
+    config: &Config,
+    parts: &Parts,
+    protection: Arc<RollbackProtection>,
+    questions: mpsc::Receiver<Question>,
+) -> Result<(), AuthorityError> {
+    let Some(path) = &config.endpoints else {
+        tracing::error!(
+            "this authority votes for nothing: configure `endpoints`, the file that says where the others are, so that they can be asked what it may have voted for"
+        );
+        return Ok(());
+    };
+    let endpoints = Endpoints::read(path).map_err(PeersError::from)?;
+    let catch_up =
+        CatchUp::new(protection, questions, &endpoints, &parts.names, parts.domain, parts.voter_status.clone())?;
+    tokio::spawn(catch_up.run());
+    Ok(())
+}
+
+/// What brings this authority up to date with the others, where it is known where they are.
+fn peer_sync(config: &Config, parts: &Parts, own: OwnShards) -> Option<PeerSync> {
+    let Some(path) = &config.endpoints else {
+        tracing::warn!(
+            "after an absence this authority waits for wallets to bring it up to date: configure `endpoints`, the file that says where the others are"
+        );
+        return None;
+    };
+    let file = config.data.join("peers.json");
+    let peers = Endpoints::read(path).map_err(PeersError::from).and_then(|endpoints| {
+        PeerSync::new(&endpoints, &parts.names, own, file, parts.metrics.peers.clone()).map_err(PeersError::from)
+    });
+    peers
+        .inspect_err(|error| {
+            tracing::error!(%error, "the other authorities cannot be asked for what this one missed; correct the file and start again");
+        })
+        .ok()
+}
+
+/// The index, and the thread that keeps it, if that is not switched off.
+fn index(
+    config: &Config,
+    domain: Domain,
+    histories: &[HistoryReader],
+) -> Result<Option<(Index, Indexer)>, AuthorityError> {
+    if !config.index {
+        return Ok(None);
+    }
+    let started = Index::start(config.data.join("index"), domain, histories.to_vec());
+    started.map(Some).map_err(AuthorityError::Index)
+}
+
+/// Keeps the high-water mark close behind the journals.
+async fn note_journal_ends(high_water_mark: Arc<HighWaterMark>, histories: Vec<HistoryReader>) {
+    loop {
+        tokio::time::sleep(HIGH_WATER_MARK_INTERVAL).await;
+        let (high_water_mark, ends) = (high_water_mark.clone(), journal_ends(&histories));
+        let _ = tokio::task::spawn_blocking(move || high_water_mark.note(&ends)).await;
+    }
+}
+
+fn start_shards(
+    parts: &Parts,
+    recovered: Vec<RecoveredShard>,
+    limits: ShardLimits,
+    addresses: &AddressBudgets,
+    chain: Option<(ChainTime, Clock)>,
+) -> Result<Vec<ShardThread>, AuthorityError> {
+    let queues: Vec<_> = parts.metrics.shards.iter().map(|m| ShardHandle::new(&limits, m.clone())).collect();
+    let handles: BTreeMap<ShardId, ShardHandle> =
+        parts.layout.shards().zip(&queues).map(|(id, (handle, _))| (id, handle.clone())).collect();
+    let mut threads = Vec::new();
+    for ((id, shard), (handle, queue)) in parts.layout.shards().zip(recovered).zip(queues) {
+        let settings = ShardSettings {
+            domain: parts.domain,
+            voter_status: parts.voter_status.clone(),
+            limits,
+            addresses: addresses.clone(),
+            chain,
+        };
+        let mut siblings = handles.clone();
+        siblings.remove(&id);
+        let thread = shard::start(settings, shard, queue, handle.clone(), siblings)
+            .map_err(|error| AuthorityError::Shard { shard: id, error })?;
+        threads.push((id, handle, thread));
+    }
+    Ok(threads)
+}
+
+/// Serves until it is stopped, or until a part ends by itself.
+async fn serve(
+    config: &Config,
+    parts: &Parts,
+    deployment: Deployment,
+    rotation: Rotation,
+    threads: &[ShardThread],
+    histories: Vec<HistoryReader>,
+    mut stop: watch::Receiver<bool>,
+) -> Result<(), AuthorityError> {
+    // Told to all parts at once, whoever is the cause.
+    let (end, ended) = watch::channel(false);
+    let (progress, progress_seen) = watch::channel(Progress::CatchingUp);
+    let mut servers: JoinSet<Result<(), String>> = JoinSet::new();
+
+    let tls = config.tls.as_ref().map(Tls::read).transpose()?;
+    if let Some(tls) = &tls {
+        parts.metrics.authority.observe_certificate(tls.ends_at()?);
+    }
+    let shards: Vec<_> = threads.iter().map(|(_, handle, _)| handle.clone()).zip(histories.iter().cloned()).collect();
+    let shards = Arc::new(shards);
+    for ((address, (id, handle, _)), history) in config.shard_addresses()?.into_iter().zip(threads).zip(histories) {
+        let listener = listen(address).await?;
+        let context = ShardContext {
+            domain: parts.domain,
+            voter_status: parts.voter_status.clone(),
+            shard: *id,
+            handle: handle.clone(),
+            history,
+            shards: shards.clone(),
+            metrics: parts.metrics.network.clone(),
+        };
+        let (tls, ended) = (tls.as_ref().map(Tls::shards), ended.clone());
+        let limits = NetworkLimits { connections_max: config.limits.shard_connections_max, ..NetworkLimits::default() };
+        servers.spawn(async move {
+            network::serve(listener, context, limits, tls, ended).await.map_err(|e| with_causes(&e))
+        });
+    }
+    let primary = match &deployment {
+        Deployment::OnPrimary { config, .. } => Some(Primary::connect_lazily(config.clone())?),
+        Deployment::StandAlone(_) => None,
+    };
+    let payouts = primary.clone().map(|primary| {
+        let file = config.data.join("payouts.json");
+        Payouts::new(primary, parts.voter_status.clone(), &shards, file, parts.metrics.clone())
+    });
+    let (payouts, waiting) = payouts.unzip();
+    let sink = DepositSink::new(parts.domain, parts.layout, &shards);
+    let own_shards = shards.clone();
+    let listener = listen(config.http).await?;
+    let context = HttpContext {
+        domain: parts.domain,
+        with_primary: deployment.genesis().is_none(),
+        voter_status: parts.voter_status.clone(),
+        shards,
+        index: parts.index.clone(),
+        progress: progress_seen,
+        waiting,
+        metrics: parts.metrics.clone(),
+    };
+    let limits = HttpLimits {
+        connections_max: config.limits.http_connections_max,
+        streams_max: config.limits.event_streams_max,
+        ..HttpLimits::default()
+    };
+    let (tls, http_ended) = (tls.as_ref().map_or(Ok(None), Tls::http)?, ended.clone());
+    servers.spawn(
+        async move { http::serve(listener, context, limits, tls, http_ended).await.map_err(|e| with_causes(&e)) },
+    );
+
+    let mut followers = JoinSet::new();
+    if let Deployment::StandAlone(genesis) = deployment {
+        followers.spawn(apply_genesis(genesis, sink, progress));
+    } else if let Some(primary) = primary {
+        let cursor_file = crate::authority::follower::cursor_file(&config.data);
+        let follower = Follower::new(primary, sink, rotation, cursor_file, parts.metrics.follower.clone(), progress);
+        followers.spawn(follower.run(ended.clone()));
+    }
+    if let Some(payouts) = payouts {
+        followers.spawn(payouts.run(ended.clone()));
+    }
+    let own = OwnShards::new(own_shards, parts.metrics.network.clone());
+    if let Some(peers) = peer_sync(config, parts, own) {
+        followers.spawn(peers.run(ended));
+    }
+    let authority = parts.voter_status.borrow().public().name;
+    tracing::info!(%authority, shards = parts.layout.count(), listen = %config.listen, http = %config.http, "serving");
+
+    let outcome = tokio::select! {
+        _ = stop.wait_for(|stop| *stop) => Ok(()),
+        Some(server) = servers.join_next() => Err(AuthorityError::Server(describe(server))),
+        id = first_to_end(threads) => Err(AuthorityError::ShardPanicked(id)),
+        error = defect(&mut followers) => Err(AuthorityError::Server(format!("a follower of the Primary: {error}"))),
+    };
+    tracing::info!("stopping");
+    end.send_replace(true);
+    let drained = tokio::time::timeout(SHUTDOWN_GRACE, async { while servers.join_next().await.is_some() {} });
+    if drained.await.is_err() {
+        tracing::warn!("clients were still connected; closing their connections");
+    }
+    servers.shutdown().await;
+    followers.shutdown().await;
+    outcome
+}
+
+/// An error with its causes, which alone contain the transport's own text.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+fn describe(server: Result<Result<(), String>, tokio::task::JoinError>) -> String {
+    match server {
+        Ok(Ok(())) => "it ended by itself".into(),
+        Ok(Err(error)) => error,
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Waits until a task ends by a defect. One that ends well, or stops with an alarm, is no reason to end:
+/// payments go on.
+async fn defect(tasks: &mut JoinSet<()>) -> tokio::task::JoinError {
+    loop {
+        match tasks.join_next().await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => return error,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Waits until a shard's thread is no longer running.
+async fn first_to_end(threads: &[ShardThread]) -> ShardId {
+    loop {
+        if let Some((id, ..)) = threads.iter().find(|(_, _, thread)| thread.is_finished()) {
+            return *id;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Stops every shard and collects its result. Commands queued before are still served.
+async fn end_shards(threads: Vec<ShardThread>) -> Result<(), AuthorityError> {
+    let mut outcome = Ok(());
+    for (id, handle, thread) in threads {
+        let ended = tokio::task::spawn_blocking(move || {
+            while let Err(std::sync::mpsc::TrySendError::Full(_)) = handle.try_send(Command::Stop) {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            thread.join()
+        });
+        let result = match ended.await {
+            Ok(Ok(Ok(()))) => Ok(()),
+            Ok(Ok(Err(error))) => Err(AuthorityError::Shard { shard: id, error }),
+            Ok(Err(_)) | Err(_) => Err(AuthorityError::ShardPanicked(id)),
+        };
+        outcome = outcome.and(result);
+    }
+    outcome
+}
+
+async fn apply_genesis(genesis: Genesis, sink: DepositSink, progress: watch::Sender<Progress>) {
+    let deposits: Vec<_> = genesis.deposits().collect();
+    let up_to = deposits.last().map_or(TransactionIndex(0), |deposit| deposit.index);
+    if sink.apply(TransactionIndex(0), &deposits, up_to).await {
+        progress.send_replace(Progress::AtHead);
+    }
+}
+
+async fn listen(address: std::net::SocketAddr) -> Result<TcpListener, AuthorityError> {
+    network::listen(address).await.map_err(|error| AuthorityError::Listen { address, error })
+}

@@ -1,0 +1,90 @@
+//! One vote for many redemptions that this authority has confirmed, at any of its shards. A read of what is
+//! on disk and a signature: it changes nothing, so it can be asked for any number of times and under every
+//! epoch anew.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+
+use fastpay_core::{Balance, Certificate, Domain, Epoch, Redemption, Transfer, sign_batch_vote};
+use fastpay_rpc::{BatchAnswer, TransferName};
+
+use super::certificates::fold_certificates;
+use super::layout_of;
+use super::reads::{ReadError, Reads, ask};
+use crate::authority::shard::{Command, HistoryReader, ShardHandle};
+use crate::authority::voter_status::VoterStatus;
+
+/// Why there is no vote.
+#[derive(Debug)]
+pub(crate) enum NoVote {
+    /// This authority has no vote in this epoch, the current one.
+    NotVoting(Epoch),
+    /// The confirmed redemptions cannot be read.
+    Unread(ReadError),
+}
+
+/// Votes for the redemptions of these names, where all of them are confirmed at the `shards` and none is uncovered.
+/// `reads` bounds how many histories are read at a time.
+pub(crate) async fn vote_for_redemptions(
+    domain: &Domain,
+    voter_status: &VoterStatus,
+    shards: &[(ShardHandle, HistoryReader)],
+    reads: &Reads,
+    names: Vec<TransferName>,
+) -> Result<BatchAnswer, NoVote> {
+    let Some(keys) = voter_status.voter() else { return Err(NoVote::NotVoting(voter_status.epoch())) };
+    let confirmed = fold_certificates(shards, reads, names, Vec::new(), |confirmed, certificate| {
+        confirmed.push(certificate.and_then(redeemed));
+        true
+    })
+    .await
+    .map_err(NoVote::Unread)?;
+    let missing: Vec<usize> =
+        (0..).zip(&confirmed).filter(|(_, found)| found.is_none()).map(|(position, _)| position).collect();
+    if !missing.is_empty() {
+        return Ok(BatchAnswer::Missing(missing));
+    }
+    let confirmed: Vec<_> = confirmed.into_iter().flatten().collect();
+    let epoch = voter_status.epoch();
+    let uncovered = uncovered(shards, &confirmed, epoch).await.map_err(NoVote::Unread)?;
+    if !uncovered.is_empty() {
+        return Ok(BatchAnswer::Uncovered(uncovered));
+    }
+    let redemptions: Vec<Redemption> = confirmed.into_iter().map(|(_, redemption)| redemption).collect();
+    Ok(BatchAnswer::Vote { epoch, vote: sign_batch_vote(keys, domain, epoch, &redemptions) })
+}
+
+/// The redemption that a certificate is of, with its epoch.
+fn redeemed(certificate: Arc<Certificate>) -> Option<(Epoch, Redemption)> {
+    match &certificate.order.transfer {
+        Transfer::Redemption(redemption) => Some((certificate.epoch, redemption.clone())),
+        Transfer::Payment(_) | Transfer::Payout(_) => None,
+    }
+}
+
+/// The positions of redemptions that only stolen keys may have voted for: keys of the epochs of their certificates were
+/// out, and their accounts owe. What honest members voted for was covered, and is so here once all that the account
+/// received has arrived.
+async fn uncovered(
+    shards: &[(ShardHandle, HistoryReader)],
+    confirmed: &[(Epoch, Redemption)],
+    current: Epoch,
+) -> Result<Vec<usize>, ReadError> {
+    let (layout, mut ledgers, mut uncovered) = (layout_of(shards), BTreeMap::new(), Vec::new());
+    for (position, (certified_in, redemption)) in confirmed.iter().enumerate() {
+        let shard = layout.shard_of(&redemption.sender);
+        let Some((handle, _)) = shards.get(shard.0 as usize).filter(|_| *certified_in < current) else { continue };
+        let ledger = match ledgers.entry(shard) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(ask(handle, Command::ReadLedger)?.await?),
+        };
+        if ledger.unlocks.is_suspect(*certified_in, current) {
+            let account = ask(handle, |reply| Command::ReadAccount(redemption.sender, reply))?.await?;
+            if account.balance(redemption.asset) < Balance::ZERO {
+                uncovered.push(position);
+            }
+        }
+    }
+    Ok(uncovered)
+}

@@ -1,0 +1,94 @@
+//! Reading certificates by name at all shards of this authority.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fastpay_core::{AccountId, Certificate, Chain, History, Transfer};
+use fastpay_rpc::{CERTIFICATES_BYTES_MAX, Certificates, TransferName, certificate_bytes_max};
+
+use super::layout_of;
+use super::reads::{ReadError, Reads, ask, into_certificate};
+use crate::authority::shard::{Command, HistoryReader, ShardHandle};
+
+/// The number of certificates with consecutive numbers that are read at a time: enough that following links saves most
+/// reads, and few enough to hold in memory.
+const RUN_MAX: usize = 16;
+
+/// The certificates of these names that are confirmed at the `shards`, as many as fit into one answer. `reads` bounds
+/// how many histories are read at a time.
+pub(crate) async fn read_certificates(
+    shards: &[(ShardHandle, HistoryReader)],
+    reads: &Reads,
+    names: Vec<TransferName>,
+) -> Result<Certificates<Arc<Certificate>>, ReadError> {
+    let answer = Certificates { found: Vec::new(), looked_up: 0 };
+    let (answer, _) = fold_certificates(shards, reads, names, (answer, 0_usize), |(answer, bytes), certificate| {
+        if let Some(certificate) = certificate {
+            *bytes = bytes.saturating_add(bytes_max(&certificate));
+            if *bytes > CERTIFICATES_BYTES_MAX && !answer.found.is_empty() {
+                return false;
+            }
+            answer.found.push(certificate);
+        }
+        answer.looked_up = answer.looked_up.saturating_add(1);
+        true
+    })
+    .await?;
+    Ok(answer)
+}
+
+fn bytes_max(certificate: &Certificate) -> usize {
+    let outputs = match &certificate.order.transfer {
+        Transfer::Payout(payout) => payout.outputs.len(),
+        Transfer::Payment(_) | Transfer::Redemption(_) => 0,
+    };
+    certificate_bytes_max(outputs, certificate.votes.len())
+}
+
+/// Gives `step` the certificate of each name in turn, `None` if it is not confirmed here, until it returns false.
+pub(super) async fn fold_certificates<T: Send + 'static>(
+    shards: &[(ShardHandle, HistoryReader)],
+    reads: &Reads,
+    names: Vec<TransferName>,
+    mut value: T,
+    mut step: impl FnMut(&mut T, Option<Arc<Certificate>>) -> bool + Send + 'static,
+) -> Result<T, ReadError> {
+    let layout = layout_of(shards);
+    // All are asked before the first is waited for: one batch of the shard answers them together.
+    let mut asked = BTreeMap::new();
+    for (account, _) in &names {
+        if let (false, Some((handle, history))) =
+            (asked.contains_key(account), shards.get(layout.shard_of(account).0 as usize))
+        {
+            let answer = ask(handle, |reply| Command::ReadAccount(*account, reply))?;
+            asked.insert(*account, (answer, history.clone()));
+        }
+    }
+    let mut sent: BTreeMap<AccountId, (History, HistoryReader)> = BTreeMap::new();
+    for (account, (answer, reader)) in asked {
+        sent.insert(account, (answer.await?.sent, reader));
+    }
+    let read = reads.blocking(move || {
+        let mut rest = names.as_slice();
+        while let Some((account, first)) = rest.first() {
+            let numbers = rest.iter().zip(first.0..=u64::MAX).take(RUN_MAX);
+            let run = numbers.take_while(|((sender, sequence), number)| sender == account && sequence.0 == *number);
+            let run = run.count().max(1);
+            let entries = match sent.get(account) {
+                Some((history, reader)) => {
+                    reader.page(history, first.0, u32::try_from(run).unwrap_or(1), Chain::Sent)?
+                }
+                None => Vec::new(),
+            };
+            let certificates = entries.into_iter().map(|(_, record)| into_certificate(record));
+            for certificate in certificates.chain(std::iter::repeat(None)).take(run) {
+                if !step(&mut value, certificate) {
+                    return Ok(value);
+                }
+            }
+            rest = rest.get(run..).unwrap_or_default();
+        }
+        Ok(value)
+    });
+    read.await
+}

@@ -1,0 +1,55 @@
+//! Signs this authority's vote about a number that its owner asked the contract to unlock. The shard has written the
+//! certificate, or the vote to void the number, to disk before it is signed here.
+
+use fastpay_core::{AccountId, Domain, SequenceNumber, UnlockVote};
+use fastpay_rpc::{Refusal, UnlockAnswer};
+
+use super::reads::{ReadError, Reads, ask};
+use crate::authority::shard::{Command, UnlockKnowledge};
+use crate::authority::voter_status::VoterStatus;
+
+/// Why there is no vote.
+#[derive(Debug)]
+pub(crate) enum NoUnlockVote {
+    /// As the rules say, or because this authority does not vote.
+    Refused(Refusal),
+    /// The executed certificate cannot be read.
+    Unread(ReadError),
+}
+
+impl From<ReadError> for NoUnlockVote {
+    fn from(error: ReadError) -> Self {
+        Self::Unread(error)
+    }
+}
+
+/// The vote of the current epoch about the number of an account of this shard: that its certificate exists, if one is
+/// known, or else to void the number; where `unanimous`, in a vote that counts with those of all members only.
+pub(crate) async fn vote_for_unlock(
+    domain: &Domain,
+    voter_status: &VoterStatus,
+    reads: &Reads,
+    account: AccountId,
+    sequence: SequenceNumber,
+    unanimous: bool,
+) -> Result<UnlockAnswer, NoUnlockVote> {
+    let epoch = voter_status.epoch();
+    let not_voting = || NoUnlockVote::Refused(Refusal::NotVoting(epoch));
+    let keys = voter_status.voter().ok_or_else(not_voting)?;
+    let sign = |vote: UnlockVote| vote.sign(keys, domain, epoch, account, sequence);
+    let known = ask(reads.handle(), |reply| Command::VoteUnlock { account, sequence, unanimous, reply })?.await?;
+    let certificate = match known.map_err(NoUnlockVote::Refused)? {
+        UnlockKnowledge::VoidVoted(voted) if voted == epoch => {
+            return Ok(UnlockAnswer::Void { epoch, vote: sign(UnlockVote::Void { unanimous }) });
+        }
+        // The epoch ended since this call began.
+        UnlockKnowledge::VoidVoted(voted) => return Err(NoUnlockVote::Refused(Refusal::NotVoting(voted))),
+        UnlockKnowledge::Seen(certificate) => certificate,
+        UnlockKnowledge::Executed(sent) => {
+            let executed = reads.certificate(sent, sequence).await?;
+            executed.ok_or(NoUnlockVote::Unread(ReadError::Unreadable))?
+        }
+    };
+    let vote = sign(UnlockVote::Certificate(domain.transfer_digest(&certificate.order.transfer)));
+    Ok(UnlockAnswer::Certificate { certificate, epoch, vote })
+}

@@ -1,0 +1,210 @@
+//! Finds redemptions that are certified here and that the contract has not taken in its final block, so that an
+//! operator notices them before users complain, with or without a relayer.
+//!
+//! ```text
+//!  redemption log of each shard ─► the contract's word for each, in the final block ─► those that wait, and since when
+//!                                                                            ─► page, API, metrics, a file
+//! ```
+//! The protocol does not depend on it. The file saves asking the contract for all of the redemption log again, and the
+//! time since when each waits; without it they wait since they were first seen.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastpay_core::{Certificate, Domain, Redemption, Transfer};
+use fastpay_ethereum::{BlockHead, Primary, PrimaryError};
+use fastpay_program::files;
+use fastpay_rpc::json::{self, Decimal, Hex, WaitingRedemption, WaitingRedemptions};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Semaphore, watch};
+
+use crate::authority::metrics::{Metrics, now_seconds};
+use crate::authority::network::{Range, ReadError, Reads};
+use crate::authority::shard::{HistoryReader, ShardHandle};
+use crate::authority::voter_status::VoterStatusWatch;
+
+/// How often the contract is asked: redemptions take minutes to become final.
+const INTERVAL: Duration = Duration::from_secs(10);
+/// The maximum number of a shard's redemptions that are kept and looked up at a time; further ones are only counted.
+const WAITING_PER_SHARD_MAX: usize = 256;
+
+/// The waiting redemptions; none before the contract was first read.
+pub type WaitingSeen = watch::Receiver<Option<Arc<WaitingRedemptions>>>;
+
+/// Why the contract could not be compared with the redemption logs now.
+#[derive(Debug, thiserror::Error)]
+enum StepError {
+    #[error(transparent)]
+    Primary(#[from] PrimaryError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+/// One that waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Waiting {
+    redemption: json::Transfer,
+    since: u64,
+}
+
+/// The waiting redemptions of one shard's redemption log. All entries below `next` that are not listed are paid.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Queue {
+    next: u64,
+    waiting: BTreeMap<u64, Waiting>,
+}
+
+/// Compares the redemption logs with the contract until it is stopped.
+pub struct Payouts {
+    primary: Primary,
+    domain: Domain,
+    voter_status: VoterStatusWatch,
+    shards: Vec<Reads>,
+    queues: Vec<Queue>,
+    /// The final block at which all that is listed was asked for.
+    asked_at: Option<BlockHead>,
+    file: PathBuf,
+    metrics: Arc<Metrics>,
+    seen: watch::Sender<Option<Arc<WaitingRedemptions>>>,
+}
+
+impl Payouts {
+    /// Begins with these shards, in order, and with the state of an earlier run in `file`.
+    #[must_use]
+    pub fn new(
+        primary: Primary,
+        voter_status: VoterStatusWatch,
+        shards: &[(ShardHandle, HistoryReader)],
+        file: PathBuf,
+        metrics: Arc<Metrics>,
+    ) -> (Self, WaitingSeen) {
+        let turn = Arc::new(Semaphore::new(1));
+        let reads = shards.iter().map(|(shard, history)| Reads::new(shard.clone(), history.clone(), turn.clone()));
+        let stored = std::fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let stored = stored.filter(|queues: &Vec<Queue>| queues.len() == shards.len());
+        let queues = stored.unwrap_or_else(|| vec![Queue::default(); shards.len()]);
+        let (seen, waiting) = watch::channel(None);
+        let (domain, shards) = (primary.domain(), reads.collect());
+        (Self { primary, domain, voter_status, shards, queues, asked_at: None, file, metrics, seen }, waiting)
+    }
+
+    /// Runs until stopped.
+    pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => {}
+            () = self.compare_for_ever() => {}
+        }
+    }
+
+    async fn compare_for_ever(&mut self) {
+        loop {
+            match self.step().await {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(error) => tracing::debug!(%error, "which redemptions wait is not known just now"),
+            }
+            tokio::time::sleep(INTERVAL).await;
+        }
+    }
+
+    /// Reads new entries of the redemption logs, removes those that the contract has taken, and publishes the rest.
+    /// True if there is more to compare at once.
+    async fn step(&mut self) -> Result<bool, StepError> {
+        let head = self.primary.final_head().await?;
+        // If this step fails, the next one asks for all redemptions again.
+        let asked_at = self.asked_at.take();
+        let votes_max = self.voter_status.borrow().quorum_max();
+        let (mut beyond, mut changed, mut more) = (0, false, false);
+        for (reads, queue) in self.shards.iter().zip(&mut self.queues) {
+            let ledger = reads.ledger().await?;
+            let total = ledger.redemptions.count();
+            if queue.next > total {
+                // The queue is of an earlier state of the folder.
+                *queue = Queue::default();
+            }
+            let before = queue.clone();
+            while queue.next < total && queue.waiting.len() < WAITING_PER_SHARD_MAX {
+                let room = u32::try_from(WAITING_PER_SHARD_MAX - queue.waiting.len()).unwrap_or(u32::MAX);
+                let page =
+                    reads.redemption_certificates(&ledger, Range { start: queue.next, limit: room }, votes_max).await?;
+                if page.is_empty() {
+                    break;
+                }
+                page.iter().for_each(|certificate| queue.push(certificate));
+            }
+            if asked_at.as_ref() != Some(&head) || *queue != before {
+                queue.drop_paid(&self.primary, &head).await?;
+            }
+            changed |= *queue != before;
+            more |= queue.next < total && queue.waiting.len() < WAITING_PER_SHARD_MAX;
+            beyond += total.saturating_sub(queue.next);
+        }
+        if changed {
+            self.store();
+        }
+        self.publish(&head, beyond);
+        self.asked_at = Some(head);
+        Ok(more)
+    }
+
+    fn publish(&self, head: &BlockHead, beyond: u64) {
+        let entries = (0..).zip(&self.queues).flat_map(|(shard, queue)| {
+            queue.waiting.iter().map(move |(number, waiting)| (shard, *number, waiting.clone()))
+        });
+        let mut redemptions: Vec<_> = entries
+            .map(|(shard, number, Waiting { redemption, since })| WaitingRedemption {
+                shard,
+                number: Decimal(number),
+                digest: Hex(self.domain.transfer_digest(&redemption.clone().into()).0),
+                redemption,
+                since: Decimal(since),
+            })
+            .collect();
+        redemptions.sort_by_key(|waiting| waiting.since.0);
+        let oldest = redemptions.first().map(|waiting| waiting.since.0);
+        let count = beyond.saturating_add(redemptions.len() as u64);
+        self.metrics.authority.observe_waiting(count, oldest);
+        let block = Decimal(head.number());
+        self.seen.send_replace(Some(Arc::new(WaitingRedemptions { block, redemptions, beyond: Decimal(beyond) })));
+    }
+
+    fn store(&self) {
+        let written = serde_json::to_vec(&self.queues).map_err(std::io::Error::from);
+        if let Err(error) = written.and_then(|bytes| files::replace(&self.file, &bytes)) {
+            // Costs questions at the next start, nothing else.
+            tracing::warn!(%error, file = %self.file.display(), "cannot store which redemptions wait");
+        }
+    }
+}
+
+impl Queue {
+    /// The next entry of the redemption log.
+    fn push(&mut self, certificate: &Certificate) {
+        let redemption = json::Transfer::from(&certificate.order.transfer);
+        let since = u64::try_from(now_seconds()).unwrap_or_default();
+        self.waiting.insert(self.next, Waiting { redemption, since });
+        self.next += 1;
+    }
+
+    /// Leaves out those that the contract has paid, or put into its own queue, in this block.
+    async fn drop_paid(&mut self, primary: &Primary, block: &BlockHead) -> Result<(), PrimaryError> {
+        let mut paid = Vec::new();
+        for (number, waiting) in &self.waiting {
+            let taken = match Transfer::from(waiting.redemption.clone()) {
+                Transfer::Redemption(Redemption { sender, sequence, .. }) => {
+                    primary.is_redeemed_in(block, sender, sequence).await?
+                }
+                // Only a file that somebody has changed says so.
+                Transfer::Payment(_) | Transfer::Payout(_) => true,
+            };
+            if taken {
+                paid.push(*number);
+            }
+        }
+        self.waiting.retain(|number, _| !paid.contains(number));
+        Ok(())
+    }
+}

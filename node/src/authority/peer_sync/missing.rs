@@ -1,0 +1,229 @@
+//! Which of the numbers that a peer names are missing here, and bringing their certificates.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastpay_client::{AuthorityClient, ClientError};
+use fastpay_core::{AccountId, Certificate, JournalPosition, Request, SequenceNumber};
+use fastpay_rpc::{PAGE_ENTRIES_MAX, Refusal, TransferName};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::PeerFailure;
+use super::claims::Claims;
+use crate::authority::metrics::NetworkMetrics;
+use crate::authority::network::{ask, layout_of, submit_all};
+use crate::authority::shard::{Answer, Command, HistoryReader, ShardHandle};
+
+/// Requests for certificates to one peer at a time.
+const REQUESTS_AT_A_TIME: usize = 8;
+/// At most so many certificates are brought before it is looked again what is missing.
+const CERTIFICATES_PER_ROUND_MAX: usize = REQUESTS_AT_A_TIME * PAGE_ENTRIES_MAX as usize;
+/// Interval at which it is looked whether another task has brought what it claimed.
+const CLAIMED_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Accounts, each with the number below which a peer says that it has all certificates.
+pub(super) type Heads = Vec<(AccountId, SequenceNumber)>;
+
+/// The accounts of these certificates, each with the number after its highest.
+pub(super) fn heads(names: &[TransferName]) -> Heads {
+    let mut heads = BTreeMap::new();
+    for (account, sequence) in names {
+        let after = SequenceNumber(sequence.0.saturating_add(1));
+        heads.entry(*account).and_modify(|head: &mut SequenceNumber| *head = after.max(*head)).or_insert(after);
+    }
+    heads.into_iter().collect()
+}
+
+/// The shards of this authority.
+#[derive(Clone)]
+pub struct OwnShards {
+    shards: Arc<Vec<(ShardHandle, HistoryReader)>>,
+    metrics: Arc<NetworkMetrics>,
+}
+
+/// Certificates of one account that are missing here.
+struct Gap {
+    account: AccountId,
+    /// The first missing number.
+    from: SequenceNumber,
+    /// The number after the last.
+    to: SequenceNumber,
+}
+
+/// What became of certificates that were brought.
+#[derive(Default)]
+struct Round {
+    confirmed: u64,
+    /// Accounts that cannot go on now.
+    waiting: BTreeSet<AccountId>,
+    /// A shard was busy, and asked to wait so long.
+    busy: Option<Duration>,
+}
+
+impl OwnShards {
+    /// These shards, from the first.
+    #[must_use]
+    pub fn new(shards: Arc<Vec<(ShardHandle, HistoryReader)>>, metrics: Arc<NetworkMetrics>) -> Self {
+        Self { shards, metrics }
+    }
+
+    /// How far the journals are committed.
+    pub(super) fn journal_ends(&self) -> Vec<JournalPosition> {
+        self.shards.iter().map(|(_, history)| history.end()).collect()
+    }
+
+    fn shard_of(&self, account: AccountId) -> Result<&(ShardHandle, HistoryReader), PeerFailure> {
+        let shard = layout_of(&self.shards).shard_of(&account);
+        self.shards.get(shard.0 as usize).ok_or_else(|| PeerFailure::NotNow("it has no shard".into()))
+    }
+
+    /// What is missing below these heads.
+    async fn gaps(&self, heads: &[(AccountId, SequenceNumber)]) -> Result<Vec<Gap>, PeerFailure> {
+        let not_now = |error: &dyn std::fmt::Display| PeerFailure::NotNow(error.to_string());
+        let mut asked = Vec::with_capacity(heads.len());
+        // All are asked before the first is waited for: one batch of the shard answers them together.
+        for (account, to) in heads {
+            let (handle, _) = self.shard_of(*account)?;
+            let answer = ask(handle, |reply| Command::ReadAccount(*account, reply)).map_err(|error| not_now(&error))?;
+            asked.push((*account, *to, answer));
+        }
+        let mut gaps = Vec::new();
+        for (account, to, answer) in asked {
+            let from = answer.await.map_err(|error| not_now(&error))?.next_sequence();
+            if from < to {
+                gaps.push(Gap { account, from, to });
+            }
+        }
+        Ok(gaps)
+    }
+
+    /// Has certificates confirmed, in this order, and returns the answer to each.
+    async fn confirm(&self, certificates: Vec<Certificate>) -> Result<Vec<(AccountId, Answer)>, PeerFailure> {
+        let mut by_shard: BTreeMap<u32, (Vec<AccountId>, Vec<Request>)> = BTreeMap::new();
+        let layout = layout_of(&self.shards);
+        for certificate in certificates {
+            let account = certificate.order.transfer.sender();
+            let (accounts, requests) = by_shard.entry(layout.shard_of(&account).0).or_default();
+            accounts.push(account);
+            requests.push(Request::Certificate(certificate));
+        }
+        let mut answered = Vec::new();
+        for (accounts, requests) in by_shard.into_values() {
+            let Some(account) = accounts.first() else { continue };
+            let (handle, _) = self.shard_of(*account)?;
+            let answers = submit_all(handle, &self.metrics, Arc::default(), requests).await;
+            answered.extend(accounts.into_iter().zip(answers));
+        }
+        Ok(answered)
+    }
+}
+
+/// Brings the certificates below these heads. Returns how many were confirmed, and the heads that are to be asked about
+/// later: the peer does not show a certificate of theirs, or the contract has to decide about a number first.
+pub(super) async fn bring(
+    own: &OwnShards,
+    claims: &Claims,
+    peer: &AuthorityClient,
+    mut heads: Heads,
+) -> Result<(u64, Heads), PeerFailure> {
+    let (mut confirmed, mut later) = (0_u64, Heads::new());
+    loop {
+        let gaps = own.gaps(&heads).await?;
+        if gaps.is_empty() {
+            return Ok((confirmed, later));
+        }
+        heads = gaps.iter().map(|gap| (gap.account, gap.to)).collect();
+        let mine: Vec<Gap> = gaps.into_iter().filter(|gap| claims.take(gap.account)).collect();
+        if mine.is_empty() {
+            sleep(CLAIMED_INTERVAL).await;
+            continue;
+        }
+        let round = bring_round(own, peer, &mine).await;
+        claims.release(mine.iter().map(|gap| &gap.account));
+        let round = round?;
+        confirmed = confirmed.saturating_add(round.confirmed);
+        let (waiting, rest) = heads.into_iter().partition(|(account, _)| round.waiting.contains(account));
+        (heads, later) = (rest, [later, waiting].concat());
+        if let Some(pause) = round.busy {
+            sleep(pause).await;
+        }
+    }
+}
+
+async fn bring_round(own: &OwnShards, peer: &AuthorityClient, gaps: &[Gap]) -> Result<Round, PeerFailure> {
+    let numbers = |gap: &Gap| {
+        let account = gap.account;
+        (gap.from.0..gap.to.0).map(move |number| (account, SequenceNumber(number)))
+    };
+    let names: Vec<TransferName> = gaps.iter().flat_map(numbers).take(CERTIFICATES_PER_ROUND_MAX).collect();
+    let mut found = fetch(peer, &names).await?.into_iter().peekable();
+    let (mut round, mut certificates) = (Round::default(), Vec::with_capacity(names.len()));
+    for (account, sequence) in names {
+        let is_next = |certificate: &Certificate| {
+            let transfer = &certificate.order.transfer;
+            (transfer.sender(), transfer.sequence()) == (account, sequence)
+        };
+        match found.next_if(is_next) {
+            // What follows a number that is not shown cannot be confirmed.
+            Some(certificate) if !round.waiting.contains(&account) => certificates.push(certificate),
+            Some(_) => {}
+            None => drop(round.waiting.insert(account)),
+        }
+    }
+    if found.next().is_some() {
+        return Err(PeerFailure::Forged("it is not one that was asked for".into()));
+    }
+    let (mut behind, mut refused) = (BTreeSet::new(), BTreeSet::new());
+    for (account, answer) in own.confirm(certificates).await? {
+        match answer {
+            Answer::Confirmed(..) => round.confirmed = round.confirmed.saturating_add(1),
+            Answer::Refused(Refusal::Busy(pause)) => round.busy = Some(round.busy.unwrap_or_default().max(pause)),
+            Answer::Refused(Refusal::MissingCertificate(_)) => drop(behind.insert(account)),
+            Answer::Refused(refusal @ (Refusal::Invalid(_) | Refusal::Malformed(_) | Refusal::WrongShard(_))) => {
+                return Err(PeerFailure::Forged(refusal.to_string()));
+            }
+            Answer::Refused(refusal @ (Refusal::Stopping | Refusal::PrimaryTooOld | Refusal::UnknownEpoch(_))) => {
+                return Err(PeerFailure::NotNow(refusal.to_string()));
+            }
+            Answer::Refused(_) | Answer::Vote(..) => drop(refused.insert(account)),
+        }
+    }
+    round.waiting.append(&mut refused);
+    if round.busy.is_none() {
+        // No earlier certificate of theirs is on its way into the shard.
+        round.waiting.append(&mut behind);
+    }
+    Ok(round)
+}
+
+/// The certificates of these names, in their order, as far as the peer shows them.
+async fn fetch(peer: &AuthorityClient, names: &[TransferName]) -> Result<Vec<Certificate>, PeerFailure> {
+    let mut asked = JoinSet::new();
+    for (position, names) in names.chunks(PAGE_ENTRIES_MAX as usize).enumerate() {
+        let (peer, names) = (peer.clone(), names.to_vec());
+        asked.spawn(async move { (position, peer.certificates(&names).await) });
+    }
+    let mut found = BTreeMap::new();
+    while let Some(answer) = asked.join_next().await {
+        let (position, certificates) =
+            answer.map_err(|error| ClientError::Unreachable(format!("the request was not completed: {error}")))?;
+        found.insert(position, certificates?);
+    }
+    Ok(found.into_values().flatten().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_each_account_the_number_after_the_highest_counts() {
+        let (one, two) = (AccountId([1; 32]), AccountId([2; 32]));
+        let names = [(two, SequenceNumber(7)), (one, SequenceNumber(1)), (one, SequenceNumber(0))];
+        assert_eq!(heads(&names), vec![(one, SequenceNumber(2)), (two, SequenceNumber(8))]);
+        assert_eq!(heads(&[(one, SequenceNumber(u64::MAX))]), vec![(one, SequenceNumber(u64::MAX))]);
+        assert_eq!(heads(&[]), vec![]);
+    }
+}

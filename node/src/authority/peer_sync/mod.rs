@@ -1,0 +1,241 @@
+//! Peer synchronization: an authority that was away reads from its peers which certificates they confirmed meanwhile,
+//! and confirms those that it lacks. No wallet takes part.
+//!
+//! ```text
+//!  contact with a peer ─► its log of names, from the cursor ─► which numbers are missing here?
+//!      ─► their certificates, from the peer ─► own shards (verify, confirm, sync) ─► cursor on disk ─► next page
+//! ```
+//! Each peer has a task of its own, which reads the peer's logs to their end at the start and whenever contact was lost
+//! and is back. A peer that lies, stalls or breaks the protocol delays its own task only; it is left for a while.
+//!
+//! Invariants: a peer is never believed. Its certificates enter the shards as a client's do, with the same checks and
+//! bounds. A cursor moves past a name only after the certificate is on disk here, or the account stands in the list of
+//! accounts to be asked about later. Everything that waits has a deadline.
+
+mod claims;
+mod cursors;
+mod missing;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastpay_client::{AuthorityClient, ClientError, ClientOptions, Endpoints, ShardClient};
+use fastpay_core::{AuthorityName, JournalPosition};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::authority::metrics::PeerMetrics;
+use claims::Claims;
+use cursors::Cursors;
+pub use missing::OwnShards;
+
+/// Bounds on the waits of peer synchronization.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerSyncTimes {
+    /// Each call to a peer ends within this time.
+    pub call: Duration,
+    /// The certificates of one page are brought within this time, or the peer is left.
+    pub page: Duration,
+    /// A peer that failed is asked again after this time; twice as long after each failure, up to `contact` where it
+    /// cannot be reached, and up to `left` where it misbehaved.
+    pub retry: Duration,
+    /// See `retry`.
+    pub left: Duration,
+    /// Interval at which contact with a peer is checked, and accounts are asked about that had to wait.
+    pub contact: Duration,
+    /// Pause after a page that had nothing new: bounds what reading costs the peer.
+    pub pace: Duration,
+}
+
+impl Default for PeerSyncTimes {
+    fn default() -> Self {
+        Self {
+            call: Duration::from_secs(5),
+            page: Duration::from_secs(60),
+            retry: Duration::from_secs(1),
+            left: Duration::from_secs(300),
+            contact: Duration::from_secs(10),
+            pace: Duration::from_millis(5),
+        }
+    }
+}
+
+/// Why a peer is left for now.
+#[derive(Debug, thiserror::Error)]
+enum PeerFailure {
+    /// It does not answer, or breaks the protocol.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// A certificate of its is not valid, or not one that was asked for.
+    #[error("it showed a certificate that is not valid: {0}")]
+    Forged(String),
+    /// It lists certificates of many accounts and shows none of them.
+    #[error("it lists certificates that it does not show")]
+    Unproven,
+    /// A page took too long.
+    #[error("it did not show the certificates of one page within {0:?}")]
+    Slow(Duration),
+    /// This authority cannot confirm now: it has not read Ethereum far enough, or it stops.
+    #[error("this authority cannot confirm certificates now: {0}")]
+    NotNow(String),
+}
+
+/// The peers of one authority, and how far their logs were read.
+pub struct PeerSync {
+    peers: Vec<AuthorityClient>,
+    own: OwnShards,
+    cursors: Cursors,
+    claims: Claims,
+    metrics: Arc<PeerMetrics>,
+    times: PeerSyncTimes,
+}
+
+impl PeerSync {
+    /// Synchronizes with the authorities of `endpoints` but this one, which goes by `names`. The cursors are kept in
+    /// `file`. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// If an address is malformed.
+    pub fn new(
+        endpoints: &Endpoints,
+        names: &[AuthorityName],
+        own: OwnShards,
+        file: PathBuf,
+        metrics: Arc<PeerMetrics>,
+    ) -> Result<Self, ClientError> {
+        let times = PeerSyncTimes::default();
+        let options = ClientOptions { connect_timeout: times.call, request_timeout: times.call };
+        let others = endpoints.authorities.iter().filter(|entry| !names.contains(&entry.name));
+        let peers = others.map(|entry| AuthorityClient::new(entry, options)).collect::<Result<_, _>>()?;
+        Ok(Self::over(peers, own, file, metrics, times))
+    }
+
+    /// Synchronizes with these authorities, of which this one is none.
+    #[must_use]
+    pub fn over(
+        peers: Vec<AuthorityClient>,
+        own: OwnShards,
+        file: PathBuf,
+        metrics: Arc<PeerMetrics>,
+        times: PeerSyncTimes,
+    ) -> Self {
+        let cursors = Cursors::open(file, &own.journal_ends());
+        Self { peers, own, cursors, claims: Claims::default(), metrics, times }
+    }
+
+    /// Goes on until `stop` turns true.
+    pub async fn run(self, mut stop: watch::Receiver<bool>) {
+        let (sync, mut tasks) = (Arc::new(self), JoinSet::new());
+        for peer in sync.peers.clone() {
+            tasks.spawn(sync.clone().follow(peer));
+        }
+        let _ = stop.wait_for(|stop| *stop).await;
+        tasks.shutdown().await;
+    }
+
+    /// Reads one peer's logs to their end whenever there is contact anew.
+    async fn follow(self: Arc<Self>, peer: AuthorityClient) {
+        let name = peer.name();
+        let mut wait = self.times.retry;
+        loop {
+            let wait_max = match self.read_logs(&peer).await {
+                Ok(()) => {
+                    wait = self.times.retry;
+                    self.until_contact_is_lost(&peer).await;
+                    self.times.contact
+                }
+                Err(PeerFailure::NotNow(reason)) => {
+                    tracing::debug!(peer = %name, reason, "no certificates can be confirmed now");
+                    self.times.contact
+                }
+                Err(PeerFailure::Client(error)) if error.is_retryable() => {
+                    tracing::debug!(peer = %name, %error, "a peer cannot be asked for certificates now");
+                    self.times.contact
+                }
+                Err(failure) => {
+                    self.metrics.left.inc();
+                    tracing::warn!(peer = %name, %failure, "this peer is not asked for certificates for a while");
+                    self.times.left
+                }
+            };
+            wait = wait.min(wait_max);
+            sleep(wait).await;
+            wait = wait.saturating_mul(2);
+        }
+    }
+
+    /// Brings what the peer has confirmed since its logs were read last.
+    async fn read_logs(&self, peer: &AuthorityClient) -> Result<(), PeerFailure> {
+        for (shard, client) in peer.shards().iter().enumerate() {
+            self.read_log(peer, shard, client).await?;
+        }
+        self.ask_again(peer).await
+    }
+
+    async fn read_log(&self, peer: &AuthorityClient, shard: usize, client: &ShardClient) -> Result<(), PeerFailure> {
+        let mut cursor = self.cursors.get(peer.name(), shard);
+        loop {
+            let Some(page) = client.confirmed(cursor).await? else {
+                if cursor == JournalPosition::default() {
+                    return Err(ClientError::Malformed("it does not know the beginning of its own log".into()).into());
+                }
+                // Another journal than the one that was read: its folder was restored or made anew.
+                cursor = JournalPosition::default();
+                continue;
+            };
+            self.metrics.observe_behind(peer.name(), shard, page.end.0.saturating_sub(page.next.0));
+            if page.next == cursor {
+                self.cursors.flush();
+                return Ok(());
+            }
+            let brought = self.bring(peer, missing::heads(&page.names)).await?;
+            cursor = page.next;
+            self.cursors.set(peer.name(), shard, cursor, self.own.journal_ends());
+            if brought == 0 {
+                sleep(self.times.pace).await;
+            }
+        }
+    }
+
+    /// Asks about the accounts that had to wait: the contract had not decided about a number, or the peer did not show
+    /// a certificate that it listed.
+    async fn ask_again(&self, peer: &AuthorityClient) -> Result<(), PeerFailure> {
+        let later = self.cursors.take_later(peer.name());
+        if later.is_empty() {
+            return Ok(());
+        }
+        let outcome = self.bring(peer, later.clone()).await;
+        if outcome.is_err() {
+            self.cursors.add_later(peer.name(), later);
+        }
+        outcome.map(drop)
+    }
+
+    /// Returns when a peer that answered does not.
+    async fn until_contact_is_lost(&self, peer: &AuthorityClient) {
+        loop {
+            sleep(self.times.contact).await;
+            let Some(shard) = peer.shards().first() else { return };
+            if shard.status().await.is_err() {
+                return;
+            }
+            if let Err(failure) = self.ask_again(peer).await {
+                tracing::debug!(peer = %peer.name(), %failure, "a peer cannot be asked again about some accounts");
+            }
+        }
+    }
+
+    /// Brings the certificates below these numbers, as far as they are missing here. Returns how many were confirmed.
+    async fn bring(&self, peer: &AuthorityClient, heads: missing::Heads) -> Result<u64, PeerFailure> {
+        let brought = missing::bring(&self.own, &self.claims, peer, heads);
+        let (confirmed, later) =
+            timeout(self.times.page, brought).await.map_err(|_| PeerFailure::Slow(self.times.page))??;
+        self.metrics.certificates.inc_by(confirmed);
+        if !self.cursors.add_later(peer.name(), later) {
+            return Err(PeerFailure::Unproven);
+        }
+        Ok(confirmed)
+    }
+}

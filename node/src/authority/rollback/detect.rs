@@ -1,0 +1,585 @@
+//! Detects a data folder that may be older than its authority's last votes.
+//!
+//! The *high-water mark* is a small file outside of the data folder, so that a restored copy of the folder does not
+//! bring it back. It names the folder in use by the birth of its lock file, which no copy shares, and holds the
+//! committed end of each shard's journal. It is rewritten every few seconds after changes, always after the journals,
+//! so a crash leaves it behind the journals and never ahead.
+//!
+//! A folder is *new* until its first verdict: a file in it marks it so before it can be used. Whether the deployment
+//! was in use by then is part of that first verdict (`first_start`). The file also tells if the folder is the *first*
+//! of its keys: then no vote can be forgotten.
+//!
+//! The *mark* is a file in the data folder: while it exists, the authority does not rely on its memory. It is written
+//! when the high-water mark contradicts the folder, or by the operator's command, and removed by the operator's
+//! command only.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use fastpay_core::{AuthorityName, Epoch, JournalPosition, ShardId, TransactionIndex};
+use fastpay_program::files;
+use serde::{Deserialize, Serialize};
+
+use super::vote_floors::FLOORS_FILE;
+use crate::authority::storage::{DataFolder, LOCK_FILE, NEW_FILE, StorageError};
+
+const MARK_FILE: &str = "restored.json";
+/// The content of the new folder's file if the folder is the first of its keys.
+const FIRST: &[u8] = b"first";
+
+/// Why a folder counts as older than its authority's last votes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StaleReason {
+    /// There is no high-water mark: the folder is on another machine, or the file was removed.
+    #[error("its high-water mark {0} is missing")]
+    NoHighWaterMark(PathBuf),
+    /// The high-water mark is damaged.
+    #[error("its high-water mark {0} cannot be read: {1}")]
+    Unreadable(PathBuf, String),
+    /// Another folder was in use: this one is a copy of it.
+    #[error("it is a copy of the folder that was last in use")]
+    Copy,
+    /// Records are missing at the end of a shard's journal.
+    #[error("the journal of shard {shard} ends at {end}, and had been committed up to {committed}")]
+    Shorter {
+        /// The shard.
+        shard: ShardId,
+        /// The end of its journal now.
+        end: JournalPosition,
+        /// The lowest end of its journal by the high-water mark.
+        committed: JournalPosition,
+    },
+    /// A shard has lost credits that another one had from it, or that it had acknowledged.
+    #[error("a shard's journal has lost credits at its end")]
+    Cut,
+    /// It is new, and the deployment has changed its committee.
+    #[error(
+        "it is new, and the deployment is in use: it is in epoch {0}; this authority may have voted with a lost folder"
+    )]
+    LaterEpoch(Epoch),
+    /// The folder is new, and the contract has events already.
+    #[error(
+        "it is new, and the deployment is in use: the contract has {0} events; this authority may have voted with a lost \
+         folder. If it never ran anywhere, stop it and run `fastpay-node trust-data`; otherwise see docs/OPERATIONS.md, After a \
+         lost disk"
+    )]
+    Events(TransactionIndex),
+    /// The folder is new, and a peer has served requests already.
+    #[error(
+        "it is new, and the deployment is in use at authority {0}; this authority may have voted with a lost folder. If it \
+         never ran anywhere, stop it and run `fastpay-node trust-data`; otherwise see docs/OPERATIONS.md, After a lost disk"
+    )]
+    Peer(AuthorityName),
+    /// The folder is a backup.
+    #[error("it was made from a backup")]
+    Backup,
+    /// The operator knows.
+    #[error("its operator says so")]
+    Operator,
+}
+
+/// Why the memory cannot be judged.
+#[derive(Debug, thiserror::Error)]
+pub enum DetectionError {
+    /// The data folder cannot be used.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// A file of the rollback protection cannot be read or written.
+    #[error("cannot use {path}: {error}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        error: io::Error,
+    },
+    /// A new folder beside the high-water mark of another one.
+    #[error(
+        "{0} is the high-water mark of a data folder that was here: an authority that has voted must not begin with an empty \
+         memory. Restore its folder; or remove the high-water mark, if those keys have never voted"
+    )]
+    HighWaterMarkExists(PathBuf),
+}
+
+/// Whether the data folder contains every vote of its authority.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// It does, as far as can be known.
+    Whole,
+    /// It may not.
+    Older {
+        /// When that was noticed, in seconds since 1970.
+        since: u64,
+        /// The reason.
+        why: String,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Mark {
+    since: u64,
+    why: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct HighWaterMarkFile {
+    born: String,
+    /// The end of each shard's journal, in bytes. None while unknown.
+    journal_ends: Option<Vec<u64>>,
+}
+
+/// The default path of a data folder's high-water mark: beside the folder.
+#[must_use]
+pub fn default_high_water_mark(data: &Path) -> PathBuf {
+    let mut name = data.file_name().unwrap_or_default().to_owned();
+    name.push(".witness");
+    data.with_file_name(name)
+}
+
+/// The high-water mark of one data folder.
+#[derive(Debug)]
+pub struct HighWaterMark {
+    path: PathBuf,
+    born: String,
+    noted: Mutex<Vec<u64>>,
+}
+
+impl HighWaterMark {
+    /// The high-water mark at `path` of an existing data folder.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn of(data: &Path, path: PathBuf) -> Result<Self, DetectionError> {
+        let lock = data.join(LOCK_FILE);
+        let born = files::birth(&lock).map_err(|error| DetectionError::Io { path: lock, error })?;
+        Ok(Self { path, born, noted: Mutex::default() })
+    }
+
+    /// For a data folder that was just made.
+    ///
+    /// # Errors
+    /// [`DetectionError::HighWaterMarkExists`] where there is a high-water mark already; if it cannot be written.
+    pub fn create(data: &Path, path: PathBuf) -> Result<(), DetectionError> {
+        let high_water_mark = Self::of(data, path)?;
+        if high_water_mark.path.exists() {
+            return Err(DetectionError::HighWaterMarkExists(high_water_mark.path));
+        }
+        high_water_mark.write(None)
+    }
+
+    /// Whether the memory of a folder whose journals end at `ends` is whole. If it is not, the folder is marked,
+    /// durably, and what was learned before is forgotten. The high-water mark speaks of this folder from then on. A new folder
+    /// comes with why its deployment counts as in use, if it does; it is new no more once the verdict is on disk.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written.
+    pub fn judge(
+        &self,
+        folder: &DataFolder,
+        ends: &[JournalPosition],
+        in_use: Option<StaleReason>,
+    ) -> Result<Memory, DetectionError> {
+        if let Some(stale_reason) = in_use.or_else(|| self.stale_reason(ends)) {
+            mark(folder.path(), &stale_reason)?;
+        }
+        self.write(Some(positions(ends)))?;
+        remove(folder.path(), NEW_FILE)?;
+        marked(folder.path())
+    }
+
+    /// Why the folder, whose journals end at `ends`, would be marked.
+    pub(crate) fn stale_reason(&self, ends: &[JournalPosition]) -> Option<StaleReason> {
+        let bytes = match fs::read(&self.path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Some(StaleReason::NoHighWaterMark(self.path.clone()));
+            }
+            Err(error) => return Some(StaleReason::Unreadable(self.path.clone(), error.to_string())),
+        };
+        let file: HighWaterMarkFile = match serde_json::from_slice(&bytes) {
+            Ok(file) => file,
+            Err(error) => return Some(StaleReason::Unreadable(self.path.clone(), error.to_string())),
+        };
+        if file.born != self.born {
+            return Some(StaleReason::Copy);
+        }
+        let committed = file.journal_ends.unwrap_or_default().into_iter().map(JournalPosition);
+        let mut shards = (0..).map(ShardId).zip(ends).zip(committed);
+        shards.find(|((_, end), committed)| *end < committed).map(|((shard, end), committed)| StaleReason::Shorter {
+            shard,
+            end: *end,
+            committed,
+        })
+    }
+
+    /// Notes how far the journals are committed.
+    pub fn note(&self, ends: &[JournalPosition]) {
+        let ends = positions(ends);
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        if *noted == ends {
+            return;
+        }
+        match self.write(Some(ends.clone())) {
+            Ok(()) => *noted = ends,
+            Err(error) => {
+                tracing::error!(%error, "the high-water mark cannot be written; without it an older copy of the data folder may not be noticed")
+            }
+        }
+    }
+
+    fn write(&self, journal_ends: Option<Vec<u64>>) -> Result<(), DetectionError> {
+        let file = HighWaterMarkFile { born: self.born.clone(), journal_ends };
+        write(&self.path, &file)
+    }
+}
+
+fn positions(ends: &[JournalPosition]) -> Vec<u64> {
+    ends.iter().map(|end| end.0).collect()
+}
+
+/// Reads the mark of a folder; without one, the folder is complete.
+pub(crate) fn marked(folder: &Path) -> Result<Memory, DetectionError> {
+    let path = folder.join(MARK_FILE);
+    match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Memory::Whole),
+        Err(error) => Err(DetectionError::Io { path, error }),
+        // Only its existence matters; its content may be damaged.
+        Ok(bytes) => Ok(match serde_json::from_slice(&bytes) {
+            Ok(Mark { since, why }) => Memory::Older { since, why },
+            Err(error) => Memory::Older { since: 0, why: error.to_string() },
+        }),
+    }
+}
+
+fn mark(folder: &Path, why: &StaleReason) -> Result<(), DetectionError> {
+    // First: what the peers said before this copy came back says nothing of the votes since.
+    remove(folder, FLOORS_FILE)?;
+    #[expect(clippy::disallowed_methods, reason = "it is shown to the operator, and nothing else")]
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_secs()).unwrap_or_default();
+    write(&folder.join(MARK_FILE), &Mark { since, why: why.to_string() })
+}
+
+fn remove(folder: &Path, name: &str) -> Result<(), DetectionError> {
+    let path = folder.join(name);
+    let removed = match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => files::sync_folder(folder),
+    };
+    removed.map_err(|error| DetectionError::Io { path, error })
+}
+
+fn write(path: &Path, content: &impl Serialize) -> Result<(), DetectionError> {
+    let bytes = serde_json::to_vec(content).map_err(io::Error::from);
+    let written = bytes.and_then(|bytes| files::replace(path, &bytes));
+    written.map_err(|error| DetectionError::Io { path: path.to_owned(), error })
+}
+
+/// Marks the folder as an older copy, by the operator's command.
+///
+/// # Errors
+/// If it is in use, or cannot be written.
+pub fn mark_stale(data: &Path) -> Result<(), DetectionError> {
+    mark(DataFolder::hold(data)?.path(), &StaleReason::Operator)
+}
+
+/// A copy of a data folder that is being made, before anybody can use it.
+///
+/// # Errors
+/// If it cannot be written.
+pub(crate) fn mark_as_copy(copy: &Path) -> Result<(), DetectionError> {
+    mark(copy, &StaleReason::Backup)
+}
+
+/// Marks a data folder in which a shard's journal has lost its end.
+///
+/// # Errors
+/// If it cannot be written.
+pub(crate) fn mark_as_cut(folder: &DataFolder) -> Result<(), DetectionError> {
+    mark(folder.path(), &StaleReason::Cut)
+}
+
+/// Declares the folder complete, by the operator's command: it was moved as a whole while the node was stopped, or
+/// everything in progress when it was copied has long finished.
+///
+/// # Errors
+/// If it is in use, or cannot be written.
+pub fn trust_data(data: &Path, high_water_mark: PathBuf) -> Result<(), DetectionError> {
+    let folder = DataFolder::hold(data)?;
+    // First: without it, the mark would be back at the next start.
+    HighWaterMark::of(data, high_water_mark)?.write(None)?;
+    remove(folder.path(), FLOORS_FILE)?;
+    remove(folder.path(), MARK_FILE)?;
+    remove(folder.path(), NEW_FILE)
+}
+
+/// The age of a data folder before its verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Age {
+    /// An earlier start judged it.
+    Judged,
+    /// It was never judged, and its authority may have had another folder.
+    New,
+    /// It was never judged, and it is the first folder of its keys.
+    First,
+}
+
+/// Reads a folder's age.
+///
+/// # Errors
+/// If that cannot be read.
+pub fn age(folder: &DataFolder) -> Result<Age, DetectionError> {
+    let path = folder.path().join(NEW_FILE);
+    match fs::read(&path) {
+        Ok(said) if said == FIRST => Ok(Age::First),
+        Ok(_) => Ok(Age::New),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Age::Judged),
+        Err(error) => Err(DetectionError::Io { path, error }),
+    }
+}
+
+/// Notes that a new folder is the first of keys with which nobody can have voted.
+///
+/// # Errors
+/// If it cannot be written.
+pub(crate) fn note_first(folder: &DataFolder) -> Result<(), DetectionError> {
+    let path = folder.path().join(NEW_FILE);
+    files::replace(&path, FIRST).map_err(|error| DetectionError::Io { path, error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::authority::storage::FolderIdentity;
+
+    struct Scene {
+        parent: tempfile::TempDir,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let parent = tempfile::tempdir().unwrap();
+            let scene = Self { parent };
+            let identity = FolderIdentity { names: vec!["aa".into()], shards: 2, chain_id: 1, contract: "0x01".into() };
+            drop(DataFolder::create(&scene.data(), &identity).unwrap());
+            HighWaterMark::create(&scene.data(), scene.high_water_mark()).unwrap();
+            scene
+        }
+
+        fn data(&self) -> PathBuf {
+            self.parent.path().join("data")
+        }
+
+        fn high_water_mark(&self) -> PathBuf {
+            default_high_water_mark(&self.data())
+        }
+
+        /// As at a start with these journals.
+        fn judge(&self, ends: [u64; 2]) -> Memory {
+            let folder = DataFolder::hold(&self.data()).unwrap();
+            HighWaterMark::of(&self.data(), self.high_water_mark())
+                .unwrap()
+                .judge(&folder, &ends.map(JournalPosition), None)
+                .unwrap()
+        }
+
+        fn why(&self, ends: [u64; 2]) -> String {
+            match self.judge(ends) {
+                Memory::Older { why, .. } => why,
+                Memory::Whole => panic!("nothing was noticed"),
+            }
+        }
+
+        /// Without a process of its own: one that is being started holds the locks of other tests for a moment.
+        fn copy(&self, from: &Path, to: &Path) {
+            if from.is_file() {
+                fs::copy(from, to).unwrap();
+                return;
+            }
+            fs::create_dir(to).unwrap();
+            for entry in fs::read_dir(from).unwrap() {
+                let name = entry.unwrap().file_name();
+                self.copy(&from.join(&name), &to.join(&name));
+            }
+        }
+    }
+
+    #[test]
+    fn a_folder_that_goes_on_is_whole() {
+        let scene = Scene::new();
+        assert_eq!(scene.judge([0, 0]), Memory::Whole);
+        let high_water_mark = HighWaterMark::of(&scene.data(), scene.high_water_mark()).unwrap();
+        high_water_mark.note(&[JournalPosition(50), JournalPosition(60)]);
+        // Whoever is behind its journals says less than there is.
+        assert_eq!(scene.judge([50, 90]), Memory::Whole);
+        assert_eq!(scene.judge([50, 90]), Memory::Whole);
+        // A folder keeps its birth where it goes.
+        let elsewhere = scene.parent.path().join("elsewhere");
+        fs::rename(scene.data(), &elsewhere).unwrap();
+        fs::rename(&elsewhere, scene.data()).unwrap();
+        assert_eq!(scene.judge([50, 90]), Memory::Whole);
+    }
+
+    #[test]
+    fn a_journal_that_lost_its_end_is_noticed_and_stays_noticed() {
+        for (ends, shard) in [([99, 200], 0), ([100, 199], 1), ([0, 0], 0)] {
+            let scene = Scene::new();
+            assert_eq!(scene.judge([100, 200]), Memory::Whole);
+            let why = scene.why(ends);
+            assert!(why.contains(&format!("shard {shard} ")) && why.contains(&ends[shard].to_string()), "{why}");
+            // Also when the journals are longer again.
+            assert_eq!(scene.why([500, 500]), why);
+        }
+    }
+
+    #[test]
+    fn a_copy_is_detected_even_with_its_high_water_mark_and_with_whole_journals() {
+        let scene = Scene::new();
+        assert_eq!(scene.judge([100, 200]), Memory::Whole);
+        let (backup, kept) = (scene.parent.path().join("backup"), scene.parent.path().join("kept"));
+        scene.copy(&scene.data(), &backup);
+        scene.copy(&scene.high_water_mark(), &kept);
+        fs::remove_dir_all(scene.data()).unwrap();
+        fs::remove_file(scene.high_water_mark()).unwrap();
+        scene.copy(&backup, &scene.data());
+        scene.copy(&kept, &scene.high_water_mark());
+        assert!(scene.why([100, 200]).contains("copy"));
+        fs::remove_file(scene.data().join(MARK_FILE)).unwrap();
+        fs::remove_file(scene.high_water_mark()).unwrap();
+        assert!(scene.why([100, 200]).contains("missing"));
+        fs::remove_file(scene.data().join(MARK_FILE)).unwrap();
+        fs::write(scene.high_water_mark(), b"{").unwrap();
+        assert!(scene.why([100, 200]).contains("cannot be read"));
+        fs::write(scene.data().join(MARK_FILE), b"").unwrap();
+        assert!(matches!(scene.judge([100, 200]), Memory::Older { since: 0, .. }), "a damaged mark is one, too");
+    }
+
+    #[test]
+    fn what_was_learned_before_a_copy_came_back_is_forgotten() {
+        let scene = Scene::new();
+        assert_eq!(scene.judge([100, 200]), Memory::Whole);
+        let floors = scene.data().join(FLOORS_FILE);
+        fs::write(&floors, b"learned").unwrap();
+        scene.why([99, 200]);
+        assert!(!floors.exists());
+        // At a start that notices nothing new it is kept.
+        fs::write(&floors, b"learned").unwrap();
+        scene.why([99, 200]);
+        assert!(floors.exists());
+        scene.why([98, 200]);
+        assert!(!floors.exists());
+    }
+
+    #[test]
+    fn a_mark_that_cannot_be_written_leaves_the_folder_suspect() {
+        let scene = Scene::new();
+        assert_eq!(scene.judge([100, 200]), Memory::Whole);
+        let (floors, unwritten) = (scene.data().join(FLOORS_FILE), scene.data().join(MARK_FILE));
+        // A folder stands where the mark would be written.
+        fs::create_dir(&unwritten).unwrap();
+        let folder = DataFolder::hold(&scene.data()).unwrap();
+        let high_water_mark = HighWaterMark::of(&scene.data(), scene.high_water_mark()).unwrap();
+        high_water_mark.judge(&folder, &[99, 200].map(JournalPosition), None).unwrap_err();
+        drop(folder);
+        // What the peers said is forgotten before there is a mark that makes it count …
+        fs::write(&floors, b"learned").unwrap();
+        mark_stale(&scene.data()).unwrap_err();
+        assert!(!floors.exists());
+        fs::remove_dir(&unwritten).unwrap();
+        // … and the high-water mark speaks of the folder as it is only once the mark is there.
+        assert!(scene.why([99, 200]).contains("shard 0"));
+    }
+
+    #[test]
+    fn a_new_folder_is_judged_once_by_whether_its_deployment_is_in_use() {
+        let judge = |scene: &Scene, in_use| {
+            let folder = DataFolder::hold(&scene.data()).unwrap();
+            let memory =
+                HighWaterMark::of(&scene.data(), scene.high_water_mark()).unwrap().judge(&folder, &[], in_use).unwrap();
+            assert_eq!(age(&folder).unwrap(), Age::Judged);
+            memory
+        };
+        let is_new_in = |scene: &Scene| age(&DataFolder::hold(&scene.data()).unwrap()).unwrap() == Age::New;
+        let scene = Scene::new();
+        assert!(is_new_in(&scene));
+        assert_eq!(judge(&scene, None), Memory::Whole);
+        for in_use in [
+            StaleReason::LaterEpoch(Epoch(3)),
+            StaleReason::Events(TransactionIndex(7)),
+            StaleReason::Peer(AuthorityName([1; 32])),
+        ] {
+            let scene = Scene::new();
+            let Memory::Older { why, .. } = judge(&scene, Some(in_use.clone())) else { panic!("{in_use}") };
+            assert_eq!(why, in_use.to_string());
+            assert!(matches!(judge(&scene, None), Memory::Older { .. }), "the verdict stays");
+            // Its operator knows better.
+            trust_data(&scene.data(), scene.high_water_mark()).unwrap();
+            assert_eq!(judge(&scene, None), Memory::Whole);
+        }
+        // By the operator's word it is new no more, either: nobody is asked.
+        let scene = Scene::new();
+        trust_data(&scene.data(), scene.high_water_mark()).unwrap();
+        assert!(!is_new_in(&scene));
+    }
+
+    #[test]
+    fn a_verdict_on_a_new_folder_that_cannot_be_written_leaves_it_new() {
+        let scene = Scene::new();
+        let judge = || {
+            let folder = DataFolder::hold(&scene.data()).unwrap();
+            let in_use = Some(StaleReason::Events(TransactionIndex(7)));
+            let judged = HighWaterMark::of(&scene.data(), scene.high_water_mark()).unwrap().judge(&folder, &[], in_use);
+            (judged, age(&folder).unwrap() != Age::Judged)
+        };
+        // A folder stands where the mark would be written, then where the high-water mark would be.
+        let aside = scene.parent.path().join("aside");
+        for unwritten in [scene.data().join(MARK_FILE), scene.high_water_mark()] {
+            let is_aside = fs::rename(&unwritten, &aside).is_ok();
+            fs::create_dir(&unwritten).unwrap();
+            assert!(matches!(judge(), (Err(_), true)), "{}", unwritten.display());
+            fs::remove_dir(&unwritten).unwrap();
+            assert!(!is_aside || fs::rename(&aside, &unwritten).is_ok());
+        }
+        assert!(matches!(judge(), (Ok(Memory::Older { .. }), false)));
+    }
+
+    #[test]
+    fn the_operators_word_counts_while_nothing_runs() {
+        let scene = Scene::new();
+        assert_eq!(scene.judge([100, 200]), Memory::Whole);
+        let running = DataFolder::hold(&scene.data()).unwrap();
+        for refused in [mark_stale(&scene.data()), trust_data(&scene.data(), scene.high_water_mark())] {
+            assert!(matches!(refused, Err(DetectionError::Storage(StorageError::InUse { .. }))), "{refused:?}");
+        }
+        drop(running);
+        mark_stale(&scene.data()).unwrap();
+        assert!(scene.why([100, 200]).contains("operator"));
+        // Moved to another disk, with all that there was.
+        let backup = scene.parent.path().join("backup");
+        scene.copy(&scene.data(), &backup);
+        fs::remove_dir_all(scene.data()).unwrap();
+        scene.copy(&backup, &scene.data());
+        fs::write(scene.data().join(FLOORS_FILE), b"learned").unwrap();
+        trust_data(&scene.data(), scene.high_water_mark()).unwrap();
+        assert!(!scene.data().join(FLOORS_FILE).exists());
+        assert_eq!(scene.judge([100, 200]), Memory::Whole);
+        // From then on it is watched as before.
+        assert!(scene.why([100, 100]).contains("shard 1"));
+        let nowhere = scene.parent.path().join("nowhere");
+        for refused in [mark_stale(&nowhere), trust_data(&nowhere, scene.high_water_mark())] {
+            assert!(matches!(refused, Err(DetectionError::Storage(StorageError::NotCreated { .. }))), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn no_second_folder_is_made_beside_the_high_water_mark_of_the_first() {
+        let scene = Scene::new();
+        let refused = HighWaterMark::create(&scene.data(), scene.high_water_mark()).unwrap_err();
+        assert!(
+            matches!(&refused, DetectionError::HighWaterMarkExists(path) if *path == scene.high_water_mark()),
+            "{refused}"
+        );
+        assert!(refused.to_string().contains("must not begin with an empty memory"));
+    }
+}

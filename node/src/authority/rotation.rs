@@ -1,0 +1,172 @@
+//! Takes up the next committee once it is final on the Primary.
+//!
+//! ```text
+//!  EpochReader (all Ethereum nodes agree) ─► committees on disk ─► new name on disk ─► shards and network
+//! ```
+//! From then on votes are for the new epoch. What accounts are locked on stays as it is, so the same order gets
+//! its vote again under the new keys; certificates of earlier epochs are confirmed for ever.
+
+use std::sync::Arc;
+
+use fastpay_core::{AuthorityName, Committees};
+use fastpay_ethereum::{DepositsError, EpochReader};
+use tokio::sync::watch;
+
+use crate::authority::known_committees;
+use crate::authority::storage::{DataFolder, StorageError};
+use crate::authority::voter_status::{VoterStatus, VoterStatusError};
+
+/// Why a committee cannot be taken up.
+#[derive(Debug, thiserror::Error)]
+pub enum RotationError {
+    /// The Primary cannot be read, or its answer is impossible.
+    #[error(transparent)]
+    Primary(#[from] DepositsError),
+    /// The new committee lists this authority with a key that it does not have.
+    #[error("the next committee cannot be taken up: {0}")]
+    VoterStatus(#[from] VoterStatusError),
+    /// The data folder cannot be written.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// As above.
+    #[error("cannot remember the committee: {0}")]
+    Remember(#[from] std::io::Error),
+}
+
+impl RotationError {
+    /// True where trying again later is right.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Primary(error) => error.is_retryable(),
+            Self::Storage(_) | Self::Remember(_) => true,
+            Self::VoterStatus(_) => false,
+        }
+    }
+
+    /// True where the Ethereum nodes are at fault, so that reading again may help.
+    #[must_use]
+    pub fn is_of_the_nodes(&self) -> bool {
+        matches!(self, Self::Primary(_))
+    }
+}
+
+/// This authority's voter status and everything needed to change it.
+pub struct Rotation {
+    folder: Arc<DataFolder>,
+    voter_status: watch::Sender<Arc<VoterStatus>>,
+}
+
+impl Rotation {
+    /// Begins with the committee known at the start, once it is on disk.
+    ///
+    /// # Errors
+    /// If the folder cannot be written.
+    pub fn new(folder: Arc<DataFolder>, voter_status: VoterStatus) -> Result<Self, RotationError> {
+        let rotation = Self { folder, voter_status: watch::Sender::new(Arc::new(voter_status.clone())) };
+        rotation.put_on_disk(&voter_status)?;
+        Ok(rotation)
+    }
+
+    /// For a part that must know the voter status.
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<Arc<VoterStatus>> {
+        self.voter_status.subscribe()
+    }
+
+    /// Looks for new committees in the newest final block, and takes them up.
+    ///
+    /// # Errors
+    /// See [`RotationError`]. Nothing has changed then.
+    pub async fn follow(&self, reader: &EpochReader) -> Result<(), RotationError> {
+        let now = self.voter_status.borrow().clone();
+        let committees = reader.read(Some(now.committees())).await?;
+        if committees == *now.committees() {
+            return Ok(());
+        }
+        self.take_up(&now, committees)
+    }
+
+    fn take_up(&self, now: &VoterStatus, committees: Committees) -> Result<(), RotationError> {
+        let next = now.among(committees, &remembered_names(&self.folder)?)?;
+        self.put_on_disk(&next)?;
+        let (epoch, authority) = (next.epoch(), next.public().name);
+        if next.voter().is_some() {
+            tracing::info!(%epoch, %authority, "a new committee is installed; voting in its epoch");
+        } else {
+            tracing::warn!(%epoch, %authority, "a new committee is installed, in which this authority does not vote; it goes on confirming");
+        }
+        self.voter_status.send_replace(Arc::new(next));
+        Ok(())
+    }
+
+    /// Durable before visible: a name is noted before the first vote under it.
+    fn put_on_disk(&self, voter_status: &VoterStatus) -> Result<(), RotationError> {
+        known_committees::write(self.folder.path(), voter_status.committees())?;
+        match voter_status.voter() {
+            Some(keys) => Ok(self.folder.add_name(&keys.public().name.to_string())?),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The names under which the folder's authority has voted.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn remembered_names(folder: &DataFolder) -> Result<Vec<AuthorityName>, StorageError> {
+    Ok(folder.names()?.iter().filter_map(|name| name.parse().ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::authority::deployment;
+    use fastpay_core::{AuthorityKeys, Committee, Domain, Epoch};
+    use fastpay_testkit::secret;
+
+    fn pair(number: u64) -> Arc<AuthorityKeys> {
+        Arc::new(AuthorityKeys::from_secrets(secret(3, number), secret(4, number)).unwrap())
+    }
+
+    fn committee(epoch: u64, numbers: [u64; 4]) -> Committee {
+        Committee::new(Epoch(epoch), numbers.map(|number| pair(number).public()).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_new_committee_is_on_disk_before_anybody_votes_in_it() {
+        let parent = tempfile::tempdir().unwrap();
+        let (path, shards) = (parent.path().join("data"), std::num::NonZeroU32::MIN);
+        let domain = Domain::new(1, fastpay_core::PrimaryAddress::ZERO);
+        let identity = |number: u64| deployment::folder_identity(&[pair(number).public().name], shards, &domain);
+        let folder = Arc::new(DataFolder::create(&path, &identity(1)).unwrap());
+        let mut committees = Committees::new(committee(0, [1, 2, 3, 4])).unwrap();
+        let names = remembered_names(&folder).unwrap();
+        let voter_status = VoterStatus::new(committees.clone(), vec![pair(1), pair(11)], &names).unwrap();
+        let rotation = Rotation::new(folder.clone(), voter_status).unwrap();
+        let seen = rotation.subscribe();
+        assert_eq!(seen.borrow().voter().unwrap().public(), pair(1).public());
+
+        committees.install(committee(1, [11, 12, 13, 14])).unwrap();
+        let now = seen.borrow().clone();
+        // While either of the two files cannot be written, the voter status stays what it was. A folder stands in
+        // its place.
+        for file in ["committees.json", "meta.json"] {
+            let is_aside = std::fs::rename(path.join(file), path.join("aside")).is_ok();
+            std::fs::create_dir(path.join(file)).unwrap();
+            let failed = rotation.take_up(&now, committees.clone()).unwrap_err();
+            assert!(failed.is_retryable() && !seen.has_changed().unwrap(), "{file}: {failed}");
+            assert!(Rotation::new(folder.clone(), now.among(committees.clone(), &names).unwrap()).is_err(), "{file}");
+            std::fs::remove_dir(path.join(file)).unwrap();
+            assert!(!is_aside || std::fs::rename(path.join("aside"), path.join(file)).is_ok());
+        }
+        rotation.take_up(&now, committees.clone()).unwrap();
+        assert_eq!(seen.borrow().voter().unwrap().public(), pair(11).public());
+        drop((rotation, folder));
+
+        // The new keys alone open the folder, and vote.
+        let folder = DataFolder::open(&path, &identity(11)).unwrap();
+        let voter_status = VoterStatus::new(committees, vec![pair(11)], &remembered_names(&folder).unwrap()).unwrap();
+        assert_eq!((voter_status.epoch(), voter_status.voter().is_some()), (Epoch(1), true));
+    }
+}

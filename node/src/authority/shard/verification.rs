@@ -1,0 +1,36 @@
+//! From decoded requests to verified ones, all that are queued at a time.
+
+use fastpay_core::{Domain, OwnSignature, Request, RequestError, VerifiedRequest, Verifier};
+use fastpay_rpc::Refusal;
+
+use crate::authority::voter_status::VoterStatus;
+
+/// Verifies signatures, and remembers the verified ones.
+pub(super) struct Verification {
+    verifier: Verifier,
+}
+
+impl Verification {
+    pub fn new(domain: Domain) -> Self {
+        Self { verifier: Verifier::new(domain) }
+    }
+
+    /// The requests, in their order, each verified or refused on its own account.
+    pub fn verify(
+        &mut self,
+        requests: Vec<Request>,
+        voter_status: &VoterStatus,
+    ) -> Vec<Result<VerifiedRequest, Refusal>> {
+        let verified = self.verifier.verify(requests, voter_status.committees(), &mut rand::rng());
+        let refuse = |error| match error {
+            RequestError::UnknownEpoch(epoch) => Refusal::UnknownEpoch(epoch),
+            invalid => Refusal::Invalid(invalid.to_string()),
+        };
+        verified.into_iter().map(|verified| verified.map_err(refuse)).collect()
+    }
+
+    /// Notes a signature of this authority's own, which need not be checked in a certificate.
+    pub fn remember(&mut self, own: OwnSignature) {
+        self.verifier.remember(own);
+    }
+}

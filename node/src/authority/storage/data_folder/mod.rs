@@ -1,0 +1,410 @@
+//! An authority's data folder: who may use it, whose it is, and what is where.
+//!
+//! ```text
+//! data/
+//!   unjudged                 there until it is known whether its authority has voted before
+//!   lock                     held by the process that uses the folder
+//!   meta.json                whose folder this is; written last by `create`
+//!   shard-000/journal/       see `journal`
+//!   shard-000/checkpoint/    see `checkpoint`
+//! ```
+//! Invariants: one process at a time; a folder is either whole or has no `meta.json`; it never serves
+//! another authority, contract or number of shards than the one that it was made for. The folder is
+//! closed to other users of the machine.
+
+mod error;
+mod identity;
+
+use super::journal::{Journal, JournalError, JournalOptions, JournalWrite};
+use error::io_error;
+use fastpay_core::JournalPosition;
+use fastpay_program::files;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+pub use error::StorageError;
+pub use identity::FolderIdentity;
+pub(crate) use identity::META_FILE;
+
+/// Made with the folder and never replaced.
+pub(crate) const LOCK_FILE: &str = "lock";
+/// Made with the folder; taken away once its authority's memory was judged (`crate::authority::rollback`).
+pub(crate) const NEW_FILE: &str = "unjudged";
+const OWNER_ONLY: u32 = 0o700;
+
+/// The folders of one shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardFolders {
+    /// For [`super::Journal::open`].
+    pub journal: PathBuf,
+    /// For [`super::CheckpointStore::open`].
+    pub checkpoint: PathBuf,
+}
+
+impl ShardFolders {
+    /// Those of a shard, counted from zero, in a data folder.
+    pub(crate) fn of(data: &Path, shard: u32) -> Self {
+        let folder = data.join(format!("shard-{shard:03}"));
+        Self { journal: folder.join("journal"), checkpoint: folder.join("checkpoint") }
+    }
+}
+
+/// The folders of all shards of a data folder, which another process may use.
+///
+/// # Errors
+/// `Malformed`, `UnsupportedVersion`, `Io`.
+pub(crate) fn shard_folders(data: &Path) -> Result<Vec<ShardFolders>, StorageError> {
+    let shards = FolderIdentity::read(data)?.shards;
+    Ok((0..shards).map(|shard| ShardFolders::of(data, shard)).collect())
+}
+
+/// A data folder that this process alone may use while the value lives.
+#[derive(Debug)]
+pub struct DataFolder {
+    path: PathBuf,
+    shards: u32,
+    /// Unlocked when dropped, or by the kernel when the process dies in any way.
+    _lock: File,
+}
+
+impl DataFolder {
+    /// Makes a data folder with an empty journal per shard, durably. One that an earlier attempt
+    /// left half made is completed.
+    ///
+    /// # Errors
+    /// `AlreadyCreated`, `InUse`, `Journal`, `Io`.
+    pub fn create(path: &Path, identity: &FolderIdentity) -> Result<Self, StorageError> {
+        create_folder(path)?;
+        let folder = Self::lock(path, identity.shards)?;
+        let meta_path = path.join(META_FILE);
+        if meta_path.exists() {
+            let path = path.to_owned();
+            return Err(StorageError::AlreadyCreated { path });
+        }
+        for shard in 0..identity.shards {
+            let Some(folders) = folder.shard(shard) else {
+                continue;
+            };
+            create_folder(&folders.journal)?;
+            folder.create_journal(&folders.journal)?;
+        }
+        // Before the folder can be opened: one that is not known to be new would count as whole.
+        let new = path.join(NEW_FILE);
+        files::replace(&new, b"").map_err(|source| io_error("write the file", &new, source))?;
+        identity.write(path)?;
+        Ok(folder)
+    }
+
+    /// Locks the folder of an authority and checks that it is this one's.
+    ///
+    /// # Errors
+    /// `NotCreated`, `InUse`, `Malformed`, `UnsupportedVersion`, `Mismatch`, `Io`.
+    pub fn open(path: &Path, identity: &FolderIdentity) -> Result<Self, StorageError> {
+        // Before the lock, so that a mistyped path gets no lock file.
+        let meta_path = path.join(META_FILE);
+        if !meta_path.exists() {
+            let path = path.to_owned();
+            return Err(StorageError::NotCreated { path });
+        }
+        let folder = Self::lock(path, identity.shards)?;
+        let stored = FolderIdentity::read(path)?;
+        if !identity.names.iter().any(|name| stored.names.contains(name)) {
+            return Err(StorageError::Mismatch {
+                path: path.to_owned(),
+                what: "authority",
+                stored: stored.names.join(" or "),
+                configured: identity.names.join(" or "),
+            });
+        }
+        expect(path, "number of shards", &stored.shards, &identity.shards)?;
+        expect(path, "chain id", &stored.chain_id, &identity.chain_id)?;
+        expect(path, "contract", &stored.contract, &identity.contract)?;
+        Ok(folder)
+    }
+
+    /// Locks a folder of any identity, for its operator's command while no node runs there.
+    ///
+    /// # Errors
+    /// `NotCreated`, `InUse`, `Io`.
+    pub fn hold(path: &Path) -> Result<Self, StorageError> {
+        if !path.join(META_FILE).exists() {
+            let path = path.to_owned();
+            return Err(StorageError::NotCreated { path });
+        }
+        Self::lock(path, 0)
+    }
+
+    /// The authority's names: the one that the folder was made for, and those that were added.
+    ///
+    /// # Errors
+    /// `Malformed`, `UnsupportedVersion`, `Io`.
+    pub fn names(&self) -> Result<Vec<String>, StorageError> {
+        Ok(FolderIdentity::read(&self.path)?.names)
+    }
+
+    /// Notes durably that this folder's authority votes under another name from now on: a key of that name
+    /// will open it, too. Changes nothing where the name is known.
+    ///
+    /// # Errors
+    /// `Malformed`, `UnsupportedVersion`, `Io`.
+    pub fn add_name(&self, name: &str) -> Result<(), StorageError> {
+        let mut identity = FolderIdentity::read(&self.path)?;
+        if identity.names.iter().any(|known| known == name) {
+            return Ok(());
+        }
+        identity.names.push(name.to_owned());
+        identity.write(&self.path)
+    }
+
+    /// The folder itself, for other files of the authority; write them with [`fastpay_program::files::replace`].
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folders of a shard, counted from zero; `None` if the authority has no such shard.
+    pub fn shard(&self, shard: u32) -> Option<ShardFolders> {
+        (shard < self.shards).then(|| ShardFolders::of(&self.path, shard))
+    }
+
+    fn create_journal(&self, folder: &Path) -> Result<(), StorageError> {
+        let options = JournalOptions::default();
+        let journal = match Journal::create(folder, options) {
+            Err(JournalError::AlreadyExists { .. }) => Journal::open(folder, options, JournalPosition::default()),
+            created => created,
+        }?;
+        // An empty one is left by an attempt that did not get as far as `meta.json`; with records in
+        // it, the folder was in use and has lost its `meta.json`.
+        if journal.end() == JournalPosition::default() {
+            return Ok(());
+        }
+        Err(StorageError::AlreadyCreated { path: self.path.clone() })
+    }
+
+    fn lock(path: &Path, shards: u32) -> Result<Self, StorageError> {
+        let lock_path = path.join(LOCK_FILE);
+        let failed = |source| io_error("lock the file", &lock_path, source);
+        let lock =
+            OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&lock_path).map_err(failed)?;
+        let path = path.to_owned();
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(StorageError::InUse { path }),
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
+        fs::set_permissions(&path, Permissions::from_mode(OWNER_ONLY))
+            .map_err(|source| io_error("close to other users the folder", &path, source))?;
+        Ok(Self { path, shards, _lock: lock })
+    }
+}
+
+fn expect<T: PartialEq + ToString>(
+    path: &Path,
+    what: &'static str,
+    stored: &T,
+    configured: &T,
+) -> Result<(), StorageError> {
+    if stored == configured {
+        return Ok(());
+    }
+    Err(StorageError::Mismatch {
+        path: path.to_owned(),
+        what,
+        stored: stored.to_string(),
+        configured: configured.to_string(),
+    })
+}
+
+/// Creates a folder and those above it that are missing, closed to other users and durably.
+fn create_folder(path: &Path) -> Result<(), StorageError> {
+    let failed = |source| io_error("create the folder", path, source);
+    let missing: Vec<_> = path.ancestors().take_while(|path| !path.exists()).collect();
+    DirBuilder::new().recursive(true).mode(OWNER_ONLY).create(path).map_err(failed)?;
+    for folder in missing.iter().rev() {
+        if let Some(parent) = folder.parent() {
+            files::sync_folder(parent).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::identity::META_BYTES_MAX;
+    use super::*;
+
+    fn identity() -> FolderIdentity {
+        FolderIdentity { names: vec!["aa".into()], shards: 2, chain_id: 31337, contract: "0x01".into() }
+    }
+
+    fn temporary() -> (tempfile::TempDir, PathBuf) {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("a/data");
+        (parent, path)
+    }
+
+    #[test]
+    fn a_created_folder_opens_and_is_closed_to_others() {
+        let (_parent, path) = temporary();
+        drop(DataFolder::create(&path, &identity()).unwrap());
+        let folder = DataFolder::open(&path, &identity()).unwrap();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, OWNER_ONLY);
+        assert_eq!(folder.shard(2), None);
+        let shard = folder.shard(1).unwrap();
+        let start = JournalPosition::default();
+        Journal::open(&shard.journal, JournalOptions::default(), start).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_is_not_known_to_be_new_cannot_be_opened() {
+        let (_parent, path) = temporary();
+        // A folder stands where the file that says so would be written.
+        let unwritten = path.join(NEW_FILE);
+        fs::create_dir_all(&unwritten).unwrap();
+        DataFolder::create(&path, &identity()).unwrap_err();
+        assert!(matches!(DataFolder::open(&path, &identity()), Err(StorageError::NotCreated { .. })));
+        fs::remove_dir(&unwritten).unwrap();
+        let folder = DataFolder::create(&path, &identity()).unwrap();
+        assert!(folder.path().join(NEW_FILE).exists());
+    }
+
+    #[test]
+    fn permissions_that_were_opened_are_closed_again() {
+        let (_parent, path) = temporary();
+        drop(DataFolder::create(&path, &identity()).unwrap());
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        DataFolder::open(&path, &identity()).unwrap();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, OWNER_ONLY);
+    }
+
+    #[test]
+    fn a_second_opener_is_refused_until_the_first_is_gone() {
+        let (_parent, path) = temporary();
+        let first = DataFolder::create(&path, &identity()).unwrap();
+        let refused = DataFolder::open(&path, &identity()).unwrap_err();
+        assert!(matches!(refused, StorageError::InUse { .. }), "{refused}");
+        assert!(refused.to_string().contains("stop that one first"));
+        drop(first);
+        DataFolder::open(&path, &identity()).unwrap();
+    }
+
+    #[test]
+    fn each_mismatch_names_both_values() {
+        let (_parent, path) = temporary();
+        drop(DataFolder::create(&path, &identity()).unwrap());
+        let mut others = [identity(), identity(), identity(), identity()];
+        others[0].names = vec!["bb".into()];
+        others[1].shards = 4;
+        others[2].chain_id = 1;
+        others[3].contract = "0x02".into();
+        let expected = [
+            ("authority", "aa", "bb"),
+            ("number of shards", "2", "4"),
+            ("chain id", "31337", "1"),
+            ("contract", "0x01", "0x02"),
+        ];
+        for (other, expected) in others.iter().zip(expected) {
+            let refused = DataFolder::open(&path, other).unwrap_err();
+            let StorageError::Mismatch { what, stored, configured, .. } = &refused else {
+                panic!("{refused}");
+            };
+            let found = (*what, stored.as_str(), configured.as_str());
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn a_name_that_was_added_opens_the_folder_without_the_first_one() {
+        let (_parent, path) = temporary();
+        let folder = DataFolder::create(&path, &identity()).unwrap();
+        for _ in 0..2 {
+            folder.add_name("bb").unwrap();
+        }
+        assert_eq!(folder.names().unwrap(), ["aa", "bb"]);
+        drop(folder);
+        let open = |names: &[&str]| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            DataFolder::open(&path, &FolderIdentity { names, ..identity() })
+        };
+        for names in [&["bb"][..], &["aa"], &["cc", "bb"], &["aa", "bb"]] {
+            drop(open(names).unwrap());
+        }
+        for names in [&["cc"][..], &[]] {
+            let refused = open(names).unwrap_err();
+            assert!(matches!(refused, StorageError::Mismatch { what: "authority", .. }), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_folder_is_created_once_and_opened_only_after_that() {
+        let (_parent, path) = temporary();
+        let refused = DataFolder::open(&path, &identity()).unwrap_err();
+        assert!(matches!(refused, StorageError::NotCreated { .. }));
+        assert!(!path.exists());
+        drop(DataFolder::create(&path, &identity()).unwrap());
+        let refused = DataFolder::create(&path, &identity()).unwrap_err();
+        assert!(matches!(refused, StorageError::AlreadyCreated { .. }));
+    }
+
+    #[test]
+    fn a_half_made_folder_is_completed_but_never_one_with_records() {
+        let (_parent, path) = temporary();
+        let folder = DataFolder::create(&path, &identity()).unwrap();
+        let journal = folder.shard(1).unwrap().journal;
+        drop(folder);
+        fs::remove_file(path.join(META_FILE)).unwrap();
+        drop(DataFolder::create(&path, &identity()).unwrap());
+
+        let start = JournalPosition::default();
+        let mut journal = Journal::open(&journal, JournalOptions::default(), start).unwrap();
+        journal.append(b"a vote").unwrap();
+        journal.commit().unwrap();
+        fs::remove_file(path.join(META_FILE)).unwrap();
+        let refused = DataFolder::create(&path, &identity()).unwrap_err();
+        assert!(matches!(refused, StorageError::AlreadyCreated { .. }));
+    }
+
+    #[test]
+    fn a_folder_without_all_its_journals_is_none() {
+        let (_parent, path) = temporary();
+        let second = path.join("shard-001");
+        fs::create_dir_all(&path).unwrap();
+        fs::write(&second, b"in the way of a journal").unwrap();
+        DataFolder::create(&path, &identity()).unwrap_err();
+        let refused = DataFolder::open(&path, &identity()).unwrap_err();
+        assert!(matches!(refused, StorageError::NotCreated { .. }), "{refused}");
+        fs::remove_file(&second).unwrap();
+        drop(DataFolder::create(&path, &identity()).unwrap());
+        DataFolder::open(&path, &identity()).unwrap();
+    }
+
+    #[test]
+    fn a_damaged_or_newer_meta_file_is_refused() {
+        let (_parent, path) = temporary();
+        drop(DataFolder::create(&path, &identity()).unwrap());
+        let meta = path.join(META_FILE);
+        let good = fs::read_to_string(&meta).unwrap();
+        let newer = good.replace("\"format_version\": 1", "\"format_version\": 2");
+        fs::write(&meta, newer.replace("chain_id", "chain")).unwrap();
+        let refused = DataFolder::open(&path, &identity()).unwrap_err();
+        assert!(matches!(refused, StorageError::UnsupportedVersion { found: 2, .. }), "{refused}");
+        let huge = good.clone() + &" ".repeat(META_BYTES_MAX as usize);
+        for bad in [&good[..good.len() / 2], "", &good.replace("chain", "x"), &huge] {
+            fs::write(&meta, bad).unwrap();
+            let refused = DataFolder::open(&path, &identity()).unwrap_err();
+            assert!(matches!(refused, StorageError::Malformed { .. }));
+        }
+    }
+
+    #[test]
+    fn what_is_no_folder_is_an_error_with_its_path() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("file");
+        fs::write(&path, b"").unwrap();
+        let refused = DataFolder::create(&path, &identity()).unwrap_err();
+        assert!(matches!(refused, StorageError::Io { .. }), "{refused}");
+        assert!(refused.to_string().contains("file"));
+    }
+}
