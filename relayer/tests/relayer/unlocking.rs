@@ -146,7 +146,9 @@ async fn a_request_of_an_owner_without_ether_is_brought_and_its_number_voided_by
     let mut relayer = scene.relayer().await;
     let sent = ask(&mut relayer, &owner(1), 0).await.unwrap();
     assert!(matches!(sent, Taken::Sent { .. }), "{sent:?}");
-    assert_eq!(ask(&mut relayer, &owner(1), 0).await, Ok(sent), "the same again sends nothing");
+    let again = ask(&mut relayer, &owner(1), 0).await;
+    let is_mined = matches!(again, Ok(Taken::Requested { .. }));
+    assert!(again == Ok(sent) || is_mined, "the same again sends nothing: {again:?}");
     let spent = relayer.state().unlock.spent_wei;
     assert!(spent > parse_ether("0.005").unwrap() && spent < parse_ether("0.006").unwrap(), "{spent}");
     work_until(&mut relayer, |state| state.bundles.is_empty() && state.unlock.open.len() == 1).await;

@@ -68,7 +68,7 @@ const file = new URL("../../../vectors/conversations.json", import.meta.url);
 const vectors = JSON.parse(readFileSync(file, "utf8")) as Record<"settlements" | "batchVotes" | "unlockVotes", Said[]>;
 const [alice, bob] = [person("alice"), person("bob")];
 /** Kinds that the SDK alone tells apart. */
-const COARSE: Record<string, string> = { voided: "refused", frozen: "refused", "not-requested": "silent" };
+const COARSE: Record<string, string> = { voided: "refused", frozen: "refused" };
 
 /** A client that has not acted by then waits for something else. */
 const TURNS_MAX = 50_000;
