@@ -7,13 +7,10 @@ const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const MONEY = [
   "alone",
   "anew",
-  "connect",
   "deposit",
-  "first-load",
   "impostor",
   "keys",
   "liar",
-  "link",
   "nodes",
   "pay",
   "recovery",

@@ -250,10 +250,10 @@ describe("the request", () => {
 describe("a request by another copy of the wallet", () => {
   test("that authorities have read before the own Ethereum node is waited for, and then decided", async () => {
     for (const node of scene.nodes) node.freeze(alice());
-    const timing = { ...context.timing, deadlineMs: 100 };
+    const timing = { ...context.timing, deadlineMs: 2_000 };
     const running = run(undefined, { ...context, timing });
     await expect.poll(() => steps.some((step) => step.type === "waiting" && step.failure.kind === "frozen")).toBe(true);
-    await new Promise((resolve) => setTimeout(resolve, 3 * timing.deadlineMs));
+    await new Promise((resolve) => setTimeout(resolve, 1.5 * timing.deadlineMs));
     expect(calls()).toEqual([]);
     council.requestAsStranger(alice(), 0n);
     expect(await running).toEqual({ sequence: 0n, outcome: "voided", resumed: [] });
