@@ -1,7 +1,7 @@
 //! A shard's state apart from its accounts: its position in the Primary's events, its redemption log, the credits
 //! between it and its sibling shards, and totals for auditors.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read, Result, Write};
 use std::sync::Arc;
 
@@ -67,14 +67,15 @@ pub struct ShardLedger {
     pub unlocks: Unlocks,
 }
 
-/// What the contract's order says of numbers, and of epochs. Written only where it says something, so that a checkpoint of an earlier
-/// release is read.
+/// What the contract's order says of numbers, and of epochs. Written only where it says something, so that a checkpoint of
+/// an earlier release is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unlocks {
     /// The epoch of the newest event that is applied.
     epoch: Epoch,
-    /// Earlier epochs whose keys were out.
-    compromised: BTreeSet<Epoch>,
+    /// Earlier epochs whose keys were out: from the key on, below the value. One range for each installation that named
+    /// any, however many epochs it names.
+    compromised: BTreeMap<Epoch, Epoch>,
     /// By account and sequence number.
     numbers: BTreeMap<(AccountId, SequenceNumber), Unlock>,
 }
@@ -96,7 +97,8 @@ impl Unlocks {
     /// committee of `current` said so in an event that may not be applied here yet.
     #[must_use]
     pub fn is_suspect(&self, epoch: Epoch, current: Epoch) -> bool {
-        self.compromised.contains(&epoch) || (epoch < current && self.epoch < current)
+        let is_compromised = self.compromised.range(..=epoch).any(|(_, until)| epoch < *until);
+        is_compromised || (epoch < current && self.epoch < current)
     }
 
     /// The unlock state of a number.
@@ -129,7 +131,8 @@ impl Unlocks {
         let since = if is_next { compromised_since } else { compromised_since.min(self.epoch) };
         self.epoch = epoch;
         if compromised_since < epoch {
-            self.compromised.extend((compromised_since.0..epoch.0).map(Epoch));
+            // A later installation that names the same first epoch ends later.
+            self.compromised.insert(compromised_since, epoch);
             self.numbers.values_mut().for_each(|unlock| unlock.reopen(since, voidable_at));
         }
     }

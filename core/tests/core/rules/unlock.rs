@@ -464,6 +464,29 @@ fn what_a_sound_epoch_spent_or_upheld_stays_upheld() {
 }
 
 #[test]
+fn an_installation_takes_one_entry_however_many_epochs_it_names() {
+    let mut setting = setting();
+    let suspects = |setting: &Setting, current: u64| {
+        let unlocks = &setting.shard.ledger().unlocks;
+        [0, 1, 2, 3, 4].map(|epoch| unlocks.is_suspect(Epoch(epoch), Epoch(current)))
+    };
+    setting.install(1, 1);
+    assert_eq!(suspects(&setting, 1), [false; 5]);
+    assert_eq!(suspects(&setting, 2), [true, true, false, false, false], "epoch 2 began, and may name any before it");
+    setting.install(2, 1);
+    setting.install(3, 3);
+    setting.install(4, 3);
+    assert_eq!(suspects(&setting, 4), [false, true, false, true, false]);
+    setting.install(5, 1);
+    assert_eq!(suspects(&setting, 5), [false, true, true, true, true]);
+    // Whatever an Ethereum node says.
+    setting.install(u64::MAX, 0);
+    setting.restart();
+    assert_eq!(suspects(&setting, u64::MAX), [true; 5]);
+    assert!(borsh::to_vec(&setting.shard.ledger().unlocks).unwrap().len() < 100);
+}
+
+#[test]
 fn a_payment_under_a_number_that_a_thief_spent_is_no_redemption_and_is_debited() {
     let mut setting = setting();
     let stolen = setting.redeem(10, 0);
