@@ -17,6 +17,7 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand};
 use fastpay_core::{AccountId, PrimaryAddress};
 use fastpay_program::console::{LogFormat, Shell, answer, end_at_arguments, fail, start_log};
+use fastpay_wallet::parse_address;
 use url::Url;
 
 /// Invoices that are paid with FastPay.
@@ -140,7 +141,7 @@ struct CreateArgs {
     #[arg(long, allow_negative_numbers = true)]
     amount: String,
     /// The address of a token [default: ETH].
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     asset: Option<PrimaryAddress>,
     /// A memo of your own choice: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
     #[arg(long)]
@@ -256,10 +257,10 @@ struct PayoutArgs {
     #[arg(long, allow_negative_numbers = true)]
     amount: String,
     /// The address on Ethereum that receives it.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     to: PrimaryAddress,
     /// The address of a token [default: ETH].
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     asset: Option<PrimaryAddress>,
     /// The relayer's fee, such as 0.001 [default: what the cheapest relayer takes, at most a tenth of the amount].
     #[arg(long, allow_negative_numbers = true)]

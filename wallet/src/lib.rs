@@ -52,7 +52,9 @@ pub use many::{PageState, PageStates, PayoutPage};
 pub use memo::{MemoError, format_memo, parse_memo};
 pub use money::Money;
 pub use open::{learn_chain_id, read_genesis, set_up};
-pub use payout::{QueuedRedemption, check_account, check_not_paused, check_recipient, queued_redemption, would_queue};
+pub use payout::{
+    QueuedRedemption, check_account, check_not_paused, check_recipient, parse_address, queued_redemption, would_queue,
+};
 pub use receive::Collected;
 pub use spent::{RedemptionState, redemption_state};
 pub use unlock::Unlocking;

@@ -2,7 +2,7 @@
 //! current committee; and, above the outflow limit, through the contract's queue.
 
 use alloy::primitives::{Address, Bytes, U256};
-use fastpay_core::{AccountId, Amount, Asset, Epoch, Redemption, Transfer, VerifiedCertificate};
+use fastpay_core::{AccountId, Amount, Asset, Epoch, ParseIdentityError, Redemption, Transfer, VerifiedCertificate};
 use fastpay_ethereum::{Call, Payout, Primary, Queued, certified_redemption};
 
 use crate::error::WalletError;
@@ -34,6 +34,19 @@ pub async fn check_not_paused(primary: &Primary) -> Result<(), WalletError> {
     match primary.paused_until().await? {
         Some(until) => Err(WalletError::Paused { until }),
         None => Ok(()),
+    }
+}
+
+/// An Ethereum address as people write it, by the rules of an account's.
+///
+/// # Errors
+/// The text is none, or its capitals do not fit: what is paid to a mistyped address is lost.
+pub fn parse_address(text: &str) -> Result<Address, String> {
+    let wrong = || format!("{text:?} is not an Ethereum address: give 0x and 40 hexadecimal digits");
+    match text.parse::<AccountId>() {
+        Ok(account) => account.ethereum_address().ok_or_else(wrong),
+        Err(error @ ParseIdentityError::Checksum(_)) => Err(error.to_string()),
+        Err(_) => Err(wrong()),
     }
 }
 
@@ -169,5 +182,21 @@ impl Wallet {
         }
         found.reverse();
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_address_is_no_address() {
+        let good = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045";
+        assert!(parse_address(good).is_ok() && parse_address(&good.to_lowercase()).is_ok());
+        let one_digit_off = parse_address("0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96046").unwrap_err();
+        assert!(one_digit_off.contains("wrong checksum"), "{one_digit_off}");
+        for wrong in ["", "bob", "0x12", "fp1f4nyxqm66e32u9mzlszj7l0qchzyee5u7pwsdqhupftke2h700pq6ycndk"] {
+            assert!(parse_address(wrong).unwrap_err().contains("is not an Ethereum address"), "{wrong}");
+        }
     }
 }

@@ -8,8 +8,9 @@ use axum::http::{HeaderMap, StatusCode};
 use fastpay_core::{Amount, Asset};
 use fastpay_program::http::{read_json, require_json};
 use fastpay_rpc::json::{Bytes20, Bytes32, Decimal, Hex, Uint128};
-use fastpay_wallet::format_memo;
-use serde::{Deserialize, Serialize};
+use fastpay_wallet::{format_memo, parse_address};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use url::Url;
 use utoipa::{IntoParams, ToSchema};
 
@@ -34,10 +35,17 @@ pub(super) struct NewPayout {
     asset: Option<Bytes20>,
     /// How much leaves the account, in the asset's smallest unit; at least 1.
     amount: Uint128,
-    /// The address on Ethereum that receives it.
+    /// The address on Ethereum that receives it. Capitals are its checksum.
+    #[serde(deserialize_with = "checked_address")]
     recipient: Bytes20,
     /// For the relayer, out of the amount; what the cheapest relayer takes where it is not given.
     fee: Option<Uint128>,
+}
+
+/// What is paid to a mistyped address is lost.
+fn checked_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes20, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    parse_address(&text).map(|address| Hex(address.into_array())).map_err(D::Error::custom)
 }
 
 /// A payout. It never changes, but for how far it is.

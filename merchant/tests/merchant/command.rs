@@ -178,6 +178,11 @@ fn a_payout_is_prepared_once_and_says_how_its_owner_signs_it() {
     let again = run(folder.path(), &["payouts", "prepare", "november", "--amount", "2", "--to", to, "--fee", "0.001"]);
     assert_eq!(again.status.code(), Some(7));
     assert_eq!(run(folder.path(), &["payouts", "show", "december"]).status.code(), Some(2));
+    for (to, why) in [("0x12", "40 hexadecimal digits"), ("0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96046", "checksum")] {
+        let mistyped = run(folder.path(), &["payouts", "prepare", "december", "--amount", "1", "--to", to]);
+        let said = String::from_utf8(mistyped.stderr).unwrap();
+        assert!(mistyped.status.code() == Some(2) && said.contains(why), "{to}: {said}");
+    }
     let negative = ["payouts", "prepare", "december", "--amount", "1", "--to", to, "--fee", "-1"];
     assert_eq!(run(folder.path(), &negative).status.code(), Some(2));
 }

@@ -259,6 +259,8 @@ async fn every_refusal_is_a_problem_with_its_code() {
     payouts("p", "0", &to, "0", 400, "malformed").await;
     payouts("p", "5", &to, "6", 400, "malformed").await;
     payouts("p", "5", "0x12", "0", 400, "malformed").await;
+    // One digit of it is another, so its capitals do not fit.
+    payouts("p", "5", "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96046", "0", 400, "malformed").await;
     payouts("p", "5", &format!("0x{}", "00".repeat(20)), "0", 400, "malformed").await;
     check(Method::GET, "/v1/payouts/p", "", 404, "not-found").await;
     check(Method::GET, "/v1/payouts?after=p", "", 404, "not-found").await;
