@@ -126,15 +126,26 @@ impl Unlocks {
     /// Begins an epoch, and opens again what was decided in those whose keys were out.
     pub(crate) fn install(&mut self, installation: &Installation) {
         let Installation { epoch, compromised_since, voidable_at, .. } = *installation;
-        // An earlier release stepped over installations: what it noted may be of any epoch from the last one known here.
-        let is_next = self.epoch.0.checked_add(1) == Some(epoch.0);
-        let since = if is_next { compromised_since } else { compromised_since.min(self.epoch) };
+        if self.epoch.0.checked_add(1) != Some(epoch.0) {
+            self.note_unnoticed(epoch);
+        }
         self.epoch = epoch;
         if compromised_since < epoch {
             // A later installation that names the same first epoch ends later.
             self.compromised.insert(compromised_since, epoch);
-            self.numbers.values_mut().for_each(|unlock| unlock.reopen(since, voidable_at));
+            self.numbers.values_mut().for_each(|unlock| unlock.reopen(compromised_since, voidable_at));
         }
+    }
+
+    /// An earlier release stepped over the installations between the last epoch known here and `next`. What it noted may be
+    /// of any epoch between them, and keys of each may have been out.
+    fn note_unnoticed(&mut self, next: Epoch) {
+        let last = Epoch(next.0.saturating_sub(1));
+        for unlock in self.numbers.values_mut() {
+            unlock.spent_in = unlock.spent_in.map(|_| last);
+            unlock.upheld_in = unlock.upheld_in.map(|_| last);
+        }
+        self.compromised.insert(self.epoch, next);
     }
 
     /// Forgets all of a number but on what the contract spent it.
@@ -196,8 +207,9 @@ struct EarlierUnlock {
 impl From<EarlierUnlock> for Unlock {
     fn from(earlier: EarlierUnlock) -> Self {
         let EarlierUnlock { voidable_at, seen, void_voted, spent, outcome } = earlier;
-        let is_decided = spent.is_some() || matches!(outcome, Some(UnlockOutcome::Upheld(_)));
-        Self { voidable_at, seen, void_voted, spent, outcome, decided_in: is_decided.then_some(Epoch(0)) }
+        let spent_in = spent.is_some().then_some(Epoch(0));
+        let upheld_in = matches!(outcome, Some(UnlockOutcome::Upheld(_))).then_some(Epoch(0));
+        Self { voidable_at, seen, void_voted, spent, outcome, spent_in, upheld_in }
     }
 }
 

@@ -40,9 +40,11 @@ pub struct Unlock {
     pub spent: Option<Digest>,
     /// The contract's decision.
     pub outcome: Option<UnlockOutcome>,
-    /// The epoch in which the contract spent the number, or upheld an order of it. None where it did neither, or keys of
-    /// that epoch were out: then neither says which order may be executed.
-    pub decided_in: Option<Epoch>,
+    /// The epoch in which the contract spent the number. None where it did not, or keys of that epoch were out: then
+    /// `spent` does not say which order may be executed.
+    pub spent_in: Option<Epoch>,
+    /// The epoch in which the contract upheld an order of the number.
+    pub upheld_in: Option<Epoch>,
 }
 
 /// The contract's decision about a number.
@@ -65,22 +67,25 @@ impl Unlock {
     /// counts as upheld, unless keys of the epoch in which it did so were out.
     #[must_use]
     pub fn upheld(&self) -> Option<Digest> {
-        self.decided_in?;
         match self.outcome {
             Some(UnlockOutcome::Upheld(digest)) => Some(digest),
             Some(UnlockOutcome::Voided) => None,
-            None => self.spent.filter(|digest| *digest != RELEASED),
+            None => self.spent.filter(|digest| self.spent_in.is_some() && *digest != RELEASED),
         }
     }
 
-    /// Keys of the epochs from `since` on were out: what the contract spent or upheld in them upholds nothing. The window
-    /// of the number begins anew, for while it was upheld nobody had a reason to bring a certificate of it to others.
+    /// Keys of the epochs from `since` on were out: what the contract spent or upheld in them upholds nothing, and what
+    /// it did before stays. The window of the number begins anew, for while it was upheld nobody had a reason to bring a
+    /// certificate of it to others.
     pub(crate) fn reopen(&mut self, since: Epoch, voidable_at: u64) {
-        if self.decided_in.is_none_or(|epoch| epoch < since) {
+        let is_out = |epoch: &mut Option<Epoch>| epoch.take_if(|epoch| *epoch >= since).is_some();
+        let (was_spent, was_upheld) = (is_out(&mut self.spent_in), is_out(&mut self.upheld_in));
+        if !was_spent && !was_upheld {
             return;
         }
-        self.decided_in = None;
-        self.outcome = self.outcome.filter(|outcome| *outcome == UnlockOutcome::Voided);
+        if was_upheld {
+            self.outcome = self.outcome.filter(|outcome| *outcome == UnlockOutcome::Voided);
+        }
         self.voidable_at = self.voidable_at.map(|before| before.max(voidable_at));
     }
 

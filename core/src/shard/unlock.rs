@@ -216,10 +216,10 @@ impl Shard {
                 unlock.voidable_at.get_or_insert(voidable_at);
             }
             UnlockEventKind::Upheld(digest) => {
-                (unlock.outcome, unlock.decided_in) = (Some(UnlockOutcome::Upheld(digest)), Some(epoch));
+                (unlock.outcome, unlock.upheld_in) = (Some(UnlockOutcome::Upheld(digest)), Some(epoch));
             }
             UnlockEventKind::Voided => unlock.outcome = Some(UnlockOutcome::Voided),
-            UnlockEventKind::Spent(digest) => (unlock.spent, unlock.decided_in) = (Some(digest), Some(epoch)),
+            UnlockEventKind::Spent(digest) => (unlock.spent, unlock.spent_in) = (Some(digest), Some(epoch)),
             UnlockEventKind::Released(_) => unlock.spent = Some(RELEASED),
             // Only what is executed is credited back.
             UnlockEventKind::CreditedBack(..) => {}

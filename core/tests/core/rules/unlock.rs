@@ -463,6 +463,35 @@ fn what_a_sound_epoch_spent_or_upheld_stays_upheld() {
     assert_eq!([0, 1, 2].map(|sequence| upheld(&setting, sequence)), [None, None, None]);
 }
 
+/// A redemption is paid under a number that was upheld before, and keys were out in one of the two epochs.
+#[test]
+fn of_what_was_upheld_and_spent_in_two_epochs_the_sound_one_stays() {
+    let upheld = |setting: &Setting| {
+        let unlocks = &setting.shard.ledger().unlocks;
+        unlocks.get(setting.owner.id(), expected(0)).and_then(|number| number.upheld())
+    };
+    let (held, paid) = (Digest::repeat_byte(1), Digest::repeat_byte(2));
+    // A thief spends what a sound epoch upheld.
+    let mut setting = setting();
+    setting.request(0);
+    setting.follow(0, UnlockEventKind::Upheld(held));
+    setting.install(1, 1);
+    setting.follow(0, UnlockEventKind::Spent(paid));
+    setting.install(2, 1);
+    setting.restart();
+    assert_eq!(upheld(&setting), Some(held));
+    // A thief upholds another order than the one that a sound epoch paid.
+    let mut setting = self::setting();
+    setting.request(0);
+    setting.follow(0, UnlockEventKind::Spent(paid));
+    setting.install(1, 1);
+    setting.follow(0, UnlockEventKind::Upheld(held));
+    assert_eq!(upheld(&setting), Some(held));
+    setting.install(2, 1);
+    setting.restart();
+    assert_eq!(upheld(&setting), Some(paid));
+}
+
 #[test]
 fn an_installation_takes_one_entry_however_many_epochs_it_names() {
     let mut setting = setting();
@@ -483,7 +512,7 @@ fn an_installation_takes_one_entry_however_many_epochs_it_names() {
     setting.install(u64::MAX, 0);
     setting.restart();
     assert_eq!(suspects(&setting, u64::MAX), [true; 5]);
-    assert!(borsh::to_vec(&setting.shard.ledger().unlocks).unwrap().len() < 100);
+    assert!(borsh::to_vec(&setting.shard.ledger().unlocks).unwrap().len() < 120);
 }
 
 #[test]
@@ -665,14 +694,21 @@ fn numbers_of_an_earlier_release_are_read_and_any_compromised_epoch_opens_them_a
     let again: ShardLedger = borsh::from_slice(&borsh::to_vec(&ledger).unwrap()).unwrap();
     assert_eq!(again, ledger);
 
-    // Epochs 1 to 6 began unnoticed. It is not known in which of them the numbers were decided.
+    // Epochs 1 to 6 began unnoticed. It is not known in which of them the numbers were decided, and whether keys were out.
     let mut shard = Shard::new(ShardId(0), ShardLayout::new(1.try_into().unwrap()), true, ledger, 4);
-    let (after, index) = (TransactionIndex(1), TransactionIndex(2));
-    let voidable_at = REOPENED_VOIDABLE_AT;
-    let installation = Installation { after, index, epoch: Epoch(7), compromised_since: Epoch(6), voidable_at };
-    let Decision::Commit(record) = shard.follow_installation(&installation) else { panic!("it is due") };
-    shard.apply(&record, JournalPosition::default());
+    let mut install = |after: u64, epoch: u64, compromised_since: u64| {
+        let (after, index, voidable_at) = (TransactionIndex(after), TransactionIndex(after + 1), REOPENED_VOIDABLE_AT);
+        let (epoch, compromised_since) = (Epoch(epoch), Epoch(compromised_since));
+        let installation = Installation { after, index, epoch, compromised_since, voidable_at };
+        let Decision::Commit(record) = shard.follow_installation(&installation) else { panic!("it is due") };
+        shard.apply(&record, JournalPosition::default());
+        shard.ledger().clone()
+    };
+    let ledger = install(1, 7, 7);
+    assert_eq!(upheld(&ledger), [kept(Some(paid)), kept(Some(held)), kept(None), kept(None)]);
+    assert_eq!([0, 6, 7].map(|epoch| ledger.unlocks.is_suspect(Epoch(epoch), Epoch(7))), [true, true, false]);
+    let ledger = install(2, 8, 6);
     let open = (Some(REOPENED_VOIDABLE_AT), Some(Epoch(3)), None);
-    assert_eq!(upheld(shard.ledger()), [open, open, kept(None), kept(None)]);
-    assert!(shard.ledger().unlocks.is_voided(owner, expected(2)));
+    assert_eq!(upheld(&ledger), [open, open, kept(None), kept(None)]);
+    assert!(ledger.unlocks.is_voided(owner, expected(2)));
 }
