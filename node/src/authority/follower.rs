@@ -89,6 +89,8 @@ pub struct Follower {
     told: ChainTime,
     /// The final block up to which the committees are known.
     committees_known_at: Option<u64>,
+    /// The same, up to which the committee's last sign of life was asked for.
+    life_known_at: Option<u64>,
     sink: DepositSink,
     cursor_file: PathBuf,
     metrics: Arc<FollowerMetrics>,
@@ -108,7 +110,7 @@ impl Follower {
     ) -> Self {
         let epochs = EpochReader::new(primary.clone());
         let reader = DepositReader::new(primary.clone(), RANGE_BLOCKS_DEFAULT);
-        let (unlock_window, told, committees_known_at) = (None, ChainTime::default(), None);
+        let (unlock_window, told, committees_known_at, life_known_at) = (None, ChainTime::default(), None, None);
         Self {
             primary,
             reader,
@@ -117,6 +119,7 @@ impl Follower {
             unlock_window,
             told,
             committees_known_at,
+            life_known_at,
             sink,
             cursor_file,
             metrics,
@@ -145,6 +148,7 @@ impl Follower {
                         self.trust_again();
                     }
                     if !again_at_once {
+                        self.look_for_life().await;
                         tokio::time::sleep(POLL_INTERVAL).await;
                     }
                 }
@@ -224,10 +228,6 @@ impl Follower {
         if !more {
             if self.committees_known_at != Some(batch.final_block) {
                 self.rotation.follow(&self.epochs).await?;
-                // For an alert alone: what is not answered is asked for again at the next final block.
-                if let Ok(time) = self.primary.last_sign_of_life().await {
-                    self.metrics.sign_of_life.set(i64::try_from(time).unwrap_or(i64::MAX));
-                }
                 self.committees_known_at = Some(batch.final_block);
             }
             self.progress.send_if_modified(|progress| {
@@ -237,6 +237,18 @@ impl Follower {
             });
         }
         Ok(Some(more))
+    }
+
+    /// For an alert alone: what is not answered is asked for again at the next final block.
+    async fn look_for_life(&mut self) {
+        if self.life_known_at == self.committees_known_at {
+            return;
+        }
+        self.life_known_at = self.committees_known_at;
+        match self.primary.last_sign_of_life().await {
+            Ok(time) => drop(self.metrics.sign_of_life.set(i64::try_from(time).unwrap_or(i64::MAX))),
+            Err(error) => tracing::warn!(%error, "when the committee last showed life is not known"),
+        }
     }
 
     async fn unlock_window(&mut self) -> Result<u64, DepositsError> {
