@@ -287,6 +287,14 @@ impl Primary {
         self.view(self.contract(), &IFastPay::guardianCall {}).await
     }
 
+    /// Whether keys of an epoch were out: its votes count for nothing.
+    ///
+    /// # Errors
+    /// If no node answers.
+    pub async fn is_compromised(&self, epoch: Epoch) -> Result<bool, PrimaryError> {
+        self.view(self.contract(), &IFastPay::compromisedCall { epoch: epoch.0 }).await
+    }
+
     /// The largest balance of `asset` that the contract takes.
     ///
     /// # Errors

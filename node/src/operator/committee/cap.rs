@@ -34,18 +34,25 @@ pub async fn raise_cap(config: &Config, keys: &[AuthorityKeys], file: &Path) -> 
         return Err(CommitteeError::RaiseEpoch { current, found: epoch });
     }
     let now = nodes.agree(async |node| node.deposit_cap(asset).await).await?;
-    if cap <= now {
-        return Err(CommitteeError::CapNotRaised { now: now.into(), found: cap.into() });
+    let kept = as_kept(cap);
+    if kept <= now {
+        return Err(CommitteeError::CapNotRaised { now: now.into(), found: cap.into(), kept: kept.into() });
     }
     nodes.check_deadline(deadline).await?;
     let statement = CouncilStatement::CapRaise { epoch, asset, cap, deadline };
     let id = nodes.check_digest(&statement).await?;
     let vote = vote(voter, &nodes.domain(), epoch, &statement);
     let text = format!(
-        "deposit cap of {asset}: {cap} (now {now}), in its smallest unit\nto be announced by {}\nraise {id}\nsigned as \
+        "deposit cap of {asset}: {kept} (now {now}), in its smallest unit\nto be announced by {}\nraise {id}\nsigned as \
          authority {} of epoch {epoch}",
         utc(deadline),
         vote.authority
     );
     Ok(Ballot { text, vote })
+}
+
+/// The cap that the contract keeps: the nine highest bits of it (`contracts/libraries/Caps.sol`).
+fn as_kept(cap: Amount) -> Amount {
+    let dropped = (u128::BITS - cap.0.leading_zeros()).saturating_sub(9);
+    Amount(cap.0 >> dropped << dropped)
 }

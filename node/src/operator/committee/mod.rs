@@ -94,12 +94,17 @@ pub enum CommitteeError {
         found: Epoch,
     },
     /// The contract takes no raise to the present cap or below.
-    #[error("the deposit cap is {now} already, and {found} is no raise")]
+    #[error(
+        "the deposit cap is {now} already, and {found} is no raise: the contract keeps its nine highest bits, {kept}. \
+         Choose more than {now} by 1/256 of it; an asset without a cap has the largest that there is"
+    )]
     CapNotRaised {
         /// The present cap; the largest possible balance where there is none.
         now: Box<Amount>,
         /// The file's.
         found: Box<Amount>,
+        /// What the contract keeps of it.
+        kept: Box<Amount>,
     },
     /// Its chain is another one.
     #[error("the file is for chain {found}, the configuration for {expected}")]
@@ -187,10 +192,10 @@ pub enum CommitteeError {
     #[error("the redemption waits with votes of epoch {0}, which is not compromised: it cannot be released")]
     NotCompromised(Epoch),
     /// It is an honest redemption, confirmed here.
-    #[error("this authority has confirmed the redemption: it is the owner's own, and must be paid, not released")]
+    #[error("this authority votes for the redemption: it is the owner's own, and must be paid, not released")]
     Confirmed,
     /// The running node cannot be asked.
-    #[error("the node at {address} cannot be asked whether it has confirmed the redemption: {error}; is it running?")]
+    #[error("the node at {address} cannot be asked whether it votes for the redemption: {error}; is it running?")]
     Node {
         /// Its shard's address.
         address: String,

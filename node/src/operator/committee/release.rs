@@ -1,5 +1,5 @@
-//! A vote to release a redemption from the contract's queue: stolen keys voted for it, and no honest authority has
-//! confirmed it.
+//! A vote to release a redemption from the contract's queue: stolen keys voted for it, and no honest authority votes for
+//! it again.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ impl From<RedemptionFile> for Redemption {
 }
 
 /// Signs the release of the redemption in `file`, which waits with votes of a compromised epoch, if this authority's
-/// running node has not confirmed it, or the account owes there.
+/// running node does not vote for it: it has not confirmed it, or stolen keys certified it and the account owes there.
 ///
 /// # Errors
 /// See [`CommitteeError`].
@@ -56,29 +56,26 @@ pub async fn release(config: &Config, keys: &[AuthorityKeys], file: &Path) -> Re
     if !queued.needs_votes {
         return Err(CommitteeError::NotCompromised(Epoch(queued.epoch)));
     }
-    if is_due(config, &redemption, nodes.domain().transfer_digest(&redemption.clone().into())).await? {
-        return Err(CommitteeError::Confirmed);
-    }
+    let Some(reason) = why_not_due(config, &nodes, &redemption).await? else { return Err(CommitteeError::Confirmed) };
     let committees = nodes.committees().await?;
     let (epoch, voter) = (committees.current().epoch(), member(keys, committees.current())?);
     let statement = CouncilStatement::Release { epoch, redemption: &redemption };
     nodes.check_digest(&statement).await?;
     let vote = vote(voter, &nodes.domain(), epoch, &statement);
     let text = format!(
-        "release of order {sequence} of {sender}: {} of {} to {}, queued with votes of epoch {}\nnot confirmed here, \
-         or not covered\n\
-         signed as authority {} of epoch {epoch}",
+        "release of order {sequence} of {sender}: {} of {} to {}, queued with votes of epoch {}\n{reason}\nsigned as authority {} of epoch {epoch}",
         redemption.amount, redemption.asset, redemption.recipient, queued.epoch, vote.authority
     );
     Ok(Ballot { text, vote })
 }
 
-/// Whether the running node has executed this very order, and the account does not owe: then it votes for it again.
-async fn is_due(
+/// Why the running node does not vote for this redemption; none if it does (K17, R7a in docs/PROTOCOL.md).
+async fn why_not_due(
     config: &Config,
+    nodes: &Nodes,
     redemption: &Redemption,
-    digest: fastpay_core::Digest,
-) -> Result<bool, CommitteeError> {
+) -> Result<Option<&'static str>, CommitteeError> {
+    const UNCONFIRMED: Option<&str> = Some("not confirmed here");
     let shard = ShardLayout::new(config.shards).shard_of(&redemption.sender);
     let addresses = config.shard_addresses()?;
     let address = addresses.get(shard.0 as usize).expect("there is an address for each shard");
@@ -87,18 +84,19 @@ async fn is_due(
     let address = format!("{scheme}://{address}");
     let failed = |error| CommitteeError::Node { address: address.clone(), error };
     let client = ShardClient::new(&address, tls_ca.as_deref(), ClientOptions::default()).map_err(failed)?;
-    match client.certificate(redemption.sender, redemption.sequence).await {
-        Ok(certificate) => {
-            let transfer: &Transfer = &certificate.order.transfer;
-            let primary = config.primary.as_ref().ok_or(CommitteeError::NoPrimary)?;
-            let domain = fastpay_core::Domain::new(primary.chain_id, primary.contract);
-            if domain.transfer_digest(transfer) != digest {
-                return Ok(false);
-            }
-            let account = client.account_asset(redemption.sender, redemption.asset).await.map_err(failed)?;
-            Ok(account.balance(redemption.asset) >= Balance::ZERO)
-        }
-        Err(ClientError::NotFound) => Ok(false),
-        Err(error) => Err(failed(error)),
+    let certificate = match client.certificate(redemption.sender, redemption.sequence).await {
+        Ok(certificate) => certificate,
+        Err(ClientError::NotFound) => return Ok(UNCONFIRMED),
+        Err(error) => return Err(failed(error)),
+    };
+    if certificate.order.transfer != Transfer::Redemption(redemption.clone()) {
+        return Ok(UNCONFIRMED);
     }
+    if !nodes.agree(async |node| node.is_compromised(certificate.epoch).await).await? {
+        return Ok(None);
+    }
+    let account = client.account_asset(redemption.sender, redemption.asset).await.map_err(failed)?;
+    let owes = account.balance(redemption.asset) < Balance::ZERO;
+    Ok(owes
+        .then_some("stolen keys certified it, and the account owes here: bring every certificate to this node first"))
 }
