@@ -113,8 +113,8 @@ impl Ballot {
         newer_epoch(&self.committee, epochs)
     }
 
-    /// The fewest redemptions without which a quorum could vote: what those lack, or do not vote for, that lack least. `None` if nothing
-    /// would be left, or too few answered at all.
+    /// The fewest redemptions without which a quorum could vote: what those lack, or do not vote for, that lack least.
+    /// `None` if nothing would be left, or too few answered at all.
     #[must_use]
     pub fn in_the_way(&self) -> Option<std::collections::BTreeSet<usize>> {
         let needed = self.committee.quorum().saturating_sub(self.votes.len());
@@ -202,7 +202,8 @@ impl CommitteeClient {
                     let (_, sequence) = ballot.names.get(*positions.first()?)?;
                     Some((*name, PeerFailure::Behind(*sequence)))
                 }));
-                let uncovered = "stolen keys may have certified the redemption, and the account owes there";
+                let uncovered = "stolen keys may have certified the redemption, and the account owes there; ask again once what the account \
+                     received has arrived there";
                 failures.extend(ballot.uncovered.keys().map(|name| (*name, PeerFailure::Refused(uncovered.into()))));
                 let (count, what) = (ballot.votes.len(), "votes of the current committee");
                 return Err(QuorumError::NoQuorum { what, count, quorum, timed_out: true, failures });
