@@ -42,6 +42,11 @@ import {
 
 type Query = Readonly<Record<string, string | undefined>>;
 
+/** An authority that answers gives its name in less; its answers wait for that. */
+const IDENTIFY_MS = 1_000;
+/** How long one that did not is asked nothing again. */
+const IDENTIFY_AGAIN_MS = 30_000;
+
 /** A client of one authority. Every method can throw what `requestJson` throws. */
 export class AuthorityClient implements AuthorityRef {
   /** Without a slash at its end. */
@@ -51,6 +56,8 @@ export class AuthorityClient implements AuthorityRef {
   /** The name that an authority gave which is listed without one. */
   #given: Hex | undefined;
   #asking: Promise<void> | undefined;
+  /** When it was asked, in milliseconds since 1970. */
+  #askedAt = 0;
 
   constructor(url: string, name: Hex | undefined, timeoutMs: number) {
     this.url = url.replace(/\/+$/, "");
@@ -66,13 +73,14 @@ export class AuthorityClient implements AuthorityRef {
     return this.name ?? this.#given ?? this.url;
   }
 
-  /** Asks for the name if none is listed. Never rejects. */
+  /** Asks for the name if none is listed, again after a while if it is not given soon. Never rejects. */
   identify(): Promise<void> {
     if (this.name !== undefined || this.#given !== undefined) return Promise.resolve();
-    this.#asking ??= this.status()
+    if (this.#asking !== undefined && Date.now() < this.#askedAt + IDENTIFY_AGAIN_MS) return this.#asking;
+    this.#askedAt = Date.now();
+    this.#asking = this.status(AbortSignal.timeout(IDENTIFY_MS))
       .then(({ authority }) => void (this.#given = authority))
-      .catch(() => undefined)
-      .finally(() => void (this.#asking = undefined));
+      .catch(() => undefined);
     return this.#asking;
   }
 

@@ -212,6 +212,19 @@ export class Network {
   }
 
   /**
+   * Whether a quorum says that it has no certificate of a number: then the number is not settled, and nothing that it pays
+   * for was executed by a quorum. False if too few answer.
+   */
+  async isWithoutCertificate(account: AccountId, sequence: bigint, signal?: AbortSignal): Promise<boolean> {
+    const answers = await this.askAll((authority, until) => authority.certificate(account, sequence, until), {
+      signal,
+      counts: () => false,
+    });
+    const without = answers.filter(({ error }) => error instanceof ProblemError && error.problem === "not-found");
+    return new Set(without.map(({ authority }) => memberOf(authority))).size >= this.committee.quorum;
+  }
+
+  /**
    * Certificates by their names' texts, each verified; what one of `from` lacks or keeps back is asked of the next. Those
    * of settled transfers can be missing where `from` are slow or lie: `findCertificate` asks everybody.
    */
@@ -265,12 +278,16 @@ export function goodAnswers<T>(answers: Answers<T>): { authority: AuthorityAnswe
   );
 }
 
-/** The successful answers, one of each member: a member that is listed with two addresses has one voice. */
+/**
+ * The successful answers, one of each member: a member that is listed with two addresses has one voice. An address that is
+ * listed with the member's name speaks for it before one that only gives that name.
+ */
 export function memberAnswers<T>(answers: Answers<T>): { authority: AuthorityAnswer<T>["authority"]; answer: T }[] {
   const voices = new Map<string, { authority: AuthorityAnswer<T>["authority"]; answer: T }>();
   for (const good of goodAnswers(answers)) {
     const member = memberOf(good.authority);
-    if (!voices.has(member)) voices.set(member, good);
+    const isListed = good.authority.name === member;
+    if (!voices.has(member) || (isListed && voices.get(member)?.authority.name !== member)) voices.set(member, good);
   }
   return [...voices.values()];
 }

@@ -14,7 +14,7 @@ import type { VerifiedOrder } from "../verify.js";
 /** One of the orders that compete. */
 export interface Contender {
   readonly order: VerifiedOrder;
-  /** The authorities that are locked on it, as they are configured. */
+  /** The members that are locked on it: their names, or addresses where names are not known. */
   readonly holders: readonly string[];
   /** How many votes it can still come to. */
   readonly reach: number;
@@ -37,10 +37,10 @@ export class OrderConflict {
     if (!this.#rivals.has(order.digest)) this.#rivals.set(order.digest, { order, holders: new Set() });
   }
 
-  /** An authority is locked on an order. */
-  hold(order: VerifiedOrder, authority: string): void {
+  /** A member is locked on an order. */
+  hold(order: VerifiedOrder, member: string): void {
     this.enter(order);
-    this.#rivals.get(order.digest)?.holders.add(authority);
+    this.#rivals.get(order.digest)?.holders.add(member);
   }
 
   /** Adds what else is known of the same number. */

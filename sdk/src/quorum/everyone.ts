@@ -56,15 +56,16 @@ export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ r
         failures.set(authority.url, failure);
         said.set(authority.member, failure);
       }, background.signal);
-      // What a member did counts once, at however many addresses.
+      // What a member did counts once, at however many addresses. What does not count takes no other's place: an address
+      // that is listed without a name may give another member's.
       if (taken === undefined || background.signal.aborted || done.has(authority.member)) return;
-      done.add(authority.member);
       const before = count;
       try {
         count = task.take(taken.result, authority);
       } catch (error) {
         return fail(error);
       }
+      if (count > before) done.add(authority.member);
       if (before >= quorum || count < quorum) return;
       limit.end();
       const late = setTimeout(() => background.abort(), task.backgroundMs);

@@ -128,8 +128,9 @@ export class Tally {
   orderConflict(): OrderConflict {
     const conflict = new OrderConflict(this.#committee);
     conflict.enter(this.#order);
-    for (const authority of this.#voted) conflict.hold(this.#order, authority);
-    for (const [authority, other] of this.#locked) conflict.hold(other, authority);
+    const memberOf = (authority: string): string => this.#members.get(authority) ?? authority;
+    for (const authority of this.#voted) conflict.hold(this.#order, memberOf(authority));
+    for (const [authority, other] of this.#locked) conflict.hold(other, memberOf(authority));
     return conflict;
   }
 

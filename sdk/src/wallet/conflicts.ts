@@ -2,6 +2,7 @@
 
 import type { AccountId } from "../accounts.js";
 import { OrderConflict } from "../quorum/conflict.js";
+import { memberOf } from "../authority.js";
 import { goodAnswers, type Answers, type Network } from "../network.js";
 import { verifyOrder } from "../verify.js";
 import type { AccountState } from "../views.js";
@@ -22,7 +23,7 @@ export function conflictOf(
     const transfer = answer.pending?.transfer;
     if (answer.pending === undefined || transfer?.sender !== account || transfer.sequence !== sequence) continue;
     try {
-      conflict.hold(verifyOrder(answer.pending, network.domain), authority.url);
+      conflict.hold(verifyOrder(answer.pending, network.domain), memberOf(authority));
     } catch {
       // An invalid pending order discredits the authority, not the account.
     }

@@ -43,6 +43,9 @@ const POLL_BACKOFFS = 15;
  */
 const IGNORED_ROUNDS = 8;
 
+/** So many rounds an Ethereum node may lag behind those of the authorities: some minutes. */
+const AHEAD_ROUNDS = 20;
+
 type Report = (step: ChainStep) => void;
 type Step = Sent<"unlock">["step"];
 
@@ -58,6 +61,8 @@ interface Job {
   readonly number: OrderName;
   /** The number of rounds in a row in which authorities did not follow the request. */
   ignored: number;
+  /** The number of rounds in which authorities had read of a request, or a decision, that the Ethereum node does not show. */
+  ahead: number;
   /** The owner's signature for a relayer. */
   authorization?: Hex;
 }
@@ -78,7 +83,7 @@ export async function unlock(
   const operation = operationOf(context, journal, (step) => delays(step, report), signal);
   const sequence = await firstOpenNumber(operation, journal);
   const number = { sender: account, sequence };
-  const job: Job = { context, from, payer, signer, journal, operation, number, ignored: 0 };
+  const job: Job = { context, from, payer, signer, journal, operation, number, ignored: 0, ahead: 0 };
   const { backoffMaxMs } = context.timing;
   const backoff = new Backoff(backoffMaxMs / 2, backoffMaxMs * POLL_BACKOFFS);
   for (;;) {
@@ -168,8 +173,12 @@ async function finishInstead(job: Job): Promise<readonly Resumed[] | "asked" | u
   } catch (error) {
     const isVotes = isFastPayError(error, "no-quorum") && error.details["what"] === "votes";
     if (isVotes || isFastPayError(error, "conflict") || isFastPayError(error, "insufficient-funds")) return undefined;
-    if (isFastPayError(error, "frozen") || isFastPayError(error, "voided")) return "asked";
-    throw error;
+    const isDecided = isFastPayError(error, "frozen") || isFastPayError(error, "voided");
+    // It may be another number's: then this one is finished. And an Ethereum node that lags is not waited for without end.
+    if (!isDecided || (await firstOpenNumber(operation, journal)) > number.sequence) throw error;
+    job.ahead += 1;
+    if (job.ahead > AHEAD_ROUNDS) throw error;
+    return "asked";
   }
   if ((await firstOpenNumber(operation, journal)) > number.sequence) return resumed;
   const message = `no order of number ${number.sequence} is in the way: there is nothing to unlock`;

@@ -6,9 +6,9 @@ import type { Operation } from "../quorum/certify.js";
 import type { AccountState } from "../views.js";
 
 /**
- * Whether a number of which nobody has a certificate is void: f + 1 authorities have stepped over it, and the contract
- * says so in a final block. If somebody has a certificate the number was executed, whatever the Ethereum node says.
- * Throws `chain-unreachable`.
+ * Whether a number is void: f + 1 authorities have stepped over it, the contract says so in a final block, and a quorum
+ * says that it has no certificate. If somebody has one the number was executed, whatever the Ethereum node says, and
+ * silence says nothing. Throws `chain-unreachable`.
  */
 export async function isVoid(
   { network, contract }: Pick<Operation, "network" | "contract">,
@@ -19,5 +19,6 @@ export async function isVoid(
   // The block may still change for us, and not for f + 1 authorities, one of which is honest.
   const beyond = memberAnswers(answers).filter(({ answer }) => answer.nextSequence > sequence);
   if (beyond.length < network.trusted) return false;
-  return (await contract.unlockStatus(account, sequence)).state === "voided";
+  if ((await contract.unlockStatus(account, sequence)).state !== "voided") return false;
+  return network.isWithoutCertificate(account, sequence);
 }

@@ -1,11 +1,13 @@
 /** Answers count by member: what one of them says at two addresses is one voice. */
 
+import type { ServerResponse } from "node:http";
+
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
 import { ETHER, formatAccount, memoryStore, type VerifiedCertificate } from "../../src/index.js";
 import { AuthorityClient } from "../../src/authority.js";
 import type { Contract } from "../../src/chain/contract.js";
-import { Network } from "../../src/network.js";
+import { memberAnswers, Network } from "../../src/network.js";
 import { settle } from "../../src/quorum/settle.js";
 import { UnlockBallot } from "../../src/quorum/unlock.js";
 import { viewAccount } from "../../src/wallet/account.js";
@@ -17,7 +19,7 @@ import { send } from "../../src/wallet/send.js";
 import { isVoid } from "../../src/wallet/voids.js";
 import { watchAccount } from "../../src/wallet/watch.js";
 import { sleep } from "../../src/waiting.js";
-import { DOMAIN, paymentOf } from "../support/committee.js";
+import { DOMAIN, paymentOf, signed } from "../support/committee.js";
 import { problem, TestNode, type Request } from "../support/node.js";
 import { Scene } from "../support/scene.js";
 
@@ -131,7 +133,7 @@ describe.each([
     const data = JSON.stringify({ index: "1", recipient: id, asset: ETHER, amount: "5" });
     const tell = ({ path }: Request) => {
       if (!path.endsWith("/events")) return undefined;
-      return (response: import("node:http").ServerResponse): void => {
+      return (response: ServerResponse): void => {
         response.writeHead(200, { "content-type": "text/event-stream" });
         response.write(`event: deposited\nid: 0.0.1\ndata: ${data}\n\n`);
       };
@@ -170,6 +172,90 @@ describe.each([
     scene.node(2).lie = refusing(refusal);
     await expect(pay()).rejects.toMatchObject({ code });
   });
+
+  test("makes no account look stuck", async () => {
+    const order = (amount: bigint) => signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, amount, 1n));
+    const [ours, theirs] = [await order(5n), await order(6n)];
+    const all = doubled(isFirstNamed, scene.nodes.slice(1));
+    for (const node of [scene.node(0), twin]) Object.assign(node.account(scene.alice.account), { next: 1n, pending: theirs });
+    for (const node of [scene.node(1), scene.node(2)]) node.account(scene.alice.account).pending = ours;
+    const view = await viewAccount({ ...all, store: memoryStore() }, scene.alice.account, [], 10_000);
+    expect(view.stuckAt).toBeUndefined();
+    // Two members each.
+    scene.node(3).account(scene.alice.account).pending = ours;
+    scene.node(1).account(scene.alice.account).pending = theirs;
+    const stuck = await viewAccount({ ...all, store: memoryStore() }, scene.alice.account, [], 10_000);
+    expect(stuck.stuckAt).toBe(1n);
+  });
+});
+
+describe("an address without a listed name that gives another member's", () => {
+  let context: Context;
+
+  /** The first member's only address lies, and says that it is the second one. */
+  function impostor(answer: (request: Request) => ReturnType<TestNode["lie"]>): void {
+    scene.node(0).lie = (request) => {
+      return answer(request) ?? (request.path === "/v1/status" ? scene.node(1).honest(request) : undefined);
+    };
+  }
+
+  /** Answers a moment later. */
+  function late(node: TestNode): void {
+    node.lie = (request) => {
+      if (request.path !== "/v1/certificates") return undefined;
+      return (response) => void setTimeout(() => write(response, node.honest(request)), 50);
+    };
+  }
+
+  function write(response: ServerResponse, answer: ReturnType<TestNode["honest"]>): void {
+    if (typeof answer !== "object") throw new Error("an honest one answers");
+    response.writeHead(answer.status, { "content-type": "application/json" });
+    response.end(typeof answer.body === "string" ? answer.body : JSON.stringify(answer.body));
+  }
+
+  beforeEach(() => {
+    const { network, timing } = scene.context;
+    const clients = scene.nodes.map((node, number) => {
+      return new AuthorityClient(node.url, number === 0 ? undefined : node.keys.votingKey, timing.requestMs);
+    });
+    context = { ...scene.context, network: new Network(DOMAIN, network.committees, clients, timing) };
+  });
+
+  test("keeps that one's confirmation from nobody", async () => {
+    const { certificate, rest } = await scene.pay(3n);
+    await rest;
+    const later = { status: 200, body: { nextSequence: "1", epoch: "9" } };
+    impostor(({ path }) => (path === "/v1/certificates" ? later : undefined));
+    await context.network.authorities[0]?.identify();
+    expect(context.network.authorities[0]?.member).toBe(scene.node(1).keys.votingKey);
+    scene.nodes.slice(1).forEach(late);
+    await (await settle(operationOf(context), certificate)).rest;
+  });
+
+  test("speaks for it only where the listed one is silent", async () => {
+    const beyond = { nextSequence: "9", received: "0", deposits: "0", pending: null, holdings: [], truncated: false };
+    impostor(({ path }) => (path.startsWith("/v1/accounts/") ? { status: 200, body: beyond } : undefined));
+    await context.network.authorities[0]?.identify();
+    const answers = await context.network.accountStates(scene.alice.account, undefined, undefined, 10_000);
+    expect(memberAnswers(answers).map(({ answer }) => answer.nextSequence)).toEqual([0n, 0n, 0n]);
+  });
+});
+
+test("a number is void only if a quorum says that it has no certificate", async () => {
+  const { network } = scene.context;
+  const contract = { unlockStatus: async () => ({ state: "voided" }) } as unknown as Contract;
+  for (const node of scene.nodes) node.account(scene.alice.account).next = 1n;
+  const isVoidNow = async (): Promise<boolean> => {
+    const answers = await network.accountStates(scene.alice.account, undefined, undefined, 10_000);
+    return isVoid({ network, contract }, scene.alice.account, 0n, answers);
+  };
+  expect(await isVoidNow()).toBe(true);
+  // Silence says nothing: one of these may have executed it.
+  const silent = ({ path }: Request) => (path.includes("/certificates/") ? problem(500, "internal") : undefined);
+  scene.node(0).lie = silent;
+  expect(await isVoidNow()).toBe(true);
+  scene.node(1).lie = silent;
+  expect(await isVoidNow()).toBe(false);
 });
 
 test("a ballot counts members that refuse, not addresses", () => {

@@ -259,6 +259,19 @@ describe("a request by another copy of the wallet", () => {
     expect(await running).toEqual({ sequence: 0n, outcome: "voided", resumed: [] });
     expect(calls()).toEqual(["voidSequence"]);
   });
+
+  test("for a later number is told, once the first one is finished", async () => {
+    for (const node of scene.nodes) node.account(alice()).pending = undefined;
+    await journal().create(await signed(scene.alice, paymentOf(alice(), scene.bob.account, 5n, 1n)));
+    const frozen = problem(409, "frozen", { expectedSequence: "1" });
+    for (const node of scene.nodes) {
+      node.lie = ({ path, body }) => (path === "/v1/orders" && body.includes('"sequence":"1"') ? frozen : undefined);
+    }
+    const timing = { ...context.timing, deadlineMs: 2_000 };
+    await expect(run(undefined, { ...context, timing })).rejects.toMatchObject({ code: "frozen" });
+    expect(await journal().entries()).toMatchObject([{ sequence: 0n, state: "settled" }, { sequence: 1n }]);
+    expect(calls()).toEqual([]);
+  });
 });
 
 describe("a relayer", () => {
