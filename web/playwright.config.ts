@@ -11,6 +11,8 @@ const MONEY = [
   "impostor",
   "keys",
   "liar",
+  "link",
+  "list",
   "nodes",
   "pay",
   "recovery",

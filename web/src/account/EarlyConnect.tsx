@@ -8,14 +8,17 @@ import { wasUsed } from "./last";
 export type ConnectPlace = "header" | "page";
 
 /** The button that was pressed, or had the focus, when the wallet's code took over. */
-let left: { readonly place: ConnectPlace; readonly isPressed: boolean } | undefined;
+let left: { readonly place: ConnectPlace; readonly isPressed: boolean; readonly path: string } | undefined;
 
-/** What was done with the button of this place before the wallet's code was loaded; undefined if nothing was. */
+/**
+ * What was done with the button of this place before the wallet's code was loaded; undefined if nothing was, or on another
+ * page: a dialog that nobody waits for any more does not open.
+ */
 export function takeEarly(place: ConnectPlace): { readonly isPressed: boolean } | undefined {
-  if (left?.place !== place) return undefined;
   const taken = left;
+  if (taken === undefined || (taken.path === location.pathname && taken.place !== place)) return undefined;
   left = undefined;
-  return taken;
+  return taken.path === location.pathname ? taken : undefined;
 }
 
 /**
@@ -28,7 +31,9 @@ export function EarlyConnect({ place, size = "sm" }: { place: ConnectPlace; size
   useLayoutEffect(() => {
     const mine = button.current;
     return () => {
-      if (isPressed || document.activeElement === mine) left = { place, isPressed };
+      // A press counts more than the focus that went elsewhere after it.
+      const isLeft = isPressed || (document.activeElement === mine && left?.isPressed !== true);
+      if (isLeft) left = { place, isPressed, path: location.pathname };
     };
   }, [place, isPressed]);
   return (

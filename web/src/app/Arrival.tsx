@@ -31,7 +31,7 @@ function Reading(): JSX.Element {
           FastPay
         </Title>
         <Loader aria-hidden />
-        <Text role="status">Reading the committee from Ethereum …</Text>
+        <Text role="status">Loading …</Text>
       </Stack>
     </Center>
   );

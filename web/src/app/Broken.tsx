@@ -24,7 +24,8 @@ function Broken({ error }: { error: unknown }): JSX.Element {
         <Alert role="alert" color="red" title="Your orders are safe: this browser stores them">
           {error instanceof Error ? error.message : String(error)}
         </Alert>
-        <Button component="a" href="/">
+        <Button onClick={() => location.reload()}>Try again</Button>
+        <Button component="a" href="/" variant="default">
           To the wallet
         </Button>
       </Stack>

@@ -101,7 +101,7 @@ function DepositForm({ owner: { account, isKey }, wallet }: FormProps): JSX.Elem
           return await client.deposit(walletClient, { recipient: account, asset, amount: units }, { onProgress, signal });
         } catch (error) {
           // Neither was what was reverted deposited. It does not replace what was typed since.
-          if (isFastPayError(error, "reverted")) setTyped((before) => (before.text === "" ? typed : before));
+          if (isFastPayError(error, "reverted")) setTyped((before) => (before.text === "" && before.asset === asset ? typed : before));
           throw error;
         }
       },
