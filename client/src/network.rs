@@ -321,6 +321,26 @@ impl Network {
         self.first_valid(&mut asked, account, sequence).await
     }
 
+    /// Whether a quorum says that it has no certificate of a number. False if too few answer before the deadline.
+    pub async fn is_without_certificate(
+        &self,
+        account: AccountId,
+        sequence: SequenceNumber,
+        deadline: Instant,
+    ) -> bool {
+        let mut asked = Asked::each(self.authorities().iter(), certificate_of(account, sequence));
+        let mut without = BTreeSet::new();
+        while let Some((name, answer)) = asked.next(deadline).await {
+            if answer == Err(ClientError::NotFound) && self.committee().member(&name).is_some() {
+                without.insert(name);
+            }
+            if without.len() >= self.committee().quorum() {
+                return true;
+            }
+        }
+        false
+    }
+
     /// The valid certificates of these names, as far as any authority shows them before the deadline. One authority is
     /// asked for all of them, and then the next for those that are left; a slow one is not waited for longer than a
     /// moment before the next is asked beside it.

@@ -59,7 +59,8 @@ impl Wallet {
             conflict.merge(&self.read_conflict(account, sequence).await);
         }
         let first = conflict.leader().cloned().unwrap_or_else(|| order.clone());
-        self.bring_home(journal, &order, first, true).await
+        let receipt = self.bring_home(journal, &order, first, true).await?;
+        Ok(Resumed::of(Some(order.transfer().clone()), receipt))
     }
 
     /// Has an order certified and settled, or the one that takes its number. `first` is tried first, which is this
@@ -70,14 +71,13 @@ impl Wallet {
         order: &VerifiedOrder,
         first: VerifiedOrder,
         resumed: bool,
-    ) -> Result<Resumed, WalletError> {
+    ) -> Result<Receipt, WalletError> {
         let (start, begun_at) = (Instant::now(), self.client().tracer().now());
         let certificate = self.certify_one(order, first).await?;
         let certified_after = start.elapsed();
         journal.certify(&certificate)?;
         let receipt = self.settle(journal, certificate, begun_at, resumed).await?;
-        let receipt = Receipt { certified_after, ..receipt };
-        Ok(Resumed::of(Some(order.transfer().clone()), receipt))
+        Ok(Receipt { certified_after, ..receipt })
     }
 
     /// The certificate of the number of `order`: of this order, or of whichever competitor can still get one.

@@ -100,7 +100,11 @@ impl Wallet {
                             tracing::warn!(%error, "no relayer knows the request");
                         }
                     }
-                    Some(payer) if ballot.is_ignored() => self.request_again(primary, key, sequence, payer).await?,
+                    Some(payer) if ballot.is_ignored() => {
+                        if let Err(error) = self.request_again(primary, key, sequence, payer).await {
+                            tracing::warn!(%error, "the request could not be repeated with the owner's signature");
+                        }
+                    }
                     _ => {}
                 }
                 Ok(step)
@@ -120,12 +124,10 @@ impl Wallet {
                     return Ok(Unlocking::Finished(self.resume(account).await?));
                 }
                 let answers = self.ask_account(account).await?;
-                // The block may still change for us, and not for them.
-                if !self.is_stepped_over(sequence, &answers) {
-                    return Ok(Unlocking::Deciding);
-                }
-                self.folder().orders(account).lock(LOCK_PATIENCE).await?.void(sequence)?;
-                Ok(Unlocking::Voided)
+                let journal = self.folder().orders(account).lock(LOCK_PATIENCE).await?;
+                // The block may still change, and the authorities may not have read it yet.
+                let is_void = self.note_void(&journal, sequence, &answers).await?;
+                Ok(if is_void { Unlocking::Voided } else { Unlocking::Deciding })
             }
         }
     }

@@ -5,10 +5,11 @@ use fastpay_client::Answers;
 use fastpay_core::{AccountId, SequenceNumber};
 use fastpay_ethereum::UnlockState;
 use fastpay_rpc::AccountState;
+use tokio::time::Instant;
 
 use crate::error::WalletError;
 use crate::folder::OrderJournal;
-use crate::wallet::{LOCK_PATIENCE, Wallet};
+use crate::wallet::{LOCK_PATIENCE, READ_PATIENCE, Wallet};
 
 impl Wallet {
     /// Notes which unfinished orders of an account are void. Without the Ethereum node none is.
@@ -30,42 +31,33 @@ impl Wallet {
         Ok(())
     }
 
-    /// Whether a number of any account is void: f + 1 authorities have stepped over it, the contract says so, and nobody has
-    /// a certificate of it.
+    /// Whether a number of any account is void: f + 1 authorities have stepped over it, the contract says so, and a quorum
+    /// says that it has no certificate of it.
     ///
     /// # Errors
     /// If too few authorities answer.
     pub async fn is_voided(&self, account: AccountId, sequence: SequenceNumber) -> Result<bool, WalletError> {
         let answers = self.ask_account(account).await?;
-        Ok(self.is_void_for_all(account, sequence, &answers).await)
+        Ok(self.is_void(account, sequence, &answers).await)
     }
 
-    /// Notes a number as void if it is, and nobody has a certificate of it.
+    /// Notes a number as void if it is.
     pub(crate) async fn note_void(
         &self,
         journal: &OrderJournal,
         sequence: SequenceNumber,
         answers: &Answers<AccountState>,
     ) -> Result<bool, WalletError> {
-        let is_void = self.is_void_for_all(journal.orders().account(), sequence, answers).await;
+        let is_void = self.is_void(journal.orders().account(), sequence, answers).await;
         if is_void {
             journal.void(sequence)?;
         }
         Ok(is_void)
     }
 
-    /// A certificate proves that the number was executed, whatever the Ethereum node says.
-    async fn is_void_for_all(
-        &self,
-        account: AccountId,
-        sequence: SequenceNumber,
-        answers: &Answers<AccountState>,
-    ) -> bool {
-        self.is_void(account, sequence, answers).await && self.find_certificate(account, sequence).await.is_none()
-    }
-
-    /// Whether a number of which nobody has a certificate is void: f + 1 authorities have stepped over it, and the
-    /// contract says so in a final block. False where the Ethereum node does not answer.
+    /// Whether a number is void: f + 1 authorities have stepped over it, the contract says so in a final block, and a quorum
+    /// says that it has no certificate of it. A certificate proves that the number was executed, whatever the Ethereum node
+    /// says, and silence says nothing. False where the Ethereum node does not answer.
     pub(crate) async fn is_void(
         &self,
         account: AccountId,
@@ -77,7 +69,12 @@ impl Wallet {
         }
         let asked = async { Ok(self.primary().await?.final_unlock_state(account, sequence, 0).await?) };
         match asked.await {
-            Ok(state) => state == UnlockState::Voided,
+            Ok(UnlockState::Voided) => {
+                let deadline = Instant::now() + READ_PATIENCE;
+                self.find_certificate(account, sequence).await.is_none()
+                    && self.network().is_without_certificate(account, sequence, deadline).await
+            }
+            Ok(_) => false,
             Err(error @ WalletError::Config(_)) => {
                 tracing::debug!(%error, "there is no contract to ask whether a number is void");
                 false

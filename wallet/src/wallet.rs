@@ -215,11 +215,11 @@ impl Wallet {
             let order = key.order(self.network().domain(), intent.transfer(account, sequence));
             let order = order.verify(self.network().domain())?;
             journal.create(&order)?;
-            return match self.bring_home(&journal, &order, order.clone(), false).await? {
-                Resumed::Settled(receipt) => Ok(*receipt),
-                Resumed::Superseded { certificate, .. } => Err(QuorumError::Superseded { certificate }.into()),
-                Resumed::Voided { .. } => continue,
-            };
+            let receipt = self.bring_home(&journal, &order, order.clone(), false).await?;
+            if receipt.certificate.transfer() == order.transfer() {
+                return Ok(receipt);
+            }
+            return Err(QuorumError::Superseded { certificate: Box::new(receipt.certificate) }.into());
         }
         Err(WalletError::OtherCopy { account })
     }
