@@ -466,12 +466,15 @@ impl Shard for FakeAuthority {
         let state = self.state();
         let name = |account: AccountId, sequence| proto::TransferName { sender: account.0.to_vec().into(), sequence };
         if role == Role::EndlessLog {
-            let account = AccountId([cursor as u8; 32]);
-            return Ok(Response::new(proto::ConfirmedPage {
-                names: vec![name(account, cursor)],
-                next: cursor + 1,
-                end: u64::MAX,
-            }));
+            // Each of another account, in pages of some length: it is left after a thousand, also on a busy machine.
+            let next = cursor + 50;
+            let invented = |number: u64| {
+                let mut account = [0xEE; 32];
+                account[..8].copy_from_slice(&number.to_le_bytes());
+                name(AccountId(account), 0)
+            };
+            let names = (cursor..next).map(invented).collect();
+            return Ok(Response::new(proto::ConfirmedPage { names, next, end: u64::MAX }));
         }
         let cursor = if role == Role::StuckLog { 0 } else { cursor };
         let end = state.certificates.len() as u64;
