@@ -10,6 +10,8 @@ import type { AddressInfo } from "node:net";
 import { extname, resolve } from "node:path";
 import { gzipSync } from "node:zlib";
 
+import type { Page } from "@playwright/test";
+
 import { network } from "./support/net";
 import { expect, test } from "./support/people";
 
@@ -83,13 +85,19 @@ test("the first page is small, takes few requests and is soon usable", async ({ 
   expect(order).toEqual(["the node is asked", "the code is here"]);
 });
 
-test("what is pressed before the wallet's code is here happens when it is", async ({ page }) => {
+/** Keeps the wallet's code back until the function is called. */
+async function holdCode(page: Page): Promise<() => void> {
   let release = (): void => undefined;
   const held = new Promise<void>((resolve) => (release = resolve));
   await page.route(/\/page-.*\.js$/, async (route) => {
     await held;
     await route.continue();
   });
+  return release;
+}
+
+test("what is pressed before the wallet's code is here happens when it is", async ({ page }) => {
+  const release = await holdCode(page);
   await page.goto("/");
   const connect = page.getByRole("banner").getByRole("button", { name: "Connect wallet" });
   const first = await connect.elementHandle();
@@ -103,9 +111,33 @@ test("what is pressed before the wallet's code is here happens when it is", asyn
   await expect(connect).toBeFocused();
 });
 
-test("a page whose code cannot be loaded says so", async ({ page }) => {
-  await page.route(/\/page-.*\.js$/, (route) => route.abort());
+test("an early press is kept where the focus moves on, and dropped on another page", async ({ page }) => {
+  const release = await holdCode(page);
   await page.goto("/");
+  await page.getByRole("banner").getByRole("button", { name: "Connect wallet" }).press("Enter");
+  await page.getByRole("main").getByRole("button", { name: "Connect wallet" }).focus();
+  release();
+  await expect(page.getByRole("dialog").getByRole("button", { name: "Make a key" })).toBeVisible();
+
+  const later = await holdCode(page);
+  await page.goto("/");
+  await page.getByRole("main").getByRole("button", { name: "Connect wallet" }).press("Enter");
+  await page.getByRole("link", { name: "Explore" }).first().click();
+  later();
+  await expect(page.getByRole("heading", { name: "Latest transfers" })).toBeVisible();
+  await page.getByRole("link", { name: "Pay" }).first().click();
+  await expect(page.getByRole("main").getByRole("button", { name: "Connect wallet" })).toBeVisible();
+  await expect(page.getByRole("dialog")).toHaveCount(0);
+});
+
+test("a page whose code cannot be loaded says so, and keeps its link", async ({ page }) => {
+  await page.route(/\/page-.*\.js$/, (route) => route.abort());
+  const link = "/pay#to=0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+  await page.goto(link);
   await expect(page.getByRole("heading", { name: "This page failed" })).toBeVisible();
   await expect(page.getByRole("alert")).toContainText("Your orders are safe");
+  await page.unroute(/\/page-.*\.js$/);
+  await page.getByRole("button", { name: "Try again" }).click();
+  await expect(page.getByRole("heading", { name: "This page failed" })).toHaveCount(0);
+  expect(page.url()).toContain(link);
 });
