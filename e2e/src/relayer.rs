@@ -16,6 +16,8 @@ use crate::process::{Program, run};
 const STOP_PATIENCE: Duration = Duration::from_secs(60);
 /// For gas: 100 ETH.
 const GAS_WEI: u128 = 100_000_000_000_000_000_000;
+/// The worth of the smallest unit of a token that is served: with six decimals, a token is worth 0.0005 ETH.
+const TOKEN_WEI: u64 = 500_000_000;
 
 /// A relayer, running or not.
 #[derive(Debug)]
@@ -69,14 +71,26 @@ impl Relayer {
         &self.config
     }
 
-    /// Has it serve a token, too, whatever that is worth. It learns of that when it starts.
+    /// Has it serve a token, too, whose smallest unit is worth [`TOKEN_WEI`]. It learns of that when it starts.
     ///
     /// # Errors
     /// If its configuration cannot be written.
     pub fn serve(&self, token: Address) -> Result<(), Failure> {
         let io = |error| Failure::Io { path: self.config.clone(), error };
         let written = std::fs::read_to_string(&self.config).map_err(io)?;
-        let text = written.replace("[assets]\n", &format!("[assets]\n\"{token}\" = \"1\"\n"));
+        let text = written.replace("[assets]\n", &format!("[assets]\n\"{token}\" = \"{TOKEN_WEI}\"\n"));
+        std::fs::write(&self.config, text).map_err(io)
+    }
+
+    /// Has it leave redemptions whose fee does not cover the gas, as relayers do unless they are told to pay for everybody.
+    /// It learns of that when it starts.
+    ///
+    /// # Errors
+    /// If its configuration cannot be written.
+    pub fn leave_below_cost(&self) -> Result<(), Failure> {
+        let io = |error| Failure::Io { path: self.config.clone(), error };
+        let written = std::fs::read_to_string(&self.config).map_err(io)?;
+        let text = written.replace("below_cost = \"pay\"", "below_cost = \"leave\"");
         std::fs::write(&self.config, text).map_err(io)
     }
 

@@ -73,6 +73,8 @@ async fn serve(folder: &str, with_relayer: bool) -> Result<(), Failure> {
     let mut network = Network::prepare(Place::fixed(folder)?, LAYOUT).await?;
     let token = network.chain()?.deploy_token(network.place())?;
     network.relayer()?.serve(token.address)?;
+    // What is to be redeemed without a relayer is not snatched from its owner.
+    network.relayer()?.leave_below_cost()?;
     let relayers: Vec<_> = with_relayer.then(|| network.publish_fees()).transpose()?.into_iter().collect();
     // Of the epoch after the first: beside the others from the start, so that nobody need be restarted for them.
     let next: Vec<_> = network.authorities.iter_mut().map(|a| a.add_keys(NEXT_KEYS)).collect::<Result<_, _>>()?;

@@ -168,9 +168,7 @@ async fn without_a_fee_a_redemption_has_the_one_that_the_relayer_takes_and_is_pa
     network.start_authorities().await.unwrap();
     let relayer = network.publish_fees().unwrap();
     // It works for no less than the gas.
-    let config = network.relayer().unwrap().config().clone();
-    let text = std::fs::read_to_string(&config).unwrap();
-    std::fs::write(&config, text.replace("below_cost = \"pay\"", "below_cost = \"leave\"")).unwrap();
+    network.relayer().unwrap().leave_below_cost().unwrap();
     let alice = User::new(&network, "alice").await.unwrap();
     alice.import_rich_key("own", 0).await.unwrap();
     alice.fastpay(["deposit", "10"]).await.unwrap();
