@@ -111,6 +111,26 @@ test("what is pressed before the wallet's code is here happens when it is", asyn
   await expect(connect).toBeFocused();
 });
 
+test("a press that has only begun when the wallet's code is here opens the dialog; one that was drawn away does not", async ({ page }) => {
+  const connect = page.getByRole("banner").getByRole("button", { name: "Connect wallet" });
+  const dialog = page.getByRole("dialog");
+  for (const isDrawnAway of [false, true]) {
+    const release = await holdCode(page);
+    await page.goto("/");
+    await connect.hover();
+    const first = await connect.elementHandle();
+    await page.mouse.down();
+    if (isDrawnAway) await page.mouse.move(5, 500);
+    release();
+    await expect.poll(() => first?.evaluate((node) => node.isConnected)).toBe(false);
+    await page.mouse.up();
+    if (isDrawnAway) {
+      await expect(connect).toBeEnabled();
+      await expect(dialog).toHaveCount(0);
+    } else await expect(dialog.getByRole("button", { name: "Make a key" })).toBeVisible();
+  }
+});
+
 test("an early press is kept where the focus moves on, and dropped on another page", async ({ page }) => {
   const release = await holdCode(page);
   await page.goto("/");

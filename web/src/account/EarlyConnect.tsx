@@ -22,26 +22,39 @@ export function takeEarly(place: ConnectPlace): { readonly isPressed: boolean } 
 }
 
 /**
- * Stands for `ConnectButton` until the wallet's code is loaded. A press is not lost: the dialog opens then. Shows
- * somebody who was here before that their account is being loaded.
+ * Stands for `ConnectButton` until the wallet's code is loaded. A press is not lost, not even one that has only begun when
+ * the code takes over: the dialog opens then. Shows somebody who was here before that their account is being loaded.
  */
 export function EarlyConnect({ place, size = "sm" }: { place: ConnectPlace; size?: string }): JSX.Element {
   const button = useRef<HTMLButtonElement>(null);
   const [isPressed, setPressed] = useState(false);
+  // Known at once: React may take this button away before it draws the pressed one, or before the pointer is lifted.
+  const press = useRef<"none" | "begun" | "done">("none");
+  const begin = (): void => void (press.current = "begun");
+  const cancel = (): void => void (press.current === "begun" && (press.current = "none"));
   useLayoutEffect(() => {
     const mine = button.current;
     return () => {
+      const isPressed = press.current !== "none";
       // A press counts more than the focus that went elsewhere after it.
       const isLeft = isPressed || (document.activeElement === mine && left?.isPressed !== true);
       if (isLeft) left = { place, isPressed, path: location.pathname };
     };
-  }, [place, isPressed]);
+  }, [place]);
   return (
     <Button
       ref={button}
       size={size}
       leftSection={<IconWallet size={18} aria-hidden />}
-      onClick={() => setPressed(true)}
+      onPointerDown={({ button: which }) => which === 0 && begin()}
+      onPointerLeave={cancel}
+      onPointerCancel={cancel}
+      onKeyDown={({ key }) => key === " " && begin()}
+      onBlur={cancel}
+      onClick={() => {
+        press.current = "done";
+        setPressed(true);
+      }}
       loading={isPressed || wasUsed()}
     >
       Connect wallet
