@@ -23,6 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SIDE_BY_SIDE = 2
 # They take longest, so they begin first.
 LONGEST = ["e2e", "node", "wallet", "testkit", "relayer", "fastpay_testkit"]
+# They wait for blocks and processes most of the time: more of them run at once than there are cores.
+WAITING, WAITING_SIDE_BY_SIDE = "e2e", 4
 # What is tested in `make check` beside the units: the rules, without the differential test, which runs the contract.
 QUICK = "core"
 QUICK_LEAVES_OUT = ["--skip", "differential::"]
@@ -62,6 +64,8 @@ def run(program: dict, arguments: list[str]) -> tuple[str, float, int, str]:
     folder = Path(program["manifest_path"]).parent
     name = f"{folder.name}/{program['target']['name']}"
     environment = ENVIRONMENT | {"CARGO_MANIFEST_DIR": str(folder)}
+    if program["target"]["name"] == WAITING:
+        environment["RUST_TEST_THREADS"] = str(WAITING_SIDE_BY_SIDE)
     done = subprocess.run(
         [program["executable"], *arguments], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",

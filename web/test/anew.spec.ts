@@ -1,7 +1,6 @@
 /** A network that was started anew at the same address: nothing of the old one is used or sent there, and nothing of it is lost. */
 
 import { readFileSync } from "node:fs";
-import type { Page } from "@playwright/test";
 
 import { startNetwork, type NetworkFile, type StartedNetwork } from "../../sdk/test/support/network";
 import { isAccessible } from "./support/axe";
@@ -16,11 +15,8 @@ const REQUESTS_MAX = 60;
 const read = ({ file }: StartedNetwork): NetworkFile => JSON.parse(readFileSync(file, "utf8"));
 
 /** The page, and the people of the tests, use this network from now on. */
-async function use(page: Page, network: StartedNetwork): Promise<void> {
+function use(network: StartedNetwork): void {
   process.env.FASTPAY_NETWORK = network.file;
-  const { chainId, rpc, contract, token, authorities, relayers } = read(network);
-  await page.unroute("**/network.json");
-  await page.route("**/network.json", (route) => route.fulfill({ json: { chainId, rpc, contract, token, authorities, relayers } }));
 }
 
 let networks: StartedNetwork[] = [];
@@ -41,7 +37,7 @@ test.afterAll(async () => {
 test("the page notices it, uses nothing of the old one, and begins anew when it is told to", async ({ page, person }) => {
   const [old, anew] = networks as [StartedNetwork, StartedNetwork];
   expect(read(anew).contract).toBe(read(old).contract);
-  await use(page, old);
+  use(old);
   const { wallet } = await person({ deposit: "2" });
   await goTo(page, "Pay");
   await pay(page, BOB, "0.5");
@@ -51,7 +47,7 @@ test("the page notices it, uses nothing of the old one, and begins anew when it 
   let requests = 0;
   page.on("request", () => (requests += 1));
   // The Ethereum node is another chain's from one moment to the next, as after a restart.
-  await use(page, anew);
+  use(anew);
   await page.route(`${read(old).rpc.replace(/\/$/, "")}/**`, (route) => route.continue({ url: read(anew).rpc }));
   const notice = page.getByRole("alert").filter({ hasText: "This is another network" });
   await expect(notice).toContainText("it may hold orders that are not finished there");
@@ -85,7 +81,7 @@ test("the page notices it, uses nothing of the old one, and begins anew when it 
 
   // Back at the old one, its own data are there, without a question.
   await page.unroute(`${read(old).rpc.replace(/\/$/, "")}/**`);
-  await use(page, old);
+  use(old);
   await page.reload();
   await expect(history).toContainText("−0.5 ETH");
   await expect(history).toContainText(/ordered .*, certified after/);

@@ -1,7 +1,5 @@
 /** For the tests of one file that need a network to themselves: nobody relays there, and it may stand still or change its keys. */
 
-import { readFileSync } from "node:fs";
-
 import { startNetwork, type StartedNetwork } from "../../../sdk/test/support/network";
 import { test } from "./people";
 
@@ -20,11 +18,6 @@ export function useOwnNetwork(name: string): () => StartedNetwork {
   test.afterAll(async () => {
     if (everybodys !== undefined) process.env.FASTPAY_NETWORK = everybodys;
     await started.stop();
-  });
-
-  test.beforeEach(async ({ page }) => {
-    const { chainId, rpc, contract, token, authorities, relayers } = JSON.parse(readFileSync(started.file, "utf8"));
-    await page.route("**/network.json", (route) => route.fulfill({ json: { chainId, rpc, contract, token, authorities, relayers } }));
   });
 
   return () => started;

@@ -4,6 +4,7 @@ import { expect, test as base, type Locator, type Page } from "@playwright/test"
 import { resolve } from "node:path";
 
 import { depositEther, giveOnChain, network } from "./net";
+import { openSite } from "./site";
 import { TestWallet } from "./wallet";
 
 /** Somebody in front of the page. */
@@ -20,7 +21,21 @@ interface Fixtures {
   readonly person: (options?: { deposit?: string; tokens?: string; page?: Page }) => Promise<Person>;
 }
 
-export const test = base.extend<Fixtures>({
+interface WorkerFixtures {
+  /** Where the page is served to the tests of this worker. */
+  readonly site: string;
+}
+
+export const test = base.extend<Fixtures, WorkerFixtures>({
+  site: [
+    async ({}, use) => {
+      const { url, close } = await openSite();
+      await use(url);
+      await close();
+    },
+    { scope: "worker", auto: true, timeout: 300_000 },
+  ],
+  baseURL: ({ site }, use) => use(site),
   person: async ({ page, browser }, use) => {
     const contexts: { close: () => Promise<void> }[] = [];
     let isFirst = true;
