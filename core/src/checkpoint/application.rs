@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use rand_core::CryptoRng;
 
 use super::leaf::encode;
-use super::segment::{PrimaryEvent, PrimaryEventKind, SEGMENT_ENTRIES_MAX, Segment, SegmentEntry};
+use super::segment::{PrimaryEvent, PrimaryEventKind, Segment, SegmentEntry};
 use super::state::{CheckpointState, NumberState, Outcome, Spent};
 use super::tree::RootBuilder;
 use crate::Digest;
@@ -33,9 +33,6 @@ pub enum SegmentError {
     /// Nothing happened: there is nothing to certify.
     #[error("the segment is empty")]
     Empty,
-    /// Too much for one segment.
-    #[error("the segment has more than {SEGMENT_ENTRIES_MAX} entries; certify an earlier cut first")]
-    TooLong,
     /// An event of the Primary is missing, repeated or out of order.
     #[error("event {found} of the Primary stands where {expected} is due")]
     EventGap {
@@ -150,7 +147,6 @@ impl CheckpointState {
             committees,
             waiting: Vec::with_capacity(ORDERS_PER_BATCH),
             root: RootBuilder::default(),
-            count: 0,
             account: None,
             state: self,
         })
@@ -167,7 +163,6 @@ pub struct Application {
     /// Entries whose signatures are checked together.
     waiting: Vec<SegmentEntry>,
     root: RootBuilder,
-    count: usize,
     /// The account whose numbers come; none while events come.
     account: Option<AccountId>,
     state: CheckpointState,
@@ -179,10 +174,6 @@ impl Application {
     /// # Errors
     /// See [`SegmentError`]; an error of this entry may be reported with a later one.
     pub fn take(&mut self, entry: SegmentEntry, rng: &mut impl CryptoRng) -> Result<(), SegmentError> {
-        self.count = self.count.saturating_add(1);
-        if self.count > SEGMENT_ENTRIES_MAX {
-            return Err(SegmentError::TooLong);
-        }
         self.waiting.push(entry);
         if self.waiting.len() < ORDERS_PER_BATCH { Ok(()) } else { self.fold(rng) }
     }

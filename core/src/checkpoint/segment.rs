@@ -18,7 +18,7 @@ use crate::amount::{Amount, Asset, SequenceNumber, TransactionIndex};
 use crate::identity::AccountId;
 use crate::order::TransferOrder;
 
-/// The most entries of one segment: above the 10 million orders after which a checkpoint is due (LIFE §4).
+/// The most entries of a segment that is read into memory: above the 10 million orders after which a checkpoint is due (LIFE §4).
 pub const SEGMENT_ENTRIES_MAX: usize = 1 << 24;
 const MAGIC: &[u8; 8] = b"FPSEGM\0\x01";
 
@@ -160,14 +160,32 @@ impl Segment {
     /// Those of the reader; `InvalidData` or `UnexpectedEof` if the bytes are no segment of at most
     /// [`SEGMENT_ENTRIES_MAX`] entries.
     pub fn read(reader: &mut impl Read) -> Result<Self> {
+        Self::read_at_most(reader, SEGMENT_ENTRIES_MAX)
+    }
+
+    fn read_at_most(reader: &mut impl Read, entries_max: usize) -> Result<Self> {
         let mut entries = Vec::new();
         read_stream(reader, MAGIC, |entry, _| {
-            if entries.len() >= SEGMENT_ENTRIES_MAX {
+            if entries.len() >= entries_max {
                 return Err(invalid("the segment has too many entries"));
             }
             entries.push(entry);
             Ok(())
         })?;
         Ok(Self { entries })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_of_more_entries_than_fit_into_memory_is_not_read() {
+        let entry = SegmentEntry::Void { account: AccountId([1; 32]), sequence: SequenceNumber(2) };
+        let mut bytes = Vec::new();
+        Segment { entries: vec![entry; 3] }.write(&mut bytes).unwrap();
+        assert_eq!(Segment::read_at_most(&mut bytes.as_slice(), 3).unwrap().entries.len(), 3);
+        assert!(Segment::read_at_most(&mut bytes.as_slice(), 2).is_err());
     }
 }
