@@ -6,17 +6,20 @@
 //! its transfer. Its owner can authorize one transfer with many signatures, and authorities may hold different ones;
 //! each proves itself, so the segment carries one beside the leaf.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Result, Write};
 
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use super::installations::InstalledCommittee;
 use super::leaf::{Leaf, invalid, read_stream, root_of, write_stream};
+use super::state::Cut;
 use super::tree::LeafPath;
 use crate::Digest;
 use crate::amount::{Amount, Asset, SequenceNumber, TransactionIndex};
 use crate::identity::AccountId;
 use crate::order::TransferOrder;
+use crate::record::Record;
 
 /// The most entries of a segment that is read into memory: above the 10 million orders after which a checkpoint is due (LIFE §4).
 pub const SEGMENT_ENTRIES_MAX: usize = 1 << 24;
@@ -140,6 +143,36 @@ pub struct Segment {
 }
 
 impl Segment {
+    /// The segment between two cuts as an authority has it: of the Primary's events those that it followed, and of its
+    /// shards' journals the numbers that accounts took. Both may hold more than the segment. What they lack is missing
+    /// from the segment, which [`super::CheckpointState::apply`] notices.
+    #[must_use]
+    pub fn from_records(
+        events: impl IntoIterator<Item = PrimaryEvent>,
+        records: impl IntoIterator<Item = Record>,
+        from: &Cut,
+        to: &Cut,
+    ) -> Self {
+        let events = events.into_iter().filter(|event| from.up_to < event.index && event.index <= to.up_to);
+        let numbers = records.into_iter().filter_map(|record| {
+            let (account, sequence, entry) = match record {
+                Record::Confirmation { certificate, .. } => {
+                    let order = certificate.order.clone();
+                    (order.transfer.sender(), order.transfer.sequence(), SegmentEntry::Executed(order))
+                }
+                Record::Void { account, sent } => {
+                    let sequence = SequenceNumber(sent.number);
+                    (account, sequence, SegmentEntry::Void { account, sequence })
+                }
+                _ => return None,
+            };
+            let is_between = (from.next(&account)..to.next(&account)).contains(&sequence);
+            is_between.then_some(((account, sequence), entry))
+        });
+        let numbers: BTreeMap<_, _> = numbers.collect();
+        Self { entries: events.map(SegmentEntry::Event).chain(numbers.into_values()).collect() }
+    }
+
     /// The path of an entry's leaf, by which a certified checkpoint proves it. `None` if the segment has no such leaf.
     #[must_use]
     pub fn path(&self, leaf: &Leaf) -> Option<LeafPath> {

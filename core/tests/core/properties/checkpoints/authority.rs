@@ -7,7 +7,7 @@ use curve25519_dalek::scalar::{Scalar, clamp_integer};
 use fastpay_core::checkpoint::{CheckpointState, Cut, NumberState, Outcome, PrimaryEventKind, Spent};
 use fastpay_core::{
     AccountId, Balance, Deposit, Digest, Ed25519Signature, Epoch, ExecutedRedemption, Installation, PrimaryView,
-    SequenceNumber, SynchronizationOrder, TransactionIndex, Transfer, Unlock, UnlockEvent, UnlockEventKind,
+    Record, SequenceNumber, SynchronizationOrder, TransactionIndex, Transfer, Unlock, UnlockEvent, UnlockEventKind,
     UnlockOutcome, VoteFloor,
 };
 use fastpay_testkit::{TestAuthority, TestCommittee, TestShard};
@@ -183,6 +183,11 @@ impl Authority {
             }
             _ => is_voided,
         }
+    }
+
+    /// The records of all its journals.
+    pub fn records(&self) -> impl Iterator<Item = Record> {
+        self.authority.shards.iter().flat_map(|shard| shard.journal().records().map(|(_, record)| record))
     }
 
     /// What the shards hold is what the state says.

@@ -238,6 +238,12 @@ impl History {
         &self.events[usize::try_from(index.0 - 1).unwrap()]
     }
 
+    /// All events from an index on.
+    pub fn events_from(&self, first: u64) -> impl Iterator<Item = PrimaryEvent> {
+        let indices = (first..=self.events.len() as u64).map(TransactionIndex);
+        indices.map(|index| PrimaryEvent { index, kind: self.event(index).clone() })
+    }
+
     /// A cut after `previous` that can be certified: it includes what decides and covers its numbers.
     pub fn cut(&self, previous: &Cut, is_last: bool, rng: &mut StdRng) -> Cut {
         let end = self.events.len() as u64;
@@ -266,10 +272,8 @@ impl History {
 
     /// What is between two cuts.
     pub fn segment(&self, from: &Cut, to: &Cut) -> Segment {
-        let events = (from.up_to.0 + 1..=to.up_to.0).map(|index| {
-            let index = TransactionIndex(index);
-            SegmentEntry::Event(PrimaryEvent { index, kind: self.event(index).clone() })
-        });
+        let events = self.events_from(from.up_to.0 + 1).take_while(|event| event.index <= to.up_to);
+        let events = events.map(SegmentEntry::Event);
         let numbers = to.next.iter().flat_map(|(account, next)| {
             (from.next(account).0..next.0).map(|number| {
                 let slot = (*account, number);

@@ -76,8 +76,9 @@ fn run(seed: u64, tally: &mut Tally) {
         for (at, authority) in authorities.iter_mut().enumerate() {
             authority.run_to(&history, &cut, &mut rng);
             authority.compare(&next, &history);
-            // Each computes it from a segment of its own, and may have other signatures of owners.
-            let mut own = history.segment(state.cut(), &cut);
+            // Each computes it from its own journals, and may have other signatures of owners.
+            let mut own = Segment::from_records(history.events_from(1), authority.records(), state.cut(), &cut);
+            assert_eq!(own, segment);
             if at == 1 {
                 history.sign_again(&mut own);
             }
