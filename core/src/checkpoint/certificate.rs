@@ -135,8 +135,8 @@ pub struct CheckpointCertificate {
 }
 
 impl CheckpointCertificate {
-    /// Makes a certificate of votes: the first quorum of those that are valid, in the order of names. `None` if they are
-    /// too few.
+    /// Makes a certificate of votes: the first quorum of those that are valid, in the order of names. `None` if they
+    /// are too few.
     #[must_use]
     pub fn from_votes(
         checkpoint: Checkpoint,
@@ -153,9 +153,9 @@ impl CheckpointCertificate {
         is_certified.then_some(Self { checkpoint, votes })
     }
 
-    /// Checks the certificate. `installations` are those of the newest final block that the caller knows: the current
-    /// epoch and the closing one, which is the one before, certify checkpoints, unless keys of the closing one were out.
-    /// Of earlier epochs only the checkpoint counts that an installation names; that needs no votes.
+    /// Checks the certificate. `installations` are those up to the newest final block that the caller knows. The current
+    /// epoch certifies checkpoints, and so does the one before, which is closing, unless its keys were out. Of earlier
+    /// epochs only the checkpoint counts that an installation names; that one needs no votes.
     ///
     /// # Errors
     /// See [`CheckpointError`].

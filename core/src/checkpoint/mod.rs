@@ -1,5 +1,6 @@
 //! Checkpoints of the committee [LIFE §4]: from the state at a cut, which a quorum certifies, everything older can be
 //! archived and pruned. This is the pure part: what a checkpoint is, and how a state follows from the one before.
+//! docs/PROTOCOL.md, "Checkpoints", has the formats, and what differs from the draft (LIFE).
 //!
 //! ```text
 //!  S_(k−1) ──┐                                        ┌─► cut, state  ─┐

@@ -21,7 +21,8 @@ use crate::identity::AccountId;
 use crate::order::TransferOrder;
 use crate::record::Record;
 
-/// The most entries of a segment that is read into memory: above the 10 million orders after which a checkpoint is due (LIFE §4).
+/// The most entries of a segment that is read into memory: above the 10 million orders after which a checkpoint is due
+/// (LIFE §4).
 pub const SEGMENT_ENTRIES_MAX: usize = 1 << 24;
 const MAGIC: &[u8; 8] = b"FPSEGM\0\x01";
 

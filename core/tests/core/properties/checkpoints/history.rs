@@ -270,6 +270,18 @@ impl History {
         cut
     }
 
+    /// The cuts that include one more number of one account, and whether the Primary has decided of it by then.
+    pub fn longer_cuts(&self, cut: &Cut) -> impl Iterator<Item = (Cut, bool)> {
+        let mut follower = Authority::new(&self.committee, 1);
+        follower.follow_only(self, cut.up_to);
+        let accounts = self.end.iter().filter(|(account, end)| cut.next(account).0 < **end);
+        accounts.map(move |(account, _)| {
+            let (next, mut longer) = (cut.next(account).0, cut.clone());
+            longer.next.insert(*account, SequenceNumber(next + 1));
+            (longer, follower.may_include((*account, next), self))
+        })
+    }
+
     /// What is between two cuts.
     pub fn segment(&self, from: &Cut, to: &Cut) -> Segment {
         let events = self.events_from(from.up_to.0 + 1).take_while(|event| event.index <= to.up_to);

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use fastpay_core::Epoch;
-use fastpay_core::checkpoint::{Checkpoint, CheckpointCertificate, CheckpointState, Segment};
+use fastpay_core::checkpoint::{Checkpoint, CheckpointCertificate, CheckpointState, Cut, Segment, SegmentError};
 use rand::prelude::*;
 use rand::rngs::StdRng;
 
@@ -38,6 +38,7 @@ struct Tally {
     unpaid: usize,
     kept: usize,
     refused: usize,
+    premature: usize,
 }
 
 #[test]
@@ -50,8 +51,8 @@ fn a_state_follows_from_the_segment_and_not_from_the_order_of_execution() {
         }
     }
     println!("{tally:?} in {} runs", seeds.len());
-    let Tally { executed, voids, events, open, unpaid, kept, refused } = tally;
-    let few = [voids, open, unpaid, kept].into_iter().min().unwrap();
+    let Tally { executed, voids, events, open, unpaid, kept, refused, premature } = tally;
+    let few = [voids, open, unpaid, kept, premature].into_iter().min().unwrap();
     let is_telling = executed > 10 * seeds.len() && events > 10 * seeds.len() && refused > 5 * seeds.len();
     assert!(seeds.len() < 20 || (few > seeds.len() / 4 && is_telling), "the runs lead to little: {tally:?}");
 }
@@ -86,6 +87,7 @@ fn run(seed: u64, tally: &mut Tally) {
             assert_eq!(checkpoint.next(&domain, epoch, &own, own_root).unwrap(), certified);
         }
         oracle::compare(&next, &history);
+        tally.premature += try_longer_cuts(&history, &state, &cut, &mut rng);
         survives_storage(&next, &segment);
         is_certified(&history, certified);
         tally.refused += alterations::try_all(&state, &segment, &checkpoint, &certified, &domain, &mut rng);
@@ -97,6 +99,31 @@ fn run(seed: u64, tally: &mut Tally) {
     tally.executed += usize::try_from(state.cut().next.values().map(|next| next.0).sum::<u64>()).unwrap();
     tally.events += usize::try_from(state.cut().up_to.0).unwrap();
     tally.kept += oracle::never_paid(state.cut(), &history);
+}
+
+/// A cut that includes one more number is refused if the number is not decided, or not covered, and is as good as the
+/// cut otherwise. Says how many were refused because the number is not decided.
+fn try_longer_cuts(history: &History, state: &CheckpointState, cut: &Cut, rng: &mut StdRng) -> usize {
+    let mut premature = 0;
+    for (longer, is_decided) in history.longer_cuts(cut) {
+        let segment = history.segment(state.cut(), &longer);
+        match state.clone().apply(segment, &history.committee.domain, rng) {
+            Ok((next, _)) => {
+                assert!(is_decided, "a number that is not decided is included");
+                oracle::compare(&next, history);
+            }
+            Err(SegmentError::NegativeBalance { account, .. }) if is_decided => {
+                assert_eq!(oracle::debtor(&longer, history), Some(account));
+            }
+            Err(error) => {
+                use SegmentError::{Frozen, NotVoided, Overruled};
+                let is_fitting = matches!(error, Frozen { .. } | Overruled { .. } | NotVoided { .. });
+                assert!(is_fitting && !is_decided, "{error}");
+                premature += 1;
+            }
+        }
+    }
+    premature
 }
 
 fn survives_storage(state: &CheckpointState, segment: &Segment) {
