@@ -1,5 +1,7 @@
 //! The authorities that vote in one epoch, and how many of them decide.
 
+use std::io::{Error, ErrorKind, Read, Result as IoResult, Write};
+
 use borsh::{BorshDeserialize, BorshSerialize};
 use serde::{Deserialize, Serialize};
 
@@ -104,6 +106,24 @@ impl Committee {
             packed.extend_from_slice(&signature.0);
         }
         Some(packed)
+    }
+}
+
+/// The epoch and the members, in the order of names: any other order would be a second encoding.
+impl BorshSerialize for Committee {
+    fn serialize<W: Write>(&self, writer: &mut W) -> IoResult<()> {
+        BorshSerialize::serialize(&(self.epoch(), self.members()), writer)
+    }
+}
+
+impl BorshDeserialize for Committee {
+    fn deserialize_reader<R: Read>(reader: &mut R) -> IoResult<Self> {
+        let (epoch, members) = <(Epoch, Vec<_>)>::deserialize_reader(reader)?;
+        let committee = Self::new(epoch, members.clone()).map_err(|error| Error::new(ErrorKind::InvalidData, error))?;
+        if committee.members() != members {
+            return Err(Error::new(ErrorKind::InvalidData, "the members are not in the order of names"));
+        }
+        Ok(committee)
     }
 }
 

@@ -19,6 +19,7 @@ mod account;
 mod accounts;
 mod amount;
 mod certificate;
+pub mod checkpoint;
 mod committee;
 mod contract_vote;
 mod council;

@@ -154,7 +154,7 @@ pub(crate) fn leaf(digest: Digest) -> Digest {
     Digest::new(*blake3::hash(&input).as_bytes())
 }
 
-fn node(left: &Digest, right: &Digest) -> Digest {
+pub(crate) fn node(left: &Digest, right: &Digest) -> Digest {
     let mut input = [0x01; 65];
     let [_, children @ ..] = &mut input;
     let (first, second) = children.split_at_mut(32);

@@ -10,6 +10,7 @@ use alloy_sol_types::{Eip712Domain, SolStruct};
 
 use crate::Digest;
 use crate::amount::{Epoch, SequenceNumber};
+use crate::checkpoint::Checkpoint;
 use crate::committee::Authority;
 use crate::council_statement::{Announcement, CouncilStatement};
 use crate::identity::AccountId;
@@ -98,6 +99,15 @@ mod typed {
         struct ReleaseVote {
             uint64 epoch;
             Redemption redemption;
+        }
+        struct CheckpointVote {
+            uint64 epoch;
+            uint64 number;
+            bytes32 previous;
+            uint64 transactionIndex;
+            bytes32 cut;
+            bytes32 state;
+            bytes32 segment;
         }
         struct UnlockRequest {
             bytes32 account;
@@ -264,6 +274,22 @@ impl Domain {
         self.rare_digest(&typed::VoidVote { epoch: epoch.0, account, sequence, unanimous })
     }
 
+    /// The digest that members sign with their Ed25519 keys to certify a checkpoint, and that identifies it.
+    #[must_use]
+    pub fn checkpoint_digest(&self, checkpoint: &Checkpoint) -> Digest {
+        let Checkpoint { epoch, number, previous, up_to, cut, state, segment } = *checkpoint;
+        let (epoch, transaction_index) = (epoch.0, up_to.0);
+        self.rare_digest(&typed::CheckpointVote {
+            epoch,
+            number,
+            previous,
+            transactionIndex: transaction_index,
+            cut,
+            state,
+            segment,
+        })
+    }
+
     /// The digest of a statement that is too rare for its type's hash to be kept.
     fn rare_digest<S: SolStruct>(&self, statement: &S) -> Digest {
         self.digest(type_hash::<S>(), statement)
@@ -427,6 +453,11 @@ mod tests {
         assert_eq!(
             typed::ReleaseVote::eip712_encode_type(),
             format!("ReleaseVote(uint64 epoch,Redemption redemption){redemption}")
+        );
+        assert_eq!(
+            typed::CheckpointVote::eip712_encode_type(),
+            "CheckpointVote(uint64 epoch,uint64 number,bytes32 previous,uint64 transactionIndex,bytes32 cut,\
+             bytes32 state,bytes32 segment)"
         );
         assert_eq!(typed::UnlockRequest::eip712_encode_type(), "UnlockRequest(bytes32 account,uint64 sequence)");
         assert_eq!(

@@ -2,6 +2,7 @@
 
 use alloy_primitives::{B256, keccak256};
 use borsh::BorshDeserialize;
+use fastpay_core::checkpoint::{CheckpointCertificate, CheckpointState, Leaf, Segment, SegmentEntry};
 use fastpay_core::{
     Account, AccountId, Certificate, Digest, History, MERKLE_LEAVES_MAX, MerkleTree, Record, ShardLedger,
     TransferOrder, Vote, VoteSignature, sign_payment_votes,
@@ -44,6 +45,10 @@ fn read_all(bytes: &[u8]) {
         }
     }
     canonical::<Record>(bytes);
+    canonical::<CheckpointCertificate>(bytes);
+    canonical::<Leaf>(bytes);
+    canonical::<SegmentEntry>(bytes);
+    read_stream(bytes);
     canonical::<Certificate>(bytes);
     canonical::<TransferOrder>(bytes);
     canonical::<Vote>(bytes);
@@ -55,6 +60,20 @@ fn read_all(bytes: &[u8]) {
     }
     if let Ok(history) = History::try_from_slice(bytes) {
         use_history(&history);
+    }
+}
+
+/// The same for what is stored of checkpoints.
+fn read_stream(bytes: &[u8]) {
+    if let Ok(state) = CheckpointState::read(&mut &bytes[..]) {
+        let mut written = Vec::new();
+        state.write(&mut written).unwrap();
+        assert_eq!(written, bytes);
+    }
+    if let Ok(segment) = Segment::read(&mut &bytes[..]) {
+        let mut written = Vec::new();
+        segment.write(&mut written).unwrap();
+        assert_eq!(written, bytes);
     }
 }
 
@@ -120,11 +139,13 @@ proptest! {
     #[test]
     fn arbitrary_bytes_harm_nobody(bytes in vec(any::<u8>(), 0..400)) {
         read_all(&bytes);
+        [b"FPSTAT\0\x01", b"FPSEGM\0\x01"].iter().for_each(|magic| read_stream(&[&magic[..], &bytes].concat()));
     }
 
     #[test]
     fn arbitrary_bytes_with_plausible_lengths_harm_nobody(bytes in vec(prop_oneof![Just(0_u8), Just(1), Just(2), any::<u8>()], 0..400)) {
         read_all(&bytes);
+        [b"FPSTAT\0\x01", b"FPSEGM\0\x01"].iter().for_each(|magic| read_stream(&[&magic[..], &bytes].concat()));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Each reason for which an order, a vote, a certificate or a message to a shard is refused, by name.
 
+mod checkpoint;
 mod epochs;
 mod messages;
 mod shard;

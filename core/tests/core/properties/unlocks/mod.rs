@@ -17,24 +17,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rand::prelude::*;
 
+use super::seeds;
 use world::World;
 
 /// Runs that are always made, and how many more from a seed that nobody chose.
 const FIXED: Range<u64> = 0..100;
 const OTHERS: u64 = 50;
 
-fn seeds() -> Vec<u64> {
-    let Ok(asked) = std::env::var("WORLD_SEEDS") else {
-        let other = rand::rng().random_range(FIXED.end..1 << 40);
-        return FIXED.chain(other..other + OTHERS).collect();
-    };
-    let (from, to) = asked.split_once("..").expect("a range such as 0..100");
-    (from.parse().expect("a seed")..to.parse().expect("a seed")).collect()
-}
-
 #[test]
 fn unlocking_in_whatever_order() {
-    let (seeds, mut decided) = (seeds(), 0);
+    let (seeds, mut decided) = (seeds(FIXED, OTHERS), 0);
     for seed in &seeds {
         let mut world = World::new(*seed);
         let run = catch_unwind(AssertUnwindSafe(|| {

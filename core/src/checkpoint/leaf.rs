@@ -1,0 +1,121 @@
+//! The leaves of cuts, states and segments, and the stream in which states and segments are stored and sent.
+//!
+//! ```text
+//!  stream = magic (8 bytes) ‖ { length (4 bytes, little-endian) ‖ item }*      item = kind byte ‖ borsh(fields)
+//! ```
+//! A kind byte names one layout for ever: a new layout gets a new kind, and unknown kinds are refused (LIFE §3).
+
+use std::io::{Error, ErrorKind, Read, Result, Write};
+
+use borsh::{BorshDeserialize, BorshSerialize};
+
+use super::installations::InstalledCommittee;
+use super::segment::PrimaryEvent;
+use super::state::NumberState;
+use super::tree::{LeafPath, RootBuilder};
+use crate::Digest;
+use crate::amount::{Asset, Balance, SequenceNumber, TransactionIndex};
+use crate::identity::AccountId;
+use crate::transfer::{Redemption, Transfer};
+
+/// The longest item of a stream, in bytes: more than the largest order, a payout with its signature, takes.
+const ITEM_BYTES_MAX: usize = 32_768;
+
+/// A leaf of the trees over a cut, a state or a segment.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[borsh(use_discriminant = true)]
+#[repr(u8)]
+pub enum Leaf {
+    /// Cut and state: every event of the Primary up to this index is included.
+    UpTo(TransactionIndex) = 0x01,
+    /// Cut and state: every number of the account below this one, which is not 0, is included.
+    Next(AccountId, SequenceNumber) = 0x02,
+    /// State: a committee.
+    Committee(InstalledCommittee) = 0x11,
+    /// State: a balance, which is above zero.
+    Balance(AccountId, Asset, Balance) = 0x12,
+    /// State: what the Primary said of a number.
+    Number(AccountId, SequenceNumber, NumberState) = 0x13,
+    /// State: a redemption that is executed and that the Primary has not paid.
+    Unpaid(Redemption) = 0x14,
+    /// Segment: an event of the Primary.
+    Event(PrimaryEvent) = 0x21,
+    /// Segment: an executed transfer, without its owner's authorization.
+    Executed(Transfer) = 0x22,
+    /// Segment: a void number that the account stepped over.
+    Void(AccountId, SequenceNumber) = 0x23,
+}
+
+impl Leaf {
+    /// The root of the tree in which this leaf has `path`: the `cut`, `state` or `segment` of a checkpoint proves the
+    /// leaf if it is equal. `None` if the path is malformed.
+    #[must_use]
+    pub fn root(&self, path: &LeafPath) -> Option<Digest> {
+        path.root(&encode(self))
+    }
+}
+
+/// The root over leaves, of which there is at least one, and the path of `wanted` if it is among them.
+pub(super) fn root_of(leaves: impl Iterator<Item = Leaf>, wanted: Option<&Leaf>) -> (Digest, Option<LeafPath>) {
+    let mut builder = RootBuilder::default();
+    for leaf in leaves {
+        builder.push_leaf(&encode(&leaf), wanted == Some(&leaf));
+    }
+    builder.finish().unwrap_or_default()
+}
+
+pub(super) fn encode(item: &impl BorshSerialize) -> Vec<u8> {
+    borsh::to_vec(item).expect("writing to memory does not fail")
+}
+
+pub(super) fn invalid(reason: &str) -> Error {
+    Error::new(ErrorKind::InvalidData, reason)
+}
+
+/// Writes a stream.
+pub(super) fn write_stream<T: BorshSerialize>(
+    writer: &mut impl Write,
+    magic: &[u8; 8],
+    items: impl Iterator<Item = T>,
+) -> Result<()> {
+    writer.write_all(magic)?;
+    for item in items {
+        let bytes = encode(&item);
+        let length = u32::try_from(bytes.len()).map_err(|_| invalid("an item is too long"))?;
+        writer.write_all(&length.to_le_bytes())?;
+        writer.write_all(&bytes)?;
+    }
+    Ok(())
+}
+
+/// Reads a stream to its end, and hands on each item with its bytes.
+pub(super) fn read_stream<T: BorshDeserialize>(
+    reader: &mut impl Read,
+    magic: &[u8; 8],
+    mut take: impl FnMut(T, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut found = [0; 8];
+    reader.read_exact(&mut found)?;
+    if found != *magic {
+        return Err(invalid("not a stream of this kind and version"));
+    }
+    let mut item = Vec::with_capacity(ITEM_BYTES_MAX);
+    loop {
+        item.clear();
+        reader.by_ref().take(4).read_to_end(&mut item)?;
+        if item.is_empty() {
+            return Ok(());
+        }
+        let length = item.first_chunk().filter(|_| item.len() == 4).ok_or(ErrorKind::UnexpectedEof)?;
+        let length = u32::from_le_bytes(*length);
+        if length as usize > ITEM_BYTES_MAX {
+            return Err(invalid("an item is too long"));
+        }
+        item.clear();
+        reader.by_ref().take(u64::from(length)).read_to_end(&mut item)?;
+        if item.len() != length as usize {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        take(T::try_from_slice(&item)?, &item)?;
+    }
+}

@@ -1,0 +1,225 @@
+//! A segment: everything that happened between two cuts and changes a balance, a next number or what the Primary said
+//! of a number [LIFE §4]. Events of the Primary come first, in their order; then the numbers that accounts took, by
+//! account and number.
+//!
+//! Nothing of it depends on the authority that writes it down, and its root only on the two cuts: an order's leaf is
+//! its transfer. Its owner can authorize one transfer with many signatures, and authorities may hold different ones;
+//! each proves itself, so the segment carries one beside the leaf.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Result, Write};
+
+use borsh::{BorshDeserialize, BorshSerialize};
+
+use super::installations::InstalledCommittee;
+use super::leaf::{Leaf, invalid, read_stream, root_of, write_stream};
+use super::state::Cut;
+use super::tree::LeafPath;
+use crate::Digest;
+use crate::amount::{Amount, Asset, SequenceNumber, TransactionIndex};
+use crate::identity::AccountId;
+use crate::order::TransferOrder;
+use crate::record::Record;
+
+/// The most entries of a segment that is read into memory: above the 10 million orders after which a checkpoint is due
+/// (LIFE §4).
+pub const SEGMENT_ENTRIES_MAX: usize = 1 << 24;
+const MAGIC: &[u8; 8] = b"FPSEGM\0\x01";
+
+/// An event in the Primary's one gap-free order. Its truth is for the reader to compare with the chain; the events of a
+/// committee without a Primary are the deposits of its [`crate::Genesis`].
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct PrimaryEvent {
+    /// Its place in the order, from 1.
+    pub index: TransactionIndex,
+    /// What happened.
+    pub kind: PrimaryEventKind,
+}
+
+/// The kinds of events of the Primary's order.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[borsh(use_discriminant = true)]
+#[repr(u8)]
+pub enum PrimaryEventKind {
+    /// A deposit.
+    Deposit {
+        /// The account that it funds.
+        recipient: AccountId,
+        /// The asset.
+        asset: Asset,
+        /// The amount that arrived, in the asset's smallest unit.
+        amount: Amount,
+    } = 0,
+    /// A committee was installed.
+    Installed(InstalledCommittee) = 1,
+    /// Somebody asked to unlock a number.
+    UnlockRequested {
+        /// The account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+        /// Whether the request counts, see [`crate::is_unlock_authorized`]: whether its owner signed it.
+        is_authorized: bool,
+    } = 2,
+    /// The order with this digest holds.
+    Upheld {
+        /// The account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+        /// The digest of the order.
+        digest: Digest,
+    } = 3,
+    /// No order of the number holds.
+    Voided {
+        /// The account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+    } = 4,
+    /// The redemption with this digest was paid.
+    Redeemed {
+        /// The account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+        /// The digest of the redemption.
+        digest: Digest,
+    } = 5,
+    /// The redemption with this digest waits in the Primary's queue; its number is spent.
+    Queued {
+        /// The account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+        /// The digest of the redemption.
+        digest: Digest,
+    } = 6,
+    /// The redemption with this digest left the queue and is never paid.
+    Released {
+        /// The account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+        /// The digest of the redemption.
+        digest: Digest,
+    } = 7,
+}
+
+/// An entry of a segment. The kind bytes are those of the leaves.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[borsh(use_discriminant = true)]
+#[repr(u8)]
+pub enum SegmentEntry {
+    /// An event of the Primary.
+    Event(PrimaryEvent) = 0x21,
+    /// An order that was executed under its number. Votes are left out: those on the checkpoint replace them.
+    Executed(TransferOrder) = 0x22,
+    /// A void number that the account stepped over.
+    Void {
+        /// The account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+    } = 0x23,
+}
+
+impl SegmentEntry {
+    /// Its leaf in the segment's tree.
+    #[must_use]
+    pub fn leaf(&self) -> Leaf {
+        match self {
+            Self::Event(event) => Leaf::Event(event.clone()),
+            Self::Executed(order) => Leaf::Executed(order.transfer.clone()),
+            Self::Void { account, sequence } => Leaf::Void(*account, *sequence),
+        }
+    }
+}
+
+/// The entries between two cuts, not yet checked. [`super::CheckpointState::apply`] checks them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// Events by index, then numbers by account and number. At least one, at most [`SEGMENT_ENTRIES_MAX`].
+    pub entries: Vec<SegmentEntry>,
+}
+
+impl Segment {
+    /// The segment between two cuts as an authority has it: of the Primary's events those that it followed, and of its
+    /// shards' journals the numbers that accounts took. Both may hold more than the segment. What they lack is missing
+    /// from the segment, which [`super::CheckpointState::apply`] notices.
+    #[must_use]
+    pub fn from_records(
+        events: impl IntoIterator<Item = PrimaryEvent>,
+        records: impl IntoIterator<Item = Record>,
+        from: &Cut,
+        to: &Cut,
+    ) -> Self {
+        let events = events.into_iter().filter(|event| from.up_to < event.index && event.index <= to.up_to);
+        let numbers = records.into_iter().filter_map(|record| {
+            let (account, sequence, entry) = match record {
+                Record::Confirmation { certificate, .. } => {
+                    let order = certificate.order.clone();
+                    (order.transfer.sender(), order.transfer.sequence(), SegmentEntry::Executed(order))
+                }
+                Record::Void { account, sent } => {
+                    let sequence = SequenceNumber(sent.number);
+                    (account, sequence, SegmentEntry::Void { account, sequence })
+                }
+                _ => return None,
+            };
+            let is_between = (from.next(&account)..to.next(&account)).contains(&sequence);
+            is_between.then_some(((account, sequence), entry))
+        });
+        let numbers: BTreeMap<_, _> = numbers.collect();
+        Self { entries: events.map(SegmentEntry::Event).chain(numbers.into_values()).collect() }
+    }
+
+    /// The path of an entry's leaf, by which a certified checkpoint proves it. `None` if the segment has no such leaf.
+    #[must_use]
+    pub fn path(&self, leaf: &Leaf) -> Option<LeafPath> {
+        root_of(self.entries.iter().map(SegmentEntry::leaf), Some(leaf)).1
+    }
+
+    /// Writes the segment as it is archived.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write(&self, writer: &mut impl Write) -> Result<()> {
+        write_stream(writer, MAGIC, self.entries.iter())
+    }
+
+    /// Reads an archived segment to the end of `reader`.
+    ///
+    /// # Errors
+    /// Those of the reader; `InvalidData` or `UnexpectedEof` if the bytes are no segment of at most
+    /// [`SEGMENT_ENTRIES_MAX`] entries.
+    pub fn read(reader: &mut impl Read) -> Result<Self> {
+        Self::read_at_most(reader, SEGMENT_ENTRIES_MAX)
+    }
+
+    fn read_at_most(reader: &mut impl Read, entries_max: usize) -> Result<Self> {
+        let mut entries = Vec::new();
+        read_stream(reader, MAGIC, |entry, _| {
+            if entries.len() >= entries_max {
+                return Err(invalid("the segment has too many entries"));
+            }
+            entries.push(entry);
+            Ok(())
+        })?;
+        Ok(Self { entries })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_of_more_entries_than_fit_into_memory_is_not_read() {
+        let entry = SegmentEntry::Void { account: AccountId([1; 32]), sequence: SequenceNumber(2) };
+        let mut bytes = Vec::new();
+        Segment { entries: vec![entry; 3] }.write(&mut bytes).unwrap();
+        assert_eq!(Segment::read_at_most(&mut bytes.as_slice(), 3).unwrap().entries.len(), 3);
+        assert!(Segment::read_at_most(&mut bytes.as_slice(), 2).is_err());
+    }
+}
