@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Packs a release into dist/: the programs without symbols, their symbols apart, the web wallet, what systemd, Prometheus
-# and Grafana need, a bill of materials (CycloneDX) of each side, and checksums. `make dist` builds first.
+# Packs a release into dist/: the programs without symbols, their symbols in another archive, the web wallet, the files
+# for systemd, Prometheus and Grafana, two bills of materials (CycloneDX) for the programs and the web wallet, and
+# checksums. `make dist` builds first.
 #
-#   script/dist.sh CARGO_SBOM      the program cargo-sbom
+#   script/dist.sh CARGO_SBOM      the path of the program cargo-sbom
 set -euo pipefail
 cd "$(dirname "$0")/.."
 sbom=$1
@@ -26,7 +27,7 @@ for program in "${programs[@]}"; do
 done
 cp -r web/dist "dist/$name/web"
 cp -r deploy LICENSE README.md CHANGELOG.md SECURITY.md "dist/$name/"
-# There are no sources to compile beside it.
+# The archive contains no sources, so its Dockerfile uses the programs in bin/.
 sed -i 's/^ARG PROGRAMS=sources$/ARG PROGRAMS=archive/' "dist/$name/deploy/Dockerfile"
 grep -q '^ARG PROGRAMS=archive$' "dist/$name/deploy/Dockerfile"
 "$sbom" --output-format cyclone_dx_json_1_6 >"dist/$name-programs.cdx.json"

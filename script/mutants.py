@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Plants the mutants of testkit/mutants.toml, and has the simulator find them, or *World* the rules that it judges.
+"""Plants the mutants of testkit/mutants.toml, and hunts each with the simulator or, if its entry says so, with *World*.
 
-    mutants.py                 hunts all, and adds `planted` (by the simulator) and `planted_world` to target/sim.json
-    mutants.py NAME ...        hunts these alone, and prints how each is found
-    mutants.py --check         says whether each can be planted; builds nothing
+    mutants.py                 hunts all, and adds `planted` (the simulator's) and `planted_world` to target/sim.json
+    mutants.py NAME ...        hunts only these, and prints how each is found
+    mutants.py --check         checks that each can be planted; builds nothing
 
 All mutants are planted into one copy of the sources (target/mutants), which is built once; an environment variable
-wakes one of them. The sources themselves know nothing of mutants. A hunt runs seeds in order until one of them fails;
-a seed that is known to find the mutant (testkit/mutants.seeds) is tried first, which saves the others. `--anew`
-ignores those seeds and writes them again. `MUTANT=NAME target/mutants/sim --seed 7 --trace` shows a run with a mutant.
+activates one of them. The real sources contain no mutants. A hunt runs seeds in order until one of them fails. It first
+tries a seed that is known to find the mutant (testkit/mutants.seeds), which saves the others. `--anew` ignores those
+seeds and writes the file again. `MUTANT=NAME target/mutants/sim --seed 7 --trace` shows a run with a mutant.
 """
 
 import argparse
@@ -29,16 +29,16 @@ COPY = ROOT / "target" / "mutants"
 MUTANTS = ROOT / "testkit" / "mutants.toml"
 KNOWN = ROOT / "testkit" / "mutants.seeds"
 RESULT = ROOT / "target" / "sim.json"
-# A mutant is found within so many seeds, or missed. Those of *World* take milliseconds.
+# The number of seeds after which a mutant counts as missed. A seed of *World* takes milliseconds.
 SEEDS_MAX = 100
 WORLD_SEEDS_MAX = 1000
 # The test of *World* that runs seeds.
 WORLD = "properties::unlocks::unlocking_in_whatever_order"
-# A run takes seconds. One that takes this long does not end, which is a finding, too.
+# A run takes seconds. A run that takes this long counts as endless, and its mutant as found.
 RUN_SECONDS_MAX = 120
-# Mutants that were never found are hunted until so much time has passed: the rest of them counts as missed.
+# After this time, mutants that have no known seed are hunted no further and count as missed.
 HUNT_SECONDS_MAX = 240
-# Of a version of its own, so that cargo takes none of the copy's crates for the real ones.
+# The copy has a version of its own, so that cargo does not confuse its crates with the real ones.
 VERSION = "0.1.0-mutants"
 SWITCH = '''//! Which mutant is awake. Written by script/mutants.py.
 
@@ -61,7 +61,7 @@ def mutants() -> list[dict]:
 
 
 def plant(listed: list[dict]) -> dict[str, str]:
-    """The changed files by their paths. Ends the program where a mutant cannot be planted."""
+    """The text of each changed file by its path. Ends the program if a mutant cannot be planted."""
     problems, places = [], {}
     for mutant in listed:
         name, path, find = mutant["name"], ROOT / mutant["file"], mutant["find"].removeprefix("\n")
@@ -92,7 +92,7 @@ def plant(listed: list[dict]) -> dict[str, str]:
 
 
 def copy(changed: dict[str, str]) -> None:
-    """Brings the copy up to date. What is as it was keeps its time, so that cargo compiles only what changed."""
+    """Brings the copy up to date. Unchanged files keep their times, so that cargo compiles only what changed."""
     manifest = (ROOT / "Cargo.toml").read_text()
     lock = (ROOT / "Cargo.lock").read_text()
     version = tomllib.loads(manifest)["workspace"]["package"]["version"]
@@ -121,8 +121,8 @@ def copy(changed: dict[str, str]) -> None:
         data = (ROOT / file).read_bytes() if text is None else text.encode()
         if not to.is_file() or to.read_bytes() != data:
             to.write_bytes(data)
-    # What the crates read beside themselves: contracts as they are compiled, vectors, documents.
-    # Not .cargo, which cargo finds above the copy: read twice, its flags would differ, and all crates be compiled again.
+    # Links to the other files that the crates read: compiled contracts, vectors, documents. .cargo is not linked: cargo
+    # finds it above the copy. If cargo read it twice, its flags would differ, and cargo would compile all crates again.
     own = {".git", ".cargo", "target"} | {Path(member).parts[0] for member in members}
     beside = {entry.name for entry in ROOT.iterdir()} - own
     for name in beside - set(files):
@@ -132,7 +132,7 @@ def copy(changed: dict[str, str]) -> None:
 
 
 def build() -> dict[str, Path]:
-    """The copy's simulator, and the tests of its rules. Other crates are those of the real build."""
+    """Builds the copy's simulator and the tests of its rules. External crates are taken from the real build."""
     cargo = ["cargo", "build", "-p", "fastpay-testkit", "--features", "fastpay-testkit/simulation", "--bin", "sim",
              "-p", "fastpay-core", "--test", "core"]
     environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target")}
@@ -142,13 +142,14 @@ def build() -> dict[str, Path]:
         sys.exit(built.returncode)
     messages = [json.loads(line) for line in built.stdout.splitlines() if line.startswith("{")]
     programs = {message["target"]["name"]: message["executable"] for message in messages if message.get("executable")}
-    # The next build of the real programs has the same names, and an older copy of these may be running.
+    # Copied, because the next build of the real programs overwrites these names; renamed, because an older copy may be
+    # running.
     return {by: Path(shutil.copy2(programs[name], COPY / f"{by}.new")).rename(COPY / by)
             for by, name in [("sim", "sim"), ("world", "core")]}
 
 
 def run(programs: dict[str, Path], by: str, name: str, seeds: range) -> tuple[int, str] | None:
-    """The first of the seeds that fails with this mutant, and why."""
+    """The first of the seeds that fails with this mutant, and the reason; `None` if no seed fails."""
     text = f"{seeds.start}..{seeds.stop}"
     arguments = ["--seeds", text, "--first"] if by == "sim" else ["--exact", WORLD, "--nocapture"]
     environment = os.environ | {"MUTANT": name, "RUST_BACKTRACE": "0", "WORLD_SEEDS": text}
@@ -161,7 +162,7 @@ def run(programs: dict[str, Path], by: str, name: str, seeds: range) -> tuple[in
 
 
 def hunt(programs: dict[str, Path], mutant: dict, known: int | None, until: float) -> tuple[int, str] | None:
-    """The first seed that finds the mutant, the known one before the others."""
+    """The first seed that finds the mutant, and the reason. The known seed is tried before the others."""
     name, by = mutant["name"], mutant.get("by", "sim")
     first = [] if known is None else [range(known, known + 1)]
     others = [range(seed, seed + 1) for seed in range(SEEDS_MAX)] if by == "sim" else [range(WORLD_SEEDS_MAX)]
@@ -204,7 +205,7 @@ def main() -> int:
             sys.exit(f"with all mutants asleep, seed {failing[0]} of {by} fails: {failing[1]}")
 
     known = {} if given.anew else known_seeds()
-    # What is known to be found comes first: it takes seconds.
+    # Mutants with a known seed come first: each takes seconds.
     names = sorted(names, key=lambda name: name not in known)
     began, found = time.monotonic(), {}
     until = math.inf if given.anew or given.names else began + HUNT_SECONDS_MAX

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs a command that writes forge's cache or node_modules, which bear one writer. All of them take this lock, and the
-# system gives it back when the last process of the command ends.
+# Runs a command that writes forge's cache or node_modules, which only one command may write at a time. All such
+# commands take this lock. The system releases it when the last process of the command ends.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p target

@@ -7,7 +7,8 @@ cmp -s package-lock.json "$INSTALLED" || {
     npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && cp package-lock.json "$INSTALLED"
 }
 "$FOUNDRY/forge" build
-# A partial compilation (such as `forge build contracts`) leaves others without code; forge then takes them as done.
+# A partial compilation (such as `forge build contracts`) leaves other contracts without code, and forge then treats
+# them as compiled.
 for name in FastPay.sol/FastPay Council.sol/Council Deploy.s.sol/Deploy DeployDemoToken.s.sol/DeployDemoToken; do
     grep -q '"bytecode"' "out/$name.json" || { "$FOUNDRY/forge" build --force; break; }
 done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A localnet, fastpay-merchant on it, the sample shop, and the web wallet that its links open, until Ctrl-C. Called by
-# `make shop`, which has built them.
+# Runs a localnet, fastpay-merchant on it, the sample shop, and the web wallet that the shop's links open, until Ctrl-C.
+# `make shop` builds them and calls this script.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 programs=$PWD/target/release
@@ -18,12 +18,12 @@ trap 'exit 130' INT TERM
 "$programs/fastpay-localnet" --name shop &
 localnet=$!
 until [ -e "$network/network.json" ]; do kill -0 $localnet; sleep 0.2; done
-# The shop is paid to carol's account; the service has none of her keys.
+# Customers pay carol's account. The service has none of her keys.
 account=$("$programs/fastpay" --home "$network/wallets/wallet" address --from carol)
 "$programs/fastpay-merchant" --home "$home" init --wallet "$network/wallets/wallet" --account "$account" \
     --label "The corner bakery" --webhook-url http://127.0.0.1:3000/webhook --web-wallet http://localhost:5173/pay >/dev/null
 "$programs/fastpay-merchant" --home "$home" run &
-# Not by npm: it leaves what it started behind when it is ended.
+# Started without npm: if npm is ended, the process that it started keeps running.
 (cd web && FASTPAY_NETWORK=$network/network.json exec ../node_modules/.bin/vite preview --logLevel warn) &
 (cd merchant/shop && MERCHANT_SECRETS=$home/secrets exec node server.mjs) &
 echo "

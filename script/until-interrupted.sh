@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs a command until Ctrl-C, which is how it is meant to end. In a terminal the command is a job of its own: the interrupt
-# goes to it alone, and make, which would call it an error, does not hear of it.
+# Runs a command that is meant to end by Ctrl-C. In a terminal the command is a job of its own, so only the command gets
+# the interrupt; make does not get it and reports no error.
 set -u
 [ -t 0 ] || exec "$@"
 set -m
-# Otherwise bash ends with a program that the interrupt kills.
+# Without this trap, bash ends when the interrupt kills the program.
 trap : INT
 "$@"
 code=$?

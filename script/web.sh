@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A localnet and the web wallet on it, until Ctrl-C. Called by `make web`, which has built them.
+# Runs a localnet and the web wallet on it until Ctrl-C. `make web` builds them and calls this script.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 network=$PWD/target/localnet-web/network.json

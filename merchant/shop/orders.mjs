@@ -1,6 +1,6 @@
-/** The shop's orders, by the id of their invoice. A real shop keeps them in its database. */
+/** The shop's orders, by the id of their invoice. A real shop stores them in its database. */
 
-/** Beyond so many the oldest is forgotten. */
+/** The maximum number of orders. Above it, the oldest one is removed. */
 const ORDERS_MAX = 10_000;
 const WEI_IN_ETHER = 10n ** 18n;
 
@@ -24,21 +24,22 @@ export class Orders {
   }
 
   /**
-   * Takes in what a webhook says of an invoice. The same event may come twice and events may overtake one another: the one
-   * with the most payments holds, and expired comes with as many as open. False where it says nothing new.
+   * Updates an order with the invoice of a webhook. Returns false if the event has nothing new. An event may arrive
+   * twice, and events may arrive out of order: the one with the most payments counts. `expired` has as many payments as
+   * `open`.
    */
   hear(invoice) {
     const order = this.#orders.get(invoice.id);
     if (order === undefined) return false;
     const { paymentCount, state } = order.invoice;
     if (invoice.paymentCount < paymentCount || (invoice.paymentCount === paymentCount && invoice.state === state)) return false;
-    // What is left of an order that was paid in part has a link of its own.
+    // After a partial payment, the invoice has another link, for the rest.
     const qr = invoice.link === order.invoice.link ? order.qr : this.#encodeQR(invoice.link);
     this.#orders.set(invoice.id, { ...order, invoice, qr });
     return true;
   }
 
-  /** What the page may know of an order. */
+  /** The public part of an order, for the page; undefined if there is no such order. */
   show(id) {
     const order = this.#orders.get(id);
     if (order === undefined) return undefined;

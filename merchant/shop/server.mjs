@@ -1,6 +1,6 @@
 /**
- * A bakery, to show what a shop does: it asks `fastpay-merchant` for an invoice of what is in the basket, shows its link as
- * a QR code, and delivers when a webhook that it verified says that the invoice is paid. Started by `make shop`.
+ * An example shop, a bakery. It creates an invoice for the basket at `fastpay-merchant`, shows the invoice's link as a
+ * QR code, and delivers once a verified webhook reports that the invoice is paid. `make shop` starts it.
  */
 
 import { randomUUID } from "node:crypto";
@@ -17,7 +17,7 @@ const { SHOP_URL = `http://127.0.0.1:${SHOP_PORT}` } = process.env;
 const token = readFileSync(`${MERCHANT_SECRETS}/token`, "utf8").trim();
 const secret = readFileSync(`${MERCHANT_SECRETS}/webhook`, "utf8").trim();
 
-/** What there is to buy. The prices are the server's: a page can ask for anything. */
+/** The goods. The server sets the prices, because a page can send any request. */
 const GOODS = [
   { id: "croissant", name: "Butter croissant", thousandths: 2 },
   { id: "bread", name: "Sourdough loaf", thousandths: 5 },
@@ -26,7 +26,7 @@ const GOODS = [
 const WEI_IN_A_THOUSANDTH = 10n ** 15n;
 const wei = (thousandths) => String(BigInt(thousandths) * WEI_IN_A_THOUSANDTH);
 const BODY_BYTES_MAX = 256 * 1024;
-// A screen is neither torn nor dirty: a code of fewer and larger squares is easier to scan.
+// A screen is neither torn nor dirty, so use low error correction: fewer and larger squares are easier to scan.
 const orders = new Orders((link) => encodeQR(link, "svg", { ecc: "low" }));
 
 const HEADERS = {
@@ -45,7 +45,7 @@ const FILES = {
 };
 const json = (status, value) => [status, "application/json", JSON.stringify(value)];
 
-/** What is in the basket, as far as the shop sells it. */
+/** The goods in a basket, with their counts; undefined if the basket is empty or invalid. */
 function bill(basket) {
   const lines = GOODS.map((good) => ({ ...good, count: basket[good.id] ?? 0 })).filter(({ count }) => count !== 0);
   if (lines.length === 0 || lines.some(({ count }) => !Number.isInteger(count) || count < 0 || count > 9)) return undefined;

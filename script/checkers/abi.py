@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails where docs/abi/ is not the ABI of the compiled contracts; `abi.py --write` writes it."""
+"""Fails if docs/abi/ differs from the ABI of the compiled contracts; `abi.py --write` writes it."""
 
 import json
 import sys

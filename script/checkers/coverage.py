@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Fails where a line or a branch of contracts/ is not reached by the tests in test/trees.
+"""Fails if the tests in test/trees do not reach a line or a branch of contracts/.
 
-Measured on a build without optimizer, on which Foundry counts both outcomes of each `require` and the lines of assembly;
-what the optimizer moves or merges, it cannot count.
+It measures a build without optimizer, on which Foundry counts both outcomes of each `require` and the lines of
+assembly. Foundry cannot count code that the optimizer moves or merges.
 """
 
 import os
@@ -16,7 +16,7 @@ REPORT = ROOT / "target/coverage/lcov.info"
 
 
 def measure() -> None:
-    """Runs the tests of the trees on a build that counts. Its gas is not that of the contract that is deployed."""
+    """Runs the tests of test/trees on an instrumented build. Its gas costs differ from the deployed contract's."""
     REPORT.parent.mkdir(parents=True, exist_ok=True)
     command = [str(ROOT / "node_modules/.bin/forge"), "coverage", "--report", "lcov", "--report-file", str(REPORT)]
     environment = {**os.environ, "FOUNDRY_PROFILE": "coverage"}
@@ -26,7 +26,7 @@ def measure() -> None:
 
 
 def counted() -> dict[str, list[tuple[int, str, bool]]]:
-    """Each file of contracts/ that has code, with its lines and branches: where, what, and whether it is reached."""
+    """The lines and branches of each file of contracts/ that has code: line number, kind, and whether it is reached."""
     files: dict[str, list[tuple[int, str, bool]]] = defaultdict(list)
     file = ""
     for record in REPORT.read_text().splitlines():

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Shows that the proofs in test/halmos can fail: each mutant below is the contract with one check taken out, and the
-proof that is named must find a counterexample for it.
+"""Shows that the proofs in test/halmos can fail: each mutant below is the contract with one check removed, and the
+proof that the mutant names must find a counterexample.
 
     script/checkers/mutants.py [NAME …]      all mutants, or these
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "target/halmos/mutants"
 
-# name: (file, what stands there, what the mutant has instead, the proof that must fail)
+# name: (file, the original text, the mutant's text, the proof that must fail)
 MUTANTS = {
     "any-signer": (
         "contracts/libraries/Votes.sol",
@@ -86,7 +86,7 @@ MUTANTS = {
 
 
 def prepare(name: str, file: str, old: str, new: str) -> Path:
-    """A copy of all that a proof needs, with the change in it."""
+    """Copies everything that a proof needs, changes the copy, and returns its folder."""
     root = WORK / name
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir(parents=True)
@@ -103,7 +103,7 @@ def prepare(name: str, file: str, old: str, new: str) -> Path:
 
 
 def survives(name: str) -> bool:
-    """Whether the proof does not notice the mutant."""
+    """Whether the proof misses the mutant."""
     file, old, new, proof = MUTANTS[name]
     root = prepare(name, file, old, new)
     command = [sys.executable, str(ROOT / "script/checkers/prove.py"), "--root", str(root), "--function", proof]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks README.md and docs/: every file, make target, function, test, type, setting and link target that they name must
-exist in a file under version control other than the pages. `Type::name` must stand in a Rust file that also names the
-type. In all pages for readers, lines of prose end at 120 columns."""
+exist in a file under version control other than these pages. For `Type::name`, one Rust file must contain both names.
+Lines of prose have at most 120 columns, in all pages for readers."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# What programs make where they run, and what others have: not in the repository.
+# Files that programs write at run time, and names from other projects. They are not in the repository.
 ELSEWHERE = re.compile(
     r"(authority|relayer|merchant|config)\.toml|(network|endpoints|genesis|meta|next|raise|vote|state)\.json|(web/)?dist/?|EventSource"
     r"|(archive|config|data|shard-NNN|secrets|proofs|contacts|assets|application)/.*")
@@ -20,12 +20,12 @@ ABBREVIATED = re.compile(r"[…<>$ ]|NAME|TARGET|^[~/.]|^https?:|^@")
 
 
 def slug(heading):
-    """The anchor that GitHub makes of a heading."""
+    """The anchor that GitHub derives from a heading."""
     return re.sub(r"[^\w\- ]", "", heading.strip().lower().replace("`", "")).replace(" ", "-")
 
 
 def variants(text):
-    """`a/{b,c}.rs` is two files."""
+    """Expands braces: `a/{b,c}.rs` names two files."""
     parts = [part.split(",") for part in re.split(r"\{([^{}]*)\}", text)]
     return ["".join(choice) for choice in product(*(part if number % 2 else [",".join(part)]
                                                     for number, part in enumerate(parts)))]
@@ -37,7 +37,7 @@ def without_code(text):
 
 
 def too_long(page, prose):
-    """Lines over the limit. Tables, pictures and HTML are no prose."""
+    """The lines of prose over the limit. Tables, pictures and HTML do not count as prose."""
     return [f"{page}: {len(line)} columns: {line[:60]}…" for line in prose.splitlines()
             if len(line) > COLUMNS_MAX and not re.match(r"\s*(\||<|!\[)", line)]
 
@@ -81,7 +81,7 @@ def main():
             if is_name and name not in words and not name.startswith("fastpay_") and not name.startswith("_"):
                 findings.append(f"{page}: nothing is called {name}")
 
-    # History names what is gone, so only its lines are measured.
+    # Of these pages only line lengths are checked: history names things that no longer exist.
     for page in ["CHANGELOG.md", "SECURITY.md", "sdk/README.md"]:
         findings.extend(too_long(page, without_code((ROOT / page).read_text())))
     for page, text in texts.items():

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Halmos, with the addresses that the chain gives to created contracts.
+"""Runs Halmos with the addresses that Ethereum gives to created contracts.
 
-Halmos itself numbers them from 0xaaaa0001. FastPay computes where its committees are from its own address and their
-number (contracts/libraries/Committees.sol), so a proof about it needs the real rule: the last 20 bytes
+Halmos itself numbers them from 0xaaaa0001. FastPay computes the addresses of its committees from its own address and
+their number (contracts/libraries/Committees.sol), so a proof about it needs Ethereum's rule: the last 20 bytes
 of keccak256(rlp([creator, nonce])), the nonce counted from 1 (EIP-161).
 """
 
@@ -16,30 +16,29 @@ from halmos.sevm import Exec, con_addr
 
 
 def rlp_bytes(data: bytes) -> bytes:
-    """One string of less than 56 bytes."""
+    """The RLP of one string of less than 56 bytes."""
     return data if len(data) == 1 and data[0] < 0x80 else bytes([0x80 + len(data)]) + data
 
 
 def create_address(creator: int, nonce: int) -> int:
-    """Where the EVM's CREATE puts a contract."""
+    """The address of a contract that the EVM's CREATE makes."""
     items = rlp_bytes(creator.to_bytes(20, "big"))
     items += rlp_bytes(nonce.to_bytes((nonce.bit_length() + 7) // 8, "big"))
     return int.from_bytes(keccak(bytes([0xC0 + len(items)]) + items)[12:], "big")
 
 
 def new_address(execution: Exec):
-    """Replaces halmos's own: the address of the next contract that the running one creates."""
+    """Replaces Halmos's function: returns the address of the next contract that the running one creates."""
     creator = execution.this().as_long()
     execution.cnts[f"created by {creator}"] += 1
     return con_addr(create_address(creator, execution.cnts[f"created by {creator}"]))
 
 
-# The example of the Ethereum yellow paper's address rule that every client tests, so that this file cannot be wrong
-# unnoticed.
+# Every Ethereum client tests this example of the yellow paper's address rule. It reveals an error in this file.
 assert create_address(0x6AC7EA33F8831EA9DCC53393AAA88B25A785DBF0, 1) == 0x343C43A37D37DFF08AE8C4A11544C718ABB4FCF8
 Exec.new_address = new_address
 
-# A path that was cut off proves nothing, which Halmos only mentions.
+# Halmos only warns about a path that it cuts off at a loop bound. Such a path proves nothing, so its proof fails here.
 report = Path("target/halmos/report.json")
 report.parent.mkdir(parents=True, exist_ok=True)
 report.unlink(missing_ok=True)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Runs the parts of parts.toml, two side by side, and reports how long each took.
+"""Runs the parts of parts.toml, two at a time, and reports how long each took.
 
-    run.py check                  what to run before each commit
-    run.py test                   what every change must pass
-    run.py all                    everything
+    run.py check                  the parts to run before each commit
+    run.py test                   the parts that every change must pass
+    run.py all                    all parts
     run.py rest --minutes 65      the parts that `test` leaves out, beginning with another one at each commit,
-                                  until so many minutes have passed since --since
+                                  if their budgets end within so many minutes of --since
 
-A part's output goes to target/test-logs/NAME.log and is printed where the part fails. The times of all parts go to
+A part's output goes to target/test-logs/NAME.log, and is printed if the part fails. The times of all parts go to
 target/test-times.json.
 """
 
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "target/test-logs"
 TIMES = ROOT / "target/test-times.json"
 LANES = 2
-# A part that takes so many times its budget hangs.
+# A part that takes this many times its budget is stopped as hanging.
 OVERRUN = 2
 
 
@@ -46,14 +46,14 @@ def rotated(parts: list[dict]) -> list[dict]:
 
 
 class Running:
-    """A part under way."""
+    """A part that is running."""
 
     def __init__(self, part: dict, passed: set[str]):
         self.part, self.began = part, time.monotonic()
         self.log = LOGS / f"{part['name']}.log"
-        # The set-up is done once, not by each part that needs it.
+        # Tells the part which needs are met, so that it does not repeat the set-up.
         done = sorted(passed | set(part.get("needs", [])))
-        # A session of its own, so that everything that it started can be stopped with it.
+        # The part gets a session of its own, so that everything that it starts can be stopped with it.
         self.process = subprocess.Popen(
             part["run"], shell=True, cwd=ROOT, env=os.environ | {"DONE": " ".join(done)}, stdin=subprocess.DEVNULL, stdout=self.log.open("wb"),
             stderr=subprocess.STDOUT, start_new_session=True,
@@ -77,7 +77,7 @@ class Running:
 
 
 def run(parts: list[dict], may_begin=lambda part: True) -> tuple[list[dict], list[str], list[str]]:
-    """Runs the parts: the times of those that ran, the names of those that failed, and of those that did not run."""
+    """Runs the parts. Returns the times of those that ran, and the names of those that failed and that did not run."""
     names = {part["name"] for part in parts}
     waiting, running, times, failed, passed = list(parts), [], [], [], set()
     try:
@@ -130,7 +130,7 @@ def main() -> int:
 
     times, failed, not_run = run(parts, fits)
 
-    # What one run of CI measures in two steps is one list.
+    # A run of CI has two steps, `test` and `rest`; their times form one list.
     if given.set == "rest" and TIMES.exists():
         names = {entry["part"] for entry in times}
         times += [entry for entry in json.loads(TIMES.read_text()) if entry["part"] not in names]

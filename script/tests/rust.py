@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Builds all Rust tests with lints, or runs them, two programs side by side.
+"""Builds all Rust tests with lints, or runs them, two programs at a time.
 
     rust.py build          compiles; a warning of clippy is an error
-    rust.py run            compiles what is out of date and runs all tests
-    rust.py run --quick    unit tests of all crates, and the tests of the rules (core)
+    rust.py run            compiles what is out of date, and runs all tests
+    rust.py run --quick    runs the unit tests of all crates, and the tests of the rules (core)
 
-Clippy is the compiler here, so that our own crates are compiled once for lints and tests.
+Clippy is the compiler, so that our own crates are compiled once for lints and tests.
 """
 
 import argparse
@@ -21,19 +21,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SIDE_BY_SIDE = 2
-# They take longest, so they begin first.
+# These programs take longest, so they start first.
 LONGEST = ["e2e", "node", "wallet", "testkit", "relayer", "fastpay_testkit"]
-# They wait for blocks and processes most of the time: more of them run at once than there are cores.
+# These tests mostly wait for blocks and processes, so more of them run at a time than there are cores.
 WAITING, WAITING_SIDE_BY_SIDE = "e2e", 4
-# What is tested in `make check` beside the units: the rules, without the differential test, which runs the contract.
+# Besides unit tests, `make check` runs the tests of the rules, without the differential test, which runs the contract.
 QUICK = "core"
 QUICK_LEAVES_OUT = ["--skip", "differential::"]
 
 ENVIRONMENT = os.environ | {
     "RUSTC_WORKSPACE_WRAPPER": "clippy-driver",
-    # As cargo-clippy passes it.
+    # In the format of cargo-clippy.
     "CLIPPY_ARGS": "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__",
-    # The end-to-end tests start the programs that are built here.
+    # The programs that the end-to-end tests start are built by this script.
     "PROGRAMS_ARE_BUILT": "1",
 }
 
@@ -59,7 +59,7 @@ def build(quick: bool) -> list[dict]:
 
 
 def run(program: dict, arguments: list[str]) -> tuple[str, float, int, str]:
-    """Runs one program where cargo would: its name, its time, its exit code and its output."""
+    """Runs one program in the folder that cargo uses. Returns its name, seconds, exit code and output."""
     began = time.monotonic()
     folder = Path(program["manifest_path"]).parent
     name = f"{folder.name}/{program['target']['name']}"

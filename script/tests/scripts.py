@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of the scripts that no other test runs: in seconds, with programs of a few lines in place of the real ones."""
+"""Tests the scripts that no other test runs. They take seconds, with short programs in place of the real ones."""
 
 import hashlib
 import json
@@ -20,12 +20,12 @@ PATIENCE_SECONDS = 60
 
 
 class Terminal:
-    """A command at a terminal of its own."""
+    """A command in a terminal of its own."""
 
     def __init__(self, command: list[str], folder: Path):
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
-            # A shell starts what runs in the background with interrupts ignored, and programs inherit that.
+            # A shell starts background programs with interrupts ignored, and their children inherit that.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.chdir(folder)
             os.execvp(command[0], command)
@@ -39,18 +39,18 @@ class Terminal:
         os.write(self.terminal, b"\x03")
 
     def end(self) -> int:
-        """Its exit code, once all that it said is read."""
+        """Reads the rest of the command's output, and returns its exit code."""
         try:
             while piece := os.read(self.terminal, 4_096):
                 self.said += piece
         except OSError:
-            pass  # So a terminal ends on Linux.
+            pass  # Linux reports the end of a terminal as this error.
         os.close(self.terminal)
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 class UntilInterrupted(unittest.TestCase):
-    """make web, make shop, make localnet."""
+    """script/until-interrupted.sh, which runs `make web`, `make shop` and `make localnet`."""
 
     def at_terminal(self, command: str) -> Terminal:
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -78,7 +78,7 @@ class UntilInterrupted(unittest.TestCase):
 
 
 class OneAtATime(unittest.TestCase):
-    """What writes forge's cache."""
+    """script/one-at-a-time.sh, which runs the commands that write forge's cache."""
 
     def test_a_second_command_waits_for_the_first_and_for_what_that_one_started(self):
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -105,7 +105,7 @@ class OneAtATime(unittest.TestCase):
 
 
 class Release(unittest.TestCase):
-    """What `make dist` packs, of four programs that print their version."""
+    """script/dist.sh, which packs four programs that print their version."""
 
     PROGRAMS = ["fastpay-node", "fastpay-relayer", "fastpay", "fastpay-merchant"]
 
@@ -177,7 +177,7 @@ class Release(unittest.TestCase):
         self.assertEqual(copied, ["bin/"])
         self.assertEqual(sorted(path.name for path in (root / "bin").iterdir()), sorted(self.PROGRAMS))
         self.assertIn("!bin", (root / "deploy/Dockerfile.dockerignore").read_text().splitlines())
-        # The other stage is not built: BuildKit builds what the last one needs.
+        # BuildKit builds only the stages that the last one needs, so it does not build the other one.
         self.assertIn("FROM from-${PROGRAMS} AS programs", text)
         self.assertRegex(text, r"\nCOPY --from=programs / /usr/local/bin/\n")
 

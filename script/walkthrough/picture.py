@@ -1,4 +1,4 @@
-"""The recording as an asciicast and as an animated picture, which GitHub shows without any script."""
+"""Renders the recording as an asciicast and as an animated picture, which GitHub shows without any script."""
 
 import json
 from html import escape
@@ -6,16 +6,16 @@ from html import escape
 from shell import COLUMNS, ROWS
 from words import is_progress, wrap
 
-# Nobody types this fast, and nobody wants to wait for a typist.
+# Faster than anyone types, so that viewers do not wait.
 SECONDS_PER_KEY = 0.02
-# So long a reader looks at a line, and at most so long at a command's output.
+# The reading time of a line, and the maximum for a command's output.
 SECONDS_PER_LINE, SECONDS_PER_OUTPUT_MAX = 0.35, 3.0
 SECONDS_AT_THE_END = 5.0
 CELL, LINE, MARGIN = 8.4, 18, 16
 
 
 def asciicast(commands):
-    """Version 2 of the format: every byte that was printed, at its time; pauses above two seconds are cut by players."""
+    """Version 2 of the format: all printed text with its times. Players shorten pauses above two seconds."""
     header = {"version": 2, "width": COLUMNS, "height": ROWS, "idle_time_limit": 2, "title": "Five minutes with FastPay"}
     events, now = [json.dumps(header)], 0.5
 
@@ -44,12 +44,12 @@ def _style(line):
 
 
 def _rows(lines):
-    """The lines as the terminal breaks them, each with its style."""
+    """The lines, wrapped as in the terminal, each with its style."""
     return [(_style(line), piece) for line in lines for piece in wrap(line)]
 
 
 def svg(commands):
-    """The shortened lines in a window that scrolls. A cover moves down and off what has been said so far."""
+    """The shortened lines in a scrolling window. A cover moves down and reveals the lines that were printed so far."""
     rows, reveals, now = [], [], 0.5
     for command in commands:
         rows += _rows([f"# {comment}" for comment in command.comments] + [f"$ {command.text}"])

@@ -1,4 +1,4 @@
-"""A bash in a terminal of its own, whose output is recorded with its times."""
+"""Runs bash in a terminal of its own, and records its output with the times."""
 
 import codecs
 import fcntl
@@ -13,14 +13,14 @@ import termios
 import time
 
 COLUMNS, ROWS = 100, 30
-# Nothing here takes this long, however busy the machine is.
+# No step takes this long, even on a busy machine.
 PATIENCE_SECONDS = 180
-# What bash prints before each prompt, with the last command's exit code; no command prints these characters.
+# Bash prints this before each prompt, with the last command's exit code. No command prints these characters.
 END = re.compile("\x01([0-9]+)\x02")
 
 
 class Shell:
-    """Runs commands one after another; what one sets, the next one has."""
+    """Runs commands one after another in the same bash, so that variables persist."""
 
     def __init__(self, folder, set_up):
         self.pid, self.terminal = pty.fork()
@@ -41,7 +41,11 @@ class Shell:
             self.run(line)
 
     def run(self, command, answer=None, kill_at=None):
-        """Its output as pairs of seconds and text, and its exit code. `answer` is a pair of a text and when to give it."""
+        """Returns the command's output, as pairs of seconds and text, and its exit code.
+
+        `answer` is a pair: a text to type, and the output after which to type it. `kill_at` is the output at which to
+        kill the command.
+        """
         os.write(self.terminal, command.encode() + b"\n")
         return self._read(command, answer, kill_at)
 
@@ -74,6 +78,6 @@ class Shell:
                 os.kill(pid, signal.SIGKILL)
 
     def close(self):
-        """Ends it."""
+        """Ends bash."""
         os.close(self.terminal)
         os.waitpid(self.pid, 0)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the commands of steps.txt on a real localnet and records what they print, for docs/WALKTHROUGH.md.
+"""Runs the commands of steps.txt on a real localnet, and records their output for docs/WALKTHROUGH.md.
 
-`walkthrough.py PROGRAMS` writes the blocks of docs/WALKTHROUGH.md that its markers name, and docs/images: the terminal as
-walkthrough.svg and .cast, and pictures of the web wallet. The block `demo` is what `fastpay-demo` prints. `walkthrough.py --check PROGRAMS` writes nothing: it fails where a command no
-longer works as the list says, or prints lines of another shape than docs/WALKTHROUGH.md shows. PROGRAMS is the folder of the built
-programs. Long output is shortened by the rules in words.py, never by hand.
+`walkthrough.py PROGRAMS` writes the marked blocks of docs/WALKTHROUGH.md, and docs/images: the terminal as
+walkthrough.svg and .cast, and pictures of the web wallet. The block `demo` is the output of `fastpay-demo`.
+`walkthrough.py --check PROGRAMS` writes nothing. It fails if a command does not end as steps.txt says, or prints lines
+of another shape than docs/WALKTHROUGH.md shows. PROGRAMS is the folder of the built programs. The rules in words.py
+shorten long output; nobody shortens it by hand.
 """
 
 import argparse
@@ -35,7 +36,7 @@ PICTURES = {"received": "alice pays bob", "explorer-payment": "anyone finds a pa
 
 @dataclass
 class Command:
-    """One command of the list, and what it printed."""
+    """One command of steps.txt, and its output."""
 
     section: str
     text: str
@@ -59,7 +60,7 @@ class Command:
         return self.pieces[-1][0] if self.pieces else 0.0
 
     def before(self, at):
-        """When something was printed before that."""
+        """The time of the last output before `at`, or 0."""
         return max((earlier for earlier, _ in self.pieces if earlier < at), default=0.0)
 
 
@@ -92,7 +93,7 @@ def read_steps():
 
 
 class Localnet:
-    """A network of its own, until the end."""
+    """A localnet of its own, which runs until `stop`."""
 
     def __init__(self, programs):
         self.log = ROOT / "target" / "localnet-walkthrough.log"
@@ -100,7 +101,7 @@ class Localnet:
             self.process = subprocess.Popen([programs / "fastpay-localnet", "--name", "walkthrough"], stdout=log, stderr=log)
 
     def exports(self):
-        """The lines that it asks people to paste, once all of it runs."""
+        """Waits until the localnet is up, and returns the `export` lines that it asks users to paste."""
         end = time.monotonic() + PATIENCE_SECONDS
         while "for programs" not in (said := self.log.read_text()):
             if self.process.poll() is not None or time.monotonic() > end:
@@ -110,7 +111,7 @@ class Localnet:
 
     @contextmanager
     def frozen(self, program):
-        """Has one of its programs stand still meanwhile."""
+        """Suspends one of the localnet's programs while the context is open."""
         listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,args="], check=True, capture_output=True, text=True).stdout
         found = [line.split(None, 2) for line in listed.splitlines()]
         pids = [int(pid) for pid, parent, name in found if program and int(parent) == self.process.pid and program in name]
@@ -130,7 +131,7 @@ class Localnet:
 
 
 def photograph():
-    """Pictures of wallet and explorer on the running network, as the tests in a browser take them."""
+    """Has the browser tests take pictures of the wallet and the explorer on the running network."""
     network = ROOT / "target" / "localnet-walkthrough" / "network.json"
     tests = "|".join(PICTURES.values())
     subprocess.run(["npm", "run", "--silent", "test", "--workspace", "web", "--", "--grep", tests], cwd=ROOT, check=True,
@@ -140,7 +141,7 @@ def photograph():
 
 
 def perform(programs, commands, and_then=lambda: None):
-    """Runs them all on a localnet, and something else when they are done."""
+    """Runs all commands on a localnet, and then `and_then`, while the localnet still runs."""
     localnet = Localnet(programs)
     try:
         shell = Shell(ROOT, localnet.exports())
@@ -169,22 +170,22 @@ def sections(commands):
 
 
 def demo(programs):
-    """What the demo prints."""
+    """The lines that the demo prints, without its table of steps."""
     print("  fastpay-demo", flush=True)
     done = subprocess.run([programs / "fastpay-demo"], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"the demo failed:\n{done.stdout}{done.stderr}")
     paragraphs = done.stdout.strip("\n").split("\n\n")
-    # The table of steps says again what was said before it.
+    # The table of steps repeats the lines above it.
     return "\n\n".join(text for text in paragraphs if not text.startswith("step ")).split("\n")
 
 
 def check(blocks):
-    """The exit code: 1 where docs/WALKTHROUGH.md shows something else."""
+    """Compares the blocks with docs/WALKTHROUGH.md, and returns the exit code: 1 if they differ."""
     page, wrong = PAGE.read_text(), 0
     shown = {name: words.block(page, name) for name in blocks}
     pairs = [(f"block {name}", words.shape(shown[name]), words.shape(lines)) for name, lines in blocks.items()]
-    # Which progress is seen depends on the machine's pace; that there is such progress does not.
+    # Which block shows a kind of progress depends on the machine's speed, so all blocks are compared at once.
     now, then = (words.progress(sum(of.values(), [])) for of in (blocks, shown))
     for name, before, after in pairs + [("progress", sorted(then), sorted(then & now))]:
         difference = difflib.unified_diff(before, after, f"docs/WALKTHROUGH.md, {name}", "what is printed now", lineterm="")
@@ -197,7 +198,7 @@ def check(blocks):
 
 
 def write(blocks, commands):
-    """docs/WALKTHROUGH.md and the pictures of the terminal."""
+    """Writes docs/WALKTHROUGH.md and the pictures of the terminal."""
     page = PAGE.read_text()
     for name, lines in blocks.items():
         page = words.put(page, name, lines)

@@ -1,4 +1,4 @@
-"""What becomes of recorded output in docs/WALKTHROUGH.md, and what of it is compared: rules, never a hand."""
+"""The rules that shorten recorded output for docs/WALKTHROUGH.md, and that select the lines to compare."""
 
 import re
 
@@ -8,18 +8,18 @@ BLOCK = r"(<!-- recorded by make walkthrough: {name} -->\n```\w+\n)(.*?)(\n```\n
 
 
 def kind(line):
-    """A line without what differs from run to run: numbers, names, hashes, the spaces of a column."""
+    """A line without the parts that differ between runs: numbers, names, hashes, the spaces of a column."""
     line = re.sub(r"\b(0x[0-9a-fA-F]{6,}…?|fp1[0-9a-z]{10,})", "NAME", line)
     return re.sub(r"\s+", " ", re.sub(r"\d[\d,.]*", "0", line)).strip()
 
 
 def is_progress(line):
-    """Lines with a time at their beginning are progress, on standard error."""
+    """Whether the line reports progress: such lines begin with a time and go to standard error."""
     return line.startswith("[ ")
 
 
 def shorten(lines):
-    """The rules: of progress lines of a kind the last; of the authorities in a list the first; hashes shortened."""
+    """Keeps the last progress line of each kind and the first authority of each list, and shortens hashes."""
     kinds = [kind(line) for line in lines]
     shown = []
     for number, line in enumerate(lines):
@@ -51,16 +51,16 @@ def block(page, name):
 
 
 def shape(lines):
-    """What must be the same in every run: the lines but for progress, and for authorities that lag on a busy machine."""
+    """The lines that must be the same in every run: all but progress, and authorities that lag on a busy machine."""
     kinds = [re.sub(r" \(0 of 0 authorities agree.*", "", kind(line)) for line in lines if not is_progress(line)]
     return [line for line in kinds if "is behind: it lacks" not in line and " is late: no answer within " not in line]
 
 
 def progress(lines):
-    """The kinds of progress."""
+    """The kinds of progress lines."""
     return {kind(line) for line in lines if is_progress(line)}
 
 
 def wrap(line):
-    """A line as the terminal breaks it."""
+    """A line, wrapped as in the terminal."""
     return [line[at:at + COLUMNS] for at in range(0, max(len(line), 1), COLUMNS)]

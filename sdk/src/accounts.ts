@@ -1,6 +1,6 @@
 /**
- * Accounts: 32 bytes, the hash of the owner's verification key [FP §3.2], in two kinds that cannot collide: 12 zero
- * bytes and an Ethereum address, or a Keccak-256 hash under a prefix of ours.
+ * Accounts: 32 bytes, the hash of the owner's verification key [FP §3.2]. There are two kinds, which cannot collide:
+ * 12 zero bytes and an Ethereum address, or a Keccak-256 hash with a FastPay prefix.
  */
 
 import { bech32m } from "@scure/base";
@@ -12,7 +12,7 @@ import { FastPayError } from "./errors.js";
 
 declare const accountId: unique symbol;
 
-/** An account's identifier: 32 bytes in lower-case hexadecimal. Only the functions here make one. */
+/** An account's identifier: 32 bytes in lower-case hexadecimal. Only the functions of this module create one. */
 export type AccountId = Hex & { readonly [accountId]: true };
 
 const PREFIX = "fp";
@@ -57,8 +57,8 @@ export function formatAccount(account: AccountId): string {
 }
 
 /**
- * Reads both text forms. An Ethereum address in mixed case must have a right checksum (EIP-55); one in a single case
- * carries none and is taken as it is. Throws `invalid-account`.
+ * Parses both text forms. An Ethereum address in mixed case must have a valid checksum (EIP-55); an address in a single
+ * case has no checksum and is accepted. Throws `invalid-account`.
  */
 export function parseAccount(text: string): AccountId {
   if (text.startsWith("0x")) return parseEthereum(text);
@@ -76,7 +76,7 @@ export function parseAccount(text: string): AccountId {
   return account;
 }
 
-/** The account that an identifier, or a text that `parseAccount` reads, names. Throws `invalid-account`. */
+/** The account of an identifier, or of a text that `parseAccount` accepts. Throws `invalid-account`. */
 export function accountOf(name: string): AccountId {
   if (typeof name !== "string") throw notAnAccount(String(name));
   return isHex(name, 32) ? accountFromBytes32(name) : parseAccount(name);

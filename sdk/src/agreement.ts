@@ -6,7 +6,7 @@
 import type { Address } from "./bytes.js";
 import type { AccountState, AgreedBalance } from "./views.js";
 
-/** Further behind than this, an authority's balance is not carried forward. */
+/** The balance of an authority that is further behind than this many orders is not carried forward. */
 export const LAG_MAX = 1_000n;
 
 function balanceOf(state: AccountState, asset: Address): bigint {
@@ -18,7 +18,7 @@ export function positionOf({ nextSequence, received, deposits }: AccountState): 
   return `${nextSequence}.${received}.${deposits}`;
 }
 
-/** The value that at least `trusted` of them meet or exceed. */
+/** The highest value that at least `trusted` balances meet or exceed; undefined if there are fewer balances. */
 function vouchedFor(balances: readonly bigint[], trusted: number): bigint | undefined {
   return [...balances].sort((a, b) => (a < b ? 1 : -1))[trusted - 1];
 }
@@ -51,8 +51,8 @@ export function supportedBalance(
 }
 
 /**
- * The agreed balance of each asset. Omits assets with a zero balance everywhere, and assets that too few authorities
- * list: the others suffice to confirm that there is none, and a liar could list many.
+ * The agreed balance of each asset. Omits assets that fewer than `trusted` authorities list, because a liar could list
+ * many, and assets whose zero balance `trusted` authorities confirm.
  */
 export function agreedBalances(states: readonly AccountState[], trusted: number): AgreedBalance[] {
   const holdings = states.map((state) => new Map(state.holdings.map(({ asset, balance }) => [asset, balance])));
@@ -77,7 +77,7 @@ function furthestFirst(a: Position, b: Position): number {
   return compare(b.sequence, a.sequence) || compare(b.known, a.known);
 }
 
-/** The same of one asset. Undefined if fewer than `trusted` have answered. */
+/** The agreed balance of one asset. Undefined if fewer than `trusted` authorities have answered. */
 export function agreedBalance(
   states: readonly AccountState[],
   asset: Address,
@@ -86,14 +86,14 @@ export function agreedBalance(
   return agreedOn(asset, states, states.map((state) => balanceOf(state, asset)), trusted);
 }
 
-/** The same for the balance in each of the states. */
+/** The agreed balance of an asset, given its balance in each of the states. */
 function agreedOn(
   asset: Address,
   states: readonly AccountState[],
   balances: readonly bigint[],
   trusted: number,
 ): AgreedBalance | undefined {
-  // By value: the positions of the authorities that report it.
+  // The positions of the authorities that report a balance, by balance.
   const said = new Map<bigint, Position[]>();
   for (const [number, state] of states.entries()) {
     const balance = balances[number] ?? 0n;
@@ -111,7 +111,7 @@ function agreedOn(
   return { asset, balance, agreeing: said.get(balance)?.length ?? 0, answered: states.length };
 }
 
-/** The claims of a next sequence number above `known`, the highest first. Each still needs a proof. */
+/** The next sequence numbers above `known` that authorities claim, highest first. Each still needs a proof. */
 export function claimsAbove(states: readonly AccountState[], known: bigint): bigint[] {
   const claims = new Set(states.map((state) => state.nextSequence).filter((claim) => claim > known));
   return [...claims].sort((a, b) => compare(b, a));

@@ -1,17 +1,17 @@
-/** Amounts in decimal notation. Exact: never rounded, and never a floating-point number. */
+/** Amounts in decimal notation. Exact: integers only, without rounding. */
 
 import { FastPayError } from "./errors.js";
 
 /** The largest amount that an order can move, in the asset's smallest unit. */
 export const AMOUNT_MAX = (1n << 128n) - 1n;
-/** The largest sequence number of an order. One more must exist after it. */
+/** The largest sequence number of an order, one below 2⁶⁴ − 1, because a next number must exist. */
 export const SEQUENCE_MAX = (1n << 64n) - 2n;
 /** A longer text is not an amount: 128 bits have 39 digits. */
 const TEXT_LENGTH_MAX = 128;
 
 /**
- * Reads `text` as a number of whole units of an asset with that many decimals, such as `1.5` of 18. Throws
- * `invalid-amount`.
+ * Parses a decimal amount in whole units, such as `1.5`, of an asset with `decimals` decimals. Returns it in the
+ * asset's smallest unit. Throws `invalid-amount`.
  */
 export function parseAmount(text: string, decimals: number): bigint {
   const match = text.length <= TEXT_LENGTH_MAX ? /^([0-9]+)(?:\.([0-9]+))?$/.exec(text) : null;
@@ -27,7 +27,7 @@ export function parseAmount(text: string, decimals: number): bigint {
   return units;
 }
 
-/** Shows a whole number of the smallest unit, also a negative one, in whole units without superfluous zeros. */
+/** Formats a number of the smallest unit, which may be negative, in whole units without trailing zeros. */
 export function formatAmount(units: bigint, decimals: number): string {
   const sign = units < 0n ? "-" : "";
   const digits = (units < 0n ? -units : units).toString().padStart(decimals + 1, "0");

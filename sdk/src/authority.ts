@@ -42,9 +42,9 @@ import {
 
 type Query = Readonly<Record<string, string | undefined>>;
 
-/** An authority that answers gives its name in less; its answers wait for that. */
+/** The timeout for an authority's name, for which its answers wait. An authority that answers at all takes less. */
 const IDENTIFY_MS = 1_000;
-/** How long one that did not is asked nothing again. */
+/** The delay after a request for the name before the next one. */
 const IDENTIFY_AGAIN_MS = 30_000;
 
 /** A client of one authority. Every method can throw what `requestJson` throws. */
@@ -53,10 +53,10 @@ export class AuthorityClient implements AuthorityRef {
   readonly url: string;
   readonly name: Hex | undefined;
   readonly #timeoutMs: number;
-  /** The name that an authority gave which is listed without one. */
+  /** The name that the authority reported, if none is listed. */
   #given: Hex | undefined;
   #asking: Promise<void> | undefined;
-  /** When it was asked, in milliseconds since 1970. */
+  /** The time of the last request for the name, in milliseconds since 1970. */
   #askedAt = 0;
 
   constructor(url: string, name: Hex | undefined, timeoutMs: number) {
@@ -66,14 +66,14 @@ export class AuthorityClient implements AuthorityRef {
   }
 
   /**
-   * Whose answers these are: the answers of one member count once, at however many addresses. It is the listed name, or
-   * the one that the authority gives, which is known once it has answered; without either it is the address.
+   * Identifies the member that answers here, because a member counts once, even if several addresses are listed for it.
+   * This is the listed name, or the name that the authority reports, known once it has answered; otherwise the address.
    */
   get member(): string {
     return this.name ?? this.#given ?? this.url;
   }
 
-  /** Asks for the name if none is listed, again after a while if it is not given soon. Never rejects. */
+  /** Requests the name if none is listed. Without an answer, requests it again after a delay. Never rejects. */
   identify(): Promise<void> {
     if (this.name !== undefined || this.#given !== undefined) return Promise.resolve();
     if (this.#asking !== undefined && Date.now() < this.#askedAt + IDENTIFY_AGAIN_MS) return this.#asking;
@@ -104,7 +104,7 @@ export class AuthorityClient implements AuthorityRef {
     return this.#post("/v1/unlocks/votes", encodeUnlockNumber(number, unanimous), decodeUnlockVote, signal);
   }
 
-  /** An account, with all assets as far as they fit, or with one. */
+  /** An account's state, with one asset, or with as many assets as fit into an answer. */
   account(account: AccountId, asset?: Address, signal?: AbortSignal): Promise<AccountState> {
     return this.#get(accountPath(account), { asset }, decodeAccount, signal);
   }
@@ -147,7 +147,7 @@ export class AuthorityClient implements AuthorityRef {
     return { total, entries: certificates };
   }
 
-  /** The transfers that it confirmed last, newest first. */
+  /** The transfers that the authority confirmed last, newest first. */
   async newTransfers(signal?: AbortSignal): Promise<readonly OrderName[]> {
     return (await this.#get("/v1/transfers", {}, decodeNewTransfers, signal)).transfers;
   }
@@ -167,7 +167,7 @@ export class AuthorityClient implements AuthorityRef {
     return this.#get("/v1/committee", { epoch: epoch?.toString() }, decodeCommittee, signal);
   }
 
-  /** The authority's status, with the sums of the assets that one answer lists. */
+  /** The authority's status, with the totals of as many assets as fit into an answer. */
   async status(signal?: AbortSignal) {
     const request = { method: "GET", url: this.#address("/v1/status", {}), timeoutMs: this.#timeoutMs, signal } as const;
     return decodeStatus(await requestJson(request), "the answer");
@@ -192,7 +192,9 @@ export class AuthorityClient implements AuthorityRef {
     return this.#ask({ method: "POST", url: this.url + path, body, timeoutMs: this.#timeoutMs, signal }, decode);
   }
 
-  /** An answer, and a refusal too, counts for a member: it is known whose it is when it is returned. */
+  /**
+   * Sends a request. Awaits the member's name before it returns an answer or a refusal, because both count by member.
+   */
   async #ask<T>(request: Parameters<typeof requestJson>[0], decode: Decoder<T>): Promise<T> {
     const identified = this.identify();
     try {
@@ -206,7 +208,7 @@ export class AuthorityClient implements AuthorityRef {
   }
 }
 
-/** Whose answers those of a configured authority are, as `AuthorityClient.member` says. */
+/** Identifies the member that answers at a configured authority; see `AuthorityClient.member`. */
 export function memberOf(authority: AuthorityRef): string {
   return authority instanceof AuthorityClient ? authority.member : (authority.name ?? authority.url);
 }

@@ -8,12 +8,12 @@ export type Hex = `0x${string}`;
 /** An address on the Primary. */
 export type Address = Hex;
 
-/** True if `value` is `0x` and exactly this number of bytes. */
+/** True if `value` is `0x` and the hexadecimal digits of exactly this number of bytes. */
 export function isHex(value: unknown, bytes: number): value is Hex {
   return typeof value === "string" && value.length === 2 + 2 * bytes && /^0x[0-9a-fA-F]*$/.test(value);
 }
 
-/** The bytes of a hexadecimal text. Throws `invalid-argument` if it is none. */
+/** The bytes of a hexadecimal text. Throws `invalid-argument` if the text is not hexadecimal. */
 export function toBytes(hex: string): Uint8Array {
   if (!/^0x(?:[0-9a-fA-F]{2})*$/.test(hex)) {
     throw new FastPayError("invalid-argument", "this is not hexadecimal", "give 0x and pairs of digits");
@@ -30,7 +30,7 @@ export function toHex(bytes: Uint8Array): Hex {
   return `0x${text}`;
 }
 
-/** All parts, one after the other. */
+/** Concatenates byte arrays. */
 export function concat(...parts: readonly Uint8Array[]): Uint8Array {
   const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
   let at = 0;

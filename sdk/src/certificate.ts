@@ -1,4 +1,4 @@
-/** Certificates: a transfer order and the votes of a quorum for it. A transfer that has one is certified. */
+/** Certificates: a transfer order and the votes of a quorum for it. A transfer with a certificate is certified. */
 
 import type { Hex } from "./bytes.js";
 import { memberOf, type AuthorityName, type Committee } from "./committee.js";
@@ -12,13 +12,13 @@ export interface Certificate {
   readonly order: TransferOrder;
   /** The committee that voted. */
   readonly epoch: bigint;
-  /** Exactly a quorum, in the order of the authorities' names, none twice. */
+  /** Exactly a quorum of votes, in the order of the authorities' names, without duplicates. */
   readonly votes: readonly Vote[];
 }
 
 declare const verified: unique symbol;
 
-/** A certificate with a valid quorum. Only checking, or gathering verified votes, makes one. */
+/** A certificate with a valid quorum. Only `verifyCertificate` and `certificateOf` create one. */
 export interface VerifiedCertificate extends Certificate {
   /** The digest that the sender signed. It identifies the transfer. */
   readonly digest: Hex;
@@ -56,7 +56,7 @@ export function inspectCertificate(certificate: Certificate, committee: Committe
  * `invalid-certificate` with the report in its details.
  */
 export function verifyCertificate(certificate: Certificate, committee: Committee, domain: Domain): VerifiedCertificate {
-  // Cheap things first: a certificate of thousands of votes costs no signature check.
+  // Cheap checks first: a certificate with thousands of votes is refused before any signature is checked.
   const fault = quorumFault(certificate, committee);
   if (fault !== undefined) throw invalid(fault);
   const report = inspectCertificate(certificate, committee, domain);
@@ -65,7 +65,7 @@ export function verifyCertificate(certificate: Certificate, committee: Committee
   throw invalid(report.orderFault ?? `the vote of authority ${bad?.authority} does not count (${bad?.fault})`, report);
 }
 
-/** Makes a certificate of a quorum of votes that were verified for this order; undefined if they are too few. */
+/** Builds a certificate from votes that were verified for this order; undefined if they are fewer than a quorum. */
 export function certificateOf(
   order: VerifiedOrder,
   committee: Committee,
@@ -79,15 +79,15 @@ export function certificateOf(
   return certificate as unknown as VerifiedCertificate;
 }
 
-/** The votes of a redemption certificate as the contract reads them. */
+/** The votes of a redemption certificate in the contract's encoding. */
 export function packRedemptionVotes(certificate: VerifiedCertificate, committee: Committee): Hex {
   if (certificate.order.transfer.type !== "redemption") throw invalid("its votes are not for a redemption");
   return packVotes(committee, certificate.votes);
 }
 
 /**
- * Verified votes as the contract reads them: for each the member's index in one byte and its 65-byte signature, in
- * ascending order of index, which is that of the names.
+ * Verified votes in the contract's encoding: for each vote, the member's index in one byte and its 65-byte signature.
+ * `votes` must be in the order of the names, which is that of the indices.
  */
 export function packVotes(committee: Committee, votes: readonly BatchVote[]): Hex {
   const packed = votes.map(({ authority, signature }) => {

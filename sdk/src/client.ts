@@ -45,15 +45,15 @@ import type {
   WatchCursor,
 } from "./views.js";
 
-/** An authority's address. The contract defines the authorities' keys. */
+/** An authority's address. The authorities' keys come from the contract. */
 export interface AuthorityEndpoint {
   /** The base of its HTTP API, such as `https://a.example:8080`. */
   readonly http: string;
-  /** Its name. If given, its answers count for this member only. If not, the authority is asked for its name. */
+  /** The authority's name. If given, answers count for this member only. Otherwise the client requests the name. */
   readonly name?: AuthorityName;
 }
 
-/** The functions of viem's public client that the SDK uses. A page that bundles only these is a quarter smaller. */
+/** The functions of viem's public client that the SDK uses. Bundling only these makes a page a quarter smaller. */
 export interface EthereumClient
   extends Pick<
     PublicClient,
@@ -83,7 +83,7 @@ export interface FastPayOptions {
   readonly publicClient: EthereumClient;
   /** The FastPay contract. */
   readonly contract: Address;
-  /** The chain's id; checked against the node. */
+  /** The chain's id, which `create` checks against the node. */
   readonly chainId: number;
   readonly authorities: readonly AuthorityEndpoint[];
   /** Base URLs of relayers, as listed in the endpoints file. Default: none. */
@@ -180,13 +180,13 @@ export interface FastPayClient {
   close(): void;
 
   /**
-   * False if the contract's first committee has changed since the client was created, because the network was started
-   * anew. Create another client then.
+   * False if the contract's first committee differs from this client's, because the network was started anew. Create
+   * another client then.
    */
   isCurrent(): Promise<boolean>;
   /**
-   * The source of the client's first committees: the contract, or the storage, if the Ethereum node did not answer at
-   * the start. Then `isCurrent` compares them with the contract once the node answers.
+   * The source of the client's first committees: the contract, or the storage if the Ethereum node did not answer at
+   * the start. In that case, call `isCurrent` once the node answers: it compares them with the contract.
    */
   readonly committeesFrom: "contract" | "storage";
   /** The committee of an epoch, or the current one, from the contract. */
@@ -195,21 +195,22 @@ export interface FastPayClient {
   // ----------------------------------------------------------------------------------- transfers
 
   /**
-   * Makes a payment and resolves when it is settled. The step `certified` comes before, after one round trip. An
-   * unfinished order of the same payment is finished instead of making a second one. After `no-quorum` or `aborted` the
-   * order may have been sent: `resume`, or the same call again, continues it. Throws `invalid-link` if the payment
-   * expired before it was signed; nothing was sent then.
+   * Makes a payment and resolves when it is settled. Reports the step `certified` before that, after one round trip. If
+   * an order of the same payment is unfinished, finishes it instead of making a second one. After `no-quorum` or
+   * `aborted` the order may have been sent: `resume`, or the same call again, continues it. Throws `invalid-link` if
+   * the payment expired before it was signed; nothing was sent then.
    */
   pay(signer: Signer, intent: PayIntent, options?: TransferOptions): Promise<Receipt>;
   /**
-   * Makes a redemption to the Primary; otherwise like `pay`. A relayer submits the certificate to the contract, or
-   * `redeemOnChain` does. Throws `recipient-is-fastpay` before signing if the recipient is a contract of FastPay.
+   * Makes a redemption to the Primary; otherwise like `pay`. Then a relayer, or `redeemOnChain`, submits the
+   * certificate to the contract. Throws `recipient-is-fastpay` before signing if the recipient is a contract of
+   * FastPay.
    */
   redeem(signer: Signer, intent: RedeemIntent, options?: TransferOptions): Promise<Receipt>;
   /**
-   * Pays a list with as few orders as possible, and resolves when all are settled. Checks the list before signing:
-   * `invalid-list` has all faults; `insufficient-funds` means that the balance is below the sum. After any other error,
-   * the same call continues and pays nobody twice.
+   * Pays a list with as few orders as possible, and resolves when all are settled. Checks the list before signing.
+   * Throws `invalid-list` with all faults, and `insufficient-funds` if the balance is below the sum. After any other
+   * error, the same call continues and pays nobody twice.
    */
   payMany(signer: Signer, list: readonly PayListLine[], options?: ManyOptions): Promise<ListStatus>;
   /** The progress of a list and its remaining orders. Checks the list, and signs nothing. */
@@ -225,7 +226,7 @@ export interface FastPayClient {
   resumeList(signer: Signer, name: Hex, options?: Pick<ManyOptions, "onProgress" | "signal">): Promise<ListStatus>;
   /** Removes a list from the unfinished lists. `resume` still finishes its orders. */
   closeList(name: Hex): Promise<void>;
-  /** Finishes unfinished orders, of this storage and of other copies of this wallet. Needs no key. */
+  /** Finishes the unfinished orders of this storage and of other copies of this wallet. Needs no key. */
   resume(account: AccountId, options?: TransferOptions): Promise<Resumed[]>;
   /** The orders of this storage, newest first. */
   orders(account: AccountId): Promise<OrderEntry[]>;
@@ -248,15 +249,15 @@ export interface FastPayClient {
    */
   history(account: AccountId, options?: { limit?: number; cursor?: HistoryCursor; view?: AccountView }): Promise<History>;
   /**
-   * An account's events from now on, or from a cursor. A view's cursor starts after that view. Each event is reported
-   * once, when f + 1 authorities report it. Ends with `signal`.
+   * An account's events from now on, or from a cursor. A view's cursor starts after that view. Each event is returned
+   * once: a transfer when a quorum of authorities reports it, a deposit when f + 1 do. Ends with `signal`.
    */
   watch(account: AccountId, options?: { from?: WatchCursor; signal?: AbortSignal }): AccountWatch;
   /** The authorities' certificates of a transfer, by digest or by sender and number. */
   evidence(of: Hex | { account: AccountId; sequence: bigint }): Promise<CertificateEvidence>;
   /**
-   * The newest transfers of all accounts, newest first, for display: at most 20, each proven. Authorities do not prove
-   * that there are no newer ones. Throws `too-few-answers` if none lists any.
+   * The newest transfers of all accounts, newest first, for display: at most 20, each proven by its certificate.
+   * Nothing proves that there are no newer ones. Throws `too-few-answers` if no authority answers.
    */
   latestTransfers(): Promise<readonly VerifiedCertificate[]>;
   /** A valid certificate by sender and number; undefined if no authority has one. */
@@ -280,15 +281,15 @@ export interface FastPayClient {
    */
   unfinishedTransactions(account: AccountId): Promise<SubmittedTransaction[]>;
   /**
-   * Follows an unfinished transaction to its end, without a key. Throws `not-found` if it was cancelled, or replaced by
-   * a transaction that the Ethereum node cannot look up.
+   * Follows an unfinished transaction to its end. Needs no key. Throws `not-found` if it was cancelled, or replaced by
+   * a transaction that the Ethereum node cannot find.
    */
   resumeTransaction(sent: SubmittedTransaction, options?: ChainOptions): Promise<TransactionReceipt>;
-  /** Removes a transaction from the list, for example one that no node knows any more. */
+  /** Removes a transaction from the unfinished ones, for example one that no node knows any more. */
   forgetTransaction(sent: TransactionName): Promise<void>;
   /** The state of a deposit, by its transaction. */
   depositStatus(hash: Hex): Promise<DepositStatus>;
-  /** What a transaction on the Primary did at the contract; undefined if it is in no block. */
+  /** The contract's events in a transaction on the Primary; undefined if it is in no block. */
   contractTransaction(hash: Hex): Promise<ContractTransaction | undefined>;
   /** The transaction of a deposit, by its index; undefined if the newest 100,000 blocks have none. */
   depositTransaction(index: bigint): Promise<Hex | undefined>;
@@ -298,7 +299,7 @@ export interface FastPayClient {
    */
   depositByIndex(index: bigint): Promise<DepositEntry | undefined>;
   /**
-   * Submits a redemption to the contract with the wallet's own transaction. Follows a pending transaction for it
+   * Submits a redemption to the contract with the wallet's own transaction. If one is pending already, follows it
    * instead of sending another. Throws `never-paid` if the redemption has ended without a payout.
    */
   redeemOnChain(wallet: EthereumWallet, certificate: VerifiedCertificate, options?: ChainOptions): Promise<PayoutReceipt>;
@@ -308,21 +309,21 @@ export interface FastPayClient {
    */
   executeQueued(wallet: EthereumWallet, redemption: Redemption, options?: ChainOptions): Promise<PayoutReceipt>;
   /**
-   * The state of a redemption on the contract. It is `paid` only if the contract's log says that this very redemption
-   * was: its number may have been spent on another order by a thief with the committee's redemption keys.
+   * The state of a redemption on the contract. It is `paid` only if the contract's log has the payout of this very
+   * redemption: a thief with the committee's redemption keys may have spent its number on another order.
    */
   redemptionStatus(redemption: Redemption): Promise<RedemptionStatus>;
   /** The amount of refused payouts to `owner`, in the asset's smallest unit. */
   claimable(owner: Address, asset: Address): Promise<bigint>;
-  /** Collects a claim, or a part of it; otherwise like `redeemOnChain`. */
+  /** Collects a claim or a part of it. If a claim is pending already, follows it instead of sending another. */
   claim(wallet: EthereumWallet, intent: ClaimIntent, options?: ChainOptions): Promise<ClaimReceipt>;
   /**
-   * Unlocks an account for which two orders of one number were signed and none can get a quorum: asks the contract, with
-   * a bond and transactions of the wallet, and brings it the authorities' votes. With `"relayer"`, one of the client's
-   * relayers does and pays all that; the signer signs the request. Resolves when the contract has decided
-   * and authorities know it. This takes two transactions and their finality if all authorities vote, and the contract's
-   * unlock window otherwise. After any error or a reload, the same call continues and sends nothing twice. Throws
-   * `invalid-argument` if nothing is to be unlocked, and `no-relayer`.
+   * Unlocks an account whose owner signed two orders for one number, if neither can get a quorum. The wallet pays a
+   * bond, requests the unlocking at the contract, and submits the authorities' votes. With `"relayer"`, the signer
+   * signs the request, and one of the client's relayers sends and pays everything. Resolves when the contract has
+   * decided and authorities have read the decision. This takes two transactions and their finality if all authorities
+   * vote, and the contract's unlock window otherwise. After any error or a reload, the same call continues and sends
+   * nothing twice. Throws `invalid-argument` if there is nothing to unlock, and `no-relayer`.
    */
   unlock(payer: EthereumWallet | "relayer", signer: Signer, options?: ChainOptions): Promise<UnlockReceipt>;
   /** The contract's state of a number that its owner may have asked to unlock. */
@@ -330,13 +331,13 @@ export interface FastPayClient {
   /** The current cost to unlock a number. */
   unlockCost(): Promise<UnlockCost>;
   /**
-   * True if an address is a contract of FastPay, of this deployment or another one on this chain. Money redeemed to it
-   * is lost.
+   * True if an address is a contract of FastPay, of this deployment or of another one on this chain. Money redeemed to
+   * it is lost.
    */
   isFastPay(address: Address): Promise<boolean>;
-  /** The contract's state: epoch, pause, and limits of outflow. */
+  /** The contract's state: epoch, pause, and outflow limits. */
   contractStatus(): Promise<ContractStatus>;
-  /** The amounts of an asset that the contract holds for accounts and owes. */
+  /** The amounts of an asset that the contract holds for accounts, owes as claims, has queued, and can pay at once. */
   assetStatus(asset: Address): Promise<AssetStatus>;
   /** An asset's claimed symbol and its decimals. */
   assetInfo(asset: Address): Promise<AssetInfo>;
@@ -344,7 +345,7 @@ export interface FastPayClient {
   balanceOnChain(owner: Address, asset: Address): Promise<bigint>;
   /** The current gas cost of one redemption, which a relayer's fee should cover. */
   redemptionCost(): Promise<RedemptionCost>;
-  /** The current fees of the relayers in the client's options. `proposed` is a fee for `redeem`. */
+  /** The current fees of the relayers in the client's options. Pass `proposed` to `redeem` as the fee. */
   relayerFees(asset: Address): Promise<RelayerFees>;
 }
 

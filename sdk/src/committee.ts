@@ -21,15 +21,15 @@ export interface Authority {
 
 declare const checked: unique symbol;
 
-/** The authorities of one epoch, each with one vote, in the order of their names. `makeCommittee` makes one. */
+/** The authorities of one epoch, each with one vote, in the order of their names. `makeCommittee` creates it. */
 export interface Committee {
   readonly epoch: bigint;
   readonly members: readonly Authority[];
-  /** How many members may be Byzantine: f = ⌊(n − 1) / 3⌋. */
+  /** The number of members that may be Byzantine: f = ⌊(n − 1) / 3⌋. */
   readonly faultsTolerated: number;
   /**
    * The quorum: ⌊(n + f) / 2⌋ + 1, which is 2f + 1 for n = 3f + 1. For every n, any two quorums share an honest member,
-   * and the honest members alone are a quorum.
+   * and the honest members form a quorum.
    */
   readonly quorum: number;
   readonly [checked]: true;
@@ -57,7 +57,7 @@ export function makeCommittee(epoch: bigint, authorities: readonly Authority[]):
   return committee as Committee;
 }
 
-/** The member of this name and its index, or none. */
+/** The member with this name, and its index; undefined if there is none. */
 export function memberOf(committee: Committee, name: AuthorityName): { index: number; member: Authority } | undefined {
   const index = committee.members.findIndex((member) => member.votingKey === name);
   const member = committee.members[index];

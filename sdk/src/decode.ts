@@ -6,13 +6,13 @@
 import { isHex, type Hex } from "./bytes.js";
 import { FastPayError } from "./errors.js";
 
-/** Decodes a value. `at` names its position for error messages. */
+/** Decodes a value. `at` is its position, for error messages. */
 export type Decoder<T> = (value: unknown, at: string) => T;
 
-/** More entries than any answer has. */
+/** The default bound of a list, above the length of any honest answer. */
 const LIST_LENGTH_MAX = 10_000;
 
-/** The error of an answer that cannot be read. */
+/** The error of an answer that cannot be decoded. */
 export function malformed(at: string, what: string): FastPayError {
   const action = "this authority is faulty or runs another version; ask the others";
   return new FastPayError("malformed-answer", `${at} is not ${what}`, action);
@@ -75,7 +75,7 @@ export function flag(value: unknown, at: string): boolean {
   return value;
 }
 
-/** A small whole number that is not negative. */
+/** A whole number from 0 to `max`. */
 export function smallNumber(max: number): Decoder<number> {
   return (value, at) => {
     if (typeof value !== "number" || !Number.isInteger(value) || value < 0 || value > max) {
@@ -104,7 +104,7 @@ export function unsigned(bits: number): Decoder<bigint> {
   };
 }
 
-/** A decimal number of 256 bits with a sign, in a text. */
+/** A signed decimal number of at most 256 bits, as text. */
 export function signed(value: unknown, at: string): bigint {
   const isDecimal = typeof value === "string" && /^-?(?:0|[1-9][0-9]{0,77})$/.test(value);
   const number = isDecimal ? BigInt(value) : undefined;

@@ -1,4 +1,4 @@
-/** The signed statements: EIP-712 typed structs under one domain, hashed like in the contract and the authorities. */
+/** The signed statements: EIP-712 typed structs under one domain, hashed as by the contract and the authorities. */
 
 import {
   concat as concatHex,
@@ -80,12 +80,14 @@ const { Payment, Redemption, Payout, Output, PaymentVote, RedemptionVote, Redemp
 const { UnlockRequest, CertificateVote, VoidVote } = STATEMENTS;
 
 function domainOf({ chainId, contract }: Domain) {
-  // Some wallets compare it with their own chain's, which is a number.
+  // Some wallets compare the id with that of their own chain, which is a number and not a bigint.
   const id = chainId <= Number.MAX_SAFE_INTEGER ? Number(chainId) : chainId;
   return { name: "FastPay", version: "1", chainId: id, verifyingContract: contract } as const;
 }
 
-/** A transfer without what only we add to it. Addresses in lower case, for a checksum is for people's eyes. */
+/**
+ * The fields of a transfer that are signed: without `type`, which is not part of the struct. Addresses in lower case.
+ */
 function message<T extends Payment | Redemption>(transfer: T): Omit<T, "type"> {
   const { type: _, ...fields } = transfer;
   return { ...fields, asset: lower(fields.asset), recipient: lower(fields.recipient) };
@@ -95,7 +97,7 @@ function lower<T extends Hex>(hex: T): T {
   return hex.toLowerCase() as T;
 }
 
-/** The typed data of a transfer that an Ethereum wallet shows and signs (`eth_signTypedData_v4`). */
+/** The typed data of a transfer, which an Ethereum wallet shows and signs (`eth_signTypedData_v4`). */
 export function transferTypedData(domain: Domain, transfer: Transfer): TypedDataDefinition {
   switch (transfer.type) {
     case "payment":
@@ -110,7 +112,7 @@ export function transferTypedData(domain: Domain, transfer: Transfer): TypedData
   }
 }
 
-/** The digest that a sender signs to order `transfer`; it names the transfer. */
+/** The digest that a sender signs to order `transfer`. It identifies the transfer. */
 export function transferDigest(domain: Domain, transfer: Transfer): Hex {
   return hashTypedData(transferTypedData(domain, transfer));
 }
@@ -120,7 +122,7 @@ export function outputHash({ recipient, amount, memo }: Output): Hex {
   return hashStruct({ types: { Output }, primaryType: "Output", data: { recipient, amount, memo } });
 }
 
-/** The digest of a payout of which only the hashes of its outputs are known, in their order. */
+/** The digest of a payout, computed from the hashes of its outputs in their order. */
 export function payoutDigest(domain: Domain, payout: Omit<Payout, "type" | "outputs">, hashes: readonly Hex[]): Hex {
   const words = [{ type: "bytes32" }, { type: "bytes32" }, { type: "address" }, { type: "bytes32" }] as const;
   const typeHash = keccak256(stringToHex(`${structText("Payout")}${structText("Output")}`));
@@ -132,7 +134,7 @@ export function payoutDigest(domain: Domain, payout: Omit<Payout, "type" | "outp
   return keccak256(concatHex(["0x1901", domainSeparator({ domain: domainOf(domain) }), keccak256(struct)]));
 }
 
-/** A struct as EIP-712 writes its type, without those that it refers to. */
+/** The EIP-712 type encoding of a struct, without the structs that it refers to. */
 function structText(name: "Payout" | "Output"): string {
   return `${name}(${STATEMENTS[name].map((field) => `${field.type} ${field.name}`).join(",")})`;
 }
@@ -176,7 +178,9 @@ export function unlockRequestDigest(domain: Domain, account: AccountId, sequence
   return hashTypedData(unlockTypedData(domain, account, sequence));
 }
 
-/** The digest that an authority's secp256k1 key signs to say that the order `digest` of a number is certified. */
+/**
+ * The digest that an authority's secp256k1 key signs to attest that a number's order with this `digest` is certified.
+ */
 export function certificateVoteDigest(domain: Domain, epoch: bigint, account: AccountId, sequence: bigint, digest: Hex): Hex {
   const message = { epoch, account, sequence, digest };
   return hashTypedData({ domain: domainOf(domain), types: { CertificateVote }, primaryType: "CertificateVote", message });

@@ -1,6 +1,6 @@
 /**
- * One error type for all failures, with one code for each reaction of the caller. `code` is stable, `action` is for
- * people, and `details` has the facts.
+ * One error type for all failures, with one code for each reaction of the caller. `code` is stable, `action` tells
+ * people what to do, and `details` has the facts.
  */
 
 /** An error code for programs. */
@@ -53,13 +53,16 @@ export type FastPayErrorCode =
   | "superseded"
   /** The contract voided the number: nothing was paid with it. */
   | "voided"
-  /** The contract was asked to unlock the number and has not decided: no order of it is voted for or executed. */
+  /**
+   * The owner asked the contract to unlock the number. Authorities vote for and execute no order of it until the
+   * contract has decided.
+   */
   | "frozen"
   /** Another copy of this wallet keeps sending orders. */
   | "other-copy"
   /** Too few votes or confirmations came. Nothing is lost: resume. */
   | "no-quorum"
-  /** The authorities accept no new order now, for lack of space. Nothing is lost: resume later. */
+  /** The authorities have no space for a new order now. Nothing is lost: resume later. */
   | "no-room"
   /** The authorities vote in an epoch that is not final at the Ethereum node yet. */
   | "new-epoch"
@@ -69,7 +72,7 @@ export type FastPayErrorCode =
   | "busy"
   /** The storage cannot be used. */
   | "storage"
-  /** No relayer brings the request to the contract. */
+  /** No relayer submits the request to the contract. */
   | "no-relayer"
   /** The contract is paused. */
   | "paused"
@@ -81,7 +84,7 @@ export type FastPayErrorCode =
   | "wrong-contract"
   /** The recipient is a contract of FastPay. Money paid to it is lost. */
   | "recipient-is-fastpay"
-  /** The redemption has ended without a payout: `details.status` says why. */
+  /** The redemption has ended without a payout: `details.status` has the reason. */
   | "never-paid"
   /** The contract refused the transaction. */
   | "reverted"

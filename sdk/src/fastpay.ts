@@ -1,4 +1,4 @@
-/** Makes clients. */
+/** Creates clients. */
 
 import { AuthorityClient } from "./authority.js";
 import { isHex, type Address, type Hex } from "./bytes.js";
@@ -37,10 +37,10 @@ import { worded } from "./wallet/wording.js";
 import type { Signer } from "./signers.js";
 import type { ListStatus, PayListLine, SubmittedTransaction, TransactionReceipt } from "./views.js";
 
-/** How many entries of each list a history has, by default. */
+/** The default number of entries of each list in a history. */
 const HISTORY_LIMIT = 25;
 const HISTORY_LIMIT_MAX = 500;
-/** How long a start waits for the Ethereum node if the storage has the committees. */
+/** The time for which `create` waits for the Ethereum node if the storage has the committees. */
 const CONTRACT_PATIENCE_MS = 3_000;
 /** The base of an API's address. */
 const HTTP_BASE = /^https?:\/\/[^/?#]+[^?#]*$/;
@@ -48,8 +48,9 @@ const HTTP_BASE = /^https?:\/\/[^/?#]+[^?#]*$/;
 /** Creates clients. */
 export const FastPay = {
   /**
-   * A client of one deployment. Reads the committee from the contract and asks no authority yet. Throws
-   * `invalid-argument`, `wrong-chain`, `wrong-contract`, `other-deployment`, `chain-unreachable` or `storage`.
+   * Creates a client of one deployment. Reads the committee from the contract, and sends no request to an authority
+   * yet. Throws `invalid-argument`, `wrong-chain`, `wrong-contract`, `other-deployment`, `chain-unreachable` or
+   * `storage`.
    */
   async create(options: FastPayOptions): Promise<FastPayClient> {
     if (!isHex(options.contract, 20)) throw unusable("the contract is not an address");
@@ -58,7 +59,7 @@ export const FastPay = {
     const reading = readCommittees(contract);
     reading.catch(() => undefined);
     const storage = options.storage ?? (await defaultStore());
-    // A deployment that sets others aside is not the stored one.
+    // `setAside` is for a new deployment, so the stored committees are not used.
     const known = storage && options.setAside !== true ? await storedCommittees(storage, domain).catch(() => undefined) : undefined;
     const { first, newest, committeesFrom } = await startingCommittees(reading, known, options.authorities);
     const timing = { ...DEFAULT_TIMING, ...options.timing };
@@ -74,7 +75,7 @@ export const FastPay = {
   },
 };
 
-/** Reads chain, first and current committee at the same time. An error is that of the earliest of them. */
+/** Reads chain, first and current committee at the same time. Reports an error of the chain check before the others. */
 async function readCommittees(contract: Contract): Promise<StoredCommittees> {
   const [checking, first] = [contract.checkChain(), contract.committee(0n)];
   const reading = Committees.readCurrent(contract, first);
@@ -84,9 +85,9 @@ async function readCommittees(contract: Contract): Promise<StoredCommittees> {
 }
 
 /**
- * The committees to start with: from the contract; from the storage if it has them and the Ethereum node fails or does
- * not answer within `CONTRACT_PATIENCE_MS`. Listed names must be members of the stored committee: other names mean
- * another deployment, or keys that changed since.
+ * The committees to start with: from the contract, or from the storage if it has them and the Ethereum node fails or
+ * does not answer within `CONTRACT_PATIENCE_MS`. Stored committees are used only if every listed name is a member of
+ * the newest one: another name means another deployment, or keys that have changed since.
  */
 async function startingCommittees(
   reading: Promise<StoredCommittees>,
@@ -146,7 +147,7 @@ function lower<T extends Hex>(hex: T): T {
   return hex.toLowerCase() as T;
 }
 
-/** Tells steps with their time since now. A listener that throws does so by itself, and stops nothing. */
+/** Reports steps with the time since this call. An error that the listener throws does not stop the caller. */
 function timed<T extends object>(
   listener: ((progress: T & { readonly afterMs: number }) => void) | undefined,
 ): (step: T) => void {
@@ -157,7 +158,7 @@ function timed<T extends object>(
   };
 }
 
-/** How many decimals assets have, each asked for once. */
+/** The number of decimals of an asset. Reads each asset's once. */
 function decimalsOf(contract: Contract): (asset: Address) => Promise<number> {
   const known = new Map<Address, Promise<number>>([[ETHER, Promise.resolve(18)]]);
   return (asset) => {

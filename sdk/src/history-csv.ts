@@ -1,4 +1,4 @@
-/** A history as CSV, with a row for each payment, so that each column of amounts adds up. */
+/** A history as CSV, with one row for each payment, so that each column of amounts can be summed. */
 
 import { getAddress } from "viem";
 

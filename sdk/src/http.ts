@@ -19,7 +19,7 @@ export interface HttpRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The JSON that an authority answers. Throws `unreachable`, `timed-out`, `malformed-answer`, `aborted` or a problem. */
+/** An authority's JSON answer. Throws `unreachable`, `timed-out`, `malformed-answer`, `aborted` or a `ProblemError`. */
 export async function requestJson(request: HttpRequest): Promise<unknown> {
   const limit = AbortSignal.timeout(request.timeoutMs);
   const signal = request.signal === undefined ? limit : AbortSignal.any([limit, request.signal]);
@@ -40,7 +40,7 @@ function fetchOptions({ method, body }: HttpRequest): RequestInit {
   return { ...common, headers: { ...accept, "content-type": "application/json" }, body };
 }
 
-/** Converts the error of a failed fetch. */
+/** Converts the error of a failed fetch to a `FastPayError`. */
 export function requestError(
   error: unknown,
   request: { url: string; signal?: AbortSignal | undefined },
@@ -54,7 +54,7 @@ export function requestError(
   return new FastPayError("unreachable", `${origin} cannot be reached: ${messageOf(error)}`, action, { cause: error });
 }
 
-/** The body as text. Throws `malformed-answer` if it is longer than any honest one. */
+/** The body as text. Throws `malformed-answer` if it is longer than any honest answer. */
 export async function readText(response: Response): Promise<string> {
   if (response.body === null) return "";
   const reader = response.body.getReader();

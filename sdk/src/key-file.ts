@@ -16,10 +16,10 @@ import { FastPayError, messageOf } from "./errors.js";
 /** The scrypt cost: 128 MiB and about a second for each guess of a passphrase. */
 const COST = { n: 1 << 17, r: 8, p: 1 };
 const DERIVED_BYTES = 32;
-/** The most memory that a file may make scrypt use: 128 · n · r bytes. */
+/** The maximum memory, in bytes, for which a file's scrypt parameters may ask: 128 · n · r. */
 const MEMORY_MAX = 1 << 30;
 const PARALLELISM_MAX = 16;
-/** A longer text is no key file. */
+/** The maximum length of a key file. */
 const TEXT_LENGTH_MAX = 1 << 16;
 
 /** The unencrypted part of a key file. */
@@ -30,7 +30,7 @@ export interface KeyFile {
   readonly text: string;
 }
 
-/** Bytes as digits without `0x`, as the format has them. */
+/** Bytes as hexadecimal digits without `0x`, as in the format. */
 const digits =
   (length: number): Decoder<Hex> =>
   (value, at) =>

@@ -1,12 +1,13 @@
 /**
- * Payment links, which ask for money (docs/PAYMENT_LINKS.md): as EIP-681 does, but with the chain and the contract, so
- * that a wallet of another deployment refuses them.
+ * Payment links, which request a payment (docs/PAYMENT_LINKS.md). They resemble EIP-681, but contain the chain and the
+ * contract, so that a wallet of another deployment refuses them.
  *
  * ```text
  * fastpay:<account>@<chain id>/<contract>?asset=&amount=&memo=|text=&label=&expires=
  * https://wallet.example/pay#fastpay:…
  * ```
- * A link is text from a stranger: it is read strictly, and says who *asks* for money, never who they are.
+ * A link is untrusted: it is parsed strictly. It names the account that *asks* for money, and does not prove its
+ * owner's identity.
  */
 
 import { checksumAddress } from "viem";
@@ -25,9 +26,9 @@ export const LINK_LENGTH_MAX = 1_024;
 export const LABEL_LENGTH_MAX = 64;
 
 const SCHEME = "fastpay:";
-/** The largest chain id that programs agree on (EIP-2294), and a bound for times. */
+/** The largest chain id (EIP-2294). */
 const NUMBER_MAX = 4_503_599_627_370_476n;
-/** The end of the year 9999, the greatest time that a link may have. */
+/** The latest time in a link: the end of the year 9999, in seconds since 1970. */
 const TIME_MAX = 253_402_300_799n;
 const PARAMETERS = ["asset", "amount", "memo", "text", "label", "expires"] as const;
 type Parameter = (typeof PARAMETERS)[number];
@@ -47,13 +48,13 @@ export interface PaymentLink {
   readonly memo?: Hex;
   /** The recipient's claimed name. Unverified. */
   readonly label?: string;
-  /** Until when the recipient expects the payment, in seconds since 1970. */
+  /** The time until which the recipient expects the payment, in seconds since 1970. */
   readonly expires?: bigint;
 }
 
 /**
- * The link as text, for a QR code or a `href`. Throws `invalid-link` if the request makes none, or payers would see a
- * part of its label.
+ * The link as text, for a QR code or a `href`. Throws `invalid-link` if the request is not valid, or if its label is
+ * too long to be displayed whole.
  */
 export function formatPaymentLink(link: PaymentLink): string {
   const { account, domain, asset, amount, memo, label, expires } = link;
@@ -66,7 +67,7 @@ export function formatPaymentLink(link: PaymentLink): string {
   const query = values.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
   const target = `${formatAccount(account)}@${domain.chainId}/${checksumAddress(domain.contract)}`;
   const text = `${SCHEME}${target}${query === "" ? "" : `?${query}`}`;
-  // Every link written here must be readable.
+  // Every formatted link must parse.
   parsePaymentLink(text);
   return text;
 }
@@ -78,8 +79,8 @@ function wholeLabel(label: string): string {
 }
 
 /**
- * The link for people without a program for `fastpay:`, to a page of a web wallet that reads it. It stands behind the
- * `#`, so the page's host never sees who asks for money.
+ * A web link for people without a program for `fastpay:`. It opens a web wallet's page with the payment link after the
+ * `#`, which browsers do not send to the page's host.
  */
 export function formatWebLink(page: string, link: PaymentLink): string {
   const url = new URL(page);
@@ -87,7 +88,7 @@ export function formatWebLink(page: string, link: PaymentLink): string {
   return url.href;
 }
 
-/** Reads a link of either form. Throws `invalid-link`, or `invalid-account` for a mistyped account. */
+/** Parses a link of either form. Throws `invalid-link`, or `invalid-account` for a mistyped account. */
 export function parsePaymentLink(text: string): PaymentLink {
   if (text.length > LINK_LENGTH_MAX) throw invalid("it is too long", "ask for a shorter one");
   const bare = withoutPage(text.trim());
@@ -106,7 +107,7 @@ export function parsePaymentLink(text: string): PaymentLink {
   };
 }
 
-/** True if the text claims to be a link of either form, well-formed or not. */
+/** True if the text starts like a link of either form, well-formed or not. */
 export function isPaymentLink(text: string): boolean {
   return hasScheme(withoutPage(text.trim()));
 }
@@ -129,7 +130,7 @@ function withoutPage(text: string): string {
 
 function memoParameter(memo: Hex): [Parameter, string] {
   const text = decodeMemo(memo);
-  // Only a text that comes back as the very same bytes may stand for them.
+  // Write the memo as text only if that text encodes to the same bytes.
   return text !== memo && encodeMemo(text) === memo ? ["text", text] : ["memo", memo];
 }
 
@@ -139,7 +140,7 @@ function readParameters(query: string): Parameters {
     const [name, value] = splitOnce(pair, "=");
     if (value === undefined) throw invalid(`${JSON.stringify(name)} has no value`, "copy it again");
     const known = PARAMETERS.find((parameter) => parameter === name);
-    // As BIP-21 has it: what must be understood says so, what else is new may be passed over.
+    // As in BIP-21: refuse an unknown parameter that starts with `req-`, and ignore other unknown ones.
     if (known === undefined && name.startsWith("req-")) {
       throw invalid(`it needs ${JSON.stringify(name.slice(4))}, which this wallet does not know`, "use a newer wallet");
     }

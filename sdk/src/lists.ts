@@ -1,18 +1,18 @@
-/** Pages of an authority's lists. */
+/** Reads ranges of an authority's lists page by page. */
 
 import { malformed } from "./decode.js";
 import type { Page } from "./wire.js";
 
-/** The maximum number of pages that an honest authority needs for an answer. */
+/** The maximum number of pages to read. An honest authority needs fewer. */
 const PAGES_MAX = 200;
 
-/** The newest `count` entries of a list that has `total`, oldest first. */
+/** The newest `count` entries of a list with `total` entries, oldest first. */
 export function readNewest<T>(read: (start: bigint) => Promise<Page<T>>, total: bigint, count: number): Promise<T[]> {
   const start = total > BigInt(count) ? total - BigInt(count) : 0n;
   return readRange(read, start, total);
 }
 
-/** The entries of a list from one place to another (exclusive), oldest first. */
+/** The entries of a list from position `from` up to `to` (exclusive), oldest first. */
 export async function readRange<T>(read: (start: bigint) => Promise<Page<T>>, from: bigint, to: bigint): Promise<T[]> {
   const found: T[] = [];
   for (let page = 0; page < PAGES_MAX && from + BigInt(found.length) < to; page += 1) {

@@ -1,4 +1,4 @@
-/** Memos: 32 bytes chosen by the sender, in the text form that all wallets share. */
+/** Memos: 32 bytes chosen by the sender, and the text form that all wallets use. */
 
 import { isHex, toBytes, toHex, type Hex } from "./bytes.js";
 import { FastPayError } from "./errors.js";
@@ -6,12 +6,12 @@ import { isPlainText } from "./plain-text.js";
 
 /** No memo. */
 export const NO_MEMO: Hex = `0x${"0".repeat(64)}`;
-/** How many bytes of UTF-8 fit. */
+/** The maximum number of UTF-8 bytes of a text. */
 export const MEMO_BYTES_MAX = 32;
 
 /**
- * The memo of a text: its UTF-8 bytes, filled up with zeros; or, of `0x` and 64 digits, those 32 bytes. Throws
- * `invalid-argument` if it is too long.
+ * The memo of a text: its UTF-8 bytes, padded with zeros. `0x` and 64 hexadecimal digits stand for those 32 bytes.
+ * Throws `invalid-argument` if the text is too long, or if the digits are not hexadecimal.
  */
 export function encodeMemo(text: string): Hex {
   if (text.startsWith("0x") && text.length === 66) {
@@ -28,7 +28,7 @@ export function encodeMemo(text: string): Hex {
   return toHex(memo);
 }
 
-/** A memo for display: text if it is plain text, otherwise hexadecimal. */
+/** A memo for display: as text if it is plain text, otherwise as hexadecimal. */
 export function decodeMemo(memo: Hex): string {
   const bytes = toBytes(memo);
   let end = bytes.length;

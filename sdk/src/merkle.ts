@@ -1,6 +1,6 @@
 /**
- * The Merkle tree over the payments that an authority votes for in one go: leaf = H(0x00 ‖ digest), node =
- * H(0x01 ‖ left ‖ right), H = BLAKE3; a node without right sibling is carried up.
+ * The Merkle tree over the payments that an authority votes for with one signature: leaf = H(0x00 ‖ digest), node =
+ * H(0x01 ‖ left ‖ right), H = BLAKE3. A node without a right sibling is carried up.
  */
 
 import { blake3 } from "@noble/hashes/blake3.js";
@@ -15,15 +15,15 @@ const NODE = Uint8Array.of(1);
 
 /** The path from a leaf to the root. */
 export interface MerklePath {
-  /** One bit for each sibling, from the leaf up: set where the sibling is on the left. */
+  /** One bit for each sibling, from the leaf up: set if the sibling is on the left. */
   readonly directions: number;
   /** The siblings, from the leaf up. */
   readonly siblings: readonly Hex[];
 }
 
 /**
- * The root of the tree in which `digest` has this path. Undefined if the path is too long or has bits that name no
- * sibling: a path has one encoding.
+ * The root of the tree in which `digest` has this path. Undefined if the path is too long, or if a bit without a
+ * sibling is set: a path has one encoding.
  */
 export function merkleRoot(digest: Hex, path: MerklePath): Hex | undefined {
   const { directions, siblings } = path;

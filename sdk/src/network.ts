@@ -1,6 +1,6 @@
 /**
- * The committee, with a client for each authority. The contract defines the members, never the list of addresses.
- * Callers verify the answers.
+ * The committee, with a client for each authority. The contract defines the members; the list of addresses only locates
+ * them. Callers verify the answers.
  */
 
 import type { AccountId } from "./accounts.js";
@@ -23,18 +23,18 @@ const GRACE_MS = 100;
 /** Extra time for the other authorities after a quorum has answered that an entry does not exist. */
 const ABSENCE_MS = 1_000;
 
-/** An authority that has not sent a page of certificates by then is passed over. */
+/** The timeout for a page of certificates, after which the next authority is asked. */
 const PAGE_MS = 5_000;
 
-/** What is known of an authority that has not answered within the time for reads. */
+/** The failure of an authority that has not answered within the time for reads. */
 const TOO_LATE: PeerFailure = { kind: "silent", message: "no answer in time" };
 
-/** How long reads may take. */
+/** The time for reads, in milliseconds. */
 export interface ReadTiming {
   readonly readMs: number;
 }
 
-/** The authorities' answers, without those that came too late. */
+/** The authorities' answers and errors, except those that came too late. */
 export type Answers<T> = readonly AuthorityAnswer<T>[];
 
 /** A successful answer. */
@@ -71,14 +71,14 @@ export class Network {
     return this.committees.current;
   }
 
-  /** f + 1: this many equal answers include one of an honest authority. */
+  /** f + 1: of this many equal answers, at least one is from an honest authority. */
   get trusted(): number {
     return this.committee.faultsTolerated + 1;
   }
 
   /**
-   * Asks all authorities at once. Resolves when all have answered, `graceMs` after good answers of a quorum of members (of
-   * those accepted by `counts`, if given), or when the time for reads is over.
+   * Asks all authorities at once. Resolves when all have answered, `graceMs` after a quorum of members have given good
+   * answers (only those that `counts` accepts, if given), or when the time for reads is over.
    */
   async askAll<T>(
     ask: (authority: AuthorityClient, signal: AbortSignal) => Promise<T>,
@@ -127,8 +127,8 @@ export class Network {
   }
 
   /**
-   * The same, which needs the good answers of a quorum. Throws `too-few-answers`, whose `details.failures` has the
-   * `PeerFailure` of each authority without a good answer, by its URL.
+   * Like `askAll`, but requires good answers of a quorum. Otherwise throws `too-few-answers`, whose `details.failures`
+   * has the `PeerFailure` of each authority without a good answer, by its URL.
    */
   async askQuorum<T>(
     ask: (authority: AuthorityClient, signal: AbortSignal) => Promise<T>,
@@ -149,7 +149,7 @@ export class Network {
     });
   }
 
-  /** An account's state, at least a quorum's word on it. `graceMs` as of `askAll`. */
+  /** An account's state at each authority, with the answers of at least a quorum. For `graceMs`, see `askAll`. */
   accountStates(
     account: AccountId,
     asset?: `0x${string}`,
@@ -159,7 +159,7 @@ export class Network {
     return this.askQuorum((authority, until) => authority.account(account, asset, until), { signal, graceMs });
   }
 
-  /** Checks that a certificate is the one of this sender and number. Throws `invalid-certificate`. */
+  /** Verifies a certificate, and that it has this sender and number. Throws `invalid-certificate`. */
   async verify(certificate: Certificate, account: AccountId, sequence: bigint): Promise<VerifiedCertificate> {
     const committee = await this.committees.get(certificate.epoch);
     const action = "do not trust its source";
@@ -174,9 +174,10 @@ export class Network {
   }
 
   /**
-   * The certificate that `account` sent under `sequence`, from whichever authority has a valid one first; `first` has a
-   * moment before all others. Undefined if nobody has one: that of a settled transfer is found whatever f of them do;
-   * of one that too few have confirmed yet, its holder may be too late behind a quorum that has none.
+   * The certificate of `account`'s order with number `sequence`: the first valid one that an authority returns. `first`
+   * is asked `GRACE_MS` before the others. Always finds the certificate of a settled transfer, whatever f authorities
+   * do. Returns undefined if nobody has a certificate, or if its few holders answer later than `ABSENCE_MS` after a
+   * quorum that has none.
    */
   async findCertificate(
     account: AccountId,
@@ -212,8 +213,8 @@ export class Network {
   }
 
   /**
-   * Whether a quorum says that it has no certificate of a number: then the number is not settled, and nothing that it pays
-   * for was executed by a quorum. False if too few answer.
+   * True if a quorum reports that it has no certificate of a number: then no quorum has executed an order of it, so it
+   * is not settled. False if too few answer.
    */
   async isWithoutCertificate(account: AccountId, sequence: bigint, signal?: AbortSignal): Promise<boolean> {
     const answers = await this.askAll((authority, until) => authority.certificate(account, sequence, until), {
@@ -225,8 +226,9 @@ export class Network {
   }
 
   /**
-   * Certificates by their names' texts, each verified; what one of `from` lacks or keeps back is asked of the next. Those
-   * of settled transfers can be missing where `from` are slow or lie: `findCertificate` asks everybody.
+   * Verified certificates, by their names' texts. Asks the authorities `from` one after another for the certificates
+   * that are still missing. If these are slow or lie, even the certificate of a settled transfer can be missing:
+   * `findCertificate` asks all authorities.
    */
   async readCertificates(
     names: readonly OrderName[],
@@ -250,15 +252,15 @@ export class Network {
         }
       } catch {
         throwIfAborted(this.closed);
-        // The next one is asked.
+        // The next authority is asked.
       }
     }
     return found;
   }
 
   /**
-   * A payment that `lister` says `account` has received, with the certificate that answers for it. That one is asked
-   * first: a credit arrives after its certificate, so an honest lister has it itself.
+   * A payment to `account` that `lister` lists as received, with the certificate that proves it. `lister` is asked
+   * first: an honest authority credits a payment after it has received the certificate, so it has the certificate.
    */
   async findReceived(
     account: AccountId,
@@ -279,8 +281,8 @@ export function goodAnswers<T>(answers: Answers<T>): { authority: AuthorityAnswe
 }
 
 /**
- * The successful answers, one of each member: a member that is listed with two addresses has one voice. An address that is
- * listed with the member's name speaks for it before one that only gives that name.
+ * The successful answers, one for each member, even if two addresses are listed for it. The answer of an address that
+ * is listed with the member's name takes precedence over that of an address that only reports the name.
  */
 export function memberAnswers<T>(answers: Answers<T>): { authority: AuthorityAnswer<T>["authority"]; answer: T }[] {
   const voices = new Map<string, { authority: AuthorityAnswer<T>["authority"]; answer: T }>();

@@ -9,8 +9,8 @@ import { LocalLocks } from "./storage/memory.js";
 import type { OrderStore } from "./storage/store.js";
 
 /**
- * An `OrderStore` in a folder: each entry is a file that is written once, synced, and linked under its name in one
- * step. Two programs may use one folder: `create` keeps their orders apart. Throws `storage`.
+ * An `OrderStore` in a folder. Each entry is a file, which is written, synced, and then atomically linked under its
+ * name. Two programs may use one folder, because `create` never overwrites an entry. Throws `storage`.
  */
 export async function folderStore(folder: string): Promise<OrderStore> {
   await orUnusable(mkdir(folder, { recursive: true, mode: 0o700 }));
@@ -40,7 +40,7 @@ async function create(folder: string, name: string, value: string): Promise<bool
   const draft = join(folder, `.${randomBytes(8).toString("hex")}`);
   try {
     await writeDown(draft, value);
-    // Unlike a rename, a link never replaces what is there.
+    // Unlike a rename, a link never replaces an existing file.
     await link(draft, join(folder, name));
     await syncFolder(folder);
     return true;

@@ -1,6 +1,6 @@
 /**
- * The proof of one output of a payout, by which a recipient proves a payment without showing the others
- * (docs/PROTOCOL.md, "Proof of one output"): the other outputs are there by their hashes alone.
+ * The proof of one output of a payout. It proves a payment to its recipient without revealing the other outputs, of
+ * which it contains only the hashes (docs/PROTOCOL.md, "Proof of one output").
  */
 
 import type { AccountId } from "./accounts.js";
@@ -17,7 +17,7 @@ export interface OutputProof {
   readonly sender: AccountId;
   readonly asset: Address;
   readonly sequence: bigint;
-  /** The payout's own. */
+  /** The payout's own memo. */
   readonly memo: Hex;
   /** The number of the output, from 0. */
   readonly position: number;
@@ -43,8 +43,8 @@ export function proveOutput(certificate: VerifiedCertificate, position: number):
 }
 
 /**
- * Checks a proof against the committee of its epoch, which comes from the contract. Gives the payment, and the digest of
- * the payout. Throws `invalid-certificate`.
+ * Verifies a proof against the committee of its epoch, which comes from the contract. Returns the payment, and the
+ * digest of the payout. Throws `invalid-certificate`.
  */
 export function verifyOutputProof(
   proof: OutputProof,
@@ -64,7 +64,7 @@ export function verifyOutputProof(
   return { payment: { type: "payment", sender, asset, sequence, ...output }, digest };
 }
 
-/** Undefined if it is no output at all. */
+/** The struct hash of an output; undefined if the output is malformed. */
 function hashOf(output: Output): Hex | undefined {
   try {
     return outputHash(output);

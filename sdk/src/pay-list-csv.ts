@@ -1,6 +1,6 @@
 /**
- * Lists of payments as files (CSV), as `fastpay pay --csv` reads and writes them: `recipient,amount,memo`, or the columns
- * that the first line names: recipient, amount, asset, memo. Lines that begin with # are comments.
+ * Lists of payments as CSV files, in the format of `fastpay pay --csv`. The columns are `recipient,amount,memo`, or
+ * those that the first line names: recipient, amount, asset, memo. Lines that begin with # are comments.
  */
 
 import { keccak_256 } from "@noble/hashes/sha3.js";
@@ -27,15 +27,15 @@ interface Row {
 /** Options for reading a list. */
 export interface ReadListOptions {
   readonly domain: Domain;
-  /** The asset of lines that name none. */
+  /** The asset of lines without one. */
   readonly asset: Address;
   /** The number of decimals of an asset. An error that it throws is reported for the line. */
   readonly decimals: (asset: Address) => Promise<number>;
 }
 
 /**
- * Reads a list. Its name is the hash of the file, so that the same file is the same list, also for the command line.
- * Throws `invalid-list`, with all that is wrong and the numbers of the lines in `details.errors`.
+ * Reads a list. Its name is the hash of the file, so the same file is the same list, also for the command line. Throws
+ * `invalid-list`, with all faults and their line numbers in `details.errors`.
  */
 export async function readPayList(content: string | Uint8Array, options: ReadListOptions): Promise<PayList> {
   const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
@@ -82,7 +82,7 @@ export async function formatListResult({ payments, orders }: ListStatus): Promis
 
 type Columns = Readonly<Record<"recipient" | "amount" | "asset" | "memo", number>>;
 
-/** By the names in the first line; undefined if it names none. */
+/** The columns named by the first line; undefined unless it names both `recipient` and `amount`. */
 function namedColumns(fields: readonly string[]): Columns | undefined {
   const names = fields.map((field) => field.toLowerCase());
   const [recipient, amount] = [names.indexOf("recipient"), names.indexOf("amount")];
@@ -121,14 +121,15 @@ function readAsset(text: string, otherwise: Address): Address | undefined {
   if (text === "") return otherwise.toLowerCase() as Address;
   if (text.toLowerCase() === "eth") return ETHER;
   if (!isHex(text, 20)) return undefined;
-  // Checks the capitals.
+  // Checks the checksum of an address in mixed case.
   parseAccount(text);
   return text.toLowerCase() as Address;
 }
 
 async function rowsOf(content: string): Promise<Row[]> {
   const { parse } = (await import("papaparse")).default;
-  // One kind of line ends: of two the parser knows the first, and a comment before the other would take the next line along.
+  // Convert all line ends to one kind: the parser detects only the first kind, and a comment that ends with another
+  // kind would swallow the next line.
   const text = content.replace(/^\ufeff/, "").replace(/\r\n?/g, "\n");
   const rows: Row[] = [];
   let from = 0;
@@ -138,7 +139,7 @@ async function rowsOf(content: string): Promise<Row[]> {
     delimiter: ",",
     newline: "\n",
     step({ data, errors, meta }) {
-      // The parser passes over comments without a word, and tells only where the next row begins.
+      // The parser skips comments without reporting them, so count their lines here.
       for (; text[from] === "#"; line += 1) from = (text.indexOf("\n", from) + 1) || text.length;
       const fields = data.map((field) => field.trim());
       if (fields.some((field) => field !== "") || fields.length > 1) rows.push({ line, fields, fault: errors[0]?.message.toLowerCase() });

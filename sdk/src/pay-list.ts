@@ -1,7 +1,7 @@
 /**
- * Lists of payments: checked completely before anything is signed, and split into as few orders as possible. Pure. A
- * page is the part of a list that one order pays. The order's memo is the page's name, as on the command line, so an
- * order or certificate identifies the page that it pays.
+ * Lists of payments. A list is checked completely before anything is signed, and split into as few orders as possible.
+ * Pure. A page is the part of a list that one order pays. The order's memo is the page's name, as on the command line,
+ * so an order or certificate identifies the page that it pays.
  */
 
 import { keccak_256 } from "@noble/hashes/sha3.js";
@@ -14,7 +14,7 @@ import { NO_MEMO } from "./memo.js";
 import { checkOutput, PAYOUT_OUTPUTS_MAX, type Domain, type Output, type TransferFault } from "./transfer.js";
 import type { ListError, ListPayment, PayListLine } from "./views.js";
 
-/** No list that a person reviews is longer. */
+/** The maximum number of lines: more than a person reviews. */
 export const LIST_LINES_MAX = 100_000;
 /** The maximum number of errors in the message. The details have all of them. */
 const ERRORS_SHOWN_MAX = 3;
@@ -26,15 +26,15 @@ export interface PayListPage {
   readonly total: bigint;
 }
 
-/** A list that was checked, and how it is split into orders. */
+/** A checked list, split into orders. */
 export interface PayListPlan {
-  /** Different for different payments, also for the same in another order. */
+  /** Identifies the payments and their order. */
   readonly digest: Hex;
   readonly payments: readonly ListPayment[];
   readonly pages: readonly PayListPage[];
 }
 
-/** The error of a list with anything wrong in it. */
+/** The error of an invalid list. */
 export function invalidList(errors: readonly ListError[], action = "correct them, then try again"): FastPayError {
   const shown = errors.slice(0, ERRORS_SHOWN_MAX).map(({ line, message }) => (line === undefined ? message : `line ${line}: ${message}`));
   const more = errors.length > shown.length ? [`and ${errors.length - shown.length} more`] : [];
@@ -43,8 +43,9 @@ export function invalidList(errors: readonly ListError[], action = "correct them
 }
 
 /**
- * Checks all payments of a list of `sender` and splits it: by asset, in the order of the lines, at most `maxOutputs` in one order.
- * Throws `invalid-list`, with all that is wrong in `details.errors`; `invalid-argument` where `maxOutputs` is out of range.
+ * Checks all payments of a list of `sender`, and splits it by asset, in the order of the lines, into orders of at most
+ * `maxOutputs` payments. Throws `invalid-list`, with all faults in `details.errors`, or `invalid-argument` if
+ * `maxOutputs` is out of range.
  */
 export function planList(
   lines: readonly PayListLine[],

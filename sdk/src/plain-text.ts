@@ -6,12 +6,12 @@
  */
 const UNPLAIN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
-/** The text is nothing but characters that are seen, and spaces. */
+/** True if the text has no control or formatting character, and no separator of lines or paragraphs. */
 export function isPlainText(text: string): boolean {
   return !UNPLAIN.test(text);
 }
 
-/** The text on one line, cut after this many characters, with spaces instead of control and formatting characters. */
+/** The text on one line, cut after `lengthMax` characters, with spaces instead of control and formatting characters. */
 export function plainText(text: string, lengthMax: number): string {
   const plain = text.split(UNPLAIN).join(" ").replace(/\s+/gu, " ").trim();
   return Array.from(plain).slice(0, lengthMax).join("");

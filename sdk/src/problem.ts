@@ -38,7 +38,7 @@ export type ProblemCode =
   | "too-many-streams"
   | "history-unreadable";
 
-/** The facts of a refusal; none of them is trusted. */
+/** The facts of a refusal. All are untrusted. */
 export interface ProblemFacts {
   /** The waiting time that it requests, in milliseconds. */
   readonly retryAfterMs: number;
@@ -49,12 +49,12 @@ export interface ProblemFacts {
   readonly epoch: bigint | undefined;
 }
 
-/** A refusal of one authority. Its `code` as an error is `refused`. */
+/** A refusal of one authority. As a `FastPayError`, its `code` is `refused`. */
 export class ProblemError extends FastPayError {
-  /** The authority's own code; one that this version does not know is possible. */
+  /** The authority's own code, which this version may not know. */
   readonly problem: ProblemCode | (string & {});
   readonly status: number;
-  /** The same request may succeed later. */
+  /** True if the same request may succeed later. */
   readonly isTransient: boolean;
   readonly facts: ProblemFacts;
 

@@ -1,4 +1,4 @@
-/** Progress of transfers and transactions. `afterMs` counts from the call that reports the step. */
+/** Progress of transfers and transactions. `afterMs` counts from the start of the call. */
 
 import type { AccountId } from "./accounts.js";
 import type { Hex } from "./bytes.js";
@@ -11,7 +11,7 @@ import type { ListStatus } from "./views.js";
 export interface AuthorityRef {
   /** The base of its HTTP API. */
   readonly url: string;
-  /** Its name, if that is known. */
+  /** Its name, if known. */
   readonly name: AuthorityName | undefined;
 }
 
@@ -29,13 +29,13 @@ export type PeerFailure =
   | { readonly kind: "behind"; readonly sequence: bigint }
   /** It is locked on another order. */
   | { readonly kind: "locked"; readonly digest: Hex }
-  /** It votes in this epoch, which is not the one that votes are collected for. */
+  /** It votes in this epoch, but the client collects votes of another one. */
   | { readonly kind: "other-epoch"; readonly epoch: bigint }
   /** It has no Primary. */
   | { readonly kind: "no-primary" }
-  /** It votes for and executes no order of the number until the contract has decided about that. */
+  /** It votes for and executes no order of the number until the contract has decided about the number. */
   | { readonly kind: "frozen" }
-  /** It knows of no final request of the owner to unlock the number. */
+  /** It has read no final request of the owner to unlock the number. */
   | { readonly kind: "not-requested" }
   /** It reports that the contract voided the number. */
   | { readonly kind: "voided" }
@@ -66,11 +66,11 @@ export type DelayStep =
 
 /** A step of a transfer, from its order to its settlement. */
 export type TransferStep =
-  /** An earlier order of the account is finished first. Of its steps, only delays are reported. */
+  /** An earlier order of the account is finished first. Only its delays and adoptions are reported. */
   | { readonly type: "finishing"; readonly transfer: Transfer }
-  /** Committee and account were asked; the wallet is asked to sign next. */
+  /** The account was read and checked. Next, the wallet signs. */
   | { readonly type: "signing"; readonly transfer: Transfer }
-  /** The order is signed and stored, and will be sent next. The following steps belong to this order. */
+  /** The order is signed and stored. Next, it is sent. The following steps belong to this order. */
   | { readonly type: "ordered"; readonly transfer: Transfer; readonly digest: Hex; readonly resumed: boolean }
   | VoteStep
   /** The certificate exists and is stored: the transfer is certified. */
@@ -118,21 +118,24 @@ export interface UnlockVotesStep {
 
 /** A step of a transaction on the Primary. */
 export type ChainStep =
-  /** The epoch of a redemption's certificate has ended: the current committee votes for it again. */
+  /**
+   * The current committee votes for a redemption again, because the contract takes no votes of its certificate's epoch.
+   */
   | VoteStep
   | DelayStep
-  /** The wallet is asked to sign a permit, an approval, or the transaction itself; or the owner a request to unlock. */
+  /** The wallet signs a permit, an approval, or the transaction itself. */
   | { readonly type: "signing"; readonly what: "permit" | "approval" | "transaction" }
+  /** The owner signs a request to unlock. */
   | { readonly type: "signing"; readonly what: "unlock-request"; readonly account: AccountId; readonly sequence: bigint }
-  /** A relayer has the request to unlock, and pays for it. */
+  /** A relayer has accepted the request to unlock, and pays for it. */
   | { readonly type: "relayed"; readonly relayer: string }
   | UnlockVotesStep
-  /** The contract has decided, and authorities know it; or an order could be finished after all. */
+  /** The contract has decided, and authorities have read the decision; or an order could be finished after all. */
   | { readonly type: "unlocked"; readonly outcome: "voided" | "finished" }
   /** An approval was sent. The transaction that needs it follows once it is in a block. */
   | { readonly type: "approval-submitted"; readonly hash: Hex }
   | { readonly type: "submitted"; readonly hash: Hex }
-  /** The Ethereum node does not answer and is asked again; without a failure: it answers again. */
+  /** The Ethereum node does not answer, and requests are repeated. Without a failure: it answers again. */
   | { readonly type: "node"; readonly failure: string | undefined }
   | { readonly type: "included"; readonly hash: Hex; readonly block: bigint }
   /** The number of blocks between the newest final block and the transaction's. */

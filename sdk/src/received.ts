@@ -13,17 +13,20 @@ export function nameOf({ payment: { sender, sequence }, output }: ReceivedItem):
   return { sender, sequence, output };
 }
 
-/** A name as a text, different for each. */
+/** A name as a unique text. */
 export function textOf({ sender, sequence, output }: PaymentName): string {
   return `${sender}/${sequence}/${output ?? ""}`;
 }
 
-/** The name of an order as a text, different for each. */
+/** The name of an order as a unique text. */
 export function orderText({ sender, sequence }: OrderName): string {
   return `${sender}/${sequence}`;
 }
 
-/** The payment to `account` that a certificate proves under a name; undefined if it proves none. */
+/**
+ * The payment to `account` that a certificate proves, as a single payment or as this output; undefined if there is
+ * none.
+ */
 export function entryOf(
   certificate: VerifiedCertificate,
   account: AccountId,
@@ -39,7 +42,7 @@ export class ReceivedProofs {
   readonly #account: AccountId;
   readonly #fetched: Map<string, VerifiedCertificate>;
 
-  /** `fetched` are certificates that are known already, by their names' texts. */
+  /** `fetched` has certificates that are known already, by their names' texts. */
   constructor(network: Network, account: AccountId, fetched: ReadonlyMap<string, VerifiedCertificate> = new Map()) {
     this.#network = network;
     this.#account = account;

@@ -1,4 +1,4 @@
-/** Signatures: one predicate for Ed25519 (ZIP-215), one for secp256k1 (what Ethereum recovers, low s only). */
+/** Signatures: verification of Ed25519 (ZIP-215), and recovery of secp256k1 signers as on Ethereum (low s only). */
 
 import { ed25519 } from "@noble/curves/ed25519.js";
 import { secp256k1 } from "@noble/curves/secp256k1.js";
@@ -39,8 +39,8 @@ export function recoverSigner(signature: Hex, digest: Hex): Address | undefined 
 }
 
 /**
- * The form in which a secp256k1 signature is sent: v 27 or 28 and s low, whatever form a wallet gave it. Undefined if
- * it is none: contract wallets sign in forms of their own, and have no key that could own an account.
+ * Converts a wallet's secp256k1 signature to the only form that authorities accept: v 27 or 28 and low s. Undefined if
+ * it is no such signature: contract wallets sign in forms of their own, and have no key that could own an account.
  */
 export function normalizeSignature(signature: Hex): Hex | undefined {
   if (isHex(signature, 64)) return normalizeSignature(expandCompact(signature));
@@ -61,7 +61,7 @@ export function normalizeSignature(signature: Hex): Hex | undefined {
   return bytes[64] === 27 || bytes[64] === 28 ? toHex(bytes) : undefined;
 }
 
-/** ERC-2098: v is the highest bit of s. */
+/** Expands a compact signature (ERC-2098), in which v is the highest bit of s. */
 function expandCompact(signature: Hex): Hex {
   const bytes = toBytes(signature);
   const top = bytes[32] ?? 0;

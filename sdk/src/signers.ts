@@ -29,8 +29,9 @@ export interface Signer {
 }
 
 /**
- * An Ethereum wallet: a provider (EIP-1193, as browsers' wallets inject it) with the address to use, or a wallet client
- * of viem that has an account. It is asked by `eth_signTypedData_v4`, so it shows what is signed.
+ * A signer with an Ethereum wallet: an EIP-1193 provider, as injected by browser wallets, with the address to use; or a
+ * wallet client of viem that has an account. A provider signs by `eth_signTypedData_v4`, so the wallet shows the
+ * fields.
  */
 export function ethereumSigner(wallet: EthereumWallet | EIP1193Provider, address?: Address): Signer {
   const known = "signTypedData" in wallet ? wallet.account : undefined;
@@ -38,7 +39,7 @@ export function ethereumSigner(wallet: EthereumWallet | EIP1193Provider, address
   if (owner === undefined) {
     throw new FastPayError("invalid-argument", "no address is given", "give the address that the wallet signs for");
   }
-  // A local account of the client signs by itself; an address is passed on to the wallet.
+  // A local account of the client signs by itself. For an address, the wallet signs.
   const account = known?.address.toLowerCase() === owner.toLowerCase() ? known : owner;
   const sign = async (typed: TypedDataDefinition): Promise<Authorization> => {
     let raw: Hex;
@@ -65,14 +66,14 @@ export function ethereumSigner(wallet: EthereumWallet | EIP1193Provider, address
   };
 }
 
-/** The JSON that `eth_signTypedData_v4` takes, which names the type of the domain, too. */
+/** The JSON parameter of `eth_signTypedData_v4`, which also needs the type of the domain. */
 function withDomainType(typed: TypedDataDefinition): string {
   const { domain = {}, message, primaryType, types } = typed;
   const EIP712Domain = getTypesForEIP712Domain({ domain });
   return serializeTypedData({ domain, message, primaryType, types: { EIP712Domain, ...types } } as TypedDataDefinition);
 }
 
-/** An Ed25519 key: its secret of 32 bytes. */
+/** A signer with an Ed25519 key, given its 32-byte secret. */
 export function ed25519Signer(secret: Uint8Array | Hex): Signer {
   const bytes = typeof secret === "string" ? toBytes(secret) : Uint8Array.from(secret);
   if (bytes.length !== 32) {
@@ -82,7 +83,7 @@ export function ed25519Signer(secret: Uint8Array | Hex): Signer {
   return keySigner(key, async (digest) => ed25519.sign(digest, bytes));
 }
 
-/** A signer with an Ed25519 key that signs digests. */
+/** A signer with an Ed25519 key; `sign` signs a digest with it. */
 function keySigner(key: Hex, sign: (digest: Uint8Array<ArrayBuffer>) => Promise<Uint8Array>): Signer {
   const account = accountFromEd25519(key);
   const authorization = async (digest: Hex): Promise<Authorization> => {
@@ -99,8 +100,8 @@ function keySigner(key: Hex, sign: (digest: Uint8Array<ArrayBuffer>) => Promise<
 const PKCS8_PREFIX = "0x302e020100300506032b657004220420";
 
 /**
- * The same with the secret kept by WebCrypto, which signs with it and never shows it again: what else runs in a page
- * cannot carry it away. `secret` is overwritten. Throws `wallet-failed` if WebCrypto knows no Ed25519.
+ * A signer whose Ed25519 secret WebCrypto keeps as a key that cannot be exported, so other scripts of the page cannot
+ * read it. Overwrites `secret`. Throws `wallet-failed` if WebCrypto does not support Ed25519.
  */
 export async function sealedSigner(secret: Uint8Array): Promise<Signer> {
   const key = toHex(ed25519.getPublicKey(secret));
@@ -118,7 +119,7 @@ export async function sealedSigner(secret: Uint8Array): Promise<Signer> {
   return keySigner(key, async (digest) => new Uint8Array(await crypto.subtle.sign("Ed25519", sealed, digest)));
 }
 
-/** Whether WebCrypto knows Ed25519 here, so that `sealedSigner` makes signers. */
+/** True if WebCrypto supports Ed25519 here, so that `sealedSigner` works. */
 export function canSealKeys(): Promise<boolean> {
   return sealedSigner(crypto.getRandomValues(new Uint8Array(32))).then(
     () => true,
@@ -127,8 +128,8 @@ export function canSealKeys(): Promise<boolean> {
 }
 
 /**
- * Has an order signed, and checks the signature as every authority will: what is not valid must never bind a
- * number. Throws `invalid-transfer`, `signature-rejected`, `signature-unusable` or `wallet-failed`.
+ * Has an order signed, and verifies the signature as every authority will: an invalid order must never occupy a number.
+ * Throws `invalid-transfer`, `signature-rejected`, `signature-unusable` or `wallet-failed`.
  */
 export async function signOrder(signer: Signer, domain: Domain, transfer: Transfer): Promise<VerifiedOrder> {
   checkTransfer(transfer, domain);
@@ -141,8 +142,8 @@ export async function signOrder(signer: Signer, domain: Domain, transfer: Transf
 }
 
 /**
- * Has a request to unlock a number signed, as the contract takes it: the key and signature of an Ed25519 key, or the
- * signature of an Ethereum key. Checks the signature, and throws as `signOrder`.
+ * Has a request to unlock a number signed. Returns the contract's encoding: key and signature for Ed25519, or the
+ * signature for an Ethereum key. Verifies the signature. Throws like `signOrder`.
  */
 export async function signUnlock(signer: Signer, domain: Domain, sequence: bigint): Promise<Hex> {
   const { account } = signer;

@@ -1,13 +1,15 @@
-/** Server-sent events (WHATWG HTML, "Server-sent events") over fetch, with bounds on length and silence. */
+/**
+ * Server-sent events (WHATWG HTML, "Server-sent events") over fetch, with bounds on an event's length and on silence.
+ */
 
 import { malformed } from "./decode.js";
 import { readText, requestError } from "./http.js";
 import { ProblemError } from "./problem.js";
 import { parseJson } from "./wire.js";
 
-/** Authorities send a comment every 15 s. */
+/** A stream that is silent for longer is closed. Authorities send a comment every 15 s. */
 const SILENCE_MAX_MS = 45_000;
-/** No event of an honest authority is longer. */
+/** The maximum length of an event. No event of an honest authority is longer. */
 const EVENT_CHARACTERS_MAX = 1024 * 1024;
 
 /** One event. */
@@ -18,7 +20,9 @@ export interface ServerEvent {
   readonly id: string;
 }
 
-/** The events of a stream until it ends. Throws as requests do, and when it is silent for too long. */
+/**
+ * The events of a stream until it ends. Throws like `requestJson`, with `timed-out` after `SILENCE_MAX_MS` of silence.
+ */
 export async function* readEvents(url: string, signal: AbortSignal): AsyncGenerator<ServerEvent, void> {
   const silence = new AbortController();
   const until = AbortSignal.any([signal, silence.signal]);
@@ -51,7 +55,7 @@ export async function* readEvents(url: string, signal: AbortSignal): AsyncGenera
   }
 }
 
-/** Puts events together from whatever pieces of text come. */
+/** Assembles events from pieces of text of any length. */
 export class EventParser {
   #rest = "";
   #event = "";
@@ -59,7 +63,7 @@ export class EventParser {
   #id = "";
   #length = 0;
 
-  /** The events that are complete with this piece. Throws `malformed-answer` if one is too long. */
+  /** Adds a piece. Returns the events that it completes. Throws `malformed-answer` if an event is too long. */
   feed(piece: string): ServerEvent[] {
     const lines = `${this.#rest}${piece}`.split(/\r\n|\n|\r(?!$)/);
     this.#rest = lines.pop() ?? "";
@@ -77,7 +81,7 @@ export class EventParser {
   #line(line: string): ServerEvent | undefined {
     if (line === "") return this.#dispatch();
     if (line.startsWith(":")) {
-      // A comment is complete in itself.
+      // A comment between events does not count toward the length of the next event.
       if (this.#data.length === 0) this.#length = this.#rest.length;
       return undefined;
     }

@@ -5,10 +5,10 @@ import { AMOUNT_MAX, SEQUENCE_MAX } from "./amounts.js";
 import { isHex, type Address, type Hex } from "./bytes.js";
 import { FastPayError } from "./errors.js";
 
-/** The asset that is the Primary's own coin; an ERC-20 is named by its address. */
+/** The asset ETH: the Primary's native currency. Any other asset is an ERC-20's address. */
 export const ETHER: Address = `0x${"0".repeat(40)}`;
 
-/** The deployment for which something is signed. Nothing signed for one deployment is valid in another. */
+/** A deployment. A signature for one deployment is invalid in every other. */
 export interface Domain {
   /** The chain's id (EIP-155); 0 without a Primary. */
   readonly chainId: bigint;
@@ -21,7 +21,7 @@ interface TransferFields {
   readonly sender: AccountId;
   /** The asset: an ERC-20's address in lower case, or `ETHER`. */
   readonly asset: Address;
-  /** The sender's number of this order, from 0 without gap. */
+  /** The sequence number of the order. A sender's numbers start at 0 and have no gaps. */
   readonly sequence: bigint;
   /** Chosen by the sender; see `encodeMemo`. */
   readonly memo: Hex;
@@ -75,8 +75,9 @@ export function amountOf(transfer: Transfer): bigint {
 }
 
 /**
- * The payment that a transfer makes to a FastPay account: itself, or the output of that number, from 0, of a payout.
- * Undefined if it makes none of that name. The digest of an output's payment names nothing: its payout's does.
+ * The payment that a transfer makes to a FastPay account: a payment itself, or a payout's output with the number
+ * `output`, from 0. Undefined if there is no such payment. The payment of an output has no digest of its own: use that
+ * of the payout.
  */
 export function paymentIn(transfer: Transfer, output?: number): Payment | undefined {
   if (transfer.type === "payment") return output === undefined ? transfer : undefined;
@@ -117,7 +118,7 @@ export type TransferFault =
   | "sum-too-large";
 
 /**
- * Checks the rules that concern the transfer alone. Throws `invalid-transfer`, with the `TransferFault` in
+ * Checks all rules that depend on the transfer alone. Throws `invalid-transfer`, with the `TransferFault` in
  * `details.fault` and the number of a bad output in `details.output`.
  */
 export function checkTransfer(transfer: Transfer, domain: Domain): void {

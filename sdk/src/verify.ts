@@ -18,15 +18,17 @@ export interface VerifiedOrder extends TransferOrder {
   readonly [verified]: "order";
 }
 
-/** One authority's vote, not yet checked: on the Merkle root of a batch of payments and payouts, or on one redemption. */
+/**
+ * One authority's vote, not yet checked: on the Merkle root of a batch of payments and payouts, or on one redemption.
+ */
 export type Vote =
   | ({ readonly type: "payment"; readonly authority: AuthorityName; readonly signature: Hex } & MerklePath)
   | { readonly type: "redemption"; readonly authority: AuthorityName; readonly signature: Hex };
 
-/** Why a vote does not count. */
+/** The reason why a vote does not count. */
 export type VoteFault = "not-a-member" | "wrong-kind" | "path" | "signature";
 
-/** Whether the owner of an account signed a digest. */
+/** True if the owner of an account signed a digest. */
 export function isAuthorized(authorization: Authorization, account: AccountId, digest: Hex): boolean {
   if (authorization.type === "ed25519") {
     return accountFromEd25519(authorization.key) === account && isEd25519Signature(authorization.signature, digest, authorization.key);
@@ -35,7 +37,7 @@ export function isAuthorized(authorization: Authorization, account: AccountId, d
   return owner !== undefined && recoverSigner(authorization.signature, digest) === owner.toLowerCase();
 }
 
-/** Checks everything about an order that needs no account. Throws `invalid-transfer` or `invalid-order`. */
+/** Verifies an order as far as possible without the account's state. Throws `invalid-transfer` or `invalid-order`. */
 export function verifyOrder(order: TransferOrder, domain: Domain): VerifiedOrder {
   checkTransfer(order.transfer, domain);
   const digest = transferDigest(domain, order.transfer);
@@ -81,7 +83,7 @@ export function voteFault(vote: Vote, committee: Committee, domain: Domain, ball
   return recoverSigner(vote.signature, digest) === found.member.redemptionKey ? undefined : "signature";
 }
 
-/** One authority's vote that only the contract counts, not yet checked: for redemptions, or about a number to unlock. */
+/** One authority's vote for the contract, not yet checked: for a batch of redemptions, or about a number to unlock. */
 export interface BatchVote {
   readonly authority: AuthorityName;
   readonly signature: Hex;

@@ -50,9 +50,9 @@ export interface AccountView {
   readonly balances: readonly AgreedBalance[];
   /** The number of its next order, proven by the certificate before it, or by the contract if that number is void. */
   readonly nextSequence: bigint;
-  /** An order that authorities are locked on and that has no certificate yet, checked. */
+  /** A verified order that authorities are locked on, if it has no certificate yet. */
   readonly pending: TransferOrder | undefined;
-  /** A number with several orders of which none can get its quorum any more: the contract has to unlock it. */
+  /** A number with orders, none of which can get a quorum any more: the contract has to unlock it. */
   readonly stuckAt: bigint | undefined;
   /** Each authority's answer or error; neither for an authority that answered too late. */
   readonly states: readonly AuthorityAnswer<AccountState>[];
@@ -98,7 +98,7 @@ export type Resumed =
 /** A payment, payout or redemption that the account sent, proven. */
 export interface SentEntry {
   readonly certificate: VerifiedCertificate;
-  /** The entry of this wallet's storage, with its times. */
+  /** The order in this wallet's storage, with its times. */
   readonly order: OrderEntry | undefined;
 }
 
@@ -116,7 +116,7 @@ export interface ReceivedEntry {
   readonly payment: Payment;
   /** The position of the output in its payout, from 0; undefined for a single payment. */
   readonly output: number | undefined;
-  /** The digest of the payment, or of its payout. */
+  /** The certificate of the payment, or of its payout. */
   readonly certificate: VerifiedCertificate;
 }
 
@@ -156,7 +156,7 @@ export type ListFault =
   /** A list with this name was started and pays something else. */
   | "changed";
 
-/** One thing that is wrong with a list. */
+/** One fault of a list, with its line. */
 export interface ListError {
   /** Undefined for a fault of the whole list. */
   readonly line: number | undefined;
@@ -169,17 +169,17 @@ export interface ListPayment extends Required<PayListLine> {
   readonly recipient: AccountId;
   /** The index of its order in the list's orders. */
   readonly page: number;
-  /** The number of the output there, from 0. */
+  /** The position of the output in that order, from 0. */
   readonly output: number;
 }
 
 /** One order of a list. */
 export interface ListOrder {
-  /** The memo of the order. It names the list and the order's place in it. */
+  /** The memo of the order. It identifies the list and the order's position in it. */
   readonly memo: Hex;
   readonly asset: Address;
   readonly outputs: readonly Output[];
-  /** Their sum. */
+  /** The sum of the outputs. */
   readonly total: bigint;
   /**
    * `open`: not signed; `ordered`: signed and stored; `certified`: has a certificate; `settled`: confirmed by a quorum.
@@ -205,7 +205,7 @@ export interface ListStatus {
 
 /** A deposit that f + 1 authorities report identically. */
 export interface DepositEntry {
-  /** Its index in the one numbering of the contract's events: deposits share it with redemptions and committees. */
+  /** The index of its event at the contract. Deposits, redemptions and committees share one numbering. */
   readonly index: bigint;
   readonly recipient: AccountId;
   readonly asset: Address;
@@ -223,15 +223,15 @@ export interface History {
   readonly older: HistoryCursor | undefined;
 }
 
-/** A place in an account's history. Opaque; it can be kept as JSON. */
+/** A position in an account's history. Opaque. Serializable as JSON. */
 export interface HistoryCursor {
   readonly sent: string;
-  /** By authority. */
+  /** The positions, by the authority's URL. */
   readonly received: Readonly<Record<string, string>>;
   readonly deposits: Readonly<Record<string, string>>;
 }
 
-/** Something that happened to an account, proven. */
+/** An event of an account, proven. */
 export type AccountEvent =
   | ({ readonly type: "received" } & ReceivedEntry)
   | ({ readonly type: "deposited" } & DepositEntry)
@@ -253,9 +253,9 @@ export type ChainPurpose =
       /** The digest of the redemption; undefined if an earlier version stored the transaction. */
       readonly digest: Hex | undefined;
     }
-  /** Collecting what could not be paid out to the account's address, or a part of it. */
+  /** Collecting a claim of the account's address, or a part of it. */
   | { readonly type: "claim"; readonly asset: Address; readonly amount: bigint }
-  /** Unlocking that number of the account: asking the contract, or bringing it the votes. */
+  /** Unlocking this number of the account: the request to the contract, or the authorities' decision. */
   | { readonly type: "unlock"; readonly sequence: bigint; readonly step: "request" | "decision" };
 
 /** The sender and nonce of a transaction: at most one such transaction is ever included. */
@@ -274,7 +274,7 @@ export type SubmittedTransaction = ChainPurpose & {
   readonly place: Place | undefined;
 };
 
-/** A transaction that was sent from here. */
+/** The name of a transaction sent from this storage. */
 export type TransactionName = Pick<SubmittedTransaction, "type" | "account" | "hash">;
 
 /** A deposit on its way. */
@@ -285,15 +285,15 @@ export type DepositStatus =
   | { readonly state: "reverted"; readonly block: bigint }
   /** In a block that is not final yet. */
   | { readonly state: "included"; readonly block: bigint; readonly deposit: DepositEntry }
-  /** Final; authorities credit it soon. `deposit.authorities` have. */
+  /** Final; authorities credit it soon. `deposit.authorities` of them have. */
   | { readonly state: "final"; readonly block: bigint; readonly deposit: DepositEntry }
   /** Credited by a quorum: it can be spent. */
   | { readonly state: "credited"; readonly block: bigint; readonly deposit: DepositEntry };
 
-/** Something that a transaction did at the contract. */
+/** An event of the contract in a transaction. */
 export type ContractEvent =
   | ({ readonly type: "deposit" } & Omit<DepositEntry, "authorities">)
-  /** A redemption was paid (or kept as a claim where its recipient refused it), queued, or taken out of the queue. */
+  /** A redemption was paid (or kept as a claim because its recipient refused it), queued, or taken out of the queue. */
   | {
       readonly type: "redemption";
       readonly state: "paid" | "queued" | "released";
@@ -308,7 +308,7 @@ export type ContractEvent =
 export interface ContractTransaction {
   readonly block: bigint;
   readonly hasReverted: boolean;
-  /** In their order; none if it did nothing at the contract. */
+  /** The contract's events, in their order. */
   readonly events: readonly ContractEvent[];
 }
 
@@ -343,53 +343,58 @@ export type RedemptionStatus =
   | { readonly state: "displaced"; readonly hash: Hex }
   /** Never paid: this transaction took it out of the contract's queue. The authorities credit the amount back. */
   | { readonly state: "released"; readonly hash: Hex }
-  /** Its number is spent, and the Ethereum node does not say on what: this is older than two weeks, or it gives no log. */
+  /** Its number is spent, but the order is unknown: the event is older than two weeks, or the node serves no log. */
   | { readonly state: "spent" }
   /** The contract voided its number: it was never executed, and nothing was paid. */
   | { readonly state: "voided" };
 
 /** The contract's state of a number that its owner may have asked to unlock. Times are in seconds since 1970. */
 export type UnlockStatus =
-  /** Nobody asked. */
+  /** Nobody has requested it. */
   | { readonly state: "none" }
   | {
       readonly state: "requested";
       /** A quorum of authorities can void the number from this time on. */
       readonly voidableFrom: bigint;
-      /** The block of the request is final: authorities know it, or will soon. */
+      /** The block of the request is final: authorities have read it, or will soon. */
       readonly isFinal: boolean;
       /** The contract has decided, in a block that is not final yet. */
       readonly isDecided: boolean;
     }
-  /** One order of the number holds. */
+  /** The contract decided for one order of the number. */
   | { readonly state: "upheld" }
-  /** No order of the number holds. */
+  /** The contract decided against all orders of the number. */
   | { readonly state: "voided" };
 
 /** The outcome of unlocking a number. */
 export interface UnlockReceipt {
   readonly sequence: bigint;
-  /** `voided`: nothing was paid, and the next number is free. `finished`: an order of the number was finished after all. */
+  /**
+   * `voided`: nothing was paid, and the next number is free. `finished`: an order of the number was finished after all.
+   */
   readonly outcome: "voided" | "finished";
-  /** The orders that were finished on the way. */
+  /** The orders that were finished meanwhile. */
   readonly resumed: readonly Resumed[];
 }
 
 /** The current cost to unlock a number, in wei. */
 export interface UnlockCost {
-  /** The bond. It comes back if the number is voided. If an order is upheld, it goes to whoever submits the votes. */
+  /**
+   * The bond. The payer gets it back if the number is voided. If an order is upheld, the submitter of the votes gets
+   * it.
+   */
   readonly bond: bigint;
   /** The gas of both transactions. */
   readonly gas: bigint;
-  /** Wei for each unit of gas. */
+  /** The price of a unit of gas, in wei. */
   readonly gasPrice: bigint;
-  /** Wei for all gas. */
+  /** The cost of all gas, in wei. */
   readonly wei: bigint;
 }
 
 /** The outcome of a transaction that pays a redemption. */
 export interface PayoutReceipt {
-  /** Undefined if another account had submitted it before. */
+  /** The payout's transaction; undefined if another account submitted the redemption first. */
   readonly hash: Hex | undefined;
   readonly status: RedemptionStatus;
 }
@@ -416,7 +421,7 @@ export interface ContractStatus {
   /** 0 if the contract is not paused. */
   readonly pausedUntil: bigint;
   readonly guardian: Address;
-  /** The index of the newest event in the order: deposits, redemptions, committees. */
+  /** The index of the newest event. Deposits, redemptions and committees share one numbering. */
   readonly lastTransactionIndex: bigint;
   readonly outflowShareBasisPoints: number;
   readonly outflowWindow: number;
@@ -428,7 +433,7 @@ export interface ContractStatus {
 /** The contract's state of one asset, in its smallest unit. */
 export interface AssetStatus {
   readonly asset: Address;
-  /** Held for accounts. */
+  /** The amount held for accounts. */
   readonly totalBalance: bigint;
   readonly totalClaims: bigint;
   /** The queued amount. It is part of `totalBalance` until it is paid. */
@@ -443,16 +448,16 @@ export interface AssetInfo {
   /** Plain text, shortened. */
   readonly symbol: string;
   readonly decimals: number;
-  /** It takes permits (ERC-2612): a deposit needs one transaction and no approval. */
+  /** True if it accepts permits (ERC-2612): a deposit then needs one transaction and no approval. */
   readonly hasPermit: boolean;
 }
 
 /** The current gas cost of one redemption. */
 export interface RedemptionCost {
   readonly gas: bigint;
-  /** Wei for each unit of gas. */
+  /** The price of a unit of gas, in wei. */
   readonly gasPrice: bigint;
-  /** Wei in all: a fee in ETH that a relayer should accept. */
+  /** The total cost in wei: a fee in ETH that a relayer should accept. */
   readonly wei: bigint;
 }
 
@@ -462,7 +467,7 @@ export interface RelayerOffer {
   readonly url: string;
   /** The address that pays for the gas and receives the fee. */
   readonly relayer: Address;
-  /** In the asset's smallest unit. */
+  /** The fee, in the asset's smallest unit. */
   readonly fee: bigint;
 }
 
@@ -474,8 +479,8 @@ export interface RelayerFees {
   /** Relayers without a usable answer, with the error. */
   readonly silent: readonly { readonly url: string; readonly error: FastPayError }[];
   /**
-   * A fee that more than half of `offers` accept; among three or more, one relayer alone cannot shift it. Undefined
-   * without offers.
+   * A fee that more than half of `offers` accept. Among three or more offers, a single relayer cannot shift it at will.
+   * Undefined without offers.
    */
   readonly proposed: bigint | undefined;
   /** The usual time from settlement to inclusion, in milliseconds. Relayers wait a minute to form a batch. */
@@ -488,7 +493,9 @@ export interface CertificateEvidence {
   readonly certificate: VerifiedCertificate | undefined;
   readonly answers: readonly AuthorityAnswer<{
     readonly certificate: Certificate;
-    /** Undefined if its epoch is not on the contract yet, so it cannot be checked. */
+    /**
+     * The result of the check; undefined if the epoch is not final on the contract yet, so that no check is possible.
+     */
     readonly report: CertificateReport | undefined;
   }>[];
 }

@@ -1,4 +1,4 @@
-/** Waiting, giving up, and trying again. */
+/** Delays, cancellation, and backoff. */
 
 import { FastPayError } from "./errors.js";
 
@@ -26,7 +26,7 @@ export function throwIfAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw aborted();
 }
 
-/** Waits before repetitions: twice as long each time, and not all clients at the same moment. */
+/** Waits before repetitions: twice as long each time, with jitter so that clients do not repeat in step. */
 export class Backoff {
   readonly #minMs: number;
   readonly #maxMs: number;
@@ -43,7 +43,7 @@ export class Backoff {
     this.#nextMs = this.#minMs;
   }
 
-  /** The next wait is about as long as an authority asks for, within our own bound. */
+  /** Makes the next wait about `ms` long, as an authority requests, if it is shorter and `maxMs` allows. */
   waitAtLeast(ms: number): void {
     this.#nextMs = Math.min(Math.max(this.#nextMs, ms), this.#maxMs);
   }

@@ -1,4 +1,4 @@
-/** Translates errors of wallets and Ethereum nodes. */
+/** Converts errors of wallets and Ethereum nodes to `FastPayError`s. */
 
 import {
   BaseError,
@@ -67,7 +67,7 @@ export function chainError(error: unknown): FastPayError {
   });
 }
 
-/** The address cannot pay for a transaction and its gas. */
+/** The error of an address that cannot pay for a transaction and its gas; undefined for other errors. */
 function tooPoor(error: unknown): FastPayError | undefined {
   if (find(error, InsufficientFundsError) === undefined) return undefined;
   const message = "the address has too little ETH for this transaction and its gas";
@@ -75,7 +75,7 @@ function tooPoor(error: unknown): FastPayError | undefined {
   return new FastPayError("insufficient-funds", message, action, { cause: error });
 }
 
-/** The node answered, and the contract's answer is not of the form that its interface has. */
+/** True if the node answered, but the contract's answer does not match its interface. */
 function isUnreadable(error: unknown): boolean {
   if (find(error, ContractFunctionZeroDataError) !== undefined) return true;
   const isDecoding = (inner: unknown): boolean =>
@@ -84,7 +84,7 @@ function isUnreadable(error: unknown): boolean {
   return error instanceof BaseError && isDecoding(error.walk(isDecoding));
 }
 
-/** A revert of the contract, with its decoded error if known. */
+/** The error of a revert, with the contract's decoded error if known; undefined for other errors. */
 function chainRevert(error: unknown): FastPayError | undefined {
   const reverted = find(error, ContractFunctionRevertedError);
   const data = reverted?.raw ?? revertData(error);
@@ -94,13 +94,13 @@ function chainRevert(error: unknown): FastPayError | undefined {
   const args: readonly unknown[] = decoded?.args ?? [];
   const details = { error: decoded?.errorName ?? "", args, data };
   if (decoded?.errorName === "PausedUntil") return pausedUntil(BigInt(String(args[0])), { cause: error });
-  // `Error(string)` is what `require` with a text gives.
+  // `require` with a text reverts with `Error(string)`.
   const why = decoded?.errorName === "Error" ? String(args[0]) : (decoded?.errorName ?? "without a reason");
   const action = "see docs/CONTRACT.md for what this refusal asks for";
   return new FastPayError("reverted", `the contract refused: ${why}`, action, { details, cause: error });
 }
 
-/** The error of a contract that is paused, until then in seconds since 1970. */
+/** The error of a contract that is paused until `until`, in seconds since 1970. */
 export function pausedUntil(until: bigint, options: { cause?: unknown } = {}): FastPayError {
   const when = new Date(Number(until) * 1000).toISOString();
   const message = `the contract is paused until ${when} and takes no deposit, redemption or claim before`;

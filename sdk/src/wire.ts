@@ -1,4 +1,4 @@
-/** The JSON of the nodes' HTTP API (docs/API.md), to and from our types. */
+/** Converts between the JSON of the nodes' HTTP API (docs/API.md) and the SDK's types. */
 
 import { formatAccount, parseAccount, type AccountId } from "./accounts.js";
 import type { Hex } from "./bytes.js";
@@ -153,7 +153,7 @@ export const decodeUnlockVote = tagged<UnlockVote>({
   }),
 });
 
-/** The answer to a certificate. Authorities of an earlier release do not say in which epoch they answer. */
+/** The answer to a certificate. Authorities of an earlier release do not report their epoch. */
 export const decodeConfirmed = object<Confirmed>({ nextSequence: u64, epoch: optional(u64) });
 
 /** An account. */
@@ -173,7 +173,7 @@ export interface SentItem {
   readonly digest: Hex;
 }
 
-/** An entry of the payments that an account received; `number` is its place at that authority. */
+/** An entry of the payments that an account received; `number` is its position in that authority's list. */
 export interface ReceivedItem {
   readonly number: bigint;
   /** The payment of one output, with the output's own memo. */
@@ -220,7 +220,7 @@ export const decodeNewTransfers = object({
   transfers: list(object<OrderName>({ sender: account, sequence: u64 })),
 });
 
-/** Certificates by their names; `lookedUp` of the names are answered. */
+/** Certificates by their names. The answer covers the first `lookedUp` names. */
 export const decodeCertificates = object({ certificates: list(decodeCertificate), lookedUp: smallNumber(CERTIFICATE_NAMES_MAX) });
 
 /** A committee as reported by an authority, for display only. The contract is authoritative. */
@@ -245,7 +245,7 @@ export const decodeStatus = object({
   shards: list(object({ totals: list(object({ asset: address, accounts: signed })) })),
 });
 
-/** A problem (RFC 9457) with the facts that some have. */
+/** A problem (RFC 9457), with the facts that some problems have. */
 export const decodeProblem = object({
   code: text,
   title: optional(text),
@@ -301,14 +301,14 @@ export function encodeCertificate({ order, epoch, votes }: Certificate): string 
   return JSON.stringify({ order: orderJson(order), epoch: epoch.toString(), votes: votes.map(voteJson) });
 }
 
-/** The text of a proof of an output, to hand over. */
+/** The text of a proof of an output, which can be handed to others. */
 export function encodeOutputProof(proof: OutputProof): string {
   const { sender, sequence, output: paid, epoch, votes, ...rest } = proof;
   const texts = { sender: formatAccount(sender), sequence: sequence.toString(), epoch: epoch.toString() };
   return JSON.stringify({ ...rest, ...texts, output: outputJson(paid), votes: votes.map(voteJson) });
 }
 
-/** Reads a proof that was written with `encodeOutputProof`; not checked. */
+/** Parses the text of `encodeOutputProof`. Does not verify the proof. */
 export function parseOutputProof(json: string): OutputProof {
   return decodeOutputProof(parseJson(json, "the proof"), "the proof");
 }
@@ -319,17 +319,17 @@ export interface OrderName {
   readonly sequence: bigint;
 }
 
-/** The text that asks for a vote on redemptions. */
+/** The body of a request for a vote on redemptions. */
 export function encodeRedemptionNames(names: readonly OrderName[]): string {
   return JSON.stringify({ redemptions: names.map(nameJson) });
 }
 
-/** The text that asks for certificates. */
+/** The body of a request for certificates. */
 export function encodeCertificateNames(names: readonly OrderName[]): string {
   return JSON.stringify({ names: names.map(nameJson) });
 }
 
-/** The text that asks for a vote about a number to unlock. */
+/** The body of a request for a vote about a number to unlock. */
 export function encodeUnlockNumber({ sender, sequence }: OrderName, unanimous: boolean): string {
   return JSON.stringify({ account: formatAccount(sender), sequence: sequence.toString(), unanimous });
 }
@@ -338,12 +338,12 @@ function nameJson({ sender, sequence }: OrderName) {
   return { sender: formatAccount(sender), sequence: sequence.toString() };
 }
 
-/** Reads a certificate that was written with `encodeCertificate`, such as one that a payer handed over; not checked. */
+/** Parses the text of `encodeCertificate`, for example from a payer. Does not verify the certificate. */
 export function parseCertificate(json: string): Certificate {
   return decodeCertificate(parseJson(json, "the certificate"), "the certificate");
 }
 
-/** JSON of a text. Throws `malformed-answer`. */
+/** Parses JSON. Throws `malformed-answer`. */
 export function parseJson(json: string, at: string): unknown {
   try {
     return JSON.parse(json);

@@ -1,13 +1,13 @@
 /**
- * Runs while the page's code is on its way: asks for network.json, and then the Ethereum node for what the page's start
- * needs of it. On a slow phone that saves a third of a second. `network/ahead.ts` takes the answers.
+ * Runs while the page's code is loading. Requests network.json, and then sends the page's first request to the Ethereum
+ * node. On a slow phone that saves a third of a second. `network/ahead.ts` takes the answers.
  */
 
-/** What was asked for ahead. */
+/** The answers that were requested ahead. */
 export interface Early {
   /** The content of network.json. */
   readonly file: Promise<unknown>;
-  /** The first request to the Ethereum node; undefined if network.json does not say what it is. */
+  /** The first request to the Ethereum node; undefined if network.json has no node or contract. */
   readonly node: Promise<{ readonly url: string; readonly body: string; readonly answer: Promise<Response> } | undefined>;
 }
 
@@ -20,7 +20,7 @@ declare global {
 /** `committee(0)` and `epoch()` of the contract. */
 const CALLS = [`0x55ec742f${"0".repeat(64)}`, "0x900cf0cf"];
 
-/** The very text that the page's client sends first: chain, first committee, current epoch. */
+/** Exactly the body that the page's client sends first: chain, first committee, current epoch. */
 function firstRequest(contract: string): string {
   const calls = CALLS.map((data, index) => ({
     jsonrpc: "2.0",
@@ -49,6 +49,6 @@ async function askNode(file: Promise<unknown>): Promise<Awaited<Early["node"]>> 
 
 const file = readFile();
 const node = askNode(file);
-// Whoever takes them hears of it.
+// The code that takes these promises handles their errors.
 for (const asked of [file, node]) asked.catch(() => undefined);
 window.fastpayEarly = { file, node };

@@ -9,7 +9,7 @@ import { Arrival } from "./app/Arrival";
 import { ErrorBoundary } from "./app/Broken";
 import { cssVariables, theme } from "./theme";
 
-// Its code is on its way while the frame is drawn. It takes over once, with all that it needs.
+// The app's code loads while the frame is rendered. The app replaces the frame once the deployment is loaded, too.
 const loading = import("./app/App");
 const App = lazy(async () => {
   const app = await loading;

@@ -1,4 +1,4 @@
-/** The style sheets of the components in use, in the library's order. The build fails where one is missing. */
+/** The style sheets of the components in use, in the library's order. The build fails if one is missing. */
 
 import "@mantine/core/styles/baseline.css";
 import "@mantine/core/styles/default-css-variables.css";

@@ -14,7 +14,7 @@ export const theme = createTheme({
     NativeSelect: { defaultProps: { size: "md" } },
     PasswordInput: { defaultProps: { size: "md", visibilityToggleButtonProps: { "aria-label": "Show what is typed" } } },
     Modal: {
-      // A dialogue's header is not the page's.
+      // The dialog's header must not be announced as the page's banner.
       defaultProps: { closeButtonProps: { "aria-label": "Close" }, attributes: { header: { role: "presentation" } } },
       styles: { title: { fontWeight: 600 } },
     },
@@ -22,7 +22,7 @@ export const theme = createTheme({
   },
 });
 
-/** The library's quiet text is too pale to be read by everyone. */
+/** Darker colours for secondary text: the library's are too pale to be readable for everyone. */
 export const cssVariables: CSSVariablesResolver = () => ({
   variables: {},
   light: {

@@ -1,10 +1,10 @@
-/** The shop's page: a shelf with a basket, and an order that shows what came of it without being loaded again. */
+/** The shop's page: a shelf with a basket, and an order whose state is updated without a reload. */
 
 const element = (id) => document.getElementById(id);
 const POLL_MS = 500;
 const COPIED_MS = 2_000;
 
-/** What each state of an invoice means to a buyer, how it is shown, and whether there is still something to pay. */
+/** For each state of an invoice: the text for the buyer, its style, and whether the buyer can still pay. */
 const STATES = {
   open: [() => "Waiting for your payment …", "", true],
   underpaid: [({ received, missing }) => `${received} ETH has come. Please pay the other ${missing} ETH.`, "warn", true],
@@ -21,7 +21,7 @@ let goods = [];
 function showBasket() {
   const count = [...basket.values()].reduce((sum, number) => sum + number, 0);
   element("count").textContent = count === 0 ? "Your basket is empty" : `${count} in your basket`;
-  // Prices are whole thousandths of an ETH; the shop's server works out what is asked for.
+  // Prices are whole thousandths of an ETH. The shop's server computes the invoice's amount.
   const total = goods.reduce((sum, { id, thousandths }) => sum + thousandths * (basket.get(id) ?? 0), 0);
   element("total").textContent = count === 0 ? "" : `${total / 1_000} ETH`;
   element("basket").querySelector("button").disabled = count === 0;
@@ -69,7 +69,7 @@ function minutes(seconds) {
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
 }
 
-/** What is drawn only where it changes: a QR code that is scanned must not flicker. */
+/** The displayed link. The QR code is redrawn only if the link changes, because it must not flicker during a scan. */
 let shownLink;
 function showOrder(order) {
   const [words, style, isPayable] = STATES[order.state] ?? [() => order.state, "", false];
@@ -77,7 +77,7 @@ function showOrder(order) {
   element("order").hidden = false;
   element("amount").textContent = `${order.amount} ETH`;
   element("bill").textContent = order.bill;
-  // A status is read out where it changes.
+  // Screen readers announce each change of a status, so change it only if the text differs.
   if (element("state").textContent !== words(order)) element("state").textContent = words(order);
   element("state").className = style;
   element("payment").hidden = !isPayable;
@@ -93,7 +93,7 @@ function showOrder(order) {
   element("checkout").href = order.checkoutUrl ?? "";
 }
 
-/** Shows an order until its page is left. */
+/** Polls and shows an order until the visitor leaves its page. */
 async function follow(id) {
   while (location.hash === `#${id}`) {
     const answer = await fetch(`/orders/${encodeURIComponent(id)}`).catch(() => undefined);

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Sends a live authority, and a live fastpay-merchant, what their own OpenAPI documents say, and what they do not.
+"""Sends a live authority and a live fastpay-merchant requests that match their OpenAPI documents, and some that do not.
 
-The authority is one of a committee without a Primary, whose accounts have something and have paid nothing; the merchant
-is paid to one of them. Schemathesis makes requests from the document that each serves: of each operation well-formed
-ones, ill-formed ones, edge cases, chains of operations. No answer may be a server error other than a documented 503, and
-none may be one that the document does not describe. The stream of events is left out: it does not end
-(node/tests/node/http_events.rs).
-The same requests come each time, as many as there is time for; SEED=… asks for others, API_SECONDS=… takes longer.
+The authority belongs to a committee without a Primary. Its accounts have a balance and have paid nothing; the merchant
+uses one of them. Schemathesis generates the requests from the document that each service serves: for each operation
+well-formed and ill-formed requests, edge cases and chains of operations. No answer may be a server error, except a
+documented 503, or one that the document does not describe. The stream of events is left out, because it does not end;
+node/tests/node/http_events.rs tests it.
+Each run sends the same requests, as many as the time allows. SEED=… selects others, API_SECONDS=… extends the time.
 """
 
 import json
@@ -21,16 +21,16 @@ import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# The accounts of the beginning.
+# The accounts that have a balance in the genesis file.
 ACCOUNTS = ["0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"]
-# Nothing here takes this long, however busy the machine is.
+# No step takes this long, even on a busy machine.
 PATIENCE_SECONDS = 60
-# Of the authority; the merchant has fewer operations, and gets half of it.
+# The time for the authority. The merchant has fewer operations and gets half of it.
 AUTHORITY_SECONDS = int(os.environ.get("API_SECONDS", "40"))
 
 
 def free_ports(count):
-    """Ports that are free just now."""
+    """TCP ports that are free at this moment."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:
@@ -39,12 +39,12 @@ def free_ports(count):
 
 
 def say(*command):
-    """Runs a program to its end, and gives what it says."""
+    """Runs a program that must succeed, and returns its standard output."""
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 class Authority:
-    """A node, with the keys of three others."""
+    """One authority of a committee of four; the other three have only keys."""
 
     name = "authority"
     seconds = AUTHORITY_SECONDS
@@ -65,7 +65,7 @@ class Authority:
 
 
 class Merchant:
-    """The service of a shop that is paid by that committee."""
+    """A fastpay-merchant whose wallet uses the authority's committee."""
 
     name = "merchant"
     seconds = AUTHORITY_SECONDS // 2
@@ -84,7 +84,7 @@ class Merchant:
 
 
 def wait_until_ready(service, process):
-    """Waits for the service, or says that it ended."""
+    """Waits until the service is ready. Ends the program if the service ends or takes too long."""
     end = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < end:
         if process.poll() is not None:
@@ -98,7 +98,7 @@ def wait_until_ready(service, process):
 
 
 def send_requests(service, folder):
-    """Runs Schemathesis against a service, in a folder for what it keeps. Gives its exit code."""
+    """Runs Schemathesis against a service and returns its exit code. Schemathesis stores its files in the folder."""
     seed = os.environ.get("SEED", "1")
     document = f"{service.address}/v1/openapi.json"
     print(f"requests from {document} of the {service.name}, seed {seed}", flush=True)
@@ -109,7 +109,7 @@ def send_requests(service, folder):
 
 
 def check(service, folder):
-    """Starts a service and sends it requests. Gives the exit code of what sent them."""
+    """Starts a service, sends it requests, and returns the exit code of Schemathesis."""
     log = folder / f"{service.name}.log"
     with open(log, "w") as file:
         process = subprocess.Popen(service.run, stderr=file)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks deploy/: that what is named there exists, and that what it says can be read by those whom it tells.
+"""Checks that everything that deploy/ names exists, and that the programs that read its files accept them.
 
-The metrics of alerts and dashboard are compared with what a real authority and a real relayer serve; each expression is
-parsed as PromQL; each alert must have its run-book in docs/OPERATIONS.md, and each run-book its alert. The units are
-verified by systemd where there is one; the compose file is read by Docker where its client has `compose`, and its
-references are followed in any case.
+It compares the metrics of alerts and dashboard with those that a real authority and a real relayer serve, and parses
+each expression as PromQL. Each alert must have its run-book in docs/OPERATIONS.md, and each run-book its alert. systemd
+verifies the units if it is installed. Docker reads the compose file if its client has `compose`; the references of that
+file are checked in any case.
 """
 
 import json
@@ -26,11 +26,11 @@ import yaml
 ROOT = Path(__file__).resolve().parents[3]
 DEPLOY = ROOT / "deploy"
 RUN_BOOKS = ROOT / "docs" / "OPERATIONS.md"
-# Nothing here takes this long, however busy the machine is.
+# No step takes this long, even on a busy machine.
 PATIENCE_SECONDS = 60
-# Of ten, by systemd's reckoning; both are at 1.2.
+# In tenths of systemd's exposure level, whose maximum is 10.0; both units are at 1.2.
 EXPOSURE_MAX = "20"
-# By it Prometheus chooses how to read them.
+# Prometheus chooses its parser by this content type.
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 ACCOUNT = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 
@@ -38,7 +38,7 @@ findings = []
 
 
 def expect(good, finding):
-    """Notes what is not as it should be."""
+    """Records the finding if the condition is false."""
     if not good:
         findings.append(finding)
 
@@ -49,7 +49,7 @@ def run(*command, **options):
 
 
 def free_ports(count):
-    """Ports that are free just now."""
+    """TCP ports that are free at this moment."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:
@@ -58,7 +58,7 @@ def free_ports(count):
 
 
 def metrics_of(process, port, log, complete):
-    """What a program serves, once that is complete."""
+    """The names of the metrics that a program serves, once they contain `complete`."""
     end = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < end:
         if process.poll() is not None:
@@ -76,7 +76,7 @@ def metrics_of(process, port, log, complete):
 
 
 def served(programs, folder):
-    """The names of all metrics of an authority without a Primary, and of a relayer whose Ethereum node is away."""
+    """The names of all metrics of an authority without a Primary, and of a relayer without a reachable Ethereum node."""
     shard, http, metrics = free_ports(3)
     members = [json.loads(run(programs / "fastpay-node", "keygen", "--plain", "--keys", folder / f"keys-{number}"))
                for number in range(4)]
@@ -106,7 +106,7 @@ def served(programs, folder):
 
 
 def check_expression(where, expression, names):
-    """One that can be parsed, of metrics that there are."""
+    """Checks that the expression parses, and that a program serves each metric in it."""
     try:
         promql_parser.parse(expression.replace("$__rate_interval", "5m"))
     except ValueError as error:
@@ -118,7 +118,7 @@ def check_expression(where, expression, names):
 
 
 def check_alerts(names):
-    """Alerts, and their run-books."""
+    """Checks the alerts and their run-books, and returns the number of alerts."""
     rules = [rule for group in yaml.safe_load((DEPLOY / "alerts.yml").read_text())["groups"] for rule in group["rules"]]
     alerts = [rule["alert"] for rule in rules]
     expect(len(alerts) == len(set(alerts)), "an alert is there twice")
@@ -137,7 +137,7 @@ def check_alerts(names):
 
 
 def check_dashboard(names):
-    """The dashboard's panels."""
+    """Checks the dashboard's panels, and returns their number."""
     dashboard = json.loads((DEPLOY / "grafana/dashboards/fastpay.json").read_text())
     panels = dashboard["panels"]
     expect(len({panel["id"] for panel in panels}) == len(panels), "two panels have one id")
@@ -148,12 +148,12 @@ def check_dashboard(names):
 
 
 def check_image(image):
-    """One of a release, not of whatever there is on the day."""
+    """Checks that the image is pinned to a release."""
     expect(re.search(r":v?\d+\.\d+", image), f"{image} is not pinned to a release")
 
 
 def check_compose():
-    """References, pins and rights of the compose file."""
+    """Checks the references, pinned images and privileges of the compose file."""
     compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
     targets = {target for job in yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["scrape_configs"]
                for static in job["static_configs"] for target in static["targets"]}
@@ -183,7 +183,7 @@ def check_compose():
 
 
 def check_dockerfile():
-    """The image: pinned, without root, with every member of the workspace."""
+    """Checks that the image is pinned, runs without root, and is built of every member of the workspace."""
     text = (DEPLOY / "Dockerfile").read_text()
     stages = re.findall(r"^FROM (\S+)(?: AS (\S+))?", text, re.MULTILINE)
     own = {name for _, name in stages} | {"scratch", "from-${PROGRAMS}"}
@@ -193,7 +193,7 @@ def check_dockerfile():
     expect(users and not users[-1].startswith(("0", "root")), "the image runs as root")
     workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
     ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
-    # With the members comes what says how they are compiled.
+    # `.cargo` has the compiler settings of the members.
     for member in [".cargo", *workspace["members"]]:
         expect(f"\nCOPY {member} {member}\n" in text, f"Dockerfile: does not copy {member}")
         expect(f"!{member}" in ignored, f"Dockerfile.dockerignore: leaves {member} out")
@@ -202,7 +202,7 @@ def check_dockerfile():
 
 
 def check_units(folder):
-    """The units, with the programs that there are here."""
+    """Verifies the units, with /bin/true in place of our programs."""
     analyze = shutil.which("systemd-analyze")
     if not analyze:
         print("systemd-analyze is not here: the units are not verified")
@@ -214,7 +214,7 @@ def check_units(folder):
         units[-1].write_text(text)
     for arguments in [["verify", "--man=no"], ["security", "--offline=true", f"--threshold={EXPOSURE_MAX}"]]:
         said = subprocess.run([analyze, *arguments, *units], capture_output=True, text=True, check=False)
-        # A key that it does not know is ignored, with a word on it.
+        # systemd-analyze ignores an unknown key and only prints that it does.
         good = said.returncode == 0 and "ignoring" not in said.stderr
         expect(good, f"systemd-analyze {arguments[0]}: {said.stderr or said.stdout[-500:]}")
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks the descriptor of orders for hardware and browser wallets (ERC-7730) with the linter of its registry.
 
-The file in docs/ names no deployment, because each operator adds their own. The linter wants one, so it reads a copy
-with one. A warning fails too.
+The file in docs/ names no deployment, because each operator adds their own. The linter requires one, so it reads a copy
+that has one. The check fails on warnings, too.
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import typing_extensions
 
-# The linter states Python 3.12, but needs of it only this name.
+# The linter requires Python 3.12, but uses only this name of it.
 typing.override = typing_extensions.override
 
 from erc7730.common.output import ListOutputAdder  # noqa: E402
@@ -31,7 +31,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / DESCRIPTOR.name
         copy.write_text(json.dumps(descriptor))
-        # The ABIs of contracts are on servers, and an order is no call of a contract.
+        # The linter would fetch ABIs from servers, and an order is not a contract call.
         checked = lint_all([copy], out, skip_abi_validation=True)
     findings = [output for output in out.outputs if output.level >= output.Level.WARNING]
     for finding in findings:

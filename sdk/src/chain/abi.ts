@@ -1,4 +1,6 @@
-/** The functions, events and errors of the contract (contracts/interfaces/IFastPay.sol) and of tokens that are used here. */
+/**
+ * The functions, events and errors of the contract (contracts/interfaces/IFastPay.sol) and of tokens that the SDK uses.
+ */
 
 import { parseAbi } from "viem";
 
@@ -71,7 +73,7 @@ export const FASTPAY_ABI = /* @__PURE__ */ parseAbi([
   "error WrongSigner(uint256 item, uint256 position, uint8 member, address recovered)",
 ]);
 
-/** The Council, as far as it decides what becomes of numbers (contracts/interfaces/ICouncil.sol). */
+/** The part of the Council that unlocks numbers (contracts/interfaces/ICouncil.sol). */
 export const COUNCIL_ABI = /* @__PURE__ */ parseAbi([
   "function requestUnlock(bytes32 account, uint64 sequence, bytes authorization) payable",
   "function upholdSequence(bytes32 account, uint64 sequence, bytes32 digest, bytes votes)",
@@ -97,13 +99,13 @@ export const COUNCIL_ABI = /* @__PURE__ */ parseAbi([
   "error WrongSigner(uint256 item, uint256 position, uint8 member, address recovered)",
 ]);
 
-/** Identifies a contract of FastPay: by its EIP-712 domain, or by the FastPay of a Council. */
+/** Identifies a contract of FastPay: `FastPay` by its EIP-712 domain, a Council by its `fastPay()`. */
 export const IDENTITY_ABI = /* @__PURE__ */ parseAbi([
   "function eip712Domain() view returns (bytes1 fields, string name, string version, uint256 chainId, address verifyingContract, bytes32 salt, uint256[] extensions)",
   "function fastPay() view returns (address)",
 ]);
 
-/** ERC-20, and ERC-2612 for tokens that have it. */
+/** ERC-20, and ERC-2612 for tokens with permits. */
 export const TOKEN_ABI = /* @__PURE__ */ parseAbi([
   "function symbol() view returns (string)",
   "function name() view returns (string)",

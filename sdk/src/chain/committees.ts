@@ -1,9 +1,11 @@
-/** The committees of all epochs, read from the contract only. */
+/** The committees of all epochs. Only the contract defines them. */
 
 import type { Committee } from "../committee.js";
 import { isFastPayError } from "../errors.js";
 
-/** An authority that invents epochs must not make us ask the Ethereum node more often for them. */
+/**
+ * `get` reads the epoch at most once in this time, so that an authority that invents epochs causes no more requests.
+ */
 const LOOK_INTERVAL_MS = 1_000;
 
 /** The source of committees: the contract. */
@@ -14,7 +16,7 @@ export interface CommitteeSource {
   committee(epoch: bigint): Promise<Committee>;
 }
 
-/** The committees by epoch. Known committees never change: an epoch is only followed by the next one. */
+/** The committees by epoch. A committee never changes within its epoch, so each is read once. */
 export class Committees {
   readonly #contract: CommitteeSource;
   readonly #known = new Map<bigint, Promise<Committee>>();
@@ -71,7 +73,7 @@ export class Committees {
     try {
       return await asked;
     } catch (error) {
-      // Asked again next time: the node may have been away.
+      // The next call reads it again: the node may have been unreachable.
       this.#known.delete(epoch);
       if (isFastPayError(error, "reverted")) return undefined;
       throw error;

@@ -29,7 +29,7 @@ type View = ContractFunctionName<typeof FASTPAY_ABI, "view">;
 type CouncilView = ContractFunctionName<typeof COUNCIL_ABI, "view">;
 type Args<V extends View> = ContractFunctionArgs<typeof FASTPAY_ABI, "view", V>;
 
-/** The outcomes of a number as the Council numbers them; 0 is none. */
+/** The outcomes of unlocking a number, indexed as in the Council; 0 is none. */
 const OUTCOMES = [undefined, "upheld", "voided"] as const;
 
 /** The deployed contract. All methods can throw `chain-unreachable`. */
@@ -50,7 +50,7 @@ export class Contract {
     this.#spendings = new SpendingLog(this.#logs);
   }
 
-  /** Checks that the node is on the chain that is meant. Throws `wrong-chain`. */
+  /** Checks that the node is on the configured chain. Throws `wrong-chain`. */
   async checkChain(): Promise<void> {
     const found = await this.ask(() => this.client.getChainId());
     if (BigInt(found) === this.domain.chainId) return;
@@ -58,7 +58,7 @@ export class Contract {
     throw new FastPayError("wrong-chain", message, "use a node on the right chain");
   }
 
-  /** The epoch of the newest block that stays. Throws `wrong-contract` if no contract of ours answers. */
+  /** The epoch at the newest final block. Throws `wrong-contract` if the address has no FastPay contract. */
   async epoch(): Promise<bigint> {
     try {
       return await this.#final("epoch", []);
@@ -70,13 +70,13 @@ export class Contract {
     }
   }
 
-  /** The committee of an epoch that has begun in a block that stays. */
+  /** The committee of an epoch that began in a final block. */
   async committee(epoch: bigint): Promise<Committee> {
     const authorities = await this.#final("committee", [epoch]);
     return makeCommittee(epoch, authorities as readonly Authority[]);
   }
 
-  /** A view at the newest block. */
+  /** Reads a view at the newest block. */
   view<const V extends View>(
     name: V,
     args: Args<V>,
@@ -84,19 +84,19 @@ export class Contract {
     return this.#read(name, args, "latest");
   }
 
-  /** The newest block, or the newest that stays. */
+  /** The newest block with this tag. */
   block(tag: Finality): Promise<Block<bigint, false, Finality>> {
     return this.ask(() => this.client.getBlock({ blockTag: tag }));
   }
 
-  /** Until when votes of an epoch count, in seconds since 1970. */
+  /** The time until which the contract accepts votes of an epoch, in seconds since 1970. */
   epochValidUntil(epoch: bigint): Promise<bigint> {
     return this.view("epochValidUntil", [epoch]);
   }
 
   /**
-   * The status of the redemption with this digest. Without a digest, or where the node gives no log, a spent number is
-   * `spent`.
+   * The status of the redemption with this digest. Without a digest, or if the node serves no log, the status of a
+   * spent number is `spent`.
    */
   async redemptionStatus(sender: AccountId, sequence: bigint, digest: Hex | undefined): Promise<RedemptionStatus> {
     const view = await this.#redemptionView(sender, sequence);
@@ -112,12 +112,12 @@ export class Contract {
     ]);
     if (executableAt > 0n) return { state: "queued", executableAt, relayer, epoch, needsVotes };
     if (!isRedeemed) return { state: "open" };
-    // A void number is spent as well, and nothing was paid with it.
+    // The contract also marks a void number as spent, although it paid nothing for it.
     const { outcome } = await this.#unlockOf(sender, sequence, "latest");
     return { state: outcome === "voided" ? "voided" : "spent" };
   }
 
-  /** The ends of the chain. */
+  /** The newest block, the newest final block, and the block of the deployment. */
   async #chain(): Promise<Chain> {
     const [newest, final, deployed] = await Promise.all([
       this.block("latest"),
@@ -129,7 +129,8 @@ export class Contract {
   }
 
   /**
-   * The state of a number that its owner asked the contract to unlock. An outcome is reported once its block is final.
+   * The state of a number that its owner may have asked the contract to unlock. Returns an outcome once its block is
+   * final.
    */
   async unlockStatus(account: AccountId, sequence: bigint): Promise<UnlockStatus> {
     const [final, newest] = await Promise.all([
@@ -142,13 +143,13 @@ export class Contract {
     return { state: "requested", voidableFrom, isFinal: final.voidableFrom > 0n, isDecided: newest.outcome !== undefined };
   }
 
-  /** The number's entry at the Council in a block. */
+  /** The number's entry in the Council at a block. */
   async #unlockOf(account: AccountId, sequence: bigint, tag: Finality) {
     const [outcome, voidableFrom] = await this.council("unlockOf", [account, sequence], tag);
     return { outcome: OUTCOMES[outcome], voidableFrom };
   }
 
-  /** A view of the Council. */
+  /** Reads a view of the Council. */
   async council<const V extends CouncilView>(
     functionName: V,
     args: ContractFunctionArgs<typeof COUNCIL_ABI, "view", V>,
@@ -165,15 +166,15 @@ export class Contract {
     return this.#council;
   }
 
-  /** Throws `paused` while the contract takes no deposit, redemption or claim: better before anything is signed. */
+  /** Throws `paused` while the contract takes no deposit, redemption or claim. Call it before anything is signed. */
   async checkNotPaused(): Promise<void> {
     const [until, { timestamp }] = await Promise.all([this.view("pausedUntil", []), this.block("latest")]);
     if (until > timestamp) throw pausedUntil(until);
   }
 
   /**
-   * True if an address is one of FastPay's contracts: this one, its Council, or those of another deployment on this
-   * chain. Nobody can move what is paid to them.
+   * True if an address is a contract of FastPay: this one, its Council, or those of another deployment on this chain.
+   * Nobody can move money that is paid to them.
    */
   async isFastPay(address: Address): Promise<boolean> {
     const own = this.domain.contract;
@@ -204,7 +205,7 @@ export class Contract {
     }
   }
 
-  /** The authority's status. */
+  /** The contract's state. */
   async status(): Promise<ContractStatus> {
     const [epoch, pausedUntil, guardian, lastTransactionIndex, parameters, { timestamp }] = await Promise.all([
       this.view("epoch", []),
@@ -263,19 +264,22 @@ export class Contract {
     return found?.transactionHash ?? undefined;
   }
 
-  /** Whose transaction it is, and which of theirs; undefined if the node does not know it. */
+  /** The sender and nonce of a transaction; undefined if the node does not know it. */
   async placeOf(hash: Hex): Promise<Place | undefined> {
     const found = await this.#transaction({ hash });
     return found && { from: found.from, nonce: found.nonce };
   }
 
-  /** A transaction of this place is in a block that stays. */
+  /** True if a final block contains a transaction with this sender and nonce. */
   async isTaken({ from, nonce }: Place): Promise<boolean> {
     const count = await this.ask(() => this.client.getTransactionCount({ address: from, blockTag: this.finality }));
     return count > nonce;
   }
 
-  /** The receipt of the transaction of a place; undefined if it is in no block, or the node cannot look it up. */
+  /**
+   * The receipt of the transaction with this sender and nonce; undefined if no block has it, or the node cannot find
+   * it.
+   */
   async receiptAt({ from, nonce }: Place) {
     const found = await this.#transaction({ sender: from, nonce });
     return found && this.receipt(found.hash);
@@ -285,7 +289,7 @@ export class Contract {
     try {
       return await this.client.getTransaction(by);
     } catch (error) {
-      // Not every node lists transactions by their senders.
+      // Not every node finds transactions by sender and nonce.
       const names = ["TransactionNotFoundError", "MethodNotFoundRpcError", "MethodNotSupportedRpcError"];
       const isUnknown = (inner: unknown): boolean => inner instanceof Error && names.includes(inner.name);
       if (isUnknown(error) || (error instanceof BaseError && error.walk(isUnknown) !== null)) return undefined;
@@ -293,7 +297,7 @@ export class Contract {
     }
   }
 
-  /** Asks the node, with its failures in our words. */
+  /** Sends a request to the node, and converts its failure to a `FastPayError`. */
   async ask<T>(request: () => Promise<T>): Promise<T> {
     try {
       return await request();
@@ -306,7 +310,7 @@ export class Contract {
     try {
       return await this.#read(name, args, this.finality);
     } catch (error) {
-      // A call to an address without code answers nothing.
+      // A call to an address without code returns no data.
       const code = await this.ask(() =>
         this.client.getCode({ address: this.domain.contract, blockTag: this.finality }),
       );
@@ -323,7 +327,7 @@ export class Contract {
     blockTag: Finality,
   ): Promise<ContractFunctionReturnType<typeof FASTPAY_ABI, "view", V>> {
     const address = this.domain.contract;
-    // viem infers the types of one function at a time, and not of a name that is a parameter.
+    // viem infers types only for a constant function name, so the call is cast.
     const call = { address, abi: FASTPAY_ABI, functionName, args, blockTag } as unknown as Parameters<
       EthereumClient["readContract"]
     >[0];

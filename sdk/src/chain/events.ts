@@ -1,4 +1,4 @@
-/** What a transaction did at the contract, by the contract's events. */
+/** The contract's events in a transaction. */
 
 import { parseEventLogs, type TransactionReceipt } from "viem";
 
@@ -10,7 +10,7 @@ import { FASTPAY_ABI } from "./abi.js";
 const NAMES = ["Funded", "Redeemed", "RedemptionQueued", "RedemptionReleased", "Claimed"] as const;
 const STATES = { Redeemed: "paid", RedemptionQueued: "queued", RedemptionReleased: "released" } as const;
 
-/** The events of a transaction, in their order. */
+/** The events that the contract emitted in a transaction, in their order. */
 export function eventsOf(contract: Address, { logs }: Pick<TransactionReceipt, "logs">): ContractEvent[] {
   const events = parseEventLogs({ abi: FASTPAY_ABI, eventName: [...NAMES], logs });
   return events.filter(({ address }) => address.toLowerCase() === contract.toLowerCase()).map(readEvent);

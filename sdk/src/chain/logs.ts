@@ -1,4 +1,4 @@
-/** Reads the contract's log through nodes that answer about some blocks at once. */
+/** Reads the contract's log in ranges of blocks, because nodes limit the blocks of one request. */
 
 import { toHex, type Log } from "viem";
 
@@ -9,7 +9,7 @@ import type { EthereumClient } from "../client.js";
 const BLOCKS_SEARCHED_MAX = 100_000n;
 /** Many nodes serve a range of about this many blocks. */
 const RANGE_BLOCKS = 10_000n;
-/** Nearly all nodes serve a range of about this many blocks. */
+/** The range after a node has refused the larger one. Nearly all nodes serve about this many blocks. */
 const RANGE_BLOCKS_REFUSED = 1_000n;
 
 /** The ends of the chain, as block numbers. */
@@ -20,7 +20,7 @@ export interface Chain {
   readonly deployed: bigint;
 }
 
-/** Topics of a filter, as nodes take them. */
+/** Topics of a filter, as in `eth_getLogs`. */
 export type Topics = readonly (Hex | readonly Hex[])[];
 
 /** The oldest block that is searched. */
@@ -44,7 +44,7 @@ export class ContractLogs {
     return this.#range;
   }
 
-  /** The events in some blocks; undefined if the node wants fewer blocks at once. Throws if it gives no log. */
+  /** The events in a range of blocks; undefined if the node needs a smaller range. Throws if it serves no log. */
   async read(topics: Topics, from: bigint, to: bigint): Promise<Log[] | undefined> {
     const filter = { address: this.#contract, topics, fromBlock: toHex(from), toBlock: toHex(to) };
     try {

@@ -1,10 +1,10 @@
 /**
- * Finds the order on which an account's number was spent: the contract's newest event of it. That the number's bit is
- * set does not say that its owner was paid: the contract does not see the owner's signature, so a thief with redemption
+ * Finds the order on which an account's number was spent: that of the contract's newest event for the number. A set bit
+ * does not prove that the owner was paid: the contract does not check the owner's signature, so a thief with redemption
  * keys may have spent the number on another order.
  *
- * The log is searched from the newest block back. Final blocks are read once for each account; those after them, which
- * may still be undone, at each look.
+ * The search goes back from the newest block. It reads final blocks once for each account, and later blocks, which may
+ * be undone, every time.
  */
 
 import { encodeEventTopics, parseEventLogs } from "viem";
@@ -15,24 +15,24 @@ import type { RedemptionStatus } from "../views.js";
 import { FASTPAY_ABI } from "./abi.js";
 import { oldestSearched, type Chain, type ContractLogs } from "./logs.js";
 
-/** The number of accounts whose logs are cached, the newest first: more than a page shows. */
+/** The number of accounts whose logs are cached, the most recently used ones: more than a page shows. */
 const ACCOUNTS_MAX = 200;
 
 const EVENTS = ["Redeemed", "RedemptionQueued", "RedemptionReleased"] as const;
 
-/** The order on which a number was spent, by the contract's newest event of that number. */
+/** The order on which a number was spent, according to the contract's newest event for that number. */
 export interface Spending {
   readonly event: (typeof EVENTS)[number];
-  /** The order. */
+  /** The digest of the order. */
   readonly digest: Hex;
-  /** The transaction that shows it. */
+  /** The transaction that emitted the event. */
   readonly hash: Hex;
 }
 
-/** The status of a redemption, whose number is not void, by the contract's views. */
+/** The status of a redemption according to the contract's views. Its number is not void. */
 export type RedemptionView = Extract<RedemptionStatus, { state: "open" | "queued" | "spent" }>;
 
-/** The state of the redemption with this digest, by the contract's views and its log. */
+/** The state of the redemption with this digest, according to the contract's views and log. */
 export function redemptionStatusOf(digest: Hex, view: RedemptionView, logged: Spending | undefined): RedemptionStatus {
   if (view.state === "open" || logged === undefined) return view;
   const { event, hash } = logged;
@@ -43,14 +43,14 @@ export function redemptionStatusOf(digest: Hex, view: RedemptionView, logged: Sp
   return event === "RedemptionReleased" ? { state: "released", hash } : view;
 }
 
-/** What was read of one account. */
+/** The part of one account's log that was read. */
 interface AccountLog {
   /** The final blocks that were read, both included; none if `first` is above `last`. */
   first: bigint;
   last: bigint;
   /** By sequence number, from final blocks. */
   readonly found: Map<bigint, Spending>;
-  /** The end of the search under way. Searches of one account take turns, and later ones reuse what it found. */
+  /** Resolves when the current search ends. Searches for one account run one after another, and reuse its results. */
   turn: Promise<unknown>;
 }
 
@@ -69,7 +69,7 @@ export class SpendingLog {
    */
   find(sender: AccountId, sequence: bigint, readChain: () => Promise<Chain>): Promise<Spending | undefined> {
     const log = this.#accounts.get(sender) ?? { first: 0n, last: -1n, found: new Map(), turn: Promise.resolve() };
-    // The newest account is the last one.
+    // A map keeps insertion order, so the most recently used account is the last one.
     this.#accounts.delete(sender);
     this.#accounts.set(sender, log);
     const [oldest] = this.#accounts.keys();
@@ -82,7 +82,7 @@ export class SpendingLog {
   async #look(log: AccountLog, sender: AccountId, sequence: bigint, chain: Chain): Promise<Spending | undefined> {
     const { newest, final } = chain;
     const oldest = oldestSearched(chain);
-    // Nothing was read, or so long ago that a search begins anew.
+    // Start anew if nothing was read, or if all of it is older than the searched blocks.
     if (log.last < log.first || log.last < oldest) [log.first, log.last] = [final + 1n, final];
     const recent = new Map<bigint, Spending>();
     while (log.last < final) {
@@ -103,14 +103,14 @@ export class SpendingLog {
       const from = log.first - this.#logs.range > oldest ? log.first - this.#logs.range : oldest;
       const read = await this.#read(sender, from, log.first - 1n);
       if (read === undefined) continue;
-      // If a number was queued and then paid, the newest log counts.
+      // If a number was queued and then paid, the newest event counts.
       for (const [number, spending] of read) if (!log.found.has(number)) log.found.set(number, spending);
       log.first = from;
     }
     return recent.get(sequence) ?? log.found.get(sequence);
   }
 
-  /** The newest event of each number in some blocks; undefined if the node wants fewer blocks at once. */
+  /** The newest event of each number in a range of blocks; undefined if the node needs a smaller range. */
   async #read(sender: AccountId, from: bigint, to: bigint): Promise<Map<bigint, Spending> | undefined> {
     const kinds = EVENTS.flatMap((eventName) => encodeEventTopics({ abi: FASTPAY_ABI, eventName }) as Hex[]);
     const logs = await this.#logs.read([kinds, sender], from, to);

@@ -1,6 +1,6 @@
 /**
- * ERC-20 tokens as a wallet sees them. Tokens are written by strangers: a token that does not answer as it should gets
- * a typed error, and what it calls itself is shown shortened and as plain text.
+ * ERC-20 tokens. Their code is untrusted: an invalid answer becomes a typed error, and a symbol is shortened and
+ * reduced to plain text.
  */
 
 import { domainSeparator } from "viem";
@@ -13,7 +13,7 @@ import type { AssetInfo } from "../views.js";
 import { TOKEN_ABI } from "./abi.js";
 import type { Contract } from "./contract.js";
 
-/** The longest symbol that is shown, in characters. */
+/** The maximum number of displayed characters of a symbol. */
 const SYMBOL_LENGTH_MAX = 16;
 /** 2^256 has 78 digits. */
 const DECIMALS_MAX = 77;
@@ -36,7 +36,7 @@ export class Token {
     this.#contract = contract;
   }
 
-  /** How it calls itself and counts. Throws `invalid-argument` if it is no token. */
+  /** Its claimed symbol, its decimals, and whether it has permits. Throws `invalid-argument` if it is no token. */
   async info(): Promise<AssetInfo> {
     const [symbol, decimals, domain] = await Promise.all([
       this.#answer(() => this.#read("symbol"), "symbol"),
@@ -53,7 +53,7 @@ export class Token {
     return this.#answer(() => this.#ask({ functionName: "balanceOf", args: [owner] }) as Promise<bigint>, "balances");
   }
 
-  /** How much of `owner`'s FastPay may take. */
+  /** The amount that FastPay may take from `owner`. */
   allowance(owner: Address): Promise<bigint> {
     const args = [owner, this.#contract.domain.contract] as const;
     return this.#answer(() => this.#ask({ functionName: "allowance", args }) as Promise<bigint>, "allowances");
@@ -65,14 +65,14 @@ export class Token {
   }
 
   /**
-   * The domain of its permits (ERC-2612), found by trying until one has the token's own hash; undefined if it has no
-   * permits, or ones of another kind.
+   * The domain of its permits (ERC-2612): the first candidate whose hash is the token's `DOMAIN_SEPARATOR`. Undefined
+   * if the token has no permits, or permits of another kind.
    */
   async permitDomain(): Promise<PermitDomain | undefined> {
     try {
       const { chainId } = this.#contract.domain;
       const verifyingContract = this.address;
-      // All at once, so that a client that batches asks the node once.
+      // All at once, so that a batching client sends one request.
       const [separator, described, name, version] = await Promise.all([
         this.#read("DOMAIN_SEPARATOR"),
         this.#read("eip712Domain").catch(() => undefined),
@@ -120,12 +120,12 @@ export class Token {
   }
 }
 
-/** The node answered, but the token's answer is invalid. */
+/** True if the node answered, but the token's answer is invalid. */
 function isNoAnswerOfAToken(error: unknown): boolean {
   return isFastPayError(error, "reverted") || isFastPayError(error, "malformed-answer");
 }
 
-/** How an asset calls itself and counts; ETH as the chain's own coin is called. */
+/** An asset's claimed symbol and its decimals. ETH has those of the chain's native currency. */
 export async function assetInfo(contract: Contract, asset: Address): Promise<AssetInfo> {
   if (asset !== ETHER) return new Token(contract, asset).info();
   const native = contract.client.chain?.nativeCurrency;

@@ -1,4 +1,4 @@
-/** Transactions on the Primary: sent by the user's wallet, followed until their block is final. */
+/** Transactions on the Primary. The user's wallet sends them; the SDK follows them until their block is final. */
 
 import type { Account, TransactionReceipt } from "viem";
 
@@ -11,7 +11,7 @@ import { chainError, walletError } from "../wallet-errors.js";
 import { aborted, Backoff, sleep, throwIfAborted } from "../waiting.js";
 import type { Contract } from "./contract.js";
 
-/** A silent node is asked again after this long at the latest. */
+/** The longest delay between requests to a node that does not answer. */
 const AGAIN_MAX_MS = 15_000;
 
 /** The environment for following transactions on the contract's chain. */
@@ -21,14 +21,14 @@ export interface Follower {
   readonly signal: AbortSignal | undefined;
   /** The transaction's sender and nonce, if known. */
   readonly place?: Place | undefined;
-  /** Called with it once it is known. */
+  /** Called with the sender and nonce once they are known. */
   readonly placed?: (place: Place) => void;
 }
 
 /** A wallet's account on the contract's chain, with a listener. */
 export interface ChainAccount extends Follower {
   readonly wallet: EthereumWallet;
-  /** A local account signs by itself; an address is passed on to the wallet. */
+  /** A local account signs by itself. For an address, the wallet signs. */
   readonly account: Account | Address;
   readonly address: Address;
 }
@@ -65,7 +65,7 @@ export interface Call {
   readonly value?: bigint;
 }
 
-/** Signs and sends a call. Simulates it before asking the wallet. */
+/** Simulates a call, then has the wallet sign and send it. */
 export async function send(
   from: ChainAccount,
   call: Call,
@@ -87,7 +87,10 @@ export async function send(
   }
 }
 
-/** Follows a transaction that was sent until its block stays, however long the node is away. Errors name the transaction. */
+/**
+ * Follows a sent transaction until its block is final, however long the node is unreachable. Errors have the hash in
+ * `details.hash`.
+ */
 export function follow(from: Follower, hash: Hex): Promise<TransactionReceipt> {
   return naming(hash, async () => {
     from.report({ type: "submitted", hash });
@@ -99,7 +102,7 @@ export function follow(from: Follower, hash: Hex): Promise<TransactionReceipt> {
   });
 }
 
-/** Runs work for a sent transaction. Errors get its hash in `details.hash`. */
+/** Runs `act` for a sent transaction, and adds the transaction's hash to errors as `details.hash`. */
 export async function naming<T>(hash: Hex, act: () => Promise<T>): Promise<T> {
   try {
     return await act();
@@ -118,9 +121,9 @@ export async function included(from: Follower, hash: Hex): Promise<TransactionRe
   const { contract, signal } = from;
   const ended = new AbortController();
   const until = signal === undefined ? ended.signal : AbortSignal.any([ended.signal, signal]);
-  // viem finds replacements from now on, but hides that the node is silent.
+  // viem finds replacements from now on, but hides that the node does not answer.
   const receipt = await Promise.race([
-    // The loser of this race is aborted; otherwise it would ask the node for ever.
+    // The loser of this race is aborted; otherwise it would poll the node for ever.
     answered({ ...from, signal: until }, () => contract.client.waitForTransactionReceipt({ hash, timeout: 0, signal: until })),
     replacedEarlier({ ...from, signal: until }, hash),
   ]).finally(() => ended.abort());
@@ -132,8 +135,8 @@ export async function included(from: Follower, hash: Hex): Promise<TransactionRe
 }
 
 /**
- * What another transaction did that took this one's place for good, maybe while nobody looked. Throws `not-found` if
- * the node cannot tell which one. Asking for the place also shows whether the node answers at all.
+ * The receipt of the transaction that took this sender and nonce in a final block, even before this call. Throws
+ * `not-found` if the node cannot find that transaction. These requests also show whether the node answers at all.
  */
 async function replacedEarlier(from: Follower, hash: Hex): Promise<TransactionReceipt> {
   const { contract, signal } = from;
@@ -162,7 +165,7 @@ async function final(from: Follower, receipt: TransactionReceipt): Promise<Trans
     if (newest.number >= known.blockNumber) {
       const now = await answered(from, () => contract.receipt(known.transactionHash));
       if (now?.blockHash === known.blockHash) return now;
-      // Its block was undone; the transaction waits for another one.
+      // Its block was undone; the transaction waits for another block.
       known = now ?? (await included(from, known.transactionHash));
     } else if (newest.number !== told) {
       told = newest.number;
@@ -173,8 +176,8 @@ async function final(from: Follower, receipt: TransactionReceipt): Promise<Trans
 }
 
 /**
- * The node's answer, asked again until it comes. The transaction proceeds meanwhile, and a caller that sees an error
- * would send it twice. Throws `aborted`.
+ * Repeats a request until the node answers. The transaction proceeds meanwhile, and a caller that got an error would
+ * send it twice. Throws `aborted`, or an error other than `chain-unreachable`.
  */
 export async function answered<T>({ contract, report, signal }: Follower, ask: () => Promise<T>): Promise<T> {
   const backoff = new Backoff(contract.client.pollingInterval, AGAIN_MAX_MS);

@@ -1,5 +1,6 @@
 /**
- * Collects one authority's vote on one order: asks, handles the refusal, and asks again, until the tally has decided.
+ * Collects one authority's vote on one order: requests it, handles a refusal, and repeats the request, until the tally
+ * has decided.
  */
 
 import type { AuthorityClient } from "../authority.js";
@@ -23,7 +24,7 @@ type Next = { readonly answer: PeerAnswer; readonly isLast: boolean } | "again";
 /** The progress with an authority that answers `insufficient-balance`. */
 interface Shortfall {
   readonly sinceMs: number;
-  /** Certificates that were sent to it or that it has. They are not sent again, even if the authority lies. */
+  /** Payments that were sent to the authority or that it lists. They are not sent again, even if the authority lies. */
   readonly known: Set<string>;
 }
 
@@ -39,7 +40,7 @@ function misbehaved(message: string): PeerAnswer {
   return { type: "out", failure: { kind: "misbehaved", message } };
 }
 
-/** Ends with `signal`, or when nothing more can come from this authority. Never rejects. */
+/** Runs until `signal` aborts, or until the authority's answer is final. Never rejects. */
 export async function ask(
   operation: Operation,
   authority: AuthorityClient,
@@ -59,7 +60,7 @@ export async function ask(
       take(next.answer);
       if (next.isLast) return;
     }
-    // Also after progress: an authority that lies about it must not make this loop spin.
+    // Wait even after progress: an authority that only pretends progress must not make this loop spin.
     await backoff.wait(signal);
   }
 }
@@ -99,7 +100,7 @@ class Conversation {
     }
   }
 
-  /** It votes, in another epoch than ours: later in ours, where it lags. */
+  /** It votes in another epoch than this committee's. If its epoch is older, it may still vote in ours later. */
   #otherEpoch(epoch: bigint): PeerAnswer {
     if (epoch > this.#committee.epoch) return { type: "ahead", epoch };
     return { type: "later", failure: { kind: "other-epoch", epoch } };
@@ -149,7 +150,7 @@ class Conversation {
     return later({ type: "later", failure: { kind: "no-room", whose, retryAfterMs } });
   }
 
-  /** It is locked. On an earlier order: then it lags. On another order of this number: then there are two. */
+  /** It is locked on an earlier order, so it lags; or on another order of this number, so there are two. */
   async #afterPending(shown: TransferOrder): Promise<Next> {
     let pending: VerifiedOrder;
     try {
@@ -174,7 +175,7 @@ class Conversation {
     return failure === undefined ? "again" : later({ type: "later", failure });
   }
 
-  /** It claims that the number is used; a certificate of it proves that. */
+  /** It claims that the number is used. Only a certificate of the number proves that. */
   async #afterConfirmed(): Promise<Next> {
     const { sender, sequence } = this.#order.transfer;
     const certificate = await this.#operation.network
@@ -198,7 +199,7 @@ class Conversation {
   }
 
   /**
-   * Runs `act`, which brings certificates to the authority. Resolves to the failure, or to undefined if there is none.
+   * Runs `act`, which sends certificates to the authority. Resolves to the failure, or to undefined if there is none.
    */
   async #bringing(act: () => Promise<void>): Promise<PeerFailure | undefined> {
     try {

@@ -1,7 +1,7 @@
 /**
  * Brings one authority up to date with certificates that it lacks: of the sender's own earlier orders, and of payments
- * that the sender received. Certificates never depend on a balance, so each chain is followed along one sender's
- * numbers, and nothing here recurses.
+ * that the sender received. Executing a certificate requires only the same sender's earlier certificates, no balance,
+ * so no step here recurses into other senders.
  */
 
 import type { AccountId } from "../accounts.js";
@@ -17,11 +17,13 @@ import { sleep } from "../waiting.js";
 import type { ReceivedItem } from "../wire.js";
 import type { Operation } from "./certify.js";
 
-/** The maximum number of the newest payments received are compared. */
+/** The number of newest received payments that are compared. */
 const RECEIVED_MAX = 2_000;
-/** After the lists of a quorum, the others get this much longer: one may be far away, and know something alone. */
+/**
+ * The extra time for the other lists after those of a quorum: a distant authority may be the only one with a payment.
+ */
 const LATE_LIST_MS = 1_000;
-/** The maximum number of times that a confirmation is repeated after sending earlier certificates. */
+/** The maximum number of attempts to confirm a certificate, with earlier certificates sent in between. */
 const CONFIRM_ROUNDS_MAX = 4;
 
 /** Refusals that have no facts. */
@@ -36,7 +38,7 @@ export class PeerFailureError extends Error {
   }
 }
 
-/** The peer failure that an error means. */
+/** Converts an error to a peer failure. */
 export function failureOf(error: unknown): PeerFailure {
   if (error instanceof PeerFailureError) return error.failure;
   if (error instanceof ProblemError) {
@@ -56,7 +58,7 @@ function misbehaved(message: string): PeerFailureError {
   return new PeerFailureError({ kind: "misbehaved", message });
 }
 
-/** A verified certificate, from the own storage or else from any authority that has it. */
+/** A verified certificate, from this client's storage or else from any authority that has it. */
 async function certificateOf(
   operation: Operation,
   account: AccountId,
@@ -84,14 +86,14 @@ export async function pushSent(
     operation.report({ type: "catching-up", authority, account, sequence });
     const { nextSequence: next } = await authority.confirm(certificate, signal);
     if (next <= sequence) throw misbehaved(`it confirmed ${sequence} and expects ${next}`);
-    // It may be further than it said before; numbers beyond `to` need not interest us.
+    // It may be further than it reported before. Numbers from `to` on do not matter here.
     sequence = next;
   }
 }
 
 /**
- * Submits a certificate, and before it the missing certificates of the same sender. Returns the authority's epoch, if it
- * says it. Throws errors that `failureOf` reads.
+ * Submits a certificate, after the missing earlier certificates of the same sender. Returns the authority's epoch, if
+ * it reports one. Throws errors that `failureOf` converts.
  */
 export async function confirm(
   operation: Operation,
@@ -124,8 +126,8 @@ function missingBefore(error: unknown, sequence: bigint): bigint | undefined {
 }
 
 /**
- * Brings payments to `account` that other authorities list and this one does not, save those that are `known` to be
- * there. Returns how many it took.
+ * Sends the authority the certificates of payments to `account` that other authorities list and this one does not,
+ * except those in `known`. Returns the number of certificates sent.
  */
 export async function pushReceived(
   operation: Operation,
@@ -135,7 +137,7 @@ export async function pushReceived(
   signal: AbortSignal,
 ): Promise<number> {
   for (const entry of await newestReceived(authority, account, signal)) known.add(textOf(nameOf(entry)));
-  // All at once: one that does not answer, or page after page just in time, must not keep us from what the others list.
+  // All at once: an authority that does not answer, or answers each page just in time, must not delay the other lists.
   const enough = new AbortController();
   const patience = AbortSignal.timeout(operation.timing.fundsPatienceMs);
   const until = AbortSignal.any([signal, enough.signal, patience]);
@@ -158,8 +160,8 @@ export async function pushReceived(
       const name = textOf({ sender, sequence, output });
       if (known.has(name)) continue;
       const certificate = (await proofs.find(other, { sender, sequence, output }, signal))?.certificate;
-      // An honest lister can prove every entry. Going on would let a liar with a long list of inventions keep us until
-      // the deadline.
+      // An honest authority can prove every entry that it lists. Without this `break`, a liar with a long invented list
+      // would delay us until the deadline.
       if (certificate === undefined) break;
       if (!brought.has(certificate.digest)) {
         operation.report({ type: "catching-up", authority, account: sender, sequence });
@@ -168,14 +170,14 @@ export async function pushReceived(
       }
       known.add(name);
     }
-    // So many lists are an honest majority of the others; a late one is heard for a moment more.
+    // With this authority, these lists are a quorum. The others get a little more time.
     listed += 1;
     if (listed === operation.network.committee.quorum - 1) void sleep(LATE_LIST_MS, until).then(() => enough.abort());
   }
   return brought.size;
 }
 
-/** The newest entries of what an authority lists as received. */
+/** The newest payments that an authority lists as received. */
 async function newestReceived(
   authority: AuthorityClient,
   account: AccountId,

@@ -6,8 +6,8 @@
  *                     │  ▲ refused: bring it up to date (catch-up), wait, ask again
  *                     └──┘
  * ```
- * One loop per authority talks to it; the tally decides. A quorum's answers are enough, so f authorities may be silent,
- * slow or lying. Nothing that an authority says is acted on before it is verified.
+ * One loop for each authority exchanges requests with it; the tally decides. The answers of a quorum suffice, so f
+ * authorities may be silent, slow or lying. Every answer is verified before it has an effect.
  */
 
 import type { AccountId } from "../accounts.js";
@@ -23,17 +23,17 @@ import { Tally, type PeerAnswer } from "./tally.js";
 
 /** Deadlines and delays, in milliseconds. */
 export interface Timing {
-  /** For a certificate, and again for its settlement. */
+  /** The time for a certificate, and again for its settlement. */
   readonly deadlineMs: number;
-  /** How long to retry after `insufficient-balance`, while deposits and payments may be on their way. */
+  /** The time for retries after `insufficient-balance`, while deposits and payments may be on their way. */
   readonly fundsPatienceMs: number;
   /** The time for bringing authorities beyond a quorum up to date after settlement. */
   readonly backgroundMs: number;
-  /** One request to one authority. */
+  /** The timeout of one request to one authority. */
   readonly requestMs: number;
-  /** Reads from all authorities. */
+  /** The time for a read from all authorities. */
   readonly readMs: number;
-  /** Before the first repetition; each later one waits twice as long, up to `backoffMaxMs`. */
+  /** The delay before the first repetition. It doubles with each repetition, up to `backoffMaxMs`. */
   readonly backoffMinMs: number;
   readonly backoffMaxMs: number;
 }
@@ -52,17 +52,17 @@ export const DEFAULT_TIMING: Timing = {
 /** The environment for certifying and settling an order. */
 export interface Operation {
   readonly network: Network;
-  /** Says which numbers are void. */
+  /** Reports which numbers are void. */
   readonly contract: Pick<Contract, "unlockStatus">;
   readonly timing: Timing;
-  /** A certificate of one's own storage, asked before authorities are. What comes out is verified. */
+  /** Reads a certificate from this client's storage, before authorities are asked. Its result is verified. */
   readonly stored: (account: AccountId, sequence: bigint) => Promise<Certificate | undefined>;
   /** Receives progress. */
   readonly report: (step: TransferStep) => void;
   readonly signal: AbortSignal | undefined;
 }
 
-/** A signal that aborts after this many milliseconds, with `other`, or on `end`. */
+/** A signal that aborts after `ms` milliseconds, when `other` aborts, or when `end` is called. */
 export function limited(ms: number, other: AbortSignal | undefined): { signal: AbortSignal; end: () => void } {
   const over = new AbortController();
   const timer = setTimeout(() => over.abort(), ms);
@@ -75,12 +75,13 @@ export function limited(ms: number, other: AbortSignal | undefined): { signal: A
 
 /**
  * Collects votes until there is a certificate. The order must be stored before the call, which may be repeated. Throws
- * `conflict`, `superseded`, `voided`, `frozen`, `insufficient-funds`, `no-primary`, `new-epoch`, `no-quorum` or `aborted`.
+ * `conflict`, `superseded`, `voided`, `frozen`, `insufficient-funds`, `no-primary`, `new-epoch`, `no-quorum` or
+ * `aborted`.
  */
 export function certify(operation: Operation, order: VerifiedOrder): Promise<VerifiedCertificate> {
   throwIfAborted(operation.signal);
   const { network, timing, report } = operation;
-  // One epoch's committee throughout: votes of two epochs do not add up.
+  // Use one epoch's committee throughout: votes of two epochs do not add up.
   const committee = network.committee;
   const tally = new Tally(
     committee,
@@ -89,7 +90,7 @@ export function certify(operation: Operation, order: VerifiedOrder): Promise<Ver
   );
   return new Promise((resolve, reject) => {
     const { signal, end } = limited(timing.deadlineMs, operation.signal);
-    // The first to resolve or reject counts, and then all loops end.
+    // The first resolution or rejection counts, and ends all loops.
     const finish = (decide: () => void): void => {
       decide();
       end();

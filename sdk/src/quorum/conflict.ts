@@ -1,22 +1,22 @@
 /**
- * Orders of one account that compete for one number, because two copies of a wallet signed one each: who holds which,
- * and which of them can still get its quorum. Pure counting.
+ * Orders of one account that compete for one number, because two copies of a wallet signed one each. Counts which
+ * authorities are locked on which order, and which order can still get its quorum. Pure.
  *
- * An authority that voted for an order votes for no other one with that number [FP §4.2]. So an order can count on
- * those that hold it and on those that hold none yet. If no order can come to a quorum that way, the account is
- * stuck [FP §5] until the contract has decided, which `fastpay unlock` asks for.
+ * An authority that voted for an order votes for no other one with that number [FP §4.2]. So an order can get the votes
+ * of the authorities that hold it, and of those that hold none yet. If no order can get a quorum that way, the account
+ * is stuck [FP §5] until the contract has decided. `fastpay unlock` requests that decision.
  */
 
 import type { Hex } from "../bytes.js";
 import type { Committee } from "../committee.js";
 import type { VerifiedOrder } from "../verify.js";
 
-/** One of the orders that compete. */
+/** One of the competing orders. */
 export interface Contender {
   readonly order: VerifiedOrder;
-  /** The members that are locked on it: their names, or addresses where names are not known. */
+  /** The members that are locked on it, by name, or by address if the name is unknown. */
   readonly holders: readonly string[];
-  /** How many votes it can still come to. */
+  /** The maximum number of votes that it can still get. */
   readonly reach: number;
 }
 
@@ -26,24 +26,24 @@ export class OrderConflict {
   readonly #quorum: number;
   readonly #rivals = new Map<Hex, { readonly order: VerifiedOrder; readonly holders: Set<string> }>();
 
-  /** No order yet, before this committee. */
+  /** Starts without orders. */
   constructor(committee: Committee) {
     this.#size = committee.members.length;
     this.#quorum = committee.quorum;
   }
 
-  /** An order that nobody need hold yet. */
+  /** Adds an order, even if no member is locked on it yet. */
   enter(order: VerifiedOrder): void {
     if (!this.#rivals.has(order.digest)) this.#rivals.set(order.digest, { order, holders: new Set() });
   }
 
-  /** A member is locked on an order. */
+  /** Adds that a member is locked on an order. */
   hold(order: VerifiedOrder, member: string): void {
     this.enter(order);
     this.#rivals.get(order.digest)?.holders.add(member);
   }
 
-  /** Adds what else is known of the same number. */
+  /** Adds the orders and holders of another record of the same number. */
   merge(other: OrderConflict): void {
     for (const { order, holders } of other.#rivals.values()) {
       this.enter(order);
@@ -51,7 +51,7 @@ export class OrderConflict {
     }
   }
 
-  /** All orders, the one that most authorities hold first; of equals the one with the lowest digest. */
+  /** All orders, by the number of their holders, most first; then by digest, lowest first. */
   contenders(): Contender[] {
     const contenders = [...this.#rivals.values()].map(({ order, holders }) => {
       const lost = new Set<string>();
@@ -65,14 +65,14 @@ export class OrderConflict {
   }
 
   /**
-   * The order to finish: of those that can still get a quorum the one that most authorities hold; all copies of the
-   * wallet choose the same. Undefined if it is too late for every one of them.
+   * The order to finish: the one with the most holders among those that can still get a quorum. All copies of the
+   * wallet choose the same one. Undefined if no order can get a quorum any more.
    */
   leader(): VerifiedOrder | undefined {
     return this.contenders().find(({ reach }) => reach >= this.#quorum)?.order;
   }
 
-  /** Any of the orders. */
+  /** The first of `contenders`; undefined if there is no order. */
   any(): VerifiedOrder | undefined {
     return this.contenders()[0]?.order;
   }

@@ -6,7 +6,7 @@ import { Backoff } from "../waiting.js";
 import type { Operation } from "./certify.js";
 import { newEpoch } from "./failures.js";
 
-/** Collects the newer epochs that authorities answer from. */
+/** Collects the newer epochs in which authorities answer. */
 export class Ahead {
   readonly #committee: Committee;
   readonly #epochs: bigint[] = [];
@@ -15,11 +15,11 @@ export class Ahead {
     this.#committee = committee;
   }
 
-  /** Another authority answers in this newer epoch. Throws `new-epoch` once one of them is honest. */
+  /** Adds the newer epoch of another authority. Throws `new-epoch` at f + 1 authorities, one of which is honest. */
   enter(epoch: bigint): void {
     this.#epochs.push(epoch);
     if (this.#epochs.length <= this.#committee.faultsTolerated) return;
-    // One of f + 1 is honest, so the lowest of these epochs is reached.
+    // One of f + 1 authorities is honest, so the lowest of these epochs has begun.
     const reached = this.#epochs.reduce((a, b) => (a < b ? a : b));
     throw newEpoch(reached, this.#committee.epoch);
   }
@@ -35,7 +35,7 @@ export async function throughEpochs<T>(operation: Operation, act: () => Promise<
       return await act();
     } catch (error) {
       if (!isFastPayError(error, "new-epoch") || Date.now() >= until) throw error;
-      // The Ethereum node may be away, or not show the new committee in a final block yet.
+      // The Ethereum node may be unreachable, or its final block may not have the new committee yet.
       const isNew = await network.committees.refresh().catch(() => false);
       if (!isNew) await backoff.wait(signal);
     }

@@ -15,24 +15,24 @@ export interface Task<T> {
   readonly what: "votes" | "confirmations";
   /** The number of results needed. */
   readonly quorum: number;
-  /** How long the other authorities are still asked when these have come. */
+  /** The time for the other authorities after that, in milliseconds. */
   readonly backgroundMs: number;
-  /** Asks one authority once. What it throws is read by `failureOf`. */
+  /** Asks one authority once. `failureOf` converts the errors that it throws. */
   readonly act: (authority: AuthorityClient, signal: AbortSignal) => Promise<T>;
   /** Adds a result and returns the number of results so far. An error that it throws ends the task. */
   readonly take: (result: T, authority: AuthorityClient) => number;
 }
 
 /**
- * Resolves when a quorum has done it, with the end of the work on the others. Throws `no-quorum`, `voided`, `frozen`,
- * `aborted`, or what `take` throws.
+ * Resolves when a quorum has completed the task. `rest` resolves when the work on the other authorities ends. Throws
+ * `no-quorum`, `voided`, `frozen`, `aborted`, or an error of `take`.
  */
 export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ rest: Promise<void> }> {
   throwIfAborted(operation.signal);
   const { network, timing } = operation;
   const { what, quorum } = task;
   const failures = new Map<string, PeerFailure>();
-  /** The same by member. */
+  /** The failures by member. */
   const said = new Map<string, PeerFailure>();
   const done = new Set<string>();
   let count = 0;
@@ -56,8 +56,8 @@ export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ r
         failures.set(authority.url, failure);
         said.set(authority.member, failure);
       }, background.signal);
-      // What a member did counts once, at however many addresses. What does not count takes no other's place: an address
-      // that is listed without a name may give another member's.
+      // A member's result counts once, even if several addresses are listed for it. A result that does not count must
+      // not exclude the member: an address that is listed without a name may report another member's name.
       if (taken === undefined || background.signal.aborted || done.has(authority.member)) return;
       const before = count;
       try {

@@ -106,7 +106,7 @@ export function superseded(certificate: VerifiedCertificate): FastPayError {
   });
 }
 
-/** f + 1 authorities say that the contract voided the number. */
+/** f + 1 authorities report that the contract voided the number. */
 export function voided(): FastPayError {
   const message = "the contract voided this number: nothing was paid with it, and nothing will be";
   return new FastPayError("voided", message, "resume to note it, then order it again");
@@ -119,14 +119,14 @@ export function frozen(): FastPayError {
   return new FastPayError("frozen", message, action);
 }
 
-/** The error that f + 1 authorities agree on, one of which is honest; undefined if there is none. */
+/** The error on which f + 1 authorities agree, one of which is honest; undefined if there is none. */
 export function decidedBy(failures: Iterable<PeerFailure>, trusted: number): FastPayError | undefined {
   const kinds = [...failures].map(({ kind }) => kind);
   if (kinds.filter((kind) => kind === "voided").length >= trusted) return voided();
   return kinds.filter((kind) => kind === "frozen").length >= trusted ? frozen() : undefined;
 }
 
-/** The votes of f + 1 authorities are for a newer epoch than the contract shows. */
+/** f + 1 authorities vote in a newer epoch than the contract shows. */
 export function newEpoch(epoch: bigint, known: bigint): FastPayError {
   const message = `the authorities vote in epoch ${epoch}, and the newest final epoch at the Ethereum node is ${known}`;
   return new FastPayError("new-epoch", message, "nothing is lost: resume in a while", { details: { epoch, known } });

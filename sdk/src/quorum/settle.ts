@@ -1,4 +1,7 @@
-/** Settles a certified transfer: returns after a quorum confirmed it, and continues with the others in the background. */
+/**
+ * Settles a certified transfer: returns once a quorum has confirmed it, and continues with the others in the
+ * background.
+ */
 
 import type { VerifiedCertificate } from "../certificate.js";
 import type { AuthorityClient } from "../authority.js";
@@ -7,16 +10,16 @@ import type { Operation } from "./certify.js";
 import { Ahead, throughEpochs } from "./epochs.js";
 import { untilQuorum } from "./everyone.js";
 
-/** A certificate that a quorum confirmed. */
+/** The result for a certificate that a quorum confirmed. */
 export interface Settled {
   /** Continues with the other authorities for a bounded time. Resolves to the number of authorities that confirmed. */
   readonly rest: Promise<number>;
 }
 
 /**
- * Sends a certificate to all authorities, until a quorum of one committee has confirmed it, all in that committee's
- * epoch: confirmations of two epochs do not add up. Throws `no-quorum`, `new-epoch` or `aborted`; the transfer stays
- * certified, and the call may be repeated.
+ * Sends a certificate to all authorities, until a quorum of one committee has confirmed it in that committee's epoch:
+ * confirmations of two epochs do not add up. Throws `no-quorum`, `voided`, `frozen`, `new-epoch` or `aborted`; the
+ * transfer stays certified, and the call may be repeated.
  */
 export function settle(operation: Operation, certificate: VerifiedCertificate): Promise<Settled> {
   return throughEpochs(operation, () => settleInEpoch(operation, certificate));

@@ -51,22 +51,22 @@ export class Tally {
   readonly #locked = new Map<string, VerifiedOrder>();
   readonly #out = new Set<string>();
   readonly #failures = new Map<string, PeerFailure>();
-  /** Whose addresses they are. */
+  /** The member at each address. */
   readonly #members = new Map<string, string>();
 
-  /** `authorities` are those that are asked, by their addresses. */
+  /** `authorities` are the addresses of the authorities that are asked. */
   constructor(committee: Committee, order: VerifiedOrder, authorities: readonly string[]) {
     this.#committee = committee;
     this.#order = order;
     this.#authorities = authorities;
   }
 
-  /** How many members have voted. */
+  /** The number of members that have voted. */
   get votes(): number {
     return this.#votes.size;
   }
 
-  /** Adds the answer that came from an authority's address: it is this member's. */
+  /** Adds an answer. `authority` is the address that it came from, `member` the member at that address. */
   take(authority: string, answer: PeerAnswer, member = authority): Verdict {
     this.#members.set(authority, member);
     switch (answer.type) {
@@ -91,7 +91,7 @@ export class Tally {
         this.#locked.delete(authority);
         this.#failures.set(authority, { kind: "other-epoch", epoch: answer.epoch });
         this.#ahead.set(authority, answer.epoch);
-        // One of f + 1 is honest, so the lowest of the f + 1 highest epochs is reached.
+        // One of f + 1 members is honest, so the lowest of the f + 1 highest epochs has begun.
         const epochs = this.#voices(this.#ahead).sort((a, b) => (a < b ? 1 : -1));
         const epoch = epochs[this.#committee.faultsTolerated];
         if (epoch !== undefined) return { type: "new-epoch", epoch };
@@ -109,14 +109,14 @@ export class Tally {
     return this.#reachable() < this.#committee.quorum ? { type: "impossible" } : WAIT;
   }
 
-  /** What was said by address, once for each member. */
+  /** The entries of a map by address, reduced to one for each member. */
   #voices<T>(said: ReadonlyMap<string, T>): T[] {
     return [...new Map([...said].map(([authority, one]) => [this.#members.get(authority), one])).values()];
   }
 
   /**
-   * How many votes there can still be: a locked authority gives none before the other order is finished, and then
-   * this one is superseded.
+   * The maximum number of votes. An authority that is locked on another order does not vote for this one until the
+   * other is finished, and then this order is superseded.
    */
   #reachable(): number {
     const mayVote = (authority: string): boolean => !this.#locked.has(authority) && !this.#out.has(authority);
@@ -134,7 +134,7 @@ export class Tally {
     return conflict;
   }
 
-  /** Why there is no certificate. */
+  /** The error that explains why there is no certificate. */
   failure(timedOut: boolean): FastPayError {
     const { members, quorum, faultsTolerated } = this.#committee;
     const blocking = members.length - quorum;
@@ -150,7 +150,8 @@ export class Tally {
     const full = failures.flatMap((failure) => (failure.kind === "no-room" ? [failure] : []));
     for (const whose of ["account", "address", "disk"] as const) {
       const waits = full.filter((failure) => failure.whose === whose).map(({ retryAfterMs }) => retryAfterMs);
-      // How long is said by an honest one at least, or less.
+      // The (f + 1)-highest wait, so that f liars cannot raise it above the longest wait that an honest authority
+      // reports.
       const wait = waits.sort((a, b) => b - a)[faultsTolerated];
       if (wait !== undefined && waits.length > blocking) return noRoom(whose, wait);
     }

@@ -1,6 +1,6 @@
 /**
- * Votes of the current committee about a number that its owner asked the contract to unlock: pure counting, and the
- * requests for them (docs/PROTOCOL.md, unlocking).
+ * Requests and counts the current committee's votes about a number that its owner asked the contract to unlock
+ * (docs/PROTOCOL.md, unlocking). The counting is pure.
  */
 
 import type { AccountId } from "../accounts.js";
@@ -37,7 +37,7 @@ export class UnlockBallot {
   readonly #failures = new Map<string, { readonly member: string; readonly failure: PeerFailure }>();
   #certificate: VerifiedCertificate | undefined;
 
-  /** No vote yet. If `unanimous`, votes to void the number count only with those of all members. */
+  /** Starts without votes. If `unanimous`, voiding the number needs the votes of all members. */
   constructor(domain: Domain, committee: Committee, { sender, sequence }: OrderName, unanimous: boolean) {
     this.#domain = domain;
     this.committee = committee;
@@ -46,7 +46,7 @@ export class UnlockBallot {
     this.#unanimous = unanimous;
   }
 
-  /** Adds an authority's answer. `certificate` is the verified one of this number, if the answer has one. */
+  /** Adds an authority's answer. `certificate` is the answer's certificate, verified for this number, if it has one. */
   take(authority: AuthorityClient, vote: UnlockVote, certificate: VerifiedCertificate | undefined): void {
     const { epoch } = this.committee;
     if (vote.epoch !== epoch) return this.fail(authority, { kind: "other-epoch", epoch: vote.epoch });
@@ -68,7 +68,7 @@ export class UnlockBallot {
     }
   }
 
-  /** An authority gave no vote. */
+  /** Adds the failure of an authority that gave no vote. */
   fail(authority: AuthorityClient, failure: PeerFailure): void {
     this.#failures.set(authority.url, { member: authority.member, failure });
   }
@@ -77,7 +77,7 @@ export class UnlockBallot {
     this.fail(authority, { kind: "misbehaved", message });
   }
 
-  /** The certificate of the number, if anybody showed it. */
+  /** The certificate of the number, if an authority returned it. */
   get certificate(): VerifiedCertificate | undefined {
     return this.#certificate;
   }
@@ -87,7 +87,7 @@ export class UnlockBallot {
     return { attesting: this.#attesting.size, voiding: this.#voiding.size };
   }
 
-  /** Why others gave no vote, by address. */
+  /** The failures of authorities that gave no vote, by address. */
   get failures(): ReadonlyMap<string, PeerFailure> {
     return new Map([...this.#failures].map(([url, { failure }]) => [url, failure]));
   }
@@ -116,8 +116,8 @@ export class UnlockBallot {
 }
 
 /**
- * Asks every authority what it signs about a number. If one shows a certificate, the others are brought it and all are
- * asked again: an authority that keeps it attests it, and votes to void nothing. Throws `aborted`.
+ * Requests every authority's vote about a number. If one returns a certificate, sends it to all, and requests the votes
+ * again: an authority that keeps the certificate attests it, and no longer votes to void the number. Throws `aborted`.
  */
 export async function voteUnlock(operation: Operation, number: OrderName, unanimous: boolean): Promise<UnlockBallot> {
   const { network, signal } = operation;
@@ -125,7 +125,7 @@ export async function voteUnlock(operation: Operation, number: OrderName, unanim
   await askUnlock(operation, ballot, number, unanimous);
   const { certificate } = ballot;
   if (certificate === undefined) return ballot;
-  // Refused while the number is frozen, and kept.
+  // While the number is frozen, an authority refuses the certificate, but keeps it.
   await askEverybody(network, (authority, until) => authority.confirm(certificate, until), signal);
   await askUnlock(operation, ballot, number, unanimous);
   return ballot;
@@ -155,7 +155,7 @@ async function verified(network: Network, { sender, sequence }: OrderName, vote:
   }
 }
 
-/** Each has all the time that reads have: one vote may be the one that is missing. */
+/** Asks all authorities, and waits for each for the whole time for reads: the decision may need every vote. */
 async function askEverybody(
   network: Network,
   act: (authority: AuthorityClient, until: AbortSignal) => Promise<unknown>,

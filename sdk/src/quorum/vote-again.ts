@@ -1,6 +1,6 @@
 /**
- * Has the current committee vote for a redemption whose certificate is of an epoch that has ended: each authority votes
- * for what it has itself confirmed, as often as it is asked and under every epoch anew.
+ * Collects the current committee's votes for a redemption whose certificate belongs to an ended epoch. An authority
+ * votes for each redemption that it has confirmed, under every epoch and as often as it is asked.
  */
 
 import type { AuthorityClient } from "../authority.js";
@@ -16,7 +16,7 @@ import type { Operation } from "./certify.js";
 import { Ahead, throughEpochs } from "./epochs.js";
 import { untilQuorum } from "./everyone.js";
 
-/** Votes of a quorum for a batch of redemptions, as the contract reads them. */
+/** Votes of a quorum for a batch of redemptions, in the contract's encoding. */
 export interface BatchVotes {
   readonly epoch: bigint;
   readonly votes: Hex;
@@ -25,7 +25,7 @@ export interface BatchVotes {
 /** A verified vote, or the newer epoch that an authority votes in. */
 type Said = { readonly vote: BatchVote } | { readonly ahead: bigint };
 
-/** Gathers the votes. Throws `no-quorum`, `new-epoch` or `aborted`; nothing is changed by asking again. */
+/** Collects the votes. Throws `no-quorum`, `new-epoch` or `aborted`. The call may be repeated. */
 export async function voteAgain(
   operation: Operation,
   certificate: VerifiedCertificate,
@@ -74,12 +74,12 @@ async function ask(operation: Operation, authority: AuthorityClient, certificate
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
     const { problem, facts } = error;
-    // Its operator may be about to give it its new keys, or it has not seen the rotation.
+    // Its operator may not have given it the new keys yet, or it has not read the rotation.
     if (problem === "not-voting") throw new PeerFailureError({ kind: "other-epoch", epoch: facts.epoch ?? 0n });
     if (problem !== "redemptions-missing") throw error;
     operation.report({ type: "catching-up", authority, account: sender, sequence });
     await confirm(operation, authority, certificate, signal);
-    // Asked again after a pause: one that lies about it must not make this spin.
+    // Ask again only after a pause: an authority that lies about it must not make this loop spin.
     throw new PeerFailureError({ kind: "behind", sequence });
   }
 }

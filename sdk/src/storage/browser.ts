@@ -1,6 +1,6 @@
 /**
- * The browser's own storage: IndexedDB, whose transactions are atomic and can be made to wait for the disk, and Web
- * Locks across pages. A browser may still clear it; what is unfinished then is found at the authorities.
+ * Storage in the browser: IndexedDB, whose transactions are atomic and can wait for the disk, and Web Locks across
+ * pages. A browser may still clear it. Then authorities report the unfinished orders that they received.
  */
 
 import { FastPayError, messageOf } from "../errors.js";
@@ -15,7 +15,8 @@ export async function browserStore(database = "fastpay"): Promise<OrderStore> {
   if (typeof indexedDB === "undefined") throw unusable("this environment has no IndexedDB");
   const connection = new Connection(database);
   await connection.get();
-  // Without Web Locks (pages that are not served securely) each page has locks of its own. `create` keeps orders apart.
+  // Without Web Locks (on pages that are not served securely) each page has its own locks. `create` alone keeps an
+  // order from replacing another.
   const locks = globalThis.navigator?.locks === undefined ? new LocalLocks() : webLocks(database);
   return {
     get: async (key) => asText(await run(connection, "readonly", (objects) => objects.get(key))),
@@ -37,7 +38,7 @@ function webLocks(database: string): Pick<OrderStore, "exclusively"> {
       try {
         return await navigator.locks.request(`${database}:${name}`, { signal }, () => (begun = task()));
       } catch (error) {
-        // Work that has begun completes, even if another page takes the lock: `create` keeps orders apart.
+        // A task that has begun completes, even if another page takes the lock: `create` never replaces an order.
         if (begun !== undefined) return begun;
         throw signal.aborted ? busy() : unusable(`its locks fail: ${messageOf(error)}`, error);
       }
@@ -45,7 +46,7 @@ function webLocks(database: string): Pick<OrderStore, "exclusively"> {
   };
 }
 
-/** An open database, which is opened again after the browser or a newer version of this page had it closed. */
+/** A database connection. Reopens the database after the browser, or a newer version of this page, has closed it. */
 class Connection {
   readonly #name: string;
   #opened: Promise<IDBDatabase> | undefined;
@@ -70,7 +71,7 @@ class Connection {
       forget();
       database.close();
     };
-    // The user cleared it, or the disk failed.
+    // The user cleared the database, or the disk failed.
     database.onclose = forget;
     return database;
   }
@@ -88,7 +89,7 @@ function open(database: string): Promise<IDBDatabase> {
   });
 }
 
-/** One transaction; resolves when it is on disk. Throws `storage`, and then nothing was changed. */
+/** Runs one transaction. Resolves when it is on disk. If it throws `storage`, nothing was changed. */
 async function run<T>(
   connection: Connection,
   mode: IDBTransactionMode,

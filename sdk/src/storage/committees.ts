@@ -1,11 +1,11 @@
 /**
- * The committees of a deployment in a store, as read from the contract. With them a client starts and pays while no
+ * Stores the committees of a deployment, as read from the contract, so that a client can start and pay while no
  * Ethereum node answers.
  *
  * ```text
  *  committees/EPOCH     the members, written once
  * ```
- * Authorities and their keys follow from these entries, so the store is trusted here as far as the browser protects it.
+ * The client takes the authorities' keys from these entries, so it trusts the store as far as the browser protects it.
  */
 
 import { makeCommittee, type Committee } from "../committee.js";
@@ -29,7 +29,7 @@ function prefixOf({ chainId, contract }: Domain): string {
   return `${chainId}/${contract.toLowerCase()}/committees/`;
 }
 
-/** Stores a committee. A store that fails only costs the start without an Ethereum node, so errors are ignored. */
+/** Stores a committee. Ignores errors: without the entry, a client only cannot start without an Ethereum node. */
 export async function rememberCommittee(store: OrderStore, domain: Domain, { epoch, members }: Committee): Promise<void> {
   await store.create(`${prefixOf(domain)}${epoch}`, JSON.stringify(members)).catch(() => false);
 }

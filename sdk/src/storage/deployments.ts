@@ -1,12 +1,12 @@
 /**
- * Which deployment the entries of a store belong to. A chain that began anew, such as a localnet, may have a contract at
- * the same address: its accounts have other histories, and nothing that was stored before may be used or sent there.
+ * Separates the entries of a store by deployment. A chain that began anew, such as a localnet, may have a contract at
+ * the same address. Its accounts have other histories, so no earlier entry may be used or sent there.
  *
  * ```text
  *  deployments/0, deployments/1 …     the digest of the first committee of each, written once
  * ```
- * The entries of the first stand in the store as they are, those of each later one under a name of its own. Nothing is
- * ever removed: whoever comes back to an earlier deployment finds what stood there.
+ * Keys of the first deployment have no prefix; keys of later ones begin with the deployment's number. Nothing is ever
+ * removed, so after a return to an earlier deployment its entries are found again.
  */
 
 import { keccak_256 } from "@noble/hashes/sha3.js";
@@ -19,12 +19,12 @@ import type { Domain } from "../transfer.js";
 import { parseJson } from "../wire.js";
 import type { OrderStore } from "./store.js";
 
-/** The maximum number of deployments in one browser. */
+/** The maximum number of deployments at one address in one store. */
 const DEPLOYMENTS_MAX = 1_000;
 
 const entry = object({ atMs: smallNumber(Number.MAX_SAFE_INTEGER), committee: hex(32) });
 
-/** Identifies a deployment among those at one address: a digest of the first committee's members. */
+/** A digest of the first committee's members, which identifies a deployment among those at one address. */
 export function deploymentDigest(first: Committee): Hex {
   const keys = first.members.flatMap(({ votingKey, redemptionKey }) => [toBytes(votingKey), toBytes(redemptionKey)]);
   return toHex(keccak_256(concat(...keys)));
@@ -32,7 +32,7 @@ export function deploymentDigest(first: Committee): Hex {
 
 /**
  * The part of a store that belongs to the deployment with this first committee. Throws `other-deployment` if the store
- * was used with other deployments at this address only, unless `setAside` is true.
+ * was used only with other deployments at this address and `setAside` is false.
  */
 export async function deploymentStore(
   store: OrderStore,
@@ -48,7 +48,7 @@ export async function deploymentStore(
     if (found === undefined) {
       if (number > 0 && !setAside) throw otherDeployment();
       await store.create(key, JSON.stringify({ atMs: Date.now(), committee: own }));
-      // Another page may have been faster, for another deployment.
+      // Another page may have written this entry first, for another deployment.
       found = await store.get(key);
     }
     if (found !== undefined && entry(parseJson(found, key), key).committee === own) return number === 0 ? store : under(store, `${number}:`);

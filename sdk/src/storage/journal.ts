@@ -6,9 +6,9 @@
  *  created       certified           settled
  *      └───────► NNN.void              voided
  * ```
- * Each entry is written once and never changed, so a crash leaves one of the states and nothing in between. A
- * certificate of another order than NNN.order (of a copy of this wallet) means that ours was superseded. What is read
- * here is not trusted: it is verified again before it is used.
+ * Each entry is written once and never changed, so a crash leaves one of these states and nothing in between. If
+ * NNN.certificate certifies another order than NNN.order, signed by a copy of this wallet, then our order is
+ * superseded. Entries are untrusted: callers verify them again before use.
  */
 
 import type { AccountId } from "../accounts.js";
@@ -23,7 +23,7 @@ import type { OrderState, OrderStore } from "./store.js";
 
 type Kind = "order" | "certificate" | "settled" | "void";
 
-/** The stored entry of a number. */
+/** The stored entries of a number. */
 export interface Stored {
   readonly sequence: bigint;
   /** This wallet's order; undefined if the number is void, or only another copy's certificate is known. */
@@ -71,15 +71,15 @@ export class OrderJournal {
     throw new FastPayError("busy", message, action, { details: { sequence } });
   }
 
-  /** Stores the certificate of a number, of this wallet's order or of one that superseded it. */
+  /** Stores the certificate of a number: that of this wallet's order, or of an order that superseded it. */
   async certify(certificate: VerifiedCertificate): Promise<void> {
     const { digest, order } = certificate;
     await this.#write(order.transfer.sequence, "certificate", { digest, content: encodeCertificate(certificate) });
   }
 
   /**
-   * Notes that a quorum confirmed the certificate of a number. The certificate must be stored before, because a settled
-   * number is never read again.
+   * Stores that a quorum has confirmed the certificate of a number. The certificate must be stored before, because
+   * `unfinished` skips settled numbers.
    */
   async settle(sequence: bigint): Promise<void> {
     if ((await this.#store.get(this.#key(sequence, "certificate"))) === undefined) {
@@ -88,7 +88,7 @@ export class OrderJournal {
     await this.#write(sequence, "settled", {});
   }
 
-  /** Notes that the contract voided a number. Nothing is sent under it any more. */
+  /** Stores that the contract voided a number. Its order is never sent again. */
   async void(sequence: bigint): Promise<void> {
     await this.#write(sequence, "void", {});
   }
@@ -106,8 +106,8 @@ export class OrderJournal {
   }
 
   /**
-   * The entries that are neither settled nor void, oldest first. Among them are those that were superseded by a certificate which is
-   * not settled: its payee waits, and the storage that has it may be the only one left.
+   * The entries that are neither settled nor void, oldest first. They include superseded orders whose winning
+   * certificate is not settled: its payee waits, and this storage may have the only copy of it.
    */
   async unfinished(): Promise<Stored[]> {
     const names = await this.#names();
@@ -118,7 +118,7 @@ export class OrderJournal {
     return entries.filter((entry) => entry !== undefined);
   }
 
-  /** The entry of a number; undefined if this wallet knows nothing of it. */
+  /** The entry of a number; undefined if nothing is stored for it. */
   async entry(sequence: bigint): Promise<Stored | undefined> {
     const [order, certificate, settled, voided] = await Promise.all([
       this.#read(sequence, "order", storedText),

@@ -1,11 +1,11 @@
 /**
- * Lists of payments that were begun, in a store.
+ * Started lists of payments in a store.
  *
  * ```text
  *  lists/NAME.begun ──► lists/NAME.closed
  * ```
- * A list is written down before its first order is signed, and never changed: the same list always makes the same orders
- * of the same account. `closed` only says that it need not be shown any more.
+ * A list is stored before its first order is signed, and never changed: the same list always makes the same orders of
+ * the same account. `closed` only removes it from the unfinished lists.
  */
 
 import { formatAccount, parseAccount, type AccountId } from "../accounts.js";
@@ -23,7 +23,7 @@ export interface BegunList {
   /** The sender. */
   readonly account: AccountId;
   readonly maxOutputs: number;
-  /** The asset. */
+  /** The digest of the payments; see `PayListPlan.digest`. */
   readonly digest: Hex;
   readonly lines: readonly PayListLine[];
   readonly begunAtMs: number;
@@ -53,7 +53,7 @@ const begun = object({
   ),
 });
 
-/** The lists of one deployment. */
+/** The started lists of one deployment. */
 export class ListJournal {
   readonly #store: OrderStore;
   readonly #prefix: string;
@@ -63,7 +63,7 @@ export class ListJournal {
     this.#prefix = `${domain.chainId}/${domain.contract.toLowerCase()}/lists/`;
   }
 
-  /** The list of a name; undefined if it was not started. */
+  /** The list with this name; undefined if it was not started. */
   async find(name: Hex): Promise<BegunList | undefined> {
     const key = this.#key(name, "begun");
     const found = await this.#store.get(key);

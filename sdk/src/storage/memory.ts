@@ -3,7 +3,7 @@
 import { FastPayError } from "../errors.js";
 import type { OrderStore } from "./store.js";
 
-/** Tasks of one name, one after the other, within this program. */
+/** Locks within this program: tasks under the same name run one after another. */
 export class LocalLocks {
   readonly #tails = new Map<string, Promise<void>>();
 
@@ -41,13 +41,13 @@ async function orBusy(turn: Promise<void>, patienceMs: number): Promise<void> {
   }
 }
 
-/** The error of a lock that others hold too long. */
+/** The error of a lock that is not released in time. */
 export function busy(): FastPayError {
   const action = "wait for it to finish, then try again";
   return new FastPayError("busy", "another page or program is using this account", action);
 }
 
-/** An `OrderStore` in memory. Orders in it are lost when the program ends, and with them the protection that it gives. */
+/** An `OrderStore` in memory. Its orders, and the protection against a second order, are lost when the program ends. */
 export function memoryStore(): OrderStore {
   const entries = new Map<string, string>();
   const locks = new LocalLocks();

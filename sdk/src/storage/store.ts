@@ -1,5 +1,6 @@
 /**
- * The wallet's store of orders, written ahead, so that a retry sends the same bytes and no number gets a second order.
+ * The wallet's store. Orders are stored before they are sent, so that a retry sends the same bytes and no number gets a
+ * second order.
  */
 
 /**
@@ -7,7 +8,7 @@
  * prevents two pages from duplicating work.
  */
 export interface OrderStore {
-  /** The value of `key`. */
+  /** The value of `key`; undefined if `key` does not exist. */
   get(key: string): Promise<string | undefined>;
   /**
    * Atomically writes `value` if `key` does not exist; on disk when the promise resolves. Returns false, without a
@@ -24,7 +25,7 @@ export interface OrderStore {
 export type OrderState =
   /** Stored; it may have been sent. */
   | "created"
-  /** It has its certificate. */
+  /** Its certificate is stored. */
   | "certified"
   /** Confirmed by a quorum. */
   | "settled"

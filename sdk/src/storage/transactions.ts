@@ -1,13 +1,13 @@
 /**
- * An account's transactions on the Primary in a store, from the moment a wallet has told their hash until their end.
+ * An account's transactions on the Primary in a store, from the moment a wallet returned their hash until their end.
  *
  * ```text
  *  deposit-HASH.submitted ──► deposit-HASH.placed ──► deposit-HASH.ended      (payout-…, claim-…, unlock-…)
  * ```
- * A wallet tells the hash of a transaction only after it was sent, so it is written down then, before anything else is
- * done; its sender and number as soon as the node tells them, so that it is found where another one took its place.
- * Each entry is written once and never changed. Nothing rests on them but that a person sees what is on its way, and
- * sends nothing twice.
+ * A wallet returns the hash only after it has sent the transaction, so the hash is stored then, before anything else.
+ * The sender and nonce are stored as soon as a node reports them, so that a replacement of the transaction is found.
+ * Each entry is written once and never changed. The entries only show people what is pending, and keep them from
+ * sending it twice.
  */
 
 import type { AccountId } from "../accounts.js";
@@ -19,7 +19,7 @@ import { parseJson } from "../wire.js";
 import type { OrderStore } from "./store.js";
 
 type Step = "submitted" | "placed" | "ended";
-/** A transaction by its name in the store. */
+/** The name of a transaction in the store. */
 export type Named = Pick<SubmittedTransaction, "type" | "hash">;
 
 const time = object({ atMs: smallNumber(Number.MAX_SAFE_INTEGER) });
@@ -57,7 +57,7 @@ export class TransactionJournal {
     await this.#write(of, "placed", { from, nonce });
   }
 
-  /** Notes that a transaction has ended, successfully or not. */
+  /** Stores that a transaction has ended, successfully or not. */
   async end(of: Named): Promise<void> {
     await this.#write(of, "ended", {});
   }

@@ -1,4 +1,4 @@
-/** The committee's view of an account, and the orders in the storage. */
+/** The committee's view of an account, and its orders in the storage. */
 
 import type { AccountId } from "../accounts.js";
 import type { Address } from "../bytes.js";
@@ -12,8 +12,8 @@ import { conflictOf } from "./conflicts.js";
 import { provenNext } from "./finish.js";
 
 /**
- * An account as the committee knows it. `assets` are those that the list may leave out because it is cut; `graceMs` is
- * how long the authorities beyond a quorum are waited for.
+ * The agreed state of an account. If an authority's list of assets is truncated, reads `assets` one by one. `graceMs`
+ * is the extra time for authorities beyond a quorum.
  */
 export async function viewAccount(
   { network, contract, store }: Context,
@@ -43,7 +43,7 @@ export async function viewAccount(
   return { account, balances, nextSequence, pending, stuckAt, states: everybody(answers, network.authorities), cursor };
 }
 
-/** The first number that is not finished, if no order of it can get its quorum any more. */
+/** The first unfinished number, if no order of it can get a quorum any more. */
 async function stuckNumber(
   network: Network,
   account: AccountId,
@@ -67,7 +67,7 @@ async function balanceOfOne(
   return agreedBalance(states, asset, trusted);
 }
 
-/** The answers, including authorities that were not waited for. */
+/** The answers of all authorities, with an empty one for each authority that answered too late. */
 function everybody(
   answers: Answers<AccountState>,
   authorities: readonly { readonly url: string; readonly name: `0x${string}` | undefined }[],
@@ -93,7 +93,7 @@ export async function listUnfinished(context: Context, account: AccountId): Prom
   return entries.flatMap((stored) => orderEntry(account, stored));
 }
 
-/** An entry of the storage as it is shown, in a list of at most one. */
+/** Converts an entry of the storage to an `OrderEntry`. The list is empty if the entry has no transfer. */
 export function orderEntry(account: AccountId, stored: Stored): OrderEntry[] {
   const transfer = transferOf(stored);
   if (transfer === undefined) return [];

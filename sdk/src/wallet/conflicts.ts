@@ -8,8 +8,8 @@ import { verifyOrder } from "../verify.js";
 import type { AccountState } from "../views.js";
 
 /**
- * The authorities that are locked on each order of this number. An order that can prevent another's quorum is at more
- * than f authorities, so every quorum of answers includes it. The owner's signature proves an order, whichever
+ * The orders of this number, with the authorities locked on each. An order that can prevent another's quorum is locked
+ * at more than f authorities, so every quorum of answers includes it. The owner's signature proves an order, whichever
  * authority returns it.
  */
 export function conflictOf(
@@ -31,7 +31,9 @@ export function conflictOf(
   return conflict;
 }
 
-/** The same of every authority that answers in time: where it matters what each single one says. */
+/**
+ * Like `conflictOf`, with the answers of all authorities that answer within `readMs`. Use it if every answer matters.
+ */
 export async function readConflict(
   network: Network,
   account: AccountId,

@@ -9,7 +9,7 @@ import type { TransferStep } from "../progress.js";
 import { OrderJournal } from "../storage/journal.js";
 import type { OrderStore } from "../storage/store.js";
 
-/** A client's parts. */
+/** The parts of a client. */
 export interface Context {
   readonly network: Network;
   readonly contract: Contract;
@@ -20,7 +20,7 @@ export interface Context {
   readonly relayers: readonly string[];
 }
 
-/** The orders of an account, as far as they are kept here. Throws `storage` if nothing is kept. */
+/** The journal of an account's orders. Throws `storage` if the client has no storage. */
 export function journalOf(context: Context, account: AccountId): OrderJournal {
   if (context.store === undefined) {
     const action = "pass a storage to the client: browserStore, folderStore, or your own";
@@ -33,7 +33,7 @@ export function journalOf(context: Context, account: AccountId): OrderJournal {
   return new OrderJournal(context.store, context.network.domain, account);
 }
 
-/** Everything that is needed to certify and settle the orders of an account. */
+/** The environment for certifying and settling the orders of an account. */
 export function operationOf(
   context: Context,
   journal: OrderJournal,

@@ -24,9 +24,9 @@ import { note, toItsEnd, type Sent } from "./transactions.js";
 
 /** The validity of a permit: a transaction may wait for fees to fall. */
 const PERMIT_LIFETIME_S = 24n * 3600n;
-/** The number of entries on a page of an honest authority. */
+/** The number of entries on an honest authority's page. */
 const PAGE_ENTRIES = 100n;
-/** As often a list of any length can be halved. */
+/** The maximum number of pages to read: a list of 2⁶⁴ entries can be halved this often. */
 const PAGES_MAX = 64;
 const POLL_MIN_MS = 100;
 const POLL_MAX_MS = 2_000;
@@ -39,7 +39,7 @@ export interface DepositIntent {
   readonly amount: bigint;
 }
 
-/** Deposits, and resolves when a quorum has credited it. */
+/** Makes a deposit. Resolves when a quorum has credited it. */
 export async function deposit(
   context: Context,
   wallet: EthereumWallet,
@@ -64,7 +64,7 @@ export async function deposit(
   return followDeposit(context, { ...sent, ...purpose }, report, signal);
 }
 
-/** Follows a deposit whose transaction was sent, and resolves when a quorum has credited it. */
+/** Follows a sent deposit. Resolves when a quorum has credited it. */
 export function followDeposit(
   context: Context,
   sent: Sent<"deposit">,
@@ -110,7 +110,7 @@ async function depositToken(from: ChainAccount, recipient: AccountId, asset: Add
     try {
       return await send(from, permitted);
     } catch (error) {
-      // Some tokens sign permits of another kind: then an approval does.
+      // Some tokens have permits of another kind. Use an approval then.
       if (!isFastPayError(error, "reverted")) throw error;
     }
   }
@@ -118,7 +118,7 @@ async function depositToken(from: ChainAccount, recipient: AccountId, asset: Add
   return send(from, plain);
 }
 
-/** The deposit with a permit; undefined if the token has none that can be signed here. */
+/** The call that deposits with a permit; undefined if the token has no permit that the wallet can sign. */
 async function permittedCall(
   from: ChainAccount,
   token: Token,
@@ -128,7 +128,7 @@ async function permittedCall(
   const domain = await token.permitDomain();
   if (domain === undefined) return undefined;
   const { contract } = from.contract.domain;
-  // By the chain's clock, which the token's is.
+  // Tokens compare the deadline with the chain's time, so use that.
   const [{ timestamp }, nonce] = await Promise.all([from.contract.block("latest"), token.nonce(from.address)]);
   const deadline = timestamp + PERMIT_LIFETIME_S;
   const message = { owner: from.address, spender: contract, value: amount, nonce, deadline };
@@ -146,7 +146,7 @@ async function permittedCall(
     throw walletError(error);
   }
   const signed = normalizeSignature(signature);
-  // A contract wallet has no key; an approval does.
+  // A contract wallet has no key that could sign. Use an approval then.
   if (signed === undefined) return undefined;
   const [r, s, v] = [signed.slice(2, 66), signed.slice(66, 130), signed.slice(130)];
   const args = [recipient, token.address, amount, deadline, Number.parseInt(v, 16), `0x${r}`, `0x${s}`] as const;
@@ -173,7 +173,7 @@ async function approve(from: ChainAccount, token: Token, amount: bigint): Promis
   try {
     await allow(amount);
   } catch (error) {
-    // Some tokens want an allowance to go through zero before it is changed.
+    // Some tokens accept a new allowance only after it was set to zero.
     if (!isFastPayError(error, "reverted") || (await token.allowance(from.address)) === 0n) throw error;
     await allow(0n);
     await allow(amount);
@@ -207,7 +207,7 @@ export async function depositStatus({ network, contract }: Context, hash: Hex): 
   const funded = fundedBy(contract.domain.contract, receipt);
   const newest = await contract.block(contract.finality);
   if (newest.number < block) return { state: "included", block, deposit: funded };
-  // Once a deposit counts as credited, a slow authority does not change that.
+  // Wait only until a quorum has credited the deposit: a slow authority cannot change the result then.
   const authorities = await countCredits(network, funded, { counts: (hasCredited) => hasCredited });
   const state = authorities >= network.committee.quorum ? "credited" : "final";
   return { state, block, deposit: { ...funded, authorities } };
@@ -234,7 +234,7 @@ async function credited(
   }
 }
 
-/** How many members have credited a deposit. `options` are those of `askAll`. */
+/** The number of members that have credited a deposit. `options` are those of `askAll`. */
 export async function countCredits(
   network: Network,
   funded: DepositEntry,
@@ -244,10 +244,10 @@ export async function countCredits(
   return new Set(answers.flatMap(({ authority, answer }) => (answer === true ? [memberOf(authority)] : []))).size;
 }
 
-/** Whether an authority lists a deposit, however many others the account has had since. */
+/** True if an authority lists a deposit, however many deposits the account has received since. */
 export async function hasCredited(authority: AuthorityClient, funded: DepositEntry, signal: AbortSignal): Promise<boolean> {
   const { recipient, index } = funded;
-  // The list is in the order of indices: newest page first, then by halves.
+  // The list is sorted by index: read the newest page first, then bisect.
   let from = 0n;
   let { deposits: to } = await authority.account(recipient, undefined, signal);
   let start = to > PAGE_ENTRIES ? to - PAGE_ENTRIES : 0n;

@@ -34,7 +34,7 @@ export async function gatherEvidence({ network, timing }: Context, named: Named)
       typeof named === "string"
         ? transferDigest(network.domain, transfer) === named.toLowerCase()
         : transfer.sender === named.account && transfer.sequence === named.sequence;
-    // Its committee is not final on the contract yet, so the votes cannot be judged.
+    // Its committee is not final on the contract yet, so the votes cannot be checked.
     if (isAsked && committee === undefined) return undefined;
     const report = inspectCertificate(certificate, committee ?? network.committee, network.domain);
     return isAsked ? report : { ...report, isValid: false, fault: "it belongs to another transfer" };
@@ -48,7 +48,7 @@ export async function gatherEvidence({ network, timing }: Context, named: Named)
   return { certificate, answers };
 }
 
-/** A deposit as at least f + 1 authorities tell it; undefined if they do not. */
+/** A deposit that at least f + 1 authorities report identically; undefined if too few do. */
 export async function findDeposit({ network }: Context, index: bigint): Promise<DepositEntry | undefined> {
   const answers = await network.askAll((authority, signal) => authority.deposit(index, signal));
   const said = new Map<string, DepositEntry>();

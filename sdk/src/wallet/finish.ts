@@ -1,16 +1,16 @@
 /**
- * Finishes orders that are written down, and takes over what other copies of this wallet did: the same key in another
- * browser, or on another device.
+ * Finishes stored orders, and orders of other copies of this wallet: the same key in another browser, or on another
+ * device.
  *
  * ```text
- *  numbers that others used ─► learn their certificates
- *  an order that authorities are locked on ─► adopt: write it down as if it were ours, and finish it
+ *  numbers that others used ─► store their certificates
+ *  an order that authorities are locked on ─► adopt: store it like our own, and finish it
  *  two orders for one number ─► OrderConflict ─► finish the one that still can be ─► the other is superseded
- *  the contract voided the number ─► note it: nothing happens under it
+ *  the contract voided the number ─► store that: its order is never executed
  * ```
- * Nothing is signed here; whatever is driven was signed with this account's key, which is checked. Our own order, or one
- * that is adopted in its place, stands in the storage before it is driven; of a competitor of an order of ours the
- * certificate does, before it is settled.
+ * This module signs nothing. It verifies that every order that it sends was signed with this account's key. Our own
+ * order, or an adopted one, is stored before it is sent. If a competitor of our order wins, its certificate is stored
+ * before it is settled.
  */
 
 import type { Hex } from "../bytes.js";
@@ -32,11 +32,11 @@ import { conflictOf, readConflict } from "./conflicts.js";
 import { isVoid } from "./voids.js";
 
 /**
- * The maximum number of the newest certificates of another copy are copied here; older ones stay at the authorities.
+ * The number of newest certificates of another copy that are stored here. Older ones stay at the authorities.
  */
 const LEARNED_MAX = 256n;
 
-/** Finishes an order that was written down before. */
+/** Finishes a stored order. */
 export async function finish(operation: Operation, journal: OrderJournal, entry: Stored): Promise<Resumed> {
   const { network, timing, signal } = operation;
   const { account } = journal;
@@ -56,12 +56,12 @@ export async function finish(operation: Operation, journal: OrderJournal, entry:
   }
   const order = verifyOrder(entry.order, network.domain);
   announce(operation, order.digest, order.transfer, order.digest);
-  // Another copy may be ahead with another order: then that one is to be sent to whoever holds none, not ours.
+  // Another copy may have more votes for another order. Then send that one, not ours, to authorities that hold none.
   const answers = await network.askAll((authority, until) => authority.account(account, undefined, until), { signal });
   const conflict = conflictOf(network, account, sequence, answers);
   conflict.enter(order);
   if (conflict.contenders().length > 1) {
-    // One vote in the wrong place may make the account stuck: everybody is heard first.
+    // A single vote for the wrong order may make the account stuck, so read the state of all authorities first.
     conflict.merge(await readConflict(network, account, sequence, timing.readMs, signal));
   }
   try {
@@ -72,7 +72,7 @@ export async function finish(operation: Operation, journal: OrderJournal, entry:
   }
 }
 
-/** Notes a number as void, if it is. */
+/** Stores that a number is void, if it is. Returns whether it is. */
 export async function noteVoid(operation: Operation, journal: OrderJournal, sequence: bigint): Promise<boolean> {
   const { account } = journal;
   const { network, signal } = operation;
@@ -83,15 +83,15 @@ export async function noteVoid(operation: Operation, journal: OrderJournal, sequ
   return true;
 }
 
-/** Announces the order whose steps follow: the one of this storage with that digest, or another copy's. */
+/** Reports the order whose steps follow: our own, if its digest is `own`, or another copy's. */
 function announce(operation: Operation, own: Hex | undefined, transfer: Transfer, digest: Hex): void {
   if (digest === own) operation.report({ type: "ordered", transfer, digest, resumed: true });
   else operation.report({ type: "adopted", transfer });
 }
 
 /**
- * Has an order certified and settled, or the one that takes its number. `first` is driven first, which is this order
- * or one that competes with it.
+ * Certifies and settles an order, or the order that takes its number. Sends `first` first: this order or a competing
+ * one.
  */
 export async function bringHome(
   operation: Operation,
@@ -103,13 +103,13 @@ export async function bringHome(
   const start = performance.now();
   const certificate = await certifyOne(operation, order, first);
   const certifiedAfterMs = performance.now() - start;
-  // If the storage fails, the payment must arrive all the same; the failure is reported then.
+  // If the storage fails, settle the payment all the same: `settleStored` reports the failure.
   await journal.certify(certificate).catch(() => undefined);
   const receipt = await settleStored(operation, journal, certificate);
   return resumedOf(order.transfer, order.digest, { ...receipt, resumed, certifiedAfterMs });
 }
 
-/** The outcome of what was ordered here under a number, by the number's certificate. */
+/** The outcome of our order, given the certificate of its number. */
 function resumedOf(ordered: Transfer | undefined, digest: Hex | undefined, receipt: Receipt): Exclude<Resumed, { type: "voided" }> {
   const { certificate } = receipt;
   if (ordered === undefined || digest === certificate.digest) return { type: "settled", receipt };
@@ -117,8 +117,8 @@ function resumedOf(ordered: Transfer | undefined, digest: Hex | undefined, recei
 }
 
 /**
- * Obtains a certificate of the number of `order`: of this order, or of any competitor that can still get one. It is not
- * settled yet.
+ * Obtains a certificate for the number of `order`: of this order, or of any competitor that can still get one. The
+ * result is not settled yet.
  */
 export async function certifyOne(operation: Operation, order: VerifiedOrder, first: VerifiedOrder): Promise<VerifiedCertificate> {
   const tried = new Set<string>();
@@ -132,7 +132,7 @@ export async function certifyOne(operation: Operation, order: VerifiedOrder, fir
     tried.add(next.digest);
     follow(next);
     try {
-      // The authorities' locks outlive a rotation, and so does the order: it is voted for under the new keys.
+      // Locks survive a rotation: authorities vote for the same order under their new keys.
       return await throughEpochs(operation, () => certify(operation, next));
     } catch (error) {
       const certificate = isFastPayError(error, "superseded") ? error.details["certificate"] : undefined;
@@ -145,14 +145,14 @@ export async function certifyOne(operation: Operation, order: VerifiedOrder, fir
       const conflict = isFastPayError(failure, "conflict") ? failure.details["conflict"] : undefined;
       const leader = conflict instanceof OrderConflict ? conflict.leader() : undefined;
       if (leader !== undefined && !tried.has(leader.digest)) next = leader;
-      // A competitor may be one that nobody can finish, shown by a liar. Ours may still be.
+      // A liar may have reported a competitor that nobody can finish. Ours may still get its certificate.
       else if (!tried.has(order.digest)) next = order;
       else throw failure;
     }
   }
 }
 
-/** The conflict was reported once too many authorities were locked; ask the others, too. */
+/** Completes a conflict, which is thrown once too many authorities are locked, with the answers of the others. */
 async function withAllAnswers(operation: Operation, order: VerifiedOrder, error: unknown): Promise<unknown> {
   const conflict = isFastPayError(error, "conflict") ? error.details["conflict"] : undefined;
   if (!(conflict instanceof OrderConflict)) return error;
@@ -161,7 +161,7 @@ async function withAllAnswers(operation: Operation, order: VerifiedOrder, error:
   return conflictError(conflict);
 }
 
-/** Has a certificate settled, and writes both down. */
+/** Settles a certificate, and stores it and that it is settled. */
 export async function settleStored(operation: Operation, journal: OrderJournal, certificate: VerifiedCertificate): Promise<Receipt> {
   operation.report({ type: "certified", certificate });
   const start = performance.now();
@@ -179,8 +179,8 @@ export async function settleStored(operation: Operation, journal: OrderJournal, 
 }
 
 /**
- * The number after all that are used, where some were used without this storage. Their certificates, and which of them
- * are void, are written down here.
+ * The first unused number. For numbers that were used without this storage, stores the certificate, or that the number
+ * is void.
  */
 export async function catchUp(operation: Operation, journal: OrderJournal, answers: Answers<AccountState>): Promise<bigint> {
   const { network, signal } = operation;
@@ -188,7 +188,7 @@ export async function catchUp(operation: Operation, journal: OrderJournal, answe
   const known = await journal.nextSequence();
   const next = await provenNext(operation, journal, known, answers);
   const from = next > LEARNED_MAX + known ? next - LEARNED_MAX : known;
-  // The newest first: with it the storage knows which number comes next, should this end half-way.
+  // Newest first, so that the storage has the next number even if this is interrupted.
   for (let sequence = next - 1n; sequence >= from; sequence -= 1n) {
     const certificate = await network.findCertificate(account, sequence, { signal });
     if (certificate === undefined) {
@@ -196,15 +196,15 @@ export async function catchUp(operation: Operation, journal: OrderJournal, answe
       continue;
     }
     await journal.certify(certificate);
-    // The certificate after it has votes of a quorum, which had confirmed this one before they voted.
+    // A quorum voted for the order after this one, and had confirmed this certificate before.
     if (sequence + 1n < next) await journal.settle(sequence);
   }
   return next;
 }
 
 /**
- * The highest next number that is proven by the certificate before it, or by the contract where that number is void;
- * `known` at least.
+ * The highest next number that is proven, at least `known`. The proof is the certificate of the number before it, or
+ * the contract if that number is void.
  */
 export async function provenNext(
   operation: Pick<Operation, "network" | "contract" | "signal">,
@@ -214,12 +214,12 @@ export async function provenNext(
 ): Promise<bigint> {
   const { network, signal } = operation;
   const states = goodAnswers(answers).map(({ answer }) => answer);
-  // All at once: of a lie it takes a while to know that nobody can prove it.
+  // All at once: it takes a while to establish that nobody can prove a lie.
   const claims = claimsAbove(states, known);
   const proofs = await Promise.all(
     claims.map(async (claim) => {
       const isCertified = (await network.findCertificate(account, claim - 1n, { signal })) !== undefined;
-      // Without the Ethereum node it is not known here; the authorities refuse the number.
+      // Without the Ethereum node a void number is not proven. The authorities then refuse an order of that number.
       return isCertified || (await isVoid(operation, account, claim - 1n, answers).catch(() => false));
     }),
   );
@@ -227,8 +227,8 @@ export async function provenNext(
 }
 
 /**
- * Takes over an order of this account that is not in this storage and that authorities are locked on. False where
- * there is none.
+ * Stores an order of this account that authorities are locked on and that is not in this storage. False if there is
+ * none.
  */
 export async function adopt(
   operation: Operation,
@@ -237,7 +237,7 @@ export async function adopt(
   answers: Answers<AccountState>,
 ): Promise<boolean> {
   const conflict = conflictOf(operation.network, journal.account, next, answers);
-  // If none can be finished any more, trying one yields the error that explains it.
+  // If no order can be finished any more, trying one yields the error that explains why.
   const order = conflict.leader() ?? conflict.any();
   if (order === undefined) return false;
   operation.report({ type: "adopted", transfer: order.transfer });

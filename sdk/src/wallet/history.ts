@@ -15,10 +15,10 @@ import type { DepositItem, ReceivedItem } from "../wire.js";
 import { orderEntry, viewAccount } from "./account.js";
 import type { Context } from "./context.js";
 
-/** The number of certificates fetched at a time. */
+/** The number of certificates that are fetched at a time. */
 const FETCHED_AT_ONCE = 8;
 
-/** One authority's list, and the position up to which its older entries are read. */
+/** The entries of one authority's list from position `start` on. Older entries end there. */
 interface Listed<T> {
   readonly authority: AuthorityClient;
   readonly entries: readonly T[];
@@ -86,7 +86,7 @@ interface Own {
   readonly certificate: VerifiedCertificate | undefined;
 }
 
-/** The newest first. */
+/** The orders with numbers from `from` up to `to` (exclusive), newest first, without void numbers. */
 async function readOwn({ network, store }: Context, account: AccountId, from: bigint, to: bigint): Promise<Own[]> {
   const journal = store && new OrderJournal(store, network.domain, account);
   const numbers: bigint[] = [];
@@ -112,7 +112,7 @@ function proveSent(
   });
 }
 
-/** A received payment as the authority lists it that saw it last. */
+/** A received payment, as listed by the authority that has it closest to the end of its list. */
 interface Newest {
   readonly age: number;
   readonly lister: AuthorityClient;
@@ -120,7 +120,7 @@ interface Newest {
 }
 
 function newestFirst(lists: readonly Listed<ReceivedItem>[]): Newest[] {
-  // By how far from the newest end the authority has it that saw it last: arrival has no common order.
+  // Authorities share no order of arrival. Sort by the smallest distance from the end of any authority's list.
   const found = new Map<string, Newest>();
   for (const { authority, entries } of lists) {
     entries.forEach((item, i) => {
@@ -137,7 +137,7 @@ function proveReceived(proofs: ReceivedProofs, listed: readonly Newest[]): Promi
   return inTurns(listed, ({ lister, item }) => proofs.find(lister, nameOf(item)));
 }
 
-/** The deposits that at least `trusted` authorities list alike, the newest first. */
+/** The deposits that at least `trusted` authorities list identically, newest first. */
 function agreedDeposits(lists: readonly Listed<DepositItem>[], trusted: number): DepositEntry[] {
   const found = new Map<string, { item: DepositItem; authorities: Set<string> }>();
   for (const { authority, entries } of lists) {
@@ -154,7 +154,7 @@ function agreedDeposits(lists: readonly Listed<DepositItem>[], trusted: number):
     .sort((a, b) => (a.index < b.index ? 1 : -1));
 }
 
-/** Maps a bounded number at a time, in order, and leaves out undefined results. */
+/** Maps a bounded number of items at a time, in order, and omits undefined results. */
 async function inTurns<T, U>(items: readonly T[], act: (item: T) => Promise<U | undefined>): Promise<U[]> {
   const done: U[] = [];
   for (let at = 0; at < items.length; at += FETCHED_AT_ONCE) {

@@ -9,7 +9,7 @@ import type { Signer } from "../signers.js";
 import type { Transfer } from "../transfer.js";
 import type { Intent } from "./send.js";
 
-/** A field of an intent: its name and a check of its value. */
+/** A field of an intent: a description of the expected value, and its check. */
 interface Field {
   readonly expected: string;
   readonly is: (value: unknown) => boolean;
@@ -45,7 +45,7 @@ const REDEMPTION: Readonly<Record<keyof RedeemIntent, Field>> = {
   memo: MEMO,
 };
 
-/** The payment that is asked for. Throws `invalid-argument`. */
+/** Validates a payment. Throws `invalid-argument`. */
 export function paymentIntent(signer: Signer, intent: PayIntent): Intent {
   check("pay", intent, PAYMENT);
   const { recipient, asset, amount, memo = NO_MEMO } = intent;
@@ -53,7 +53,7 @@ export function paymentIntent(signer: Signer, intent: PayIntent): Intent {
   return (sequence): Transfer => ({ type: "payment", ...fields, sequence });
 }
 
-/** The redemption that is asked for. Throws `invalid-argument`. */
+/** Validates a redemption. Throws `invalid-argument`. */
 export function redemptionIntent(signer: Signer, intent: RedeemIntent): Intent {
   check("redeem", intent, REDEMPTION);
   const { recipient, asset, amount, fee = 0n, memo = NO_MEMO } = intent;

@@ -1,6 +1,6 @@
 /**
- * The newest transfers of all accounts, for display. Each is proven by its certificate; that there are no newer ones
- * nothing proves.
+ * The newest transfers of all accounts, for display. A certificate proves each of them. Nothing proves that there are
+ * no newer ones.
  */
 
 import type { VerifiedCertificate } from "../certificate.js";
@@ -9,10 +9,10 @@ import { memberAnswers, type Network } from "../network.js";
 import { orderText } from "../received.js";
 import type { OrderName } from "../wire.js";
 
-/** As many are shown, and as many do authorities list. */
+/** The number of transfers that are returned, and that an authority lists. */
 const LATEST_MAX = 20;
 
-/** Reads the newest transfers again and again. Certificates that are still shown are not read twice. */
+/** Reads the newest transfers repeatedly. Certificates of the previous result are not read again. */
 export class LatestTransfers {
   readonly #network: Network;
   #known: ReadonlyMap<string, VerifiedCertificate> = new Map();
@@ -21,7 +21,7 @@ export class LatestTransfers {
     this.#network = network;
   }
 
-  /** The newest first. Throws `too-few-answers` if no authority lists any. */
+  /** The newest transfers, newest first. Throws `too-few-answers` if no authority answers. */
   async read(): Promise<readonly VerifiedCertificate[]> {
     const network = this.#network;
     const answers = memberAnswers(await network.askAll((authority, signal) => authority.newTransfers(signal)));
@@ -44,13 +44,13 @@ export class LatestTransfers {
 }
 
 /**
- * The newest of what the authorities list. One counts from the place that `trusted` of them give it at least, so that
- * none of f liars alone puts an old one first; those that fewer list, as on a busy network, come behind.
+ * Merges the authorities' lists. A transfer is ranked by the best position that at least `trusted` authorities give it,
+ * so that f liars alone cannot put an old one first. Transfers that fewer list, as on a busy network, come last.
  */
 function newest(lists: readonly (readonly OrderName[])[], trusted: number): OrderName[] {
   const found = new Map<string, { name: OrderName; places: number[] }>();
   for (const list of lists) {
-    // One that is listed twice counts once.
+    // A transfer that one authority lists twice counts once.
     const names = new Map(list.slice(0, LATEST_MAX).map((name) => [orderText(name), name]));
     [...names].forEach(([text, name], place) => {
       const entry = found.get(text) ?? { name, places: [] };

@@ -1,13 +1,13 @@
 /**
- * Pays many people: a list is split into payouts of up to 256 outputs, which go one behind the other.
+ * Pays many people: splits a list into payouts of up to 256 outputs, and sends them one after another.
  *
  * ```text
- *  check all ─► lock ─► finish what is unfinished ─► which pages have an order? ─► is there money for the others?
- *    ─► write the list down ─► page by page: sign ─► write down ─► certify ─┬─► settle, while the next page is certified
+ *  check all ─► lock ─► finish unfinished orders ─► which pages have an order? ─► is there money for the others?
+ *    ─► store the list ─► page by page: sign ─► store the order ─► certify ─┬─► settle, while the next page is certified
  * ```
- * Invariants: a page's order carries the page's name as its memo, so an order in the storage, or its certificate, says
- * that the page is paid, whatever else is lost; no page is signed again while an order of its name may still be executed.
- * So a list that is paid again, after a crash or by mistake, pays nobody twice.
+ * Invariants: the memo of a page's order is the page's name, so an order in the storage, or its certificate, shows that
+ * the page is paid, whatever else is lost. No page is signed again while an order with its name may still be executed.
+ * So paying a list again, after a crash or by mistake, pays nobody twice.
  */
 
 import type { AccountId } from "../accounts.js";
@@ -44,7 +44,7 @@ interface Job {
   readonly begunAtMs: number | undefined;
 }
 
-/** Pays all of a list that is not paid yet, and resolves when all is settled. */
+/** Pays the unpaid part of a list. Resolves when all its orders are settled. */
 export async function payMany(
   context: Context,
   signer: Signer,
@@ -81,7 +81,7 @@ export async function viewList(
 export async function openLists(context: Context, account: AccountId): Promise<ListStatus[]> {
   const begun = await listsOf(context).open(account);
   const lists = await Promise.all(begun.map(({ name, lines, maxOutputs }) => viewList(context, account, lines, { name, maxOutputs })));
-  // A crash may have come between its last order and its end.
+  // A crash may have happened after a list's last order was settled and before the list was closed.
   const isOver = ({ orders }: ListStatus): boolean => orders.every(({ state }) => state === "settled");
   await Promise.all(lists.filter(isOver).map(({ name }) => closeList(context, name)));
   return lists.filter((status) => !isOver(status));
@@ -105,7 +105,7 @@ function listsOf(context: Context): ListJournal {
   return new ListJournal(store, network.domain);
 }
 
-/** The list to pay: as an earlier call started it, if one did. */
+/** Checks a list and prepares it. If an earlier call started the list, keeps its way of splitting. */
 async function jobOf(
   context: Context,
   account: AccountId,
@@ -161,14 +161,17 @@ async function payLocked(
     if (now.some((state, page) => state?.digest !== states[page]?.digest)) continue;
     const { name, account, maxOutputs, plan } = job;
     const begun = await listsOf(context).begin({ name, account, maxOutputs, digest: plan.digest, payments: plan.payments });
-    // Another page may have begun it just now, in another way.
+    // Another browser page may have started it in the meantime, with other contents.
     if (begun.account !== account || begun.digest !== plan.digest || begun.maxOutputs !== maxOutputs) throw changed();
     await payPages(operation, journal, signer, job, states, sequence, told);
   }
   throw otherCopy(journal.account);
 }
 
-/** The number of the next order, where the account holds what all pages without one need together. */
+/**
+ * The number of the next order. Throws if the account holds too little for all pages without an order; undefined if
+ * another copy's order must be finished first.
+ */
 async function checkFunds(
   operation: Operation,
   journal: OrderJournal,
@@ -219,7 +222,7 @@ async function payPages(
       become("ordered", sequence);
       const certificate = await certifyOne(operation, order, order);
       const isOurs = certificate.digest === digest;
-      // Another copy took the number: this page gets another one.
+      // Another copy took the number, so this page gets another number.
       if (!isOurs) states[page] = undefined;
       else become("certified", sequence);
       await journal.certify(certificate).catch(() => undefined);
@@ -240,8 +243,8 @@ async function payPages(
 }
 
 /**
- * How far the pages are, as far as this storage says. Throws `invalid-list` if an order of their names pays something
- * else.
+ * The states of the pages according to this storage. Throws `invalid-list` if an order with a page's name pays
+ * something else.
  */
 async function pageStates(
   { network }: Pick<Operation, "network">,
@@ -251,7 +254,7 @@ async function pageStates(
   const pages = new Map(plan.pages.map((_, page) => [pageName(name, page), page]));
   const states: PageState[] = plan.pages.map(() => undefined);
   for (const entry of await journal.entries()) {
-    // Under a void number nobody was paid: its page gets another one.
+    // An order with a void number paid nobody, so its page gets another number.
     const transfer = entry.state === "voided" ? undefined : transferOf(entry);
     const place = transfer?.type === "payout" ? pages.get(transfer.memo) : undefined;
     const page = place === undefined ? undefined : plan.pages[place];
@@ -271,7 +274,7 @@ function pays({ asset, outputs }: Payout, page: PayListPage): boolean {
   return asset === page.asset && outputs.length === page.outputs.length && outputs.every(isSame);
 }
 
-/** A certificate counts, whichever copy of the wallet ordered it. */
+/** The state of a page's order. A certificate counts, whichever copy of the wallet signed the order. */
 function stateOf({ state, settledAtMs }: Stored): ListOrder["state"] {
   if (settledAtMs !== undefined) return "settled";
   return state === "created" ? "ordered" : "certified";
@@ -287,7 +290,7 @@ function statusWith({ name, account, maxOutputs, plan, begunAtMs }: Job, states:
   return { name, account, maxOutputs, begunAtMs, orders, payments: plan.payments };
 }
 
-/** Reports only the delays of single orders: the list shows their progress. */
+/** Omits the other steps of single orders, because the step `list` reports their progress. */
 function reportOf(step: TransferStep, report: Report): void {
   switch (step.type) {
     case "finishing":

@@ -1,4 +1,4 @@
-/** A redemption's way out of the contract without a relayer, through the contract's queue, and claims. */
+/** Submits redemptions without a relayer, executes queued ones, and collects claims. */
 
 import { encodeFunctionData, parseEventLogs } from "viem";
 
@@ -20,15 +20,17 @@ import { forgetTransaction, note, sentBefore, toItsEnd, type Sent, type Submitte
 
 /** Votes of an epoch that ends within this many seconds are not used, because a transaction may wait for its block. */
 const ENDING_MARGIN_S = 120n;
-/** A redemption of ETH with a committee of 4 takes 65,499 gas to an account seen before, and 83,471 to a new one; a
- * token's own work comes on top (docs/CONTRACT.md). */
+/**
+ * A redemption of ETH with a committee of 4 takes 65,499 gas to an account seen before, and 83,471 to a new one. A
+ * token adds its own gas (docs/CONTRACT.md).
+ */
 const REDEMPTION_GAS = 100_000n;
 
 type Report = (step: ChainStep) => void;
 
 /**
- * Throws `recipient-is-fastpay` if money would be lost. While the Ethereum node is away nobody can report, and a
- * redemption can be ordered all the same.
+ * Throws `recipient-is-fastpay` if money would be lost. While the Ethereum node is unreachable, no recipient is
+ * refused, so that redemptions can still be ordered.
  */
 export async function checkRecipient(contract: Contract, recipient: Address): Promise<void> {
   const isLost = await contract.isFastPay(recipient).catch((error: unknown) => {
@@ -59,7 +61,7 @@ export async function redeemOnChain(
 }
 
 /**
- * The call that redeems: with the certificate's own votes where the contract still takes their epoch, else with votes of
+ * The call that redeems. It has the certificate's own votes if the contract still takes their epoch, otherwise votes of
  * the current committee for the same redemption.
  */
 export async function redemptionCall(
@@ -85,7 +87,7 @@ export async function redemptionCall(
   return encodeFunctionData({ abi: FASTPAY_ABI, functionName: "redeemBatch", args });
 }
 
-/** Has a redemption paid that waited in the contract's queue and is due. */
+/** Executes a due redemption from the contract's queue. */
 export async function executeQueued(
   context: Context,
   wallet: EthereumWallet,
@@ -97,7 +99,9 @@ export async function executeQueued(
   return payOut(context, from, redemption, "queued", (status) => executeCall(context, redemption, status, report, signal));
 }
 
-/** The call that executes, with votes of the current committee where the keys of the item's own epoch were stolen. */
+/**
+ * The call that executes a queued redemption. It has votes of the current committee if its epoch's keys were stolen.
+ */
 async function executeCall(
   context: Context,
   redemption: Redemption,
@@ -142,7 +146,10 @@ function currentVotes(
   return voteAgain(operation, certificate, redemption);
 }
 
-/** Sends a payout transaction unless the redemption's state has changed or a transaction for it is pending. */
+/**
+ * Sends a payout transaction and follows it. Follows a pending one instead, and sends nothing if the redemption's state
+ * is not `from`.
+ */
 async function payOut(
   context: Context,
   chain: ChainAccount,
@@ -166,7 +173,7 @@ async function payOut(
     hash = await send(chain, { to: contract.domain.contract, data: await call(before) });
   } catch (error) {
     const now = isFastPayError(error, "reverted") ? await readStatus() : before;
-    // A relayer may have come first.
+    // A relayer may have paid it first.
     if (now.state === from) throw error;
     return payable({ hash: undefined, status: now });
   }
@@ -175,7 +182,7 @@ async function payOut(
   return followPayout(context, { account, hash, ...purpose }, report, signal);
 }
 
-/** Follows a payout whose transaction was sent, until the redemption's state changes. */
+/** Follows a sent payout until its block is final. Throws if the redemption's state has not changed then. */
 export async function followPayout(
   context: Context,
   sent: Sent<"payout">,
@@ -192,7 +199,7 @@ export async function followPayout(
     } catch (error) {
       if (!isFastPayError(error, "reverted") && !isFastPayError(error, "not-found")) throw error;
       const status = await statusOf(follower, sent);
-      // A relayer may have come first.
+      // A relayer may have paid it first.
       if (status.state === from) throw error;
       return { hash: undefined, status };
     }
@@ -200,7 +207,7 @@ export async function followPayout(
   return payable(receipt);
 }
 
-/** Throws `never-paid` if the redemption has ended without a payout. */
+/** Returns the receipt. Throws `never-paid` if the redemption has ended without a payout. */
 function payable(receipt: PayoutReceipt): PayoutReceipt {
   const { status } = receipt;
   const why = status.state in NEVER_PAID ? NEVER_PAID[status.state as keyof typeof NEVER_PAID] : undefined;
@@ -218,7 +225,10 @@ const NEVER_PAID = {
   voided: { message: "the contract voided its number", action: "its amount never left the account" },
 };
 
-/** The same for one of an earlier visit, unless the redemption was paid out meanwhile: then its transaction may never end. */
+/**
+ * Like `followPayout`, for a stored transaction. If the redemption's state has changed meanwhile, forgets the
+ * transaction, which may never be included.
+ */
 export async function resumePayout(
   context: Context,
   sent: Sent<"payout">,
@@ -237,7 +247,7 @@ function statusOf(follower: Follower, { account, sequence, digest }: Sent<"payou
   return answered(follower, () => follower.contract.redemptionStatus(account, sequence, digest));
 }
 
-/** Collects what could not be paid out earlier, or a part of it. What was sent for it is not sent again. */
+/** Collects a claim or a part of it. Follows a pending transaction for it instead of sending another. */
 export async function claim(
   context: Context,
   wallet: EthereumWallet,
@@ -268,7 +278,7 @@ export async function claim(
   return followClaim(context, { account, hash, ...purpose }, report, signal);
 }
 
-/** Follows a claim whose transaction was sent, until its block is final. */
+/** Follows a sent claim until its block is final. */
 export function followClaim(
   context: Context,
   sent: Sent<"claim">,

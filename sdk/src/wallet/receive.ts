@@ -1,4 +1,4 @@
-/** Sends incoming payments that few authorities know to all of them, so that they can be spent. */
+/** Sends received payments that only few authorities have to all of them, so that they can be spent. */
 
 import type { AccountId } from "../accounts.js";
 import type { AuthorityClient } from "../authority.js";
@@ -8,12 +8,14 @@ import { readNewest } from "../lists.js";
 import { nameOf, ReceivedProofs, textOf } from "../received.js";
 import type { PaymentName } from "../views.js";
 
-/** The maximum number of the newest payments are compared. */
+/** The number of newest payments that are compared. */
 const COMPARED_MAX = 500;
-/** The maximum number of payments sent in one run. */
+/** The maximum number of certificates sent in one run. */
 const SPREAD_MAX = 50;
 
-/** Has the newest payments to `account` confirmed everywhere that fewer than a quorum of authorities list. */
+/**
+ * Finds the newest payments to `account` that fewer than a quorum of authorities list, and settles their certificates.
+ */
 export async function spreadReceived(operation: Operation, account: AccountId): Promise<void> {
   const { network, timing, signal } = operation;
   const lists = await network.askAll(
@@ -21,7 +23,7 @@ export async function spreadReceived(operation: Operation, account: AccountId): 
       const { received } = await authority.account(account, undefined, until);
       return readNewest((start) => authority.received(account, start, until), received, COMPARED_MAX);
     },
-    // One that is slow may be the only one that has it.
+    // A slow authority may be the only one with a payment.
     { signal, graceMs: timing.readMs / 5 },
   );
   const payments = new Map<string, { listers: Set<AuthorityClient>; name: PaymentName }>();
@@ -50,7 +52,7 @@ export async function spreadReceived(operation: Operation, account: AccountId): 
     }
     if (brought.has(certificate.digest)) continue;
     brought.add(certificate.digest);
-    // Its certificate is valid with any number of confirmations, so a failure here is ignored. The caller gets no steps of it.
+    // Ignore a failure: the next run tries again. The caller gets no steps of this settlement.
     await settle({ ...operation, report: () => undefined }, certificate).catch(() => undefined);
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Services of relayers (docs/API.md): fees of redemptions (`GET /v1/fees`), requests to unlock (`POST /v1/unlocks`).
+ * Relayers' services (docs/API.md): fees of redemptions (`GET /v1/fees`), requests to unlock (`POST /v1/unlocks`).
  */
 
 import { formatAccount } from "../accounts.js";
@@ -15,13 +15,13 @@ import type { Context } from "./context.js";
 
 /** The maximum number of relayers, as in the endpoints file. */
 export const RELAYERS_MAX = 16;
-/** No relayer serves more assets. */
+/** The maximum number of assets of one relayer. */
 const ASSETS_MAX = 1_000;
-/** A relayer asks chain and authorities before it takes a request to unlock. */
+/** The timeout of a request to unlock, before whose answer a relayer reads the chain and asks the authorities. */
 const UNLOCK_MS = 60_000;
 /** The default time for which relayers wait to form a batch. */
 const COMPANY_MS = 60_000;
-/** Blocks until it is seen, sent and mined. */
+/** The usual number of blocks until a relayer has found, sent and included a redemption. */
 const BLOCKS = 3n;
 /** The number of blocks over which the block time is measured. */
 const MEASURED_BLOCKS = 10n;
@@ -33,7 +33,7 @@ const fees = object({
   fees: list(object({ asset: hex(20), fee: unsigned(128) }), ASSETS_MAX),
 });
 
-/** Asks all relayers at once for their fees of an asset. Throws `chain-unreachable`. */
+/** Requests all relayers' fees for an asset at once. Throws `chain-unreachable`. */
 export async function relayerFees(context: Context, asset: Address): Promise<RelayerFees> {
   const { relayers, network, timing } = context;
   const asked = relayers.map(async (url): Promise<{ url: string; offer?: RelayerOffer; error?: FastPayError }> => {
@@ -62,8 +62,8 @@ async function offerOf(url: string, domain: Domain, asset: Address, timeoutMs: n
 }
 
 /**
- * Has the first relayer that agrees bring an owner's request to unlock a number, and pay for it. It can be repeated.
- * Returns the relayer's address. Throws `no-relayer` with the answer of each.
+ * Asks one relayer after another to submit and pay for an owner's request to unlock a number, until one accepts. The
+ * call may be repeated. Returns that relayer's URL. Throws `no-relayer`, with the answer of each.
  */
 export async function haveRequested(
   { relayers }: Context,
@@ -86,7 +86,7 @@ export async function haveRequested(
   throw new FastPayError("no-relayer", `no relayer brings the request: ${message}`, "try again later, or pay with a wallet that has ETH");
 }
 
-/** The time between two blocks of late, in milliseconds. */
+/** The average time between the newest blocks, in milliseconds. */
 async function blockTime({ contract }: Context): Promise<number> {
   const newest = await contract.block("latest");
   const number = newest.number ?? 0n;

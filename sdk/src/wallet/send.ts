@@ -1,14 +1,14 @@
 /**
- * Sends transfers, and keeps every promise of the protocol on the owner's side.
+ * Sends transfers, and enforces the owner's side of the protocol.
  *
  * ```text
- *  send: lock ─► finish what is unfinished ─► where does the account stand? ─► sign ─► write down
- *             ▲                                 │ another copy is at it            ─► bring home (finish.ts):
- *             └── adopt what it left ◄──────────┘                                     certify ─► write down
- *                                                                                     ─► settle ─► write down
+ *  send: lock ─► finish unfinished orders ─► check the account's state ─► sign ─► store the order
+ *             ▲                                 │ another copy's order        ─► bringHome (finish.ts):
+ *             └── adopt that order ◄────────────┘                                certify ─► store the certificate
+ *                                                                                ─► settle ─► store that
  * ```
- * Invariants: an order is in the storage before it is first sent; no second order is ever sent for a number; a
- * repetition of an unfinished transfer finishes that one instead of paying again.
+ * Invariants: an order is in the storage before it is first sent. No second order is ever sent for a number. Repeating
+ * an unfinished transfer finishes its order instead of paying again.
  */
 
 import { formatAccount, type AccountId } from "../accounts.js";
@@ -30,15 +30,15 @@ import { operationOf, journalOf, type Context } from "./context.js";
 import { adopt, bringHome, catchUp, finish } from "./finish.js";
 import { spreadReceived } from "./receive.js";
 
-/** How long one page waits for another that uses the same account. */
+/** The time for which a page waits for another page that uses the same account. */
 export const LOCK_PATIENCE_MS = 10_000;
 /** The maximum number of unfinished orders of other copies that are finished before a new one is signed. */
 export const ADOPTIONS_MAX = 8;
 
-/** A transfer as the owner intends it, for the number that it will get. */
+/** Builds the intended transfer with a given sequence number. */
 export type Intent = (sequence: bigint) => Transfer;
 
-/** How much of an asset an order, or several, will debit. */
+/** The amount of an asset that one or several orders will debit. */
 export interface Need {
   readonly asset: Address;
   readonly amount: bigint;
@@ -63,7 +63,7 @@ async function sendLocked(operation: Operation, journal: OrderJournal, signer: S
   const { domain } = operation.network;
   for (let round = 0; round < ADOPTIONS_MAX; round += 1) {
     for (const entry of await journal.unfinished()) {
-      // A certificate of another copy cannot be this transfer; only an order of this storage can.
+      // Only an order of this storage can be the same transfer. An entry with only a certificate is another copy's.
       const ordered = entry.order?.transfer;
       const isSame =
         ordered !== undefined && transferDigest(domain, ordered) === transferDigest(domain, intent(entry.sequence));
@@ -86,8 +86,8 @@ async function sendLocked(operation: Operation, journal: OrderJournal, signer: S
 }
 
 /**
- * Refuses to sign after the deadline, because the wallet's dialog may stay open for long. An order signed in time is
- * finished in any case.
+ * A signer that throws `invalid-link` after the deadline. It checks before and after signing, because the wallet's
+ * dialog may stay open for long. An order signed in time is finished in any case.
  */
 export function signerUntil(signer: Signer, expires: bigint | undefined): Signer {
   return {
@@ -102,7 +102,7 @@ export function signerUntil(signer: Signer, expires: bigint | undefined): Signer
   };
 }
 
-/** Only stored orders are sent. */
+/** Stores an order, before it is sent. */
 export async function writeDown(journal: OrderJournal, order: VerifiedOrder): Promise<void> {
   try {
     await journal.create(order);
@@ -112,7 +112,7 @@ export async function writeDown(journal: OrderJournal, order: VerifiedOrder): Pr
   }
 }
 
-/** Reports only the delays of an earlier order, not its steps. */
+/** An operation for an earlier order, which reports only its delays and adoptions, not its other steps. */
 export function finishingFirst(operation: Operation, entry: Stored): Operation {
   const transfer = transferOf(entry);
   if (transfer !== undefined) operation.report({ type: "finishing", transfer });
@@ -122,7 +122,7 @@ export function finishingFirst(operation: Operation, entry: Stored): Operation {
   return { ...operation, report };
 }
 
-/** Finishes every order of `account` that is unfinished here, and those of other copies that authorities are locked on. */
+/** Finishes the unfinished orders of `account`: those of this storage, and those that authorities are locked on. */
 export function resume(
   context: Context,
   account: AccountId,
@@ -138,7 +138,7 @@ export function resume(
       const answers = await operation.network.accountStates(account, undefined, signal);
       const next = await catchUp(operation, journal, answers);
       const isAdopted = await adopt(operation, journal, next, answers);
-      // The certificate found last may need to be settled.
+      // The newest certificate that `catchUp` stored may still have to be settled.
       if (!isAdopted && (await journal.unfinished()).length === 0) return resumed;
     }
     throw otherCopy(account);
@@ -146,8 +146,8 @@ export function resume(
 }
 
 /**
- * The number for a new order, after checking that nothing stands in its way: better to find out before a number is
- * bound to an order that cannot be paid. Undefined if something is to be finished first that another copy began.
+ * The number for a new order. Checks the balance first, because an order that cannot be paid would occupy its number.
+ * Undefined if another copy's order must be finished first. Throws `insufficient-funds`.
  */
 export async function checkAgreedState(operation: Operation, journal: OrderJournal, need: Need): Promise<bigint | undefined> {
   const { network, signal } = operation;
@@ -158,7 +158,7 @@ export async function checkAgreedState(operation: Operation, journal: OrderJourn
   if ((await adopt(operation, journal, sequence, answers)) || (await journal.unfinished()).length > 0) return undefined;
   const available = await availableOf(operation, journal, sequence, asset, answers);
   if (available === undefined || available >= amount) return sequence;
-  // A payment to this account may be known to few authorities: bring it to all and look again.
+  // Only few authorities may have a payment to this account. Send it to all and read the balance again.
   await spreadReceived(operation, account);
   const now = await availableOf(operation, journal, sequence, asset, await network.accountStates(account, asset, signal));
   if (now === undefined || now >= amount) return sequence;
@@ -168,7 +168,7 @@ export async function checkAgreedState(operation: Operation, journal: OrderJourn
   });
 }
 
-/** The balance that f + 1 authorities report, less the orders that some of them have not seen yet. */
+/** The balance that f + 1 authorities report, less the orders that some of them have not executed yet. */
 async function availableOf(
   { network }: Operation,
   journal: OrderJournal,

@@ -1,4 +1,4 @@
-/** The stored state of Ethereum transactions sent from here, from their hash to their end. */
+/** Stores and follows the Ethereum transactions that this client sends, from their hash to their end. */
 
 import type { AccountId } from "../accounts.js";
 import { naming, type Follower } from "../chain/transactions.js";
@@ -8,18 +8,18 @@ import { TransactionJournal } from "../storage/transactions.js";
 import type { ChainPurpose, SubmittedTransaction, TransactionName } from "../views.js";
 import type { Context } from "./context.js";
 
-/** One that was written down, of a kind. */
+/** A stored transaction with the purpose `T`. */
 export type Submitted<T extends ChainPurpose["type"]> = Extract<SubmittedTransaction, { type: T }>;
 /** A transaction to follow: stored before, or just sent. */
 export type Sent<T extends ChainPurpose["type"]> = Omit<Submitted<T>, "submittedAtMs" | "place"> &
   Partial<Pick<SubmittedTransaction, "place">>;
 
-/** The transactions of an account, as far as they are kept here; undefined if nothing is kept. */
+/** The journal of an account's transactions; undefined if the client has no storage. */
 function journalOf({ store, network }: Context, account: AccountId): TransactionJournal | undefined {
   return store && new TransactionJournal(store, network.domain, account);
 }
 
-/** Stores a sent transaction. A failing storage does not stop following it. */
+/** Stores a sent transaction. Ignores a failure of the storage, so that the transaction is still followed. */
 export async function note(
   context: Context,
   { account, hash }: Pick<TransactionName, "account" | "hash">,
@@ -35,7 +35,7 @@ export async function unfinishedTransactions(context: Context, account: AccountI
   return (await journalOf(context, account)?.open()) ?? [];
 }
 
-/** A pending transaction with the same purpose; undefined if there is none or it cannot be determined. */
+/** A pending transaction with the same purpose; undefined if there is none, or if the storage fails. */
 export async function sentBefore<T extends ChainPurpose["type"]>(
   context: Context,
   account: AccountId,
@@ -47,12 +47,12 @@ export async function sentBefore<T extends ChainPurpose["type"]>(
   return found as Submitted<T> | undefined;
 }
 
-/** Has a transaction no longer listed as unfinished. */
+/** Removes a transaction from the unfinished ones. */
 export async function forgetTransaction(context: Context, sent: TransactionName): Promise<void> {
   await journalOf(context, sent.account)?.end(sent);
 }
 
-/** Follows a transaction and notes its end, even if it can no longer fulfil its purpose. */
+/** Follows a transaction with `act`, and stores its end, also after `reverted` and `not-found`. */
 export function toItsEnd<T>(
   context: Context,
   sent: TransactionName & Partial<Pick<SubmittedTransaction, "place">>,

@@ -1,14 +1,14 @@
 /**
- * Unlocks a number that no order can get a quorum for, because its owner signed two: the contract decides which order
- * holds, or that none does (docs/PROTOCOL.md, unlocking).
+ * Unlocks a number whose owner signed two orders, if neither can get a quorum: the contract decides for one order, or
+ * voids the number (docs/PROTOCOL.md, unlocking).
  *
  * ```text
  *  can an order still be finished? ─► resume: nothing to unlock
  *   no ─► request (bond) ─► final ─► ask all authorities ─┬─ a certificate exists ─► uphold ─► settle it
  *                                                         └─ none: all vote, or a quorum after the window ─► void
  * ```
- * Each round begins with what the contract says, and with the transactions that were sent from here, so a repetition
- * sends nothing twice. Nothing is signed for the next number before the contract has decided.
+ * Each round first follows pending transactions of this storage and reads the contract's state, so a repetition sends
+ * nothing twice. No order for the next number is signed before the contract has decided.
  */
 
 import { encodeFunctionData } from "viem";
@@ -33,17 +33,19 @@ import { haveRequested } from "./relayers.js";
 import { LOCK_PATIENCE_MS, resume } from "./send.js";
 import { note, sentBefore, toItsEnd, type Sent } from "./transactions.js";
 
-/** With a committee of 4, a request takes 67,200 gas with the owner's signature, and voiding 74,800 (docs/CONTRACT.md). */
+/**
+ * With a committee of 4, a request takes 67,200 gas with the owner's signature, and voiding 74,800 (docs/CONTRACT.md).
+ */
 const UNLOCK_GAS = 160_000n;
-/** The rounds come closer together at first; the longest wait between two is this many times the longest backoff. */
+/** The longest wait between two rounds, as a multiple of `backoffMaxMs`. */
 const POLL_BACKOFFS = 15;
 /**
- * After so many rounds in which f + 1 authorities do not follow a final request, it is a stranger's: authorities read
- * final blocks within seconds. Repeating an own request by mistake costs gas and changes nothing.
+ * If f + 1 authorities ignore a final request for this many rounds in a row, a stranger made it: authorities read final
+ * blocks within seconds. Repeating one's own request by mistake costs gas and changes nothing.
  */
 const IGNORED_ROUNDS = 8;
 
-/** So many rounds an Ethereum node may lag behind those of the authorities: some minutes. */
+/** The number of rounds, some minutes, for which our Ethereum node may lag behind the authorities' nodes. */
 const AHEAD_ROUNDS = 20;
 
 type Report = (step: ChainStep) => void;
@@ -53,21 +55,23 @@ type Step = Sent<"unlock">["step"];
 interface Job {
   readonly context: Context;
   readonly from: Follower;
-  /** Undefined if a relayer pays, which also brings the decision. */
+  /** Undefined if a relayer pays. It also submits the decision. */
   readonly payer: ChainAccount | undefined;
   readonly signer: Signer;
   readonly journal: OrderJournal;
   readonly operation: Operation;
   readonly number: OrderName;
-  /** The number of rounds in a row in which authorities did not follow the request. */
+  /** The number of rounds in a row in which f + 1 authorities ignored the request. */
   ignored: number;
-  /** The number of rounds in which authorities had read of a request, or a decision, that the Ethereum node does not show. */
+  /**
+   * The number of rounds in which authorities had read a request or a decision that our Ethereum node does not show.
+   */
   ahead: number;
   /** The owner's signature for a relayer. */
   authorization?: Hex;
 }
 
-/** Unlocks the first number of the signer's account that no order can be finished for. A wallet or a relayer pays. */
+/** Unlocks the first number of the signer's account of which no order can be finished. A wallet or a relayer pays. */
 export async function unlock(
   context: Context,
   wallet: EthereumWallet | "relayer",
@@ -96,7 +100,7 @@ export async function unlock(
   }
 }
 
-/** Follows a transaction of an unlock until its block stays. */
+/** Follows a transaction of an unlock until its block is final. */
 export function followUnlock(
   context: Context,
   sent: Sent<"unlock">,
@@ -124,7 +128,7 @@ export async function firstOpenNumber(operation: Operation, journal: OrderJourna
   return catchUp(operation, journal, await operation.network.accountStates(journal.account, undefined, operation.signal));
 }
 
-/** Takes the next step. Undefined if there is more to do, or to wait for. */
+/** Takes the next step. Undefined if more steps follow. */
 async function next(job: Job): Promise<Omit<UnlockReceipt, "sequence"> | undefined> {
   const { context, from, operation, journal, number } = job;
   const { sender, sequence } = number;
@@ -161,9 +165,9 @@ function statusOf({ context, from, number }: Job): Promise<UnlockStatus> {
 }
 
 /**
- * Finishes the order of the number if that can still be done; undefined if no order gets the votes of a quorum, and
- * `asked` if somebody asked the contract since it was read. A certificate that is not settled yet, or a new epoch, is
- * no reason to ask the contract.
+ * Finishes an order of the number, if one can still be finished. Undefined if no order gets the votes of a quorum;
+ * `asked` if authorities have read a request that our Ethereum node does not show. Throws on other failures, such as an
+ * unsettled certificate or a new epoch: they are no reason to ask the contract.
  */
 async function finishInstead(job: Job): Promise<readonly Resumed[] | "asked" | undefined> {
   const { operation, journal, number } = job;
@@ -174,7 +178,8 @@ async function finishInstead(job: Job): Promise<readonly Resumed[] | "asked" | u
     const isVotes = isFastPayError(error, "no-quorum") && error.details["what"] === "votes";
     if (isVotes || isFastPayError(error, "conflict") || isFastPayError(error, "insufficient-funds")) return undefined;
     const isDecided = isFastPayError(error, "frozen") || isFastPayError(error, "voided");
-    // It may be another number's: then this one is finished. And an Ethereum node that lags is not waited for without end.
+    // The error may be about a later number; then this one is finished. The wait for a lagging Ethereum node is
+    // bounded.
     if (!isDecided || (await firstOpenNumber(operation, journal)) > number.sequence) throw error;
     job.ahead += 1;
     if (job.ahead > AHEAD_ROUNDS) throw error;
@@ -189,7 +194,7 @@ function resumeAll({ context, operation, journal }: Job): Promise<Resumed[]> {
   return resume(context, journal.account, operation.report, operation.signal);
 }
 
-/** Asks the contract, or has a relayer ask it. `bond` is 0 after a stranger's request. */
+/** Submits the request to the contract, or has a relayer submit it. `bond` is 0 after a stranger's request. */
 async function request(job: Job, bond: bigint): Promise<void> {
   const { context, from, payer, number } = job;
   const { sender, sequence } = number;
@@ -203,7 +208,7 @@ async function request(job: Job, bond: bigint): Promise<void> {
   await submit(job, payer, "request", { data, value: bond }, ({ state }) => state !== "none");
 }
 
-/** The owner's signature, which is asked for once. */
+/** The owner's signature of the request. The owner signs once. */
 async function authorize(job: Job): Promise<Hex> {
   if (job.authorization === undefined) {
     const { sender: account, sequence } = job.number;
@@ -213,7 +218,9 @@ async function authorize(job: Job): Promise<Hex> {
   return job.authorization;
 }
 
-/** Asks the authorities, and tells the contract what suffices. Without a payer that is for a relayer. */
+/**
+ * Collects the authorities' votes, and submits a decision to the contract. If there is no payer, a relayer submits it.
+ */
 async function decide(job: Job, voidableFrom: bigint): Promise<void> {
   const { context, from, payer, operation, number } = job;
   const { contract, network } = context;
@@ -230,19 +237,19 @@ async function decide(job: Job, voidableFrom: bigint): Promise<void> {
   };
   const ballot = await ask(true);
   job.ignored = isIgnored(ballot, network.trusted) ? job.ignored + 1 : 0;
-  // The contract judges requests for Ethereum accounts itself.
+  // For Ethereum accounts, the contract itself verifies who requests.
   if (job.ignored === IGNORED_ROUNDS && ethereumAddressOf(number.sender) === undefined) return request(job, 0n);
   if (payer === undefined) return;
   let decision = ballot.decision();
   if (!isEnough(decision) && timestamp >= voidableFrom) decision = (await ask(false)).decision();
   if (!isEnough(decision)) return;
-  // Upholding is never paused, voiding is.
+  // A pause stops voiding, but never upholding.
   if (decision.type === "void") await contract.checkNotPaused();
   const isDecided = (status: UnlockStatus): boolean => status.state !== "requested" || status.isDecided;
   await submit(job, payer, "decision", { data: decisionCall(number, decision) }, isDecided);
 }
 
-/** f + 1 authorities know of no request that its owner signed. */
+/** True if f + 1 authorities have read no request that the owner signed. */
 function isIgnored(ballot: UnlockBallot, trusted: number): boolean {
   return ballot.refusals("not-requested") >= trusted;
 }
@@ -256,7 +263,7 @@ function decisionCall({ sender, sequence }: OrderName, decision: UnlockDecision)
   return encodeFunctionData({ abi: COUNCIL_ABI, functionName: "voidSequence", args });
 }
 
-/** Sends a call to the Council and follows it. If it is refused because somebody else came first, `isDone` says so. */
+/** Sends a call to the Council and follows it. Ignores a revert if `isDone`: then somebody else was first. */
 async function submit(
   job: Job,
   payer: ChainAccount,
@@ -276,14 +283,14 @@ async function submit(
   }
 }
 
-/** Writes down the certificate of the number that an authority shows. False if none does yet. */
+/** Stores the certificate of the number, if an authority returns it. False if none does yet. */
 async function adoptCertificate({ operation, journal, number }: Job): Promise<boolean> {
   const { certificate } = await voteUnlock(operation, number, true);
   if (certificate !== undefined) await journal.certify(certificate);
   return certificate !== undefined;
 }
 
-/** Finishes the number's certificate. Undefined while too few authorities have read what the contract decided. */
+/** Settles the number's certificate. Undefined while too few authorities have read the contract's decision. */
 async function finishNow(job: Job): Promise<Omit<UnlockReceipt, "sequence"> | undefined> {
   try {
     return { outcome: "finished", resumed: await resumeAll(job) };
@@ -293,12 +300,12 @@ async function finishNow(job: Job): Promise<Omit<UnlockReceipt, "sequence"> | un
   }
 }
 
-/** Ignores that a transaction of an earlier visit reverted or was replaced: the contract's state decides the next step. */
+/** Ignores that an earlier transaction reverted or was replaced: the contract's state determines the next step. */
 function ofNoMoment(error: unknown): void {
   if (!isFastPayError(error, "reverted") && !isFastPayError(error, "not-found")) throw error;
 }
 
-/** Reports only the delays of orders that are finished on the way. */
+/** Reports only the delays of orders that are finished meanwhile. */
 function delays(step: TransferStep, report: Report): void {
   if (step.type === "waiting" || step.type === "catching-up") report(step);
 }

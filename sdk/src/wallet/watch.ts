@@ -29,7 +29,7 @@ const RETRY_MIN_MS = 250;
 const RETRY_MAX_MS = 15_000;
 /** A stream that lasted this long resets the backoff. */
 const GOOD_MS = 10_000;
-/** The maximum number of unread events. Above it, the streams are not read. */
+/** The maximum number of events in the queue. While it is full, no stream is read. */
 const QUEUE_MAX = 256;
 /** The number of reported events that are remembered, so that each is reported once. */
 const REMEMBERED_MAX = 10_000;
@@ -45,7 +45,7 @@ const OLD_MS = 60_000;
 /** The longest delay between two attempts to send such payments to all authorities. */
 const SPREAD_MAX_MS = 60_000;
 
-/** Starts a watch, now or from the cursor of an earlier watch. */
+/** Watches an account from now on, or from the cursor of an earlier watch. */
 export function watchAccount(
   context: Context,
   account: AccountId,
@@ -73,7 +73,7 @@ interface Candidate {
   readonly name: string;
   readonly type: AccountEvent["type"];
   readonly sinceMs: number;
-  /** The members that report it, by the addresses at which they do. */
+  /** The members that report it, by the URL of the stream. */
   readonly reporters: Map<string, string>;
   state: "pending" | "reported" | "taken";
 }
@@ -171,7 +171,8 @@ class Watch {
     const stream = this.#stream(url);
     await authority.identify();
     if (stream.read === undefined) {
-      // A stream that begins "now" would begin later each time that it is opened again.
+      // A stream without a cursor begins now, and each reconnection would skip events. So begin at the current
+      // position.
       const position = positionOf(await authority.account(this.#account, undefined, signal));
       this.#pass({ url, position, candidate: undefined, event: undefined });
     }
@@ -211,7 +212,7 @@ class Watch {
     candidate.state = "reported";
     this.#pending.delete(candidate.name);
     this.#reported.set(candidate.name, candidate);
-    // It keeps the order in which things came.
+    // A map keeps insertion order, so the first key is the oldest.
     const oldest = this.#reported.size > REMEMBERED_MAX ? this.#reported.keys().next() : undefined;
     if (oldest?.done === false) this.#reported.delete(oldest.value);
   }
@@ -222,7 +223,7 @@ class Watch {
     this.#wake();
   }
 
-  /** A passage leaves the queue. */
+  /** Marks a passage as taken from the queue. */
   #take(passage: Passage): void {
     if (passage.candidate !== undefined && passage.event !== undefined) passage.candidate.state = "taken";
     this.#stream(passage.url).open.push(passage);
@@ -317,7 +318,10 @@ function reportersOf({ reporters }: Candidate): number {
   return new Set(reporters.values()).size;
 }
 
-/** The event was not taken, and may still be reported. What an honest authority reports never gets old. */
+/**
+ * True if the event was not taken and may still be reported. A received payment that at least f + 1 authorities report
+ * never gets old, because one of them is honest.
+ */
 function mayBeReported(candidate: Candidate | undefined, trusted: number): boolean {
   if (candidate === undefined || candidate.state === "taken") return false;
   const isDoubted = candidate.type === "received" && reportersOf(candidate) < trusted;

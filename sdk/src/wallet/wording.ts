@@ -1,4 +1,4 @@
-/** Amounts in error messages: in whole units, with the asset's symbol. */
+/** Puts amounts into error messages, in whole units and with the asset's symbol. */
 
 import { formatAccount, type AccountId } from "../accounts.js";
 import { formatAmount } from "../amounts.js";
@@ -15,7 +15,7 @@ async function moneyText(contract: Contract, asset: Address, units: bigint): Pro
   return info === undefined ? `an amount of token ${asset}` : `${formatAmount(units, info.decimals)} ${info.symbol}`;
 }
 
-/** The text for an insufficient balance, with the balance and the amount needed. */
+/** Adds the balance and the needed amount to the message of `insufficient-funds`. */
 export async function worded<T>(contract: Contract, act: Promise<T>): Promise<T> {
   try {
     return await act;

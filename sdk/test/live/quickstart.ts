@@ -11,24 +11,24 @@ interface Deployment {
   chainId: number;
   contract: Hex;
   authorities: readonly AuthorityEndpoint[];
-  /** Where relayers say what they take. */
+  /** The base URLs of relayers. */
   relayers?: readonly string[];
 }
 
 export async function quickstart(deployment: Deployment, key: Hex) {
   const { rpc, chainId, contract, authorities, relayers = [] } = deployment;
 
-  // An Ethereum node that you trust, and where orders are written down before they are sent. In a browser leave
-  // `storage` out, for IndexedDB; in Node.js give `await folderStore("…")` of @fastpay/sdk/node.
+  // An Ethereum node that you trust, and the storage for orders, which are stored before they are sent. In a browser,
+  // omit `storage` to use IndexedDB; in Node.js, pass `await folderStore("…")` of @fastpay/sdk/node.
   const publicClient = createPublicClient({ chain: foundry, transport: http(rpc) });
   const storage = memoryStore();
   const fastpay = await FastPay.create({ publicClient, contract, chainId, authorities, relayers, storage });
 
-  // Somebody with money on Ethereum. In a browser: ethereumSigner(window.ethereum, address).
+  // A user with money on Ethereum. In a browser: ethereumSigner(window.ethereum, address).
   const wallet = createWalletClient({ account: privateKeyToAccount(key), chain: foundry, transport: http(rpc) });
   const alice = ethereumSigner(wallet);
 
-  // Deposit: a transaction, then finality of its block, then the credit by a quorum.
+  // Deposit: send a transaction, and wait until its block is final and a quorum has credited it.
   const amount = parseAmount("0.5", 18);
   const { deposit } = await fastpay.deposit(wallet, { asset: ETHER, amount });
   console.log(`deposit ${deposit.index} of ${formatAmount(deposit.amount, 18)} ETH is credited`);
@@ -42,19 +42,19 @@ export async function quickstart(deployment: Deployment, key: Hex) {
   );
   console.log(`${formatAccount(carol.account)} is paid; certified after ${certifiedAfterMs.toFixed(1)} ms`);
 
-  // Anybody can check the certificate, offline, with the committee that the contract lists.
+  // Anyone can verify the certificate offline, with the committee that the contract lists.
   verifyCertificate(certificate, await fastpay.committee(certificate.epoch), fastpay.domain);
 
-  // What the committee says of an account: what f + 1 authorities confirm.
+  // An account's balances, as confirmed by f + 1 authorities.
   const { balances } = await fastpay.account(carol.account);
 
-  // Redeem to Ethereum. A relayer brings it to the contract for the fee; or do it yourself: fastpay.redeemOnChain.
+  // Redeem to Ethereum. A relayer submits it to the contract for the fee, or you do with fastpay.redeemOnChain.
   const recipient = wallet.account.address;
   const { proposed: fee = 0n } = await fastpay.relayerFees(ETHER);
   const out = await fastpay.redeem(alice, { recipient, asset: ETHER, amount: parseAmount("0.1", 18), fee });
   const payout = await fastpay.redeemOnChain(wallet, out.certificate);
 
-  // Ends what goes on in the background, such as bringing slow authorities up to date; the program ends then.
+  // Stop background work, such as bringing slow authorities up to date, so that the program can exit.
   fastpay.close();
   return { balances, payout };
 }

@@ -1,7 +1,7 @@
 /**
- * An Ethereum node and a wallet in this process, which know one transaction, and maybe one that took its place: a deposit
- * of ETH, a payout or a claim. That a real node answers like this is what the live tests and those of the page show; here
- * it falls silent, and loses transactions, when a test says so.
+ * An Ethereum node and a wallet in this process. They know one transaction (a deposit of ETH, a payout or a claim), and
+ * optionally its replacement. A test can make the node silent, or make it lose transactions. The live tests and the
+ * page's tests show that a real node answers in the same way.
  */
 
 import {
@@ -25,53 +25,53 @@ import { DOMAIN } from "./committee.js";
 import type { Answer, Request } from "./node.js";
 
 export const OWNER: Hex = "0x00000000000000000000000000000000000000aa";
-/** The sender's number of the transaction. */
+/** The nonce of the transaction. */
 const NONCE = 7;
 const address = (number: number): Hex => pad(toHex(number), { size: 20 });
 const ETHER: Hex = "0x0000000000000000000000000000000000000000";
 
-/** An event of a number that was spent. */
+/** The contract's events for spent numbers. */
 type SpendingEvent = "Redeemed" | "RedemptionQueued" | "RedemptionReleased";
 
-/** The transaction that spent a number in a block. */
+/** The hash of the transaction that spent a number in this block. */
 export const spentIn = (block: bigint): Hex => pad(toHex(block), { size: 32 });
 
 export class TestChain {
   readonly hash = pad("0xd0");
   readonly recipient: AccountId;
   readonly amount: bigint;
-  /** Answers nothing, as long as it is. */
+  /** While true, the node does not answer. */
   isSilent = false;
-  /** The block of the transaction; none while it waits for one. */
+  /** The block of the transaction; undefined while it is pending. */
   block: bigint | undefined;
   isReverted = false;
-  /** What the transaction did. */
+  /** The effect of the transaction at the contract. */
   did: "deposit" | "claim" | "nothing" = "deposit";
   /** The number of the redemption is spent. */
   isRedeemed = false;
   /** The contract's log of spent numbers, oldest first. */
   readonly log: { event: SpendingEvent; redemption: Redemption; block: bigint }[] = [];
-  /** The node answers about so many blocks at once. */
+  /** The maximum number of blocks in one request for logs. */
   logRange = 1_000_000n;
-  /** The ranges of blocks whose logs were asked for, newest last. */
+  /** The requested ranges of logs, as block numbers, newest last. */
   readonly ranges: (readonly [bigint, bigint])[] = [];
-  /** Its number was voided, which spends it. */
+  /** The contract voided the redemption's number, which also marks it as spent. */
   isVoided = false;
-  /** It waits in the queue; whether its epoch's keys were stolen. None where it does not wait. */
+  /** The redemption's entry in the queue; undefined if it is not queued. `needsVotes`: its epoch's keys were stolen. */
   queue: { needsVotes: boolean } | undefined;
-  /** What anybody can claim. */
+  /** The claim of every address. */
   claimable = 0n;
-  /** FastPay's Council, of another deployment a FastPay and its Council, and a contract that is none of them. */
+  /** FastPay's Council, FastPay and Council of another deployment, and an unrelated contract. */
   readonly others = { council: address(0xc0), fastPay: address(0xf1), itsCouncil: address(0xf2), stranger: address(0x5e) };
-  /** The transaction that took its place; the node knows the first one no more then. */
+  /** The transaction that replaced the first one, which the node then no longer knows. */
   replacement: Hex | undefined;
-  /** The node lists transactions by their senders. */
+  /** True if the node finds transactions by sender and nonce. */
   listsSenders = true;
   newest = 10n;
   final = 9n;
-  /** What was asked, newest last. */
+  /** The methods of all requests, newest last. */
   readonly asked: string[] = [];
-  /** The data of what the wallet sent. */
+  /** The data of the transactions that the wallet sent. */
   readonly sent: Hex[] = [];
 
   constructor(recipient: AccountId, amount: bigint) {
@@ -79,7 +79,7 @@ export class TestChain {
     this.amount = amount;
   }
 
-  /** Somebody brings a redemption to the contract. */
+  /** Spends a redemption's number at the contract. */
   spend(redemption: Redemption, event: SpendingEvent = "Redeemed", block = this.newest): void {
     this.isRedeemed = true;
     this.log.push({ event, redemption, block });
@@ -94,7 +94,7 @@ export class TestChain {
     return createWalletClient({ account: OWNER, transport: custom({ request: (request) => this.#answer(request) }) });
   }
 
-  /** What an authority tells of the deposit once it has credited it; for `TestNode.lie`. */
+  /** The answers of an authority that has credited the deposit, for `TestNode.lie`. */
   credit = ({ path }: Request): Answer | undefined => {
     const account = formatAccount(this.recipient);
     const deposit = { index: "1", recipient: account, asset: ETHER, amount: this.amount.toString() };
@@ -161,7 +161,7 @@ export class TestChain {
     return logs.filter(isAsked);
   }
 
-  /** Not paused, no epoch has ended; and nothing reverts. */
+  /** Answers a call. The contract is not paused, no epoch has ended, and no call reverts. */
   #call({ to, data }: { to: Hex; data: Hex }): Hex {
     if (to.toLowerCase() === this.others.council) {
       const result = [this.isVoided ? 2 : 0, 0n, ETHER] as const;
@@ -178,7 +178,7 @@ export class TestChain {
     return functionName === "epochValidUntil" ? result(1n << 64n) : pad("0x0");
   }
 
-  /** What a contract says of itself that is not this FastPay. */
+  /** The identity of a contract other than this FastPay. */
   #identity(to: Hex, data: Hex): Hex {
     const { functionName } = decodeFunctionData({ abi: IDENTITY_ABI, data });
     if (functionName === "fastPay" && to === this.others.itsCouncil) {

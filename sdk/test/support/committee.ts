@@ -1,4 +1,4 @@
-/** Keys of authorities and of people, and what they sign. */
+/** Keys of authorities and of people, and their signatures. */
 
 import { ed25519 } from "@noble/curves/ed25519.js";
 import { secp256k1 } from "@noble/curves/secp256k1.js";
@@ -81,7 +81,7 @@ export class Keys {
   }
 }
 
-/** So many authorities, in the order of their names. */
+/** The keys of `count` authorities, in the order of their names. */
 export function authorities(count: number, seed = "epoch 0"): Keys[] {
   const keys = Array.from({ length: count }, (_, number) => new Keys(`${seed} ${number}`));
   return keys.sort((a, b) => (a.votingKey < b.votingKey ? -1 : 1));

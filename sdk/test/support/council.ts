@@ -1,7 +1,7 @@
 /**
- * The contract's Council behind an Ethereum node and a wallet in this process: it decides what becomes of numbers, and
- * checks the votes as the contract does. Its blocks are final at once, and authorities read them at once. That the real
- * contract answers like this is what the tests of the page show (`web/test/unlock.spec.ts`).
+ * The contract's Council, behind an Ethereum node and a wallet in this process. It upholds and voids numbers, and
+ * checks the votes as the contract does. Its blocks are final at once, and authorities read them at once. The page's
+ * tests (`web/test/unlock.spec.ts`) show that the real contract answers in the same way.
  */
 
 import { createPublicClient, createWalletClient, custom, decodeFunctionData, encodeFunctionResult, keccak256, pad, toHex, type Hex } from "viem";
@@ -15,7 +15,7 @@ import type { TestNode } from "./node.js";
 const COUNCIL: Hex = "0x00000000000000000000000000000000000000c0";
 export const BOND = 5_000_000_000_000_000n;
 export const WINDOW_S = 1_000n;
-/** Somebody who pays for gas. */
+/** An address that pays for gas. */
 export const PAYER: Hex = "0x00000000000000000000000000000000000000aa";
 
 /** A transaction that the wallet sent. */
@@ -31,9 +31,9 @@ export class TestCouncil {
   now = 1_000n;
   unanimousFrom = 0n;
   pausedUntil = 0n;
-  /** What the wallet sent, oldest first. */
+  /** The transactions that the wallet sent, oldest first. */
   readonly sent: SentCall[] = [];
-  /** Blocks are not final, and authorities do not read them, as long as it is. */
+  /** While true, new blocks are not final, and authorities do not read them. */
   isHeld = false;
   readonly #nodes: readonly TestNode[];
   readonly #committee: () => Committee;
@@ -58,13 +58,13 @@ export class TestCouncil {
     return createWalletClient({ account, transport: custom({ request: (request) => this.#answer(request) }) });
   }
 
-  /** Somebody else asks, with a bond and without the owner's signature; authorities do not follow it. */
+  /** A stranger requests to unlock a number, with a bond and without the owner's signature. Authorities ignore it. */
   requestAsStranger(account: AccountId, sequence: bigint): void {
     this.#newest.set(`${account}/${sequence}`, { outcome: 0, voidableFrom: this.now + WINDOW_S });
     this.finalize();
   }
 
-  /** All blocks are final, and authorities have read them. */
+  /** Makes all blocks final, and has the authorities read them. */
   finalize(): void {
     this.#final = new Map([...this.#newest].map(([key, entry]) => [key, { ...entry }]));
     this.#finalBlock = this.#hashes.length;
@@ -123,7 +123,7 @@ export class TestCouncil {
         return encodeFunctionResult({ abi: COUNCIL_ABI, functionName, result: [outcome, voidableFrom, PAYER] });
       }
       default:
-        // What is tried before it is sent.
+        // A simulation before a transaction is sent.
         return "0x";
     }
   }
@@ -161,7 +161,7 @@ export class TestCouncil {
     }
   }
 
-  /** As `Votes.check`: exactly so many, by members in ascending order. */
+  /** Checks votes like `Votes.check`: exactly `needed` valid votes, of members in ascending order. */
   #check(votes: Hex, digest: Hex, needed: number): void {
     const items = votes.slice(2).match(/.{132}/g) ?? [];
     const members = items.map((item) => Number.parseInt(item.slice(0, 2), 16));

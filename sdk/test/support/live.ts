@@ -1,4 +1,4 @@
-/** Clients and people on the real network. */
+/** Clients and users of the real network. */
 
 import { createPublicClient, createWalletClient, http, type PublicClient, type WalletClient } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
@@ -42,7 +42,7 @@ export function walletOf(key: Hex): WalletClient {
   return createWalletClient({ account, chain: foundry, transport: http(network.rpc), pollingInterval: POLL_MS });
 }
 
-/** Alice or Bob, who have money on the chain. */
+/** The wallet of Alice or Bob, who have money on the chain. */
 export function rich(name: string): { wallet: WalletClient; signer: Signer; address: Hex } {
   const key = network.accounts.find((account) => account.name === name)?.privateKey;
   if (key === undefined) throw new Error(`${name} has no key`);
@@ -51,7 +51,7 @@ export function rich(name: string): { wallet: WalletClient; signer: Signer; addr
   return { wallet, signer: ethereumSigner(wallet), address };
 }
 
-/** Asks again until something is there. */
+/** Polls until the answer is defined. */
 export async function eventually<T>(ask: () => Promise<T | undefined>): Promise<T> {
   for (;;) {
     const found = await ask();

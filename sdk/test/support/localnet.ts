@@ -1,6 +1,6 @@
 /**
- * The real network of the live tests. One that runs already is used where FASTPAY_NETWORK names its network.json; else
- * one is started, and ended with the tests.
+ * The real network of the live tests. If FASTPAY_NETWORK has the path of a running network's network.json, uses that
+ * network; otherwise starts one, and stops it after the tests.
  */
 
 import { readFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { startNetwork, type NetworkFile } from "./network.js";
 declare module "vitest" {
   interface ProvidedContext {
     network: NetworkFile;
-    /** The folder that it is in. */
+    /** The network's folder. */
     folder: string;
   }
 }

@@ -10,7 +10,7 @@ import type { Hex } from "../../src/index.js";
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const START_PATIENCE_MS = 300_000;
 
-/** What network.json says. */
+/** The content of network.json. */
 export interface NetworkFile {
   readonly chainId: number;
   readonly rpc: string;
@@ -23,24 +23,24 @@ export interface NetworkFile {
 
 /** A network that was started for tests. */
 export interface StartedNetwork {
-  /** Its network.json. */
+  /** The path of its network.json. */
   readonly file: string;
-  /** Ends it, and removes its files. */
+  /** Stops it, and removes its files. */
   readonly stop: () => Promise<void>;
-  /** Has the committee change its keys, once; the authorities follow as soon as that is final. */
+  /** Rotates the committee's keys, once. The authorities adopt them as soon as the rotation is final. */
   readonly rotate: () => void;
 }
 
 /**
- * Starts a network with files in `target/localnet-NAME`, and waits until all of it runs. Without a relayer, redemptions
- * are left to whoever wants them.
+ * Starts a network with files in `target/localnet-NAME`, and waits until all of it runs. Without a relayer, tests
+ * submit redemptions themselves.
  */
 export async function startNetwork(name: string, withRelayer = true): Promise<StartedNetwork> {
   const program = `${ROOT}target/debug/fastpay-localnet`;
   if (!existsSync(program)) throw new Error(`${program} is not built: run make test-sdk or make test-web`);
   const folder = `${ROOT}target/localnet-${name}`;
   const file = `${folder}/network.json`;
-  // An old one must not be taken for the new one.
+  // Remove the file of an earlier network, so that it is not mistaken for the new one's.
   rmSync(file, { force: true });
   const localnet = spawn(program, ["--name", name, ...(withRelayer ? [] : ["--without-relayer"])], { stdio: ["ignore", "pipe", "pipe"] });
   let said = "";

@@ -1,7 +1,7 @@
 /**
- * An authority in this process, with real keys, behind a real HTTP port. It keeps the rules of the protocol as far as
- * a driver sees them; tests of hostile cases replace single answers of it. That honest nodes answer like this is what
- * the live tests show.
+ * An authority in this process, with real keys, behind a real HTTP port. It follows the rules of the protocol that a
+ * client can observe. Tests of hostile cases replace single answers. The live tests show that honest nodes answer in
+ * the same way.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -22,7 +22,7 @@ import {
 import { decodeCertificate, decodeOrder, encodeCertificate, encodeOrder } from "../../src/wire.js";
 import { DOMAIN, type Keys } from "./committee.js";
 
-/** A request as an override sees it. */
+/** A request, as passed to `lie`. */
 export interface Request {
   readonly method: string;
   readonly path: string;
@@ -30,16 +30,16 @@ export interface Request {
   readonly body: string;
 }
 
-/** An answer: a status and JSON; `hang` never answers; a function writes it itself. */
+/** An answer: a status and JSON; `hang` for no answer; or a function that writes the response itself. */
 export type Answer = { status: number; body: unknown } | "hang" | ((response: ServerResponse) => void);
 
 interface State {
   next: bigint;
   pending: TransferOrder | undefined;
   balance: bigint;
-  /** By number; none of a number that is void. */
+  /** The certificates, by number; undefined for a void number. */
   sent: (Certificate | undefined)[];
-  /** Of the number to unlock: what the contract decided, and the certificate that waits for it. */
+  /** For the number to unlock: the order that the contract upheld, and the certificate that was seen meanwhile. */
   frozen: { upheld: Hex | undefined; seen: Certificate | undefined } | undefined;
   received: { certificate: Certificate; output: number | undefined }[];
 }
@@ -55,14 +55,14 @@ export class TestNode {
   readonly keys: Keys;
   epoch = 0n;
   url = "";
-  /** Confirmations name the epoch; those of an earlier release do not. */
+  /** True if confirmations contain the epoch. Those of an earlier release do not. */
   saysEpoch = true;
-  /** Every order that came, as it came. */
+  /** The bodies of all requests with orders. */
   readonly orders: string[] = [];
-  /** Answers in place of the honest one; none where nothing is returned. */
+  /** Returns an answer in place of the honest one; undefined for the honest answer. */
   lie: (request: Request) => Answer | undefined = () => undefined;
   readonly #accounts = new Map<string, State>();
-  /** What was confirmed, newest last. */
+  /** The confirmed transfers, newest last. */
   readonly #confirmed: { sender: string; sequence: string; digest: Hex }[] = [];
   readonly #server: Server;
 
@@ -135,12 +135,12 @@ export class TestNode {
     return problem(404, "not-found");
   }
 
-  /** The contract was asked to unlock the account's next number. */
+  /** Reads that the owner asked the contract to unlock the account's next number. */
   freeze(account: string): void {
     this.account(account).frozen ??= { upheld: undefined, seen: undefined };
   }
 
-  /** The contract decided about that number: for this order, or for none. */
+  /** Reads the contract's decision about that number: for this order, or for none. */
   decide(account: string, upheld: Hex | undefined): void {
     const state = this.account(account);
     if (upheld !== undefined) return void (state.frozen = { seen: undefined, ...state.frozen, upheld });
@@ -214,7 +214,7 @@ export class TestNode {
     return { status: 200, body: { epoch: this.epoch.toString(), ...this.keys.batchVote(this.epoch, confirmed) } };
   }
 
-  /** Confirms what it takes to be a certificate: what drivers send is checked by the live tests' real nodes. */
+  /** Confirms a certificate without verifying it. In the live tests, real nodes verify what clients send. */
   confirm(certificate: Certificate): Answer {
     const { transfer } = certificate.order;
     const state = this.account(transfer.sender);

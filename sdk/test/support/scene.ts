@@ -1,4 +1,4 @@
-/** Four authorities in this process, and people who have money at them. */
+/** Four authorities in this process, and people with money there. */
 
 import { AuthorityClient } from "../../src/authority.js";
 import { Committees } from "../../src/chain/committees.js";
@@ -23,7 +23,7 @@ import { resume, send } from "../../src/wallet/send.js";
 import { authorities, committeeOfKeys, DOMAIN, paymentOf, person } from "./committee.js";
 import { TestNode } from "./node.js";
 
-/** Long enough for a machine that is busy with other things: what is tested waits for none of it. */
+/** Long timeouts for a busy machine. The tested behaviour does not depend on them. */
 const TIMING: Timing = {
   ...DEFAULT_TIMING,
   deadlineMs: 60_000,
@@ -50,13 +50,13 @@ async function contextOf(nodes: readonly TestNode[], epochs: readonly Committee[
   const clients = nodes.map(({ url, keys: { votingKey } }) => new AuthorityClient(url, votingKey, TIMING.requestMs));
   const network = new Network(DOMAIN, committees, clients, TIMING);
   const unlockStatus: Contract["unlockStatus"] = async (_, sequence) => ({ state: voided.has(sequence) ? "voided" : "none" });
-  // Tests that ask more of a contract bring their own.
+  // Tests that need more of a contract pass their own.
   return { network, contract: { unlockStatus } as Contract, store: memoryStore(), timing: TIMING, relayers: [] };
 }
 
 export class Scene {
   readonly nodes: readonly TestNode[];
-  /** What the contract says, by epoch. */
+  /** The committees in the contract, by epoch. */
   readonly epochs: Committee[];
   readonly context: Context;
   /** The numbers that the contract voided. */
@@ -83,7 +83,7 @@ export class Scene {
     return scene;
   }
 
-  /** Somebody who begins now, and knows what the contract says now. */
+  /** The context of a client that starts now, with the contract's current committees. */
   later(): Promise<Context> {
     return contextOf(this.nodes, this.epochs, this.voided);
   }
@@ -94,7 +94,7 @@ export class Scene {
     return node;
   }
 
-  /** Somebody whose requests have more time than a test: who waits for an authority that hangs waits for ever. */
+  /** A context with timeouts longer than a test: a client that waits for a hanging authority waits for ever. */
   patient(): Context {
     const hourMs = 3_600_000;
     const clients = this.nodes.map(({ url, keys }) => new AuthorityClient(url, keys.votingKey, hourMs));
@@ -114,7 +114,7 @@ export class Scene {
     return send(context, signer, intent, report, options.signal);
   }
 
-  /** Alice redeems; no contract is asked. */
+  /** Alice redeems, without a request to the contract. */
   redeem(amount: bigint): Promise<Receipt> {
     const intent = (sequence: bigint): Redemption => ({
       type: "redemption",
@@ -129,7 +129,7 @@ export class Scene {
     return send(this.context, this.alice, intent, (step) => this.steps.push(step), undefined);
   }
 
-  /** All authorities vote with new keys from now on; the contract says so, or does not yet. */
+  /** All authorities vote with new keys from now on. The contract has the new committee only if `isKnown`. */
   rotate(isKnown = true): Committee {
     const epoch = this.nodes[0] === undefined ? 1n : this.nodes[0].epoch + 1n;
     const keys = authorities(this.nodes.length, `epoch ${epoch}`);
@@ -139,7 +139,7 @@ export class Scene {
     return committee;
   }
 
-  /** Alice's unfinished orders are finished. */
+  /** Finishes Alice's unfinished orders. */
   resume(store = this.context.store): Promise<Resumed[]> {
     return resume({ ...this.context, store }, this.alice.account, (step) => this.steps.push(step), undefined);
   }

@@ -1,4 +1,7 @@
-/** Somebody with the redemption keys of a quorum: the contract does not see the owner's signature of what they redeem. */
+/**
+ * A thief with the redemption keys of a quorum, who redeems without the owner's signature: the contract does not check
+ * it.
+ */
 
 import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
@@ -9,10 +12,13 @@ import { makeCommittee, redemptionVoteDigest, type Authority, type Domain, type 
 import { packVotes } from "../../src/certificate.js";
 import { FASTPAY_ABI } from "../../src/chain/abi.js";
 
-/** A redemption, as those give it who see only what the package is built to. */
+/** A redemption whose sender is plain hexadecimal, for callers that only have the built package's types. */
 type Stolen = Omit<Redemption, "sender"> & { readonly sender: Hex };
 
-/** The call that redeems with the keys of the first three authorities in epoch 0; `file` is the network.json of their network. */
+/**
+ * The call that redeems with the keys of the first three authorities in epoch 0; `file` is the network.json of their
+ * network.
+ */
 export async function theft(file: string, domain: Domain, members: readonly Authority[], of: Stolen): Promise<Hex> {
   const redemption = of as Redemption;
   const committee = makeCommittee(0n, members);

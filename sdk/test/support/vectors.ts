@@ -1,4 +1,4 @@
-/** The vectors that Rust and Solidity read too. */
+/** The test vectors, which Rust and Solidity read too. */
 
 import { readFileSync } from "node:fs";
 

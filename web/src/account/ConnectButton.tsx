@@ -7,7 +7,7 @@ import { IconWallet } from "../ui/icons";
 import { takeEarly, type ConnectPlace } from "./EarlyConnect";
 import { useOwners } from "./OwnerProvider";
 
-// Their code is loaded when it is needed: a first visit shows neither.
+// Loaded on demand: a first visit shows neither.
 const ConnectDialog = lazy(() => import("./ConnectDialog"));
 const OwnerMenu = lazy(() => import("./OwnerMenu"));
 

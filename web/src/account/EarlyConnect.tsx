@@ -7,12 +7,12 @@ import { wasUsed } from "./last";
 /** The two buttons to connect: one in the header, one on pages that need an account. */
 export type ConnectPlace = "header" | "page";
 
-/** The button that was pressed, or had the focus, when the wallet's code took over. */
+/** The button that the user had pressed or focused when the wallet's code took over, and the page's path. */
 let left: { readonly place: ConnectPlace; readonly isPressed: boolean; readonly path: string } | undefined;
 
 /**
- * What was done with the button of this place before the wallet's code was loaded; undefined if nothing was, or on another
- * page: a dialog that nobody waits for any more does not open.
+ * Returns, once, whether the button of this place was pressed or only focused before the wallet's code was loaded.
+ * Undefined if it was neither, or if the user has left that page: then no dialog opens unexpectedly.
  */
 export function takeEarly(place: ConnectPlace): { readonly isPressed: boolean } | undefined {
   const taken = left;
@@ -22,13 +22,13 @@ export function takeEarly(place: ConnectPlace): { readonly isPressed: boolean } 
 }
 
 /**
- * Stands for `ConnectButton` until the wallet's code is loaded. A press is not lost, not even one that has only begun when
- * the code takes over: the dialog opens then. Shows somebody who was here before that their account is being loaded.
+ * Replaces `ConnectButton` until the wallet's code is loaded. It records a press, even one that has only begun when the
+ * code takes over; the dialog opens then. For a returning user, it shows that the account is being loaded.
  */
 export function EarlyConnect({ place, size = "sm" }: { place: ConnectPlace; size?: string }): JSX.Element {
   const button = useRef<HTMLButtonElement>(null);
   const [isPressed, setPressed] = useState(false);
-  // Known at once: React may take this button away before it draws the pressed one, or before the pointer is lifted.
+  // A ref changes at once: React may remove this button before it renders the press, or before the pointer is lifted.
   const press = useRef<"none" | "begun" | "done">("none");
   const begin = (): void => void (press.current = "begun");
   const cancel = (): void => void (press.current === "begun" && (press.current = "none"));
@@ -36,7 +36,7 @@ export function EarlyConnect({ place, size = "sm" }: { place: ConnectPlace; size
     const mine = button.current;
     return () => {
       const isPressed = press.current !== "none";
-      // A press counts more than the focus that went elsewhere after it.
+      // A press counts even if the focus moved elsewhere after it.
       const isLeft = isPressed || (document.activeElement === mine && left?.isPressed !== true);
       if (isLeft) left = { place, isPressed, path: location.pathname };
     };

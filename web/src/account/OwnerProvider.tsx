@@ -33,7 +33,7 @@ export function useOwners(): Owners {
   return owners;
 }
 
-/** A key that was chosen goes before the wallet that is connected. */
+/** Provides the current owner. A chosen key takes precedence over the connected wallet. */
 export function OwnerProvider({ children }: { children: ReactNode }): JSX.Element {
   const { connected } = useWallets();
   const { files, signerOf } = useKeys();

@@ -1,11 +1,11 @@
-/** Who used this page before, in this browser: names of a wallet and an account, no address and no key. */
+/** The last wallet or key used in this browser. Stores a wallet's id or a key's account, and no key. */
 
-/** The place of the wallet to come back to. */
+/** The `localStorage` key of the last used wallet's id. */
 export const LAST_WALLET = "fastpay.wallet";
-/** The place of the account of the last used key. */
+/** The `localStorage` key of the last used browser key's account. */
 export const LAST_KEY = "fastpay.key";
 
-/** True if somebody used this page with a wallet or a key, and did not disconnect. */
+/** True if a user connected a wallet or a key in this browser, and did not disconnect. */
 export function wasUsed(): boolean {
   return [LAST_WALLET, LAST_KEY].some((place) => localStorage.getItem(place) !== null);
 }

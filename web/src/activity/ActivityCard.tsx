@@ -75,7 +75,7 @@ function useOnEthereum(activity: Activity): RedemptionStatus | undefined {
   return status?.data;
 }
 
-/** A redemption is done when it is paid. */
+/** The badge of an activity. A redemption is done only when it is paid. */
 function badgeOf({ state }: Activity, out: RedemptionStatus | undefined): { color: string; text: string } {
   if (state !== "done" || out === undefined) return BADGES[state];
   switch (out.state) {
@@ -94,7 +94,7 @@ function badgeOf({ state }: Activity, out: RedemptionStatus | undefined): { colo
   }
 }
 
-/** The user has just started it. */
+/** An activity counts as just started for this time, in milliseconds. */
 const JUST_NOW_MS = 2_000;
 
 /** Scrolls to an activity when it starts and when it fails. */
@@ -114,7 +114,7 @@ function useSight({ id, kind, state, startedAtMs }: Activity): RefObject<HTMLDiv
   return card;
 }
 
-/** Which order is being finished. */
+/** The order that is being finished. */
 function Resumed({ activity }: { activity: Activity }): JSX.Element | null {
   const step = activity.steps.findLast((one) => one.type === "ordered" || one.type === "adopted");
   if (step === undefined) return null;
@@ -173,7 +173,7 @@ function Actions({ activity }: { activity: Activity }): JSX.Element | null {
       </Group>
     );
   }
-  // A signed order or sent transaction is finished, never made anew.
+  // Finish a signed order or a sent transaction; never make it anew.
   const left = leftTransaction(activity);
   const again = (): void => {
     dismiss(id);
@@ -183,7 +183,7 @@ function Actions({ activity }: { activity: Activity }): JSX.Element | null {
   };
   const close = (): void => {
     dismiss(id);
-    // A storage that fails lists it again after a reload.
+    // If the storage fails, the transaction is listed again after a reload.
     const type = kind as TransactionName["type"];
     if (left !== undefined) client.forgetTransaction({ type, account, hash: left }).catch(() => undefined);
   };

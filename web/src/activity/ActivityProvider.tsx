@@ -49,7 +49,7 @@ export function useActivityActions(): {
   return { start, stop, dismiss };
 }
 
-/** Keeps the page's work, and finishes what an earlier visit left unfinished. */
+/** Holds the page's activities, and finishes the orders and transactions of an earlier visit. */
 export function ActivityProvider({ children }: { children: ReactNode }): JSX.Element {
   const [store] = useState(() => new Activities());
   return (
@@ -61,8 +61,8 @@ export function ActivityProvider({ children }: { children: ReactNode }): JSX.Ele
 }
 
 /**
- * Resumes an account's unfinished orders and transactions as soon as its owner is here, and those of the wallet beside a
- * key. It needs no signature.
+ * Resumes an account's unfinished orders and transactions as soon as its owner is connected. Beside a key, also resumes
+ * the transactions of the connected wallet. Needs no signature.
  */
 function Recovery(): null {
   const { owner } = useOwners();
@@ -77,7 +77,7 @@ function Recovery(): null {
     resumeTransactions(account);
     client.unfinished(account).then(
       (orders) => isCurrent && orders.length > 0 && resume(account),
-      // The storage fails: paying says so, with what to do.
+      // If the storage fails, paying reports the error and what to do.
       () => undefined,
     );
     return () => {
@@ -109,7 +109,7 @@ export function useResume(): (account: AccountId) => void {
   );
 }
 
-/** How to follow the transactions of an account that were sent and have not ended; none is followed twice. */
+/** Returns a function that follows an account's sent transactions to their end, each at most once. */
 export function useResumeTransactions(): (account: AccountId) => void {
   const store = useStore();
   const { client } = useNetwork();
@@ -135,7 +135,7 @@ export function useResumeTransactions(): (account: AccountId) => void {
       };
       client.unfinishedTransactions(account).then(
         (transactions) => transactions.forEach((sent) => void follow(sent)),
-        // The storage fails: what was sent goes on all the same.
+        // If the storage fails, sent transactions proceed all the same.
         () => undefined,
       );
     },

@@ -7,7 +7,7 @@ import { signedFacts, SignedOrder } from "../ui/SignedFacts";
 import type { Activity } from "./activities";
 import { askedStep } from "./steps";
 
-/** What the wallet asks to sign now. It stays visible while the wallet's dialog is open. */
+/** The fields that the wallet asks to sign now. They stay visible while the wallet's dialog is open. */
 export function Asked({ activity }: { activity: Activity }): JSX.Element | null {
   const step = askedStep(activity);
   if (step === undefined) return null;

@@ -12,8 +12,8 @@ type Kind = "payout" | "claim" | "unlock";
 type Work = (wallet: ConnectedWallet["walletClient"], control: ActivityControl) => Promise<unknown>;
 
 /**
- * How the user's own transaction is begun: one of its kind at a time, and none while a sent one is pending. Undefined
- * without an Ethereum wallet.
+ * Starts the user's own transactions: one of a kind at a time, and none while a sent one is pending. Undefined without
+ * an Ethereum wallet.
  */
 export function useChainAction(owner: Owner, kind: Kind): { readonly canBegin: boolean; readonly begin: (title: string, work: Work, facts?: ActivityPlan["facts"]) => void } | undefined {
   const { ethereum } = owner;
@@ -38,10 +38,10 @@ interface Props {
   readonly owner: Owner;
   readonly kind: Kind;
   readonly title: string;
-  /** The action is not known yet. */
+  /** True if the action is not known yet. */
   readonly disabled?: boolean;
   readonly work: Work;
-  /** Something to be reviewed before it begins. */
+  /** Opens a review, in place of starting at once. */
   readonly onReview?: (() => void) | undefined;
   readonly children: ReactNode;
 }

@@ -1,5 +1,5 @@
 /**
- * Activities: transfers and transactions in progress. They continue on other pages; after a reload they are resumed
+ * Activities: transfers and transactions in progress. They continue on other pages. After a reload, they are resumed
  * from the wallet's storage.
  */
 
@@ -36,7 +36,7 @@ export interface Activity {
   /** Newest last. A repeated step replaces its predecessor, so other steps are never dropped. */
   readonly steps: readonly ActivityProgress[];
   readonly error: unknown;
-  /** Repeats the work from the start. */
+  /** The plan, with which the work can be repeated from the start. */
   readonly plan: ActivityPlan;
 }
 
@@ -46,19 +46,19 @@ export interface ActivityControl {
   readonly signal: AbortSignal;
 }
 
-/** The work. */
+/** The work of an activity, and its description. */
 export interface ActivityPlan {
   readonly kind: ActivityKind;
   readonly account: AccountId;
   readonly title: string;
   readonly work: (control: ActivityControl) => Promise<unknown>;
-  /** What was reviewed, where the steps do not say it: shown while the wallet asks for a signature. */
+  /** The reviewed facts, if the steps do not contain them. Shown while the wallet asks for a signature. */
   readonly facts?: ComponentProps<typeof Facts>["facts"];
   /** The transaction that it follows, if an earlier visit sent it. */
   readonly sent?: Hex;
 }
 
-/** The transaction on Ethereum that was sent for it; undefined if none was. */
+/** The Ethereum transaction that the activity sent or follows; undefined if there is none. */
 export function submittedIn({ steps, plan }: Activity): Hex | undefined {
   return steps.findLast((step) => step.type === "submitted")?.hash ?? plan.sent;
 }
@@ -71,12 +71,15 @@ export function listIn({ steps }: Activity): ListStatus | undefined {
   return steps.findLast((step) => step.type === "list")?.status;
 }
 
-/** A retry would end the same way. */
+/** True if a retry would end in the same way. */
 export function isHopeless({ error }: Activity): boolean {
   return isFastPayError(error) && HOPELESS.has(error.code);
 }
 
-/** Its sent transaction that the page no longer follows, and that may still happen. An unlock goes on with its own. */
+/**
+ * The sent transaction that the page no longer follows and that may still be included. Undefined for an unlock, which
+ * continues with its own transactions.
+ */
 export function leftTransaction(activity: Activity): Hex | undefined {
   if (activity.kind === "unlock" && activity.plan.sent === undefined) return undefined;
   return activity.state === "failed" && !isHopeless(activity) ? submittedIn(activity) : undefined;
@@ -87,8 +90,8 @@ const ACTIVITIES_MAX = 20;
 const REPLACED: ReadonlySet<ActivityProgress["type"]> = new Set(["node", "list", "finalizing", "relayed", "unlock-votes"]);
 
 /**
- * Whether the newer step replaces the older one: a delay of the same authority, the state of the node, or the blocks
- * until finality.
+ * True if the newer step replaces the older one: both are delays of the same authority, or have the same type in
+ * `REPLACED`.
  */
 function isOutdatedBy(older: ActivityProgress, newer: ActivityProgress): boolean {
   if (isDelay(older) && isDelay(newer)) return older.authority.url === newer.authority.url;

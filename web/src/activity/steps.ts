@@ -1,4 +1,4 @@
-/** An activity's progress as a short list of steps, each to come, under way, or done at a time. */
+/** An activity's progress as a short list of steps, each to come, under way, done or failed. */
 
 import type { AuthorityRef, Hex, RedemptionStatus } from "@fastpay/sdk";
 
@@ -36,8 +36,8 @@ function arrange(activity: Activity, lines: readonly (Omit<Step, "state"> & { is
 }
 
 /**
- * The steps of the order that the activity is about: the one that it made, or the newest of those that it finishes.
- * The steps of another copy's order, which took the number, are not its own.
+ * The steps of the activity's order: the one that it made, or the newest one that it finishes. Omits the steps of
+ * another copy's order that took the number.
  */
 export function ownSteps({ kind, steps }: Activity): readonly ActivityProgress[] {
   const names = ({ type }: ActivityProgress): boolean => type === "ordered" || type === "adopted";
@@ -47,16 +47,16 @@ export function ownSteps({ kind, steps }: Activity): readonly ActivityProgress[]
   return steps.slice(start, end < 0 ? undefined : end);
 }
 
-/** Steps after which the wallet is not asked any more. */
+/** Steps after which the wallet no longer waits for a signature. */
 const ANSWERS: ReadonlySet<ActivityProgress["type"]> = new Set(["ordered", "adopted", "finishing", "submitted", "approval-submitted", "relayed"]);
 
-/** The step for which the wallet is asked to sign now; undefined if it is not. */
+/** The step for which the wallet waits for a signature now; undefined if there is none. */
 export function askedStep(activity: Activity): Of<"signing"> | undefined {
   const { state, steps } = activity;
   const asked = last(steps, "signing");
   if (state !== "running" || asked === undefined) return undefined;
   if (steps.slice(steps.indexOf(asked)).some(({ type }) => ANSWERS.has(type))) return undefined;
-  // The orders of a list report no steps of their own, and earlier ones go on meanwhile.
+  // The orders of a list report no steps of their own, so see whether the list has this order.
   const isSigned = "transfer" in asked && listIn(activity)?.orders.some(({ sequence }) => sequence === asked.transfer.sequence);
   return isSigned === true ? undefined : asked;
 }
@@ -112,7 +112,7 @@ const UNPAID = {
   released: "it was taken out of the contract's queue: the account gets the amount back",
 };
 
-/** The order is a redemption. */
+/** True if the order is a redemption. */
 function isOut({ kind, steps }: Activity): boolean {
   return kind === "redeem" || last(steps, "ordered")?.transfer.type === "redemption";
 }
@@ -138,7 +138,7 @@ function signingDetail(steps: readonly ActivityProgress[]): string | undefined {
   return signing !== undefined && "what" in signing ? `${SIGNING[signing.what]} in your wallet` : undefined;
 }
 
-/** Why there is no hash: it is not signed yet, or another account was faster. */
+/** The reason why there is no hash: the transaction is not signed yet, or another account was faster. */
 function unsentDetail({ state, steps }: Activity): string | undefined {
   if (state === "running") return signingDetail(steps);
   return state === "done" ? "somebody else did it" : undefined;
@@ -155,7 +155,7 @@ export function chainSteps(activity: Activity): Step[] {
   const [submitted, included] = [last(steps, "submitted"), last(steps, "included")];
   const [final, credited] = [last(steps, "final"), last(steps, "credited")];
   const vote = last(steps, "vote");
-  // For a redemption whose certificate is older than the committee's present keys.
+  // Only for a redemption whose certificate is older than the committee's current keys.
   const voted = vote && {
     label: "Voted for again by the current committee",
     isDone: vote.votes >= vote.quorum,
@@ -179,7 +179,7 @@ export function chainSteps(activity: Activity): Step[] {
     {
       label: "Credited in FastPay",
       isDone: isCredited,
-      // More than are needed may have: "4 of 3" would be wrong.
+      // More authorities than needed may have credited it, and "4 of 3" would be wrong.
       detail:
         credited &&
         join(`${count(credited.authorities, "authority", "authorities")}, ${credited.quorum} are needed`, after(credited)),
@@ -199,7 +199,7 @@ export function unlockSteps(activity: Activity): Step[] {
   const votes = last(steps, "unlock-votes");
   const [asking, deciding] = voting < 0 ? [steps, []] : [steps.slice(0, voting), steps.slice(voting)];
   const unlocked = last(steps, "unlocked");
-  // The votes suffice as soon as the wallet is asked to bring them.
+  // The votes suffice as soon as the wallet is asked to submit them.
   const isEnough = unlocked !== undefined || last(deciding, "signing") !== undefined || last(deciding, "submitted") !== undefined;
   const relayed = last(steps, "relayed");
   const byRelayer = relayed && `by ${new URL(relayed.relayer).host}`;
@@ -230,7 +230,7 @@ function sentDetail(steps: readonly ActivityProgress[]): string | undefined {
   return submitted ? `as ${shorten(submitted.hash, 10, 6)}` : signingDetail(steps);
 }
 
-/** How the votes stand, and from when on they suffice. */
+/** The number of votes, and the time from which they suffice. */
 function votesText({ attesting, voiding, members, quorum, voidableFrom, unanimousFrom }: Of<"unlock-votes">): string {
   if (attesting > 0) return `${attesting} of ${quorum} that are needed know a finished payment with this number`;
   const said = `${voiding} of ${members} say that no payment with this number was finished`;

@@ -8,10 +8,10 @@ import { Root } from "./Root";
 
 const queries = makeQueryClient();
 
-/** Resolves when the deployment is loaded, or when that failed. */
+/** Resolves when the deployment is loaded, or when loading it has failed. */
 export const networkIsSettled = prefetchNetwork(queries);
 
-/** Everything that works with a deployment. Its code is loaded after that of the frame and the start page. */
+/** The part of the app that needs a deployment. Its code is loaded after that of the frame and the start page. */
 export default function App(): JSX.Element {
   return (
     <QueryClientProvider client={queries}>

@@ -9,8 +9,8 @@ import { Logo } from "../ui/Logo";
 import { Shell } from "./Shell";
 
 /**
- * The page until the wallet's code and the deployment are loaded. A first visit sees the start page; other pages, and
- * everything about an account, need both.
+ * The page until the wallet's code and the deployment are loaded. A first visit shows the start page. Other pages and
+ * returning users see a loader, because they need both.
  */
 export function Arrival(): JSX.Element {
   const { pathname } = useLocation();

@@ -9,7 +9,7 @@ import { useNetwork } from "../network/NetworkProvider";
 import { Money } from "../ui/Money";
 import { shortAccount } from "../ui/words";
 
-/** After a stream failed altogether; the balances are asked for in intervals meanwhile. */
+/** The delay before a failed watch is restarted. Meanwhile, balances are still read in intervals. */
 const RETRY_MS = 5_000;
 
 /** Follows an account's events: notifies the user and refreshes the data. */
@@ -23,7 +23,7 @@ export default function LiveEvents({ account }: { account: AccountId }): JSX.Ele
     const follow = async (): Promise<void> => {
       while (!abort.signal.aborted) {
         try {
-          // Read first: the streams continue from the view that is shown.
+          // Read the account first: the streams continue from the displayed view.
           const view = await readAccount(queries, client, account, assets).catch(() => undefined);
           const from = view === undefined ? {} : { from: view.cursor };
           for await (const event of client.watch(account, { ...from, signal: abort.signal })) {
@@ -34,7 +34,7 @@ export default function LiveEvents({ account }: { account: AccountId }): JSX.Ele
             notifications.show({ ...text, color: "teal", autoClose: 8_000, closeButtonProps });
           }
         } catch {
-          // Too few authorities stream to this page: the intervals go on, and it is tried again.
+          // Too few authorities stream to this page. The account is read in intervals, and the watch is restarted.
         }
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       }
@@ -45,7 +45,7 @@ export default function LiveEvents({ account }: { account: AccountId }): JSX.Ele
   return <Notifications position="bottom-right" />;
 }
 
-/** Runs a task now, or once more where it runs already: what begins it may come faster than it ends. */
+/** Runs a task, one run at a time. A call during a run starts one more run afterwards, however many calls there are. */
 function oneAtATime(task: () => Promise<void>): () => void {
   let isRunning = false;
   let isWanted = false;

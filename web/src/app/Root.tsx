@@ -14,7 +14,7 @@ import { Shell } from "./Shell";
 
 const LiveEvents = lazy(() => import("./LiveEvents"));
 
-/** What is around every page: the deployment, the wallet, the activities, the frame. */
+/** The providers and the frame around every page: the deployment, the wallet, the activities. */
 export function Root({ children }: { children: ReactNode }): JSX.Element {
   return (
     <NetworkProvider>

@@ -1,3 +1,5 @@
-/** For the build, which puts the code of entries into few files. No page loads this one: `main.tsx` loads the app. */
+/**
+ * An entry for the build, which then puts the app's code into few files. No page loads it: `main.tsx` loads the app.
+ */
 
 import "./App";

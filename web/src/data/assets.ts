@@ -7,7 +7,7 @@ import { isAddress } from "viem";
 
 import { useNetwork } from "../network/NetworkProvider";
 
-/** A longer list would make every look at an account slow. */
+/** A longer list would make every read of an account slow. */
 export const ASSETS_ADDED_MAX = 30;
 
 /** The displayed assets, and functions to add and remove one. */
@@ -18,17 +18,17 @@ export interface KnownAssets {
   readonly remove: (asset: Address) => void;
 }
 
-/** The assets that are shown. What was added is kept in this browser, for this deployment. */
+/** The displayed assets. Added ones are stored in this browser, for this deployment. */
 export function useKnownAssets(): KnownAssets {
   const { config } = useNetwork();
   const [added, setAdded] = useLocalStorage<readonly Address[]>({
     key: `fastpay.assets.${config.chainId}.${config.contract}`,
     defaultValue: [],
     deserialize: readList,
-    // Known at the first drawing, so that an address in the page's URL is not taken for an unknown asset.
+    // Read before the first rendering, so that an asset in the page's URL is not taken for an unknown one.
     getInitialValueInEffect: false,
   });
-  // The hook gives a new list at each reading: an equal one must not have everything asked for again.
+  // The hook returns a new list each time. Compare by text, so that an equal list does not repeat all queries.
   const text = added.join();
   const assets = useMemo(() => [...new Set([ETHER, ...config.tokens, ...added])], [config.tokens, text]);
   const isAdded = useCallback((asset: Address) => added.includes(asset), [added]);

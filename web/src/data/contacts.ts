@@ -6,17 +6,19 @@ import { useCallback } from "react";
 
 /** A longer name would not fit beside an amount. */
 export const CONTACT_NAME_MAX = 40;
-/** Some 100 kB of the 5 MB that a browser gives a host. */
+/** About 100 kB of the 5 MB that a browser allows a host. */
 const CONTACTS_MAX = 1_000;
 
-/** Names by account, and how to change them. */
+/** Names by account, and a function to change them. */
 export interface Contacts {
   readonly names: ReadonlyMap<AccountId, string>;
-  /** Gives an account a name; an empty one takes it away. False where another account has that name, or there are too many. */
+  /**
+   * Names an account; an empty name removes it. False if another account has the name, or if there are too many names.
+   */
   readonly rename: (account: AccountId, name: string) => boolean;
 }
 
-/** The names that were given in this browser. */
+/** The names stored in this browser. */
 export function useContacts(): Contacts {
   const [names, setNames] = useLocalStorage<ReadonlyMap<AccountId, string>>({
     key: "fastpay.contacts",
@@ -40,7 +42,7 @@ export function useContacts(): Contacts {
 
 const NOBODY: ReadonlyMap<AccountId, string> = new Map();
 
-/** Two names that people could take for each other. */
+/** True if people could confuse the two names: they differ at most in case and outer spaces. */
 export function isSameName(one: string, other: string): boolean {
   return one.trim().toLowerCase() === other.trim().toLowerCase();
 }

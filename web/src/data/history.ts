@@ -20,7 +20,7 @@ export interface AccountHistory {
   readonly loadOlder: () => void;
 }
 
-/** The history of an account; `limit` entries of each list a page. */
+/** The history of an account, with `limit` entries of each list on a page. */
 export function useHistory(account: AccountId, limit: number): AccountHistory {
   const { client } = useNetwork();
   const { assets } = useKnownAssets();
@@ -37,7 +37,7 @@ export function useHistory(account: AccountId, limit: number): AccountHistory {
   const extent = useExtent(account, assets);
   const known = useRef(extent);
   useEffect(() => {
-    // The first read of the history is of the first account state.
+    // The first read of the history has the first state of the account.
     if (known.current !== undefined && known.current !== extent) void refreshHistory(queries, account);
     known.current = extent;
   }, [account, extent, queries]);

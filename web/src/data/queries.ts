@@ -11,9 +11,9 @@ import { tokenInfo, type TokenAnswer } from "./tokens";
 
 /** The interval between two reads of an account, in milliseconds. The event stream reports changes earlier. */
 const ACCOUNT_INTERVAL_MS = 30_000;
-/** While some authorities know more of it than others: what all are about to know is shown at once. */
+/** The interval while some authorities report more than others, to show the new state as soon as all have it. */
 const UNEVEN_INTERVAL_MS = 1_000;
-/** The delay after f + 1 authorities reported an event. By then, all working authorities know it. */
+/** The longest time for that interval. By then, all working authorities have an event that f + 1 reported. */
 const UNEVEN_MAX_MS = 30_000;
 const CHAIN_INTERVAL_MS = 30_000;
 /** The interval for reading the newest transfers. */
@@ -21,10 +21,10 @@ const LATEST_INTERVAL_MS = 5_000;
 /** The interval for reading a token's decimals again. */
 const SILENT_INTERVAL_MS = 6_000;
 
-/** ETH is known without a query. */
+/** ETH needs no query. */
 const ETHER_INFO: AssetInfo = { asset: ETHER, symbol: "ETH", decimals: 18, hasPermit: false };
 
-/** The page's memory of answers. Amounts are bigints, which the library cannot compare by structure. */
+/** The page's cache of answers. Amounts are bigints, which the library cannot compare by structure. */
 export function makeQueryClient(): QueryClient {
   return new QueryClient({
     defaultOptions: { queries: { retry: 1, staleTime: 2_000, structuralSharing: false } },
@@ -36,7 +36,7 @@ export function makeQueryClient(): QueryClient {
  * read again if it has grown.
  */
 export async function refreshAccount(queries: QueryClient, account: AccountId): Promise<void> {
-  // A read under way may be too early, and would not be repeated.
+  // A running read may have begun too early, and would not be repeated.
   await queries.cancelQueries({ queryKey: ["account", account] });
   void queries.invalidateQueries({ queryKey: ["chain"] });
   await Promise.all([
@@ -46,8 +46,8 @@ export async function refreshAccount(queries: QueryClient, account: AccountId): 
 }
 
 /**
- * Has an account's history read again. What is being read is read to its end, which may be long: whoever has it asked for
- * again and again must not keep it from ever being shown. As it may have been too early, it is read once more then.
+ * Reads an account's history again. A running read, which may take long, is completed first, so that frequent calls
+ * cannot prevent it from ever being shown. It may have begun too early, so another read follows.
  */
 export async function refreshHistory(queries: QueryClient, account: AccountId): Promise<void> {
   const queryKey = ["history", account];
@@ -63,11 +63,11 @@ interface AccountRead {
    * which is honest.
    */
   readonly extent: string;
-  /** Since when it has been that. */
+  /** The time since which the extent has been the same, in milliseconds since 1970. */
   readonly sinceMs: number;
 }
 
-/** How an account is read. */
+/** The query for an account. */
 function accountQuery(client: FastPayClient, account: AccountId | undefined, assets: readonly Address[]) {
   return {
     queryKey: ["account", account, assets],
@@ -107,7 +107,7 @@ function extentOf({ nextSequence, states }: AccountView, { faultsTolerated }: Co
   return [nextSequence, said(({ received }) => received), said(({ deposits }) => deposits)].join(".");
 }
 
-/** Some authorities know more than others, and have not had the time that they need. */
+/** True if some authorities report more than others, and the others still have time to catch up. */
 function isUneven({ view, sinceMs }: AccountRead): boolean {
   return new Set(Object.values(view.cursor)).size > 1 && Date.now() - sinceMs < UNEVEN_MAX_MS;
 }
@@ -117,14 +117,13 @@ export function useAccount(account: AccountId | undefined, assets: readonly Addr
   return useQuery({ ...useAccountQuery(account, assets), select: ({ view }) => view });
 }
 
-/** How much has happened to an account, as a text that differs where more has; undefined if it is not known yet. */
+/** The fingerprint of an account's history, which changes when the history grows; undefined until it is known. */
 export function useExtent(account: AccountId | undefined, assets: readonly Address[]): string | undefined {
   return useQuery({ ...useAccountQuery(account, assets), select: ({ extent }) => extent }).data;
 }
 
 /**
- * Each authority's answer about an account. Each has all the time that reads have, because it matters which ones
- * answer.
+ * Each authority's answer about an account. Waits for each for the whole time for reads, to show which ones answer.
  */
 export function useAuthorities(account: AccountId): UseQueryResult<AccountView["states"]> {
   const { client } = useNetwork();
@@ -148,27 +147,27 @@ export function useChainBalances(owner: Address | undefined, assets: readonly Ad
   });
 }
 
-/** An asset as the page names it. */
+/** An asset with its displayed name. */
 export interface ShownAsset extends AssetInfo {
-  /** Neither of the deployment nor added here: anyone can send a token that calls itself as it likes. */
+  /** True if the asset is neither the deployment's nor added here: anyone can send a token with any name. */
   readonly isUnknown: boolean;
   /** The token's name; for an unknown token, the word "unknown" and its address. */
   readonly label: string;
 }
 
-/** An asset as the page names it, which knows those. */
+/** Names an asset. Assets outside `known` are marked as unknown. */
 export function shown(info: AssetInfo, known: readonly Address[]): ShownAsset {
   const isUnknown = !known.includes(info.asset);
   return { ...info, isUnknown, label: isUnknown ? `${info.symbol} (unknown ${shorten(info.asset, 6, 4)})` : info.symbol };
 }
 
-/** An asset's name, or why it is not known; neither during the first request. */
+/** An asset's name, or the error of reading it; neither during the first request. */
 export interface Naming {
   readonly info?: ShownAsset;
   readonly error?: unknown;
 }
 
-/** The names of assets. A token that has not answered is asked again: without its decimals, it cannot be paid with. */
+/** The names of assets. Reads a token again until it answers, because a payment needs its decimals. */
 export function useNamings(assets: readonly Address[]): Naming[] {
   const { client, config } = useNetwork();
   const { assets: known } = useKnownAssets();
@@ -176,7 +175,7 @@ export function useNamings(assets: readonly Address[]): Naming[] {
   const infos = useQueries({
     queries: assets.map((asset) => ({
       queryKey: ["asset", asset],
-      // The error is an answer as well: it stands while the asset is asked again.
+      // Return the error as data, so that it stays visible while the asset is read again.
       queryFn: async (): Promise<Partial<TokenAnswer> & { error?: unknown }> => {
         try {
           return asset === ETHER ? { info: ETHER_INFO, isStored: false } : await tokenInfo(client, place, asset);
@@ -208,7 +207,7 @@ export function useContractStatus(): UseQueryResult<ContractStatus> {
   });
 }
 
-/** Until when the contract is paused, in seconds since 1970; none while it is not. */
+/** The time at which the contract's pause ends, in seconds since 1970; undefined if it is not paused. */
 export function usePausedUntil(): bigint | undefined {
   const status = useContractStatus().data;
   return status !== undefined && status.pausedUntil > status.timestamp ? status.pausedUntil : undefined;
@@ -234,7 +233,7 @@ export function useAssetStatus(asset: Address): UseQueryResult<AssetStatus> {
   });
 }
 
-/** The orders that this browser has written down, newest first. */
+/** The orders stored in this browser, newest first. */
 export function useOrders(account: AccountId | undefined): UseQueryResult<OrderEntry[]> {
   const { client } = useNetwork();
   return useQuery({
@@ -276,7 +275,9 @@ export function useUnlockCost(): UnlockCost | undefined {
   return useQuery({ queryKey: ["chain", "unlock-cost"], queryFn: () => client.unlockCost(), refetchInterval: CHAIN_INTERVAL_MS }).data;
 }
 
-/** The interval for reading a redemption's state again; none once it stays. A node that gave no log may give it later. */
+/**
+ * The interval for reading a redemption's state again; false for final states. A node without a log may serve it later.
+ */
 const STATUS_INTERVALS_MS: Record<RedemptionStatus["state"], number | false> = {
   open: 2_000,
   queued: 2_000,

@@ -8,17 +8,19 @@ import { useEffect, useState } from "react";
 
 import { useNetwork } from "../network/NetworkProvider";
 
-/** Those of more entries are forgotten, the oldest first: some 150 kB of the 5 MB that a browser gives a host. */
+/**
+ * The maximum number of stored times, about 150 kB of the 5 MB that a browser allows a host. The oldest are removed.
+ */
 const SEEN_MAX = 2_000;
 
-/** The times of these entries in milliseconds since 1970, by their keys; new ones are noted, for this browser. */
+/** The times of these entries in milliseconds since 1970, by their keys. Stores the current time for new entries. */
 export function useSeen(account: AccountId, keys: readonly string[]): ReadonlyMap<string, number> {
   const { config } = useNetwork();
   const place = `fastpay.seen.${config.chainId}.${config.contract}.${account}`;
   const [seen, setSeen] = useState(() => read(place));
   const text = keys.join();
   useEffect(() => {
-    // Another page may have noted some meanwhile.
+    // Another page may have stored some meanwhile.
     const before = read(place);
     const now = Date.now();
     const added = text.split(",").filter((key) => key !== "" && !before.has(key));
@@ -43,6 +45,6 @@ function write(place: string, seen: ReadonlyMap<string, number>): void {
   try {
     localStorage.setItem(place, JSON.stringify([...seen]));
   } catch {
-    // No room: the dates are of this visit alone.
+    // No space: the times last for this visit only.
   }
 }

@@ -1,4 +1,6 @@
-/** Symbols and decimals of tokens, stored in this browser, so that tokens can be paid while no Ethereum node answers. */
+/**
+ * Symbols and decimals of tokens, stored in this browser, so that tokens can be paid while no Ethereum node answers.
+ */
 
 import type { Address, AssetInfo, FastPayClient } from "@fastpay/sdk";
 
@@ -48,6 +50,6 @@ function store(place: string, info: AssetInfo): void {
   try {
     localStorage.setItem(place, JSON.stringify([...others, info].slice(-TOKENS_MAX)));
   } catch {
-    // No room: the token is read from the chain at the next visit.
+    // No space: the token is read from the chain at the next visit.
   }
 }

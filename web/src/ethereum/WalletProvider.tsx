@@ -58,7 +58,7 @@ async function open(wallet: FoundWallet, method: "eth_requestAccounts" | "eth_ac
   const { provider } = wallet;
   const [address] = await provider.request({ method });
   if (address === undefined) return undefined;
-  // Its code is loaded when it is needed: a first visit has no wallet.
+  // Loaded on demand: a first visit has no wallet.
   const clients = await import("./wallet-client");
   const chainId = Number(await provider.request({ method: "eth_chainId" }));
   return { wallet, address: getAddress(address), chainId, clients };
@@ -90,7 +90,7 @@ export function WalletProvider({ children }: { children: ReactNode }): JSX.Eleme
 
   const disconnect = useCallback(() => {
     localStorage.removeItem(LAST_WALLET);
-    // A device that cannot be reached learns of it when it asks.
+    // A device that cannot be reached learns of it at its next request.
     session?.wallet.remote?.disconnect().catch(() => undefined);
     setSession(undefined);
   }, [session]);
@@ -136,7 +136,7 @@ export function WalletProvider({ children }: { children: ReactNode }): JSX.Eleme
   return <WalletContext value={value}>{children}</WalletContext>;
 }
 
-/** Comes back to the wallet of an earlier visit, without asking, where it still lets this page. */
+/** Reconnects the wallet of an earlier visit without a dialog, if it still allows this page. */
 function useRestoredSession(
   found: readonly FoundWallet[],
   isRestoring: boolean,
@@ -164,7 +164,7 @@ function useRestoredSession(
   }, [found, isRestoring, setSession, setRestoring]);
 }
 
-/** Follows the person to another address or chain. */
+/** Follows the wallet's changes of address and chain. */
 function useSessionEvents(
   session: Session | undefined,
   setSession: (change: (session: Session | undefined) => Session | undefined) => void,

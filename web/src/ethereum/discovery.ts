@@ -1,18 +1,20 @@
-/** Finds wallets: announced by EIP-6963, or an older one at `window.ethereum` (EIP-1193). */
+/** Finds wallets: those announced by EIP-6963, or else an older one at `window.ethereum` (EIP-1193). */
 
 import type { EIP1193Provider } from "viem";
 
 /** A wallet in this browser. Its name and icon are unverified. */
 export interface FoundWallet {
-  /** Stays the same over visits. */
+  /** The same at every visit. */
   readonly id: string;
   readonly name: string;
-  /** A data URI, or none. */
+  /** A data URI; undefined if there is none. */
   readonly icon: string | undefined;
   readonly provider: EIP1193Provider;
-  /** Of a wallet on another device, how it is reached. */
+  /** The connection to a wallet on another device. */
   readonly remote?: {
-    /** Calls back with what that device reads as a QR code. Returns how to stop. */
+    /**
+     * Calls back with the URI that the other device reads as a QR code. Returns a function that stops the callbacks.
+     */
     readonly onUri: (take: (uri: string) => void) => () => void;
     /** Ends the connection. */
     readonly disconnect: () => Promise<void>;
@@ -33,14 +35,14 @@ declare global {
   }
 }
 
-/** More wallets than this are not listed: any script of an extension can announce. */
+/** The maximum number of listed wallets, because any extension's script can announce some. */
 const WALLETS_MAX = 20;
 const NAME_LENGTH_MAX = 40;
 
 /** The id of a wallet that does not announce itself. */
 const INJECTED = "injected";
 
-/** Calls back with all wallets found so far, whenever there is one more. Returns how to stop. */
+/** Calls back with all wallets found so far, at once and for each new one. Returns a function that stops it. */
 export function discoverWallets(onChange: (wallets: readonly FoundWallet[]) => void): () => void {
   const found = new Map<string, FoundWallet>();
   const report = (): void => {
@@ -55,7 +57,7 @@ export function discoverWallets(onChange: (wallets: readonly FoundWallet[]) => v
   const announced = ({ detail }: CustomEvent<Announcement>): void => {
     const { info, provider } = detail;
     if (found.size >= WALLETS_MAX || found.has(info.rdns)) return;
-    // Only images that are in the announcement itself: none is fetched.
+    // Accept only images that the announcement contains, so that none is fetched.
     const icon = info.icon.startsWith("data:image/") ? info.icon : undefined;
     found.set(info.rdns, { id: info.rdns, name: info.name.slice(0, NAME_LENGTH_MAX), icon, provider });
     report();

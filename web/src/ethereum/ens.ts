@@ -6,7 +6,7 @@ import { parseAbi, zeroAddress, type Hex } from "viem";
 
 import { useNetwork } from "../network/NetworkProvider";
 
-/** ENS's registry has this address on every chain that has it. */
+/** ENS's registry has the same address on every chain. */
 const REGISTRY = "0x00000000000C2E074eC69A0dFb2997BA6C7d2e1e";
 const ABI = parseAbi([
   "function resolver(bytes32 node) view returns (address)",
@@ -38,7 +38,7 @@ function isEnsName(text: string): boolean {
 
 async function resolve(client: EthereumClient, text: string): Promise<Resolved> {
   const none = (fault: string, name = text): Resolved => ({ name, address: undefined, fault });
-  // The tables of Unicode are large, and most visits need none.
+  // Loaded on demand: the Unicode tables are large, and most visits need none.
   const { namehash, normalize } = await import("viem/ens");
   let name: string;
   let node: Hex;

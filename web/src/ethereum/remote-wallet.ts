@@ -18,7 +18,7 @@ export function remoteWallet(projectId: string, chain: Chain): FoundWallet {
       remote.onEnd(() => listeners.get("accountsChanged")?.forEach((listener) => listener([] as never)));
       return remote;
     });
-    // What could not be loaded or opened is tried again.
+    // After a failure, the next call tries again.
     opening.catch(() => (opening = undefined));
     return opening;
   };

@@ -1,13 +1,13 @@
 /**
- * A wallet on another device, by WalletConnect. This module alone imports its library, and is loaded when somebody
- * chooses it, or comes back to it.
+ * A wallet on another device, by WalletConnect. Only this module imports the library. It is loaded when a user chooses
+ * WalletConnect, or used it at an earlier visit.
  */
 
 import type { Address } from "@fastpay/sdk";
 import { UniversalProvider } from "@walletconnect/universal-provider";
 import { toHex, type Chain } from "viem";
 
-/** What the page asks a wallet for. */
+/** The methods that the page requests from a wallet. */
 const METHODS = ["eth_sendTransaction", "eth_signTypedData_v4"];
 
 /** The part of a wallet's provider that the page uses. */
@@ -18,7 +18,9 @@ export interface RemoteProvider {
   readonly disconnect: () => Promise<void>;
 }
 
-/** Opens the connection of an earlier visit, or none. `onUri` takes what the other device reads as a QR code. */
+/**
+ * Restores the connection of an earlier visit, if any. `onUri` gets the URI that the other device reads as a QR code.
+ */
 export async function openRemote(projectId: string, chain: Chain, onUri: (uri: string) => void): Promise<RemoteProvider> {
   const { origin } = window.location;
   const metadata = { name: "FastPay", description: "Deposit, pay and redeem with FastPay on Ethereum", url: origin, icons: [`${origin}/icon-192.png`] };
@@ -42,7 +44,7 @@ export async function openRemote(projectId: string, chain: Chain, onUri: (uri: s
           return connect();
         case "eth_accounts":
           return accounts();
-        // A session is of the deployment's chain alone.
+        // A session has only the deployment's chain.
         case "eth_chainId":
           return toHex(chain.id);
         case "wallet_switchEthereumChain":

@@ -13,9 +13,9 @@ export interface Keys {
   readonly make: (passphrase: string) => Promise<KeyFile>;
   /** Stores a key from a file. Throws `invalid-key-file`, `wrong-passphrase`, or like `make`. */
   readonly add: (text: string, passphrase: string) => Promise<KeyFile>;
-  /** Deletes it from this browser. */
+  /** Deletes a key from this browser. */
   readonly forget: (account: AccountId) => void;
-  /** Signs for an account; asks for the passphrase where the key is locked. */
+  /** A signer for an account. It asks for the passphrase if the key is locked. */
   readonly signerOf: (account: AccountId) => Signer;
   readonly isUnlocked: (account: AccountId) => boolean;
   readonly lock: (account: AccountId) => void;
@@ -41,14 +41,14 @@ export function useKeys(): Keys {
 }
 
 /**
- * Keeps keys. Secrets are in the clear only while they are made or unlocked; then the browser's WebCrypto has them, which
- * signs and never shows them. A reload locks all.
+ * Provides the browser keys. A secret is unencrypted only while it is created or unlocked. Then WebCrypto keeps it as a
+ * key that signs and cannot be exported. A reload locks all keys.
  */
 export function KeysProvider({ children }: { children: ReactNode }): JSX.Element {
   const [files, setFiles] = useState(storedKeys);
   const [unlocked, setUnlocked] = useState<ReadonlyMap<AccountId, Signer>>(new Map());
   const [question, setQuestion] = useState<Question>();
-  // A signer that was handed out before must see what was unlocked since.
+  // A signer that was returned earlier must use the current files and unlocked keys.
   const current = useRef({ files, unlocked });
   current.current = { files, unlocked };
   useEffect(() => onStoredElsewhere(() => setFiles(storedKeys())), []);
@@ -59,7 +59,7 @@ export function KeysProvider({ children }: { children: ReactNode }): JSX.Element
     setUnlocked((before) => new Map([...before].filter(([one]) => one !== account)));
   }, []);
 
-  /** Has a key sign for a while from now on. */
+  /** Lets a key sign, until `IDLE_MS` have passed without a signature. */
   const unlock = useCallback(
     (signer: Signer) => {
       const { account } = signer;

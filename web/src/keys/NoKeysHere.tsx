@@ -5,7 +5,7 @@ import type { JSX } from "react";
 
 import { IconAlertTriangle } from "../ui/icons";
 
-/** Whether this browser can sign with its own keys; undefined until that is known. */
+/** True if this browser can sign with its own keys; undefined until that is known. */
 export function useCanKeepKeys(): boolean | undefined {
   return useQuery({ queryKey: ["can-keep-keys"], queryFn: canSealKeys, staleTime: Number.POSITIVE_INFINITY }).data;
 }

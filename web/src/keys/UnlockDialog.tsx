@@ -17,7 +17,7 @@ interface Props {
   readonly onClose: () => void;
 }
 
-/** Asks for the passphrase of a key that is to sign. */
+/** Asks for the passphrase of a key, to sign with it. */
 export default function UnlockDialog({ file, subject, onUnlocked, onClose }: Props): JSX.Element {
   const [passphrase, setPassphrase] = useState("");
   const [isBusy, setBusy] = useState(false);

@@ -4,7 +4,7 @@ import { FastPayError, messageOf, readKeyFile, type AccountId, type KeyFile } fr
 
 const STORED = "fastpay.keys";
 
-/** All key files that this browser keeps. */
+/** All key files stored in this browser. */
 export function storedKeys(): readonly KeyFile[] {
   try {
     return texts().flatMap((text) => readable(text) ?? []);
@@ -13,18 +13,18 @@ export function storedKeys(): readonly KeyFile[] {
   }
 }
 
-/** Keeps one more, and makes sure of it. Throws `storage`. */
+/** Stores a key file, and checks that it is stored. Throws `storage`. */
 export function storeKey(file: KeyFile): void {
   write([...others(file.account), file.text]);
   if (!texts().includes(file.text)) throw unusable("it did not store the key");
 }
 
-/** Keeps one no longer. Throws `storage`. */
+/** Deletes a key file. Throws `storage`. */
 export function forgetKey(account: AccountId): void {
   write(others(account));
 }
 
-/** The other stored entries beside an account's key, including unreadable ones, so that none is lost. */
+/** The stored entries except an account's key. Includes unreadable ones, so that none is lost. */
 function others(account: AccountId): string[] {
   return texts().filter((text) => readable(text)?.account !== account);
 }
@@ -49,7 +49,7 @@ function readable(text: string): KeyFile | undefined {
   }
 }
 
-/** Calls back when another page of this browser has kept or forgotten a key. Returns how to stop. */
+/** Calls back when another page of this browser has stored or deleted a key. Returns a function that stops it. */
 export function onStoredElsewhere(listener: () => void): () => void {
   const changed = ({ key }: StorageEvent): void => {
     if (key === STORED || key === null) listener();

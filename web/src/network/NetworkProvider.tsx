@@ -53,12 +53,12 @@ function networkQuery(setAside: () => boolean) {
     queryKey: ["network"],
     queryFn: ({ signal }: { signal: AbortSignal }) => connect(signal, setAside()),
     staleTime: Number.POSITIVE_INFINITY,
-    // A client is no JSON: it must stay the very same one.
+    // A client is not JSON, so it must not be compared or merged.
     structuralSharing: false,
   };
 }
 
-/** Begins to load the deployment before its pages are drawn. Resolves when it is loaded, or when that failed. */
+/** Loads the deployment before its pages are rendered. Resolves when it is loaded, or when loading it has failed. */
 export function prefetchNetwork(queries: QueryClient): Promise<void> {
   return queries.prefetchQuery(networkQuery(() => false));
 }
@@ -70,7 +70,7 @@ export function NetworkProvider({ children }: { children: ReactNode }): JSX.Elem
   const query = useQuery({
     ...networkQuery(() => setAside.current),
     retry: (failures, error) => failures < 2 && !isFastPayError(error, "other-deployment"),
-    // What failed before this was drawn is shown, and tried again on request.
+    // If the prefetch failed, show its error, and retry on request only.
     retryOnMount: false,
   });
   const client = query.data?.client;

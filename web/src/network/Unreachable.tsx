@@ -12,7 +12,7 @@ interface Props {
   readonly onSetAside: () => void;
 }
 
-/** Shown if the deployment cannot be loaded: why, and what can be done. */
+/** The page for a deployment that cannot be loaded, with the reason and what the user can do. */
 export function Unreachable({ error, onRetry, onSetAside }: Props): JSX.Element {
   const isOther = isFastPayError(error, "other-deployment");
   return (

@@ -1,4 +1,4 @@
-/** Takes what `early.ts` asked for while this code was loaded: each answer once. */
+/** Takes the answers that `early.ts` requested while this code was loading, each once. */
 
 import type { Early } from "../early";
 
@@ -9,17 +9,17 @@ function take<K extends keyof Early>(what: K): Early[K] | undefined {
   return taken;
 }
 
-/** network.json; undefined if it was taken or not asked for. */
+/** The content of network.json; undefined if it was taken already or not requested. */
 export function fileAhead(): Promise<unknown> | undefined {
   return take("file");
 }
 
-/** `fetch`, which takes the answer to this very request if it was asked for ahead. */
+/** Like `fetch`, but takes the answer that was requested ahead if URL and body are the same. */
 export async function fetchAhead(input: string | URL | Request, init?: RequestInit): Promise<Response> {
   const ahead = await take("node")?.catch(() => undefined);
   const isIt = typeof input === "string" && ahead !== undefined && new URL(input).href === new URL(ahead.url).href && init?.body === ahead.body;
   if (isIt) {
-    // One that failed is asked again, as any other.
+    // If the early request failed, send it again like any other.
     const answer = await ahead.answer.catch(() => undefined);
     if (answer !== undefined) return answer;
   }

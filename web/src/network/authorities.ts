@@ -20,7 +20,7 @@ export function useMemberLabel(): (votingKey: AuthorityName) => string {
   };
 }
 
-/** Names authorities of the page's deployment; by their hosts while it is not loaded. */
+/** Names authorities of the page's deployment. Until it is loaded, their names are their hosts. */
 export function useAuthorityLabel(): (authority: Pick<AuthorityRef, "url">) => string {
   const labels = useNetworkIfLoaded()?.config.labels ?? NONE;
   return (authority) => authorityLabel({ labels }, authority);

@@ -8,7 +8,7 @@ import { fileAhead } from "./ahead";
 /** A deployment and its endpoints. */
 export interface NetworkConfig {
   readonly chainId: number;
-  /** The Ethereum nodes that the page asks: the first, and the next where one does not answer. */
+  /** The page's Ethereum nodes. If one does not answer, the page asks the next. */
   readonly rpc: readonly string[];
   readonly contract: Address;
   /** Tokens that are shown from the start, besides ETH. */
@@ -24,7 +24,7 @@ export interface NetworkConfig {
   readonly chainName: string;
 }
 
-/** A longer label does not fit beside an answer. */
+/** The maximum length of a label: a longer one does not fit beside an answer. */
 const LABEL_LENGTH_MAX = 40;
 
 /** Names of well-known chains. */

@@ -1,4 +1,4 @@
-/** The page's Ethereum client: of viem's public client only what the SDK uses, which is a sixth of its code. */
+/** The page's Ethereum client: the functions of viem's public client that the SDK uses, a sixth of its code. */
 
 import type { EthereumClient } from "@fastpay/sdk";
 import { BaseError, createClient, createTransport, http, HttpRequestError, TimeoutError, type Chain, type EIP1193RequestFn, type Transport } from "viem";
@@ -21,7 +21,7 @@ import { fetchAhead } from "./ahead";
 /** The time-out of a node, if there is another one, in milliseconds. */
 const NODE_TIMEOUT_MS = 4_000;
 
-/** What is asked within this time is one request: a page that is drawn asks in several steps. */
+/** Requests within this time, in milliseconds, are sent as one batch: a page renders in several steps. */
 const BATCH = { wait: 10 };
 
 /**

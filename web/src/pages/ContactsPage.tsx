@@ -7,7 +7,7 @@ import { IconTrash, IconUsers } from "../ui/icons";
 import { AccountLink } from "../ui/AccountText";
 import { Page } from "../ui/Page";
 
-/** The names that were given to accounts in this browser. */
+/** The names of accounts stored in this browser. */
 export default function ContactsPage(): JSX.Element {
   const { names, rename } = useContacts();
   const sorted = [...names].sort(([, a], [, b]) => a.localeCompare(b));

@@ -20,7 +20,7 @@ import { money, shortAccount, shorten } from "../ui/words";
 import { IconArrowDownToArc, IconWallet } from "../ui/icons";
 import { depositFacts, DepositReview, type Reviewed } from "./deposit/DepositReview";
 
-/** Left on the chain by "Max", so that ETH for gas remains: 0.01. */
+/** The amount that "Max" leaves on the chain for gas: 0.01 ETH. */
 const GAS_RESERVE_WEI = 10n ** 16n;
 
 export default function DepositPage(): JSX.Element {
@@ -76,7 +76,7 @@ function DepositForm({ owner: { account, isKey }, wallet }: FormProps): JSX.Elem
   const holding = list.find((one) => one.asset === asset);
   const info = holding?.naming.info;
   const amount = readAmount(text, info, holding?.onChain);
-  // More than there is would be refused by the node at best, and at worst be sent and fail.
+  // The node refuses a deposit above the balance at best; at worst, the transaction is sent and fails.
   const onChain = holding?.onChain;
   const canDeposit = amount.units !== undefined && onChain !== undefined && isOnChain && !isPaused && info !== undefined;
 
@@ -93,14 +93,14 @@ function DepositForm({ owner: { account, isKey }, wallet }: FormProps): JSX.Elem
       title: `Deposit ${money(units, info)}`,
       work: async ({ report, signal }) => {
         const onProgress = (step: ActivityProgress): void => {
-          // What was not sent stands in the form, to be tried again or changed.
+          // The form keeps a deposit until it is sent, so that the user can retry or change it.
           if (step.type === "submitted") setTyped((before) => (before === typed ? { asset, text: "" } : before));
           report(step);
         };
         try {
           return await client.deposit(walletClient, { recipient: account, asset, amount: units }, { onProgress, signal });
         } catch (error) {
-          // Neither was what was reverted deposited. It does not replace what was typed since.
+          // A reverted deposit returns to the form, unless the user has typed something else since.
           if (isFastPayError(error, "reverted")) setTyped((before) => (before.text === "" && before.asset === asset ? typed : before));
           throw error;
         }

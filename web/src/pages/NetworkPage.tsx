@@ -96,7 +96,7 @@ function Members({ committee, states }: MembersProps): JSX.Element {
   );
 }
 
-/** An authority that answers; one that was restored from an older copy does not vote for everything. */
+/** The badge of an authority that answers. One restored from an older copy does not vote for every order. */
 function Answers({ authority: { url } }: { authority: AuthorityRef }): JSX.Element {
   const statuses = useStatuses();
   const { config } = useNetwork();

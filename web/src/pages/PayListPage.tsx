@@ -19,7 +19,7 @@ import { PendingNotice } from "./pay/PendingNotice";
 import { IconUpload } from "../ui/icons";
 
 const EXAMPLE = "recipient,amount,memo\n0x70997970C51812dc3A010C7d01b50e0d17dc79C8,1.5,wages May";
-/** No list that this page reviews is larger. */
+/** The maximum size of a list's file. */
 const FILE_BYTES_MAX = 16 * 1024 * 1024;
 
 export default function PayListPage(): JSX.Element {

@@ -47,7 +47,7 @@ export default function PayPage(): JSX.Element {
 function Pay({ owner }: { owner: Owner }): JSX.Element {
   const { account } = owner;
   const list = useActivities(account).filter(({ kind }) => kind === "pay" || kind === "resume" || kind === "list" || kind === "unlock");
-  // A finished activity is hidden by a later one, so only the last result is shown.
+  // A later activity hides a finished one, so only the last result is shown.
   const activities = list.filter(({ state }, i) => i === 0 || state !== "done");
   return (
     <>
@@ -218,7 +218,7 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
 
 const RECIPIENT_HINT = "An account (0x… or fp1…), an ENS name, a saved name, or a payment link";
 
-/** Names that were given to accounts, and accounts that were paid lately, to choose from. */
+/** Suggestions: the contacts, and the accounts that were paid recently. */
 function Recipients({ id, account }: { id: string; account: AccountId }): JSX.Element {
   const { names } = useContacts();
   const orders = useOrders(account).data ?? [];
@@ -247,7 +247,7 @@ function readRecipient(text: string, names: Contacts["names"]): { account: Accou
     const account = parseAccount(text.trim());
     return { account, fault: undefined };
   } catch (error) {
-    // After accounts, so that no name hides one.
+    // Try names only after accounts, so that no name can hide an account.
     const [named] = [...names].find(([, name]) => isSameName(name, text)) ?? [];
     if (named !== undefined) return { account: named, fault: undefined };
     return { account: undefined, fault: isFastPayError(error) ? sentence(error.action) : "This is not an account." };

@@ -32,7 +32,7 @@ function Receive({ owner }: { owner: Owner }): JSX.Element {
   const [label, setLabel] = useState("");
   const { info, error } = list.find((one) => one.asset === asset)?.naming ?? {};
   const typed = readAmount(amount, info);
-  // A link without the amount that was typed would ask for any amount.
+  // A link without the typed amount would ask for any amount.
   const isUnread = amount !== "" && typed.units === undefined;
   const made = make(() => {
     const link: PaymentLink = {

@@ -28,7 +28,7 @@ const KINDS = new Set(["redeem", "resume", "payout", "unlock"]);
 const SHOWN_MAX = 3;
 
 function Redeem({ owner, payout }: { owner: Owner; payout: ReturnType<typeof useRequestedPayout> }): JSX.Element {
-  // Claims are the wallet's, also beside a key.
+  // Claims belong to the wallet's address, even if a key is in use.
   const activities = useActivities(owner.account, owner.ethereum?.account)
     .filter(({ kind, account }) => kind === "claim" || (KINDS.has(kind) && account === owner.account))
     .filter(({ state }, index) => index < SHOWN_MAX || state !== "done");

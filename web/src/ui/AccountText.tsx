@@ -7,7 +7,7 @@ import { useContacts } from "../data/contacts";
 import { shorten } from "./words";
 import { IconCheck, IconCopy } from "./icons";
 
-/** A text that people copy: whole or shortened, with a button. */
+/** A text, whole or shortened, with a button that copies it. */
 export function Copyable({ text, name, short = false }: { text: string; name: string; short?: boolean }): JSX.Element {
   return (
     <Group gap={4} wrap="nowrap">
@@ -29,7 +29,7 @@ export function Copyable({ text, name, short = false }: { text: string; name: st
   );
 }
 
-/** An account that leads to its page in the explorer. */
+/** An account, with a link to its page in the explorer. */
 export function AccountLink({ account, short = true }: { account: AccountId; short?: boolean }): JSX.Element {
   const text = formatAccount(account);
   const name = useContacts().names.get(account);

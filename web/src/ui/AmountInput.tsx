@@ -26,7 +26,7 @@ export function readAmount(text: string, info: ShownAsset | undefined, available
   }
 }
 
-/** A comma groups thousands wherever this page shows an amount, and is a decimal point on many keyboards: it is refused. */
+/** Refuses commas: this page uses them to group thousands, and many keyboards have one as the decimal point. */
 function checkComma(text: string): string {
   if (!text.includes(",")) return text;
   const action = "use no comma between thousands, and a point before decimals, such as 1000 or 1.5";
@@ -54,7 +54,7 @@ interface Props {
   readonly required?: boolean;
 }
 
-/** An amount as people write it. Text, not a number field: that would round. */
+/** An input for an amount. It is a text field, because a number field would round. */
 export function AmountInput(props: Props): JSX.Element {
   const { label = "Amount", text, onChange, info, fault, description, most, fill = "Max", disabled = false, required = true } = props;
   const canFill = most !== undefined && most > 0n && info !== undefined && !disabled;

@@ -12,7 +12,7 @@ interface Props {
   readonly disabled?: boolean;
 }
 
-/** Chooses an asset; the system's own control, which every phone and screen reader knows. */
+/** Selects an asset with the system's native control, which every phone and screen reader supports. */
 export function AssetSelect({ assets, value, onChange, disabled = false }: Props): JSX.Element {
   const namings = useNamings(assets);
   const data = assets.map((asset, index) => ({ value: asset, label: namings[index]?.info?.label ?? shorten(asset) }));

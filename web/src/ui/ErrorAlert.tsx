@@ -49,12 +49,12 @@ export function ErrorAlert({ error, title, children, ...rest }: Props): JSX.Elem
   );
 }
 
-/** How many votes or answers there were. Why others are missing follows it, authority by authority. */
+/** The first clause of a message: the number of votes or answers. The failures of the authorities follow it. */
 function firstClause({ message }: Error): string {
   return message.split(";", 1)[0] ?? message;
 }
 
-/** Why single authorities did not help, by their names. */
+/** The failures of single authorities, with their names. */
 function Failures({ failures }: { failures: Readonly<Record<string, PeerFailure>> }): JSX.Element {
   const labelOf = useAuthorityLabel();
   return (

@@ -1,7 +1,7 @@
 import { Text } from "@mantine/core";
 import type { JSX, ReactNode } from "react";
 
-/** A list of facts by name; those that are not there are left out. */
+/** A list of named facts. Omits facts that are undefined, null, false or empty. */
 export function Facts({ facts }: { facts: readonly (readonly [name: string, fact: ReactNode])[] }): JSX.Element {
   return (
     <dl className="facts">

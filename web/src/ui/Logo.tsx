@@ -1,6 +1,6 @@
 import type { JSX } from "react";
 
-/** The page's icon, drawn without a request. */
+/** The page's icon, inline so that it needs no request. */
 export function Logo({ size = 28 }: { size?: number }): JSX.Element {
   return (
     <svg width={size} height={size} viewBox="0 0 32 32" aria-hidden>

@@ -15,7 +15,7 @@ export function Page({ title, lead, children, width = 560 }: Props): JSX.Element
   const { key } = useLocation();
   useEffect(() => {
     document.title = `${title} · FastPay`;
-    // The first page of a visit leaves the focus where the browser has it.
+    // On the first page of a visit, the focus stays where the browser puts it.
     if (key !== "default") heading.current?.focus({ preventScroll: true });
   }, [title, key]);
   return (

@@ -1,7 +1,7 @@
 import { encodeQR } from "qr";
 import { useMemo, type JSX } from "react";
 
-/** A QR code, dark on light in every colour scheme: cameras want it so. */
+/** A QR code, dark on light in every colour scheme, as cameras expect it. */
 export function QrCode({ text, label }: { text: string; label: string }): JSX.Element {
   const source = useMemo(() => {
     const svg = encodeQR(text, "svg", { ecc: "medium", border: 4 });

@@ -6,7 +6,7 @@ import { useEffect, useRef, useState, type JSX } from "react";
 import { ErrorAlert } from "./ErrorAlert";
 import { IconCamera, IconPhoto } from "./icons";
 
-/** Larger pictures are read at this many pixels a side: no QR code needs more. */
+/** The maximum width and height, in pixels, at which a picture is decoded. No QR code needs more. */
 const PIXELS_MAX = 1_600;
 
 /** Reads a QR code by camera or from a picture. The caller validates its text. */
@@ -51,7 +51,7 @@ export function QrReader({ onText }: { onText: (text: string) => void }): JSX.El
 }
 
 async function readPicture(file: File): Promise<string> {
-  // The decoder is large, and most visits need none.
+  // Loaded on demand: the decoder is large, and most visits need none.
   const [{ decodeQR }, picture] = await Promise.all([import("qr/decode.js"), createImageBitmap(file)]);
   const scale = Math.min(1, PIXELS_MAX / Math.max(picture.width, picture.height));
   const [width, height] = [Math.round(picture.width * scale), Math.round(picture.height * scale)];
@@ -75,7 +75,7 @@ function Camera({ onText }: { onText: (text: string) => void }): JSX.Element {
       const camera = await rearCamera(video.current);
       const canvas = new QRCanvas();
       const cancel = frameLoop(async () => {
-        // Whole frames: a code on a bill may be small.
+        // Decode whole frames: a code on a bill may be small.
         const text = await camera.readFrame(canvas, true);
         if (typeof text === "string" && !isOver) found.current(text);
       });

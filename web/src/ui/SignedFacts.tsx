@@ -6,7 +6,7 @@ import { useNaming } from "../data/queries";
 import { Facts } from "./Facts";
 import { orderFields, outputFields, type SignedField } from "./signed";
 
-/** A field as people read it, and below as a wallet shows it. */
+/** A field as readable text, and below it as a wallet shows it. */
 export function SignedText({ field: { text, raw } }: { field: SignedField }): JSX.Element {
   return (
     <>

@@ -1,4 +1,4 @@
-/** Why authorities do not help, in words. */
+/** Texts for the failures of authorities. */
 
 import type { PeerFailure } from "@fastpay/sdk";
 
@@ -8,7 +8,7 @@ const ROOM = {
   address: "accepts no more orders from your network address for now",
 };
 
-/** Why an authority does not help, as the end of a sentence about it. */
+/** An authority's failure, as the predicate of a sentence about it. */
 export function failureText(failure: PeerFailure): string {
   switch (failure.kind) {
     case "silent":

@@ -1,4 +1,4 @@
-/** The icons of the page, one by one: the library's index has six thousand, and every build would read them all. */
+/** The page's icons, imported one by one, because the library's index would make every build read six thousand. */
 
 export { default as IconAlertTriangle } from "@tabler/icons-react/dist/esm/icons/IconAlertTriangle.mjs";
 export { default as IconArrowBarToUp } from "@tabler/icons-react/dist/esm/icons/IconArrowBarToUp.mjs";

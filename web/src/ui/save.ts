@@ -1,4 +1,4 @@
-/** Saves a text where the browser saves files. */
+/** Saves a text as a download. */
 export function saveFile(name: string, text: string, type: string): void {
   const url = URL.createObjectURL(new Blob([text], { type }));
   const link = document.createElement("a");

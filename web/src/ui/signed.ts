@@ -1,6 +1,6 @@
 /**
- * What an owner signs, field by field: the labels and their order are those by which docs/erc7730 has wallets show it.
- * Wallets show accounts and memos as the 32 bytes that are signed, so those are here as well.
+ * The fields that an owner signs. Labels and order are those of docs/erc7730, which wallets use. Wallets show accounts
+ * and memos as the signed 32 bytes, so the fields contain those as well.
  */
 
 import { decodeMemo, formatAccount, NO_MEMO, type AccountId, type Hex, type Output, type Transfer } from "@fastpay/sdk";
@@ -12,9 +12,9 @@ import { money } from "./words";
 /** A signed field. */
 export interface SignedField {
   readonly label: string;
-  /** As people read it. */
+  /** The readable text. */
   readonly text: string;
-  /** As a wallet shows it, if that is another text. */
+  /** The wallet's text, if it differs. */
   readonly raw?: string;
 }
 

@@ -38,31 +38,31 @@ const TITLES: Partial<Record<FastPayErrorCode, string>> = {
   aborted: "Stopped",
 };
 
-/** A short title for what went wrong. */
+/** A short title for an error. */
 export function titleOfError(error: unknown): string {
   return (isFastPayError(error) && TITLES[error.code]) || "That did not work";
 }
 
-/** A clause as a sentence: capital first, full stop last. */
+/** A clause as a sentence, with an initial capital and a full stop. */
 export function sentence(text: string): string {
   const trimmed = text.trim();
   const whole = trimmed.charAt(0).toUpperCase() + trimmed.slice(1);
   return /[.!?…]$/.test(whole) ? whole : `${whole}.`;
 }
 
-/** An amount with what its asset is called here; thousands grouped, nothing rounded. */
+/** An amount with its asset's label. Groups thousands and rounds nothing. */
 export function money(units: bigint, asset: Pick<ShownAsset, "label" | "decimals">): string {
   return `${amountText(units, asset.decimals)} ${asset.label}`;
 }
 
-/** An amount without its symbol; thousands grouped, nothing rounded. */
+/** An amount without a label. Groups thousands and rounds nothing. */
 export function amountText(units: bigint, decimals: number): string {
   const [whole = "", fraction] = formatAmount(units, decimals).split(".");
   const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ",");
   return fraction === undefined ? grouped : `${grouped}.${fraction}`;
 }
 
-/** The same, shortened: cut after this many decimals, marked by `…`. */
+/** Like `amountText`, but cut after `digits` decimals, which `…` marks. */
 export function amountAtAGlance(units: bigint, decimals: number, digits = 6): string {
   const text = amountText(units, decimals);
   const point = text.indexOf(".");
@@ -91,7 +91,7 @@ export function recipientsText({ outputs }: Payout): string {
   return accounts.size === 1 && first !== undefined ? shortAccount(first) : `${accounts.size} accounts`;
 }
 
-/** How long something took. */
+/** A duration as text, from milliseconds to days. */
 export function duration(ms: number): string {
   if (ms < 1_000) return `${Math.max(1, Math.round(ms))} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;

@@ -1,4 +1,4 @@
-/** A browser whose camera sees a picture. */
+/** A browser whose camera shows a picture. */
 
 import { chromium, type Page } from "@playwright/test";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -6,9 +6,9 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import config from "../../playwright.config";
 import { PICTURES } from "./people";
 
-/** Runs `task` in a page of a browser of its own, in front of whose camera `source` is held. */
+/** Runs `task` in a page of a separate browser, whose camera films the picture at `source`. */
 export async function withCamera(page: Page, source: string, task: (seeing: Page) => Promise<void>): Promise<void> {
-  // Chromium's false camera plays a film: of one frame, as a camera would see a screen.
+  // Chromium's fake camera plays a film. This one has a single frame, the picture as on a screen.
   const easel = await page.context().newPage();
   await easel.setViewportSize({ width: 640, height: 480 });
   await easel.setContent(`<body style="margin:0;background:#ddd;display:grid;place-items:center;height:100vh"><img width="400">`);

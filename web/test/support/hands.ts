@@ -1,28 +1,28 @@
-/** How a person uses a page: with a finger on a phone, or with the keyboard alone. */
+/** Ways to use a page: with a finger on a phone, or with the keyboard alone. */
 
 import type { Locator, Page } from "@playwright/test";
 
 import { expect } from "./people";
 
-/** A way to use the page. Each function ends when the page has taken the input. */
+/** A way to use the page. Each function resolves when the page has handled the input. */
 export interface Hand {
-  /** A button or a link. */
+  /** Presses a button or a link. */
   readonly press: (target: Locator) => Promise<void>;
-  /** A text, in place of the one that stands there. */
+  /** Replaces the text of a field. */
   readonly write: (field: Locator, text: string) => Promise<void>;
-  /** An option of a native list, by its label. */
+  /** Chooses an option of a native list by its label. */
   readonly choose: (list: Locator, label: string) => Promise<void>;
-  /** A box to tick. */
+  /** Ticks a checkbox. */
   readonly tick: (box: Locator) => Promise<void>;
-  /** Called where a flow stands still: everything is within reach. */
+  /** Checks, between the steps of a flow, that everything is within reach. */
   readonly look: () => Promise<void>;
 }
 
 const WIDTH = 390;
-/** As a phone's screen. */
+/** The context options of a phone. */
 export const PHONE = { viewport: { width: WIDTH, height: 780 }, hasTouch: true, isMobile: true } as const;
 
-/** A finger on a screen that nothing is wider than. */
+/** A finger on a phone's screen. Expects that the page is not wider than the screen. */
 export function finger(page: Page): Hand {
   const look = async (): Promise<void> => {
     expect(await page.evaluate(() => document.documentElement.scrollWidth), page.url()).toBeLessThanOrEqual(WIDTH);
@@ -39,10 +39,10 @@ export function finger(page: Page): Hand {
   };
 }
 
-/** More places than any page has. */
+/** The maximum number of tab stops, more than any page has. */
 const TABS_MAX = 120;
 
-/** The keyboard alone: whatever is used is reached by Tab. */
+/** The keyboard alone: reaches every control by Tab. */
 export function keyboard(page: Page): Hand {
   const reach = async (target: Locator): Promise<void> => {
     await expect(target).toBeEnabled();

@@ -1,4 +1,4 @@
-/** The network that the tests run against, beyond what a page sees of it. */
+/** Direct access to the tests' network, without the page. */
 
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -46,10 +46,10 @@ const ERC20 = parseAbi([
 ]);
 const MOODY = parseAbi(["function mint(address to, uint256 amount)", "function setMood(uint8 mood)"]);
 export const TOKEN_DECIMALS = 6;
-/** How long the deployment keeps what exceeds the outflow limit, in seconds. */
+/** The localnet's `outflowDelay`, in seconds. */
 export const OUTFLOW_DELAY_S = 3 * 86_400;
 
-/** The localnet's file, read where it is used: the set-up has put its path into the environment. */
+/** The localnet's network.json. Read on each call, because the set-up puts its path into the environment. */
 export function network(): NetworkFile {
   return JSON.parse(readFileSync(process.env.FASTPAY_NETWORK ?? "", "utf8"));
 }
@@ -63,7 +63,7 @@ export function chainOf({ chainId, rpc }: NetworkFile): Chain {
   });
 }
 
-/** Reads, and what only a test chain can do. */
+/** A client for reads and for the commands of a test chain. */
 export function chainClient(net = network()) {
   return createTestClient({ mode: "anvil", chain: chainOf(net), transport: http(net.rpc), pollingInterval: 200 }).extend(
     publicActions,
@@ -74,7 +74,7 @@ export function walletOf(account: PrivateKeyAccount, net = network()) {
   return createWalletClient({ account, chain: chainOf(net), transport: http(net.rpc) });
 }
 
-/** A person of the localnet who has tokens to give. */
+/** The key of a localnet user with tokens. */
 function rich(): PrivateKeyAccount {
   const [first] = network().accounts;
   if (first === undefined) throw new Error("the localnet names nobody");
@@ -95,7 +95,7 @@ export async function giveOnChain(to: Address, ether: string, tokens = "0"): Pro
   await mined(await walletOf(rich()).writeContract({ address: net.token, abi: ERC20, functionName: "transfer", args }));
 }
 
-/** Deposits as somebody would without this page, into their own account or another one; resolves when it is in a block. */
+/** Deposits without the page, by default into the sender's own account. Resolves when the deposit is in a block. */
 export async function depositEther(from: PrivateKeyAccount, ether: string, recipient = pad(from.address)): Promise<bigint> {
   const { contract } = network();
   const args = [recipient] as const;
@@ -113,12 +113,12 @@ async function deploy(owner: PrivateKeyAccount, file: string, name: string, args
   return contractAddress;
 }
 
-/** A token that nobody knows, all of which belongs to `owner`: 1,000 of six decimals, that calls itself as it likes. */
+/** Deploys a token that the page does not know, with any symbol and six decimals. `owner` has all 1,000. */
 export function deployToken(owner: PrivateKeyAccount, symbol = "NEW"): Promise<Address> {
   return deploy(owner, "DemoToken", "DemoToken", ["A new token", symbol, TOKEN_DECIMALS, parseUnits("1000", TOKEN_DECIMALS)]);
 }
 
-/** A token without permits, whose transfers can be made to fail; `owner` has 10 ZOO of it. */
+/** Deploys a token without permits, whose transfers can be made to fail. `owner` has 10 ZOO. */
 export async function deployMoodyToken(owner: PrivateKeyAccount): Promise<Address> {
   const token = await deploy(owner, "WeirdTokens", "MoodyToken", []);
   const args = [owner.address, parseEther("10")] as const;
@@ -126,13 +126,13 @@ export async function deployMoodyToken(owner: PrivateKeyAccount): Promise<Addres
   return token;
 }
 
-/** Lets the transfers of such a token fail, or succeed again. */
+/** Makes the transfers of such a token fail, or succeed again. */
 export async function setMood(owner: PrivateKeyAccount, token: Address, mood: "good" | "reverts"): Promise<void> {
   const args = [mood === "good" ? 0 : 6] as const;
   await mined(await walletOf(owner).writeContract({ address: token, abi: MOODY, functionName: "setMood", args }));
 }
 
-/** A thief with the committee's keys redeems ETH under a number of somebody; answers with the transaction. */
+/** A thief with the committee's keys redeems ETH under a number of `sender`. Returns the transaction's hash. */
 export async function steal(sender: Address, sequence: bigint, ether: string): Promise<Hex> {
   const { contract, chainId } = network();
   const call = { address: contract, abi: FAST_PAY, functionName: "committee", args: [0n] } as const;
@@ -145,21 +145,21 @@ export async function steal(sender: Address, sequence: bigint, ether: string): P
   return hash;
 }
 
-/** What an address holds of a token, or of ETH. */
+/** An address's balance of a token, or of ETH. */
 export function balanceOnChain(owner: Address, token?: Address): Promise<bigint> {
   const client = chainClient();
   if (token === undefined) return client.getBalance({ address: owner });
   return client.readContract({ address: token, abi: ERC20, functionName: "balanceOf", args: [owner] });
 }
 
-/** Lets the chain's clock go on. */
+/** Advances the chain's clock. */
 export async function passTime(seconds: number): Promise<void> {
   const client = chainClient();
   await client.increaseTime({ seconds });
   await client.mine({ blocks: 1 });
 }
 
-/** The chain makes no blocks, until `act` has ended. From then on it makes one each second. */
+/** Stops block production until `act` has ended. Afterwards the chain makes one block each second. */
 export async function withoutBlocks(act: () => Promise<void>): Promise<void> {
   const client = chainClient();
   await client.setIntervalMining({ interval: 0 });
@@ -170,7 +170,7 @@ export async function withoutBlocks(act: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Mines the transactions that wait, while a contract's code is replaced by one that reverts whatever it is asked. */
+/** Mines the pending transactions while a contract's code is replaced by code that reverts every call. */
 export async function mineReverting(contract: Address): Promise<void> {
   const client = chainClient();
   const code = await client.getCode({ address: contract });
@@ -181,21 +181,21 @@ export async function mineReverting(contract: Address): Promise<void> {
   await client.setCode({ address: contract, bytecode: code });
 }
 
-/** Somebody has a transaction of theirs, which is in no block, replaced in their wallet: sped up, or cancelled. */
+/** Replaces a pending transaction of `from`, as a wallet does: sped up, or cancelled. */
 export async function replaceTransaction(from: PrivateKeyAccount, hash: Hex, how: "sped up" | "cancelled"): Promise<void> {
   const { nonce, to, input, value, gas, maxFeePerGas, maxPriorityFeePerGas } = await chainClient().getTransaction({ hash });
   const call = how === "sped up" ? { to, data: input, value } : { to: from.address, value: 0n };
   const fees = { maxFeePerGas: (maxFeePerGas ?? 0n) * 2n, maxPriorityFeePerGas: (maxPriorityFeePerGas ?? 0n) * 2n + 1n };
-  // As wallets do, with the gas of the first: what it would take after the first says nothing.
+  // Use the gas limit of the first transaction, as wallets do: an estimate would assume that the first was included.
   await walletOf(from).sendTransaction({ ...call, ...fees, gas, nonce });
 }
 
-/** Resolves when a transaction of this sender's number is in a block that stays. */
+/** Resolves when a final block has a transaction of this sender and nonce. */
 export async function numberIsTaken(address: Address, nonce: number): Promise<void> {
   while ((await chainClient().getTransactionCount({ address, blockTag: "finalized" })) <= nonce) await sleep(200);
 }
 
-/** Resolves when an epoch has begun in a block that stays, and all authorities vote in it. */
+/** Resolves when an epoch has begun in a final block, and all authorities vote in it. */
 export async function epochIsFinal(net: NetworkFile, epoch: bigint): Promise<void> {
   const client = chainClient(net);
   const call = { address: net.contract, abi: FAST_PAY, functionName: "epoch", blockTag: "finalized" } as const;
@@ -209,13 +209,13 @@ export async function epochIsFinal(net: NetworkFile, epoch: bigint): Promise<voi
   }
 }
 
-/** The guardian pauses, or ends the pause; anvil signs for it. */
+/** The guardian pauses or unpauses the contract. anvil signs for it. */
 export async function guardianDoes(what: "pause" | "unpause"): Promise<void> {
   const { net, wallet } = await guardian();
   await mined(await wallet.writeContract({ address: net.contract, abi: FAST_PAY, functionName: what }));
 }
 
-/** The guardian postpones what was queued with votes of epoch 0. */
+/** The guardian postpones the redemptions that were queued with votes of epoch 0. */
 export async function postpone(seconds: number): Promise<void> {
   const { net, wallet } = await guardian();
   const args = [0n, BigInt(seconds)] as const;
@@ -229,7 +229,7 @@ async function guardian() {
   return { net, wallet: createWalletClient({ account, chain: chainOf(net), transport: http(net.rpc) }) };
 }
 
-/** FastPay's two contracts. */
+/** The addresses of FastPay and its Council. */
 export async function contracts(): Promise<readonly [Address, Address]> {
   const { contract } = network();
   return [contract, await chainClient().readContract({ address: contract, abi: FAST_PAY, functionName: "council" })];
@@ -239,7 +239,7 @@ const ENS = parseAbi(["function setAddr(bytes32 node, address to)"]);
 /** ENS's registry, at its address on every chain. */
 const ENS_REGISTRY = "0x00000000000C2E074eC69A0dFb2997BA6C7d2e1e";
 
-/** Gives the chain ENS, with one name. */
+/** Installs ENS on the chain, with one name. */
 export async function setEnsName(name: string, to: Address): Promise<void> {
   const { deployedBytecode } = JSON.parse(readFileSync(resolve(import.meta.dirname, "../../../out/Ens.sol/Ens.json"), "utf8"));
   await chainClient().setCode({ address: ENS_REGISTRY, bytecode: deployedBytecode.object });
@@ -247,7 +247,7 @@ export async function setEnsName(name: string, to: Address): Promise<void> {
   await mined(await walletOf(rich()).writeContract({ address: ENS_REGISTRY, abi: ENS, functionName: "setAddr", args }));
 }
 
-/** Takes ENS off the chain again. */
+/** Removes ENS from the chain. */
 export async function removeEns(): Promise<void> {
   await chainClient().setCode({ address: ENS_REGISTRY, bytecode: "0x" });
 }

@@ -1,9 +1,9 @@
-/** For the tests of one file that need a network to themselves: nobody relays there, and it may stand still or change its keys. */
+/** A separate network for the tests of one file. It has no relayer, and tests may stop its chain or rotate its keys. */
 
 import { startNetwork, type StartedNetwork } from "../../../sdk/test/support/network";
 import { test } from "./people";
 
-/** Has the tests of this file, and the pages in them, use a network of their own; `name` is in the names of its files. */
+/** Makes the tests of a file, and their pages, use a separate network. `name` is part of the names of its files. */
 export function useOwnNetwork(name: string): () => StartedNetwork {
   let started: StartedNetwork;
   let everybodys: string | undefined;

@@ -1,4 +1,4 @@
-/** People with a wallet, money and a page. */
+/** Test users with a wallet, money and a page. */
 
 import { expect, test as base, type Locator, type Page } from "@playwright/test";
 import { resolve } from "node:path";
@@ -7,22 +7,22 @@ import { depositEther, giveOnChain, network } from "./net";
 import { openSite } from "./site";
 import { TestWallet } from "./wallet";
 
-/** Somebody in front of the page. */
+/** A user of the page. */
 export interface Person {
   readonly wallet: TestWallet;
   readonly page: Page;
 }
 
-/** Where pictures of the page are kept. */
+/** The folder for pictures of the page. */
 export const PICTURES = resolve(import.meta.dirname, "../../../target/web");
 
 interface Fixtures {
-  /** Makes a person with 100 ETH on the chain, connected to the page; `deposit` of it, in ETH, are in FastPay. */
+  /** Creates a user with 100 ETH on the chain, connected to the page. `deposit`, in ETH, is deposited in FastPay. */
   readonly person: (options?: { deposit?: string; tokens?: string; page?: Page }) => Promise<Person>;
 }
 
 interface WorkerFixtures {
-  /** Where the page is served to the tests of this worker. */
+  /** The page's URL for the tests of this worker. */
   readonly site: string;
 }
 
@@ -62,30 +62,30 @@ export const test = base.extend<Fixtures, WorkerFixtures>({
 
 export { expect };
 
-/** Connects the test wallet by the page's own dialogue. */
+/** Connects the test wallet through the page's dialog. */
 export async function connect(page: Page): Promise<void> {
   await page.getByRole("banner").getByRole("button", { name: "Connect wallet" }).click();
   await page.getByRole("dialog").getByRole("button", { name: /Test wallet|Browser wallet/ }).click();
   await expect(page.getByRole("banner").getByRole("button", { name: /^Account 0x/ })).toBeVisible();
 }
 
-/** What the wallet's page says of an asset in FastPay. */
+/** The balance of an asset in FastPay on the wallet's page. */
 export function inFastPay(page: Page, symbol: string): Locator {
   return page.locator(`tr[data-asset=${symbol}]`).getByTestId("in-fastpay");
 }
 
-/** Goes to a place by its link. */
+/** Navigates to a page by its link. */
 export async function goTo(page: Page, place: string): Promise<void> {
   await page.getByRole("navigation", { name: "Places" }).getByRole("link", { name: place, exact: true }).click();
   await expect(page.getByRole("heading", { level: 1 })).toHaveText(place);
 }
 
-/** Work under way, by a part of its title. */
+/** An activity, by a part of its title. */
 export function activity(page: Page, title: string | RegExp): Locator {
   return page.getByRole("region", { name: title });
 }
 
-/** Fills the form of a payment in and sends it. */
+/** Fills in the payment form and submits it. */
 export async function pay(page: Page, to: string, amount: string, memo = ""): Promise<void> {
   await page.getByLabel("To", { exact: true }).fill(to);
   await page.getByLabel("Amount", { exact: true }).fill(amount);
@@ -99,7 +99,7 @@ export async function agree(page: Page): Promise<void> {
   await page.getByRole("region", { name: "Review" }).getByRole("button", { name: /^Yes, (pay|redeem|deposit) \d/ }).click();
 }
 
-/** Has a token shown that the page does not know, and deposits some of it. */
+/** Adds a token that the page does not know, and deposits some of it. */
 export async function addAndDeposit(page: Page, token: string, symbol: string, amount: string): Promise<void> {
   await page.getByRole("button", { name: "Add a token" }).click();
   await page.getByLabel("The token's address").fill(token);
@@ -113,7 +113,7 @@ export async function addAndDeposit(page: Page, token: string, symbol: string, a
   await expect(activity(page, `Deposit ${amount} ${symbol}`).getByText("Done", { exact: true })).toBeVisible();
 }
 
-/** Redeems a token by a transaction of one's own. */
+/** Redeems a token with the user's own transaction. */
 export async function redeemAlone(page: Page, symbol: string, amount: string): Promise<void> {
   await goTo(page, "Redeem");
   await page.getByLabel("Asset").selectOption(symbol);
@@ -123,7 +123,7 @@ export async function redeemAlone(page: Page, symbol: string, amount: string): P
   await agree(page);
 }
 
-/** Keeps a picture of what is seen. */
+/** Saves a picture of the page. */
 export async function picture(page: Page, name: string): Promise<void> {
   await page.evaluate(() => window.scrollTo(0, 0));
   await page.screenshot({ path: `${PICTURES}/${name}.png`, fullPage: true, animations: "disabled" });

@@ -11,7 +11,7 @@ export const ROOT = resolve(import.meta.dirname, "../../..");
 const PATIENCE_MS = 60_000;
 const run = promisify(execFile);
 
-/** Runs the wallet's command as people of the localnet do; gives what it says. */
+/** Runs `fastpay` with the localnet's wallet. Returns its output. */
 export async function fastpay(...args: readonly string[]): Promise<string> {
   const network = dirname(process.env.FASTPAY_NETWORK ?? "");
   const wallet = ["--home", `${network}/wallets/wallet`, "--passphrase-file", `${network}/passphrase`];
@@ -21,7 +21,10 @@ export async function fastpay(...args: readonly string[]): Promise<string> {
 
 let nextPort = 7_000 + (process.pid % 2_000);
 
-/** One below those that the system gives to connections, and to nobody twice: it is still free when a program comes to listen. */
+/**
+ * A free port, each returned once. It is below the range that the system gives to connections, so it is still free when
+ * a program listens on it.
+ */
 async function freePort(): Promise<number> {
   for (;;) {
     const port = nextPort++;
@@ -35,29 +38,29 @@ async function freePort(): Promise<number> {
   }
 }
 
-/** A process that runs until it is told to end; what it said is in the error of one that ended before. */
+/** Starts a process, and collects its output in `said`, for the error if it ends too early. */
 function start(program: string, args: readonly string[], env: Record<string, string> = {}): ChildProcess & { said: string } {
   const child = Object.assign(spawn(program, args, { env: { ...process.env, ...env } }), { said: "" });
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (piece) => (child.said += String(piece)));
   return child;
 }
 
-/** A shop that is open. */
+/** A running shop. */
 export interface OpenShop {
   readonly url: string;
   /** The address of fastpay-merchant, with the owner's page, and its token. */
   readonly merchant: string;
   readonly token: string;
-  /** Runs fastpay-merchant on its folder; gives what it prints. */
+  /** Runs fastpay-merchant on its folder. Returns its output. */
   readonly command: (...args: readonly string[]) => Promise<string>;
-  /** What the shop has printed. */
+  /** The shop's output so far. */
   readonly said: () => string;
   readonly stop: () => Promise<void>;
 }
 
 /**
- * Opens the sample shop, whose orders expire after so many seconds, or the program that is made for these ports of the
- * service and the shop; carol of the localnet is paid.
+ * Starts fastpay-merchant with carol's account of the localnet, and a shop: the program that `make` returns for the
+ * ports of the service and the shop, or else the sample shop. Orders expire after `expiresIn` seconds.
  */
 export async function openShop(expiresIn = 900, make?: (service: number, shop: number) => string): Promise<OpenShop> {
   const network = dirname(process.env.FASTPAY_NETWORK ?? "");
@@ -78,7 +81,7 @@ export async function openShop(expiresIn = 900, make?: (service: number, shop: n
     MERCHANT_URL: `http://${listen}`,
     MERCHANT_SECRETS: `${home}/secrets`,
   };
-  // Beside the packages that it imports.
+  // The program must be in a folder from which its imports resolve.
   const own = `${ROOT}/target/web/shop-${shopPort}.mjs`;
   if (make !== undefined) writeFileSync(own, make(port, shopPort));
   const children = [

@@ -1,6 +1,6 @@
 /**
- * What the tests of one worker run against: the built page, and the real localnet (four authorities, a relayer, a chain),
- * unless FASTPAY_NETWORK names the network.json of a running one.
+ * The built page and a network for the tests of one worker. The network is a localnet of four authorities, a relayer
+ * and a chain, unless FASTPAY_NETWORK has the path of a running network's network.json.
  */
 
 import { resolve } from "node:path";
@@ -14,7 +14,7 @@ export interface Site {
   readonly close: () => Promise<void>;
 }
 
-/** Starts both. Their places are in the environment, too: FASTPAY_NETWORK and WEB_URL. */
+/** Starts both, and puts their locations into the environment: FASTPAY_NETWORK and WEB_URL. */
 export async function openSite(): Promise<Site> {
   const started = process.env.FASTPAY_NETWORK === undefined ? await startNetwork(`web-${process.pid}`) : undefined;
   if (started !== undefined) process.env.FASTPAY_NETWORK = started.file;

@@ -1,6 +1,6 @@
 /**
- * A wallet as an extension would inject it (EIP-1193, EIP-6963): the page asks, a key outside of the page answers,
- * and transactions go to the real chain.
+ * A wallet like that of an extension (EIP-1193, EIP-6963). A key outside of the page answers the page's requests, and
+ * transactions go to the real chain.
  */
 
 import type { Page } from "@playwright/test";
@@ -18,21 +18,21 @@ type Answer = { readonly result: unknown } | { readonly error: { readonly code: 
 const REJECTED = { code: 4001, message: "User rejected the request." };
 const SIGNING = new Set(["eth_requestAccounts", "eth_signTypedData_v4", "eth_sendTransaction"]);
 
-/** How the wallet shows itself to the page. */
+/** The way in which the wallet announces itself to the page. */
 export type Announcement = "eip6963" | "window.ethereum";
 
-/** A person's key and wallet. Each test has its own people. */
+/** A user's key and wallet. Each test has its own users. */
 export class TestWallet {
   readonly key: PrivateKeyAccount = privateKeyToAccount(generatePrivateKey());
   /** The chain that the wallet is on. */
   chainId = network().chainId;
-  /** The person declines what they are asked. */
+  /** True if the user declines all requests. */
   declines = false;
-  /** So many more requests are agreed to, and then they are declined. */
+  /** The number of requests that the user still accepts before declining. */
   declinesAfter: number | undefined;
-  /** The person thinks about the next request for so long. */
+  /** The next request waits for this promise, like a user who hesitates. */
   thinks: Promise<void> | undefined;
-  /** What the wallet was asked to sign or send. */
+  /** The methods of the requests to connect, sign or send. */
   readonly asked: string[] = [];
   /** The transactions that it sent, newest last. */
   readonly sent: Hex[] = [];
@@ -77,7 +77,7 @@ export class TestWallet {
       }
       case "eth_signTypedData_v4": {
         const data = JSON.parse(params[1] as string);
-        // As wallets do: nothing is signed for another chain than the one that is shown.
+        // Like real wallets, refuse to sign for another chain than the selected one.
         if (BigInt(data.domain.chainId) !== BigInt(this.chainId)) throw new Error("the chain is another one");
         return this.key.signTypedData(data);
       }

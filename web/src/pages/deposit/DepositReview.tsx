@@ -32,7 +32,7 @@ interface FactsOf {
   readonly config: NetworkConfig;
 }
 
-/** A complete deposit. */
+/** The facts of a complete deposit. */
 export function depositFacts({ deposit: { asset, units }, account, isKey, from, balance, info, hint, config }: FactsOf): DepositFacts {
   return [
     ["From", <Text key="from" span ff="monospace" size="sm">{`${from} on ${config.chainName}`}</Text>],
@@ -55,7 +55,7 @@ interface Props {
   readonly onBack: () => void;
 }
 
-/** A complete deposit for review before the wallet is asked. */
+/** A complete deposit for review, before the wallet signs. */
 export function DepositReview({ facts, text, canDeposit, onDeposit, onBack }: Props): JSX.Element {
   return (
     <ReviewCard

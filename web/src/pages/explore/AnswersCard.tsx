@@ -14,7 +14,7 @@ const FAULTS: Record<VoteFault, string> = {
   signature: "has a wrong signature",
 };
 
-/** Each authority's answer about a transfer, vote by vote, as verified here. */
+/** Each authority's answer about a transfer, with this page's check of each vote. */
 export function AnswersCard({ answers }: { answers: CertificateEvidence["answers"] }): JSX.Element {
   const forged = answers.filter(({ answer }) => answer?.report?.isValid === false);
   return (

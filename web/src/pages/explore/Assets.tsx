@@ -10,10 +10,10 @@ import { solvencyOf } from "./solvency";
 import { askStatus, type AuthorityStatus } from "./statuses";
 
 const INTERVAL_MS = 30_000;
-/** Answers of authorities that are this young are used again. */
+/** The maximum age of an authority's answer that is used again, in milliseconds. */
 const YOUNG_MS = 1_000;
 
-/** What the contract holds of each asset that this page knows, and what accounts hold. */
+/** For each known asset, the amounts that the contract holds and that accounts hold. */
 export function Assets(): JSX.Element {
   const { client, config } = useNetwork();
   const queries = useQueryClient();
@@ -41,7 +41,7 @@ export function Assets(): JSX.Element {
       <Text size="sm" c="dimmed">
         Covered: the contract holds what it owes, and keeps at least what accounts hold, as f + 1 authorities say.
       </Text>
-      {/* On a phone it scrolls sideways, by the keyboard too. */}
+      {/* On a phone, the table scrolls sideways; the tab stop allows that by keyboard, too. */}
       <div role="group" aria-label="What the contract holds and accounts hold" tabIndex={0} style={{ overflowX: "auto" }}>
         <Table fz="sm" horizontalSpacing={4} miw={560}>
           <Table.Thead>

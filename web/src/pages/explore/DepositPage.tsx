@@ -21,10 +21,10 @@ export default function DepositPage(): JSX.Element {
   const index = /^[0-9]{1,15}$/.test(text) ? BigInt(text) : undefined;
   const query = useQuery({
     queryKey: ["deposit", text],
-    // A query's answer is never undefined: null is "nobody tells".
+    // A query's answer must not be undefined: null means that too few authorities report the deposit.
     queryFn: async () => (await client.depositByIndex(index ?? 0n)) ?? null,
     enabled: index !== undefined,
-    // It may become final while somebody waits for it.
+    // The deposit may become final while the user waits.
     refetchInterval: ({ state }) => (state.data === null ? 3_000 : false),
   });
   return (

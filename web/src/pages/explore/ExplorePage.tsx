@@ -39,7 +39,7 @@ export default function ExplorePage(): JSX.Element {
   );
 }
 
-/** What each authority reports of itself. */
+/** Each authority's own status. */
 function Authorities(): JSX.Element {
   const { config } = useNetwork();
   const labelOf = useAuthorityLabel();

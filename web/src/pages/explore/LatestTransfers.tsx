@@ -9,7 +9,7 @@ import { ErrorAlert } from "../../ui/ErrorAlert";
 import { useMoney } from "../../ui/Money";
 import { recipientsText, shortAddress, shorten } from "../../ui/words";
 
-/** The newest transfers of all accounts. Each leads to its page. */
+/** The newest transfers of all accounts, with links to their pages. */
 export function LatestTransfers(): JSX.Element {
   const { data, error } = useLatestTransfers();
   return (

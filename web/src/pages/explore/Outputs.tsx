@@ -8,15 +8,15 @@ import { Pages } from "../../ui/Pages";
 import { IconDownload } from "../../ui/icons";
 import { saveFile } from "../../ui/save";
 
-/** A longer table is shown in pages. */
+/** The number of rows on a page of the table. */
 const ROWS_MAX = 50;
 
 interface Props {
   readonly certificate: VerifiedCertificate;
   readonly outputs: readonly Output[];
-  /** The output that the reader came for, from 0. */
+  /** The output that the page's URL names, from 0. */
   readonly shown: number | undefined;
-  /** An amount, as people read it. */
+  /** Formats an amount. */
   readonly text: (units: bigint) => string;
 }
 
@@ -76,7 +76,7 @@ export function Outputs({ certificate, outputs, shown, text }: Props): JSX.Eleme
   );
 }
 
-/** Saves what proves one output without the contents of the others. */
+/** Saves the proof of one output, without the contents of the others. */
 function SaveProof({ certificate, output }: { certificate: VerifiedCertificate; output: number }): JSX.Element {
   const save = (): void => {
     const text = encodeOutputProof(proveOutput(certificate, output));

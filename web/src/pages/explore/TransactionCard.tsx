@@ -12,7 +12,7 @@ import { Money } from "../../ui/Money";
 
 const WAITING_INTERVAL_MS = 3_000;
 
-/** What a transaction did at the contract; null while it is in no block. */
+/** The contract's events in a transaction; null while it is in no block. */
 export function useContractTransaction(hash: Hex | undefined): UseQueryResult<ContractTransaction | null> {
   const { client } = useNetwork();
   return useQuery({

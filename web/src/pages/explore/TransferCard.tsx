@@ -14,7 +14,7 @@ import { Outputs } from "./Outputs";
 
 interface Props {
   readonly certificate: VerifiedCertificate;
-  /** The output of a payout that the reader came for. */
+  /** The output of a payout that the page's URL names. */
   readonly output: number | undefined;
 }
 

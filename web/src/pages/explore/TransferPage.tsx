@@ -25,11 +25,11 @@ export default function TransferPage(): JSX.Element {
     queryKey: ["evidence", digest, account, sequence],
     queryFn: () => client.evidence(name.of as Name),
     enabled: name.of !== undefined,
-    // Proof does not age; only who shows it may change. Just made, it is not everywhere yet.
+    // A proof does not age, but not all authorities have a new certificate yet.
     staleTime: 30_000,
     refetchInterval: ({ state }) => (isShownByAll(state.data) ? false : 3_000),
   });
-  // A hash that no certificate has may be a transaction's.
+  // A hash without a certificate may be that of an Ethereum transaction.
   const isUnknown = digest !== undefined && query.data !== undefined && query.data.certificate === undefined;
   const transaction = useContractTransaction(isUnknown ? (digest as Hex) : undefined).data;
   return (

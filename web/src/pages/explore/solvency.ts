@@ -1,17 +1,18 @@
-/** Whether the contract holds what accounts hold, asset by asset. */
+/** Checks, for each asset, that the contract holds at least what accounts hold. */
 
 import type { Address, FastPayClient } from "@fastpay/sdk";
 
 import type { AuthorityStatus } from "./statuses";
 
-/** What the contract and the authorities say of an asset. */
+/** The amounts of an asset that the contract and the authorities report. */
 export interface Solvency {
   /** The contract's balance. */
   readonly held: bigint;
-  /** The amount that the contract holds for accounts and for recipients that refused a payout. */
+  /** The amount that the contract holds for accounts. */
   readonly totalBalance: bigint;
+  /** The amount that the contract holds for recipients that refused a payout. */
   readonly totalClaims: bigint;
-  /** What accounts hold: f + 1 authorities say that it is so much or more. Undefined if too few answer. */
+  /** The highest sum of all accounts that f + 1 authorities report or exceed. Undefined if too few answer. */
   readonly accounts: bigint | undefined;
   /**
    * Whether the contract's balance covers its debts, and its debts cover the accounts' balances. Undefined if too few
@@ -20,7 +21,7 @@ export interface Solvency {
   readonly isCovered: boolean | undefined;
 }
 
-/** The sum of all accounts, as f + 1 authorities say that it is or exceeds; undefined if too few do. */
+/** The highest sum of all accounts that f + 1 authorities report or exceed; undefined if too few answer. */
 export function sumOfAccounts(asset: Address, statuses: readonly AuthorityStatus[], faultsTolerated: number): bigint | undefined {
   const sums = statuses.map(({ shards }) =>
     shards.flatMap(({ totals }) => totals.filter((one) => one.asset === asset)).reduce((sum, { accounts }) => sum + accounts, 0n),
@@ -29,8 +30,8 @@ export function sumOfAccounts(asset: Address, statuses: readonly AuthorityStatus
 }
 
 /**
- * Asks the authorities and then the contract: what was deposited since is in the contract only. What was redeemed since
- * is not, so what seems uncovered is asked for once more.
+ * Asks the authorities and then the contract. A deposit in between appears at the contract only, which does no harm. A
+ * redemption in between makes the asset seem uncovered, so a shortfall is checked once more.
  */
 export async function solvencyOf(client: FastPayClient, asset: Address, ask: () => Promise<readonly AuthorityStatus[]>): Promise<Solvency> {
   const first = await look(client, asset, await ask());

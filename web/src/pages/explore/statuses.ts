@@ -1,4 +1,4 @@
-/** What authorities report of themselves. */
+/** The authorities' own status reports. */
 
 import { AuthorityClient } from "@fastpay/sdk";
 import { useQueries, type UseQueryResult } from "@tanstack/react-query";
@@ -11,7 +11,7 @@ const STATUS_INTERVAL_MS = 30_000;
 /** An authority's status. */
 export type AuthorityStatus = Awaited<ReturnType<AuthorityClient["status"]>>;
 
-/** Asks one authority. */
+/** Requests the status of one authority. */
 export function askStatus({ http, name }: { http: string; name?: `0x${string}` }): Promise<AuthorityStatus> {
   return new AuthorityClient(http, name, STATUS_TIMEOUT_MS).status();
 }

@@ -17,7 +17,7 @@ interface Props {
   /** The number of entries of each kind that are read at once and shown without filters. */
   readonly limit: number;
   readonly heading?: string;
-  /** Offers older ones, filters and a file. */
+  /** True to offer older entries, filters, and a CSV file. */
   readonly hasMore?: boolean;
 }
 

@@ -113,11 +113,11 @@ function ReceivedLine({ entry: { payment, output, certificate }, time }: EntryPr
   );
 }
 
-/** A payment, payout or redemption that left, with its life as far as this browser has seen it. */
+/** A sent payment, payout or redemption, with the times stored in this browser. */
 function SentLine({ entry: { certificate, order }, time }: EntryProps<SentEntry>): JSX.Element {
   const { transfer } = certificate.order;
   const amount = useMoney(amountOf(transfer), transfer.asset);
-  // The memo of a list's order names its page, and says nothing to people.
+  // The memo of a list's order is the page's name, which is of no use to people.
   const memo = transfer.type === "payout" ? `${count(transfer.outputs.length, "output")}, ` : memoText(transfer.memo);
   return (
     <Line
@@ -149,7 +149,7 @@ function SentTo({ transfer }: { transfer: Transfer }): JSX.Element {
   }
 }
 
-/** From order to settlement, as this browser wrote it down. */
+/** The times from order to certificate and settlement, as stored in this browser. */
 function lifeText(order: OrderEntry | undefined): string {
   const { createdAtMs, certifiedAtMs, settledAtMs } = order ?? {};
   if (createdAtMs === undefined) return ", ordered elsewhere, certified";

@@ -1,4 +1,4 @@
-/** A history as one list, the newest first. */
+/** A history as one list, newest first. */
 
 import { decodeMemo, formatAccount, type AccountId, type Address, type DepositEntry, type Hex, type History, type ReceivedEntry, type SentEntry } from "@fastpay/sdk";
 
@@ -10,7 +10,7 @@ export type TimelineItem = (
 ) & {
   readonly key: string;
   readonly ms: number | undefined;
-  /** It happened then; otherwise by then. */
+  /** True if `ms` is the time of the order; false if `ms` is an upper bound. */
   readonly isExact: boolean;
 };
 
@@ -24,13 +24,13 @@ export interface Filter {
   readonly text: string;
 }
 
-/** The names of items without a time. */
+/** The keys of the entries without an order time. */
 export function undatedKeys(history: Entries): string[] {
   const elsewhere = history.sent.filter(({ order }) => order?.createdAtMs === undefined);
   return [...history.received.map(receivedKey), ...elsewhere.map(sentKey), ...history.deposits.map(depositKey)];
 }
 
-/** All entries, the newest first; `seen` has the times when this browser first saw them. */
+/** All entries, newest first. `seen` has the times at which this browser first saw them. */
 export function timeline(
   history: Entries,
   seen: ReadonlyMap<string, number>,
@@ -57,7 +57,10 @@ export function timeline(
   return items.sort((a, b) => time(b) - time(a));
 }
 
-/** Times of a list whose newest entry comes first: an older entry that is seen later, such as on a later page, was there by then. */
+/**
+ * The times of a list's entries, for calls from the newest entry to the oldest. An older entry gets no later time than
+ * a newer one, even if this browser first saw it later, for example on a later page.
+ */
 function notAfterNewer(seen: ReadonlyMap<string, number>): (key: string) => number | undefined {
   let newer = Number.POSITIVE_INFINITY;
   return (key) => {
@@ -68,7 +71,7 @@ function notAfterNewer(seen: ReadonlyMap<string, number>): (key: string) => numb
   };
 }
 
-/** Whether a filter lets an entry through. */
+/** True if an entry matches a filter. */
 export function passes(item: TimelineItem, { kind, asset, text }: Filter): boolean {
   if (kind !== "all" && item.kind !== kind) return false;
   if (asset !== "all" && assetOf(item) !== asset) return false;

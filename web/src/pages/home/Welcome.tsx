@@ -5,7 +5,7 @@ import { Link } from "react-router";
 import { IconSearch } from "../../ui/icons";
 import { Page } from "../../ui/Page";
 
-/** The start page of somebody without an account; `connect` is the button to get one. */
+/** The start page without an account. `connect` is the button to connect one. */
 export function Welcome({ connect }: { connect: ReactNode }): JSX.Element {
   return (
     <Page

@@ -16,7 +16,7 @@ import { count, money, shorten } from "../../ui/words";
 import { IconSend } from "../../ui/icons";
 import { useFirsts } from "../pay/PaymentReview";
 
-/** A longer list is shown in pages. */
+/** The number of lines on a page of the list. */
 const ROWS_MAX = 100;
 
 const STATES = {
@@ -108,7 +108,7 @@ interface OrdersProps {
   readonly namings: ReadonlyMap<Address, Naming>;
 }
 
-/** What is signed besides the lines, order by order. */
+/** The other signed fields of each order. */
 function Orders({ owner, open, first, namings }: OrdersProps): JSX.Element {
   return (
     <>

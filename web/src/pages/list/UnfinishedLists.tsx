@@ -13,7 +13,7 @@ import { useNetwork } from "../../network/NetworkProvider";
 import { count, timeText } from "../../ui/words";
 import { IconList } from "../../ui/icons";
 
-/** The lists that nobody is paying now, of those that are not settled. */
+/** The unsettled lists that no activity on this page is paying. */
 function useLeftLists(account: AccountId): readonly ListStatus[] {
   const shown = useActivities(account).map((activity) => listIn(activity)?.name);
   return (useUnfinishedLists(account).data ?? []).filter(({ name }) => !shown.includes(name));

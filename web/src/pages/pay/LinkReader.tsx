@@ -9,7 +9,7 @@ import { IconLink } from "../../ui/icons";
 import { QrReader } from "../../ui/QrReader";
 import { money, timeText } from "../../ui/words";
 
-/** Reads a payment link from a QR code, and shows why a link cannot be used. */
+/** Reads a payment link from a QR code, and shows the error of an unusable link. */
 export function LinkReader({ onText, error }: { onText: (text: string) => void; error: unknown }): JSX.Element {
   return (
     <Stack gap="xs">
@@ -19,7 +19,7 @@ export function LinkReader({ onText, error }: { onText: (text: string) => void; 
   );
 }
 
-/** Offers a payment link that was opened while the page was in use. Nothing is paid before it is shown. */
+/** Offers a payment link that was opened while the page was in use. The user must show it before paying it. */
 export function OpenedNotice({ onShow }: { onShow: () => void }): JSX.Element {
   return (
     <Alert role="alert" color="orange" icon={<IconLink aria-hidden />} title="A payment link was opened">

@@ -16,7 +16,7 @@ export interface Reviewed {
   readonly asset: Address;
   readonly amount: bigint;
   readonly memo: Hex;
-  /** Until when, in seconds since 1970. */
+  /** The expiry, in seconds since 1970. */
   readonly expires: bigint | undefined;
   /** The recipient's claimed name. */
   readonly label: string | undefined;
@@ -72,7 +72,7 @@ export function PaymentReview({ account, payment, info, balance, sequence, canPa
   );
 }
 
-/** Those of the recipients whom no known order of this browser has paid; nobody until that is known. */
+/** The recipients that no order of this browser has paid; none until the orders are loaded. */
 export function useFirsts(account: AccountId, recipients: readonly AccountId[]): ReadonlySet<AccountId> {
   const orders = useOrders(account).data;
   if (orders === undefined) return new Set();

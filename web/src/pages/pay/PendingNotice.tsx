@@ -9,7 +9,9 @@ import { TransferText } from "../../ui/TransferText";
 import { IconLock } from "../../ui/icons";
 import { StuckNotice } from "./StuckNotice";
 
-/** A notice of a pending order that is not being finished, with a button to finish it, or to have the account unlocked. */
+/**
+ * A notice of an unfinished order that no activity is finishing, with a button to finish it or to unlock the account.
+ */
 export function PendingNotice({ owner }: { owner: Owner }): JSX.Element | null {
   const { account } = owner;
   const { assets } = useKnownAssets();

@@ -10,7 +10,7 @@ import { useNetwork } from "../../network/NetworkProvider";
 import { amountAtAGlance, timeText } from "../../ui/words";
 import { IconLock } from "../../ui/icons";
 
-/** A notice that no order can get its quorum any more, with a button to have the account unlocked. */
+/** A notice that no order can get a quorum any more, with buttons to unlock the account. */
 export function StuckNotice({ owner, sequence }: { owner: Owner; sequence: bigint }): JSX.Element | null {
   const { client, config } = useNetwork();
   const { account, signer } = owner;
@@ -54,7 +54,7 @@ export function StuckNotice({ owner, sequence }: { owner: Owner; sequence: bigin
   );
 }
 
-/** Describes a request that was begun, maybe before a reload or on another device. */
+/** Describes a request to unlock, which an earlier visit or another device may have made. */
 function askedText(status: UnlockStatus): string {
   if (status.state !== "requested" || status.isDecided) return "Ethereum has decided, and the authorities are about to know it.";
   if (!status.isFinal) return "Ethereum was asked to unlock it; that is not final yet.";

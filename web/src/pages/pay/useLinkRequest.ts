@@ -11,16 +11,17 @@ export interface LinkRequest {
   /** Shows the link that was opened while the page was in use; undefined if there is none. */
   readonly showOpened: (() => void) | undefined;
   /**
-   * Reads a text as a link. Returns false if it does not claim to be one, unless `isLink` is set; then it is an error.
+   * Parses a text as a link. If `isLink` is false, returns false for a text that does not claim to be a link; otherwise
+   * such a text is an error.
    */
   readonly read: (text: string, isLink?: boolean) => boolean;
   readonly clear: () => void;
 }
 
 /**
- * The payment link after the `#` when the page was opened, or one that the user reads in. A link that arrives later
- * waits until the user shows it, because the page that opened this window could change its address at any moment, even
- * during a click that pays.
+ * The payment link after the `#` when the page was opened, or one that the user enters. A link that arrives later is
+ * not used until the user shows it, because the page that opened this window could change its address at any moment,
+ * even during a click that pays.
  */
 export function useLinkRequest(): LinkRequest {
   const { client } = useNetwork();
@@ -52,7 +53,7 @@ export function useLinkRequest(): LinkRequest {
     const text = decodeHash(hash.slice(1));
     if (isFirst) read(text);
     else setOpened(text);
-    // A reload must not ask for the same money again once it is paid.
+    // Remove the link from the address, so that a reload does not request the same payment again.
     void navigate({ hash: "" }, { replace: true });
   }, [hash, read, navigate]);
   const clear = useCallback(() => setState({}), []);
@@ -63,12 +64,12 @@ export function useLinkRequest(): LinkRequest {
   return { request: state.request, error: state.error, showOpened: opened === undefined ? undefined : () => show(opened), read, clear };
 }
 
-/** Browsers leave a fragment as it is, but for a few characters that they escape. */
+/** Decodes a fragment whose `:` was escaped. Browsers leave fragments as they are, except for a few characters. */
 function decodeHash(text: string): string {
   try {
     return text.startsWith("fastpay%3A") ? decodeURIComponent(text) : text;
   } catch {
-    // As it is: then it is refused, with the reason.
+    // Return the text as it is: the parser refuses it with a reason.
     return text;
   }
 }

@@ -15,7 +15,7 @@ import { ReviewCard } from "../../ui/ReviewCard";
 import { money, shortAddress } from "../../ui/words";
 import { useRecipient } from "./useRecipient";
 
-/** Payouts to the connected wallet that it or the token refused once, to be collected. */
+/** The claims of the connected wallet: payouts that the wallet or the token refused. */
 export function Claims({ owner }: { owner: Owner }): JSX.Element | null {
   const { client } = useNetwork();
   const { assets } = useKnownAssets();

@@ -18,7 +18,7 @@ const FOLLOWED_MAX = 20;
 /** The number of newest redemptions shown. Older ones are shown while they are unpaid. */
 const SHOWN_MAX = 3;
 
-/** The state of redemptions on Ethereum, with their actions. */
+/** The account's redemptions with their state on Ethereum, and actions. */
 export function OpenRedemptions({ owner }: { owner: Owner }): JSX.Element | null {
   const redemptions = useRedemptions(owner.account);
   const statuses = useRedemptionStatuses(redemptions);

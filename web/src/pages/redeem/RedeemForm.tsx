@@ -20,9 +20,9 @@ import { IconArrowBarToUp } from "../../ui/icons";
 
 interface FormProps {
   readonly owner: Owner;
-  /** What a merchant's service prepared. */
+  /** The redemption that a merchant's service prepared. */
   readonly requested: RequestedPayout | undefined;
-  /** It stands in the form. */
+  /** Called when the form has taken it over. */
   readonly onTaken: () => void;
 }
 
@@ -33,12 +33,13 @@ export function RedeemForm({ owner, requested, onTaken }: FormProps): JSX.Elemen
   const { start } = useActivityActions();
   const { list, view, error } = useHoldings(account, ethereum?.address);
   const isBusy = isOrdering(useActivities(account), account);
-  // As the contract would take it later only, it is not ordered now: the money stays free to be paid with.
+  // During a pause no redemption is ordered: the contract would pay it later only, and the money stays free for
+  // payments.
   const isPaused = usePausedUntil() !== undefined;
   const [typed, setTyped] = useState({ asset: ETHER as Address, amount: "", to: undefined as string | undefined, fee: undefined as string | undefined, memo: undefined as Hex | undefined });
   const [way, setWay] = useState<Carrier>("relayer");
   const [reviewed, setReviewed] = useState<ReviewedRedemption>();
-  // Of another amount or to another address it is no longer what was prepared.
+  // With another amount or address, it is no longer the prepared redemption, so drop its memo.
   const change = (part: Partial<typeof typed>): void => setTyped((before) => ({ ...before, memo: undefined, ...part }));
 
   const { asset } = typed;
@@ -57,7 +58,7 @@ export function RedeemForm({ owner, requested, onTaken }: FormProps): JSX.Elemen
       onTaken();
     }
   }, [requested, isOwn, asset, info, onTaken]);
-  // As long as nothing is typed, what relayers take stands there.
+  // Until the user types a fee, the field has the relayers' proposed fee.
   const proposed = fees?.proposed === undefined || info === undefined ? "" : formatAmount(roundUp(fees.proposed), info.decimals);
   const feeText = typed.fee ?? proposed;
   const fee = way === "alone" || feeText === "" ? { units: 0n, fault: undefined } : readFee(feeText, info, amount.units);
@@ -89,7 +90,7 @@ export function RedeemForm({ owner, requested, onTaken }: FormProps): JSX.Elemen
         const { certificate } = await client.redeem(signer, intent, { onProgress: report, signal });
         // A failed redemption stays in the form, to be retried or changed.
         setTyped((before) => (before === typed ? { ...before, amount: "", fee: undefined, memo: undefined } : before));
-        // The proof is there: from here on it is a transaction like any other, with steps of its own.
+        // The certificate exists. Its submission is a separate activity, with its own steps.
         if (carrier === "alone" && ethereum !== undefined) {
           start({
             kind: "payout",
@@ -238,7 +239,7 @@ function offersText(fees: RelayerFees | undefined, info: ShownAsset | undefined)
   return `No known relayer serves ${info.label}.`;
 }
 
-/** Two digits are enough for a suggestion. */
+/** Rounds a suggested fee up to two digits. */
 function roundUp(wei: bigint): bigint {
   const unit = 10n ** BigInt(Math.max(0, wei.toString().length - 2));
   return ((wei + unit - 1n) / unit) * unit;

@@ -23,7 +23,7 @@ export interface ReviewedRedemption {
   readonly carrier: Carrier;
   /** The ENS name that was resolved to the recipient. */
   readonly ens: string | undefined;
-  /** Of a payout that a merchant's service prepared. */
+  /** The memo of a payout that a merchant's service prepared; otherwise undefined. */
   readonly memo: Hex | undefined;
 }
 

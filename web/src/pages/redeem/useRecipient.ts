@@ -13,7 +13,7 @@ export interface Recipient {
   readonly ens: string | undefined;
 }
 
-/** Reads an Ethereum address. What is paid to FastPay's own contracts is lost, so they are refused. */
+/** Parses an Ethereum address or ENS name. Refuses FastPay's own contracts, because money paid to them is lost. */
 export function useRecipient(text: string): Recipient {
   const { client } = useNetwork();
   const named = useEns(text);

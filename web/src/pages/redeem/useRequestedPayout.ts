@@ -12,7 +12,7 @@ export interface RequestedPayout {
   readonly asset: Address;
   readonly amount: bigint;
   readonly fee: bigint;
-  /** By which the service knows the order again. */
+  /** The memo by which the service recognizes the order. */
   readonly memo: Hex;
 }
 
@@ -23,7 +23,7 @@ export function useRequestedPayout(): { requested: RequestedPayout | undefined; 
   const navigate = useNavigate();
   const [state, setState] = useState(() => readPayout(hash, client.domain));
   useEffect(() => {
-    // A reload must not ask for the same money again.
+    // Remove the payout from the address, so that a reload does not request it again.
     if (hash.length > 1) void navigate({ hash: "" }, { replace: true });
   }, [hash, navigate]);
   return { requested: state.requested, error: state.error, taken: () => setState({}) };
