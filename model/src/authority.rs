@@ -40,7 +40,19 @@ impl Protocol {
 
     /// Whether the authority has applied the event.
     pub(crate) fn has_read(&self, state: &State, who: usize, event: Event) -> bool {
-        state.first_events(state.authorities[who].read).any(|one| one == event)
+        let read = state.authorities[who].read;
+        let mut places = state.first_events(read).enumerate();
+        places.any(|(place, one)| one == event && self.is_told(state, who, place, one))
+    }
+
+    /// Whether an authority knows the event. A checkpoint whose state lacks it has stepped over it.
+    fn is_told(&self, state: &State, who: usize, place: usize, event: Event) -> bool {
+        let is_in_state = match event {
+            Event::Requested => self.rules.keep(Rule::StateRequests),
+            Event::Upheld(_) | Event::Voided | Event::Paid(_) => self.rules.keep(Rule::StateOutcomes),
+            Event::Installed(_) => true,
+        };
+        is_in_state || place >= state.authorities[who].skipped.into()
     }
 
     /// Whether the number is frozen: the authority has read the request, and the owner signed it.
@@ -77,7 +89,8 @@ impl Protocol {
     /// An authority's reaction to a certificate.
     pub(crate) fn takes_certificate(&self, state: &State, who: usize, order: Order) -> Option<Taken> {
         let authority = &state.authorities[who];
-        let is_valid = (0..=authority.epoch).any(|epoch| state.is_certified_in(&self.setting, epoch.into(), order));
+        let byzantine = self.setting.byzantine;
+        let is_valid = (0..=authority.epoch).any(|epoch| self.counts(state, who, epoch.into(), order, byzantine));
         if !is_valid || authority.done.is_some() {
             return None;
         }
@@ -101,7 +114,8 @@ impl Protocol {
     pub(crate) fn attests(&self, state: &State, who: usize, order: Order) -> bool {
         let authority = &state.authorities[who];
         let is_of_epoch = usize::from(authority.epoch) == state.epoch();
-        let has_it = [authority.executed(), authority.seen, authority.forgotten].contains(&Some(order));
+        let executed = authority.executed().filter(|_| self.attests_executed(authority));
+        let has_it = [executed, authority.seen, authority.forgotten].contains(&Some(order));
         let was_shown = !self.rules.keep(Rule::SeenStored) && state.is_certified(&self.setting, order);
         is_of_epoch && self.is_frozen(state, who) && (has_it || was_shown)
     }
@@ -131,16 +145,18 @@ impl Protocol {
     /// The authority applies the next final event.
     pub(crate) fn read(&self, state: &mut State, who: usize) {
         let read = state.authorities[who].read;
-        let event = state.events().nth(read.into());
+        let event = state.events().nth(read.into()).filter(|one| self.is_told(state, who, read.into(), *one));
         let final_time = state.final_time;
+        let epoch = state.epoch_at(read + 1) as u8;
         let authority = &mut state.authorities[who];
         authority.read += 1;
         match event {
             Some(Event::Requested) if self.rules.keep(Rule::ReadTime) => authority.read_at = final_time,
             Some(Event::Voided) if authority.done.is_none() => authority.finish(Done::Voided),
-            Some(Event::Installed) => authority.epoch = 1,
+            Some(Event::Installed(_)) => authority.epoch = epoch.max(authority.epoch),
             _ => {}
         }
+        self.judge_seen(state, who);
         let executes = |order: &Order| self.has_read_upheld(state, who, *order) && self.rules.keep(Rule::UpheldSeen);
         if let Some(order) = state.authorities[who].seen.filter(executes) {
             state.authorities[who].finish(Done::Executed(order));
@@ -162,8 +178,9 @@ pub enum Taken {
 impl Authority {
     /// The authority is done with the number.
     pub(crate) fn finish(&mut self, done: Done) {
-        self.late = self.epoch == 1;
-        (self.done, self.lock, self.seen) = (Some(done), Orders::default(), None);
+        (self.done_in, self.done_at) = (self.epoch, self.read);
+        (self.done, self.lock) = (Some(done), Orders::default());
+        (self.seen, self.seen_stale) = (None, false);
     }
 
     /// An older copy of the folder is put back. What was signed and said remains so; the chain is read again.

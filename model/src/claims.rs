@@ -29,6 +29,8 @@ pub enum Claim {
     ShownNotVoided,
     /// Once a request is final, everybody honest is done with the number sooner or later.
     Unlocked,
+    /// What a quorum executed in one epoch, every honest member executes sooner or later.
+    SettledForAll,
 }
 
 impl Claim {
@@ -55,6 +57,25 @@ impl Claim {
         Claim::ShownNotVoided,
         Claim::Unlocked,
     ];
+    /// With checkpoints, and the assumption on time.
+    pub const CHECKPOINTS: &[Claim] = &[
+        Claim::OneCertificate,
+        Claim::OneExecution,
+        Claim::ExecutedNotVoided,
+        Claim::SettledNotVoided,
+        Claim::OneOutcome,
+        Claim::Unlocked,
+        Claim::SettledForAll,
+    ];
+    /// With checkpoints, and without it.
+    pub const CHECKPOINTS_UNTIMED: &[Claim] = &[
+        Claim::OneCertificate,
+        Claim::OneExecution,
+        Claim::SettledNotVoided,
+        Claim::OneOutcome,
+        Claim::Unlocked,
+        Claim::SettledForAll,
+    ];
     /// With a restored authority beside f Byzantine ones, a number may also stay stuck.
     pub const RESTORED: &[Claim] = &[
         Claim::OneCertificate,
@@ -78,6 +99,7 @@ impl Claim {
             Claim::NoVoidUnasked => "nothing is voided unasked",
             Claim::ShownNotVoided => "what was shown to everybody is never voided",
             Claim::Unlocked => "a stuck account is unlocked",
+            Claim::SettledForAll => "what is settled reaches everybody",
         }
     }
 }
@@ -101,12 +123,12 @@ impl Protocol {
         !state.has(Event::Voided) || !Order::BOTH.into_iter().any(is_settled)
     }
 
-    /// Whether a quorum of the epoch's committee confirms the order's certificate. An authority confirms in the epoch that
-    /// it has taken up. It confirmed in epoch 0 what it executed before it took up epoch 1.
+    /// Whether a quorum of the epoch's committee confirms the order's certificate. An authority confirms in the epoch
+    /// that it has taken up. It confirmed in an epoch what it executed before it took up the next one.
     fn is_settled_in(&self, state: &State, epoch: usize, order: Order) -> bool {
         let confirms = |who: &usize| {
             let authority = &state.authorities[*who];
-            let is_in_epoch = if epoch == 0 { !authority.late } else { authority.epoch == 1 };
+            let is_in_epoch = usize::from(authority.done_in) <= epoch && usize::from(authority.epoch) >= epoch;
             let in_epoch = is_in_epoch || !self.rules.keep(Rule::OneEpoch);
             let has_it = authority.done == Some(Done::Executed(order)) && in_epoch;
             let says_already = authority.done == Some(Done::Voided)
@@ -148,6 +170,18 @@ impl Protocol {
         if !state.is_final(Event::Requested) || is_hidden || members.all(|who| state.authorities[who].done.is_some()) {
             return true;
         }
+        self.goes_on(state)
+    }
+
+    pub(crate) fn settles_for_all(&self, state: &State) -> bool {
+        let is_settled = |order: &Order| (0..=state.epoch()).any(|epoch| self.is_settled_in(state, epoch, *order));
+        let Some(order) = Order::BOTH.into_iter().find(is_settled) else { return true };
+        let has_executed = |who: usize| state.authorities[who].executed() == Some(order);
+        self.setting.members(state.epoch()).all(has_executed) || self.goes_on(state)
+    }
+
+    /// Whether something more happens by itself.
+    fn goes_on(&self, state: &State) -> bool {
         let mut actions = Vec::new();
         self.actions(state, &mut actions);
         actions.iter().any(|action| self.is_fair(state, *action) && self.next_state(state, *action) != Some(*state))
@@ -190,10 +224,24 @@ pub fn reached(setting: &Setting) -> Vec<(&'static str, Condition)> {
     if setting.rotates() && setting.requests {
         reached.push(("reached: an outcome in epoch 1", |_, state| state.epoch() == 1 && state.has_outcome()));
     }
-    // Where the number is frozen before the rotation, nobody votes for it after that.
-    if setting.rotates() && !is_requested {
+    // Where the number is frozen before the rotation or settled, nobody needs to vote for it after that.
+    if setting.rotates() && !is_requested && !is_executed {
         reached.push(("reached: a certificate of epoch 1", |protocol, state| {
             state.is_certified_in(&protocol.setting, 1, Order::A)
+        }));
+    }
+    if setting.checkpoints {
+        reached.push(("reached: everybody executed the order or took a checkpoint's state", |protocol, state| {
+            let members = || protocol.setting.members(state.epoch());
+            let has_executed = |who: usize| state.authorities[who].executed().is_some();
+            members().all(has_executed) && members().any(|who| state.authorities[who].base.is_some())
+        }));
+    }
+    if setting.rotations() > 1 {
+        reached.push(("reached: a checkpoint of an old epoch that an installation names", |protocol, state| {
+            let is_old = |who: usize| state.authorities[who].base == Some(0) && state.authorities[who].epoch == 2;
+            let names = |event| matches!(event, Event::Installed(Some(_)));
+            protocol.setting.members(2).any(is_old) && state.events().any(names)
         }));
     }
     reached

@@ -2,7 +2,7 @@
 
 use crate::protocol::{Action, Protocol};
 use crate::rules::Rule;
-use crate::state::{Event, State};
+use crate::state::{EPOCHS, Event, State};
 
 impl Protocol {
     /// The next actions of the clock.
@@ -50,10 +50,16 @@ impl Protocol {
         self.setting.clock.window - u8::from(!self.rules.keep(Rule::WindowLength))
     }
 
-    /// Whether an authority's view of the chain is older than L: it has not read the request, which is that old.
+    /// Whether an authority's view of the chain is older than L: it has not read the request, which is that old, or the
+    /// installation after which retired keys are stolen. L is shorter than the time that they are guarded.
     pub(crate) fn is_stale(&self, state: &State, who: usize) -> bool {
+        let is_retired =
+            |epoch: usize| self.is_stolen(state, epoch) && epoch + 1 >= state.authorities[who].epoch.into();
+        if (0..EPOCHS).any(is_retired) {
+            return true;
+        }
         let is_old = state.has(Event::Requested) && state.now >= self.setting.clock.lag;
-        is_old && !self.has_read(state, who, Event::Requested)
+        is_old && !state.first_events(state.authorities[who].read).any(|event| event == Event::Requested)
     }
 
     /// Whether chain time is at least t_f + W.

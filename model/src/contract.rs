@@ -10,8 +10,8 @@ impl Protocol {
         if self.setting.requests && !state.has(Event::Requested) {
             actions.push(Action::Request);
         }
-        if self.setting.rotates() && !state.has(Event::Installed) {
-            actions.push(Action::Install);
+        if self.takes_install(state) {
+            actions.extend(self.nameable(state).into_iter().map(Action::Install));
         }
         if self.takes_void(state, self.setting.byzantine) {
             actions.push(Action::Void);
@@ -24,6 +24,13 @@ impl Protocol {
                 actions.push(Action::Redeem(order));
             }
         }
+    }
+
+    /// `install`. The second comes so late that the new members of the first have joined.
+    fn takes_install(&self, state: &State) -> bool {
+        let mut new = self.setting.everybody().filter(|who| self.setting.is_new(*who));
+        let is_first = state.epoch() == 0;
+        state.epoch() < self.setting.rotations() && (is_first || new.all(|who| state.authorities[who].joined))
     }
 
     /// `upholdSequence`. Byzantine members, so many, attest everything.

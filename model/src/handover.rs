@@ -3,7 +3,7 @@
 
 use crate::protocol::{Action, Lie, Protocol};
 use crate::rules::Rule;
-use crate::state::{AUTHORITIES, Closing, Done, Event, Orders, State, VoidVotes};
+use crate::state::{AUTHORITIES, Closing, Done, Orders, State, VoidVotes};
 
 impl Protocol {
     /// The next actions of an authority when the committee changes.
@@ -12,19 +12,19 @@ impl Protocol {
         if state.epoch() == 0 || authority.left {
             return;
         }
-        if authority.epoch == 0 && state.is_final(Event::Installed) && !self.rules.keep(Rule::InOrder) {
+        if authority.epoch == 0 && state.epoch_at(state.final_events) > 0 && !self.rules.keep(Rule::InOrder) {
             actions.push(Action::TakeUp(who));
         }
-        let may_close = authority.epoch == 1 || !self.rules.keep(Rule::Closed);
+        let may_close = authority.epoch > 0 || !self.rules.keep(Rule::Closed);
         if !self.setting.is_new(who) && authority.closing.is_none() && may_close {
             actions.push(Action::Close(who));
         }
-        if self.setting.is_new(who) && authority.epoch == 1 && !authority.joined && !self.is_stale(state, who) {
+        if self.setting.is_new(who) && authority.epoch > 0 && !authority.joined && !self.is_stale(state, who) {
             self.joins(state, who, actions);
         }
         if self.setting.is_leaver(who)
             && authority.closing.is_some()
-            && authority.epoch == 1
+            && authority.epoch > 0
             && self.may_leave(state, who)
         {
             actions.push(Action::Leave(who));
@@ -61,18 +61,22 @@ impl Protocol {
     /// A member signs its Closing: what it has of the number now.
     pub(crate) fn close(state: &mut State, who: usize) {
         let authority = &mut state.authorities[who];
-        let certificate = authority.executed().or(authority.seen);
-        authority.closing = Some(Closing { locks: authority.lock, certificate, read: authority.read });
+        let executed = authority.executed().filter(|_| authority.base.is_none());
+        let covered = authority.executed().zip(authority.base);
+        let certificate = executed.or(authority.seen);
+        authority.closing = Some(Closing { locks: authority.lock, certificate, covered, read: authority.read });
     }
 
     /// A new member takes over what the Closings say.
     pub(crate) fn join(&self, state: &mut State, who: usize, closers: u8, lie: Option<Lie>) {
         let mut locks = Orders::default();
         let mut certificates = Orders::default();
+        let mut covered = None;
         for closer in (0..AUTHORITIES).filter(|closer| closers & 1 << closer != 0) {
             let closing = state.authorities[closer].closing.unwrap_or_default();
             locks = locks.union(closing.locks);
             certificates = certificates.union(closing.certificate.into());
+            covered = covered.or(closing.covered);
         }
         match lie {
             Some(Lie::Lock(order)) => locks.insert(order),
@@ -85,6 +89,9 @@ impl Protocol {
         authority.joined = true;
         if authority.done.is_some() {
             return;
+        }
+        if let Some((order, base)) = covered.filter(|_| self.rules.keep(Rule::JoinCheckpoint)) {
+            return authority.begin_below(Done::Executed(order), Some(base));
         }
         let contested = locks.are_both() && !self.rules.keep(Rule::Contested);
         authority.lock = authority.lock.union(if contested { Orders::default() } else { locks });
@@ -104,7 +111,8 @@ impl Protocol {
         let is_upheld = state.upheld() == Some(order);
         let acknowledges = |who: &usize| {
             let authority = &state.authorities[*who];
-            let is_firm = authority.void_votes[1] == VoidVotes::None || is_upheld || !self.rules.keep(Rule::LeaveFirm);
+            let says_firm = authority.void_votes[1] == VoidVotes::None || authority.lost_void_votes;
+            let is_firm = says_firm || is_upheld || !self.rules.keep(Rule::LeaveFirm);
             authority.executed() == Some(order) || authority.seen == Some(order) && is_firm
         };
         let acknowledged = self.setting.members(1).filter(acknowledges).count() + self.setting.byzantine;

@@ -5,6 +5,7 @@
 
 pub mod authority;
 pub mod check;
+pub mod checkpoint;
 pub mod claims;
 pub mod clock;
 pub mod contract;
@@ -12,6 +13,7 @@ pub mod handover;
 pub mod merge;
 pub mod mutants;
 pub mod protocol;
+pub mod retired;
 pub mod rules;
 pub mod setting;
 pub mod state;

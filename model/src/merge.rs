@@ -5,7 +5,7 @@
 
 use crate::protocol::Protocol;
 use crate::rules::Rule;
-use crate::state::{Closing, Done, EPOCHS, Event, Order, Orders, State, VoidVotes};
+use crate::state::{Closing, Done, EPOCHS, Order, Orders, State, VoidVotes};
 
 /// The one state that stands for all that are like it.
 pub fn merged(protocol: &Protocol, state: State) -> State {
@@ -22,9 +22,10 @@ fn read_on(protocol: &Protocol, state: &mut State) {
         loop {
             let authority = &state.authorities[who];
             let reports = !all_joined && !setting.is_new(who) && authority.closing.is_none();
-            let is_early = setting.is_new(who) && authority.epoch == 0 && state.is_final(Event::Installed);
+            let is_early = setting.is_new(who) && authority.epoch == 0 && state.epoch_at(state.final_events) > 0;
             let is_coming = is_early && rules.keep(Rule::InOrder) && rules.keep(Rule::Observer);
-            let is_idle = authority.done.is_some() && !reports;
+            let may_prune = setting.checkpoints && authority.executed().is_some() && authority.base.is_none();
+            let is_idle = authority.done.is_some() && !reports && !may_prune;
             if authority.left || authority.read >= state.final_events || !is_idle && !is_coming {
                 break;
             }
@@ -49,14 +50,15 @@ fn forgotten(protocol: &Protocol, mut state: State) -> State {
             state.now = setting.clock.horizon();
         }
     }
-    let is_epoch_over = state.has(Event::Installed) && rules.keep(Rule::CurrentEpoch);
+    let epochs_over = if rules.keep(Rule::CurrentEpoch) { state.epoch() } else { 0 };
     let all_joined = all_joined(protocol, &state);
     for who in setting.everybody() {
         let is_frozen = protocol.is_frozen(&state, who) && rules.keep(Rule::FrozenVote);
         let is_ripe = is_decided || protocol.has_waited(&state, who);
         let reports = !all_joined && !setting.is_new(who) && state.authorities[who].closing.is_none();
         let authority = &mut state.authorities[who];
-        if is_frozen && !reports {
+        let stays_frozen = rules.keep(Rule::RebaseIndex) && rules.keep(Rule::StateRequests);
+        if is_frozen && stays_frozen && !reports {
             authority.lock = Orders::default();
         }
         if is_ripe || authority.done.is_some() {
@@ -64,16 +66,19 @@ fn forgotten(protocol: &Protocol, mut state: State) -> State {
         }
         if is_decided {
             authority.void_votes = Default::default();
-        } else if is_epoch_over {
-            authority.void_votes[0] = VoidVotes::None;
+        } else {
+            authority.void_votes[..epochs_over].fill(VoidVotes::None);
         }
-        if setting.is_new(who) {
-            authority.late = false;
+        if setting.is_new(who) && authority.done_in == 1 {
+            authority.done_in = 0;
+        }
+        if !setting.checkpoints {
+            authority.done_at = 0;
         }
         if all_joined && !setting.is_new(who) {
             authority.closing = Some(Closing::default());
         }
-        if authority.left {
+        if authority.left && !setting.checkpoints {
             authority.read = 0;
         }
     }
@@ -94,14 +99,12 @@ fn exchanged(mut state: State) -> State {
         authority.lock = authority.lock.exchanged();
         authority.seen = authority.seen.map(|order| order.other());
         authority.forgotten = authority.forgotten.map(|order| order.other());
-        authority.done = authority.done.map(|done| match done {
-            Done::Executed(order) => Done::Executed(order.other()),
-            Done::Voided => Done::Voided,
-        });
+        authority.done = authority.done.map(Done::exchanged);
         authority.votes = authority.votes.map(Orders::exchanged);
         authority.closing = authority.closing.map(|closing| Closing {
             locks: closing.locks.exchanged(),
             certificate: closing.certificate.map(|order| order.other()),
+            covered: closing.covered.map(|(order, base)| (order.other(), base)),
             read: closing.read,
         });
     }

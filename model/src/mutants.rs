@@ -3,7 +3,8 @@
 use crate::claims::Claim;
 use crate::rules::{Rule, Rules};
 use crate::setting::{
-    CERTIFIED_ORDER, CERTIFIED_UNTIMED, FOUR, FOUR_UNTIMED, LEAVER, LEAVER_COMPROMISED, RESTORED, STOLEN, Setting,
+    CERTIFIED_ORDER, CERTIFIED_UNTIMED, CHECKPOINT, CHECKPOINT_JOINED, CHECKPOINT_LEAVER, CHECKPOINT_SAFETY,
+    CHECKPOINT_SETTLED, CHECKPOINT_UNTIMED, FOUR, FOUR_UNTIMED, LEAVER, LEAVER_COMPROMISED, RESTORED, STOLEN, Setting,
     TWO_NEW_ORDERS,
 };
 
@@ -69,6 +70,25 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(&[Rule::Contested], TWO_NEW_ORDERS, Claim::OneCertificate),
     mutant(&[Rule::Leave], LEAVER, Claim::ExecutedNotVoided),
     mutant(&[Rule::LeaveFirm], LEAVER, Claim::ExecutedNotVoided),
+    mutant(&[Rule::OldCertificates], CHECKPOINT_SETTLED, Claim::OneExecution),
+    mutant(&[Rule::OldVouched], CHECKPOINT_SETTLED, Claim::SettledForAll),
+    mutant(&[Rule::OldSeen], CHECKPOINT_SETTLED, Claim::OneExecution),
+    mutant(&[Rule::CutQuorum], CHECKPOINT_UNTIMED, Claim::SettledNotVoided),
+    mutant(&[Rule::CutExecuted], CHECKPOINT, Claim::OneExecution),
+    mutant(&[Rule::CutEpoch], CHECKPOINT_SETTLED, Claim::OneExecution),
+    mutant(&[Rule::CutLag], CHECKPOINT_SETTLED, Claim::OneExecution),
+    mutant(&[Rule::CutNamed], CHECKPOINT_SETTLED, Claim::SettledForAll),
+    mutant(&[Rule::NameNewest], CHECKPOINT_SETTLED, Claim::SettledForAll),
+    mutant(&[Rule::StateRequests], CHECKPOINT_SAFETY, Claim::ExecutedNotVoided),
+    mutant(&[Rule::StateOutcomes], CHECKPOINT, Claim::Unlocked),
+    mutant(&[Rule::PruneRebase], CHECKPOINT_SETTLED, Claim::SettledForAll),
+    mutant(&[Rule::PrunedAttests], CHECKPOINT_SETTLED, Claim::SettledForAll),
+    mutant(&[Rule::JoinCheckpoint], CHECKPOINT_SETTLED, Claim::OneCertificate),
+    mutant(&[Rule::RebaseOwn], CHECKPOINT, Claim::OneCertificate),
+    mutant(&[Rule::RebaseLock], CHECKPOINT, Claim::OneCertificate),
+    mutant(&[Rule::RebaseSeen], CHECKPOINT, Claim::Unlocked),
+    mutant(&[Rule::RebaseVoidVoted], CHECKPOINT_JOINED, Claim::ExecutedNotVoided),
+    mutant(&[Rule::RebaseIndex], CHECKPOINT, Claim::ExecutedNotVoided),
 ];
 
 /// Mutants without one: another rule covers what these rules prevent. The model shows that, too.
@@ -82,4 +102,6 @@ pub const COVERED: &[Mutant] = &[
     mutant(&[Rule::UpholdPaid], FOUR_UNTIMED, Claim::Unlocked),
     mutant(&[Rule::ClosingIndex], LEAVER, Claim::ExecutedNotVoided),
     mutant(&[Rule::LeaveUpheld], LEAVER, Claim::Unlocked),
+    mutant(&[Rule::CutFrozen], CHECKPOINT_LEAVER, Claim::ExecutedNotVoided),
+    mutant(&[Rule::RebaseWindow], CHECKPOINT, Claim::ExecutedNotVoided),
 ];

@@ -7,7 +7,7 @@ use crate::claims::{Claim, reached};
 use crate::merge::merged;
 use crate::rules::Rules;
 use crate::setting::Setting;
-use crate::state::{Done, Event, Order, State};
+use crate::state::{Checkpoint, Done, Event, Order, State};
 
 /// The content of the Byzantine members' Closings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,6 +41,10 @@ pub enum Action {
     Join(usize, u8, Option<Lie>),
     /// It leaves.
     Leave(usize),
+    /// It forgets the certificate of what it executed, since a checkpoint covers it.
+    Prune(usize),
+    /// It takes the state of a checkpoint.
+    Rebase(usize, Checkpoint),
     /// `requestUnlock` is mined.
     Request,
     /// `upholdSequence` is mined.
@@ -49,8 +53,8 @@ pub enum Action {
     Void,
     /// `redeem…` is mined.
     Redeem(Order),
-    /// `install` is mined.
-    Install,
+    /// `install` is mined. The checkpoint that it names covers the number, which was done so, or does not.
+    Install(Option<Done>),
     /// Time passes.
     Tick,
     /// Ethereum finalizes all blocks so far.
@@ -73,12 +77,16 @@ impl Protocol {
     pub(crate) fn is_fair(&self, state: &State, action: Action) -> bool {
         match action {
             Action::Read(_) | Action::SignVoid(_) | Action::Close(_) | Action::Tick | Action::Finalize => true,
-            Action::Show(_, order) => state.is_known(order),
+            Action::Show(who, order) => {
+                let mut epochs = 0..=state.authorities[who].epoch;
+                state.is_known(order) && epochs.any(|epoch| self.counts(state, who, epoch.into(), order, 0))
+            }
+            Action::Rebase(who, checkpoint) => self.is_served(state, who, checkpoint),
             Action::Join(_, closers, lie) => lie.is_none() && closers.count_ones() as usize >= self.setting.quorum(),
             Action::Uphold(order) => self.takes_uphold(state, order, 0),
             Action::Void => self.takes_void(state, 0),
-            Action::Vote(..) | Action::Restore(_) | Action::TakeUp(_) | Action::Leave(_) => false,
-            Action::Request | Action::Redeem(_) | Action::Install => false,
+            Action::Vote(..) | Action::Restore(_) | Action::TakeUp(_) | Action::Leave(_) | Action::Prune(_) => false,
+            Action::Request | Action::Redeem(_) | Action::Install(_) => false,
         }
     }
 }
@@ -98,6 +106,7 @@ impl Model for Protocol {
         for who in self.setting.everybody() {
             self.authority_actions(state, who, actions);
             self.handover_actions(state, who, actions);
+            self.checkpoint_actions(state, who, actions);
         }
         self.contract_actions(state, actions);
         self.clock_actions(state, actions);
@@ -113,7 +122,10 @@ impl Model for Protocol {
             }
             Action::Show(who, order) => match self.takes_certificate(last, who, order)? {
                 Taken::Executed => state.authorities[who].finish(Done::Executed(order)),
-                Taken::Seen => state.authorities[who].seen = Some(order),
+                Taken::Seen => {
+                    state.authorities[who].seen = Some(order);
+                    state.authorities[who].seen_stale = self.setting.retired_stolen && self.is_stale(last, who);
+                }
                 Taken::Refused => state.authorities[who].refused = true,
             },
             Action::Read(who) => self.read(&mut state, who),
@@ -126,11 +138,13 @@ impl Model for Protocol {
             Action::Close(who) => Self::close(&mut state, who),
             Action::Join(who, closers, lie) => self.join(&mut state, who, closers, lie),
             Action::Leave(who) => state.authorities[who].left = true,
+            Action::Prune(who) => self.prune(&mut state, who),
+            Action::Rebase(who, checkpoint) => self.rebase(&mut state, who, checkpoint),
             Action::Request => state.emit(Event::Requested),
             Action::Uphold(order) => state.emit(Event::Upheld(order)),
             Action::Void => state.emit(Event::Voided),
             Action::Redeem(order) => state.emit(Event::Paid(order)),
-            Action::Install => state.emit(Event::Installed),
+            Action::Install(named) => state.emit(Event::Installed(named)),
             Action::Tick => self.tick(&mut state),
             Action::Finalize => Self::finalize(&mut state),
         }
@@ -161,6 +175,7 @@ impl Claim {
             Claim::NoVoidUnasked => Protocol::voids_on_request,
             Claim::ShownNotVoided => Protocol::voids_nothing_shown,
             Claim::Unlocked => Protocol::comes_to_an_end,
+            Claim::SettledForAll => Protocol::settles_for_all,
         }
     }
 }

@@ -74,6 +74,28 @@ rules! {
     Leave "leave" "§3.4" "A leaver serves until q members of the next epoch acknowledge what it executed."
     LeaveFirm "leave-firm" "§3.4" "An acknowledgement does not count from one that signed a VoidVote in that epoch."
     LeaveUpheld "leave-upheld" "§3.4" "It serves on where what it executed is upheld."
+    // Checkpoints.
+    CutQuorum "cut-quorum" "§4" "A checkpoint needs the votes of a quorum."
+    CutExecuted "cut-executed" "§4" "A checkpoint is signed only after all below V is executed."
+    CutFrozen "cut-frozen" "§4" "V is not beyond a number that is frozen without outcome."
+    CutEpoch "cut-epoch" "§4" "A checkpoint counts if the current or the closing epoch certified it."
+    CutLag "cut-lag" "not stated" "No checkpoint is taken while chain time is older than L."
+    CutNamed "cut-named" "§4" "The checkpoint that an installation names counts for ever."
+    NameNewest "name-newest" "not stated" "A member announces no checkpoint older than its own."
+    StateRequests "state-requests" "§4" "The state has the unlock requests up to D."
+    StateOutcomes "state-outcomes" "§4" "The state has the outcomes up to D."
+    PruneRebase "prune-rebase" "§4" "Without a pruned certificate, an authority takes a checkpoint's state."
+    PrunedAttests "pruned-attests" "not stated" "An authority attests an order also without its certificate."
+    RebaseOwn "rebase-own" "§4" "A rebase keeps the authority's executions beyond the cut."
+    RebaseLock "rebase-lock" "§4" "A rebase keeps locks: a pending order, inherited, contested."
+    RebaseSeen "rebase-seen" "§4" "A rebase keeps Seen."
+    RebaseVoidVoted "rebase-void-voted" "§4" "A rebase keeps VoidVoted."
+    RebaseWindow "rebase-window" "§1.1" "A rebase begins the windows of frozen numbers anew."
+    RebaseIndex "rebase-index" "§4" "A rebase takes nobody back in the order, nor to a closed epoch."
+    JoinCheckpoint "join-checkpoint" "§3.3" "A joiner begins from the newest checkpoint that its Closings name."
+    OldCertificates "old-certificates" "§3.6" "An old epoch's certificate does not count by itself."
+    OldSeen "old-seen" "§3.6" "What was stored on an old view is Seen only if it still counts later."
+    OldVouched "old-vouched" "§3.6" "It counts with f+1 CertificateVotes of the current epoch, at any age."
 }
 
 /// The rules that a run keeps.

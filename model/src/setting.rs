@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::claims::Claim;
-use crate::protocol::Action;
+use crate::protocol::{Action, Lie};
 use crate::state::{AUTHORITIES, EPOCHS, Order};
 
 /// The clock, in ticks since the request. Only what is compared with something is a number here.
@@ -37,7 +37,8 @@ pub struct Setting {
     pub n: usize,
     /// How many of them are Byzantine in each epoch. f, but where keys are stolen.
     pub byzantine: usize,
-    /// The honest members of each epoch, as bits: first those of epoch 0 alone, last those of epoch 1 alone. Those of epoch 1 alone are new, or have new keys.
+    /// The honest members of each epoch, as bits: first those of epoch 0 alone, last those of epoch 1 alone. Those of
+    /// epoch 1 alone are new, or have new keys. Epoch 2 has the members of epoch 1, with the same keys.
     pub members: [u8; EPOCHS],
     /// The installation of epoch 1 names epoch 0 as compromised.
     pub compromised: bool,
@@ -51,6 +52,10 @@ pub struct Setting {
     pub requests: bool,
     /// The owner signed the request.
     pub genuine: bool,
+    /// Authorities take part in checkpoints, prune and rebase.
+    pub checkpoints: bool,
+    /// The keys of epochs before the last one are in a thief's hands.
+    pub retired_stolen: bool,
     /// The first steps. What may happen otherwise is not explored.
     pub begins: &'static [Action],
     /// Time.
@@ -77,7 +82,12 @@ impl Setting {
 
     /// Whether the committee changes.
     pub fn rotates(&self) -> bool {
-        self.members[1] != 0
+        self.rotations() > 0
+    }
+
+    /// How often the committee changes.
+    pub fn rotations(&self) -> usize {
+        self.members.iter().skip(1).filter(|members| **members != 0).count()
     }
 
     /// Whether an honest authority is a member of the epoch.
@@ -128,21 +138,24 @@ pub const FOUR: Setting = Setting {
     name: "four",
     n: 4,
     byzantine: 1,
-    members: [0b111, 0],
+    members: [0b111, 0, 0],
     compromised: false,
     restores: false,
     redeems: true,
     equivocates: true,
     requests: true,
     genuine: true,
+    checkpoints: false,
+    retired_stolen: false,
     begins: &[],
     clock: FINE,
     claims: Claim::ALL,
 };
 /// A quorum of 4 of 5.
-pub const FIVE: Setting = Setting { name: "five", n: 5, members: [0b1111, 0], clock: COARSE_STALL, ..FOUR };
+pub const FIVE: Setting = Setting { name: "five", n: 5, members: [0b1111, 0, 0], clock: COARSE_STALL, ..FOUR };
 /// Two Byzantine members of seven. Six members make the same states.
-pub const SEVEN: Setting = Setting { name: "seven", n: 7, byzantine: 2, members: [0b1_1111, 0], clock: COARSE, ..FOUR };
+pub const SEVEN: Setting =
+    Setting { name: "seven", n: 7, byzantine: 2, members: [0b1_1111, 0, 0], clock: COARSE, ..FOUR };
 /// The claims that need no assumption on time.
 pub const FOUR_UNTIMED: Setting = Setting { name: "four-untimed", clock: UNTIMED, claims: Claim::UNTIMED, ..FOUR };
 /// A restored authority beside f Byzantine ones.
@@ -152,7 +165,7 @@ pub const RESTORED: Setting =
 pub const STOLEN: Setting = Setting {
     name: "stolen",
     byzantine: 2,
-    members: [0b11, 0],
+    members: [0b11, 0, 0],
     redeems: false,
     genuine: false,
     clock: COARSE,
@@ -161,7 +174,7 @@ pub const STOLEN: Setting = Setting {
 };
 /// An honest member leaves, and an honest one comes in the place of the Byzantine one.
 pub const ONE_NEW: Setting =
-    Setting { name: "one-new", members: [0b111, 0b1110], redeems: false, clock: COARSE, ..FOUR };
+    Setting { name: "one-new", members: [0b111, 0b1110, 0], redeems: false, clock: COARSE, ..FOUR };
 /// The same with one order: whether it is executed or voided.
 pub const ONE_NEW_ORDER: Setting = Setting { name: "one-new-order", equivocates: false, ..ONE_NEW };
 /// The same with epoch 0 compromised.
@@ -176,7 +189,7 @@ pub const CERTIFIED_ORDER: Setting = Setting { name: "certified", begins: CERTIF
 /// [`ONE_NEW_UNTIMED`] with a certificate.
 pub const CERTIFIED_UNTIMED: Setting = Setting { name: "certified-untimed", begins: CERTIFIED, ..ONE_NEW_UNTIMED };
 /// Two honest members leave, and two come.
-pub const TWO_NEW: Setting = Setting { name: "two-new", members: [0b111, 0b1_1100], ..ONE_NEW };
+pub const TWO_NEW: Setting = Setting { name: "two-new", members: [0b111, 0b1_1100, 0], ..ONE_NEW };
 /// The same without a request: whether certificates stay unique.
 pub const TWO_NEW_ORDERS: Setting = Setting {
     name: "two-new-orders",
@@ -194,7 +207,7 @@ const LEAVING: &[Action] = &[
     Action::Request,
     Action::Read(1),
     Action::Read(2),
-    Action::Install,
+    Action::Install(None),
 ];
 /// [`TWO_NEW_ORDER`], begun there.
 pub const LEAVER: Setting = Setting { name: "leaver", begins: LEAVING, ..TWO_NEW_ORDER };
@@ -206,6 +219,79 @@ pub const LEAVER_UNTIMED: Setting =
 /// All orders and requests, without an assumption on time.
 pub const TWO_NEW_UNTIMED: Setting =
     Setting { name: "two-new-untimed", clock: UNTIMED, claims: Claim::UNTIMED, ..TWO_NEW };
+
+/// [`FOUR_UNTIMED`] with checkpoints.
+pub const CHECKPOINT_UNTIMED: Setting = Setting {
+    name: "checkpoint-untimed",
+    redeems: false,
+    checkpoints: true,
+    claims: Claim::CHECKPOINTS_UNTIMED,
+    ..FOUR_UNTIMED
+};
+/// The same with the assumption on time, on a coarse clock with a stall.
+pub const CHECKPOINT: Setting =
+    Setting { name: "checkpoint", clock: COARSE_STALL, claims: Claim::CHECKPOINTS, ..CHECKPOINT_UNTIMED };
+/// The same with fewer claims, so that a mutant is not found by a shorter way to be stuck.
+pub const CHECKPOINT_SAFETY: Setting =
+    Setting { name: "checkpoint-safety", claims: &[Claim::OneExecution, Claim::ExecutedNotVoided], ..CHECKPOINT };
+/// [`LEAVER`] with checkpoints.
+pub const CHECKPOINT_LEAVER: Setting =
+    Setting { name: "checkpoint-leaver", checkpoints: true, claims: Claim::CHECKPOINTS, ..LEAVER };
+/// The same, after two members have joined that know of no certificate. The other leaver is gone.
+pub const CHECKPOINT_JOINED: Setting = Setting {
+    name: "checkpoint-joined",
+    begins: &[
+        Action::Vote(0, Order::A),
+        Action::Vote(1, Order::A),
+        Action::Show(0, Order::A),
+        Action::Request,
+        Action::Read(1),
+        Action::Read(2),
+        Action::Install(None),
+        Action::Read(0),
+        Action::Read(0),
+        Action::Read(1),
+        Action::Close(1),
+        Action::Leave(1),
+        Action::Read(2),
+        Action::Close(2),
+        Action::Read(3),
+        Action::Read(3),
+        Action::Join(3, 0b110, Some(Lie::Nothing)),
+        Action::Read(4),
+        Action::Read(4),
+        Action::Join(4, 0b110, Some(Lie::Nothing)),
+    ],
+    ..CHECKPOINT_LEAVER
+};
+/// [`TWO_NEW_ORDERS`] with checkpoints, a second rotation, and retired keys that are stolen after it. Begun where the
+/// owner has a certificate.
+pub const CHECKPOINT_CERTIFIED: Setting = Setting {
+    name: "checkpoint-certified",
+    members: [0b111, 0b1_1100, 0b1_1100],
+    checkpoints: true,
+    retired_stolen: true,
+    begins: CERTIFIED,
+    claims: &[Claim::OneCertificate, Claim::OneExecution, Claim::SettledForAll],
+    ..TWO_NEW_ORDERS
+};
+/// The same, begun where one leaver has executed the order.
+pub const CHECKPOINT_EXECUTED: Setting = Setting {
+    name: "checkpoint-executed",
+    begins: &[Action::Vote(0, Order::A), Action::Vote(1, Order::A), Action::Show(0, Order::A)],
+    ..CHECKPOINT_CERTIFIED
+};
+/// The same, begun where both have: with a Byzantine member's confirmation, the order is settled.
+pub const CHECKPOINT_SETTLED: Setting = Setting {
+    name: "checkpoint-settled",
+    begins: &[
+        Action::Vote(0, Order::A),
+        Action::Vote(1, Order::A),
+        Action::Show(0, Order::A),
+        Action::Show(1, Order::A),
+    ],
+    ..CHECKPOINT_CERTIFIED
+};
 
 /// What `make model` explores in full.
 pub const BOUNDED: &[Setting] = &[
@@ -221,7 +307,22 @@ pub const BOUNDED: &[Setting] = &[
     LEAVER,
     LEAVER_COMPROMISED,
     LEAVER_UNTIMED,
+    CHECKPOINT,
+    CHECKPOINT_UNTIMED,
+    CHECKPOINT_SAFETY,
+    CHECKPOINT_SETTLED,
+    CHECKPOINT_LEAVER,
+    CHECKPOINT_JOINED,
 ];
 /// What `make model-full` explores besides.
-pub const FULL: &[Setting] =
-    &[ONE_NEW_ORDER, ONE_NEW_UNTIMED, COMPROMISED, TWO_NEW_ORDER, ONE_NEW, TWO_NEW, TWO_NEW_UNTIMED];
+pub const FULL: &[Setting] = &[
+    CHECKPOINT_EXECUTED,
+    CHECKPOINT_CERTIFIED,
+    ONE_NEW_ORDER,
+    ONE_NEW_UNTIMED,
+    COMPROMISED,
+    TWO_NEW_ORDER,
+    ONE_NEW,
+    TWO_NEW,
+    TWO_NEW_UNTIMED,
+];

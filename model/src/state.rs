@@ -1,16 +1,17 @@
 //! One account, one sequence number, two orders for it that its owner signed, and all that is said and done about them.
 //!
-//! The network is the adversary. Every signature ever given stays in its hands: it delivers a certificate to anybody, at
-//! any time, or never. Byzantine members are no part of the state. They are a number that counts as votes for everything.
+//! The network is the adversary. Every signature ever given stays in its hands: it delivers a certificate to anybody,
+//! at any time, or never. Byzantine members are no part of the state. They are a number that counts as votes for
+//! everything.
 
 use crate::setting::Setting;
 
 /// At most so many honest authorities, over all epochs.
 pub const AUTHORITIES: usize = 6;
-/// Epochs 0 and 1: one rotation.
-pub const EPOCHS: usize = 2;
-/// The contract emits each of these events at most once.
-const EVENTS: usize = 5;
+/// At most two rotations.
+pub const EPOCHS: usize = 3;
+/// The contract emits each of the events at most once, but `CommitteeInstalled`.
+const EVENTS: usize = 4 + EPOCHS - 1;
 
 /// One of the two orders. Both are valid and have the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,6 +91,26 @@ pub enum Done {
     Voided,
 }
 
+impl Done {
+    /// With the orders' names exchanged.
+    #[must_use]
+    pub fn exchanged(self) -> Self {
+        match self {
+            Done::Executed(order) => Done::Executed(order.other()),
+            Done::Voided => Done::Voided,
+        }
+    }
+}
+
+/// A checkpoint, in what it says of the number. It states all that was executed below V and all events up to D.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Checkpoint {
+    /// The number is below V, and this became of it. D does not matter to it any more.
+    Below(Done),
+    /// The number is not below V, and D is so many events: the state has the request and the outcome among them.
+    Beyond(u8),
+}
+
 /// An event of the contract's one order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Event {
@@ -101,8 +122,8 @@ pub enum Event {
     Voided,
     /// `Redeemed`: the order paid on the contract, if it is a redemption.
     Paid(Order),
-    /// `CommitteeInstalled`, of epoch 1.
-    Installed,
+    /// `CommitteeInstalled`, of the next epoch. Where the checkpoint that it names covers the number: how it was done.
+    Installed(Option<Done>),
 }
 
 /// The VoidVotes that an authority gave in an epoch. It gives the second only where it would give the first.
@@ -124,6 +145,9 @@ pub struct Closing {
     pub locks: Orders,
     /// The order whose certificate comes with it: executed, or Seen.
     pub certificate: Option<Order>,
+    /// The executed order that the checkpoint which it names covers, and that checkpoint's proof: its author has no
+    /// certificate of it.
+    pub covered: Option<(Order, u8)>,
     /// How much of the order its author had read.
     pub read: u8,
 }
@@ -141,12 +165,23 @@ pub struct Authority {
     pub lock: Orders,
     /// A certificate that it stored and did not execute.
     pub seen: Option<Order>,
+    /// It stored that on a view so old that the certificate may not have counted any more.
+    pub seen_stale: bool,
     /// It refused a certificate and did not store it.
     pub refused: bool,
     /// How it is done with the number.
     pub done: Option<Done>,
-    /// It executed the order after it had taken up epoch 1.
-    pub late: bool,
+    /// The epoch that it had taken up then.
+    pub done_in: u8,
+    /// So many events it had applied then.
+    pub done_at: u8,
+    /// A checkpoint covers the number, by the vote or the installation of this epoch. So it forgot the certificate, or
+    /// never had it.
+    pub base: Option<u8>,
+    /// A rebase stepped over so many events without what they say. Only mutants do.
+    pub skipped: u8,
+    /// A rebase lost the record that it signed VoidVotes. Only mutants do.
+    pub lost_void_votes: bool,
     /// The orders that it voted for, by epoch.
     pub votes: [Orders; EPOCHS],
     /// Its VoidVotes, by epoch.
@@ -174,7 +209,7 @@ impl Authority {
 
     /// Whether it can show the order's certificate to others.
     pub fn holds(&self, order: Order) -> bool {
-        !self.left && (self.done == Some(Done::Executed(order)) || self.seen == Some(order))
+        !self.left && (self.done == Some(Done::Executed(order)) && self.base.is_none() || self.seen == Some(order))
     }
 }
 
@@ -218,6 +253,7 @@ impl State {
             *event = match *event {
                 Event::Upheld(order) => Event::Upheld(order.other()),
                 Event::Paid(order) => Event::Paid(order.other()),
+                Event::Installed(named) => Event::Installed(named.map(Done::exchanged)),
                 other => other,
             };
         }
@@ -240,7 +276,12 @@ impl State {
 
     /// The epoch on the contract.
     pub fn epoch(&self) -> usize {
-        usize::from(self.has(Event::Installed))
+        self.epoch_at(EVENTS as u8)
+    }
+
+    /// The epoch after the first `read` events.
+    pub fn epoch_at(&self, read: u8) -> usize {
+        self.first_events(read).filter(|event| matches!(event, Event::Installed(_))).count()
     }
 
     /// The order that the contract has upheld.
