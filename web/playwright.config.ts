@@ -6,16 +6,13 @@ const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 /** Money, and what can be lost: `make test` has these. The others are tested by `make test-all`. */
 const MONEY = [
   "deposit",
-  "keys",
   "link",
   "list",
   "pay",
   "recovery",
   "redeem",
-  "sent",
   "storage",
   "unlock",
-  "without-ethereum",
 ].map((name) => `**/${name}.spec.ts`);
 
 export default defineConfig({
