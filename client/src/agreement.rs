@@ -10,13 +10,13 @@ use fastpay_core::{Amount, Asset, AuthorityName, Balance, SequenceNumber};
 use fastpay_rpc::AccountState;
 use serde::Serialize;
 
-/// Further behind than this, an authority's balance is not carried forward.
+/// A balance is carried forward over at most this many orders.
 const LAG_MAX: u64 = 1000;
 
-/// The balance of an asset that at least `trusted` authorities vouch for once the account's own orders before
-/// `next` are taken off it. `None` if too few of them can be judged.
+/// The highest balance of an asset that at least `trusted` authorities report or exceed, after deduction of the
+/// account's own orders before `next`. `None` if fewer than `trusted` balances can be carried forward to `next`.
 ///
-/// `spent` gives the transfer that an order of a number moved, or `None` if that is unknown.
+/// `spent` returns the asset and amount that the order of a number moved, or `None` if that is unknown.
 #[must_use]
 pub fn supported_balance(
     states: &[&AccountState],
@@ -68,7 +68,7 @@ pub fn agreed_balances(states: &[&AccountState], trusted: usize) -> Vec<AgreedBa
 }
 
 fn agreed_balance(states: &[&AccountState], asset: Asset, trusted: usize) -> Option<AgreedBalance> {
-    // By value: how many say so, and the highest number of orders that one of them has seen.
+    // By value: how many authorities report it, and the most advanced state among them (next number, then credits).
     let mut said: BTreeMap<Balance, (usize, SequenceNumber, u64)> = BTreeMap::new();
     for state in states {
         let entry = said.entry(state.balance(asset)).or_default();
@@ -90,7 +90,7 @@ fn agreed_balance(states: &[&AccountState], asset: Asset, trusted: usize) -> Opt
     Some(AgreedBalance { asset, balance, agreeing, answered: states.len() })
 }
 
-/// The claims of a next sequence number above `known`, the highest first. Each is to be proven.
+/// The reported next sequence numbers above `known`, highest first. The caller must have each of them proven.
 #[must_use]
 pub fn claims_above(
     answers: &[(AuthorityName, Result<AccountState, ClientError>)],

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 const SHARDS_MAX: usize = 1024;
 /// The maximum number of relayers: a wallet asks all of them.
 const RELAYERS_MAX: usize = 16;
-/// A longer label does not fit beside an answer.
+/// The maximum length of a label in characters: a longer one does not fit beside an answer.
 const LABEL_LENGTH_MAX: usize = 40;
 
 /// How one authority is reached.
@@ -28,7 +28,7 @@ pub struct AuthorityEndpoints {
     /// its addresses are `https`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_ca: Option<PathBuf>,
-    /// What people call the authority. It identifies nobody.
+    /// The authority's display name. It does not identify the authority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 }
@@ -52,7 +52,7 @@ impl Endpoints {
     /// Reads the file.
     ///
     /// # Errors
-    /// If it is missing, not of this form, lists nobody, or lists an authority twice or without a shard.
+    /// If it is missing or malformed, lists no authority, or lists one twice or without a shard.
     pub fn read(path: &Path) -> Result<Self, EndpointsError> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| EndpointsError::Unreadable { path: path.into(), error: error.to_string() })?;
@@ -111,7 +111,7 @@ pub enum EndpointsError {
         /// The error of the operating system.
         error: String,
     },
-    /// The file has another form.
+    /// The file is not JSON of this form.
     #[error("{path} is not a list of endpoints: {error}")]
     Malformed {
         /// The file.
@@ -128,10 +128,10 @@ pub enum EndpointsError {
     /// Far too many relayers.
     #[error("more than {RELAYERS_MAX} relayers are listed; keep those that people use")]
     Relayers,
-    /// A relayer's address of another kind.
+    /// A relayer's address is not an HTTP or HTTPS URL.
     #[error("{0} is not the address of a relayer: it begins with http:// or https://")]
     RelayerUrl(String),
-    /// An explorer's address of another kind.
+    /// The explorer's address is not an HTTP or HTTPS URL.
     #[error("{0} is not the address of an explorer: it begins with http:// or https://")]
     ExplorerUrl(String),
     /// A label that is empty, too long or not plain.

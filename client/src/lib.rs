@@ -1,4 +1,4 @@
-//! A client of a committee: everything that speaks to its authorities stands on this crate.
+//! A client of a committee. All parts that call authorities use this crate.
 //!
 //! ```text
 //!  CommitteeClient ─► quorum     an order to its certificate, a certificate to a quorum of confirmations
@@ -12,7 +12,7 @@
 //!
 //! Callers: the wallet (and with it the merchant), the relayer, a restored node that asks its peers, and tests.
 //!
-//! Always: an answer is verified, or agreed by f + 1 authorities, before anything acts on it. Whatever waits for an
+//! Invariants: an answer is verified, or agreed by f + 1 authorities, before anything acts on it. Every wait for an
 //! authority has a deadline.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 

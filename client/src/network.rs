@@ -23,17 +23,17 @@ use tokio::time::{Instant, timeout, timeout_at};
 pub const GRACE: Duration = Duration::from_millis(100);
 /// After a quorum has answered that something does not exist, the other authorities get this much longer.
 const ABSENCE: Duration = Duration::from_secs(1);
-/// Connections and answers of a healthy authority take far less; a silent one should not hold up a read.
+/// A healthy authority connects and answers much faster; a silent one must not delay a read for longer.
 const OPTIONS: ClientOptions =
     ClientOptions { connect_timeout: Duration::from_secs(2), request_timeout: Duration::from_secs(5) };
 
-/// Why the committee cannot be spoken to.
+/// Why the network cannot be set up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// The genesis file lists no committee.
     #[error("the genesis file lists no committee: {0}")]
     Committee(#[from] CommitteeError),
-    /// The genesis file's committee is of no first epoch.
+    /// The genesis file's committee is not of the first epoch.
     #[error("the committees do not follow each other: {0}")]
     Epochs(#[from] EpochsError),
     /// The endpoints cannot be read.
@@ -63,7 +63,7 @@ pub type Answers<T> = Vec<(AuthorityName, Result<T, ClientError>)>;
 /// The current names of endpoints, by their names in the file.
 pub type Names = BTreeMap<AuthorityName, AuthorityName>;
 
-/// The committees with a client for each authority. Cheap to clone; clones learn of new epochs together.
+/// The committees with a client for each authority. Cheap to clone; all clones share the known epochs.
 #[derive(Clone, Debug)]
 pub struct Network {
     shared: Arc<Shared>,
@@ -72,10 +72,10 @@ pub struct Network {
 #[derive(Debug)]
 struct Shared {
     domain: Domain,
-    /// As the file of endpoints names them.
+    /// The authorities under the names that the file of endpoints gives.
     listed: Vec<AuthorityClient>,
     known: RwLock<Known>,
-    /// The highest epoch that anyone has spoken of.
+    /// The highest unknown epoch of a certificate that an authority returned. It is not verified.
     hinted: AtomicU64,
 }
 
@@ -151,7 +151,7 @@ impl Network {
         Self::new(genesis.domain(), Committees::new(genesis.committee()?)?, endpoints)
     }
 
-    /// The domain of everything that is signed here.
+    /// The domain of all signatures in this deployment.
     #[must_use]
     pub fn domain(&self) -> &Domain {
         &self.shared.domain
@@ -179,14 +179,14 @@ impl Network {
         self.known().authorities
     }
 
-    /// The current names of endpoints, as far as they differ from the file.
+    /// The current names of endpoints that the file lists under other names.
     #[must_use]
     pub fn names(&self) -> Names {
         self.known().names
     }
 
-    /// Takes the committees of more epochs, and what endpoints are called under them. Fewer epochs than are
-    /// known change nothing.
+    /// Replaces the known committees and the names of their endpoints. Ignored if the newest of `committees` is older
+    /// than the newest known one.
     pub fn adopt(&self, committees: Committees, names: Names) {
         let mut known = self.shared.known.write().unwrap_or_else(PoisonError::into_inner);
         if committees.current().epoch() >= known.committees.current().epoch() {
@@ -194,21 +194,21 @@ impl Network {
         }
     }
 
-    /// The highest epoch that an authority has claimed, if it is above the known ones. It is only a reason to read the
-    /// contract.
+    /// The highest epoch of a certificate that an authority returned, if it is above the known ones. It is unverified:
+    /// it only gives a reason to read the contract.
     #[must_use]
     pub fn hinted_epoch(&self) -> Option<Epoch> {
         let hinted = Epoch(self.shared.hinted.load(Ordering::Acquire));
         (hinted > self.committee().epoch()).then_some(hinted)
     }
 
-    /// Drops the claim after it was checked.
+    /// Discards the hinted epoch after it was checked.
     pub fn drop_hint(&self) {
         self.shared.hinted.store(0, Ordering::Release);
     }
 
-    /// Asks the endpoints that no member of the current committee is known by who they are now. One that claims
-    /// the name of another gains nothing: it has no more than its own voice, and no other's signature.
+    /// Asks each endpoint whose name is not a current member's for its name now. A false claim gains nothing: an
+    /// endpoint has one voice, and cannot sign for another authority.
     pub async fn ask_names(&self, deadline: Instant) -> Names {
         let Known { committees, mut names, authorities } = self.known();
         let committee = committees.current();
@@ -234,14 +234,14 @@ impl Network {
         names
     }
 
-    /// This many equal answers contain one of an honest authority: f + 1.
+    /// f + 1: of this many equal answers, at least one comes from an honest authority.
     #[must_use]
     pub fn trusted_count(&self) -> usize {
         self.committee().faults_tolerated().saturating_add(1)
     }
 
-    /// Asks all authorities at once. Returns when all have answered, or shortly after a quorum has
-    /// answered well, or at the `deadline`.
+    /// Asks all authorities at once. Returns when all have answered, at the `deadline`, or shortly after a quorum has
+    /// answered without an error.
     pub async fn ask_all<T, F, Fut>(&self, deadline: Instant, ask: F) -> Answers<T>
     where
         T: Send + 'static,
@@ -251,7 +251,7 @@ impl Network {
         self.ask_patiently(deadline, GRACE, ask).await
     }
 
-    /// The same, with so much `grace` after a quorum has answered well.
+    /// As [`Network::ask_all`], with this `grace` after a quorum has answered without an error.
     pub async fn ask_patiently<T, F, Fut>(&self, deadline: Instant, grace: Duration, ask: F) -> Answers<T>
     where
         T: Send + 'static,
@@ -276,14 +276,14 @@ impl Network {
             .await
     }
 
-    /// The same from every authority that answers before the deadline, for callers that need each answer.
+    /// As [`Network::account`], from every authority that answers before the deadline.
     pub async fn account_everywhere(&self, account: AccountId, deadline: Instant) -> Answers<AccountState> {
         let grace = deadline.saturating_duration_since(Instant::now());
         let ask = move |authority: AuthorityClient| async move { authority.shard_of(&account).account(account).await };
         self.ask_patiently(deadline, grace, ask).await
     }
 
-    /// The same, with what it holds of one asset.
+    /// As [`Network::account`], with the balance of one asset.
     pub async fn account_asset(&self, account: AccountId, asset: Asset, deadline: Instant) -> Answers<AccountState> {
         self.ask_all(deadline, move |authority| async move {
             authority.shard_of(&account).account_asset(account, asset).await
@@ -296,10 +296,10 @@ impl Network {
         self.ask_all(deadline, |authority| async move { authority_status(&authority).await }).await
     }
 
-    /// Checks that a certificate is the one of this sender and number.
+    /// Checks that a certificate is valid, and of this sender and number.
     ///
     /// # Errors
-    /// If it is not valid, or another one.
+    /// If it is invalid, or of another sender or number.
     pub fn verify_certificate(
         &self,
         certificate: Certificate,
@@ -313,15 +313,15 @@ impl Network {
         verified
     }
 
-    /// The certificate that `account` sent under `sequence`, from the authority that returns a valid one first; none
-    /// if no authority has it.
+    /// The certificate that `account` sent under `sequence`, from the authority that first returns a valid one. `None`
+    /// if no authority returns it.
     pub async fn find_certificate(&self, account: AccountId, sequence: SequenceNumber) -> Option<VerifiedCertificate> {
         let ask = certificate_of(account, sequence);
         let mut asked = Asked::each(self.authorities().iter(), ask);
         self.first_valid(&mut asked, account, sequence).await
     }
 
-    /// Whether a quorum says that it has no certificate of a number. False if too few answer before the deadline.
+    /// Whether a quorum answers that it has no certificate of a number. False if too few answer before the deadline.
     pub async fn is_without_certificate(
         &self,
         account: AccountId,
@@ -341,9 +341,9 @@ impl Network {
         false
     }
 
-    /// The valid certificates of these names, as far as any authority shows them before the deadline. One authority is
-    /// asked for all of them, and then the next for those that are left; a slow one is not waited for longer than a
-    /// moment before the next is asked beside it.
+    /// Finds valid certificates by name, until the deadline. Asks one authority, `first` if given, for all of them, and
+    /// then the next for those still missing. If an authority does not answer within `GRACE`, the next is asked, too,
+    /// while its request goes on.
     pub async fn find_certificates(
         &self,
         names: impl IntoIterator<Item = TransferName>,
@@ -388,9 +388,9 @@ impl Network {
         found
     }
 
-    /// The payment certificate that answers for an entry of `account`'s list of received payments at
-    /// `lister`. That one is asked first: a credit arrives after its certificate, so an honest lister has it
-    /// itself, with the sender's shard. If it has not shown it within a moment, the others are asked beside it.
+    /// The certificate that proves an entry of `account`'s list of received payments at `lister`. The lister is asked
+    /// first: a credit arrives after its certificate, so an honest lister's shard of the sender has it. If it does not
+    /// return it within `GRACE`, the others are asked, too.
     pub async fn find_received(
         &self,
         account: AccountId,
@@ -413,8 +413,8 @@ impl Network {
         (payment.recipient == account).then_some(certificate)
     }
 
-    /// The first valid certificate that comes from those who were asked; `None` if no one gives any, or a quorum has
-    /// none and the others do not give it soon. A settled transfer's is with some honest one of any quorum.
+    /// The first valid certificate among the answers. `None` if no authority returns one, or a quorum has none and the
+    /// others return none soon after. At least one honest authority of any quorum has a settled transfer's certificate.
     async fn first_valid(
         &self,
         asked: &mut Asked<Result<Certificate, ClientError>>,
@@ -443,10 +443,10 @@ impl Network {
     }
 }
 
-/// Checks that a certificate is the one of this sender and number, by the committee of its epoch.
+/// Checks that a certificate is valid by the committee of its epoch, and of this sender and number.
 ///
 /// # Errors
-/// If it is not valid, or another one.
+/// If it is invalid, or of another sender or number.
 pub fn verify_certificate(
     certificate: Certificate,
     account: AccountId,
@@ -486,7 +486,7 @@ pub async fn authority_status(authority: &AuthorityClient) -> Result<Vec<ShardSt
     Ok(statuses)
 }
 
-/// Why a certificate that an authority gave is worth nothing.
+/// Why a certificate from an authority is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BogusCertificate {
     /// It is invalid.
@@ -525,7 +525,7 @@ mod tests {
         let mut both = committees.clone();
         both.install(second.committee.clone()).unwrap();
         assert_eq!((check(&later, &alice, 6, &both), check(&good, &alice, 6, &both)), (Ok(()), Ok(())));
-        // Votes of one epoch under the name of the other, and a vote too few.
+        // The votes of one epoch under the other epoch's number, and one vote too few.
         let renamed = Certificate { epoch: Epoch(0), ..later };
         assert!(matches!(check(&renamed, &alice, 6, &both), Err(BogusCertificate::Invalid(_))));
         let mut few = good;

@@ -1,6 +1,6 @@
-//! For processors that cannot have the instructions: there is no [`Wide`], so nothing of it can be called.
+//! Stand-ins for processors without the instructions: no [`Wide`] can exist there, so nothing here can be called.
 
-/// A type without values, because this machine has no such instructions.
+/// A type without values, since this machine does not have the instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Never {}
 
@@ -25,12 +25,12 @@ pub struct Relation {
     pub s: [u8; 32],
 }
 
-/// Proof that this processor has AVX-512 IFMA: there is none.
+/// Proof that this processor has AVX-512 IFMA: there is none on this machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Wide(Never);
 
 impl Wide {
-    /// None.
+    /// Always `None`.
     #[must_use]
     pub fn detect() -> Option<Self> {
         None

@@ -11,9 +11,9 @@ const D: Limbs = [0xb4dca135978a3, 0x4d4141d8ab75e, 0x779e89800700a, 0xfe738cc74
 const I: Limbs = [0xe1b274a0ea0b0, 0x6ad2fe478c4e, 0xdfbd7a72f4318, 0xdf0b2b4d00993, 0x2b8324804fc1];
 const ONE: Limbs = [1, 0, 0, 0, 0];
 
-/// Vectors that are worked on side by side.
+/// The number of vectors that are processed side by side.
 const WIDTH: usize = 2;
-/// Points that are decoded together.
+/// The number of points that are decoded together.
 pub(crate) const DECODED_TOGETHER: usize = 8 * WIDTH;
 
 /// For each encoding the point, or none where no x fits y. As ZIP-215 has it, y is taken modulo p, and x = 0 may have either
@@ -36,7 +36,7 @@ pub(crate) fn decode(encodings: &[[u8; 32]; DECODED_TOGETHER]) -> [Option<Affine
     let (mut x, valid) = roots(&y);
     let mut points = [None; DECODED_TOGETHER];
     for (vector, points) in points.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-        // −0 = 0: a sign that cannot be is no matter.
+        // Since −0 = 0, a sign that is impossible for x = 0 has no effect.
         x[vector] = x[vector].negated_where(x[vector].is_odd() ^ signs[vector]);
         let (x, y) = (x[vector], y[vector]);
         let minus = y.loose().minus(&x.loose()).to_limbs();
@@ -83,11 +83,11 @@ fn roots(y: &[Tight; WIDTH]) -> ([Tight; WIDTH], [__mmask8; WIDTH]) {
     (x, valid)
 }
 
-/// To the power of (p − 5)/8 = 2²⁵² − 3.
+/// Raises to the power of (p − 5)/8 = 2²⁵² − 3.
 #[inline]
 #[target_feature(enable = "avx512dq,avx512ifma")]
 fn power_p58(x: &[Tight; WIDTH]) -> [Tight; WIDTH] {
-    // The names are exponents: `ones_n` is 2ⁿ − 1.
+    // The names denote exponents: `ones_n` has the exponent 2ⁿ − 1.
     let two = squared(x, 1);
     let nine = times(&squared(&two, 2), x);
     let eleven = times(&two, &nine);

@@ -1,11 +1,11 @@
-//! Eight equations of signatures at once, a lane for each, and each by itself (Straus): which ones of a few do not hold.
+//! Checks eight signature equations at once, each in its own lane (Straus), to find which of a few do not hold.
 
 use core::arch::x86_64::__mmask8;
 
 use crate::point::{Affine, IDENTITY, PointCell, Points};
 use crate::sum::{Digits, NIBBLE_MAX, Part, signed_digits, times_power_of_two};
 
-/// Equations that are looked at together.
+/// The number of equations that are checked together.
 pub(crate) const EACH_TOGETHER: usize = 8;
 
 /// R + k·A − s·B, which vanishes (times the cofactor) if a signature is valid. Scalars are below 2²⁵³, least
@@ -22,7 +22,7 @@ pub struct Relation {
     pub s: [u8; 32],
 }
 
-/// Multiples of a point of each lane, from 0 to 8 times, lane after lane.
+/// The multiples of one point per lane, from 0 to 8 times, lane after lane.
 struct Table(Vec<PointCell>);
 
 impl Table {
@@ -37,7 +37,7 @@ impl Table {
         Self(cells)
     }
 
-    /// In each lane the multiple by its digit, and the negative of that where the mask has a one.
+    /// In each lane the multiple selected by the digit, negated where the mask has a one.
     #[target_feature(enable = "avx512dq,avx512ifma")]
     fn multiple(&self, digits: [u64; 8], negative: __mmask8) -> Points {
         Points::read(places(digits).map(|place| &self.0[place])).negated_where(negative)
@@ -48,7 +48,7 @@ fn places(numbers: [u64; 8]) -> [usize; 8] {
     std::array::from_fn(|lane| lane * (1 + NIBBLE_MAX) + numbers[lane] as usize)
 }
 
-/// Which of these vanish times 8, as bits. `base` is B.
+/// Computes which of these vanish times 8, as bits. `base` is B.
 #[target_feature(enable = "avx512dq,avx512ifma")]
 pub(crate) fn vanish_times_8(base: &Affine, relations: &[Relation; EACH_TOGETHER]) -> __mmask8 {
     let of_a = Table::new(&Points::of_affine(&relations.map(|relation| relation.a)));

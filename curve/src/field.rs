@@ -1,7 +1,7 @@
 //! GF(2²⁵⁵ − 19), eight elements at a time: five limbs to base 2⁵², each a vector with a lane for each element.
 //!
-//! The instructions multiply the low 52 bits of their inputs and ignore what is above, so what is multiplied
-//! must have limbs below 2⁵², without exception: an adversary would find it. Types see to that:
+//! The instructions multiply the low 52 bits of their inputs and ignore the rest, so a factor must have limbs below 2⁵²
+//! without exception: an adversary would find any exception. Types enforce this:
 //!
 //! | type | limbs 0 to 3 | limb 4 | comes from |
 //! |---|---|---|---|
@@ -50,7 +50,7 @@ pub(crate) enum Times {
     Four = 2,
 }
 
-/// One element in limbs, as it is in memory: each limb as in [`Tight`].
+/// One element's limbs as stored in memory: each limb as in [`Tight`].
 pub(crate) type Limbs = [u64; 5];
 
 #[inline]
@@ -61,9 +61,9 @@ fn splat(number: u64) -> Lanes {
 
 /// Carries limbs that are below 2⁶³ + 2⁶⁰.
 ///
-/// What is above 2²⁵⁵ goes first, 19 times, to limb 0: less than 19·2¹⁷, so no limb overflows. Then limb after limb hands on
-/// what is above 52 bits, less than 2¹² each time: limb 4, cut to 47 bits before, ends below 2⁴⁷ + 2¹². No limb
-/// hands on more than it has, so limbs 0 to 3 are below 2⁵² whatever came in.
+/// First the part above 2²⁵⁵ is added 19 times to limb 0: less than 19·2¹⁷, so no limb overflows. Then each limb passes
+/// the part above 52 bits, less than 2¹² each time, to the next: limb 4, cut to 47 bits before, ends below 2⁴⁷ + 2¹².
+/// No limb passes on more than it has, so limbs 0 to 3 are below 2⁵² for any input.
 #[inline]
 #[target_feature(enable = "avx512dq,avx512ifma")]
 fn carry(limbs: [Lanes; 5]) -> Tight {
@@ -82,7 +82,7 @@ fn carry(limbs: [Lanes; 5]) -> Tight {
     Tight([z0, z1, z2, z3, z4])
 }
 
-/// Brings ten columns of a product down to five.
+/// Reduces the ten columns of a product to five.
 ///
 /// With n the number of halves of 52 bits in a column (1, 3, 5, 7, 9, 9, 7, 5, 3, 1), column k < 9 is below n·2⁵²; column 9 is the
 /// high half of a product of two top limbs, (2⁴⁷ + 2¹⁶)² / 2⁵² < 2⁴² + 2¹². Columns 5 to 8 hand on what is above 52 bits, at
@@ -97,7 +97,7 @@ fn fold(columns: [Lanes; 10]) -> Product {
     z7 = _mm512_add_epi64(z7, _mm512_srli_epi64::<LIMB_BITS>(z6));
     z8 = _mm512_add_epi64(z8, _mm512_srli_epi64::<LIMB_BITS>(z7));
     z9 = _mm512_add_epi64(z9, _mm512_srli_epi64::<LIMB_BITS>(z8));
-    // The multiplications take the low 52 bits of columns 5 to 8, which is what was left to them.
+    // These multiplications use only the low 52 bits of columns 5 to 8, the bits that remained there.
     z0 = _mm512_madd52lo_epu64(z0, z5, wrap);
     z1 = _mm512_madd52hi_epu64(z1, z5, wrap);
     z1 = _mm512_madd52lo_epu64(z1, z6, wrap);
@@ -133,8 +133,8 @@ impl Tight {
         Self([_mm512_setzero_si512(); 5])
     }
 
-    /// The low 255 bits of eight numbers, given by their words: first the lowest of all eight, and so on. Values from p on
-    /// are taken, and are what they are modulo p.
+    /// The low 255 bits of eight numbers, given word by word: first the lowest word of all eight, and so on. Values of
+    /// p or more are accepted and reduced modulo p.
     #[inline]
     #[target_feature(enable = "avx512dq,avx512ifma")]
     pub(crate) fn from_words(words: &[[u64; 8]; 4]) -> Self {
@@ -171,7 +171,7 @@ impl Tight {
         fold(z)
     }
 
-    /// The product with itself. Products of different limbs are made once and doubled: the same columns as `times` has.
+    /// The square. Products of different limbs are computed once and doubled, which yields the same columns as `times`.
     #[inline]
     #[target_feature(enable = "avx512dq,avx512ifma")]
     pub(crate) fn squared(&self) -> Product {
@@ -199,28 +199,28 @@ impl Tight {
         Loose(self.0)
     }
 
-    /// Twice, below 2⁵³.
+    /// The double, below 2⁵³.
     #[inline]
     #[target_feature(enable = "avx512dq,avx512ifma")]
     pub(crate) fn twice(self) -> Loose {
         Loose(self.0.map(|limb| _mm512_add_epi64(limb, limb)))
     }
 
-    /// −self where the mask has a one.
+    /// Negates the lanes where the mask has a one.
     #[inline]
     #[target_feature(enable = "avx512dq,avx512ifma")]
     pub(crate) fn negated_where(self, mask: __mmask8) -> Self {
         self.or(&Self::zero().loose().minus(&self.loose()), mask)
     }
 
-    /// In each half of the lanes those that the pairs of bits in `LANES` name, lowest first.
+    /// Permutes the lanes within each half: the pairs of bits in `LANES` name the sources, lowest first.
     #[inline]
     #[target_feature(enable = "avx512dq,avx512ifma")]
     pub(crate) fn rearranged<const LANES: i32>(&self) -> Self {
         Self(self.0.map(|limb| _mm512_permutex_epi64::<LANES>(limb)))
     }
 
-    /// `other` where the mask has a one.
+    /// Takes `other` in the lanes where the mask has a one.
     #[inline]
     #[target_feature(enable = "avx512dq,avx512ifma")]
     pub(crate) fn or(&self, other: &Self, mask: __mmask8) -> Self {
@@ -252,7 +252,7 @@ impl Tight {
         Self([z0, z1, z2, z3, _mm512_and_si512(z4, splat(TOP_LIMB))])
     }
 
-    /// In which lanes the element is zero.
+    /// The lanes in which the element is zero.
     #[inline]
     #[target_feature(enable = "avx512dq,avx512ifma")]
     pub(crate) fn is_zero(self) -> __mmask8 {
@@ -261,7 +261,7 @@ impl Tight {
         _mm512_cmpeq_epi64_mask(_mm512_or_si512(low, z4), _mm512_setzero_si512())
     }
 
-    /// In which lanes the representative below p is odd.
+    /// The lanes in which the representative below p is odd.
     #[inline]
     #[target_feature(enable = "avx512dq,avx512ifma")]
     pub(crate) fn is_odd(self) -> __mmask8 {
@@ -289,7 +289,7 @@ impl Product {
         Loose(self.0.map(|limb| _mm512_add_epi64(limb, limb)))
     }
 
-    /// In each half of the lanes those that the pairs of bits in `LANES` name, lowest first, times 1, 2 or 4.
+    /// Permutes the lanes within each half as [`Tight::rearranged`] does, and multiplies each by 1, 2 or 4.
     #[inline]
     #[target_feature(enable = "avx512dq,avx512ifma")]
     pub(crate) fn rearranged<const LANES: i32>(&self, times: [Times; 4]) -> Loose {

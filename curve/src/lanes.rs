@@ -1,5 +1,5 @@
-//! The only way to memory: vectors of eight lanes, and rows of cells of which each lane has one. All `unsafe` of the
-//! arithmetic is here: loads and stores of whole arrays, whatever their alignment.
+//! All access to memory: vectors of eight lanes, and rows of cells, one for each lane. All `unsafe` of the arithmetic
+//! is here: loads and stores of whole arrays at any alignment.
 #![allow(unsafe_code)]
 
 use core::arch::x86_64::{
@@ -14,7 +14,7 @@ pub(crate) type Lanes = __m512i;
 #[inline]
 #[target_feature(enable = "avx512dq,avx512ifma")]
 pub(crate) fn load(numbers: &[u64; 8]) -> Lanes {
-    // SAFETY: 64 bytes that may be read; no alignment is asked for.
+    // SAFETY: the 64 bytes are readable, and the instruction requires no alignment.
     unsafe { _mm512_loadu_si512(numbers.as_ptr().cast()) }
 }
 
@@ -22,30 +22,30 @@ pub(crate) fn load(numbers: &[u64; 8]) -> Lanes {
 #[target_feature(enable = "avx512dq,avx512ifma")]
 pub(crate) fn store(lanes: Lanes) -> [u64; 8] {
     let mut numbers = [0; 8];
-    // SAFETY: 64 bytes of our own; no alignment is asked for.
+    // SAFETY: the 64 bytes are ours, and the instruction requires no alignment.
     unsafe { _mm512_storeu_si512(numbers.as_mut_ptr().cast(), lanes) };
     numbers
 }
 
-/// A cell: numbers of one lane, in pairs.
+/// A cell: the numbers of one lane, in pairs.
 pub(crate) type Cell<const PAIRS: usize> = [[u64; 2]; PAIRS];
 
 #[inline]
 #[target_feature(enable = "avx512dq,avx512ifma")]
 fn load_pair(pair: &[u64; 2]) -> __m128i {
-    // SAFETY: 16 bytes that may be read; no alignment is asked for.
+    // SAFETY: the 16 bytes are readable, and the instruction requires no alignment.
     unsafe { _mm_loadu_si128(pair.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx512dq,avx512ifma")]
 fn store_pair(pair: &mut [u64; 2], lanes: __m128i) {
-    // SAFETY: 16 bytes that may be written; no alignment is asked for.
+    // SAFETY: the 16 bytes are writable, and the instruction requires no alignment.
     unsafe { _mm_storeu_si128(pair.as_mut_ptr().cast(), lanes) };
 }
 
-/// For each pair of numbers two vectors: of the first ones, and of the second ones, of all eight cells. Several times
-/// faster than the instructions that gather and scatter single numbers.
+/// Reads two vectors for each pair of numbers of all eight cells: one of the first numbers and one of the second. This
+/// is several times faster than the instructions that gather and scatter single numbers.
 #[inline]
 #[target_feature(enable = "avx512dq,avx512ifma")]
 pub(crate) fn read<const PAIRS: usize>(cells: [&Cell<PAIRS>; 8]) -> [[Lanes; 2]; PAIRS] {

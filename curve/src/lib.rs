@@ -5,12 +5,12 @@
 //!                    scalars ───────────┴─► Wide::each_vanishes_times_8: one answer for each signature
 //! ```
 //!
-//! A lane of a vector is a point (decoding) or a digit of the scalars (sums); so all lanes do the same, whatever the
+//! A lane of a vector holds a point (decoding) or a digit of the scalars (sums), so all lanes do the same whatever the
 //! values. Nothing here is secret: running time and memory accesses depend on points and scalars.
 //!
-//! Invariants: what is multiplied has limbs below 2⁵² (`field`'s types see to it); formulas hold for all points
-//! (`point`); instructions that a processor has not got are out of reach, since all begins with a [`Wide`]. Its
-//! tests compare each step with plain integers and with curve25519-dalek, at the extremes of every bound.
+//! Invariants: factors have limbs below 2⁵² (`field`'s types enforce it); formulas hold for all points (`point`);
+//! instructions that the processor lacks are unreachable, since every operation needs a [`Wide`]. The tests compare
+//! each step with plain integers and with curve25519-dalek, at the extremes of every bound.
 #![cfg_attr(target_arch = "x86_64", allow(clippy::indexing_slicing, reason = "of arrays, by constants and lanes"))]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

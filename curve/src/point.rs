@@ -10,7 +10,7 @@ use crate::lanes::{self, Cell, Lanes};
 /// 2·d.
 pub(crate) const D2: Limbs = [0x69b9426b2f159, 0x9a8283b156ebd, 0xef3d13000e014, 0xfce7198e80f2e, 0x2406d9dc56df];
 
-/// Pairs of numbers that a point takes in memory: the limbs of Y − X, Y + X, Z and T.
+/// The number of pairs that a point takes in memory: the limbs of Y − X, Y + X, Z and T.
 const PAIRS: usize = 10;
 
 /// A point in memory.
@@ -18,7 +18,7 @@ pub(crate) type PointCell = Cell<PAIRS>;
 /// The neutral point in memory.
 pub(crate) const IDENTITY: PointCell = [[1, 0], [0, 0], [0, 1], [0, 0], [0, 0], [1, 0], [0, 0], [0, 0], [0, 0], [0, 0]];
 
-/// Eight points. X and Y are kept as their difference and sum, which is what an addition wants.
+/// Eight points. X and Y are stored as their difference and sum, the form that an addition needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Points {
     pub(crate) minus: Tight,
@@ -44,7 +44,7 @@ impl Affine {
 }
 
 impl Points {
-    /// These points, with Z = 4: then T = 4·xy is the difference of the squares of y + x and y − x.
+    /// Decoded points, with Z = 4: then T = 4·xy is the difference of the squares of y + x and y − x.
     #[target_feature(enable = "avx512dq,avx512ifma")]
     pub(crate) fn of_affine(points: &[Affine; 8]) -> Self {
         let (minus, plus) = (Tight::of(&points.map(|point| point.minus)), Tight::of(&points.map(|point| point.plus)));
@@ -53,14 +53,14 @@ impl Points {
         Self { minus, plus, z: Tight::splat(&[4, 0, 0, 0, 0]), t }
     }
 
-    /// The points in these cells.
+    /// Reads the points in these cells.
     #[inline]
     #[target_feature(enable = "avx512dq,avx512ifma")]
     pub(crate) fn read(cells: [&PointCell; 8]) -> Self {
         Self::from_words(lanes::read(cells))
     }
 
-    /// Writes each point into the cell at its place.
+    /// Writes each point into its cell.
     #[inline]
     #[target_feature(enable = "avx512dq,avx512ifma")]
     pub(crate) fn write(self, cells: &mut [PointCell], places: &[usize; 8]) {
@@ -96,8 +96,8 @@ impl Points {
         ]
     }
 
-    /// Adds one point to all, and takes it off where `negative` has a one. −P has y − x and y + x swapped and the other
-    /// xy, which comes to swapping F and G below.
+    /// Adds one point to each lane, and subtracts it where `negative` has a one. −P has y − x and y + x swapped and xy
+    /// negated, which amounts to swapping F and G below.
     #[inline]
     #[target_feature(enable = "avx512dq,avx512ifma")]
     pub(crate) fn add_affine(&self, point: &Affine, negative: __mmask8) -> Self {
@@ -151,7 +151,7 @@ impl Points {
         Self { minus, plus, z: self.z, t: self.t.negated_where(mask) }
     }
 
-    /// In which lanes the point is the neutral one: X = 0 and Y = Z.
+    /// The lanes in which the point is the neutral one: X = 0 and Y = Z.
     #[inline]
     #[target_feature(enable = "avx512dq,avx512ifma")]
     pub(crate) fn is_identity(&self) -> __mmask8 {

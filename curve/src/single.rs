@@ -24,7 +24,7 @@ impl Single {
         Self(side_by_side(&IDENTITY))
     }
 
-    /// As `Points::double`: with M and P of before, from M², P², Z² and P·M the four of `complete`.
+    /// Doubles as `Points::double` does: with its M and P, from M², P², Z² and P·M the four inputs of `complete`.
     #[target_feature(enable = "avx512dq,avx512ifma")]
     pub(crate) fn double(&self) -> Self {
         use Times::{Four, One, Two};
@@ -36,7 +36,7 @@ impl Single {
         Self::complete(&first.minus_where(0b0101_0101, &second))
     }
 
-    /// From A, B, D and C the four of `complete`: B ∓ A, D ∓ C.
+    /// Computes from A, B, D and C the four inputs of `complete`: B ∓ A, D ∓ C.
     #[target_feature(enable = "avx512dq,avx512ifma")]
     pub(crate) fn add(&self, other: &Addend) -> Self {
         let products = self.0.times(&other.0);

@@ -1,5 +1,5 @@
-//! Sums of many multiples of points, by buckets (Pippenger): a lane is a digit of the scalars, so each point is added to a
-//! bucket of all lanes at once, whichever bucket its digit names in each.
+//! Sums of many multiples of points, by buckets (Pippenger). A lane stands for a digit of the scalars, so each point is
+//! added at once to one bucket in every lane, the one that its digit there names.
 //!
 //! ```text
 //!  scalars ─► 32 signed bytes ─► 4 blocks of 8 digits, one for each lane ─► buckets ─► Σ digit · point, for each lane
@@ -17,18 +17,18 @@ use crate::single::{Single, addends};
 
 /// A scalar below 2²⁵³ as Σ dᵢ·256ⁱ.
 pub(crate) type Digits = [i8; 32];
-/// A short one, given so.
+/// A short scalar, as Σ dᵢ·256ⁱ.
 pub(crate) type ShortDigits = [i8; 16];
 
 /// Digits in a block: one for each lane.
 const BLOCK: usize = 8;
-/// From this many points on the buckets of bytes are cheaper than those of nibbles, by measurement.
+/// The number of points from which buckets for bytes are cheaper than buckets for nibbles, as measured.
 pub(crate) const BYTES_FROM_POINTS: usize = 340;
-/// |digit| is at most this.
+/// The maximum of |digit| for bytes.
 const BYTE_MAX: usize = 128;
 pub(crate) const NIBBLE_MAX: usize = 8;
 
-/// Which digits of a block are looked at.
+/// The part of each digit that a pass over a block uses.
 #[derive(Clone, Copy)]
 pub(crate) enum Part {
     Byte,
@@ -79,7 +79,7 @@ pub(crate) fn signed_digits(scalar: &[u8; 32]) -> Digits {
 }
 
 struct Buckets {
-    /// Lane after lane, from bucket 0, which takes the points whose digit is zero and is not looked at.
+    /// The buckets, lane after lane. Bucket 0 takes the points whose digit is zero and is left out of sums.
     cells: Vec<PointCell>,
     max: usize,
 }
@@ -94,7 +94,7 @@ impl Buckets {
             let places = self.places(buckets);
             self.read(&places).add_affine(point, negative).write(&mut self.cells, &places);
         }
-        // Σ b · bucket b: each is in the sums from its own number down to 1.
+        // Σ b · bucket b: each bucket is in the running sums from its own number down to 1.
         let mut bucket_sum = self.read(&self.places([self.max as u64; 8]));
         let mut sum = bucket_sum;
         for number in (1..self.max as u64).rev() {
@@ -104,7 +104,7 @@ impl Buckets {
         sum
     }
 
-    /// The position of each lane's bucket of this number.
+    /// The position of each lane's bucket, by the bucket's number there.
     #[inline]
     fn places(&self, buckets: [u64; 8]) -> [usize; 8] {
         let row = 1 + self.max;
@@ -123,7 +123,7 @@ impl Buckets {
 }
 
 impl Part {
-    /// For each lane the digit's bucket, and whether the digit is negative.
+    /// The bucket of each lane's digit, and whether the digit is negative.
     #[inline]
     #[target_feature(enable = "avx512dq,avx512ifma")]
     pub(crate) fn of(self, digits: [i8; BLOCK]) -> ([u64; 8], __mmask8) {

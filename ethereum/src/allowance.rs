@@ -1,16 +1,16 @@
-//! How much gas the contract lets a payout spend, and how much a transaction may have. Relayers plan with these figures;
-//! a test compares them with `contracts/libraries/Payouts.sol`.
+//! The gas that the contract lets a payout spend, and the most that a transaction may have. Relayers plan with these
+//! figures; a test compares them with `contracts/libraries/Payouts.sol`.
 
-/// A recipient of ETH may spend this much.
+/// The most gas that a recipient of ETH may spend.
 pub const ETHER_GAS: u64 = 115_000;
 
-/// A token may spend this much on one transfer.
+/// The most gas that a token may spend on one transfer.
 pub const TOKEN_GAS: u64 = 300_000;
 
-/// The contract pays only where this much is left beside the payout's own gas.
+/// The contract pays only if this much gas is left besides the payout's own.
 pub const CALL_GAS: u64 = 75_000;
 
-/// No transaction may have more gas (EIP-7825).
+/// The most gas of any transaction (EIP-7825).
 pub const TRANSACTION_GAS_MAX: u64 = 1 << 24;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The loop that stays with one submission until it is final.
+//! Follows one submission until it is final.
 
 use std::io;
 use std::time::Duration;
@@ -18,24 +18,24 @@ pub enum Progress {
         /// The node's estimate.
         gas: u64,
     },
-    /// Sent, for the first time, again, or with a better offer.
+    /// The transaction was sent: for the first time, again, or with a higher offer.
     Submitted {
         /// The transaction's hash.
         hash: B256,
     },
-    /// In a block that may still change.
+    /// The transaction is in a block that may still change.
     Included {
         /// The block's number.
         block_number: u64,
-        /// So many more blocks make it final.
+        /// The number of further blocks that make it final.
         blocks_left: u64,
     },
-    /// No progress now.
+    /// There is no progress now.
     Waiting {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// In a final block.
+    /// The transaction is in a final block.
     Final {
         /// The block's number.
         block_number: u64,
@@ -43,7 +43,7 @@ pub enum Progress {
 }
 
 impl Sender {
-    /// Carries out a call: simulates, sends, raises, sends again, and returns when it is final.
+    /// Executes a call: simulates it, sends it, raises the offer, sends it again, and returns when it is final.
     ///
     /// # Errors
     /// See [`SendError::is_retryable`]. After an error the call may still happen; a caller that must not
@@ -59,14 +59,14 @@ impl Sender {
         self.confirm(submission, &mut |_| Ok(()), progress).await
     }
 
-    /// Stays with a submission, new or stored, until it is final. `store` is called before every
-    /// broadcast of something new, and has to return when the submission is on disk.
+    /// Follows a submission, new or stored, until it is final. It calls `store` before every broadcast of a new
+    /// attempt; `store` must return only when the submission is on disk.
     ///
-    /// Waits without limit while no node answers or the offer is too low; the caller may drop the future
-    /// at any time and confirm the stored submission again.
+    /// It waits without limit while no node answers or the offer is too low. The caller may drop the future at any time
+    /// and confirm the stored submission again.
     ///
     /// # Errors
-    /// If it reverted or was superseded, could not be stored, or a person has to help.
+    /// If it reverted or was superseded, could not be stored, or needs an operator.
     pub async fn confirm(
         &self,
         mut submission: Submission,
@@ -137,7 +137,7 @@ impl Sender {
         match (sent, submission.attempts.last()) {
             (Ok(()), Some(attempt)) => progress(Progress::Submitted { hash: attempt.hash }),
             (Ok(()), None) => {}
-            // An earlier offer may be waiting already: then the lack of funds for a better one is no end.
+            // An earlier offer may be pending already, so a lack of funds for a higher one is not the end.
             (Err(SendError::Primary(error @ PrimaryError::InsufficientFunds)), _) if submission.attempts.len() > 1 => {
                 progress(Progress::Waiting { reason: error.to_string() });
             }

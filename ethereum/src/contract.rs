@@ -1,5 +1,4 @@
-//! The contracts that FastPay speaks to, as Solidity declares them, and the way from core's types to
-//! theirs.
+//! The contracts that FastPay calls, as Solidity declares them, and the conversion of core's types to theirs.
 //!
 //! `IFastPay` and `ICouncil` repeat `contracts/interfaces/`; a test compares the selectors of both.
 
@@ -414,8 +413,8 @@ impl From<&Announcement> for ContractAnnouncement {
     }
 }
 
-/// A redemption certificate as the contract takes it; `committee` is the one that voted. `None` if the
-/// certificate is not of a redemption, or a vote is not of a member for a redemption.
+/// A redemption certificate in the contract's form; `committee` is the one that voted. `None` if the certificate is not
+/// of a redemption, or a vote is not a member's for a redemption.
 #[must_use]
 pub fn certified_redemption(certificate: &Certificate, committee: &Committee) -> Option<CertifiedRedemption> {
     let Transfer::Redemption(redemption) = &certificate.order.transfer else { return None };

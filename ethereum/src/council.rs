@@ -34,7 +34,7 @@ impl Primary {
         self.view(self.contract(), &IFastPay::councilCall {}).await
     }
 
-    /// The address that may announce a recovery; zero for nobody.
+    /// The address that may announce a recovery; zero if none may.
     ///
     /// # Errors
     /// If no node answers.
@@ -42,7 +42,7 @@ impl Primary {
         self.view(self.council().await?, &ICouncil::recoveryCall {}).await
     }
 
-    /// When a quorum last showed that it is there: by a heartbeat, or by an installation. In seconds since 1970.
+    /// When a quorum last gave a sign of life, by a heartbeat or an installation, in seconds since 1970.
     ///
     /// # Errors
     /// If no node answers.
@@ -53,7 +53,7 @@ impl Primary {
         Ok(heartbeat.max(installed).saturating_to())
     }
 
-    /// The times of the announcement with this digest; `None` if nothing was announced.
+    /// The times of the announcement with this digest; `None` if there is no such announcement.
     ///
     /// # Errors
     /// If no node answers.
@@ -71,7 +71,7 @@ impl Primary {
         }))
     }
 
-    /// The digest that the contract would check votes for `statement` against.
+    /// The digest against which the contract would check votes for `statement`.
     ///
     /// # Errors
     /// If no node answers.
@@ -104,10 +104,10 @@ impl Primary {
         }
     }
 
-    /// The hash of the block of this number. Whether it is final is for the caller to see to.
+    /// The hash of the block of this number. The caller must make sure that it is final.
     ///
     /// # Errors
-    /// If no node answers, or the first that does has no such block.
+    /// If no node answers, or the first one that does has no such block.
     pub async fn block_hash(&self, number: u64) -> Result<B256, PrimaryError> {
         let head: BlockHead =
             self.request("eth_getBlockByNumber", serde_json::json!([At::Number(number).to_json(), false])).await?;

@@ -1,12 +1,12 @@
-//! Reads the contract's order from finalized blocks, for an authority's follower, and hands on the deposits.
+//! Reads the contract's events from finalized blocks, for an authority's follower, and extracts the deposits.
 //!
 //! ```text
 //!  every node ─► final head ─► the cursor's block still the same? ─► logs of a range of whole blocks
 //!                │  hash and time: all nodes agree?                       │  all nodes agree?
 //!            DepositBatch { events, cursor }   ◄── check (pure) ◄─────────┘  count of the contract?
 //! ```
-//! Never guesses: what cannot be explained by delay is an [`Alarm`]. The caller reads again, a bounded number of times,
-//! and then stops. Nothing is lost by reading again, because the cursor moves only with a batch.
+//! It never guesses: an answer that delay cannot explain is an [`Alarm`]. The caller reads again, a bounded number of
+//! times, and then stops. Reading again loses nothing, because the cursor moves only with a batch.
 
 use std::ops::RangeInclusive;
 
@@ -22,11 +22,11 @@ use crate::events::{Alarm, BlockRange, OrderEvent, check_logs};
 use crate::finality::BlockHead;
 use crate::primary::Primary;
 
-/// How many blocks are asked for at once by default: providers commonly refuse more.
+/// The default number of blocks in one request: providers commonly refuse more.
 pub const RANGE_BLOCKS_DEFAULT: u64 = 1_000;
-/// The unlock windows that the contract's constructor takes, in seconds: 3 to 30 days.
+/// The unlock windows that the contract's constructor accepts, in seconds: 3 to 30 days.
 const UNLOCK_WINDOWS: RangeInclusive<u64> = 3 * 86_400..=30 * 86_400;
-/// More logs than this in one range are read in smaller ranges, to bound a batch.
+/// A range with more logs than this is read in smaller ranges, to bound a batch.
 const RANGE_LOGS_MAX: usize = 10_000;
 
 /// How far the chain was read. Store it with the deposits of its batch, in one atomic step.
@@ -34,7 +34,7 @@ const RANGE_LOGS_MAX: usize = 10_000;
 pub struct Cursor {
     /// The last block that was read.
     pub block_number: u64,
-    /// Its hash: final, so it must not change.
+    /// Its hash. The block is final, so the hash must not change.
     pub block_hash: B256,
     /// The index of the last event of the order in or before it.
     pub last_index: TransactionIndex,
@@ -45,23 +45,22 @@ pub struct Cursor {
 pub struct DepositBatch {
     /// The deposits, in the order of their indices.
     pub deposits: Vec<Deposit>,
-    /// The contract's order: these deposits, and the other events that lie between them.
+    /// The contract's events: these deposits, and the other events between them.
     pub events: Vec<OrderEvent>,
     /// The new cursor.
     pub cursor: Cursor,
-    /// The newest final block on which all nodes agree that it exists. Nothing is left to read now where
-    /// the cursor is there.
+    /// The newest block that is final at every node. If the cursor is there, nothing is left to read now.
     pub final_block: u64,
-    /// When the cursor's block was made, in seconds since 1970. All nodes agree.
+    /// The time of the cursor's block, in seconds since 1970. All nodes agree.
     pub time: u64,
-    /// When the newest final block was made, in seconds since 1970. All nodes agree.
+    /// The time of the newest final block, in seconds since 1970. All nodes agree.
     pub final_time: u64,
 }
 
 /// Why there is no batch.
 #[derive(Debug, thiserror::Error)]
 pub enum DepositsError {
-    /// A node could not be asked.
+    /// A node could not be read.
     #[error(transparent)]
     Primary(#[from] PrimaryError),
     /// A node is behind the reader's position: it lags or is syncing.
@@ -69,14 +68,14 @@ pub enum DepositsError {
         "the Ethereum node {node} is at final block {head}, behind block {cursor} that was read before; it is tried again"
     )]
     Lagging {
-        /// The authority that was asked.
+        /// The node that was asked.
         node: String,
         /// Its newest final block.
         head: u64,
-        /// Our last block.
+        /// The last block that was read before.
         cursor: u64,
     },
-    /// The chain changed while it was read, in blocks that were not final before.
+    /// The chain changed during the read, in blocks that were not final before.
     #[error("block {block} changed while it was read; it is tried again")]
     Moved {
         /// The block's number.
@@ -88,7 +87,7 @@ pub enum DepositsError {
 }
 
 impl DepositsError {
-    /// True if trying again later is right, however often. False if the answer is impossible; a person must act if
+    /// Whether trying again later is right, however often. False if the answer is impossible; an operator must act if
     /// that persists.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
@@ -100,7 +99,7 @@ impl DepositsError {
     }
 }
 
-/// Reads deposits range by range. Holds no position of its own: the caller keeps the cursor.
+/// Reads events range by range. It has no position of its own: the caller keeps the cursor.
 #[derive(Debug)]
 pub struct DepositReader {
     primary: Primary,
@@ -138,9 +137,8 @@ impl DepositReader {
         start.ok_or(DepositsError::Primary(PrimaryError::NoUrl))
     }
 
-    /// The next deposits after `cursor`: all those of the next whole blocks that are final at every node.
-    /// An empty batch with a new cursor where those blocks have none, and with the same cursor where no
-    /// new block is final.
+    /// The next batch after `cursor`: all events of the next whole blocks that are final at every node. The batch is
+    /// empty with a new cursor if those blocks have no events, and with the same cursor if no new block is final.
     ///
     /// # Errors
     /// See [`DepositsError::is_retryable`].
@@ -155,7 +153,7 @@ impl DepositReader {
             let first = cursor.block_number.saturating_add(1);
             let last = cursor.block_number.saturating_add(self.range_blocks).min(final_block);
             match self.read(cursor, first, last, &newest).await {
-                // The node may find the range too large, or we do.
+                // The range is too large, for the node or for a batch.
                 Err(DepositsError::Primary(PrimaryError::Refused { method: "eth_getLogs", message, .. }))
                     if self.range_blocks > 1 =>
                 {
@@ -174,8 +172,8 @@ impl DepositReader {
     /// How long an unlock request is open before a quorum can void its number, in seconds. It never changes.
     ///
     /// # Errors
-    /// See [`DepositsError::is_retryable`]. [`Alarm::UnlockWindow`] where a node's answer is none that a contract of
-    /// FastPay gives, or not the first node's.
+    /// See [`DepositsError::is_retryable`]. [`Alarm::UnlockWindow`] if a node's answer is out of the contract's bounds,
+    /// or differs from the first node's.
     pub async fn unlock_window(&self) -> Result<u64, DepositsError> {
         let mut agreed = None;
         for node in self.primary.endpoints() {
@@ -189,7 +187,7 @@ impl DepositReader {
     }
 
     /// The newest block that is final at every node, after checking that each still has the cursor's block. All nodes
-    /// say the same of it: its hash, and its time, by which windows are counted.
+    /// must agree on its hash, and on its time, by which windows are counted.
     async fn common_final_block(&self, cursor: &Cursor) -> Result<BlockHead, DepositsError> {
         let mut heads = Vec::new();
         for node in self.primary.endpoints() {
@@ -232,7 +230,7 @@ impl DepositReader {
             let head = block_head(node, last).await?;
             let hash = head.hash;
             let mut logs = node.logs(OrderEvent::TOPICS, first, last).await?;
-            // Only some nodes add the time of the block, so it cannot be compared. Nothing rests on it.
+            // Only some nodes add the block's time, so it cannot be compared. Nothing depends on it.
             logs.iter_mut().for_each(|log| log.block_timestamp = None);
             if logs.len() > RANGE_LOGS_MAX && last > first {
                 let message = format!("more than {RANGE_LOGS_MAX} events");
@@ -240,7 +238,7 @@ impl DepositReader {
                 return Err(PrimaryError::Refused { node, method: "eth_getLogs", code: 0, message }.into());
             }
             let count = self.count(node, hash, last == newest.number()).await?;
-            // Were the block exchanged between the requests, they would speak of different chains.
+            // If the block was replaced between the requests, the answers are of different chains.
             if block_hash(node, last).await? != hash {
                 return Err(DepositsError::Moved { block: last });
             }
@@ -261,8 +259,8 @@ impl DepositReader {
     }
 
     /// The index of the last event that the contract counted up to the block `hash`. `None` if the node no longer has
-    /// the state of so old a block; the range that ends at the newest block is never without it, so an
-    /// omitted log is found at the latest there.
+    /// the state of so old a block. The range that ends at the newest block always has it, so an omitted log is found
+    /// there at the latest.
     async fn count(
         &self,
         node: &Endpoint,

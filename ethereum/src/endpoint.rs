@@ -1,7 +1,7 @@
-//! One Ethereum node: JSON-RPC with a time-out, and the check that it serves our chain and contract.
+//! One Ethereum node: JSON-RPC with a time-out, and the check that it serves the configured chain and contract.
 //!
-//! A node is checked before its first answer is used and again after every time it was away, because
-//! what comes back at an address may be another node.
+//! A node is checked before its first answer is used, and again whenever it was away, because another node may have
+//! taken its address.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::label::Label;
 pub(crate) enum At {
     /// The newest block.
     Latest,
-    /// The newest block and what waits to be included.
+    /// The newest block with the pending transactions.
     Pending,
     /// The block of this number.
     Number(u64),
@@ -41,7 +41,7 @@ impl At {
     }
 }
 
-/// A node that is asked, by HTTP in production.
+/// A connection to a node, over HTTP in production.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     label: Label,
@@ -79,7 +79,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Asks the verified node.
+    /// Sends a request to the node, after verifying it.
     pub(crate) async fn request<T: RpcRecv>(&self, method: &'static str, params: Value) -> Result<T, PrimaryError> {
         self.verify().await?;
         self.ask(method, params).await
@@ -130,7 +130,7 @@ impl Endpoint {
         head.ok_or_else(|| PrimaryError::NoFinalBlock { node: self.label().into() })
     }
 
-    /// The contract's logs of these kinds of events in whole blocks from `first` to `last`.
+    /// The contract's logs of these kinds of events, in the whole blocks from `first` to `last`.
     pub(crate) async fn logs(
         &self,
         kinds: &[alloy::primitives::B256],

@@ -1,8 +1,8 @@
 //! Reads the committees of all epochs in a final block, for an authority's follower.
 //!
 //! As with deposits, no result rests on a single node's answer if several are configured. An answer that delay cannot
-//! explain is an [`Alarm`]; everything else is retryable. The contract keeps every committee that it ever installed
-//! and never changes one, so a reader that was away for many epochs gets all of them from its views.
+//! explain is an [`Alarm`]; everything else is retryable. The contract keeps every committee that it ever installed and
+//! never changes one, so a reader that was away for many epochs gets all of them from its views.
 
 use fastpay_core::{Committee, Committees, Epoch};
 
@@ -16,7 +16,7 @@ use crate::primary::{Primary, checked_committee};
 /// The maximum number of epochs read at a time, so that a node that claims many does not delay its reader.
 const EPOCHS_AT_ONCE_MAX: u64 = 64;
 
-/// Reads committees. Holds no state of its own.
+/// Reads committees. It has no state of its own.
 #[derive(Debug)]
 pub struct EpochReader {
     primary: Primary,
@@ -29,11 +29,11 @@ impl EpochReader {
         Self { primary }
     }
 
-    /// `known` and the committees that follow it up to the newest block that is final at every node; all
-    /// committees where none are known.
+    /// `known` with the committees that follow it, up to the newest block that is final at every node; all committees
+    /// if none are known.
     ///
     /// # Errors
-    /// See [`DepositsError::is_retryable`]. [`DepositsError::Lagging`] where the deployment is not final yet.
+    /// See [`DepositsError::is_retryable`]. [`DepositsError::Lagging`] if the deployment is not final yet.
     pub async fn read(&self, known: Option<&Committees>) -> Result<Committees, DepositsError> {
         let block = self.common_final_block().await?;
         let mut agreed: Option<Committees> = None;
@@ -49,7 +49,7 @@ impl EpochReader {
         agreed.ok_or(DepositsError::Primary(PrimaryError::NoUrl))
     }
 
-    /// The newest block that is final at every node; not before the deployment is.
+    /// The newest block that is final at every node, which must not be before the deployment.
     async fn common_final_block(&self) -> Result<u64, DepositsError> {
         let deployment = self.primary.deployment_block().await?;
         let mut common = u64::MAX;

@@ -8,20 +8,20 @@ use fastpay_core::{CommitteeError, Epoch};
 use crate::label::Label;
 use crate::revert::Revert;
 
-/// Why the Primary gave no usable answer. `node` is the origin of the RPC URL. The rest may hold a key, and is in no text
-/// here: not in the transport's words and not in the node's.
+/// Why the Primary gave no usable answer. `node` is the origin of the RPC URL. The rest of the URL may contain a key,
+/// and is removed from all texts here, those of the transport and those of the node.
 #[derive(Debug, thiserror::Error)]
 pub enum PrimaryError {
     /// No RPC URL is configured.
     #[error("no Ethereum RPC URL is given; configure at least one")]
     NoUrl,
-    /// An address of another kind, such as `localhost:8545`.
+    /// An address is not an HTTP URL, such as `localhost:8545`.
     #[error("{0} is not the URL of an Ethereum node: it begins with http:// or https://")]
     NotHttp(String),
     /// No answer: the node is down, cannot be reached, or is too slow.
     #[error("the Ethereum node {node} does not answer ({reason}); check that it runs, or try again later")]
     Unreachable {
-        /// The authority that was asked.
+        /// The node that was asked.
         node: String,
         /// The error of the transport.
         reason: String,
@@ -29,19 +29,19 @@ pub enum PrimaryError {
     /// The node answered with an error, such as a rate limit or a range that it will not search.
     #[error("the Ethereum node {node} refused {method}: {message} (code {code}); try again later")]
     Refused {
-        /// The authority that was asked.
+        /// The node that was asked.
         node: String,
         /// The request.
         method: &'static str,
         /// The JSON-RPC error code.
         code: i64,
-        /// The node's words.
+        /// The node's error text.
         message: String,
     },
     /// The node's answer is not what the method returns.
     #[error("the Ethereum node {node} gave an unreadable answer to {method}: {reason}; try again later")]
     BadAnswer {
-        /// The authority that was asked.
+        /// The node that was asked.
         node: String,
         /// The request.
         method: &'static str,
@@ -51,13 +51,13 @@ pub enum PrimaryError {
     /// The node knows no final block yet: it is starting up, or the chain is too short.
     #[error("the Ethereum node {node} has no final block yet; try again later")]
     NoFinalBlock {
-        /// The authority that was asked.
+        /// The node that was asked.
         node: String,
     },
     /// The node serves another chain than the configured one.
     #[error("the Ethereum node {node} serves chain {found}, not {expected}; correct the RPC URL or the chain id")]
     WrongChain {
-        /// The authority that was asked.
+        /// The node that was asked.
         node: String,
         /// The configured chain id.
         expected: u64,
@@ -67,7 +67,7 @@ pub enum PrimaryError {
     /// There is no contract at the configured address.
     #[error("there is no contract at {address} (asked {node}); correct the address or the RPC URL")]
     NoContract {
-        /// The authority that was asked.
+        /// The node that was asked.
         node: String,
         /// The configured address.
         address: Address,
@@ -78,28 +78,28 @@ pub enum PrimaryError {
     /// The account cannot pay for value and gas.
     #[error("the Ethereum account cannot pay for the value and the gas; send it some ETH")]
     InsufficientFunds,
-    /// The contract's committee is none by FastPay's rules.
+    /// The contract's committee breaks a rule of FastPay.
     #[error("the contract's committee of epoch {epoch} is not one: {error}; is this the right contract?")]
     Committee {
-        /// The epoch that was asked for.
+        /// The requested epoch.
         epoch: Epoch,
         /// The rule that it breaks.
         error: CommitteeError,
     },
-    /// The contract lists the committee in another order than votes are counted by, or wants another
-    /// number of votes, so its certificates would not be valid there.
+    /// The contract lists the committee in another order than votes are counted by, or requires another number of
+    /// votes, so certificates would not be valid there.
     #[error(
         "the contract counts the votes of epoch {epoch} otherwise: quorum {contract} there, {here} here; is this the right contract?"
     )]
     CommitteeOrder {
-        /// The epoch that was asked for.
+        /// The requested epoch.
         epoch: Epoch,
         /// The quorum by the contract.
         contract: U256,
-        /// The quorum by our rules.
+        /// The quorum by FastPay's rules.
         here: usize,
     },
-    /// Not a usable ERC-20 token.
+    /// The address is not that of a usable ERC-20 token.
     #[error("{token} is not a usable token: {reason}; check the address")]
     BadToken {
         /// Its address.
@@ -110,8 +110,7 @@ pub enum PrimaryError {
 }
 
 impl PrimaryError {
-    /// True where the same request may succeed later or at another node, and false where only a person
-    /// can help.
+    /// Whether the same request may succeed later or at another node; false if only an operator can help.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -130,7 +129,7 @@ impl PrimaryError {
         }
     }
 
-    /// Sorts a transport's error.
+    /// Classifies a transport's error.
     pub(crate) fn from_transport(label: &Label, method: &'static str, error: TransportError) -> Self {
         let node = label.as_str().to_owned();
         match error {
@@ -145,7 +144,7 @@ impl PrimaryError {
             return Self::Reverted(Box::new(Revert::decode(data)));
         }
         let message = payload.message.to_ascii_lowercase();
-        // Code 3 is what nodes answer to a call that reverts (without data, it had no reason).
+        // Nodes answer a call that reverts with code 3. Without data, the revert had no reason.
         if payload.code == 3 || message.contains("execution reverted") {
             return Self::Reverted(Box::new(Revert::Unknown(Bytes::new())));
         }

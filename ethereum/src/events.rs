@@ -1,8 +1,8 @@
-//! The contract's order: its eight kinds of events that share one gap-free numbering, and the rules that their log must
+//! The contract's events that share one numbering without gaps, of eight kinds, and the rules that their logs must
 //! obey. Without any I/O.
 //!
-//! Index 0 is the committee of the deployment. All other events follow it one by one, so an event that a node leaves out
-//! shows as a gap, or in the contract's count.
+//! Index 0 is the committee of the deployment. All other events follow one by one, so an event that a node omits shows
+//! as a gap, or in the contract's count.
 
 use alloy::primitives::{Address, B256};
 use alloy::rpc::types::Log;
@@ -64,7 +64,7 @@ order_events! {
 }
 
 impl OrderEvent {
-    /// The deposit that the event is, if it is one.
+    /// The deposit in the event, if it is one.
     #[must_use]
     pub fn deposit(&self) -> Option<Deposit> {
         let Self::Funded(event) = self else { return None };
@@ -77,7 +77,7 @@ impl OrderEvent {
     }
 }
 
-/// The range of blocks asked for, both ends included.
+/// The requested range of blocks, including both ends.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockRange {
     /// The first block's number.
@@ -88,12 +88,11 @@ pub struct BlockRange {
     pub last_hash: B256,
 }
 
-/// An answer that no correct Ethereum node gives. A reader that meets one discards the whole answer: going on could
-/// credit money that was never deposited, or skip money that was. If it persists, a person has to compare the node
-/// with others.
+/// An answer that no correct Ethereum node gives. The reader discards the whole answer: using it could credit money
+/// that was never deposited, or skip money that was. If it persists, an operator has to compare the node with others.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Alarm {
-    /// A block that was final is another one now.
+    /// A final block was replaced.
     #[error("block {block} was final as {expected} and is now {found} at {node}; compare the node with others")]
     Reorganised {
         /// The node.
@@ -128,17 +127,17 @@ pub enum Alarm {
         "event {found} of the order follows where {expected} was due, in block {block}; compare the node with others"
     )]
     Gap {
-        /// The index that was due.
+        /// The expected index.
         expected: TransactionIndex,
-        /// The index that came.
+        /// The index found.
         found: TransactionIndex,
         /// The block of the log.
         block: u64,
     },
-    /// An event came again.
+    /// An event was repeated.
     #[error("event {index} of the order came again in block {block}; compare the node with others")]
     Repeated {
-        /// The index that came again.
+        /// The repeated index.
         index: TransactionIndex,
         /// The block of the log.
         block: u64,
@@ -155,7 +154,7 @@ pub enum Alarm {
         /// The last block of the range.
         block: u64,
     },
-    /// A log is marked as taken back although its block is final.
+    /// A log is marked as removed although its block is final.
     #[error("an event in block {block} is marked as removed though the block is final; compare the node with others")]
     Removed {
         /// The block of the log.
@@ -167,7 +166,7 @@ pub enum Alarm {
         /// The block of the log.
         block: u64,
     },
-    /// A log of a block that was not asked for, or of another block of the same number.
+    /// A log is of a block outside the requested range, or of another block with the same number.
     #[error(
         "an event is said to be in block {block}, which is not among those asked for; compare the node with others"
     )]
@@ -175,7 +174,7 @@ pub enum Alarm {
         /// The block of the log.
         block: u64,
     },
-    /// A log of another contract, or of an event that has no place in the order.
+    /// A log is of another contract, or of an event without an index.
     #[error("a log in block {block} is of {address} and not of our contract's order; compare the node with others")]
     Foreign {
         /// The block of the log.
@@ -183,34 +182,34 @@ pub enum Alarm {
         /// The address that claims to have written it.
         address: Address,
     },
-    /// The contract seems to be in an earlier epoch than before.
+    /// The contract is in an earlier epoch than before.
     #[error("{node} says that epoch {found} votes in block {block}, after epoch {known}; compare the node with others")]
     EpochLost {
         /// The node.
         node: String,
         /// The block's number.
         block: u64,
-        /// The epoch that was final already.
+        /// The epoch that was final before.
         known: Epoch,
         /// The epoch now.
         found: Epoch,
     },
-    /// A log that cannot be read.
+    /// A log cannot be decoded.
     #[error("an event in block {block} cannot be read ({reason}); compare the node with others")]
     Malformed {
-        /// The block of the log, 0 where it names none.
+        /// The block of the log; 0 if it names none.
         block: u64,
         /// The defect.
         reason: &'static str,
     },
 }
 
-/// The events in `logs`, which must be all of `range`, in order, and follow `after` without gap. The committee of the
-/// deployment is left out.
-/// `count` is the index of the last event that the contract counted up to the end of the range.
+/// Decodes the events in `logs`, which must be all of `range`, in order, and follow `after` without a gap. The
+/// committee of the deployment is left out. `count` is the index of the last event that the contract counted up to the
+/// end of the range.
 ///
 /// # Errors
-/// The first [`Alarm`] that the logs give cause for.
+/// The first [`Alarm`] that the logs raise.
 pub fn check_logs(
     after: TransactionIndex,
     contract: Address,
@@ -247,7 +246,7 @@ pub fn check_logs(
     }
 }
 
-/// Whether this is the event with which the order begins.
+/// Whether this is the first event of all, the deployment's committee.
 fn is_deployment(event: &OrderEvent) -> bool {
     matches!(event, OrderEvent::CommitteeInstalled(event) if event.index == 0 && event.epoch == 0)
 }
@@ -255,7 +254,7 @@ fn is_deployment(event: &OrderEvent) -> bool {
 /// The place of a log: block number, block hash, position in the block.
 type Place = (u64, B256, u64);
 
-/// Checks that a log is in the range and behind the one before it.
+/// Checks that a log is in the range and after the one before it.
 fn check_place(previous: Option<Place>, range: &BlockRange, log: &Log) -> Result<Place, Alarm> {
     let block = log.block_number.unwrap_or_default();
     let (Some(number), Some(hash), Some(position)) = (log.block_number, log.block_hash, log.log_index) else {
@@ -327,7 +326,7 @@ mod tests {
         Ok(events.iter().map(|event| event.index().0).collect())
     }
 
-    /// Three good logs, after a change.
+    /// Three valid logs, after a change.
     fn changed(change: impl FnOnce(&mut Vec<Log>)) -> Result<Vec<u64>, Alarm> {
         let mut logs = vec![log(5, 11, 0), log(6, 11, 3), log(7, 20, 0)];
         change(&mut logs);
@@ -479,7 +478,7 @@ mod tests {
         assert_eq!(changed(|logs| logs.push(log(7, 20, 1))), repeated(7, 20));
         assert_eq!(changed(|logs| logs.insert(1, log(5, 11, 1))), repeated(5, 11));
         assert_eq!(changed(|logs| logs.insert(0, log(4, 10, 0))), repeated(4, 10));
-        // The very same log twice does not even follow itself.
+        // The very same log twice is out of order.
         assert_eq!(changed(|logs| logs.insert(1, log(5, 11, 0))), Err(Alarm::OutOfOrder { block: 11 }));
     }
 

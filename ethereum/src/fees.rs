@@ -1,4 +1,4 @@
-//! The fee offer of a transaction (EIP-1559), how it rises while the transaction waits, and its gas limit.
+//! The fee offer of a transaction (EIP-1559), how it is raised while the transaction waits, and its gas limit.
 
 use alloy::primitives::U256;
 use alloy::serde::quantity;
@@ -15,15 +15,15 @@ const BLOCK_GAS_DIVISOR: u64 = 2;
 /// An offer, in wei per gas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fees {
-    /// The most that is paid in all.
+    /// The most that is paid per gas in total.
     #[serde(with = "quantity")]
     pub max_fee_per_gas: u128,
-    /// The part of it that goes to the block's proposer.
+    /// The part of it that the block's proposer gets.
     #[serde(with = "quantity")]
     pub max_priority_fee_per_gas: u128,
 }
 
-/// The offer of a sender now, and the gas that the chain permits.
+/// A sender's present offer, and the gas that the chain permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// The newest block's base fee, in wei per gas.
@@ -41,7 +41,7 @@ impl Offer {
         self.base_fee.saturating_add(self.fees.max_priority_fee_per_gas)
     }
 
-    /// The most that so much gas can cost by this offer, in wei: a sender must have it.
+    /// The most that this much gas can cost by this offer, in wei. The sender's balance must cover it.
     #[must_use]
     pub fn cost_max(&self, gas: u64) -> U256 {
         U256::from(gas).saturating_mul(U256::from(self.fees.max_fee_per_gas))
@@ -54,17 +54,17 @@ impl Offer {
     }
 }
 
-/// How a sender behaves. Readable from TOML; everything has a default.
+/// A sender's configuration. It is read from TOML; every value has a default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SenderConfig {
-    /// Never offer more than this in all, in gwei per gas.
+    /// The highest total offer, in gwei per gas.
     pub max_fee_cap_gwei: u64,
-    /// Never offer the proposer more than this, in gwei per gas.
+    /// The highest offer to the proposer, in gwei per gas.
     pub max_priority_fee_cap_gwei: u64,
-    /// Raise the offer of a transaction that waits longer than this, in milliseconds.
+    /// The offer of a transaction that waits longer than this is raised, in milliseconds.
     pub stuck_after_ms: u64,
-    /// Interval between reads of the chain, in milliseconds.
+    /// The interval between reads of the chain, in milliseconds.
     pub poll_interval_ms: u64,
 }
 
@@ -83,8 +83,8 @@ impl SenderConfig {
         u128::from(self.max_priority_fee_cap_gwei).saturating_mul(1_000_000_000).min(self.max_fee_cap())
     }
 
-    /// The first offer: room for the base fee to double, and what the node suggests for the proposer;
-    /// both at most their caps. If the base fee is above the cap, the transaction waits for it to fall.
+    /// The first offer: room for the base fee to double, and the node's suggestion for the proposer, each up to its
+    /// cap. If the base fee is above the cap, the transaction waits until it falls.
     pub(crate) fn first_offer(&self, base_fee: u128, suggested_priority_fee: u128) -> Fees {
         let max_priority_fee_per_gas = suggested_priority_fee.clamp(1, self.max_priority_fee_cap().max(1));
         let wanted = base_fee.saturating_mul(2).saturating_add(max_priority_fee_per_gas);
@@ -92,9 +92,8 @@ impl SenderConfig {
         Fees { max_fee_per_gas, max_priority_fee_per_gas }
     }
 
-    /// The offer that replaces `last`: each part at least an eighth above it, because nodes ignore a
-    /// replacement that is less than a tenth better, and at least `fresh`. `None` if that would break a
-    /// cap.
+    /// The offer that replaces `last`: each part is raised by at least an eighth, because nodes ignore a replacement
+    /// that is less than a tenth higher, and is at least that of `fresh`. `None` if a cap prevents it.
     pub(crate) fn next_offer(&self, last: Fees, fresh: Fees) -> Option<Fees> {
         let raised = |fee: u128| fee.saturating_add(fee.div_ceil(8)).saturating_add(1);
         let max_priority_fee_per_gas = raised(last.max_priority_fee_per_gas).max(fresh.max_priority_fee_per_gas);
@@ -106,7 +105,7 @@ impl SenderConfig {
 }
 
 impl Primary {
-    /// The offer of a sender with this configuration now.
+    /// The present offer of a sender with this configuration.
     ///
     /// # Errors
     /// If no node answers.

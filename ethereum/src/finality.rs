@@ -1,4 +1,4 @@
-//! From which block on a user of FastPay believes that the chain will not change any more.
+//! The rule by which a user of FastPay takes a block as final.
 
 use alloy::primitives::{B256, U64, U256};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub enum Finality {
     Finalized,
     /// The chain's "safe" head: justified, not yet finalized. About 7 minutes.
     Safe,
-    /// A number of blocks on top, for chains without a finality of their own. 0 takes the newest block.
+    /// This many blocks on top, for chains without a finality of their own. 0 accepts the newest block.
     Confirmations(u64),
 }
 
@@ -21,13 +21,13 @@ pub enum Finality {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BlockHead {
-    /// Counted from 0.
+    /// The number, counted from 0.
     number: U64,
     /// The hash of its header.
     pub hash: B256,
-    /// The base fee in wei per gas (EIP-1559); none on an older chain.
+    /// The base fee in wei per gas (EIP-1559); `None` on an older chain.
     pub base_fee_per_gas: Option<U256>,
-    /// The chain's clock.
+    /// The time by the chain's clock.
     timestamp: U64,
     /// The most gas that its transactions may use together.
     gas_limit: U64,
@@ -40,13 +40,13 @@ impl BlockHead {
         self.number.to()
     }
 
-    /// When it was made by the chain's clock, in seconds since 1970.
+    /// The block's time by the chain's clock, in seconds since 1970.
     #[must_use]
     pub fn timestamp(&self) -> u64 {
         self.timestamp.to()
     }
 
-    /// Whether another node means the same block by it. A hash alone would leave a node free to lie about the time.
+    /// Whether another node returned the same block. With the hash alone, a node could lie about the time.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
         self.hash == other.hash && self.timestamp == other.timestamp
     }

@@ -30,7 +30,7 @@ mod abi {
 use abi::IIdentity;
 
 impl Primary {
-    /// True where `address` is this FastPay or its Council, or those of another deployment on this chain.
+    /// Whether `address` is this FastPay or its Council, or those of another deployment on this chain.
     ///
     /// # Errors
     /// If no node answers.
@@ -49,7 +49,7 @@ impl Primary {
         Ok(domain.is_some_and(|domain| domain.name == "FastPay" && domain.verifyingContract == address))
     }
 
-    /// Calls a view at any address; none if it reverts or the answer is malformed.
+    /// Calls a view at any address; `None` if it reverts or the answer is malformed.
     async fn ask_stranger<C: SolCall>(&self, address: Address, call: &C) -> Result<Option<C::Return>, PrimaryError> {
         match self.view(address, call).await {
             Ok(answer) => Ok(Some(answer)),

@@ -6,22 +6,22 @@ use std::fmt;
 use percent_encoding::percent_decode_str;
 use url::{Position, Url};
 
-/// The number of characters of an external text that an error includes.
+/// The maximum number of characters of an external text in an error.
 const QUOTE_LENGTH_MAX: usize = 200;
-/// A part of a URL that is shorter, such as `v3` or `apikey`, is no key, and may be in any text.
+/// A shorter part of a URL, such as `v3` or `apikey`, is not a key, and may be in any text.
 const KEY_LENGTH_MIN: usize = 8;
 
 /// A node's name for messages, without the parts of its URL that may be secret.
 pub(crate) struct Label {
     origin: String,
-    /// The longest first, since one may hold another.
+    /// The parts to remove, the longest first, because one may contain another.
     private: Vec<String>,
 }
 
 impl Label {
     pub(crate) fn new(url: &Url) -> Self {
         let user = &url[Position::BeforeUsername..Position::BeforeHost];
-        // As they are in an address, whatever their length.
+        // As they appear in the URL, whatever their length.
         let mut private: Vec<String> = [&url[Position::BeforePath..], url.path(), user].map(str::to_owned).into();
         private.retain(|part| !matches!(part.as_str(), "" | "/"));
         let words = private.iter().flat_map(|part| part.split(['/', '?', '&', '=', '#', ':', '@']));
@@ -36,14 +36,14 @@ impl Label {
         &self.origin
     }
 
-    /// The start of a text from outside, on one line, without the private parts of the URL.
+    /// The start of an external text, on one line, without the private parts of the URL.
     pub(crate) fn quote(&self, text: &str) -> String {
         let open = self.private.iter().fold(text.to_owned(), |text, part| text.replace(part, "…"));
         open.chars().take(QUOTE_LENGTH_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect()
     }
 }
 
-/// The name alone.
+/// Shows the name alone.
 impl fmt::Debug for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.origin.fmt(f)
@@ -72,7 +72,7 @@ mod tests {
         ] {
             assert_eq!(label.quote(text), expected);
         }
-        // It is left out before the end is cut off.
+        // The private part is removed before the end is cut off.
         let cut = label.quote(&format!("{}0123456789abcdef", "x".repeat(QUOTE_LENGTH_MAX - 10)));
         assert!(cut.ends_with("x…"), "{cut}");
         let local = Label::new(&"http://127.0.0.1:8545".parse().unwrap());

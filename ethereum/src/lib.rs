@@ -13,8 +13,8 @@
 //! limit and queue), `spending` (the order on which a number was spent), `token`, `allowance` (of gas), `fees`,
 //! `submission`, `nonces`, `sender` and `confirm`.
 //!
-//! Invariants: no event counts before the configured [`Finality`]; deposits never rest on one node's answer if several
-//! are configured; an error tells whether trying again can help ([`PrimaryError::is_retryable`],
+//! Invariants: no event counts before the configured [`Finality`]. Deposits never depend on one node's answer if
+//! several are configured. An error tells whether trying again can help ([`PrimaryError::is_retryable`],
 //! [`DepositsError::is_retryable`], [`SendError::is_retryable`]).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 

@@ -2,30 +2,30 @@
 
 use std::collections::BTreeSet;
 
-/// The nonces of one key, as far as its sender has given them away.
+/// The nonces of one key that its sender has assigned.
 #[derive(Debug, Default)]
 pub(crate) struct Nonces {
-    /// The lowest nonce above all those that were given away.
+    /// The lowest nonce above all assigned ones.
     next: u64,
-    /// Nonces below that whose transaction was given up. Whatever waits above them needs another in its place.
+    /// Lower nonces whose transaction was given up. Transactions above them wait until another one uses them.
     free: BTreeSet<u64>,
 }
 
 impl Nonces {
-    /// A transaction has this nonce.
+    /// Notes that a transaction has this nonce.
     pub(crate) fn adopt(&mut self, nonce: u64) {
         self.next = self.next.max(nonce.saturating_add(1));
         self.free.remove(&nonce);
     }
 
-    /// The transaction with this nonce is never sent again.
+    /// Notes that the transaction with this nonce is never sent again.
     pub(crate) fn release(&mut self, nonce: u64) {
         self.next = self.next.max(nonce.saturating_add(1));
         self.free.insert(nonce);
     }
 
     /// The nonce of the next transaction. `mined` is the sender's number of transactions in the chain, `waiting` the
-    /// same with those in the node's pool. Giving it away is noted by [`Nonces::adopt`].
+    /// same including the node's pool. [`Nonces::adopt`] notes the assignment.
     pub(crate) fn choose(&mut self, mined: u64, waiting: u64) -> u64 {
         // A nonce in the chain is used, whoever sent the transaction.
         self.free = self.free.split_off(&mined);
@@ -58,7 +58,7 @@ mod tests {
         nonces.adopt(4);
         assert_eq!(nonces.choose(4, 5), 6);
         assert_eq!(nonces.choose(7, 8), 8, "somebody else used it");
-        // After a restart nothing else is known.
+        // After a restart, nothing else is known.
         let mut nonces = Nonces::default();
         nonces.release(4);
         assert_eq!(nonces.choose(4, 4), 4);

@@ -1,6 +1,6 @@
-//! The contract on the Primary, as one or more Ethereum nodes show it.
+//! The contract on the Primary, read through one or more Ethereum nodes.
 //!
-//! Reads go to the first node that answers. Deposits must not rest on one node's answer; [`crate::DepositReader`]
+//! Reads go to the first node that answers. Deposits must not depend on one node's answer; [`crate::DepositReader`]
 //! reads them from all nodes.
 
 use std::sync::Arc;
@@ -26,10 +26,10 @@ use crate::label::Label;
 /// The prefix of the code of an account that is delegated to a contract (EIP-7702).
 const DELEGATION: [u8; 3] = [0xef, 0x01, 0x00];
 
-/// The contract marks so many of an account's orders in one word of storage.
+/// The number of an account's orders that the contract marks in one word of storage.
 pub const ORDERS_IN_A_WORD: u64 = 256;
 
-/// The address of the contract and of the Ethereum nodes that serve it. Readable from TOML.
+/// The address of the contract and of the Ethereum nodes that serve it. It is read from TOML.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrimaryConfig {
@@ -39,10 +39,10 @@ pub struct PrimaryConfig {
     pub chain_id: u64,
     /// The address of the FastPay contract.
     pub contract: Address,
-    /// From which block on the chain is believed.
+    /// The rule by which a block counts as final.
     #[serde(default)]
     pub finality: Finality,
-    /// How long an answer may take, in milliseconds.
+    /// The time-out of a request, in milliseconds.
     #[serde(default = "default_request_timeout_ms")]
     pub request_timeout_ms: u64,
 }
@@ -74,19 +74,19 @@ struct Shared {
     endpoints: Vec<Endpoint>,
 }
 
-/// Whether this is the address of a node as we speak to them: `localhost:8545` is a URL, too, of the scheme `localhost`.
+/// Checks that a URL is HTTP or HTTPS: `localhost:8545` is a URL, too, of the scheme `localhost`.
 fn check_rpc_url(url: &Url) -> Result<(), PrimaryError> {
     match url.scheme() {
         "http" | "https" => Ok(()),
-        // Nothing of it but its beginning: providers put keys behind that.
+        // Show only its beginning: providers put keys into the rest.
         scheme => Err(PrimaryError::NotHttp(format!("{scheme}:…"))),
     }
 }
 
-/// The chain id that the node at an address serves.
+/// The chain id that the node at a URL serves.
 ///
 /// # Errors
-/// If the address is not HTTP's, or there is no answer.
+/// If the URL is not HTTP or HTTPS, or there is no answer.
 pub async fn served_chain(url: &Url) -> Result<u64, PrimaryError> {
     check_rpc_url(url)?;
     let timeout = Duration::from_millis(default_request_timeout_ms());
@@ -94,8 +94,8 @@ pub async fn served_chain(url: &Url) -> Result<u64, PrimaryError> {
 }
 
 impl Primary {
-    /// Connects, and checks at every node that answers that it serves the chain and the contract.
-    /// Nodes that do not answer now are checked when they do.
+    /// Connects, and checks that every node that answers serves the chain and the contract. Nodes that do not answer
+    /// now are checked when they do.
     ///
     /// # Errors
     /// If no node answers (retryable), or one of them serves another chain or no contract.
@@ -119,11 +119,11 @@ impl Primary {
         }
     }
 
-    /// As [`Primary::connect`], but every check waits until a node is first asked. For services that
-    /// start before their Ethereum node does.
+    /// As [`Primary::connect`], but each node is checked at its first request. For services that start before their
+    /// Ethereum node does.
     ///
     /// # Errors
-    /// If there is no URL, or one that is not HTTP's.
+    /// If there is no URL, or one that is not HTTP or HTTPS.
     pub fn connect_lazily(config: PrimaryConfig) -> Result<Self, PrimaryError> {
         Self::connect_lazily_over(config, RpcClient::new_http)
     }
@@ -131,7 +131,7 @@ impl Primary {
     /// As [`Primary::connect_lazily`], over any transport: `client` makes the client for each URL.
     ///
     /// # Errors
-    /// If there is no URL, or one that is not HTTP's.
+    /// If there is no URL, or one that is not HTTP or HTTPS.
     pub fn connect_lazily_over(config: PrimaryConfig, client: impl Fn(Url) -> RpcClient) -> Result<Self, PrimaryError> {
         let PrimaryConfig { rpc_urls, chain_id, contract, finality, request_timeout_ms } = config;
         if rpc_urls.is_empty() {
@@ -159,13 +159,13 @@ impl Primary {
         self.shared.contract
     }
 
-    /// From which block on the chain is believed.
+    /// The rule by which a block counts as final.
     #[must_use]
     pub fn finality(&self) -> Finality {
         self.shared.finality
     }
 
-    /// The EIP-712 domain of everything that is signed for this contract.
+    /// The EIP-712 domain of all signatures for this contract.
     #[must_use]
     pub fn domain(&self) -> Domain {
         Domain::new(self.chain_id(), self.contract())
@@ -175,7 +175,7 @@ impl Primary {
         &self.shared.endpoints
     }
 
-    /// How many nodes are configured.
+    /// The number of configured nodes.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.shared.endpoints.len()
@@ -185,10 +185,10 @@ impl Primary {
         self.shared.endpoints.get(node).ok_or(PrimaryError::NoUrl)
     }
 
-    /// The answer of the first node that gives one.
+    /// Sends a request to one node after the other, and returns the first answer.
     ///
     /// # Errors
-    /// The first final error, or the first node's error where none answers.
+    /// The first error that is not retryable, or the first node's error if none answers.
     pub(crate) async fn request<T: RpcRecv>(&self, method: &'static str, params: Value) -> Result<T, PrimaryError> {
         let mut failure = PrimaryError::NoUrl;
         for (position, endpoint) in self.endpoints().iter().enumerate() {
@@ -268,8 +268,7 @@ impl Primary {
         Ok(Epoch(self.view(self.contract(), &IFastPay::epochCall {}).await?))
     }
 
-    /// The committee of an epoch, checked to be one by core's rules and to count votes as the contract
-    /// does.
+    /// The committee of an epoch, checked by core's rules, and to count votes as the contract does.
     ///
     /// # Errors
     /// If no node answers, the epoch is unknown, or the list is no committee.
@@ -287,7 +286,7 @@ impl Primary {
         self.view(self.contract(), &IFastPay::guardianCall {}).await
     }
 
-    /// Whether keys of an epoch were out: its votes count for nothing.
+    /// Whether keys of an epoch were stolen, so its votes do not count.
     ///
     /// # Errors
     /// If no node answers.
@@ -295,7 +294,7 @@ impl Primary {
         self.view(self.contract(), &IFastPay::compromisedCall { epoch: epoch.0 }).await
     }
 
-    /// The largest balance of `asset` that the contract takes.
+    /// The largest balance of `asset` that the contract accepts.
     ///
     /// # Errors
     /// If no node answers.
@@ -328,7 +327,7 @@ impl Primary {
         self.view(self.contract(), &IFastPay::claimOfCall { owner, asset: asset.0 }).await
     }
 
-    /// The index of the last event of the contract's order in the newest block.
+    /// The index of the contract's last event in the newest block.
     ///
     /// # Errors
     /// If no node answers.
@@ -345,8 +344,8 @@ impl Primary {
         self.view(self.contract(), &call).await
     }
 
-    /// Whether no order of `sender` is redeemed whose mark is in the same word of storage as that of `sequence`: the first one
-    /// costs more gas.
+    /// Whether no order of `sender` is redeemed whose mark is in the same word of storage as that of `sequence`. The
+    /// first one costs more gas.
     ///
     /// # Errors
     /// If no node answers.
@@ -360,10 +359,10 @@ impl Primary {
         Ok(self.view(self.contract(), &call).await?.is_zero())
     }
 
-    /// The same as [`Primary::is_redeemed`] in a given block, and in no other of that number.
+    /// As [`Primary::is_redeemed`], in the block with this hash and no other of its number.
     ///
     /// # Errors
-    /// If no node answers, or none that does has the block.
+    /// If no node answers, or none of those that do has the block.
     pub async fn is_redeemed_in(
         &self,
         block: &BlockHead,
@@ -401,7 +400,7 @@ impl Primary {
             && !self.has_code(address).await?)
     }
 
-    /// Whether an address has code now: a contract, or an account that is delegated to one (EIP-7702).
+    /// Whether an address has code now: it is a contract, or an account that is delegated to one (EIP-7702).
     ///
     /// # Errors
     /// If no node answers.
@@ -409,7 +408,7 @@ impl Primary {
         Ok(!self.code(address).await?.is_empty())
     }
 
-    /// Whether an address is a contract now, which has no key. One that is delegated to a contract (EIP-7702) has one.
+    /// Whether an address is a contract now, and so has no key. An account delegated to one (EIP-7702) has a key.
     ///
     /// # Errors
     /// If no node answers.
@@ -422,15 +421,15 @@ impl Primary {
         self.request("eth_getCode", json!([address, "latest"])).await
     }
 
-    /// The number of transactions sent by `owner`, counting those that wait.
+    /// The number of transactions sent by `owner`, in the state of the block `at`.
     pub(crate) async fn transaction_count(&self, owner: Address, at: At) -> Result<u64, PrimaryError> {
         let count: U64 = self.request("eth_getTransactionCount", json!([owner, at.to_json()])).await?;
         Ok(count.to())
     }
 }
 
-/// The contract's committee, if it satisfies core's rules, in the order of names, with the quorum that the contract
-/// counts.
+/// The contract's committee in the order of names, if it satisfies core's rules and has the quorum that the contract
+/// requires.
 pub(crate) fn checked_committee(
     epoch: Epoch,
     listed: &[ContractAuthority],

@@ -1,4 +1,4 @@
-//! The contract's errors, in words that tell the user what to do.
+//! The contract's errors, with texts that tell the user what to do.
 
 use std::fmt;
 
@@ -20,14 +20,14 @@ pub enum Revert {
     Token(ITokenErrors),
     /// A text, as most older contracts return.
     Reason(String),
-    /// A failed assertion of the compiler, by its code.
+    /// A failed assertion of the compiler, with its code.
     Panic(U256),
-    /// Something else; empty where the call ran out of gas or the callee has no such function.
+    /// Other data; empty if the call ran out of gas or the callee has no such function.
     Unknown(Bytes),
 }
 
 impl Revert {
-    /// Reads the data of a revert.
+    /// Decodes the data of a revert.
     #[must_use]
     pub fn decode(data: Bytes) -> Self {
         if let Ok(error) = IFastPayErrors::abi_decode(&data) {
@@ -48,7 +48,7 @@ impl Revert {
         }
     }
 
-    /// The item of a bundle that failed, if the contract names it.
+    /// The position of the failed item of a bundle, if the contract names it.
     #[must_use]
     pub fn item(&self) -> Option<usize> {
         use IFastPayErrors as E;
@@ -68,7 +68,7 @@ impl Revert {
         usize::try_from(item).ok()
     }
 
-    /// Until when the contract is paused, in seconds since 1970, if that is the reason.
+    /// If the contract is paused: until when, in seconds since 1970.
     #[must_use]
     pub fn paused_until(&self) -> Option<u64> {
         match self {
@@ -77,14 +77,14 @@ impl Revert {
         }
     }
 
-    /// True where the votes are of an epoch that the contract does not take any more: the current committee
-    /// votes for the same redemption again.
+    /// Whether the votes are of an epoch that the contract no longer accepts. The current committee can vote for the
+    /// same redemption again.
     #[must_use]
     pub fn is_epoch_ended(&self) -> bool {
         matches!(self, Self::FastPay(IFastPayErrors::EpochEnded(_)))
     }
 
-    /// True where the same call may have succeeded with more gas.
+    /// Whether the same call might have succeeded with more gas.
     #[must_use]
     pub fn is_lack_of_gas(&self) -> bool {
         match self {
@@ -94,8 +94,8 @@ impl Revert {
         }
     }
 
-    /// True where the reason is the moment, and nothing that is wrong with what was brought: the same succeeds at
-    /// another time, or under the votes of another epoch.
+    /// Whether the cause is temporary, and the submitted data is not at fault: the same call succeeds at another time,
+    /// or with the votes of another epoch.
     #[must_use]
     pub fn is_of_the_moment(&self) -> bool {
         use IFastPayErrors as E;
@@ -107,7 +107,7 @@ impl Revert {
         )
     }
 
-    /// True where there is nothing left to do, because somebody else has done it.
+    /// Whether nothing is left to do, because somebody else has done it.
     #[must_use]
     pub fn is_already_redeemed(&self) -> bool {
         matches!(self, Self::FastPay(IFastPayErrors::AlreadyRedeemed(_)))

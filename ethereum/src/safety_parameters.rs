@@ -1,5 +1,5 @@
-//! The contract's safety parameters, as its users meet them: a pause, the outflow limit, and the queue of redemptions above
-//! the limit. Times are the chain's, in seconds since 1970: what counts is the block's clock.
+//! The contract's safety parameters as its users see them: a pause, the outflow limit, and the queue of redemptions
+//! above the limit. All times are the chain's, in seconds since 1970: the block's clock decides.
 
 use alloy::primitives::{Address, U256};
 use fastpay_core::{AccountId, Asset, Epoch, SequenceNumber};
@@ -14,29 +14,29 @@ use crate::primary::Primary;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Queued {
-    /// Anyone can execute it from then on, in seconds since 1970.
+    /// The time from which anyone can execute it, in seconds since 1970.
     pub executable_at: u64,
     /// The relayer that submitted it and gets the fee.
     pub relayer: Address,
     /// The epoch that voted for it.
     pub epoch: u64,
-    /// True where keys of that epoch were out: then it is executed only with votes of the current epoch.
+    /// Whether keys of that epoch were stolen: then it is executed only with votes of the current epoch.
     pub needs_votes: bool,
 }
 
-/// How far an order is on the Primary.
+/// The state of an order on the Primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payout {
     /// Not submitted yet.
     Open,
     /// It was submitted and is queued: the number is spent, and nobody is paid yet.
     Queued(Queued),
-    /// It is paid, or paid into a claim.
+    /// It is paid, or its amount is a claim.
     Done,
 }
 
 impl Primary {
-    /// Until when the contract is paused, by the newest block's clock; `None` if it is not.
+    /// If the contract is paused, by the newest block's clock: until when.
     ///
     /// # Errors
     /// If no node answers.
@@ -45,7 +45,7 @@ impl Primary {
         Ok((until > self.latest_head().await?.timestamp()).then_some(until))
     }
 
-    /// How much of `asset` can be redeemed at once now; more is queued.
+    /// The amount of `asset` that can be redeemed at once now; more is queued.
     ///
     /// # Errors
     /// If no node answers.
@@ -53,7 +53,7 @@ impl Primary {
         self.view(self.contract(), &IFastPay::outflowAvailableCall { asset: asset.0 }).await
     }
 
-    /// How long what exceeds the limit is queued, in seconds.
+    /// How long a redemption above the limit is queued, in seconds.
     ///
     /// # Errors
     /// If no node answers.
@@ -61,7 +61,7 @@ impl Primary {
         Ok(self.view(self.contract(), &IFastPay::safetyParametersCall {}).await?.outflowDelay.into())
     }
 
-    /// How much of `asset` is in the queue. It is a part of the balance.
+    /// The amount of `asset` in the queue. It is a part of the balance.
     ///
     /// # Errors
     /// If no node answers.
@@ -69,8 +69,8 @@ impl Primary {
         self.view(self.contract(), &IFastPay::totalQueuedCall { asset: asset.0 }).await
     }
 
-    /// Until when the contract takes votes of an epoch, in seconds since 1970: [`u64::MAX`] for the current one,
-    /// 0 for one that ended long ago or was never installed.
+    /// Until when the contract accepts votes of an epoch, in seconds since 1970: [`u64::MAX`] for the current one, 0
+    /// for one that ended long ago or was never installed.
     ///
     /// # Errors
     /// If no node answers.
@@ -78,7 +78,7 @@ impl Primary {
         Ok(self.view(self.contract(), &IFastPay::epochValidUntilCall { epoch: epoch.0 }).await?.saturating_to())
     }
 
-    /// How far the order `sequence` of `sender` is in the newest block.
+    /// The state of the order `sequence` of `sender` in the newest block.
     ///
     /// # Errors
     /// If no node answers.
@@ -97,7 +97,7 @@ impl Primary {
         Err(failure)
     }
 
-    /// The same at one of the configured nodes, in its own newest final block.
+    /// As [`Primary::payout`], at one of the configured nodes, in its own newest final block.
     ///
     /// # Errors
     /// If it does not answer, or there is no such node.
@@ -119,7 +119,7 @@ impl Primary {
         sequence: SequenceNumber,
         at: At,
     ) -> Result<Payout, PrimaryError> {
-        // In this order: what is spent stays spent, and what is then not in the queue has left it.
+        // In this order: a spent number stays spent, so if it is not in the queue after that, it has left it.
         let spent = IFastPay::isRedeemedCall { sender: sender.0.into(), sequence: sequence.0 };
         if !node.view(self.contract(), &spent, at).await? {
             return Ok(Payout::Open);

@@ -1,4 +1,4 @@
-//! Sends transactions and stays with them until they are final.
+//! Sends transactions and follows them until they are final.
 //!
 //! ```text
 //!  Call ─► simulate ─► prepare ─► Submission ─► (caller stores it) ─► broadcast ─► status ─┬─► Final
@@ -6,14 +6,14 @@
 //!                                    └──── raise the offer if stuck ────┴─┼ vanished┘
 //!                                                                         └─► Unsendable ─► release its nonce
 //! ```
-//! A submission keeps one nonce for life, so however often it is sent, raised, forgotten by a node or
-//! undone by a reorganisation, its call happens at most once. Nothing is prepared with more gas than a transaction may
-//! have, or than its sender can pay for. A call is simulated with the fees and the gas of its transaction: a contract
-//! sees the same gas price in both. [`Sender::confirm`] runs the whole loop
-//! (`confirm`); a caller with many submissions under way uses its steps.
+//! A submission keeps one nonce for life, so however often it is sent, raised, dropped by a node or reverted by a
+//! reorganisation, its call happens at most once. No transaction is prepared with more gas than it may have, or than
+//! its sender can pay for. A call is simulated with the fees and the gas of its transaction, so a contract sees the
+//! same gas price in both. [`Sender::confirm`] runs the whole loop (`confirm`); a caller with many submissions under
+//! way uses its steps.
 //!
-//! The key must be used by one sender at a time: two would hand out the same nonce, and one of their
-//! transactions would be superseded.
+//! Only one sender may use the key at a time: two would assign the same nonce, and one of their transactions would be
+//! superseded.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -41,15 +41,15 @@ use crate::submission::{Attempt, Call, Inclusion, Status, Submission};
 const SUPERSEDED_LOOKS: u32 = 6;
 const SUPERSEDED_LOOK_INTERVAL: Duration = Duration::from_millis(300);
 
-/// The least gas that a transaction may use beyond the estimate: three slots of storage that are empty again cost
-/// 17,100 more each. What is not used costs nothing.
+/// The minimum gas that a transaction may use beyond the estimate: three slots of storage that are empty again cost
+/// 17,100 more each. Unused gas costs nothing.
 const SPARE_GAS_MIN: u64 = 60_000;
 
-/// No transaction costs less gas.
+/// The minimum gas of a transaction.
 const TRANSACTION_GAS_MIN: u64 = 21_000;
 
-/// How much gas a transaction may use for which a node estimates so much. More, because the state may change before the
-/// block: most of all where it is estimated on blocks that a reorganisation takes back, and what was written there has to be
+/// The gas limit of a transaction with this estimate. It is higher, because the state may change before the block,
+/// above all if the estimate is made on blocks that a reorganisation reverts: storage that they wrote must then be
 /// written for the first time.
 #[must_use]
 pub fn gas_limit(estimate: u64) -> u64 {
@@ -59,10 +59,10 @@ pub fn gas_limit(estimate: u64) -> u64 {
 /// Why a call was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// The Primary refused it or could not be asked.
+    /// The Primary refused the call or could not be reached.
     #[error(transparent)]
     Primary(#[from] PrimaryError),
-    /// The chain asks for more than the configured most.
+    /// The chain's base fee is above the configured cap.
     #[error(
         "the chain's base fee of {base_fee_gwei} gwei is above the cap of {cap_gwei} gwei; wait or raise max_fee_cap_gwei"
     )]
@@ -80,7 +80,7 @@ pub enum SendError {
         /// The block's number.
         block_number: u64,
     },
-    /// Another transaction took its nonce: the key is used elsewhere too.
+    /// Another transaction used its nonce: the key is used elsewhere, too.
     #[error("another transaction of {from} took nonce {nonce}; check what it did before trying again")]
     Superseded {
         /// The sender: its key is also used elsewhere.
@@ -107,7 +107,7 @@ pub enum SendError {
         /// The chain that is connected.
         chain_id: u64,
     },
-    /// No transaction may have so much gas.
+    /// The call needs more gas than a transaction may have.
     #[error(
         "the transaction would have {gas_limit} gas, and a transaction has {gas_max} at most here; make it smaller"
     )]
@@ -117,7 +117,7 @@ pub enum SendError {
         /// The most that a transaction may have.
         gas_max: u64,
     },
-    /// Every node refuses it, for a reason that will be the same tomorrow, and none has an earlier offer of it.
+    /// Every node refuses it for a permanent reason, and none has an earlier offer of it.
     #[error("no Ethereum node will ever take transaction {hash}: {reason}")]
     Unsendable {
         /// The transaction's hash.
@@ -128,13 +128,13 @@ pub enum SendError {
     /// The submission could not be stored, so it was not sent.
     #[error("the transaction could not be stored and was not sent: {0}")]
     NotStored(#[from] io::Error),
-    /// The key did not sign.
+    /// Signing failed.
     #[error("the key did not sign: {0}")]
     Signing(#[from] alloy::signers::Error),
 }
 
 impl SendError {
-    /// True where the same call may succeed later without anybody's help.
+    /// Whether the same call may succeed later without anybody's help.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -161,11 +161,11 @@ pub struct Sender {
     nonces: Mutex<Nonces>,
 }
 
-/// A call that succeeds.
+/// A call that succeeded in a simulation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TriedOut {
     offer: Offer,
-    /// The gas that a node estimates.
+    /// A node's estimate of its gas.
     pub(crate) estimate: u64,
 }
 
@@ -192,14 +192,14 @@ impl Sender {
         self.signer.address()
     }
 
-    /// Keeps the nonce of a stored submission from being given away again. For a caller that starts with
-    /// submissions under way; broadcasting does the same.
+    /// Keeps the nonce of a stored submission from being assigned again, for a caller that starts with submissions
+    /// under way. Broadcasting does the same.
     pub fn adopt(&self, submission: &Submission) {
         self.with_nonces(|nonces| nonces.adopt(submission.nonce));
     }
 
-    /// Gives the nonce of a submission that is never sent again to the next one. Without it, nothing with a higher nonce
-    /// gets into the chain.
+    /// Frees the nonce of a submission that is never sent again, for the next one. Otherwise, no transaction with a
+    /// higher nonce is ever included.
     pub fn release(&self, nonce: u64) {
         self.with_nonces(|nonces| nonces.release(nonce));
     }
@@ -220,24 +220,24 @@ impl Sender {
         &self.config
     }
 
-    /// Simulates the call on the newest block as a transaction with this offer and at most this much gas, and
-    /// estimates the gas that it needs. The called contract sees the gas price of the later transaction, so it cannot
-    /// tell the simulation from it by that.
+    /// Simulates the call on the newest block as a transaction with this offer and at most this much gas, and estimates
+    /// its gas. The called contract sees the gas price of the later transaction, so it cannot tell the simulation by
+    /// that.
     ///
     /// # Errors
-    /// [`PrimaryError::Reverted`] with the contract's reason, also where the gas does not suffice;
-    /// [`PrimaryError::InsufficientFunds`] where the sender cannot pay for so much gas; or no node answers.
+    /// [`PrimaryError::Reverted`] with the contract's reason, also if the gas does not suffice;
+    /// [`PrimaryError::InsufficientFunds`] if the sender cannot pay for this much gas; or no node answers.
     pub async fn simulate(&self, call: &Call, offer: &Offer, gas_max: u64) -> Result<u64, PrimaryError> {
         let transaction = self.trial(call, offer.fees, gas_max);
-        // Asked first because its error names the reason at every node; an estimate's often does not.
+        // Call first, because its error names the reason at every node; an estimate's error often does not.
         let tried = self.primary.request::<Bytes>("eth_call", json!([transaction, At::Latest.to_json()])).await;
         tried.map_err(out_of_gas_is_a_revert)?;
         let gas = self.primary.request::<U64>("eth_estimateGas", json!([transaction, At::Latest.to_json()])).await;
         Ok(gas.map_err(out_of_gas_is_a_revert)?.to())
     }
 
-    /// Why a submission reverted in its block: the contract's error for the same transaction after that block. None if
-    /// it would succeed there: then a called contract behaves differently in a simulation.
+    /// Why a submission reverted in its block: the contract's error for the same transaction after that block. `None`
+    /// if it would succeed there: then a called contract behaves differently in a simulation.
     ///
     /// # Errors
     /// If no node answers, or none has the state of that block any more.
@@ -270,12 +270,12 @@ impl Sender {
         })
     }
 
-    /// Signs the call with the next nonce, after simulating it. Nothing is sent yet: store the submission,
-    /// then [`Sender::broadcast`] it. A prepared submission that is not broadcast leaves no trace, and the
-    /// next one gets the same nonce.
+    /// Simulates the call and signs it with the next nonce. It sends nothing: store the submission, then
+    /// [`Sender::broadcast`] it. A submission that is never broadcast has no effect, and the next one gets the same
+    /// nonce.
     ///
     /// # Errors
-    /// As [`Sender::simulate`], and where fees are above the cap.
+    /// As [`Sender::simulate`], and if fees are above the cap.
     pub async fn prepare(&self, call: Call) -> Result<Submission, SendError> {
         let trial = self.try_out(&call).await?;
         self.prepare_tried(call, trial).await
@@ -291,7 +291,7 @@ impl Sender {
         }
         let gas_max = affordable.min(offer.gas_max);
         match self.simulate(call, &offer, gas_max).await {
-            // With more ETH it might have succeeded.
+            // With more ETH, it might have succeeded.
             Err(PrimaryError::Reverted(revert)) if revert.is_lack_of_gas() && gas_max < offer.gas_max => {
                 Err(PrimaryError::InsufficientFunds.into())
             }
@@ -307,7 +307,7 @@ impl Sender {
         self.prepare_within(call, &offer, gas_limit(estimate).min(offer.gas_max)).await
     }
 
-    /// How many of its transactions are in the chain.
+    /// The number of the sender's transactions in the chain.
     ///
     /// # Errors
     /// If no node answers.
@@ -315,7 +315,7 @@ impl Sender {
         self.primary.transaction_count(self.address(), At::Latest).await
     }
 
-    /// The offer now.
+    /// The present offer.
     ///
     /// # Errors
     /// If no node answers, or the base fee is above the cap.
@@ -328,10 +328,10 @@ impl Sender {
         Ok(offer)
     }
 
-    /// As [`Sender::prepare`], for a call that the caller has simulated, with this offer and exactly so much gas.
+    /// As [`Sender::prepare`], for a call that the caller has simulated, with this offer and exactly this gas limit.
     ///
     /// # Errors
-    /// If that is more than a transaction may have, or no node answers.
+    /// If the limit is more than a transaction may have, or no node answers.
     pub async fn prepare_within(&self, call: Call, offer: &Offer, gas_limit: u64) -> Result<Submission, SendError> {
         if gas_limit > offer.gas_max {
             return Err(SendError::TooMuchGas { gas_limit, gas_max: offer.gas_max });
@@ -345,8 +345,8 @@ impl Sender {
         Ok(submission)
     }
 
-    /// The same submission with a better offer, to be stored and broadcast; `None` if the caps allow no
-    /// better one, and it has to wait.
+    /// The same submission with a higher offer, to be stored and broadcast; `None` if the caps prevent that, so it has
+    /// to wait.
     ///
     /// # Errors
     /// If no node answers, or the submission is of another key or chain.
@@ -363,12 +363,12 @@ impl Sender {
         Ok(Some(raised))
     }
 
-    /// Sends the newest attempt to every node. A node that has it already, or has a later state, is as
-    /// good as one that takes it.
+    /// Sends the newest attempt to every node. A node that has it already, or has a later state, counts as accepting
+    /// it.
     ///
     /// # Errors
-    /// If no node took it; it may then be sent again, unless it is [`SendError::Unsendable`]. If the submission
-    /// is of another key or chain; then it was not sent.
+    /// If no node accepted it: unless the error is [`SendError::Unsendable`], it may be sent again. If the submission
+    /// is of another key or chain: then it was not sent.
     pub async fn broadcast(&self, submission: &Submission) -> Result<(), SendError> {
         let Some(raw) = self.sign_again(submission)? else { return Ok(()) };
         self.adopt(submission);
@@ -380,7 +380,7 @@ impl Sender {
                 Err(PrimaryError::Refused { node, method, code, message }) if is_for_good(&message) => {
                     refusal = refusal.or(Some(PrimaryError::Refused { node, method, code, message }));
                 }
-                // A refusal says more than no answer.
+                // A refusal is more informative than a missing answer.
                 Err(error @ PrimaryError::Refused { .. }) => match failure {
                     Some(PrimaryError::Refused { .. }) => {}
                     _ => failure = Some(error),
@@ -394,12 +394,12 @@ impl Sender {
             (None, Some(reason), Some(attempt)) if !self.is_known(submission).await? => {
                 Err(SendError::Unsendable { hash: attempt.hash, reason: Box::new(reason) })
             }
-            // An earlier offer waits.
+            // An earlier offer is pending.
             _ => Ok(()),
         }
     }
 
-    /// Whether any node that answers has any of a submission's offers.
+    /// Whether any node that answers has any offer of a submission.
     pub async fn is_known_anywhere(&self, submission: &Submission) -> bool {
         for node in self.primary.endpoints() {
             for attempt in &submission.attempts {
@@ -411,7 +411,7 @@ impl Sender {
         false
     }
 
-    /// Whether any node has any of a submission's offers. All must answer.
+    /// Whether any node has any offer of a submission. All nodes must answer.
     async fn is_known(&self, submission: &Submission) -> Result<bool, PrimaryError> {
         for node in self.primary.endpoints() {
             for attempt in &submission.attempts {
@@ -438,7 +438,7 @@ impl Sender {
         Err(failure.unwrap_or(PrimaryError::NoUrl))
     }
 
-    /// The same at one of the configured nodes.
+    /// As [`Sender::status`], at one of the configured nodes.
     ///
     /// # Errors
     /// If it does not answer, or there is no such node.
@@ -449,7 +449,7 @@ impl Sender {
     /// The status at one node. The answers of two nodes must not be combined: one node that is ahead may show the
     /// nonce as used while another that lags lacks the transaction, and a sender that combined them would pay twice.
     async fn status_at(&self, node: &Endpoint, submission: &Submission) -> Result<Status, PrimaryError> {
-        // In this order: what is final now cannot be missing from the receipts asked for afterwards.
+        // In this order: a transaction that is final now cannot be missing from receipts requested later.
         let head = node.final_head(self.primary.finality()).await?;
         let counted = json!([submission.from, At::Number(head.number()).to_json()]);
         let final_nonce = node.request::<U64>("eth_getTransactionCount", counted).await?.to::<u64>();
@@ -486,14 +486,14 @@ impl Sender {
         Ok(())
     }
 
-    /// True where the submission is of this key and this chain.
+    /// Whether the submission is of this key and this chain.
     #[must_use]
     pub fn is_own(&self, submission: &Submission) -> bool {
         self.sign_again(submission).is_ok()
     }
 
-    /// The newest attempt, signed again. Signing is deterministic, so an equal hash proves that it was signed with
-    /// this key for this chain. On another chain, its call and its ETH would go to a stranger's contract at the same
+    /// Signs the newest attempt again. Signing is deterministic, so an equal hash proves that it was signed with this
+    /// key for this chain. On another chain, its call and its ETH would go to a stranger's contract at the same
     /// address.
     fn sign_again(&self, submission: &Submission) -> Result<Option<Bytes>, SendError> {
         let Some(attempt) = submission.attempts.last() else { return Ok(None) };
@@ -525,13 +525,13 @@ impl Sender {
     }
 }
 
-/// The inclusion of the transaction as a node reports it now.
+/// The inclusion of the transaction, as a node reports it now.
 async fn inclusion(node: &Endpoint, hash: B256) -> Result<Option<Inclusion>, PrimaryError> {
     let receipt: Option<Receipt> = node.request("eth_getTransactionReceipt", json!([hash])).await?;
     let Some(receipt) = receipt else { return Ok(None) };
     let (Some(number), Some(block_hash)) = (receipt.block_number, receipt.block_hash) else { return Ok(None) };
     let block_number = number.to();
-    // The receipt may be of a block that has just been abandoned.
+    // The receipt may be of a block that was just replaced.
     let block = node.block(At::Number(block_number)).await?;
     if block.is_none_or(|block| block.hash != block_hash) {
         return Ok(None);
@@ -546,7 +546,7 @@ async fn is_known_at(node: &Endpoint, hash: B256) -> Result<bool, PrimaryError> 
     Ok(found.is_some())
 }
 
-/// Some nodes report a trial that runs out of gas as a revert, others by a text of their own.
+/// Converts an error to a revert if the simulation ran out of gas, which some nodes report by a text of their own.
 fn out_of_gas_is_a_revert(error: PrimaryError) -> PrimaryError {
     const WORDS: [&str; 3] = ["out of gas", "outofgas", "gas required exceeds"];
     match &error {
@@ -562,8 +562,8 @@ fn says(message: &str, any: &[&str]) -> bool {
     any.iter().any(|words| message.contains(words))
 }
 
-/// True for a refusal that does not depend on the state of the chain or of the node's pool: the same transaction is
-/// refused tomorrow. The words are those of geth, reth, Erigon, Nethermind, Besu and anvil.
+/// Whether a refusal is permanent: it does not depend on the state of the chain or of the node's pool. The texts are
+/// those of geth, reth, Erigon, Nethermind, Besu and anvil.
 fn is_for_good(message: &str) -> bool {
     const FOR_GOOD: [&str; 15] = [
         // The gas limit, against the cap of EIP-7825 and against the block's.
@@ -587,8 +587,8 @@ fn is_for_good(message: &str) -> bool {
     says(message, &FOR_GOOD)
 }
 
-/// True for a refusal that means that the node has this transaction, a better one of the same nonce, or
-/// one already in a block. What really happened is then asked of the chain.
+/// Whether a refusal means that the node has this transaction, a better one with the same nonce, or one already in a
+/// block. The chain then tells what really happened.
 fn is_harmless(message: &str) -> bool {
     const HARMLESS: [&str; 6] =
         ["already known", "already imported", "already in the pool", "nonce too low", "underpriced", "already exists"];

@@ -1,5 +1,5 @@
-//! Finds the order on which an account's number was spent: the contract's newest event of it, searched from the newest
-//! block back.
+//! Finds the order on which an account's number was spent: the contract's newest event about the number, searched
+//! backwards from the newest block.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,9 +30,9 @@ pub struct Spending {
     pub digest: Digest,
     /// The state of that order.
     pub state: SpendingState,
-    /// The transaction that shows it.
+    /// The transaction that proves it.
     pub transaction: B256,
-    /// The block of that.
+    /// The block of that transaction.
     pub block_number: u64,
 }
 
@@ -51,7 +51,7 @@ pub enum SpendingState {
     Released,
 }
 
-/// The part of a transaction's receipt that is used here.
+/// The used part of a transaction's receipt.
 #[derive(Debug, Deserialize)]
 struct Receipt {
     logs: Vec<Log>,
@@ -141,7 +141,7 @@ impl Primary {
     }
 }
 
-/// The number that a log is about, and its state.
+/// The number that a log is about, with its spending.
 fn spending_in(log: &Log) -> Option<((AccountId, SequenceNumber), Spending)> {
     let (sender, sequence, digest, state) = match OrderEvent::decode(log)?.ok()? {
         OrderEvent::Redeemed(paid) => {

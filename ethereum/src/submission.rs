@@ -11,9 +11,9 @@ use crate::fees::Fees;
 /// A transaction's call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
-    /// The contract called.
+    /// The called contract.
     pub to: Address,
-    /// How much ETH goes along, in wei.
+    /// The ETH sent with it, in wei.
     pub value: U256,
     /// The function and its arguments.
     pub data: Bytes,
@@ -30,7 +30,7 @@ impl Call {
         Self::of(contract, amount, &IFastPay::depositEtherCall { recipient: recipient.0.into() })
     }
 
-    /// Deposits a token for `recipient`; the contract must be allowed to take it.
+    /// Deposits a token for `recipient`. The contract must have an allowance for it.
     #[must_use]
     pub fn deposit_token(contract: Address, recipient: AccountId, asset: Asset, amount: Amount) -> Self {
         let call = IFastPay::depositTokenCall { recipient: recipient.0.into(), asset: asset.0, amount: amount.0 };
@@ -79,7 +79,7 @@ impl Call {
         Self::of(contract, Amount::ZERO, &IFastPay::redeemBatchCall { redemptions, epoch: epoch.0, votes })
     }
 
-    /// Pays out a redemption that is in the contract's queue and due. `votes` are empty unless it was queued with votes of a
+    /// Executes a due redemption in the contract's queue. `votes` are empty, unless it was queued with votes of a
     /// compromised epoch: then they are of the current epoch, as for a batch of this redemption alone.
     #[must_use]
     pub fn execute_queued(contract: Address, redemption: &Redemption, votes: Bytes) -> Self {
@@ -87,21 +87,21 @@ impl Call {
         Self::of(contract, Amount::ZERO, &call)
     }
 
-    /// Collects what the sender could not be paid earlier, or a part of it, to any address.
+    /// Collects the sender's claim, or a part of it, to any address.
     #[must_use]
     pub fn claim(contract: Address, asset: Asset, to: Address, amount: U256) -> Self {
         Self::of(contract, Amount::ZERO, &IFastPay::claimCall { asset: asset.0, to, amount })
     }
 
-    /// Pays `owner` a claim, or a part of it. Anybody may send it.
+    /// Pays `owner` its claim, or a part of it. Anybody may send it.
     #[must_use]
     pub fn claim_for(contract: Address, owner: Address, asset: Asset, amount: U256) -> Self {
         Self::of(contract, Amount::ZERO, &IFastPay::claimForCall { owner, asset: asset.0, amount })
     }
 }
 
-/// A signed transaction and those that replaced it. All have one nonce, so at most one of them happens.
-/// Store it before it is broadcast: with it and the key the very same transactions can be sent again.
+/// A signed transaction and those that replaced it. All have one nonce, so at most one of them happens. Store it before
+/// it is broadcast: with it and the key, the very same transactions can be sent again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Submission {
@@ -113,11 +113,11 @@ pub struct Submission {
     pub nonce: u64,
     /// The most gas that it may use.
     pub gas_limit: u64,
-    /// One for each offer of fees, the newest last.
+    /// The attempts, one for each fee offer, the newest last.
     pub attempts: Vec<Attempt>,
 }
 
-/// One offer of fees. Signing is deterministic, so the signed transaction need not be stored.
+/// A fee offer. Signing is deterministic, so the signed transaction need not be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Attempt {
@@ -136,11 +136,11 @@ pub struct Inclusion {
     pub block_number: u64,
     /// The block's hash.
     pub block_hash: B256,
-    /// False where it reverted: then it cost gas and did nothing else.
+    /// Whether it succeeded. If it reverted, it cost gas and had no other effect.
     pub success: bool,
     /// The gas that it used.
     pub gas_used: u64,
-    /// The price of gas, in wei; none if the Ethereum node did not report it.
+    /// The price of gas, in wei; `None` if the Ethereum node did not report it.
     #[serde(default)]
     pub gas_price_wei: Option<U256>,
 }
@@ -156,19 +156,19 @@ impl Inclusion {
 /// The outcome of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// In no block (any more).
+    /// It is in no block (any more).
     Pending {
         /// Whether a node's pool has it; if not, send it again.
         known: bool,
     },
-    /// In a block that may still change.
+    /// It is in a block that may still change.
     Included {
-        /// Where.
+        /// The block.
         inclusion: Inclusion,
-        /// So many more blocks make it final.
+        /// The number of further blocks that make it final.
         blocks_left: u64,
     },
-    /// In a final block.
+    /// It is in a final block.
     Final(Inclusion),
     /// Another transaction with its nonce is final, so it will never happen.
     Superseded,

@@ -1,5 +1,5 @@
-//! ERC-20 tokens as a wallet sees them. Tokens are written by strangers: every answer is bounded, and a
-//! token that does not answer as it should gets a typed error.
+//! ERC-20 tokens as a wallet uses them. Strangers write tokens, so every answer is bounded, and a token that does not
+//! answer as it should causes a typed error.
 
 use alloy::primitives::{Address, B256, U256, keccak256};
 use alloy::sol_types::{SolCall, SolStruct};
@@ -9,16 +9,16 @@ use crate::error::PrimaryError;
 use crate::primary::Primary;
 use crate::submission::Call;
 
-/// The longest symbol that is shown, in characters.
+/// The maximum length of a displayed symbol, in characters.
 const SYMBOL_LENGTH_MAX: usize = 16;
 
-/// How a token calls itself and counts.
+/// A token's symbol and decimals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenMetadata {
-    /// Its short name, shortened and without control characters. Anyone can deploy a token that calls
-    /// itself USDC: what identifies a token is its address.
+    /// Its symbol, shortened and without control characters. Anyone can deploy a token with the symbol USDC: only the
+    /// address identifies a token.
     pub symbol: String,
-    /// How many decimals its smallest unit is below one whole.
+    /// The number of its decimals.
     pub decimals: u8,
 }
 
@@ -36,12 +36,12 @@ pub struct Permit {
     pub digest: B256,
     /// The value that is permitted, in the token's smallest unit.
     pub value: U256,
-    /// Until when, in seconds since 1970.
+    /// The time until which the permit is valid, in seconds since 1970.
     pub deadline: U256,
 }
 
 impl Token {
-    /// The token at `address`, not yet asked anything.
+    /// The token at `address`. This asks it nothing yet.
     #[must_use]
     pub fn new(primary: Primary, address: Address) -> Self {
         Self { primary, address }
@@ -56,7 +56,7 @@ impl Token {
     /// Its symbol and decimals.
     ///
     /// # Errors
-    /// [`PrimaryError::BadToken`] where it has no readable ones, or no node answers.
+    /// [`PrimaryError::BadToken`] if it has no readable ones, or no node answers.
     pub async fn metadata(&self) -> Result<TokenMetadata, PrimaryError> {
         let decimals = self.view(&IToken::decimalsCall {}, "it does not say its decimals").await?;
         if decimals > 77 {
@@ -75,7 +75,7 @@ impl Token {
         self.view(&IToken::balanceOfCall { account: owner }, "it does not say balances").await
     }
 
-    /// How much of `owner`'s the FastPay contract may take, in the smallest unit.
+    /// How much of `owner`'s tokens the FastPay contract may take, in the smallest unit.
     ///
     /// # Errors
     /// [`PrimaryError::BadToken`] if the token does not report it, or no node answers.
@@ -84,18 +84,18 @@ impl Token {
         self.view(&call, "it does not say allowances").await
     }
 
-    /// The call by which its sender lets the FastPay contract take up to `value`. Some tokens want an
-    /// allowance to go through zero before it is changed.
+    /// The call by which its sender allows the FastPay contract to take up to `value`. Some tokens require an allowance
+    /// to be set to zero before it is changed.
     #[must_use]
     pub fn approve(&self, value: U256) -> Call {
         let call = IToken::approveCall { spender: self.primary.contract(), value };
         Call { to: self.address, value: U256::ZERO, data: call.abi_encode().into() }
     }
 
-    /// The permit for `owner` to sign, which lets the FastPay contract take `value` until `deadline`.
+    /// The permit for `owner` to sign, which allows the FastPay contract to take `value` until `deadline`.
     ///
     /// # Errors
-    /// [`PrimaryError::BadToken`] where the token has no permits, or no node answers.
+    /// [`PrimaryError::BadToken`] if the token has no permits, or no node answers.
     pub async fn permit(&self, owner: Address, value: U256, deadline: U256) -> Result<Permit, PrimaryError> {
         let nonce = self.view(&IToken::noncesCall { owner }, "it has no permits (ERC-2612)").await?;
         let separator = self.view(&IToken::DOMAIN_SEPARATORCall {}, "it has no permits (ERC-2612)").await?;

@@ -15,9 +15,9 @@ use crate::submission::Call;
 pub enum UnlockState {
     /// Nobody has asked to unlock it.
     NotRequested,
-    /// It is undecided.
+    /// A request is undecided.
     Requested {
-        /// A quorum can void it from then on, in seconds since 1970.
+        /// The time from which a quorum can void it, in seconds since 1970.
         voidable_from: u64,
         /// The payer of the bond; zero once it has been paid out.
         payer: Address,
@@ -41,7 +41,7 @@ impl Primary {
         self.unlock_state_at(account, sequence, At::Latest).await
     }
 
-    /// The state of a number so many blocks before the newest final one.
+    /// The state of a number in the block `blocks_before` blocks before the newest final one.
     ///
     /// # Errors
     /// If no node answers, or none has the state of that block any more.
@@ -80,7 +80,7 @@ impl Primary {
         self.view(self.council().await?, &ICouncil::unlockBondCall {}).await
     }
 
-    /// From when on all members of the current committee can void a number at once, in seconds since 1970.
+    /// The time from which all members of the current committee can void a number at once, in seconds since 1970.
     ///
     /// # Errors
     /// If no node answers.
@@ -90,8 +90,8 @@ impl Primary {
 }
 
 impl Call {
-    /// Asks the council to unlock a number, with the owner's signature, or none where the owner of an Ethereum account sends
-    /// the transaction. `bond` is [`Primary::unlock_bond`] for the first request, and zero for a later one.
+    /// Requests that the council unlock a number: with the owner's signature, or without if the owner of an Ethereum
+    /// account sends it. `bond` is [`Primary::unlock_bond`] for the first request, and zero for a later one.
     #[must_use]
     pub fn request_unlock(
         council: Address,
@@ -105,7 +105,7 @@ impl Call {
         Self { to: council, value: bond, data }
     }
 
-    /// Tells the council what its members voted about a number: it upholds the order that they name, or voids the number.
+    /// Submits the votes about a number to the council, which upholds the order that they name, or voids the number.
     #[must_use]
     pub fn decide_unlock(
         council: Address,

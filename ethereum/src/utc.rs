@@ -1,6 +1,6 @@
-//! Moments as people and programs read them.
+//! Formats moments for people and programs.
 
-/// A moment as people and programs read it: `2026-11-21T19:31:05Z`.
+/// Formats a moment for people and programs: `2026-11-21T19:31:05Z`.
 #[must_use]
 pub fn utc(seconds: u64) -> String {
     let moment = i64::try_from(seconds).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());

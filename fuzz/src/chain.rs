@@ -1,5 +1,5 @@
-//! What an Ethereum node answers: a lie must end in an alarm or an error, and never in a deposit that the rules of the
-//! log do not allow.
+//! An Ethereum node's answers: a false one must end in an alarm or an error, and never in a deposit that the rules of
+//! the log do not allow.
 
 use alloy::primitives::{Address, B256, Bytes, LogData};
 use alloy::rpc::types::Log;
@@ -12,16 +12,16 @@ use crate::tagged;
 const CONTRACT: Address = Address::repeat_byte(0xfa);
 const FIRST: u64 = 10;
 const LAST: u64 = 20;
-/// How many bytes of an input make a log.
+/// The number of input bytes that encode one log.
 const LOG_BYTES: usize = 8;
 
-/// The first byte says what the rest answers.
+/// The first byte selects which answer the other bytes are.
 pub fn run(bytes: &[u8]) {
     let Some((tag, bytes)) = bytes.split_first() else { return };
     match tag % 5 {
-        // As the node's JSON has them.
+        // Logs in the node's JSON form.
         0 => serde_json::from_slice::<Vec<Log>>(bytes).into_iter().for_each(|logs| deposits(&logs, None)),
-        // Made up of logs that are nearly right.
+        // Generated logs that are nearly valid.
         1 => {
             let Some((count, bytes)) = bytes.split_first() else { return };
             let logs: Vec<Log> = bytes.as_chunks::<LOG_BYTES>().0.iter().map(|bytes| log(*bytes)).collect();
@@ -40,7 +40,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// What is taken for the order are all logs, of the contract, of the blocks asked for, in order and without gap.
+/// Accepted logs must be all logs, from the contract, in the requested blocks, in order and without gaps.
 fn deposits(logs: &[Log], count: Option<TransactionIndex>) {
     let after = TransactionIndex(4);
     let range = BlockRange { first: FIRST, last: LAST, last_hash: block_hash(LAST) };
@@ -62,7 +62,7 @@ fn block_hash(number: u64) -> B256 {
     B256::with_last_byte(number as u8)
 }
 
-/// A log that is a good one where all bytes but the first three are zero.
+/// A log that is valid if all bytes but the first three are zero.
 fn log([index, block, position, other_fork, address, removed, topics, amount]: [u8; LOG_BYTES]) -> Log {
     let event = IFastPay::Funded {
         index: u64::from(index),
@@ -87,7 +87,7 @@ fn log([index, block, position, other_fork, address, removed, topics, amount]: [
     }
 }
 
-/// What views return: what is decoded is encoded the same way.
+/// Return values of views: every decoded value can be encoded again.
 fn views(bytes: &[u8]) {
     fn view<C: SolCall>(bytes: &[u8]) {
         if let Ok(value) = C::abi_decode_returns_validate(bytes) {
@@ -106,7 +106,7 @@ fn views(bytes: &[u8]) {
     view::<IToken::decimalsCall>(bytes);
 }
 
-/// Answers as they should be.
+/// Valid answers.
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
     let good = [[5, 11, 0, 0, 0, 0, 0, 0], [6, 11, 3, 0, 0, 0, 0, 0], [7, 20, 0, 0, 0, 0, 0, 0]];

@@ -1,5 +1,5 @@
-//! What operators and owners write: TOML and JSON files. They are not hostile, but they are mistyped, and a mistake
-//! must be a refusal with words and no panic.
+//! TOML and JSON files that operators and owners write. The files are not hostile but may be mistyped, and a mistake
+//! must cause an error message and never a panic.
 
 use fastpay_client::{AuthorityEndpoints, Endpoints};
 use fastpay_core::{Amount, Asset};
@@ -15,7 +15,7 @@ thread_local! {
     static SCRATCH: Scratch = Scratch::new();
 }
 
-/// The first byte says which file the rest is.
+/// The first byte selects which file the other bytes are.
 pub fn run(bytes: &[u8]) {
     let Some((tag, bytes)) = bytes.split_first() else { return };
     SCRATCH.with(|scratch| match tag % 6 {
@@ -114,7 +114,7 @@ endpoint = "http://127.0.0.1:4317"
 ratio = 0.5
 "#;
 
-/// Each file as it should be.
+/// One valid file of each kind.
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
     let json = |value: &dyn Fn() -> serde_json::Result<Vec<u8>>| value().unwrap();

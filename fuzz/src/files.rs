@@ -1,4 +1,4 @@
-//! What programs keep for themselves, and read again after a disk, a crash or a person has changed it.
+//! Files that programs keep for themselves and read again, perhaps after a disk, a crash or a person has changed them.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::signed::SIGNED;
 use crate::tagged;
 
-/// A folder of this thread alone, in memory where the system has such a place.
+/// A folder of this thread, in memory if the system has a file system there.
 pub(crate) struct Scratch(tempfile::TempDir);
 
 impl Scratch {
@@ -30,7 +30,7 @@ impl Scratch {
         self.0.path()
     }
 
-    /// Writes a file, in place of the one of this name.
+    /// Writes a file and replaces an existing one of this name.
     pub(crate) fn put(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -43,7 +43,7 @@ thread_local! {
     static SCRATCH: Scratch = Scratch::new();
 }
 
-/// The address that sends transactions of the wallet.
+/// The address from which the wallet sends transactions.
 const OWNER_ON_PRIMARY: PrimaryAddress = PrimaryAddress::repeat_byte(7);
 const CONTRACT: PrimaryAddress = PrimaryAddress::repeat_byte(0xFA);
 
@@ -56,7 +56,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The wallet's file that the first byte of an input chooses.
+/// The path of the wallet's file that the first byte of an input selects.
 fn wallet_file(tag: u8) -> Option<String> {
     let account = hexadecimal(&owner().0);
     let number = format!("{:020}", 0);
@@ -73,7 +73,7 @@ fn wallet_file(tag: u8) -> Option<String> {
     })
 }
 
-/// The first byte says which file the rest is. The others of the wallet are as they should be.
+/// The first byte selects which file the other bytes are. The wallet's other files are valid.
 pub fn run(bytes: &[u8]) {
     let Some((tag, bytes)) = bytes.split_first() else { return };
     SCRATCH.with(|scratch| match tag % 10 {
@@ -89,7 +89,7 @@ pub fn run(bytes: &[u8]) {
         9 => {
             let path = scratch.put("node/floors", bytes);
             drop(VoteFloors::open(path.parent().unwrap()).unwrap());
-            // What is damaged is left out, and the file is whole from then on.
+            // The first opening drops the damaged records, so that from then on the file is whole.
             drop(VoteFloors::open(path.parent().unwrap()).unwrap());
         }
         tag => {
@@ -102,7 +102,7 @@ pub fn run(bytes: &[u8]) {
     });
 }
 
-/// Reads all of it, and checks that what was altered is not valid.
+/// Reads all files of the wallet, and checks that no altered order or certificate is valid.
 fn read_wallet(folder: &Folder) {
     let orders = folder.orders(owner());
     for entry in orders.entries().into_iter().chain(orders.unfinished()).flatten() {
@@ -136,7 +136,7 @@ fn submission() -> Submission {
     Submission { call, from: OWNER_ON_PRIMARY, nonce: 3, gas_limit: 100_000, attempts }
 }
 
-/// What the relayer knows in the middle of its work.
+/// A state of the relayer in the middle of its work.
 fn relayer_state() -> State {
     let certificate = &SIGNED.certificates[1];
     let verified = certificate.clone().verify(&SIGNED.committee.domain, &SIGNED.committee.committee).unwrap();
@@ -174,7 +174,7 @@ fn relayer_state() -> State {
     }
 }
 
-/// The wallet's files as they should be.
+/// The wallet's files, all valid.
 static SOUND_FILES: LazyLock<Vec<(u8, Vec<u8>)>> = LazyLock::new(sound_files);
 
 fn sound_files() -> Vec<(u8, Vec<u8>)> {
@@ -205,7 +205,7 @@ fn sound_files() -> Vec<(u8, Vec<u8>)> {
     (0..).zip(values).map(|(tag, value)| (tag, value.to_string().into_bytes())).collect()
 }
 
-/// Writes all seeds and reads each: a target that refuses its own seeds would find nothing.
+/// Writes and reads all seeds: a target that rejects its own seeds would find nothing.
 pub fn read_seeds(home: &Path) {
     for (tag, content) in SOUND_FILES.iter() {
         let path = home.join(wallet_file(*tag).unwrap());
@@ -222,7 +222,7 @@ pub fn read_seeds(home: &Path) {
     State::read(home).unwrap();
 }
 
-/// Each file as it should be.
+/// One valid file of each kind.
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds: Vec<_> = SOUND_FILES.iter().map(|(tag, content)| tagged(*tag, content)).collect();

@@ -1,4 +1,4 @@
-//! Bodies of the HTTP API, and the texts in its paths.
+//! Bodies of the HTTP API, and texts in its paths.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use crate::signed::SIGNED;
 use crate::tagged;
 
-/// The first byte says what the rest is.
+/// The first byte selects what the other bytes are.
 pub fn run(bytes: &[u8]) {
     let Some((tag, bytes)) = bytes.split_first() else { return };
     match tag % 4 {
@@ -51,7 +51,7 @@ pub fn run(bytes: &[u8]) {
             parse::<Account>(text);
             parse::<Bytes20>(text);
             parse::<Bytes32>(text);
-            // Of numbers there is one text each.
+            // Each number has exactly one text.
             parse::<Uint64>(text).iter().for_each(|number| assert_eq!(number.to_string(), text));
             parse::<Uint128>(text).iter().for_each(|number| assert_eq!(number.to_string(), text));
             parse::<Int256>(text).iter().for_each(|number| assert_eq!(number.to_string(), text));
@@ -59,7 +59,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// What is written of what was read is read as the same.
+/// Decodes a value, and checks that encoding and decoding it again returns the same value.
 fn decode<T: DeserializeOwned + Serialize + PartialEq + Debug>(bytes: &[u8]) -> Option<T> {
     let value: T = serde_json::from_slice(bytes).ok()?;
     assert_eq!(serde_json::from_slice::<T>(&serde_json::to_vec(&value).unwrap()).unwrap(), value);
@@ -79,7 +79,7 @@ fn parse<T: FromStr<Err: Display> + Display + PartialEq + Debug>(text: &str) -> 
     }
 }
 
-/// One body of each kind, and each text.
+/// One body of each kind, and one of each text.
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
     let signed = &*SIGNED;

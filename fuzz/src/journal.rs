@@ -1,4 +1,4 @@
-//! A shard's segment files after whatever happened to them.
+//! A shard's segment files after any kind of damage.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -8,12 +8,12 @@ use fastpay_testkit::MemoryDisk;
 
 use crate::tagged;
 
-/// Small segments, so that few records make several.
+/// Segments are small, so that a few records fill several.
 const OPTIONS: JournalOptions = JournalOptions { segment_bytes_max: 256, open_files_max: 2 };
 const FOLDER: &str = "/journal";
-/// No damage makes a file longer: a few dozen repetitions of all that is there would fill any memory.
+/// The maximum length of a file after damage, in bytes: a few dozen repetitions of its content would fill any memory.
 const FILE_BYTES_MAX: usize = 1 << 16;
-/// Each damage is a kind and three more bytes.
+/// A damage is encoded as its kind and three more bytes.
 const DAMAGE_BYTES: usize = 4;
 
 /// A journal of four batches in several segments, and its records.
@@ -28,7 +28,7 @@ static WHOLE: LazyLock<(MemoryDisk, Vec<Vec<u8>>)> = LazyLock::new(|| {
     (disk, records)
 });
 
-/// An even first byte: the rest is a list of damages to a whole journal. Odd: it is a segment file.
+/// If the first byte is even, the other bytes are damages to a whole journal; if it is odd, they are a segment file.
 pub fn run(bytes: &[u8]) {
     let Some((tag, bytes)) = bytes.split_first() else { return };
     if tag % 2 == 0 {
@@ -45,7 +45,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// What failing disks, crashes and people do to files.
+/// Damages files as failing disks, crashes and people do.
 fn inflict(disk: &MemoryDisk, [kind, file, at_high, at_low]: [u8; DAMAGE_BYTES]) {
     let paths = disk.paths();
     let Some(path) = paths.get(usize::from(file) % paths.len().max(1)) else { return };
@@ -59,15 +59,15 @@ fn inflict(disk: &MemoryDisk, [kind, file, at_high, at_low]: [u8; DAMAGE_BYTES])
         4 => content.extend_from_within(at..),
         5 => drop(content.drain(at..content.len().min(at + usize::from(kind)))),
         6 => return disk.remove(path),
-        // Another file's content under this name.
+        // Replace the content with that of another file.
         _ => content = disk.bytes(&paths[at % paths.len()]),
     }
     content.truncate(FILE_BYTES_MAX);
     disk.put(path, content);
 }
 
-/// Opens the journal. What it finds is how `records` begin, it finds that again, and it goes on from there. Where it
-/// refuses, it has touched nothing.
+/// Opens the journal. The records that it finds must be a prefix of `records`, and it must find them again and append
+/// to them. If it refuses the files, it must not have changed them.
 fn open(disk: &MemoryDisk, records: &[Vec<u8>]) {
     let before = files(disk);
     let Some(found) = open_once(disk) else {
@@ -84,7 +84,7 @@ fn open(disk: &MemoryDisk, records: &[Vec<u8>]) {
     assert_eq!(again.split_last().unwrap(), (&b"one more".to_vec(), found.as_slice()));
 }
 
-/// The records of the journal; `None` if it is refused.
+/// The records of the journal; `None` if the journal refuses the files.
 fn open_once(disk: &MemoryDisk) -> Option<Vec<Vec<u8>>> {
     let journal = Journal::open_on(Arc::new(disk.clone()), Path::new(FOLDER), OPTIONS, JournalPosition(0)).ok()?;
     let records = journal.reader().read_from(JournalPosition(0));
@@ -95,12 +95,12 @@ fn files(disk: &MemoryDisk) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     disk.paths().into_iter().map(|path| (path.clone(), disk.bytes(&path))).collect()
 }
 
-/// Some damage of each kind, and a segment as it should be.
+/// Some damage of each kind, and a valid segment.
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = (0..8_u8).map(|kind| tagged(0, &[kind, kind, 0, 70])).collect();
     seeds.push(vec![0]);
-    // The last segment cut, its first frame kept or not.
+    // The last segment is cut, with and without its first frame.
     seeds.push(tagged(0, &[0, 3, 0, 60]));
     let first = &WHOLE.0.paths()[0];
     seeds.push(tagged(1, &WHOLE.0.bytes(first)));

@@ -4,9 +4,9 @@
 //!  seeds (made here, well-formed) ─┬─► libFuzzer, which keeps what reaches new branches ─► run(bytes)
 //!  regressions (files, committed) ─┴─► tests: each of them, and random changes of them ──► run(bytes)
 //! ```
-//! A target is a module with `run`, which panics where something does not hold, and `seeds`. Besides "no panic, no
-//! endless loop" each states what must hold of what was decoded: it is written as it was read, nothing is valid
-//! that nobody signed, no record appears that was never written. `make fuzz` drives them with a stable compiler.
+//! A target is a module with `run`, which panics if an invariant is violated, and `seeds`. Besides "no panic, no
+//! endless loop" each target states what must hold of a decoded value: it encodes to what was read, nothing is valid
+//! that nobody signed, and no record appears that was never written. `make fuzz` runs them with a stable compiler.
 //!
 //! | target | bytes of | decoded by |
 //! |---|---|---|
@@ -31,17 +31,17 @@ pub mod signed;
 pub mod stored;
 pub mod wire;
 
-/// What is fuzzed.
+/// A decoder to be fuzzed.
 pub struct Target {
-    /// Its name: of the module, of the program `fuzz-NAME`, of the folder of regressions.
+    /// The target's name, which is also that of its module, its program `fuzz-NAME` and its folder of regressions.
     pub name: &'static str,
-    /// Decodes the bytes and checks what must hold.
+    /// Decodes the bytes and checks the invariants.
     pub run: fn(&[u8]),
     /// Well-formed inputs to start from.
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
-/// All of them.
+/// All targets.
 pub const TARGETS: [Target; 7] = [
     Target { name: "wire", run: wire::run, seeds: wire::seeds },
     Target { name: "stored", run: stored::run, seeds: stored::seeds },
@@ -52,13 +52,13 @@ pub const TARGETS: [Target; 7] = [
     Target { name: "http", run: http::run, seeds: http::seeds },
 ];
 
-/// An input that begins with the byte which says what the rest is.
+/// An input: a first byte that selects what the other bytes are, and those bytes.
 fn tagged(tag: u8, bytes: &[u8]) -> Vec<u8> {
     [&[tag], bytes].concat()
 }
 
-/// Writes the seeds of a target into the first folder that its program was given, which is where the engine keeps what
-/// it finds worth keeping.
+/// Writes the seeds of a target into the first folder among its program's arguments, in which the engine keeps the
+/// inputs that it finds useful.
 pub fn plant(seeds: fn() -> Vec<Vec<u8>>) {
     let folder = std::env::args_os().skip(1).map(std::path::PathBuf::from).find(|argument| argument.is_dir());
     for (number, seed) in seeds().iter().enumerate() {

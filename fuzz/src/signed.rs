@@ -1,4 +1,4 @@
-//! Everything that anybody ever signed in the world of the fuzzer. What else is valid is forged.
+//! Everything that was ever signed in the world of the fuzzer. Anything else that is valid must be forged.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -6,19 +6,19 @@ use std::sync::LazyLock;
 use fastpay_core::{Certificate, Digest, TransferOrder, sign_payment_votes};
 use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption};
 
-/// The committee, and what was signed under it.
+/// The committee, and the orders and certificates that were signed under it.
 pub struct Signed {
     /// Four authorities.
     pub committee: TestCommittee,
-    /// By their owners.
+    /// Orders that their owners signed.
     pub orders: Vec<TransferOrder>,
-    /// By quorums.
+    /// Certificates that quorums signed.
     pub certificates: Vec<Certificate>,
     ordered: HashSet<Digest>,
     certified: HashSet<Digest>,
 }
 
-/// The same in every run.
+/// The signed values, the same in every run.
 pub static SIGNED: LazyLock<Signed> = LazyLock::new(|| {
     let committee = TestCommittee::new(4);
     let owners = [TestAccount::ed25519(0), TestAccount::ethereum(1)];
@@ -48,14 +48,14 @@ fn in_a_batch(committee: &TestCommittee, order: &TransferOrder) -> Certificate {
 }
 
 impl Signed {
-    /// Panics where an order is valid that no owner signed.
+    /// Panics if the order is valid although its owner did not sign it.
     pub fn check_order(&self, order: TransferOrder) {
         if let Ok(verified) = order.verify(&self.committee.domain) {
             assert!(self.ordered.contains(&verified.digest()), "a forged order is valid: {verified:?}");
         }
     }
 
-    /// Panics where a certificate is valid that no quorum signed.
+    /// Panics if the certificate is valid although no quorum signed it.
     pub fn check_certificate(&self, certificate: Certificate) {
         if let Ok(verified) = certificate.verify(&self.committee.domain, &self.committee.committee) {
             assert!(self.certified.contains(&verified.digest()), "a forged certificate is valid: {verified:?}");

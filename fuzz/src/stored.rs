@@ -1,4 +1,4 @@
-//! What a shard's journal and checkpoint hold, once their checksums are found good.
+//! A shard's journal records and checkpoint, after their checksums have been found correct.
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::{
@@ -10,7 +10,7 @@ use fastpay_core::{
 use crate::signed::SIGNED;
 use crate::tagged;
 
-/// The first byte says which type the rest is.
+/// The first byte selects which type the other bytes are.
 pub fn run(bytes: &[u8]) {
     let Some((tag, bytes)) = bytes.split_first() else { return };
     match tag % 6 {
@@ -37,7 +37,7 @@ pub fn run(bytes: &[u8]) {
         }
         2 => {
             if let Ok(mut ledger) = ShardLedger::try_from_slice(bytes) {
-                // Maps are read in any order; what is written is read as the same.
+                // Maps are read in any order, but a written ledger reads as the same ledger.
                 assert_eq!(ShardLedger::try_from_slice(&borsh::to_vec(&ledger).unwrap()).unwrap(), ledger);
                 history(&ledger.redemptions);
                 let to = ledger.outboxes.keys().next().copied().unwrap_or(ShardId(0));
@@ -51,7 +51,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// These bytes and no others are the value.
+/// Decodes a value, and checks that the bytes are its only encoding.
 fn canonical<T: BorshDeserialize + BorshSerialize>(bytes: &[u8]) -> Option<T> {
     let value = T::try_from_slice(bytes).ok()?;
     assert_eq!(borsh::to_vec(&value).unwrap(), bytes);

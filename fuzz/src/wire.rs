@@ -1,4 +1,4 @@
-//! Messages of clients to authorities, and of authorities to clients.
+//! Messages from clients to authorities and from authorities to clients.
 
 use std::fmt::Debug;
 
@@ -16,7 +16,7 @@ use rand::rngs::StdRng;
 use crate::signed::SIGNED;
 use crate::tagged;
 
-/// The first byte says which message the rest is.
+/// The first byte selects which message the other bytes are.
 pub fn run(bytes: &[u8]) {
     let Some((tag, bytes)) = bytes.split_first() else { return };
     match tag % 8 {
@@ -52,14 +52,14 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// Protobuf has many encodings of one message, but reading what was written gives the same message.
+/// Protobuf has many encodings of one message, but encoding and decoding a decoded message returns the same message.
 fn decode<M: Message + Default + PartialEq + Debug>(bytes: &[u8]) -> Option<M> {
     let message = M::decode(bytes).ok()?;
     assert_eq!(M::decode(message.encode_to_vec().as_slice()).unwrap(), message);
     Some(message)
 }
 
-/// What is one of core's values is written as the message that it was.
+/// If the message converts to a value of core, the value must convert back to the same message.
 fn written_as_read<T, M>(message: M)
 where
     M: Message + Clone + PartialEq + Debug + for<'a> From<&'a T>,
@@ -84,11 +84,11 @@ fn submit_request(bytes: &[u8]) {
     }
 }
 
-/// The authority's verifier says of a request what the request's own check says, and nothing forged is valid.
+/// The authority's verifier must return the same verdict as the request's own check, and nothing forged may be valid.
 fn verify(request: Request) {
     let committees = Committees::new(SIGNED.committee.committee.clone()).unwrap();
     let mut verifier = Verifier::with_memory(SIGNED.committee.domain, 16, 16);
-    // Twice in one batch, and once more when all of it may be remembered.
+    // Verify it twice in one batch, and again when the verifier may remember all of it.
     let mut rng = StdRng::seed_from_u64(1);
     let mut verdicts = verifier.verify(vec![request.clone(), request.clone()], &committees, &mut rng);
     verdicts.extend(verifier.verify(vec![request.clone()], &committees, &mut rng));
@@ -147,7 +147,7 @@ fn submit_response(bytes: &[u8]) {
     }
 }
 
-/// What an authority says is fit to be shown, and passed on as it was understood.
+/// A refusal that an authority sends must be safe to print, and keep its meaning when it is passed on.
 fn refusal(refused: proto::Refused) {
     let Ok(refusal) = Refusal::try_from(refused) else { return };
     if let Refusal::Malformed(words) | Refusal::Invalid(words) = &refusal {
@@ -157,7 +157,7 @@ fn refusal(refused: proto::Refused) {
     assert_eq!(std::mem::discriminant(&again), std::mem::discriminant(&refusal));
 }
 
-/// One message of each kind, and each order and certificate that was signed.
+/// One message of each kind, and all orders and certificates that were signed.
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
     let signed = &*SIGNED;

@@ -1,25 +1,25 @@
-//! What an invoice says to the customer: what it is for, and the way back to the shop. It is shown on a page of its own.
+//! What the customer sees of an invoice on its checkout page: what it is for, and the way back to the shop.
 //!
-//! The address of the page has a key of its own. The invoice's id is the memo of its payments, which everybody can read.
+//! The page's address contains a separate key, because everybody can read the invoice's id in its payments' memo.
 
 use fastpay_core::Amount;
 use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
-/// At most so many lines: they fit on a page of paper.
+/// The maximum number of lines: they fit on a page of paper.
 pub const ITEMS_MAX: usize = 50;
 const NAME_LENGTH_MAX: usize = 128;
 const DESCRIPTION_LENGTH_MAX: usize = 256;
 const URL_LENGTH_MAX: usize = 1_024;
 
-/// What an invoice says to the customer.
+/// The text of an invoice for the customer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checkout {
     /// What it is for.
     pub description: Option<String>,
     /// What is bought.
     pub items: Vec<Item>,
-    /// Where the customer goes afterwards.
+    /// The URL to which the customer returns.
     pub return_url: Option<String>,
 }
 
@@ -35,24 +35,24 @@ pub struct Item {
     pub amount: Amount,
 }
 
-/// Why it cannot be shown to a customer.
+/// Why an invoice cannot be shown to a customer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckoutError {
-    /// The description.
+    /// The description is empty, too long or not plain.
     #[error("description has 1 to {DESCRIPTION_LENGTH_MAX} characters, none of them a control character")]
     Description,
     /// Too many lines.
     #[error("items has at most {ITEMS_MAX} entries")]
     TooMany,
-    /// A line's name or quantity.
+    /// A line's name or quantity is not valid.
     #[error(
         "an item has a name of 1 to {NAME_LENGTH_MAX} characters, none a control character, and a quantity of 1 or more"
     )]
     Item,
-    /// The customer would be shown another sum than the one that is to be paid.
+    /// The items do not add up to the amount, so the customer would see another sum than the one to pay.
     #[error("the amounts of the items do not add up to the amount of the invoice")]
     Sum,
-    /// The way back.
+    /// The URL to return to is not safe.
     #[error(
         "returnUrl begins with https://, or with http:// and this machine's own name, has no user and no password, and at \
          most {URL_LENGTH_MAX} characters"
@@ -61,10 +61,10 @@ pub enum CheckoutError {
 }
 
 impl Checkout {
-    /// Checks what the customer of an invoice of `amount` would see.
+    /// Checks the text that the customer of an invoice of `amount` would see.
     ///
     /// # Errors
-    /// If a text is too long or not plain, the items do not add up, or the way back is not safe.
+    /// If a text is too long or not plain, the items do not add up, or the URL to return to is not safe.
     pub fn check(&self, amount: Amount) -> Result<(), CheckoutError> {
         let is_plain = |text: &str, length_max: usize| {
             (1..=length_max).contains(&text.chars().count()) && !text.chars().any(char::is_control)
@@ -86,7 +86,7 @@ impl Checkout {
     }
 }
 
-/// Whether a customer may be sent there: nobody on the way can read or change it, and it is no script.
+/// Whether a customer may be sent to a URL: nobody on the way can read or change it, and it is no script.
 pub(crate) fn is_safe(text: &str) -> bool {
     let Ok(url) = Url::parse(text) else { return false };
     let is_this_machine = match url.host() {

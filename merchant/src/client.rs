@@ -1,4 +1,4 @@
-//! Asking the running service: it alone has the journal.
+//! Calls the running service, which alone has the database.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::error::CommandError;
 
-/// The service is on the same machine, or near.
+/// The time-out of a request: the service is on the same machine, or near.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The service of a folder.
+/// A client of the service of a folder.
 pub struct Service {
     address: SocketAddr,
     authorization: String,
@@ -27,7 +27,7 @@ impl Service {
         Ok(Self { address, authorization: format!("Bearer {}", *token), client })
     }
 
-    /// The service's answer to `GET` of a path below `/v1` with these parameters.
+    /// Sends `GET` to a path below `/v1` with these parameters, and returns the answer.
     pub async fn get(&self, path: &[&str], query: &[(&str, Option<String>)]) -> Result<Value, CommandError> {
         let mut url = self.url(path)?;
         for (name, value) in query {
@@ -38,12 +38,12 @@ impl Service {
         self.json(self.send(Method::GET, url, None).await?).await
     }
 
-    /// The service's answer to `POST` of a document.
+    /// Sends a document by `POST`, and returns the answer.
     pub async fn post(&self, path: &[&str], body: &Value) -> Result<Value, CommandError> {
         self.json(self.send(Method::POST, self.url(path)?, Some(body)).await?).await
     }
 
-    /// The table of a path, all its pages under one head.
+    /// Reads a table: all its pages under one header line.
     pub async fn table(&self, path: &[&str]) -> Result<String, CommandError> {
         let mut table = String::new();
         let mut next = Some(self.url(path)?);

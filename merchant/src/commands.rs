@@ -27,9 +27,9 @@ use crate::{
 
 /// The outcome of a command.
 pub struct Report {
-    /// For programs.
+    /// The answer for programs.
     pub json: Option<Value>,
-    /// For people.
+    /// The answer for people.
     pub text: String,
 }
 
@@ -102,7 +102,7 @@ async fn serve(home: &Home) -> Result<(), CommandError> {
             None => std::future::pending().await,
         }
     };
-    // Whichever ends, ends the service. All that was answered is on disk, so nothing else has to be brought to an end.
+    // If either ends, the service ends. All answers are on disk, so nothing else has to be completed.
     tokio::select! {
         () = serve_http(listener, ledger, wallet, &token, limits, stop) => Ok(()),
         watched = watching => Ok(watched?),
@@ -113,7 +113,7 @@ async fn serve(home: &Home) -> Result<(), CommandError> {
 
 async fn invoice(home: &Home, command: InvoiceCommand, for_programs: bool) -> Result<Report, CommandError> {
     let (service, wallet) = (Service::of(home)?, home.wallet()?);
-    // Looked up for people only: programs read the smallest unit, and need no Ethereum node for it.
+    // Read the decimals for people only: programs use the smallest unit, and need no Ethereum node for that.
     let amounts = async |invoices: &[Value]| match for_programs {
         true => Amounts::default(),
         false => Amounts::of(&wallet, invoices).await,
@@ -201,8 +201,8 @@ async fn prepare_body(service: &Service, wallet: &Wallet, args: PrepareArgs) -> 
     Ok(json!({ "reference": reference, "invoices": invoices, "due": due, "unmatched": unmatched }))
 }
 
-/// The list as a wallet reads it, in whole units. All of it, paid or not: the same list is the same file, and a wallet pays
-/// the same file once.
+/// The list in the form for wallets, in whole units. It contains all lines, paid or not, so the same list is always the
+/// same file, and a wallet pays a file once.
 async fn refund_table(wallet: &Wallet, account: AccountId, list: &Value) -> Result<String, CommandError> {
     let reference = list.get("reference").and_then(Value::as_str).unwrap_or_default();
     let mut table =
@@ -214,7 +214,7 @@ async fn refund_table(wallet: &Wallet, account: AccountId, list: &Value) -> Resu
             Ok(asset) => wallet.asset_info(asset).await?.decimals,
             Err(_) => return Err(WalletError::Argument(format!("the service named an asset {asset:?}")).into()),
         };
-        // Each field is of digits and letters.
+        // Each field consists of digits and letters.
         table.push_str(&format!("{recipient},{},{asset},{memo}\n", format_units(units, decimals)));
     }
     Ok(table)

@@ -1,10 +1,10 @@
 //! The folder of the service:
 //!
 //! ```text
-//!  merchant.toml     what the owner says
-//!  wallet/           a wallet without keys: where the authorities are, and the payments that came in
-//!  secrets/token     what the shop shows with its requests
-//!  secrets/webhook   what signs webhooks
+//!  merchant.toml     the owner's configuration
+//!  wallet/           a wallet without keys: the endpoints, and the received payments
+//!  secrets/token     the token that the shop sends with its requests
+//!  secrets/webhook   the key that signs webhooks
 //!  invoices.db       invoices, payments, webhooks
 //! ```
 
@@ -26,18 +26,18 @@ use crate::forms::LinkBase;
 use crate::http::HttpLimits;
 use crate::signature::Secret;
 
-/// How often the authorities are asked, by default.
+/// The default interval between reads from the authorities.
 const POLL_MS: u64 = 1_000;
-/// The first delay after a failed webhook, by default.
+/// The default delay after a failed webhook.
 const FIRST_DELAY_MS: u64 = 5_000;
-/// How long the shop may take to answer a webhook, by default.
+/// The default time-out of a webhook.
 const WEBHOOK_TIMEOUT_MS: u64 = 10_000;
 
 /// The owner's configuration, `merchant.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The account that is paid. Its key need not be on this machine.
+    /// The account to be paid. Its key need not be on this machine.
     pub account: AccountId,
     /// The address at which the shop reaches this service.
     pub listen: SocketAddr,
@@ -56,19 +56,19 @@ pub struct Config {
     /// The page of a web wallet that opens payment links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web_wallet: Option<Url>,
-    /// Where customers reach this service's pages under `/checkout/`; where it listens, if nothing stands before it.
+    /// The URL at which customers reach the pages under `/checkout/`; by default the listening address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkout_url: Option<Url>,
     /// The URL at which the shop receives webhooks. Without it, none are sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook_url: Option<Url>,
-    /// How often the authorities are asked, in milliseconds.
+    /// The interval between reads from the authorities, in milliseconds.
     #[serde(default = "poll_ms")]
     pub poll_ms: u64,
     /// The delay after the first failed attempt of a webhook, in milliseconds.
     #[serde(default = "first_delay_ms")]
     pub webhook_first_delay_ms: u64,
-    /// A shop that takes longer to answer has not taken the webhook, in milliseconds.
+    /// The time-out of a webhook, in milliseconds. After that, it counts as failed.
     #[serde(default = "webhook_timeout_ms")]
     pub webhook_timeout_ms: u64,
 }
@@ -109,8 +109,8 @@ impl Config {
         }
     }
 
-    /// The token is sent in the clear, so the service listens on this machine only or behind a proxy with TLS. The
-    /// label must be short enough that payers see all of it.
+    /// Checks that the token is safe: it is sent in the clear, so the service listens on this machine only, or behind a
+    /// proxy with TLS. The label must be short enough that payers see all of it.
     fn check(&self) -> Result<(), ConfigError> {
         self.label.as_deref().map_or(Ok(()), check_label)?;
         if self.keep_days.is_some() {
@@ -127,7 +127,7 @@ impl Config {
 /// Why the folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The system refused.
+    /// The file system failed.
     #[error("cannot use {path}: {error}")]
     Io {
         /// The file.
@@ -149,27 +149,27 @@ pub enum ConfigError {
          put a server with TLS before it and say behind_proxy = true (init: --behind-proxy)"
     )]
     Exposed(SocketAddr),
-    /// Customers would be shown a payment link that anybody on the way can change.
+    /// Customers would see a payment link that anybody on the way can change.
     #[error("checkout_url {0} is not encrypted: it begins with https://, or with http:// and this machine's own name")]
     Readable(Url),
-    /// A key that an earlier release had.
+    /// The file has a key of an earlier release.
     #[error("`keep_days` is no setting any more: the database keeps all invoices. Remove it from merchant.toml")]
     KeepDays,
     /// The shop's name is too long.
     #[error(transparent)]
     Label(#[from] LabelTooLong),
-    /// The folder is none, or another one is meant.
+    /// The folder does not exist, or is another one.
     #[error("{0} is not there; make it with `fastpay-merchant init`, or name the service's folder with --home")]
     NotSetUp(PathBuf),
-    /// There is one already.
+    /// The folder exists already.
     #[error("{0} exists already; it is never overwritten")]
     Exists(PathBuf),
-    /// The wallet's part.
+    /// The wallet in it cannot be used.
     #[error(transparent)]
     Wallet(#[from] WalletError),
 }
 
-/// The folder.
+/// The service's folder.
 #[derive(Clone, Debug)]
 pub struct Home(PathBuf);
 
@@ -180,16 +180,16 @@ impl Home {
         Self(path.into())
     }
 
-    /// Its location.
+    /// The folder's path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Makes the folder for this configuration, with the committee and Primary of the wallet in `template`.
+    /// Creates the folder for this configuration, with the committee and Primary of the wallet in `template`.
     ///
     /// # Errors
-    /// If there is one already, the template is not set up, or its Primary does not answer.
+    /// If it exists, the template is not set up, or its Primary does not answer.
     pub async fn init(&self, config: &Config, template: &Folder) -> Result<(), ConfigError> {
         config.check()?;
         let path = self.config_path();
@@ -199,7 +199,7 @@ impl Home {
         let wallet_config = template.config().map_err(WalletError::from)?;
         let wallet = Folder::new(self.0.join("wallet"));
         set_up(&wallet, &wallet_config, true).await?;
-        // The tokens of the deployment, as the owner knows them.
+        // Copy the tokens that the owner's wallet knows.
         for asset in template.known_assets().map_err(WalletError::from)? {
             if let Some(info) = template.known_asset(asset).map_err(WalletError::from)? {
                 wallet.learn_asset(asset, &info).map_err(WalletError::from)?;
@@ -211,14 +211,14 @@ impl Home {
         write_new(&self.0.join("secrets/webhook"), &Secret::random().expose())?;
         let content = toml::to_string(config)
             .map_err(|error| ConfigError::Malformed { path: path.clone(), reason: error.to_string() })?;
-        // Last: what has a configuration is whole.
+        // Last, so that a folder with a configuration is complete.
         write_new(&path, &content)
     }
 
     /// The owner's configuration, `merchant.toml`.
     ///
     /// # Errors
-    /// If it is missing or malformed, or would expose the token or have links with half a label.
+    /// If it is missing or malformed, would expose the token, or its label is too long for links.
     pub fn config(&self) -> Result<Config, ConfigError> {
         let path = self.config_path();
         if !path.exists() {
@@ -237,7 +237,7 @@ impl Home {
     pub fn token(&self) -> Result<Zeroizing<String>, ConfigError> {
         let path = self.token_path();
         let token = Zeroizing::new(read(&path)?.trim().to_owned());
-        // An empty one would let everybody in.
+        // An empty token would admit everybody.
         let is_token = token.len() >= 32 && token.bytes().all(|byte| byte.is_ascii_graphic());
         is_token.then_some(token).ok_or_else(|| ConfigError::Malformed {
             path,
@@ -255,7 +255,7 @@ impl Home {
         Secret::parse(&read(&path)?).ok_or_else(|| ConfigError::Malformed { path, reason: reason() })
     }
 
-    /// The wallet that watches.
+    /// The wallet in the folder.
     ///
     /// # Errors
     /// If it is not set up.

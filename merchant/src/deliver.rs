@@ -1,4 +1,4 @@
-//! Tells the shop: every event until it was taken or given up, with the same id and body in every attempt.
+//! Delivers events to the shop: each until it is accepted or given up, with the same id and body in every attempt.
 
 use std::time::Duration;
 
@@ -15,23 +15,23 @@ use crate::signature::Secret;
 
 /// The number of events sent at a time.
 const SENDING_MAX: usize = 8;
-/// With the delays below, the last attempt is about two days after the first.
+/// The maximum number of attempts. With the delays below, the last one is about two days after the first.
 const ATTEMPTS_MAX: u32 = 15;
 const DELAY_MAX_MS: u64 = 8 * 60 * 60 * 1_000;
 const FACTOR: u64 = 3;
-/// A delay is shortened by up to this part of it, so that failed events do not all come back at once.
+/// A delay is shortened by up to this part of it, so that failed events are not all repeated at once.
 const JITTER: f64 = 0.2;
-/// The interval between searches for events that are due.
+/// The interval between searches for due events.
 const POLL: Duration = Duration::from_millis(500);
 
 /// The destination of webhooks.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// The shop's page.
+    /// The URL at which the shop receives webhooks.
     pub url: Url,
     /// The key that signs webhooks.
     pub secret: Secret,
-    /// A shop that takes longer has not taken it.
+    /// The time-out of an attempt.
     pub patience: Duration,
     /// The first delay after a failed attempt, in milliseconds.
     pub first_delay_ms: u64,
@@ -40,15 +40,15 @@ pub struct Target {
 /// Why the service ends.
 #[derive(Debug, thiserror::Error)]
 pub enum DeliverError {
-    /// The database.
+    /// The database failed.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// The system has no certificates to know the shop by.
+    /// The system has no certificates to authenticate the shop.
     #[error("webhooks cannot be sent: {0}")]
     Client(reqwest::Error),
 }
 
-/// Tells until something is wrong with the disk.
+/// Delivers events until the disk fails.
 ///
 /// # Errors
 /// If the database cannot be written, or nothing can be sent at all.
@@ -58,7 +58,7 @@ pub async fn deliver(ledger: Ledger, target: Target) -> Result<(), DeliverError>
     loop {
         let now = now_ms();
         let mut sending = JoinSet::new();
-        // No delay is longer than the longest: where one seems to be, the clock was ahead when it was reckoned.
+        // No delay exceeds the maximum. If one seems to, the clock was ahead when it was computed.
         for delivery in ledger.due(now, now.saturating_add(DELAY_MAX_MS), SENDING_MAX)? {
             let (client, target) = (client.clone(), target.clone());
             sending.spawn(async move {
@@ -81,7 +81,7 @@ pub async fn deliver(ledger: Ledger, target: Target) -> Result<(), DeliverError>
     }
 }
 
-/// Why the shop did not take it; whether it wants no more of them.
+/// Why the shop did not accept an event, and whether it wants no more attempts.
 #[derive(Debug, PartialEq, Eq)]
 struct Refused {
     reason: String,
@@ -98,7 +98,7 @@ async fn send(client: &reqwest::Client, target: &Target, delivery: &Delivery) ->
         .header("webhook-timestamp", timestamp)
         .header("webhook-signature", target.secret.sign(&event.id, timestamp, &event.body))
         .body(event.body.clone());
-    // The error's text would have the URL in it, which may hold a password.
+    // The error's text would contain the URL, which may contain a password.
     let failed = |error: reqwest::Error| Refused { reason: describe(&error).into(), for_good: false };
     let status = request.send().await.map_err(failed)?.status();
     if status.is_success() {
@@ -128,7 +128,7 @@ fn outcome(answer: Result<(), Refused>, tried: u32, now_ms: u64, first_delay_ms:
     }
 }
 
-/// How long to wait after attempt number `tried`: three times longer each time, up to a bound.
+/// The delay after attempt number `tried`: three times longer each time, up to a bound.
 fn delay_ms(tried: u32, first_ms: u64, chance: f64) -> u64 {
     let whole = FACTOR.saturating_pow(tried.saturating_sub(1)).saturating_mul(first_ms).min(DELAY_MAX_MS);
     // Exact enough: 8 hours in milliseconds are far below 2^52.

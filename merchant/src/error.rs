@@ -1,4 +1,4 @@
-//! Why a command did not succeed, sorted by what to do: the kinds and exit codes of docs/CLI.md.
+//! Why a command failed, sorted by what to do about it: the kinds and exit codes of docs/CLI.md.
 
 use std::net::SocketAddr;
 
@@ -20,7 +20,7 @@ pub enum CommandError {
     Watch(#[from] WatchError),
     #[error(transparent)]
     Deliver(#[from] DeliverError),
-    /// An amount, or the asset's decimals.
+    /// An amount is not valid, or the asset's decimals are unknown.
     #[error(transparent)]
     Amount(#[from] WalletError),
     #[error("cannot listen at {0}: {1}; is the service running already, or `listen` of merchant.toml wrong?")]
@@ -31,7 +31,7 @@ pub enum CommandError {
     System(#[from] std::io::Error),
     #[error(transparent)]
     Output(#[from] LostAnswer),
-    /// The running service says no.
+    /// The running service refused the request.
     #[error("{detail}{}{action}", if action.is_empty() { "" } else { ". " })]
     Refused { code: String, detail: String, action: String },
 }

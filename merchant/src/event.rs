@@ -15,39 +15,39 @@ pub struct Event {
     pub body: String,
 }
 
-/// The outcome of an attempt to tell the shop.
+/// The outcome of an attempt to deliver an event.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "is", rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum Outcome {
-    /// The shop took it.
+    /// The shop accepted it.
     Delivered,
-    /// It is tried again.
+    /// It failed, and is tried again.
     Failed {
         /// Why it failed.
         reason: String,
-        /// When it is tried again, in milliseconds since 1970.
+        /// The time of the next attempt, in milliseconds since 1970.
         next_at_ms: u64,
     },
-    /// It is not tried again.
+    /// It failed, and is not tried again.
     GivenUp {
         /// Why the last attempt failed.
         reason: String,
     },
 }
 
-/// How far an event's delivery is.
+/// The state of an event's delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The event.
     pub event: Event,
-    /// How often it was tried.
+    /// The number of attempts.
     pub attempts: u32,
     /// The outcome of the last attempt.
     pub last: Option<Outcome>,
 }
 
 impl Delivery {
-    /// When to try it, in milliseconds since 1970; `None` once it was accepted or given up.
+    /// The time of the next attempt, in milliseconds since 1970; `None` once it was accepted or given up.
     #[must_use]
     pub fn due_at_ms(&self) -> Option<u64> {
         match &self.last {

@@ -1,6 +1,6 @@
-//! All invoices and payments as CSV, for whoever keeps the shop's books: a row for each payment, one for an invoice
-//! without any, and one for each payment of no invoice. In parts of so many rows: anybody can pay to an invoice, or to none,
-//! a million times.
+//! All invoices and payments as CSV, for bookkeeping: a row for each payment, one for an invoice without any, and one
+//! for each payment of no invoice. The table comes in parts of a bounded number of rows, because anybody can pay to an
+//! invoice, or to none, a million times.
 
 use std::fmt;
 use std::str::FromStr;
@@ -66,31 +66,31 @@ pub const ROWS_MAX: usize = 10_000;
 /// The start of a part of the table. Its text is a parameter of the next part's address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Place {
-    /// With the oldest invoice.
+    /// At the oldest invoice.
     #[default]
     Start,
-    /// Behind the invoice of this id.
+    /// After the invoice with this id.
     Behind(String),
-    /// Behind a payment of an invoice.
+    /// After a payment of an invoice.
     Within {
         /// The invoice's id.
         invoice: String,
-        /// The payment's place among all.
+        /// The payment's number among all.
         payment: i64,
     },
-    /// Behind a payment of no invoice.
+    /// After a payment of no invoice.
     Unmatched {
-        /// The payment's place among all.
+        /// The payment's number among all.
         payment: i64,
     },
 }
 
-/// The text is no place.
+/// The text is not a place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("after is the id of an invoice, or what the header Link of the part before says")]
 pub struct ParsePlaceError;
 
-/// Stands for the invoice's id if a payment has no invoice.
+/// Replaces the invoice's id for a payment of no invoice.
 const UNMATCHED: &str = "none";
 
 impl fmt::Display for Place {
@@ -121,16 +121,16 @@ impl FromStr for Place {
 /// A part of the table.
 #[derive(Debug)]
 pub struct Page {
-    /// CSV, with a head.
+    /// The rows as CSV, with a header line.
     pub table: Vec<u8>,
-    /// How many rows it has, beside the head.
+    /// The number of rows, without the header.
     pub rows: usize,
     /// The start of the next part; `None` for the last one.
     pub next: Option<Place>,
 }
 
-/// Up to `count` rows from a place on: those of the invoices, oldest first, and then the payments of no invoice. Amounts
-/// are in the asset's smallest unit. `None` if no invoice has the place's id.
+/// Up to `count` rows from a place on: those of the invoices, oldest first, and then the payments of no invoice.
+/// Amounts are in the asset's smallest unit. `None` if no invoice has the place's id.
 pub(crate) fn to_csv(rows: &Rows, from: &Place, count: usize) -> rusqlite::Result<Option<Page>> {
     let mut table = Table { rows: Vec::new(), count, last: from.clone() };
     let (behind, payment) = match from {
@@ -153,7 +153,7 @@ pub(crate) fn to_csv(rows: &Rows, from: &Place, count: usize) -> rusqlite::Resul
             table.add_invoice(rows, invoice)?;
         }
     }
-    // There may be more: the last part is the one that says so.
+    // There may be more; the last part has no next one.
     Ok(Some(Page { table: write(&table.rows), rows: table.rows.len(), next: Some(table.last) }))
 }
 
@@ -164,7 +164,7 @@ const INVOICES_READ: usize = 100;
 struct Table {
     rows: Vec<Row>,
     count: usize,
-    /// Behind the last row.
+    /// The place after the last row.
     last: Place,
 }
 
@@ -181,7 +181,7 @@ impl Table {
         self.add_payments(rows, invoice, 0)
     }
 
-    /// The payments of an invoice behind one.
+    /// Adds the payments of an invoice after the one numbered `behind`.
     fn add_payments(&mut self, rows: &Rows, invoice: &Record, behind: i64) -> rusqlite::Result<()> {
         let row = Row::of_invoice(invoice);
         let room = self.count.saturating_sub(self.rows.len());
@@ -193,7 +193,7 @@ impl Table {
         Ok(())
     }
 
-    /// The last parts: payments of no invoice.
+    /// Adds the last rows: payments of no invoice.
     fn finish(mut self, rows: &Rows, behind: i64) -> rusqlite::Result<Page> {
         let room = self.count.saturating_sub(self.rows.len());
         let mut payments = rows.payments_after(None, behind, room.saturating_add(1))?;
@@ -212,7 +212,7 @@ fn write(rows: &[Row]) -> Vec<u8> {
     writer.into_inner().expect("memory takes every row")
 }
 
-/// Spreadsheets take a cell that begins so for a formula, and a memo is text from a stranger.
+/// Escapes a cell that spreadsheets would take for a formula, because a memo is a stranger's text.
 fn plain(text: &str) -> String {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() }
 }

@@ -1,5 +1,5 @@
-//! What Ethereum says, now and then: how far payouts are there, and how amounts of tokens are written. Nothing waits for
-//! it, and while its node is away, what is known stays as it is.
+//! Reads from Ethereum at intervals: the state of payouts, and the decimals of tokens. Nothing waits for it, and while
+//! its node is away, the known state stays.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::ledger::Ledger;
 use crate::ledger_error::LedgerError;
 use crate::store::Payout;
 
-/// As often as a block comes.
+/// The interval between reads: about a block.
 const PAUSE: Duration = Duration::from_secs(12);
 
-/// Follows until the disk fails.
+/// Runs until the disk fails.
 ///
 /// # Errors
 /// If the database cannot be used.
@@ -48,13 +48,13 @@ async fn look(wallet: &Wallet, primary: &Primary, ledger: &Ledger, payouts: &[Pa
     Ok(())
 }
 
-/// A payment in a block that may still change is looked at again.
+/// Whether a payment is in a final block. One that may still change is read again.
 async fn is_final(primary: &Primary, state: &RedemptionState) -> bool {
     let RedemptionState::Paid { block_number, .. } = state else { return false };
     primary.final_head().await.is_ok_and(|head| *block_number <= head.number())
 }
 
-/// As `fastpay show` says it.
+/// The state's name, as in `fastpay show`.
 fn word(state: &RedemptionState) -> &'static str {
     match state {
         RedemptionState::Open => "open",

@@ -10,52 +10,52 @@ use utoipa::ToSchema;
 
 use crate::checkout::Checkout;
 
-/// The agreed value.
+/// The agreed terms of an invoice.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Terms {
-    /// `inv_` and 28 hexadecimal digits: as text it fills a memo.
+    /// `inv_` and 28 hexadecimal digits. As text, it fills a memo.
     pub id: String,
     /// The shop's own reference. It is unique, so a repeated request creates no second invoice.
     pub reference: String,
     /// The asset to be paid.
     pub asset: Asset,
-    /// How much, in the asset's smallest unit.
+    /// The amount, in the asset's smallest unit.
     pub amount: Amount,
-    /// The memo that the payment must carry. No other invoice has it.
+    /// The memo that the payment must carry. It is unique among invoices.
     pub memo: Memo,
-    /// The time, in milliseconds since 1970.
+    /// When the invoice was created, in milliseconds since 1970.
     pub created_at_ms: u64,
-    /// Until when the payment is expected, in seconds since 1970, as in its link.
+    /// The time until which the payment is expected, in seconds since 1970, as in its link.
     pub expires_at: u64,
     /// What the customer sees.
     #[serde(skip)]
     pub checkout: Checkout,
-    /// Names the page on which the customer sees it; none for an invoice that is older than such pages.
+    /// The key in the address of its checkout page; `None` for an invoice from before there were such pages.
     #[serde(skip)]
     pub checkout_key: Option<String>,
 }
 
-/// A payment that came in, its certificate verified.
+/// A received payment, its certificate verified.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Arrival {
     /// The account that paid.
     pub sender: AccountId,
-    /// The sender's number of it. Sender, number and output are the payment's identity.
+    /// The number of its order among the sender's. Sender, number and output are the payment's identity.
     pub sequence: SequenceNumber,
     /// The output's number, if it is an output of a payout.
     #[serde(default)]
     pub output: Option<u16>,
-    /// The payment.
+    /// The asset.
     pub asset: Asset,
     /// The amount, in the asset's smallest unit.
     pub amount: Amount,
     /// Its memo.
     pub memo: Memo,
-    /// When the wallet saw it first, in milliseconds since 1970.
+    /// When the wallet first saw it, in milliseconds since 1970.
     pub received_at_ms: u64,
-    /// When the wallet last looked without seeing it, in milliseconds since 1970: it came after that.
+    /// When the wallet last read without seeing it, in milliseconds since 1970: it came after that.
     pub after_ms: u64,
 }
 
@@ -131,22 +131,22 @@ impl fmt::Display for State {
     }
 }
 
-/// The sums of an invoice's payments, from which its state follows. The payments are of its asset and memo; their order
-/// does not matter.
+/// The sums of an invoice's payments, which determine its state. The payments have its asset and memo; their order does
+/// not matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// The number of entries.
+    /// The number of payments.
     pub payments: u64,
-    /// How many of them are of the whole amount.
+    /// The number of payments of at least the whole amount.
     pub whole: u64,
     /// Their sum, in the asset's smallest unit.
     pub received: u128,
-    /// The sum of those that came in time.
+    /// The sum of the payments that came in time.
     pub in_time: u128,
 }
 
 impl Totals {
-    /// Counts a payment.
+    /// Adds a payment.
     pub fn add(&mut self, arrival: &Arrival, terms: &Terms) {
         self.payments = self.payments.saturating_add(1);
         self.whole = self.whole.saturating_add((arrival.amount >= terms.amount).into());
@@ -156,7 +156,7 @@ impl Totals {
         }
     }
 
-    /// The state that follows. Without payments an invoice is open until the wallet has looked after its end.
+    /// The resulting state. Without payments, an invoice is open until the wallet has read after its end.
     #[must_use]
     pub fn state(&self, terms: &Terms) -> State {
         let amount = terms.amount.0;
@@ -218,7 +218,7 @@ pub(crate) mod tests {
 
     #[test]
     fn every_state_follows_from_what_came_and_when() {
-        // Each payment is (amount, last looked without it), of an invoice of 10 that ends at END.
+        // Each payment is (amount, last read without it), of an invoice of 10 that ends at END.
         let check = |payments: &[(u128, u64)], expected: State| {
             let arrivals = (0..).zip(payments).map(|(n, (amount, after))| arrival(n, *amount, *after));
             assert_eq!(state(10, arrivals), expected, "{payments:?}");
@@ -236,7 +236,7 @@ pub(crate) mod tests {
         check(&[(10, END)], State::Late);
         check(&[(9, 5), (1, END)], State::Late);
         check(&[(10, END), (10, END)], State::Late);
-        // Nobody looked after END - 1 before it was there: the payer has the benefit of the doubt.
+        // Nobody read between END - 1 and its arrival, so the payer has the benefit of the doubt.
         check(&[(10, END - 1)], State::Paid);
         check(&[(u128::MAX, 5), (u128::MAX, 6)], State::PaidTwice);
     }

@@ -1,4 +1,4 @@
-//! The one owner of the database: all that it answers, and all that it has the shop told, is on disk.
+//! The ledger, the only owner of the database: everything that it answers or announces to the shop is on disk.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,16 +23,16 @@ use crate::refund::{RefundRequest, take_sent};
 use crate::request::Request;
 use crate::store::{Order, Payout, Record, Rows, Store};
 
-/// Why nobody was told of an event.
+/// Why an event was given up without an attempt.
 const NO_TARGET: &str = "no webhook_url is set";
-/// After so many events of an invoice the shop is told only where its state changes, which it does a few times in all:
+/// After this many events of an invoice, the shop is notified only of changes of its state, which are a few in all:
 /// anybody can pay the smallest unit to an invoice a thousand times.
 const EVENTS_MAX: u64 = 20;
 
 #[derive(Debug)]
 struct Inner {
     store: Store,
-    /// When the wallet looked last, in milliseconds since 1970: what was not seen then came later.
+    /// When the wallet last read, in milliseconds since 1970: a payment that it did not see came later.
     looked_at_ms: u64,
 }
 
@@ -45,17 +45,17 @@ pub struct Ledger {
     _lock: Arc<Lock>,
 }
 
-/// Makes events of changes.
+/// Makes the events of changes.
 #[derive(Debug)]
 struct Teller {
     base: LinkBase,
-    /// Whether there is somebody to tell.
+    /// Whether a shop is configured.
     tells_shop: bool,
 }
 
 impl Ledger {
-    /// Opens the ledger in `folder`, and tells of what a crash left untold. If there is no shop to tell, nothing waits
-    /// for one: what happens, and what waited, is kept as given up.
+    /// Opens the ledger in `folder`, and announces what a crash left unannounced. Without a shop to notify, no event
+    /// waits: new and waiting ones are stored as given up.
     ///
     /// # Errors
     /// If another service uses it, or its files are damaged.
@@ -77,17 +77,17 @@ impl Ledger {
         Ok(Self { inner, teller: Arc::new(teller), announced: Arc::default(), _lock: Arc::new(lock) })
     }
 
-    /// The account that is paid.
+    /// The account to be paid.
     #[must_use]
     pub fn account(&self) -> AccountId {
         self.teller.base.link.account
     }
 
-    /// Makes an invoice, or finds the one that the same request made before. True where it is new. At most `open_max`
-    /// are open at a time.
+    /// Creates an invoice, or finds the one that the same request created before. Returns whether it is new. At most
+    /// `open_max` are open at a time.
     ///
     /// # Errors
-    /// If the reference or memo is taken, too many are open, or the disk refuses.
+    /// If the reference or memo is taken, too many are open, or the database fails.
     pub fn create(&self, request: &Request, open_max: usize) -> Result<(Invoice, bool), LedgerError> {
         let id = format!("inv_{}", hex::encode(rand::random::<[u8; 14]>()));
         self.with(|inner| {
@@ -106,16 +106,16 @@ impl Ledger {
     /// Whether a payment is in the ledger.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the database fails.
     pub fn has(&self, name: &PaymentName) -> Result<bool, LedgerError> {
         self.read(|rows| Ok(rows.has_payment(name)?))
     }
 
-    /// Takes in what the wallet received, and tells of what follows, all in one change. The wallet began at `looked_at_ms`
-    /// to look for everything; 0 where it did not see everything. Payments that are known already change nothing.
+    /// Adds received payments and the resulting events, in one change. The wallet began to read all lists at
+    /// `looked_at_ms`; 0 if it did not read all of them. Known payments change nothing.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the database fails.
     pub fn take_in(&self, received: &[ReceivedPayment], looked_at_ms: u64) -> Result<(), LedgerError> {
         self.with(|inner| {
             let (before, now) = (inner.looked_at_ms, inner.looked_at_ms.max(looked_at_ms));
@@ -133,24 +133,23 @@ impl Ledger {
         Ok(())
     }
 
-    /// Keeps the outcome of an attempt to tell the shop.
+    /// Stores the outcome of an attempt to deliver an event.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the database fails.
     pub fn attempted(&self, event: &str, outcome: &Outcome) -> Result<(), LedgerError> {
         self.with(|inner| inner.store.change(|rows| Ok(rows.attempted(event, outcome)?)))
     }
 
-    /// Up to `count` of those things that the shop is still to be told, and that are due by `by_ms` or only after
-    /// `beyond_ms`, oldest first.
+    /// Up to `count` events that are not delivered yet, and are due by `by_ms` or only after `beyond_ms`, oldest first.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the database fails.
     pub fn due(&self, by_ms: u64, beyond_ms: u64, count: usize) -> Result<Vec<Delivery>, LedgerError> {
         self.read(|rows| Ok(rows.due(by_ms, beyond_ms, count)?))
     }
 
-    /// Waits until there may be something new to tell.
+    /// Waits until there may be a new event.
     pub async fn until_announced(&self) {
         self.announced.notified().await;
     }
@@ -158,7 +157,7 @@ impl Ledger {
     /// An invoice with its webhooks.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the database fails.
     pub fn invoice(&self, id: &str) -> Result<Option<Invoice>, LedgerError> {
         self.read(|rows| rows.invoice(id)?.map(|record| self.teller.full_form(rows, &record)).transpose())
     }
@@ -166,17 +165,17 @@ impl Ledger {
     /// The invoice with the shop's reference, with its webhooks.
     ///
     /// # Errors
-    /// If the disk fails.
+    /// If the database fails.
     pub fn invoice_of_reference(&self, reference: &str) -> Result<Option<Invoice>, LedgerError> {
         self.read(|rows| {
             rows.invoice_of_reference(reference)?.map(|record| self.teller.full_form(rows, &record)).transpose()
         })
     }
 
-    /// Up to `count` invoices that follow `after`, of one state or all. None if there is no invoice `after`.
+    /// Up to `count` invoices that follow `after`, in one state or all. `None` if there is no invoice `after`.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the database fails.
     pub fn invoices(
         &self,
         after: Option<&str>,
@@ -204,15 +203,15 @@ impl Ledger {
     /// Up to `count` rows of the table of invoices and payments. `None` if there is no such place in it.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the database fails.
     pub fn export(&self, from: &Place, count: usize) -> Result<Option<Page>, LedgerError> {
         self.read(|rows| Ok(to_csv(rows, from, count)?))
     }
 
-    /// Prepares a list of refunds, or finds the one that the same request made before. True where it is new.
+    /// Prepares a list of refunds, or finds the one that the same request prepared before. Returns whether it is new.
     ///
     /// # Errors
-    /// If the reference is taken, nothing can be refunded, or the disk refuses.
+    /// If the reference is taken, nothing can be refunded, or the database fails.
     pub fn prepare_refunds(&self, request: &RefundRequest) -> Result<(RefundPage, bool), LedgerError> {
         self.with(|inner| {
             let looked_at_ms = inner.looked_at_ms;
@@ -225,7 +224,7 @@ impl Ledger {
     /// A list of refunds.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the database fails.
     pub fn refunds(&self, reference: &str) -> Result<Option<RefundPage>, LedgerError> {
         self.read(|rows| {
             let Some(list) = rows.refund_list(reference)? else { return Ok(None) };
@@ -233,10 +232,10 @@ impl Ledger {
         })
     }
 
-    /// Up to `count` lists after one, oldest first. `None` if there is no such one.
+    /// Up to `count` lists after the one named `after`, oldest first. `None` if there is no such list.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the database fails.
     pub fn refund_lists(&self, after: Option<&str>, count: usize) -> Result<Option<RefundLists>, LedgerError> {
         self.read(|rows| {
             let after = match after {
@@ -254,10 +253,10 @@ impl Ledger {
         })
     }
 
-    /// What a customer sees by the key of a checkout page: the invoice and its payments.
+    /// The invoice of a checkout page with this key, and its payments.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the database fails.
     pub fn checkout(&self, key: &str) -> Result<Option<(Record, Vec<Arrival>)>, LedgerError> {
         self.read(|rows| {
             let Some(record) = rows.invoice_of_checkout(key)? else { return Ok(None) };
@@ -266,16 +265,16 @@ impl Ledger {
         })
     }
 
-    /// What all payment links of the shop share.
+    /// The common part of the shop's payment links.
     #[must_use]
     pub fn base(&self) -> &LinkBase {
         &self.teller.base
     }
 
-    /// The assets of invoices.
+    /// The assets of all invoices.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the database fails.
     pub fn assets(&self) -> Result<Vec<Asset>, LedgerError> {
         self.read(|rows| Ok(rows.assets()?))
     }
@@ -283,15 +282,15 @@ impl Ledger {
     /// The payout that the same request prepared before.
     ///
     /// # Errors
-    /// If the reference is taken, or the disk refuses.
+    /// If the reference is taken, or the database fails.
     pub fn known_payout(&self, request: &PayoutRequest) -> Result<Option<Payout>, LedgerError> {
         self.read(|rows| request.known(rows))
     }
 
-    /// Prepares a payout with this fee, or finds the one that the same request made before. True where it is new.
+    /// Prepares a payout with this fee, or finds that of the same request before. Returns whether it is new.
     ///
     /// # Errors
-    /// If the reference is taken, or the disk refuses.
+    /// If the reference is taken, or the database fails.
     pub fn prepare_payout(&self, request: &PayoutRequest, fee: Amount) -> Result<(Payout, bool), LedgerError> {
         self.with(|inner| inner.store.change(|rows| request.answer(rows, fee, now_ms())))
     }
@@ -299,15 +298,15 @@ impl Ledger {
     /// A payout.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the database fails.
     pub fn payout(&self, reference: &str) -> Result<Option<Payout>, LedgerError> {
         self.read(|rows| Ok(rows.payout(reference)?))
     }
 
-    /// Up to `count` payouts after one, the newest first, and whether there are more. None where there is no such one.
+    /// Up to `count` payouts after `after`, newest first, and whether there are more. `None` if `after` does not exist.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the database fails.
     pub fn payouts(&self, after: Option<&str>, count: usize) -> Result<Option<(Vec<Payout>, bool)>, LedgerError> {
         self.read(|rows| {
             let before = match after {
@@ -324,26 +323,26 @@ impl Ledger {
         })
     }
 
-    /// The payouts that are ordered, and not known to be at their end on Ethereum.
+    /// The payouts that are ordered, and whose state on Ethereum may still change.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the database fails.
     pub fn payouts_on_their_way(&self) -> Result<Vec<Payout>, LedgerError> {
         self.read(|rows| Ok(rows.payouts_on_their_way()?))
     }
 
-    /// Notes how far a payout is on Ethereum, and whether that is its end.
+    /// Stores the state of a payout on Ethereum, and whether that is final.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the database fails.
     pub fn payout_is(&self, payout: &Payout, state: &str, is_done: bool) -> Result<(), LedgerError> {
         self.with(|inner| inner.store.change(|rows| Ok(rows.set_ethereum(payout.number, state, is_done)?)))
     }
 
-    /// The number of the account's order in which the next refund or payout may be; none while none is open.
+    /// The number of the account's next order that may pay a refund or payout; `None` while none is open.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the database fails.
     pub fn expects_sent(&self) -> Result<Option<SequenceNumber>, LedgerError> {
         self.read(|rows| {
             let is_open = rows.has_open_refunds()? || rows.has_unordered_payouts()?;
@@ -354,23 +353,23 @@ impl Ledger {
     /// Adds an order of the account: the one that [`Ledger::expects_sent`] named.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the database fails.
     pub fn take_sent(&self, certificate: &VerifiedCertificate) -> Result<(), LedgerError> {
         self.with(|inner| inner.store.change(|rows| take_sent(rows, certificate)))
     }
 
-    /// Steps over a number of the account that the contract voided: the one that [`Ledger::expects_sent`] named.
+    /// Skips a number of the account that the contract voided: the one that [`Ledger::expects_sent`] named.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the database fails.
     pub fn step_over(&self, sequence: SequenceNumber) -> Result<(), LedgerError> {
         self.with(|inner| inner.store.change(|rows| Ok(rows.set_sent_next(sequence.0.saturating_add(1))?)))
     }
 
-    /// How the service does.
+    /// The service's status.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the database fails.
     pub fn status(&self) -> Result<Status, LedgerError> {
         self.with(|inner| {
             let rows = inner.store.rows();
@@ -389,7 +388,7 @@ impl Ledger {
         self.with(|inner| f(&inner.store.rows()))
     }
 
-    /// Tells the runtime that this thread will wait for the disk.
+    /// Calls `f` after telling the runtime that this thread will wait for the disk.
     fn with<T>(&self, f: impl FnOnce(&mut Inner) -> Result<T, LedgerError>) -> Result<T, LedgerError> {
         tokio::task::block_in_place(|| f(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner)))
     }
@@ -405,7 +404,7 @@ fn give_up(rows: &Rows) -> Result<(), LedgerError> {
 }
 
 impl Teller {
-    /// Adds the events of what changed since the last ones, when the wallet looked last at `looked_at_ms`.
+    /// Adds the events of changes since the last ones. The wallet last read at `looked_at_ms`.
     fn announce(&self, rows: &Rows, looked_at_ms: u64) -> Result<(), LedgerError> {
         let ended = rows.ended(looked_at_ms)?;
         for number in &ended {
@@ -414,7 +413,7 @@ impl Teller {
         for number in ended.into_iter().chain(rows.untold()?) {
             let Some(record) = rows.invoice_numbered(number)? else { continue };
             let (count, told) = rows.told(number)?;
-            // Another payment in the same state is news, a few times.
+            // Report further payments in the same state, too, but only a few times.
             if told != Some(record.state) || count < EVENTS_MAX {
                 rows.looked(looked_at_ms)?;
                 rows.add_event(number, looked_at_ms, &self.delivery(rows, &record)?)?;

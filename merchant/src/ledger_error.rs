@@ -14,7 +14,7 @@ pub enum LedgerError {
     /// Another service uses the folder, or the file system failed.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// The request contradicts an earlier one, or names what does not exist.
+    /// The request contradicts an earlier one, or names something that does not exist.
     #[error(transparent)]
     Request(#[from] RequestError),
 }
@@ -28,10 +28,10 @@ impl From<rusqlite::Error> for LedgerError {
 /// Why a request of the shop is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// The reference has other terms.
+    /// The reference belongs to an invoice with other terms.
     #[error("reference {0:?} belongs to an invoice of other terms already; use another reference")]
     OtherTerms(String),
-    /// The reference had its invoice, which an earlier program moved to archive/.
+    /// The reference belongs to an invoice that an earlier program moved to archive/.
     #[error(
         "reference {reference:?} belongs to {id}, which ended long ago and is in the archive; use another reference"
     )]
@@ -41,30 +41,30 @@ pub enum RequestError {
         /// The invoice.
         id: String,
     },
-    /// The memo is another invoice's.
+    /// The memo belongs to another invoice.
     #[error("another invoice has this memo; leave the memo out, and the invoice gets one of its own")]
     MemoTaken,
     /// The number of unpaid invoices has reached this limit.
     #[error("{0} invoices are open already; those that are paid or expire make room")]
     TooManyOpen(usize),
-    /// The list of refunds has other lines.
+    /// The reference belongs to a list with other lines.
     #[error("reference {0:?} belongs to a list of other refunds already; use another reference")]
     OtherRefunds(String),
-    /// The payout has other terms.
+    /// The reference belongs to a payout with other terms.
     #[error("reference {0:?} belongs to a payout of other terms already; use another reference")]
     OtherPayout(String),
     /// There is no such invoice.
     #[error("there is no invoice of the id {0:?}")]
     UnknownInvoice(String),
-    /// More than came, or than is left.
+    /// The requested amount is more than was received, or than is left.
     #[error("of {invoice} only {left} of the smallest unit can still go back")]
     NotSoMuch {
         /// The invoice.
         invoice: String,
-        /// The amount that was paid for it and is on no list.
+        /// The amount that was paid for it and is on no list yet.
         left: Amount,
     },
-    /// A list would be empty.
+    /// The list would be empty.
     #[error(
         "nothing is to be refunded: no invoice was overpaid, paid twice, late or underpaid at its end, or it is on a list already"
     )]

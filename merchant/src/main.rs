@@ -160,12 +160,12 @@ struct CreateArgs {
     return_url: Option<Url>,
 }
 
-/// A line of an invoice as it is typed. Its name may have commas.
+/// A line of an invoice on the command line. Its name may contain commas.
 #[derive(Clone, Debug)]
 struct ItemArg {
     name: String,
     quantity: u32,
-    /// Of all pieces, in whole units of the asset.
+    /// The price of all pieces, in whole units of the asset.
     price: String,
 }
 

@@ -1,11 +1,11 @@
-//! Payouts to Ethereum: the service says what is to be redeemed, the owner's wallet signs it, and the service sees how far
-//! it is.
+//! Payouts to Ethereum: the service prepares a redemption, the owner's wallet signs it, and the service follows its
+//! state.
 //!
 //! ```text
 //!  intent (on disk, never changed) ─► link or command ─► the owner's wallet signs a redemption with its memo
 //!        the account's certified orders ─► a redemption with a payout's memo ─► ordered, once ─► its state on Ethereum
 //! ```
-//! The service holds no key. Whatever else carries the memo of a payout is no payout.
+//! The service holds no key. Another transfer with the memo of a payout is not that payout.
 
 use fastpay_core::{Amount, Asset, PrimaryAddress, Redemption, VerifiedCertificate};
 
@@ -13,14 +13,14 @@ use crate::ledger_error::{LedgerError, RequestError};
 use crate::request::text_memo;
 use crate::store::{Payout, Rows};
 
-/// What is to be paid out.
+/// A request for a payout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PayoutRequest {
-    /// What the owner calls it.
+    /// The owner's reference.
     pub reference: String,
     /// The asset.
     pub asset: Asset,
-    /// How much leaves the account, in the asset's smallest unit. The fee is part of it.
+    /// The amount that leaves the account, in the asset's smallest unit. The fee is part of it.
     pub amount: Amount,
     /// The address on Ethereum that receives it.
     pub recipient: PrimaryAddress,
@@ -34,7 +34,7 @@ impl PayoutRequest {
         is_same.then_some(Some(known)).ok_or_else(|| RequestError::OtherPayout(self.reference.clone()).into())
     }
 
-    /// The payout of this reference: the one that there is, or a new one with this fee. True where it is new.
+    /// The payout of this reference: the existing one, or a new one with this fee. Returns whether it is new.
     pub(crate) fn answer(&self, rows: &Rows, fee: Amount, now_ms: u64) -> Result<(Payout, bool), LedgerError> {
         if let Some(known) = self.known(rows)? {
             return Ok((known, false));

@@ -5,7 +5,7 @@
 //!        the account's certified orders, one after the other ─► output with a refund's memo ─► paid, once
 //! ```
 //! The service holds no key. A part of a payment is on one list only, and the same list is the same file, which
-//! `fastpay pay --csv` pays once: so nothing is paid back twice.
+//! `fastpay pay --csv` pays once, so nothing is paid back twice.
 
 use fastpay_core::{AccountId, Amount, Memo, Receipt, Transfer, VerifiedCertificate};
 use serde::{Deserialize, Serialize};
@@ -30,13 +30,13 @@ pub struct RefundRequest {
     pub reference: String,
     /// Invoices to refund, each with an amount; without one, what is due is refunded.
     pub invoices: Vec<(String, Option<Amount>)>,
-    /// Whether to refund what is due of all invoices.
+    /// Whether to refund the amounts due of all invoices.
     pub due: bool,
-    /// The payments of no invoice.
+    /// Whether to refund the payments of no invoice.
     pub unmatched: bool,
 }
 
-/// A list in the making.
+/// A list under construction.
 struct Draft<'a> {
     rows: &'a Rows<'a>,
     account: AccountId,
@@ -45,7 +45,7 @@ struct Draft<'a> {
 }
 
 impl RefundRequest {
-    /// The list of this reference: the one that the same request made before, or a new one.
+    /// The list of this reference: the one that the same request prepared before, or a new one.
     pub(crate) fn answer(
         &self,
         rows: &Rows,
@@ -126,7 +126,7 @@ impl Draft<'_> {
             before = last.number;
             for payment in payments {
                 let amount = payment.arrival.amount.0.saturating_sub(self.rows.refunded(payment.number)?).min(wanted);
-                // Nobody pays back themselves.
+                // Skip the account's own payments: it need not pay itself back.
                 if amount == 0 || payment.arrival.sender == self.account || self.lines >= LINES_MAX {
                     continue;
                 }
@@ -140,7 +140,7 @@ impl Draft<'_> {
     }
 }
 
-/// Notes which refunds an order of the account paid, or which payout it is. A refund is paid once; what else carries its memo pays none.
+/// Notes which refunds an order of the account paid, or which payout it is. Each refund is paid once.
 pub(crate) fn take_sent(rows: &Rows, certificate: &VerifiedCertificate) -> Result<(), LedgerError> {
     let transfer: &Transfer = certificate.transfer();
     if let Transfer::Redemption(redemption) = transfer {

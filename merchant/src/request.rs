@@ -68,7 +68,7 @@ impl Request {
     }
 }
 
-/// A text that fills a memo, or less.
+/// A memo with this text, of which it contains the first 32 bytes.
 pub(crate) fn text_memo(text: &str) -> Memo {
     let mut memo = Memo::ZERO;
     memo.iter_mut().zip(text.bytes()).for_each(|(place, byte)| *place = byte);

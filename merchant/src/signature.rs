@@ -1,4 +1,4 @@
-//! Signatures of webhooks as Standard Webhooks has them (<https://www.standardwebhooks.com>), version 1: HMAC-SHA256 of
+//! Signatures of webhooks by Standard Webhooks (<https://www.standardwebhooks.com>), version 1: HMAC-SHA256 of
 //! `id.timestamp.body`.
 
 use std::fmt;
@@ -9,29 +9,29 @@ use ring::hmac;
 use zeroize::Zeroizing;
 
 const PREFIX: &str = "whsec_";
-/// The standard asks for 24 to 64 bytes.
+/// The length of a new secret. The standard requires 24 to 64 bytes.
 const LENGTH: usize = 32;
 const LENGTHS: std::ops::RangeInclusive<usize> = 24..=64;
 
-/// The secret that the shop and this service share. `Debug` never shows it.
+/// The secret that the shop and this service share. `Debug` does not show it.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<Vec<u8>>);
 
 impl Secret {
-    /// A new one.
+    /// A new random secret.
     #[must_use]
     pub fn random() -> Self {
         Self(Zeroizing::new(rand::random::<[u8; LENGTH]>().to_vec()))
     }
 
-    /// Reads `whsec_` and base64.
+    /// Parses `whsec_` and base64.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = Zeroizing::new(STANDARD.decode(text.trim().strip_prefix(PREFIX)?).ok()?);
         LENGTHS.contains(&bytes.len()).then_some(Self(bytes))
     }
 
-    /// `whsec_` and base64, for the shop's configuration.
+    /// The secret as `whsec_` and base64, for the shop's configuration.
     #[must_use]
     pub fn expose(&self) -> Zeroizing<String> {
         Zeroizing::new(format!("{PREFIX}{}", STANDARD.encode(&*self.0)))

@@ -24,13 +24,13 @@ impl Amounts {
         Self(known)
     }
 
-    /// A number of smallest units of an invoice's asset.
+    /// Formats a number of smallest units of an invoice's asset.
     fn text(&self, invoice: &Value, units: &str) -> String {
         let asset = text(invoice, "asset");
         self.0.get(asset).map_or_else(|| format!("{units} smallest units of {asset}"), |money| money.text(units))
     }
 
-    /// The same in whole units without a symbol, as commands take it; none while the asset's decimals are not known.
+    /// Formats it in whole units without a symbol, as commands take it; `None` if the asset's decimals are unknown.
     fn whole(&self, document: &Value, name: &str) -> Option<String> {
         let money = self.0.get(text(document, "asset"))?.json(text(document, name));
         money.get("amount").and_then(Value::as_str).map(str::to_owned)
@@ -50,7 +50,7 @@ pub fn invoices(page: &Value) -> &[Value] {
     list(page, "invoices")
 }
 
-/// One invoice, with all that came of it.
+/// Formats one invoice, with its payments and webhooks.
 pub fn invoice(document: &Value, amounts: &Amounts) -> String {
     let amount = |of: &Value| amounts.text(document, text(of, "amount"));
     let expires = document.get("expiresAt").and_then(Value::as_u64).map(utc).unwrap_or_default();
@@ -87,7 +87,7 @@ pub fn invoice(document: &Value, amounts: &Amounts) -> String {
     lines.join("\n")
 }
 
-/// A page of invoices, a line each.
+/// Formats a page of invoices, a line each.
 pub fn page(document: &Value, amounts: &Amounts) -> String {
     let line = |invoice: &Value| {
         let [id, state, amount, reference] = ["id", "state", "amount", "reference"].map(|name| text(invoice, name));
@@ -109,7 +109,7 @@ pub fn refunds(list: &Value) -> &[Value] {
     self::list(list, "refunds")
 }
 
-/// A list of refunds, a line each.
+/// Formats a list of refunds, a line each.
 pub fn refund_list(document: &Value, amounts: &Amounts) -> String {
     let mut lines = vec![format!("refunds {}", text(document, "reference"))];
     lines.extend(refunds(document).iter().map(|refund| {
@@ -123,7 +123,7 @@ pub fn refund_list(document: &Value, amounts: &Amounts) -> String {
     lines.join("\n")
 }
 
-/// Lists of refunds, a line each.
+/// Formats lists of refunds, a line each.
 pub fn refund_lists(document: &Value) -> String {
     let number = |list: &Value, name: &str| list.get(name).and_then(Value::as_u64).unwrap_or_default();
     let line = |list: &Value| {
@@ -145,7 +145,7 @@ pub fn payouts(page: &Value) -> &[Value] {
     list(page, "payouts")
 }
 
-/// One payout, and how the owner signs it.
+/// Formats one payout, and how the owner signs it.
 pub fn payout(document: &Value, amounts: &Amounts) -> String {
     let [amount, fee] = ["amount", "fee"].map(|name| amounts.text(document, text(document, name)));
     let [recipient, asset, memo] = ["recipient", "asset", "memo"].map(|name| text(document, name));
@@ -171,7 +171,7 @@ pub fn payout(document: &Value, amounts: &Amounts) -> String {
     lines.join("\n")
 }
 
-/// A page of payouts, a line each.
+/// Formats a page of payouts, a line each.
 pub fn payout_page(document: &Value, amounts: &Amounts) -> String {
     let line = |payout: &Value| {
         let [state, amount, recipient, reference] =

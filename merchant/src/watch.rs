@@ -1,10 +1,10 @@
-//! Looks for payments again and again, through the wallet library, which verifies every certificate.
+//! Looks for payments at intervals, through the wallet library, which verifies every certificate.
 //!
 //! ```text
 //!  authorities ─► collect ─► inbox (on disk) ─► what the ledger lacks ─► take_in
 //! ```
-//! What the ledger lacks is read from the inbox and not from `collect`: a crash may have come between, or `fastpay
-//! receive` with the same folder.
+//! What the ledger lacks is read from the inbox and not from `collect`, because a crash may have come between, or
+//! `fastpay receive` with the same folder.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -19,22 +19,22 @@ use tokio::time::sleep;
 use crate::ledger::{Ledger, now_ms};
 use crate::ledger_error::LedgerError;
 
-/// Payments that have arrived are reported at most this much later, even if the wallet still waits for authorities.
+/// Received payments are reported at most this much later, even if the wallet still waits for authorities.
 const TELL_AFTER: Duration = Duration::from_secs(1);
 
 /// The maximum number of payments in one change to the ledger: each is held in memory with its certificate.
 const TAKEN_MAX: usize = 1_000;
 
-/// The maximum number of the account's own orders read at a time, so that arriving payments wait no longer.
+/// The maximum number of the account's own orders read at a time. It bounds how long received payments wait.
 const SENT_MAX: usize = 20;
 
 /// Why the service ends.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// The wallet's files.
+    /// The wallet's files cannot be used.
     #[error(transparent)]
     Wallet(#[from] WalletError),
-    /// The database.
+    /// The database failed.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
 }
@@ -45,19 +45,18 @@ impl From<FolderError> for WatchError {
     }
 }
 
-/// Why a look may have missed something.
+/// Why a reading may have missed a payment.
 #[derive(Debug, thiserror::Error)]
 pub enum Blindness {
-    /// The wallet did not come to the end of the lists of a quorum.
+    /// The wallet did not reach the end of the lists of a quorum.
     #[error("there are more payments than are read in one go, or some whose certificates cannot be had now")]
     Unproven,
-    /// The authorities cannot be asked, or another command uses the wallet.
+    /// The authorities cannot be read, or another command uses the wallet.
     #[error(transparent)]
     Wallet(WalletError),
 }
 
-/// Watches until something is wrong with the disk. Nothing expires, and nothing is late, because of a time in which
-/// not everything was seen.
+/// Watches until the disk fails. A time in which not everything was read makes nothing expire, and nothing late.
 ///
 /// # Errors
 /// If files cannot be used.
@@ -73,8 +72,8 @@ pub async fn watch(wallet: Wallet, ledger: Ledger, pause: Duration) -> Result<()
     }
 }
 
-/// Looks once. Answers why it may have missed something, if it may. `taken` is of the look before, 0 at first: how many
-/// payments of the inbox the ledger was seen to have.
+/// Reads once. Returns why it may have missed a payment, if so. `taken` is the number of payments in the inbox that the
+/// ledger had at the last reading, 0 at first.
 ///
 /// # Errors
 /// As [`watch`].
@@ -100,13 +99,13 @@ pub async fn poll(wallet: &Wallet, ledger: &Ledger, taken: &mut usize) -> Result
     Ok(blindness)
 }
 
-/// Looks for refunds in what the account sent since, while any is open.
+/// Looks for refunds and payouts in the account's new orders, while any is open.
 async fn follow_sent(wallet: &Wallet, ledger: &Ledger) -> Result<(), WatchError> {
     for _ in 0..SENT_MAX {
         let Some(sequence) = ledger.expects_sent()? else { break };
         match wallet.certificate(ledger.account(), sequence).await {
             Some(certificate) => ledger.take_sent(&certificate)?,
-            // Nothing was paid with it.
+            // The void number paid nothing.
             None if is_void(wallet, ledger.account(), sequence).await => ledger.step_over(sequence)?,
             None => break,
         }
@@ -125,7 +124,7 @@ async fn is_void(wallet: &Wallet, account: AccountId, sequence: SequenceNumber) 
 /// Adds payments from the inbox that the ledger lacks, a bounded number at a time.
 fn take_in(wallet: &Wallet, ledger: &Ledger, looked_at_ms: u64, taken: &mut usize) -> Result<(), WatchError> {
     let inbox = wallet.folder().inbox(ledger.account());
-    // Before they are listed: what is added meanwhile makes the next look list them again.
+    // Count before listing: a payment added meanwhile is then listed by the next reading.
     let count = block_in_place(|| inbox.count())?;
     if count == *taken {
         return Ok(ledger.take_in(&[], looked_at_ms)?);

@@ -1,4 +1,4 @@
-//! Why a command did not succeed, sorted by what to do: the kinds and exit codes of docs/CLI.md.
+//! Why a command failed, sorted by what to do about it: the kinds and exit codes of docs/CLI.md.
 
 use std::io;
 use std::path::PathBuf;

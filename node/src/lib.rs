@@ -1,4 +1,4 @@
-//! What runs (`authority`), and what its operator runs (`operator`).
+//! The running authority (`authority`), and its operator's commands (`operator`).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 pub mod authority;

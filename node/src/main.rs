@@ -310,7 +310,7 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
         }
         Command::Init(arguments) => init(arguments),
         Command::Run { config, passphrase_file, overrides } => {
-            // The store's own words at "info" are about its files only.
+            // The store's own messages at "info" are about its files only.
             start_log(log_format, "FASTPAY_LOG", "info,fjall=warn,lsm_tree=warn");
             let config = Config::read(&config, overrides)?;
             let keys = keys::read_all(&config.keys, &passphrase_source(passphrase_file))?;
@@ -409,7 +409,7 @@ fn sign_for_committee(command: CommitteeCommand) -> Result<(), CommandError> {
     write_out(&document(&ballot.vote), out)
 }
 
-/// Answers, or writes the answer to a new file.
+/// Prints the answer, or writes it to a new file.
 fn write_out(text: &str, out: Option<PathBuf>) -> Result<(), CommandError> {
     match out {
         None => Ok(answer(text)?),
@@ -450,12 +450,12 @@ fn init(arguments: InitArguments) -> Result<(), CommandError> {
 
 const OWN: &str = "what this program answers has a form in JSON";
 
-/// For programs, on one line.
+/// JSON for programs, on one line.
 fn document(answer: &impl Serialize) -> String {
     serde_json::to_string(answer).expect(OWN)
 }
 
-/// For programs, on several.
+/// JSON for programs, on several lines.
 fn page(answer: &impl Serialize) -> String {
     serde_json::to_string_pretty(answer).expect(OWN)
 }

@@ -1,11 +1,11 @@
-//! The wall clock, for programs that compare it with times in files or of a chain.
+//! The wall clock, for programs that compare the time with times in files or on a chain.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
-/// A clock that reads the machine's time once and then advances with tokio's. Setting the machine's clock delays
-/// nothing, and a test that pauses tokio's time controls it.
+/// A clock that reads the machine's time once and then advances with tokio's clock. Setting the machine's clock has no
+/// effect on delays, and a test that pauses tokio's time controls this clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     at_start_ms: u64,
@@ -24,13 +24,13 @@ impl Clock {
         Self::at(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// A clock at which it is this time now, in milliseconds since 1970.
+    /// A clock that starts at this time, in milliseconds since 1970.
     #[must_use]
     pub fn at(now_ms: u64) -> Self {
         Self { at_start_ms: now_ms, start: Instant::now() }
     }
 
-    /// Milliseconds since 1970.
+    /// The current time, in milliseconds since 1970.
     #[must_use]
     pub fn now_ms(&self) -> u64 {
         let elapsed = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -13,7 +13,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use url::Url;
 
-/// A shorter text may be part of any word.
+/// The minimum length of a text that is removed everywhere: a shorter one may be part of any word.
 const TEXT_LENGTH_MIN: usize = 4;
 
 /// The place and the cause of a malformed configuration.
@@ -41,7 +41,7 @@ const RENAMED: [(&str, &str); 1] = [("witness", "high_water_mark")];
 /// Reads a configuration in TOML.
 ///
 /// # Errors
-/// If it is not TOML, or has an unknown key, misses one, or has a value of another kind.
+/// If the text is not TOML, has an unknown key, lacks a required key, or has a value of the wrong type.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Malformed> {
     toml::from_str(text).map_err(|error| {
         let span = error.span().unwrap_or(0..text.len());
@@ -63,7 +63,7 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Malformed> {
     })
 }
 
-/// The value at the error.
+/// The key and the texts at the position of an error.
 struct Found<'t> {
     span: Range<usize>,
     /// The path of the innermost key.
@@ -93,7 +93,7 @@ impl<'t> Found<'t> {
         }
     }
 
-    /// The innermost key comes last.
+    /// Keeps this key if its span contains the error. The search descends, so the innermost key is kept last.
     fn compare_span(&mut self, path: &[String], span: &Range<usize>) {
         if span.start <= self.span.start && self.span.end <= span.end {
             self.key = path.to_owned();
@@ -101,7 +101,7 @@ impl<'t> Found<'t> {
     }
 }
 
-/// A reason without a text that it may quote.
+/// Removes every quotation of `text` from an error's reason.
 fn without(reason: &str, text: &str) -> String {
     let quoted = reason.replace(&format!("{text:?}"), "\"…\"").replace(&format!("`{text}`"), "`…`");
     if text.len() < TEXT_LENGTH_MIN { quoted } else { quoted.replace(text, "…") }

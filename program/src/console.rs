@@ -29,7 +29,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// Starts the log of a program. An environment variable replaces `default` as its level.
+/// Starts the log of a program at level `default`, unless an environment variable overrides the level.
 pub fn start_log(format: LogFormat, variable: &str, default: &str) {
     match format {
         LogFormat::Text => start(log(variable, default).finish()),
@@ -37,7 +37,7 @@ pub fn start_log(format: LogFormat, variable: &str, default: &str) {
     }
 }
 
-/// The same for a command that a person waits for: without times.
+/// Starts the log of a command that a person waits for: as [`start_log`] does, but without times.
 pub fn start_brief_log(variable: &str, default: &str) {
     start(log(variable, default).without_time().finish());
 }
@@ -46,7 +46,7 @@ fn start(log: impl Subscriber + Send + Sync) {
     log.with(filter_fn(may_be_logged)).init();
 }
 
-/// A filter that applies in addition to the variable.
+/// A filter that applies in addition to the environment variable.
 fn may_be_logged(metadata: &Metadata<'_>) -> bool {
     !metadata.target().starts_with(NEVER_LOGGED)
 }
@@ -58,12 +58,12 @@ fn log(variable: &str, default: &str) -> SubscriberBuilder<DefaultFields, Format
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(io::stderr().is_terminal() && !is_plain)
-        // If standard error is closed, the library would report it by a macro that panics.
+        // If standard error is closed, the library would report that with a macro that panics.
         .log_internal_errors(false)
         .with_writer(stderr)
 }
 
-/// A line on standard output.
+/// Prints a line on standard output.
 ///
 /// # Errors
 /// If the output is closed or cannot be written.
@@ -71,7 +71,7 @@ pub fn print(text: impl Display) -> io::Result<()> {
     writeln!(io::stdout(), "{text}")
 }
 
-/// An answer that is lost.
+/// The answer of a command could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer cannot be written: {0}; what was to be done is done")]
 pub struct LostAnswer(#[from] io::Error);
@@ -80,7 +80,7 @@ pub struct LostAnswer(#[from] io::Error);
 /// answer.
 ///
 /// # Errors
-/// If it cannot be written to where it was to go, such as a full disk.
+/// If the answer cannot be written, for example because the disk is full. A closed pipe is no error.
 pub fn answer(text: impl Display) -> Result<(), LostAnswer> {
     match print(text) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -100,8 +100,8 @@ pub fn fail(kind: ErrorKind, message: impl Display, document: Option<Value>) -> 
     kind.into()
 }
 
-/// Ends a command whose arguments the parser does not take, or that asked for help or the version. With `--json` an error
-/// has the form of all others.
+/// Ends a command whose arguments the parser rejects, or that requests help or the version. With `--json` an error has
+/// the same form as all other errors.
 #[must_use]
 pub fn end_at_arguments(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
@@ -117,7 +117,7 @@ pub fn end_at_arguments(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// The script that makes a shell complete a command.
+/// The script with which a shell completes a command.
 #[must_use]
 pub fn completions(shell: Shell, mut command: clap::Command) -> String {
     let (name, mut script) = (command.get_name().to_owned(), Vec::new());
@@ -125,7 +125,7 @@ pub fn completions(shell: Shell, mut command: clap::Command) -> String {
     String::from_utf8_lossy(&script).trim_end().to_owned()
 }
 
-/// A line on standard error, for people. If it cannot be written, the work goes on.
+/// Prints a line on standard error for a person. If that fails, the program goes on.
 pub fn complain(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }

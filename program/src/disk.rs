@@ -1,4 +1,4 @@
-//! The file operations of a journal, as a trait: production uses [`RealDisk`], tests a disk that fills up, fails to
+//! The file operations of a journal, as a trait: production uses [`RealDisk`]; tests use a disk that fills up, fails to
 //! sync and loses power.
 //!
 //! Invariant: data survives a power cut once [`files::replace`] or [`SegmentFile::sync`] has returned for it.
@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use crate::files;
 
-/// Files as a journal uses them.
+/// The file operations that a journal uses.
 pub trait Disk: Send + Sync {
-    /// The names of all entries of a folder, in no order.
+    /// The names of all entries of a folder, in any order.
     ///
     /// # Errors
     /// Any of the file system, here and below.
@@ -25,10 +25,10 @@ pub trait Disk: Send + Sync {
     /// Creates or replaces a whole small file; see [`files::replace`].
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
 
-    /// How many bytes of the file system that a folder is on are free for this process.
+    /// The number of bytes that are free for this process on the folder's file system.
     fn free_bytes(&self, folder: &Path) -> io::Result<u64>;
 
-    /// Whether a read may take long; it then runs on a thread for which nothing else waits.
+    /// Whether a read may take long. Such a read runs on a separate thread.
     fn is_slow(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! The kinds of errors of all commands, as words for programs, and the exit code of each. docs/CLI.md promises them.
+//! The kinds of errors of all commands, as words for programs, and the exit code of each. docs/CLI.md specifies them.
 
 use std::fmt::{self, Display};
 use std::process::ExitCode;
@@ -6,47 +6,47 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// A kind of error, by what to do about it. Neither its name nor its exit code ever changes its meaning.
+/// A kind of error, named for its remedy. The meaning of a name or an exit code never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum ErrorKind {
-    /// The system refuses, or a part of the program ended by a defect.
+    /// The system refuses an operation, or a part of the program ended because of a defect.
     System = 1,
-    /// An argument makes no sense. The number is the argument parser's own.
+    /// An argument is invalid. The number is the argument parser's own.
     Argument = 2,
-    /// Not set up, or set up for something else.
+    /// The program is not set up, or is set up for something else.
     Config = 3,
     /// A key that does not exist, is malformed, or exists already.
     Key = 4,
-    /// A wrong passphrase, or none.
+    /// The passphrase is wrong or missing.
     Passphrase = 5,
-    /// Too little money, in an account or for gas.
+    /// Too little money in an account, or too little for gas.
     Funds = 6,
-    /// Something else has the number or the name.
+    /// The number or the name is already used for something else.
     Conflict = 7,
     /// The server does not answer.
     Unreachable = 8,
-    /// The Ethereum node does not answer, or refuses.
+    /// The Ethereum node does not answer, or refuses a request.
     Primary = 9,
-    /// Somebody else uses the same files.
+    /// Another process uses the same files.
     Busy = 10,
-    /// It did not happen in time, and still may.
+    /// The operation did not complete in time. It may still complete.
     Timeout = 11,
-    /// The sums do not fit.
+    /// The sums of an audit do not agree.
     Audit = 12,
-    /// The disk refuses, or a file is damaged.
+    /// The disk refuses an operation, or a file is damaged.
     Storage = 13,
     /// The contract is paused.
     Paused = 14,
-    /// The address book.
+    /// An error of the address book.
     Contact = 15,
-    /// The answer could not be written to where it was to go.
+    /// The answer could not be written to its destination.
     Output = 16,
 }
 
 impl ErrorKind {
-    /// All of them, by their exit codes.
+    /// All kinds, ordered by exit code.
     pub const ALL: [Self; 16] = [
         Self::System,
         Self::Argument,
@@ -66,7 +66,7 @@ impl ErrorKind {
         Self::Output,
     ];
 
-    /// With what a program ends.
+    /// The exit code with which the program ends.
     #[must_use]
     pub fn exit_code(self) -> u8 {
         self as u8

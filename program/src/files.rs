@@ -1,5 +1,5 @@
-//! Files that exist completely after a crash, or not at all: written under a temporary name, synced, renamed, and the
-//! folder synced. Only their owner can read them, unless a function states otherwise.
+//! Writes files so that a crash leaves a complete file or none: under a temporary name, synced, renamed, and the folder
+//! synced. Only their owner can read them, unless a function states otherwise.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -9,12 +9,12 @@ use std::time::UNIX_EPOCH;
 
 use tempfile::{Builder, NamedTempFile};
 
-/// Temporary names start so; what a crash leaves behind is recognised by it.
+/// The prefix of temporary names, by which files that a crash left behind are recognised.
 const TEMPORARY_PREFIX: &str = ".tmp-";
 const OWNER: u32 = 0o600;
 const EVERYBODY: u32 = 0o644;
 
-/// Makes a folder that its owner alone can read, and those above it that are missing.
+/// Creates a folder that only its owner can read, and its missing parents.
 ///
 /// # Errors
 /// Any of the file system.
@@ -26,15 +26,15 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
         create_folder(parent)?;
     }
     match fs::DirBuilder::new().mode(0o700).create(path) {
-        // Another command came first.
+        // Another command created it first.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         Err(error) => Err(error),
         Ok(()) => sync_folder(folder_of(path)),
     }
 }
 
-/// Writes a new file. False where there is one of this name already: that one stays as it is. Its writer may have been
-/// killed before it synced the folder, so the folder is synced in both cases.
+/// Writes a new file. If a file of this name exists, it stays unchanged and the result is false. Its writer may have
+/// been killed before it synced the folder, so the folder is synced in both cases.
 ///
 /// # Errors
 /// Any of the file system.
@@ -42,7 +42,7 @@ pub fn create(path: &Path, content: &[u8]) -> io::Result<bool> {
     create_with(path, content, OWNER)
 }
 
-/// The same for a file without secrets, which others may read.
+/// Writes a new file without secrets, which others may read; otherwise as [`create`].
 ///
 /// # Errors
 /// Any of the file system.
@@ -61,11 +61,11 @@ fn create_with(path: &Path, content: &[u8], mode: u32) -> io::Result<bool> {
     sync_folder(folder_of(path)).map(|()| is_new)
 }
 
-/// Writes a file, in place of the one of this name. After a crash at any instant the path has all of the old content or
-/// all of the new, and the new once this returned.
+/// Writes a file and replaces an existing one. After a crash at any instant the path has all of the old content or all
+/// of the new; once this has returned, it has the new content.
 ///
 /// # Errors
-/// Any of the file system. The old file is then still there, or the new one is.
+/// Any of the file system. The path then has either the old file or the new one.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let file = write_temporary(path, content, OWNER)?;
     step(Step::Name);
@@ -86,7 +86,7 @@ pub fn remove(path: &Path) -> io::Result<()> {
 /// Reads a file; `None` if it does not exist.
 ///
 /// # Errors
-/// Any other of the file system.
+/// Any other error of the file system.
 pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match fs::read(path) {
         Ok(content) => Ok(Some(content)),
@@ -95,10 +95,10 @@ pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Names of the files in a folder, without what a crash left behind; `None` if there is no folder.
+/// The names of the files in a folder, without temporary files that a crash left; `None` if the folder does not exist.
 ///
 /// # Errors
-/// Any other of the file system.
+/// Any other error of the file system.
 pub fn names(folder: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -129,19 +129,19 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     folder.sync_all()
 }
 
-/// The next step of the disk. After a power cut, a name may lead to content that was not synced before the rename, and a
-/// folder may lack a name until it is synced.
+/// A step of the disk, for tests. After a power cut, a name may lead to content that was not synced before the rename,
+/// and a folder may lack a name until it is synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// Syncs the content of a file.
     Content,
-    /// Gives a file its name, or takes a name away.
+    /// Adds or removes the name of a file.
     Name,
     /// Syncs the names in a folder.
     Folder,
 }
 
-/// Only tests look at the steps.
+/// Only tests record the steps.
 #[cfg(not(test))]
 fn step(_: Step) {}
 #[cfg(test)]
@@ -163,8 +163,8 @@ fn write_temporary(path: &Path, content: &[u8], mode: u32) -> io::Result<NamedTe
     Ok(file)
 }
 
-/// Tells a file from its copies: the instant of its creation, which no program can set, or the file's inode number where
-/// the file system does not keep that instant.
+/// Distinguishes a file from its copies: its creation time, which no program can set, or its inode number where the
+/// file system keeps no creation time.
 ///
 /// # Errors
 /// Any of the file system.
@@ -199,14 +199,14 @@ mod tests {
         use Step::{Content, Folder, Name};
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("order");
-        // The second one finds a name that its writer may not have synced.
+        // The second call finds a name that the writer may not have synced.
         for is_new in [true, false] {
             let steps = steps_of(|| assert_eq!(create(&path, b"first").unwrap(), is_new));
             assert_eq!(steps, [Content, Name, Folder]);
         }
         assert_eq!(steps_of(|| replace(&path, b"second").unwrap()), [Content, Name, Folder]);
         assert_eq!(steps_of(|| remove(&path).unwrap()), [Name, Folder]);
-        // Each new folder in the one above it, before anything is written there.
+        // Each new folder is synced into its parent before anything is written in it.
         assert_eq!(steps_of(|| create_folder(&folder.path().join("a/b")).unwrap()), [Folder, Folder]);
     }
 

@@ -1,8 +1,8 @@
-//! Secret keys on disk: 32 bytes of any kind as Web3 secret storage under a passphrase, or as
-//! hexadecimal digits in a file that its owner alone can read.
+//! Secret keys on disk: 32 bytes for any use, as Web3 secret storage under a passphrase, or as hexadecimal digits in a
+//! file that only its owner can read.
 //!
-//! Invariants: a key file is never overwritten; a secret is never written where others can read it; a
-//! file from outside can make the key derivation neither panic nor fill the memory.
+//! Invariants: a key file is never overwritten; a secret is never written where others can read it; a file from outside
+//! can make the key derivation neither panic nor exhaust the memory.
 
 use std::fs;
 use std::io::IsTerminal;
@@ -14,9 +14,9 @@ use zeroize::Zeroizing;
 
 use crate::files;
 
-/// A longer file is no key.
+/// The maximum length of a key file, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 16;
-/// The most memory that a file may make scrypt use: 128 · n · r bytes.
+/// The maximum memory that a file may make scrypt use: 128 · n · r bytes.
 const SCRYPT_BYTES_MAX: u64 = 1 << 30;
 const SCRYPT_PARALLELISM_MAX: u32 = 16;
 const PBKDF2_ROUNDS_MAX: u32 = 10_000_000;
@@ -38,7 +38,7 @@ pub enum KeystoreError {
     /// Others can read an unencrypted key.
     #[error("the key file {0} can be read by others; run `chmod 600` on it, and consider its key known")]
     Exposed(PathBuf),
-    /// Neither a keystore nor a key.
+    /// The file is neither a keystore nor a key.
     #[error("{path} is neither a keystore (Web3 secret storage) nor a key of 64 hexadecimal digits: {reason}")]
     Malformed {
         /// The file.
@@ -52,7 +52,7 @@ pub enum KeystoreError {
     /// The two passphrases that were typed differ.
     #[error("the two passphrases differ; try again")]
     PassphrasesDiffer,
-    /// An encrypted keystore, but no passphrase and no terminal to ask for one.
+    /// The keystore is encrypted, but there is neither a passphrase nor a terminal to ask for one.
     #[error("the keystore {path} needs a passphrase: set {variable}, give --passphrase-file, or run in a terminal")]
     NoPassphrase {
         /// The keystore.
@@ -60,10 +60,10 @@ pub enum KeystoreError {
         /// The environment variable for the passphrase.
         variable: &'static str,
     },
-    /// One that protects nothing.
+    /// The passphrase is empty.
     #[error("the passphrase for the new key {0} is empty; choose one")]
     EmptyPassphrase(PathBuf),
-    /// The file that was to have the passphrase.
+    /// The passphrase file cannot be read.
     #[error("cannot read the passphrase file {path}: {error}")]
     PassphraseFile {
         /// The file.
@@ -71,13 +71,13 @@ pub enum KeystoreError {
         /// The error of the operating system.
         error: std::io::Error,
     },
-    /// A key would be overwritten.
+    /// The operation would overwrite a key.
     #[error("{0} exists already; keys are never overwritten")]
     Exists(PathBuf),
 }
 
 impl KeystoreError {
-    /// True where another passphrase, or a source of one, is all that is needed.
+    /// Whether another passphrase, or a source of one, resolves the error.
     #[must_use]
     pub fn is_of_passphrase(&self) -> bool {
         match self {
@@ -114,7 +114,7 @@ impl PassphraseSource {
     /// Asks for the passphrase of `path`, twice if it is `new`.
     ///
     /// # Errors
-    /// If the file cannot be read, there is no source at all, or a new one is empty.
+    /// If the file cannot be read, there is no source of a passphrase, or a new passphrase is empty.
     pub fn get(&self, path: &Path, new: bool) -> Result<Zeroizing<String>, KeystoreError> {
         let passphrase = self.find(path, new)?;
         if new && passphrase.is_empty() {
@@ -145,7 +145,7 @@ impl PassphraseSource {
     }
 }
 
-/// Reads a secret in either form. Asks for a passphrase only where one is needed.
+/// Reads a secret in either form. Asks for a passphrase only if the file needs one.
 ///
 /// # Errors
 /// See [`KeystoreError`].
@@ -168,7 +168,7 @@ pub fn read_secret(path: &Path, passphrase: &PassphraseSource) -> Result<Secret,
 /// Opens Web3 secret storage.
 ///
 /// # Errors
-/// [`KeystoreError::WrongPassphrase`], or the file is not such storage of 32 bytes.
+/// [`KeystoreError::WrongPassphrase`], or the file is no Web3 secret storage of 32 bytes.
 pub fn decrypt(path: &Path, passphrase: &str) -> Result<Secret, KeystoreError> {
     check_parameters(path, &read_text(path)?)?;
     let secret = eth_keystore::decrypt_key(path, passphrase).map(Zeroizing::new).map_err(|error| match error {
@@ -179,11 +179,11 @@ pub fn decrypt(path: &Path, passphrase: &str) -> Result<Secret, KeystoreError> {
     Ok(Zeroizing::new(secret))
 }
 
-/// Writes a secret to a new file, as Web3 secret storage where there is a passphrase. It is on disk when
-/// this returns.
+/// Writes a secret to a new file, as Web3 secret storage if there is a passphrase. The file is durable when this
+/// returns.
 ///
 /// # Errors
-/// [`KeystoreError::Exists`], or the system refuses.
+/// [`KeystoreError::Exists`], or an error of the file system.
 pub fn write_secret(path: &Path, secret: &Secret, passphrase: Option<&str>) -> Result<(), KeystoreError> {
     let content = match passphrase {
         None => Zeroizing::new(format!("{}\n", hex::encode(**secret)).into_bytes()),
@@ -193,12 +193,12 @@ pub fn write_secret(path: &Path, secret: &Secret, passphrase: Option<&str>) -> R
     if is_new { Ok(()) } else { Err(KeystoreError::Exists(path.to_owned())) }
 }
 
-/// The bytes of Web3 secret storage of a secret, for a file in the folder of `path`.
+/// Encodes a secret as Web3 secret storage, for a file in the folder of `path`.
 ///
 /// # Errors
 /// If the folder cannot be written to.
 pub fn encrypt(path: &Path, secret: &[u8; 32], passphrase: &str) -> Result<Vec<u8>, KeystoreError> {
-    // The library writes a file of its own, so it gets a folder of its own. Only ciphertext comes there.
+    // The library writes a file of its own, so it gets its own folder, which only ever contains ciphertext.
     let folder = folder_of(path).join(format!(".new-{}", hex::encode(rand_keystore::random::<[u8; 8]>())));
     fs::DirBuilder::new().mode(0o700).create(&folder).map_err(io(&folder))?;
     let mut rng = rand_keystore::rngs::OsRng;
@@ -220,7 +220,7 @@ fn read_text(path: &Path) -> Result<Zeroizing<String>, KeystoreError> {
     fs::read_to_string(path).map(Zeroizing::new).map_err(io(path))
 }
 
-/// The library slices by these lengths and allocates by these costs, so they are bounded first.
+/// Bounds the lengths at which the library slices and the costs by which it allocates, before it runs.
 fn check_parameters(path: &Path, text: &str) -> Result<(), KeystoreError> {
     let wrong = malformed(path);
     let keystore: EthKeystore = serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;

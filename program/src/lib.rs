@@ -2,8 +2,8 @@
 //! logs, exit codes, signals, files that survive a crash and the disk below them, secret keys on disk, and HTTP ports
 //! within bounds.
 //!
-//! Modules in reading order: `error_kind` (with which code a program ends), `console`, `configuration`, `signals`, `files`, `disk`,
-//! `keystore`, `http`, `clock`. None knows anything of the protocols.
+//! Modules in reading order: `error_kind` (exit codes), `console`, `configuration`, `signals`, `files`, `disk`,
+//! `keystore`, `http`, `clock`. None depends on the protocols.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 mod clock;

@@ -1,14 +1,14 @@
-//! How a program is asked to end.
+//! The signals that ask a program to end.
 
 use std::io;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// Turns true at SIGTERM or Ctrl-C. Needs a runtime.
+/// A value that turns true at SIGTERM or Ctrl-C. Needs a runtime.
 ///
 /// # Errors
-/// The system refuses.
+/// The system refuses to register the signals.
 pub fn stop_signal() -> io::Result<watch::Receiver<bool>> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let (stop, stopped) = watch::channel(false);

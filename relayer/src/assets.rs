@@ -1,5 +1,5 @@
-//! The assets that the relayer serves, and their value in ETH, as the operator lists them. The relayer submits nothing
-//! for a token that is not listed: it may be worthless and expensive to transfer.
+//! The assets that the operator lists, with their value in ETH. The relayer submits nothing for an unlisted token: that
+//! may be worthless and expensive to transfer.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use alloy::primitives::U256;
 use fastpay_core::{Amount, Asset};
 use serde::Deserialize;
 
-/// The most digits of a rate.
+/// The maximum number of digits of a rate.
 const DIGITS_MAX: usize = 38;
 
-/// Value of the smallest unit of an asset, in wei of ETH, as a decimal number: 1 for ETH; 400000000 for a token of
+/// The value of the smallest unit of an asset, in wei of ETH, as a decimal number: 1 for ETH; 400000000 for a token of
 /// six decimals that is worth 0.0004 ETH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -30,7 +30,7 @@ impl Rate {
         wei.checked_div(self.divisor).unwrap_or_default().saturating_to()
     }
 
-    /// The least amount that is worth this many wei.
+    /// The smallest amount that is worth this many wei.
     fn amount_for(self, wei: u128) -> Amount {
         let units = U256::from(wei).saturating_mul(self.divisor);
         Amount(units.div_ceil(U256::from(self.mantissa)).saturating_to())
@@ -78,13 +78,13 @@ impl Assets {
         self.0.contains_key(&asset)
     }
 
-    /// The value of an amount in wei, rounded down. None if the asset is not served.
+    /// The value of an amount in wei, rounded down. `None` if the asset is not served.
     #[must_use]
     pub fn worth(&self, asset: Asset, amount: Amount) -> Option<u128> {
         self.0.get(&asset).map(|rate| rate.worth(amount))
     }
 
-    /// The least amount of each asset that is worth `wei(asset)`.
+    /// The smallest amount of each asset that is worth `wei(asset)`.
     pub(crate) fn amounts_for(&self, wei: impl Fn(Asset) -> u128) -> Vec<(Asset, Amount)> {
         self.0.iter().map(|(asset, rate)| (*asset, rate.amount_for(wei(*asset)))).collect()
     }

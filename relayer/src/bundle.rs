@@ -1,5 +1,5 @@
 //! Chooses the redemptions of one transaction: those that succeed together, so that a failing one cannot delay the
-//! others. A redemption is blamed only if it fails in a transaction of its own.
+//! others. A redemption counts as faulty only if it fails in a transaction of its own.
 
 use std::collections::VecDeque;
 
@@ -11,13 +11,13 @@ use crate::pending::PendingRedemption;
 /// The outcome of a simulation.
 #[derive(Debug, Default)]
 pub(crate) struct Sifted {
-    /// Succeed together, in this transaction.
+    /// The redemptions that succeed together, in this transaction.
     pub(crate) good: Option<(Vec<PendingRedemption>, Ready)>,
-    /// Fail by themselves, and why.
+    /// The redemptions that fail by themselves, each with the reason.
     pub(crate) bad: Vec<(PendingRedemption, Box<Revert>)>,
 }
 
-/// A call that succeeds.
+/// A call that succeeded in a simulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ready {
     pub(crate) call: Call,
@@ -28,18 +28,18 @@ pub(crate) struct Ready {
 /// The outcome of trying some redemptions together.
 #[derive(Debug)]
 pub(crate) enum Trial {
-    /// This succeeds.
+    /// The call succeeds.
     Succeeds(Ready),
     /// It needs more gas than a transaction may have.
     TooLarge,
-    /// The contract refuses.
+    /// The contract reverts.
     Reverts(Box<Revert>),
-    /// There is no call, as too few authorities vote for these.
+    /// There is no call, because too few authorities vote for these.
     Unsigned,
 }
 
-/// The call that redeems these redemptions by their certificates. Several go through the function that skips what
-/// others redeemed in the meantime.
+/// The call that redeems these redemptions by their certificates. For several, it is the function that skips
+/// redemptions that others submitted in the meantime.
 pub(crate) fn by_certificates(contract: PrimaryAddress, items: &[PendingRedemption]) -> Call {
     match items {
         [item] => Call::redeem(contract, item.certified()),
@@ -47,8 +47,8 @@ pub(crate) fn by_certificates(contract: PrimaryAddress, items: &[PendingRedempti
     }
 }
 
-/// Finds the redemptions at fault by asking `attempt`, until what is left of one part succeeds. Parts that were
-/// not reached are in neither list and are for next time. At most about two attempts for each redemption.
+/// Finds the faulty redemptions by calling `attempt` on parts, until the rest of one part succeeds. Parts that were not
+/// reached are in neither list, and are tried next time. Takes at most about two attempts for each redemption.
 pub(crate) async fn sift(
     items: Vec<PendingRedemption>,
     mut attempt: impl AsyncFnMut(&[PendingRedemption]) -> Result<Trial, PrimaryError>,
@@ -69,19 +69,19 @@ pub(crate) async fn sift(
                 halve(part, &mut parts);
                 continue;
             }
-            // A pause is no redemption's fault.
+            // A pause is not the fault of any redemption.
             Trial::Reverts(revert) if revert.paused_until().is_some() => return Err(PrimaryError::Reverted(revert)),
             Trial::Reverts(revert) => revert,
         };
         if let [_] = part.as_slice() {
-            // Done by somebody else a moment ago: not bad, and not to be tried now.
+            // Somebody else redeemed it a moment ago: it is not faulty, and need not be tried now.
             if !revert.is_already_redeemed() {
                 sifted.bad.extend(part.pop().map(|item| (item, revert)));
             }
             continue;
         }
         match named(&revert, part.len()) {
-            // Tried by itself first: another one may have taken what it needs.
+            // Try the named one alone first: it may only have failed because another one took what it needs.
             Some(position) => {
                 let named = part.remove(position);
                 parts.push_front(part);
@@ -93,7 +93,7 @@ pub(crate) async fn sift(
     Ok(sifted)
 }
 
-/// Puts both halves of a part at the front. Nothing comes of a part of one.
+/// Puts both halves of a part at the front. A part of one is dropped.
 fn halve(mut part: Vec<PendingRedemption>, parts: &mut VecDeque<Vec<PendingRedemption>>) {
     let second = part.split_off(part.len().div_ceil(2));
     if !second.is_empty() {
@@ -102,7 +102,7 @@ fn halve(mut part: Vec<PendingRedemption>, parts: &mut VecDeque<Vec<PendingRedem
     }
 }
 
-/// The redemption that the contract blames, if there is such a redemption.
+/// The position of the redemption that the contract names as the cause, if it names one.
 fn named(revert: &Revert, count: usize) -> Option<usize> {
     revert.item().filter(|position| *position < count)
 }
@@ -117,7 +117,7 @@ mod tests {
 
     const CONTRACT: PrimaryAddress = PrimaryAddress::repeat_byte(8);
 
-    /// Simulates a contract that refuses these sequence numbers, with or without saying which.
+    /// Simulates a contract that refuses these sequence numbers, with or without naming the redemption.
     async fn run(count: u64, bad: &[u64], says_which: bool) -> (Vec<u64>, Vec<u64>, usize) {
         let mut calls = 0;
         let attempt = async |items: &[PendingRedemption]| {

@@ -17,7 +17,7 @@ use crate::policy::{BelowCost, Policy};
 
 const WEI_PER_GWEI: u128 = 1_000_000_000;
 
-/// Keys of releases before, and what to write in their place.
+/// Keys of earlier releases, and what replaces them.
 const GONE: [(&str, &str); 2] = [("default_minimum_fee", MINIMUM_FEES_NOW), ("minimum_fees", MINIMUM_FEES_NOW)];
 const MINIMUM_FEES_NOW: &str = "[assets] lists the assets that are served, each with the wei of ETH that its smallest \
     unit is worth, and [bundle] below_cost says what becomes of a fee that does not cover the gas";
@@ -30,16 +30,16 @@ pub struct Config {
     pub primary: PrimaryConfig,
     /// The JSON file of the authorities' endpoints.
     pub endpoints: PathBuf,
-    /// The folder for what must survive a restart.
+    /// The folder of the state that must survive a restart.
     pub data_dir: PathBuf,
     /// The gas key.
     pub key: KeyConfig,
-    /// The address that serves metrics; none are served without it. Keep it private.
+    /// The address that serves metrics. Without it, none are served. Keep it private.
     pub metrics: Option<SocketAddr>,
-    /// The address that serves wallets: the fees (`GET /v1/fees`), and requests to unlock accounts (`POST /v1/unlocks`).
-    /// They are not served without it. It is public.
+    /// The public address for wallets: it serves the fees (`GET /v1/fees`), and takes requests to unlock accounts
+    /// (`POST /v1/unlocks`). Without it, neither is available.
     pub http: Option<SocketAddr>,
-    /// The collector of the traces of redemptions; none are sent without it.
+    /// The collector of redemption traces. Without it, none are sent.
     pub traces: Option<TraceSettings>,
     /// How transactions are paid for.
     #[serde(default)]
@@ -50,11 +50,11 @@ pub struct Config {
     /// Settings for unlocking accounts.
     #[serde(default)]
     pub unlock: UnlockConfig,
-    /// The assets that are served, by address, each with the wei of ETH that its smallest unit is worth. ETH alone where
-    /// nothing is given; a list replaces that, so it names ETH too.
+    /// The assets that are served, by address, each with the wei of ETH that its smallest unit is worth. The default is
+    /// ETH alone; a list replaces it, so it must name ETH, too.
     #[serde(default)]
     pub assets: Assets,
-    /// Interval between reads of redemption logs and chain, in milliseconds.
+    /// The interval between reads of redemption logs and chain, in milliseconds.
     #[serde(default = "default_poll_interval_ms")]
     pub poll_interval_ms: u64,
 }
@@ -69,8 +69,8 @@ fn default_poll_interval_ms() -> u64 {
 pub struct KeyConfig {
     /// A keystore (Web3 secret storage), or 64 hexadecimal digits in a file readable by its owner alone.
     pub file: PathBuf,
-    /// A file whose first line is the keystore's passphrase. Without it the passphrase comes from
-    /// `FASTPAY_RELAYER_PASSPHRASE` or is asked for.
+    /// A file whose first line is the keystore's passphrase. Without it, the passphrase comes from
+    /// `FASTPAY_RELAYER_PASSPHRASE` or a prompt.
     pub passphrase_file: Option<PathBuf>,
 }
 
@@ -78,17 +78,17 @@ pub struct KeyConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BundleConfig {
-    /// At most so many redemptions, up to as many as authorities vote for at once. In a committee of four one
-    /// costs about 66,000 gas alone and 24,000 among a hundred.
+    /// The maximum number of redemptions, up to as many as authorities vote for at once. In a committee of four, a
+    /// redemption costs about 66,000 gas alone and 24,000 among a hundred.
     pub items_max: usize,
-    /// A redemption waits at most so long for company, for cheaper gas or for its fee to suffice, in
+    /// The longest time that a redemption waits for company, for cheaper gas or until its fee suffices, in
     /// milliseconds.
     pub wait_ms_max: u64,
-    /// Above this gas price (base fee and tip, in gwei) everything waits as long as it may.
+    /// Above this gas price (base fee and tip, in gwei), every redemption waits as long as it may.
     pub patient_above_gwei: Option<u64>,
-    /// The treatment of a redemption whose fee does not cover its share of the gas after that time.
+    /// What happens to a redemption whose fee does not cover its share of the gas after that time.
     pub below_cost: BelowCost,
-    /// Also execute queued redemptions that other relayers submitted: those relayers get the fees.
+    /// Whether to execute queued redemptions that other relayers submitted, too: those relayers get the fees.
     pub execute_others: bool,
     /// The maximum number of transactions that are not final yet.
     pub in_flight_max: usize,
@@ -111,21 +111,21 @@ impl Default for BundleConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct UnlockConfig {
-    /// At most so much is spent on a day in UTC, in wei: the bonds of requests that are brought for their owners, and the
-    /// gas that no bond pays for. Nothing is followed, taken or sent where it is zero. In the file, ETH as decimal text.
+    /// The maximum spent on a day in UTC, in wei: the bonds of owners' requests, and gas that no returned bond pays
+    /// for. If it is zero, nothing is followed, accepted or sent. In the file, it is ETH as decimal text.
     #[serde(rename = "daily_budget_ether", deserialize_with = "ether")]
     pub daily_budget_wei: U256,
-    /// Void numbers, too, whose bonds go back to others.
+    /// Whether to void numbers whose bonds go back to others.
     pub void_others: bool,
 }
 
 impl UnlockConfig {
-    /// Nothing.
+    /// No unlocking.
     pub const OFF: Self = Self { daily_budget_wei: U256::ZERO, void_others: false };
 }
 
 impl Default for UnlockConfig {
-    /// 0.02 ETH a day: three requests where gas is cheap.
+    /// 0.02 ETH a day: three requests while gas is cheap.
     fn default() -> Self {
         Self { daily_budget_wei: U256::from(20_000_000_000_000_000_u64), void_others: false }
     }
@@ -144,7 +144,7 @@ impl BundleConfig {
     }
 }
 
-/// Values given by flags or environment; they win over the file.
+/// Values given by flags or environment. They override the file.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Overrides {
     /// An Ethereum RPC URL instead of the configured ones. Can be repeated.
@@ -244,7 +244,7 @@ impl Config {
     }
 }
 
-/// The first key that a release before understood and this one does not.
+/// The first key in the file that an earlier release understood and this one does not.
 fn gone(text: &str) -> Option<(&'static str, &'static str)> {
     let table: toml::Table = text.parse().ok()?;
     GONE.into_iter().find(|(key, _)| table.contains_key(*key))

@@ -1,7 +1,7 @@
-//! The deployment that the state belongs to. Chain and contract are compared when the state is opened. That is not
-//! enough: a test chain starts again under the same number and puts its contract at the same address. The state
-//! therefore also keeps the contract's first committee. Nothing stored is sent or followed before the contract has
-//! confirmed that committee.
+//! The deployment to which the state belongs. Chain and contract are compared when the state is opened. That is not
+//! enough: a test chain may restart under the same number with its contract at the same address. The state therefore
+//! also contains the contract's first committee. Nothing stored is sent or followed before the contract has confirmed
+//! that committee.
 
 use fastpay_core::{Authority, Committees, Domain};
 
@@ -14,17 +14,17 @@ use crate::store::{State, StoreError};
 enum Binding {
     /// The state is of this deployment.
     Holds,
-    /// The state has had no deployment so far, and belongs to this one from now on.
+    /// The state had no deployment so far, and is bound to this one from now on.
     New,
     /// The state belongs to another deployment.
     Other,
 }
 
 impl Relayer {
-    /// Whether the contract is known to be the one that the state is about. False while it cannot be asked.
+    /// Whether the contract is confirmed to be that of the state. False while no node answers.
     ///
     /// # Errors
-    /// If it is another one.
+    /// If the state belongs to another deployment.
     pub(crate) async fn is_identified(&mut self) -> Result<bool, RelayerError> {
         if self.committees.is_none()
             && let Err(error) = self.follow_committees().await
@@ -43,8 +43,8 @@ impl Relayer {
 }
 
 impl State {
-    /// Compares the state with the committees of a contract, and binds one that is not bound yet: a new one, or one of a
-    /// release that kept no committee.
+    /// Compares the state with the committees of a contract. Binds a state that is not bound yet: a new one, or one of
+    /// a release that stored no committee.
     fn bind(&mut self, domain: &Domain, committees: &Committees) -> Binding {
         let first: Option<Vec<Authority>> = committees.iter().next().map(|first| first.members().to_vec());
         if self.first_committee.is_some() {
@@ -58,8 +58,8 @@ impl State {
         if self.items.iter().any(|item| is_foreign(&item)) {
             return Binding::Other;
         }
-        // Nothing says of which redemption logs the cursors are. Whatever is still to be done is found again from their start; only
-        // what was sent, and takes up a nonce, is followed to its end.
+        // It is unknown which redemption logs the cursors are of, so read the logs again from their start. Follow only
+        // sent transactions, which occupy a nonce, to their end.
         self.cursors.clear();
         let bundles = &self.bundles;
         self.items.retain(|item| bundles.iter().any(|bundle| bundle.items.contains(&item.id())));
@@ -93,7 +93,7 @@ mod tests {
         Bundle { submission, items: vec![id], unlock: None }
     }
 
-    /// As a release that kept no committee left it: read up to its fifth entry, one under way, one waiting.
+    /// A state without a committee, of an earlier release: five entries read, one redemption under way, one waiting.
     fn of_before(committee: &TestCommittee) -> State {
         let mut state = State::new(committee.domain.chain_id(), committee.domain.contract());
         state.cursors.insert(AuthorityName([5; 32]), vec![5]);
@@ -112,7 +112,7 @@ mod tests {
         state.cursors.insert(AuthorityName([5; 32]), vec![5]);
         let before = state.clone();
         assert_eq!(state.bind(&ours.domain, &elsewhere), Binding::Other);
-        // A rotation changes nothing of that.
+        // A rotation does not change that.
         let mut rotated = known.clone();
         rotated.install(TestCommittee::with(7, ours.domain, Epoch(1)).committee).unwrap();
         assert_eq!(state.bind(&ours.domain, &rotated), Binding::Holds);
@@ -127,7 +127,7 @@ mod tests {
         let before = state.clone();
         assert_eq!(state.bind(&ours.domain, &elsewhere), Binding::Other);
         assert_eq!(state, before, "nothing is touched");
-        // One altered byte is one vote too few.
+        // With one byte altered, one vote is missing to a quorum.
         let mut altered = state.clone();
         altered.items[1].redemption.amount.0 += 1;
         assert_eq!(altered.bind(&ours.domain, &known), Binding::Other);
@@ -143,7 +143,7 @@ mod tests {
         let ours = TestCommittee::new(4);
         let known = Committees::new(ours.committee.clone()).unwrap();
         let mut state = of_before(&ours);
-        // In the contract's queue, without votes; and of an epoch that is not known yet.
+        // One in the contract's queue, without votes; and one of an unknown epoch.
         state.items[0].enqueue(Queued { executable_at: 1, relayer: [4; 20].into(), epoch: 0, needs_votes: false });
         state.items[1].epoch = Epoch(70);
         state.bundles.clear();

@@ -1,5 +1,5 @@
-//! From transactions to final ones: sent again, with a better offer, taken apart where no node will ever take them, and
-//! settled by what the nodes agree on.
+//! Follows transactions until they are final: sends them again, raises their offers, takes apart those that no node
+//! will accept, and settles them by what the nodes agree on.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::relayer::{Relayer, RelayerError, wait_or_stop};
 use crate::store::{Bundle, Left};
 use crate::submit::wait_or_stop_sending;
 
-/// A transaction that nodes refuse, and that none has, is given up after this time.
+/// A transaction is given up if nodes refuse it for this long and no node knows it.
 const REFUSED_MAX: Duration = Duration::from_secs(3_600);
 
 /// The cause of a revert in a final transaction.
@@ -22,21 +22,20 @@ enum Fault {
     None,
     /// It redeemed several redemptions, so the cause is unknown.
     Unknown,
-    /// Its one redemption is not at fault: a pause, another epoch, another relayer.
+    /// Its one redemption is not at fault: the cause is a pause, another epoch, or another relayer.
     Moment(String),
     /// Its one redemption failed by itself.
     Redemption(String),
 }
 
-/// An item is never paid.
+/// The outcome of a redemption that is never paid.
 pub(crate) const DISPLACED: &str = "displaced";
 
-/// The outcome of a redemption in a final block, in a word for its trace.
+/// The outcome of a redemption in a final block, as a word for its trace.
 pub(crate) type Outcome = Result<&'static str, &'static str>;
 
 impl Relayer {
-    /// Looks after every transaction that is not final: sends it again, raises its offer, or settles what
-    /// it did.
+    /// Handles every transaction that is not final: sends it again, raises its offer, or settles its effects.
     pub(crate) async fn follow_bundles(&mut self) -> Result<(), RelayerError> {
         let mut index = 0;
         while let Some(submission) = self.state.bundles.get(index).map(|bundle| bundle.submission.clone()) {
@@ -71,8 +70,8 @@ impl Relayer {
         Ok(())
     }
 
-    /// Forgets a final transaction, and the redemptions that it redeemed. Others wait again, or are left. False where the nodes
-    /// do not agree on what happened: then nothing is forgotten.
+    /// Removes a final transaction, and the redemptions that it redeemed. Its other redemptions wait again, or are
+    /// left. Returns false if the nodes do not agree on what happened; then nothing is removed.
     async fn settle(&mut self, index: usize, inclusion: &Inclusion) -> Result<bool, PrimaryError> {
         let Some(bundle) = self.state.bundles.get(index).cloned() else { return Ok(false) };
         let Bundle { submission, items, unlock } = bundle;
@@ -92,7 +91,7 @@ impl Relayer {
             let Some(state) = self.final_payout(id).await? else { return Ok(false) };
             states.push((*id, state));
         }
-        // A redemption that the bundle skipped, because another transaction came first, is not among them.
+        // This omits redemptions that the bundle skipped because another transaction came first.
         let ours = self.sender.primary().spendings_of(inclusion.hash).await?;
         let fault = match &*items {
             _ if inclusion.success => Fault::None,
@@ -144,13 +143,13 @@ impl Relayer {
             Ok(Some(revert)) if revert.is_of_the_moment() => Fault::Moment(revert.to_string()),
             Ok(Some(revert)) => Fault::Redemption(revert.to_string()),
             Ok(None) => Fault::Redemption(unexplained.into()),
-            // The node does not have the state of that block any more, and never will again.
+            // The node no longer has the state of that block, and will not have it again.
             Err(PrimaryError::Refused { .. }) => Fault::Redemption(unexplained.into()),
             Err(error) => return Err(error),
         })
     }
 
-    /// Deals with a redemption whose transaction reverted.
+    /// Handles a redemption whose transaction reverted.
     fn blame(&mut self, id: RedemptionId, fault: &Fault, inclusion: &Inclusion) {
         let transaction = inclusion.hash;
         match fault {
@@ -166,7 +165,7 @@ impl Relayer {
         }
     }
 
-    /// From now on a redemption has transactions of its own.
+    /// Gives a redemption transactions of its own from now on.
     pub(crate) fn set_alone(&mut self, id: RedemptionId) {
         if let Some(item) = self.state.position(&id).and_then(|position| self.state.items.get_mut(position)) {
             item.alone = true;
@@ -174,8 +173,8 @@ impl Relayer {
         }
     }
 
-    /// Gives up a transaction that no node will ever take. Its redemptions go singly from now on, and its nonce goes to the next
-    /// transaction. A redemption that was by itself waits a while: the fault is not its own.
+    /// Gives up a transaction that no node will accept. Its redemptions are submitted singly from now on, and the next
+    /// transaction gets its nonce. A redemption that was alone waits for a while, because the fault is not its own.
     pub(crate) fn take_apart(&mut self, index: usize, reason: &str) {
         let Some(Bundle { submission, items, .. }) = self.state.bundles.get(index).cloned() else { return };
         let nonce = submission.nonce;
@@ -204,8 +203,8 @@ impl Relayer {
         self.changed = true;
     }
 
-    /// Sends a transaction again that the nodes forgot, or with a better offer where it waits too long. False where it was
-    /// taken apart.
+    /// Sends a transaction again if the nodes forgot it, with a higher offer if it waits too long. Returns false if it
+    /// was taken apart.
     async fn push_on(&mut self, index: usize, mut submission: Submission, known: bool) -> Result<bool, RelayerError> {
         let offered_at = *self.offered_at.entry(submission.nonce).or_insert_with(Instant::now);
         let stuck = offered_at.elapsed() >= Duration::from_millis(self.sender.config().stuck_after_ms);
@@ -246,8 +245,8 @@ impl Relayer {
         Ok(true)
     }
 
-    /// Whether a transaction that was not taken now is given up: whatever the reason is, all that come after it wait. Should
-    /// it still get into the chain, the one that has its nonce then does not.
+    /// Whether a refused transaction is given up, whatever the reason: all later ones wait for it. If it is still
+    /// included, the transaction that has its nonce then is not.
     async fn is_given_up(&mut self, submission: &Submission, error: &SendError) -> Result<bool, RelayerError> {
         if !matches!(error, SendError::Primary(PrimaryError::Refused { .. })) {
             return Ok(false);
@@ -266,21 +265,21 @@ impl Relayer {
         Ok(done)
     }
 
-    /// The redemption on which the contract spent a number, by its log in final blocks. `None` if it is not known, or
+    /// The redemption on which the contract spent a number, from its log in final blocks. `None` if it is unknown, or
     /// the nodes disagree.
     pub(crate) async fn spending(&mut self, id: &RedemptionId) -> Option<Spending> {
         let primary = self.sender.primary();
         let ask = async |node| {
             let said = primary.final_spending_by(node, id.sender, id.sequence).await;
-            // It may say all the rest.
+            // This node may still answer all other requests.
             Ok(said.inspect_err(|error| tracing::warn!(node, %error, "no log of what a number was spent on")).ok())
         };
         self.agreement.agree(ask).await.ok().flatten().flatten().flatten()
     }
 
-    /// Why a redemption is never paid, and the transaction that shows it: its number was spent on another order, which
-    /// takes the redemption keys of a quorum, or a quorum released it from the queue. The bit of its number does not
-    /// tell the two apart.
+    /// Why a redemption is never paid, and the transaction that proves it. Either its number was spent on another
+    /// order, which takes the redemption keys of a quorum, or a quorum released it from the queue. The bit of its
+    /// number does not distinguish the two.
     pub(crate) fn displaced(&self, redemption: &Redemption, spending: &Spending) -> Option<(&'static str, B256)> {
         let digest = self.sender.primary().domain().transfer_digest(&redemption.clone().into());
         let why = match spending.state {
@@ -291,8 +290,8 @@ impl Relayer {
         Some((why, spending.transaction))
     }
 
-    /// Forgets an item that somebody else brought to the contract, or that nobody can bring any more. What is not known to
-    /// be paid is not counted as redeemed.
+    /// Removes an item that somebody else redeemed, or that nobody can redeem any more. It counts as redeemed only if
+    /// it is known to be paid.
     pub(crate) async fn finish_by_others(&mut self, id: RedemptionId) -> Outcome {
         let spending = self.spending(&id).await;
         if spending.is_some_and(|spending| self.leave_displaced(id, &spending)) {
@@ -307,7 +306,7 @@ impl Relayer {
         Ok("by-others")
     }
 
-    /// Drops a redemption that is never paid. False if it may still be paid.
+    /// Removes a redemption that is never paid. Returns false if it may still be paid.
     pub(crate) fn leave_displaced(&mut self, id: RedemptionId, spending: &Spending) -> bool {
         let item = self.state.position(&id).and_then(|position| self.state.items.get(position));
         let Some((why, transaction)) = item.and_then(|item| self.displaced(&item.redemption, spending)) else {
@@ -320,7 +319,7 @@ impl Relayer {
         true
     }
 
-    /// Leaves a redemption out for a while, or finally after too many failures.
+    /// Parks a redemption that failed; after too many failures, gives it up.
     pub(crate) fn park(&mut self, id: RedemptionId, reason: String) {
         tracing::warn!(sender = %id.sender, sequence = %id.sequence, reason, "a redemption fails and is left out for a while");
         self.changed = true;
@@ -335,7 +334,7 @@ impl Relayer {
         }
     }
 
-    /// Leaves a redemption out for a while without holding it against it: the fault is elsewhere.
+    /// Parks a redemption without counting a failure: the fault is elsewhere.
     pub(crate) fn postpone(&mut self, id: RedemptionId, reason: String) {
         tracing::warn!(sender = %id.sender, sequence = %id.sequence, reason, "a redemption waits");
         let now_ms = self.clock.now_ms();

@@ -1,49 +1,49 @@
-//! Estimates the gas of a transaction without asking a node: a line through the figures that the contract's own tests
-//! measure (`snapshots/gas.json`). The estimate decides between plans and whether waiting pays off.
+//! Estimates the gas of a transaction without asking a node, by a linear model of the figures that the contract's own
+//! tests measure (`snapshots/gas.json`). The estimate decides between plans and whether waiting pays off.
 //!
-//! Also gives the gas limit of a transaction: its cost at most, whatever payees and tokens do. The limit includes the
+//! It also gives gas limits: the most that a transaction can take, whatever payees and tokens do. A limit includes the
 //! full allowance of each payout, so no payee can make a transaction run out of gas. Unused gas costs nothing.
 
 use fastpay_core::{Amount, Asset, Redemption};
 use fastpay_ethereum::{CALL_GAS, ETHER_GAS, TOKEN_GAS};
 use serde::{Deserialize, Serialize};
 
-/// A transaction by itself, and what its first redemption touches that the others share.
+/// A transaction itself, and the costs that its redemptions share and the first one pays.
 const TRANSACTION: u64 = 29_400;
-/// One vote: its calldata, the recovery of its signer.
+/// One vote: its calldata, and the recovery of its signer.
 const VOTE: u64 = 4_420;
-/// At most.
+/// The upper bound of a vote.
 const VOTE_MAX: u64 = 6_000;
-/// One redemption with its own votes, without the cost of the votes.
+/// A redemption with its own votes, without the cost of the votes.
 const CERTIFIED: u64 = 24_100;
-/// One redemption among those that one quorum voted for together.
+/// A redemption among those that one quorum voted for together.
 const BATCHED: u64 = 22_460;
 
-/// A fee is a separate payout: in ETH, and in a token.
+/// A fee, which is a separate payout: in ETH, and in a token.
 const ETHER_FEE: u64 = 7_100;
 const TOKEN_FEE: u64 = 15_000;
 /// A payout in a token, beyond one in ETH.
 const TOKEN_PAYOUT: u64 = 8_500;
-/// The first of 256 orders of an account writes a word of the contract's bitmap for the first time.
+/// The first of 256 orders of an account, which writes a word of the contract's bitmap for the first time.
 const FIRST_ORDER: u64 = 17_100;
-/// A payee without ETH becomes an account; one without tokens gets a slot of the token's.
+/// A new payee: without ETH, it becomes an account; without tokens, it gets a slot in the token's storage.
 const NEW_ETHER_PAYEE: u64 = 25_000;
 const NEW_TOKEN_PAYEE: u64 = 17_100;
 
-/// At most, a transaction by itself, with what its redemptions share and the rounding of a call's gas.
+/// The upper bound of a transaction itself, with the shared costs of its redemptions and the rounding of a call's gas.
 const TRANSACTION_MAX: u64 = 75_000;
-/// At most, a redemption without its payouts: calldata, checks and events.
+/// The upper bound of a redemption without its payouts: calldata, checks and events.
 const ORDER_MAX: u64 = 14_000;
-/// At most, what a certificate of its own adds to a redemption, beside its votes.
+/// The upper bound of what a certificate of its own adds to a redemption, besides its votes.
 const CERTIFICATE_MAX: u64 = 3_000;
-/// At most, a payout of ETH beyond its allowance: the call, and the claim that it becomes where it is refused.
+/// The upper bound of a payout of ETH beyond its allowance: the call, and the claim that a refused payout becomes.
 const PAYOUT_MAX: u64 = 36_500;
-/// At most, what a token adds to that: its own balance at the contract, and the sum of its claims.
+/// The upper bound of what a token adds to that: its own balance at the contract, and the sum of its claims.
 const ASSET_MAX: u64 = 60_000;
-/// At most, a fee in ETH: it goes to our own address, which runs no code.
+/// The upper bound of a fee in ETH: it goes to our own address, which runs no code.
 const OWN_PAYOUT_MAX: u64 = 8_000;
 
-/// What a redemption does that not every one does.
+/// The properties of a redemption that change its gas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Payouts {
     pub(crate) is_token: bool,
@@ -51,18 +51,18 @@ pub(crate) struct Payouts {
     pub(crate) firsts: Firsts,
 }
 
-/// What a redemption would do as the first one, by the newest block when it was seen. Either only turns false later.
+/// Whether a redemption would be the first of a kind, by the newest block when it was seen. Both only turn false later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Firsts {
-    /// None of the 256 orders that share a word of the bitmap with it is redeemed.
+    /// None of the 256 orders that share a word of the bitmap with it has been redeemed.
     pub order: bool,
-    /// Its payee has nothing of the asset.
+    /// Its payee owns nothing of the asset.
     pub payee: bool,
 }
 
 impl Firsts {
-    /// As dear as it gets.
+    /// The most expensive case.
     pub(crate) const ALL: Self = Self { order: true, payee: true };
 }
 
@@ -88,8 +88,8 @@ impl Payouts {
         if self.firsts.order { FIRST_ORDER } else { 0 }
     }
 
-    /// The most that they take, where every callee burns its allowance and refuses. A payee that becomes an account has no
-    /// code to burn it.
+    /// The upper bound of its gas, reached if every callee burns its allowance and refuses. A payee that becomes an
+    /// account has no code to burn it.
     fn gas_max(self) -> u64 {
         const ETHER: u64 = ETHER_GAS + PAYOUT_MAX;
         const TOKEN: u64 = TOKEN_GAS + PAYOUT_MAX;
@@ -107,9 +107,9 @@ impl Payouts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Plan {
-    /// Each with its own certificate.
+    /// Each redemption has its own certificate.
     Certificates,
-    /// All under one vote of the current committee.
+    /// All redemptions share one vote of the current committee.
     Batch,
 }
 
@@ -132,14 +132,14 @@ impl Plan {
         most.gas()
     }
 
-    /// The share of each of them, rounded up.
+    /// The share of each redemption, rounded up.
     #[must_use]
     pub fn gas_each(self, quorum: usize, count: usize) -> u64 {
         self.gas(quorum, count).div_ceil(to_u64(count.max(1)))
     }
 
-    /// The plan for so many redemptions with certificates that the contract still takes. A single one is not
-    /// worth the authorities' trouble.
+    /// The cheapest plan for `count` redemptions with certificates that the contract still accepts. A single redemption
+    /// is not worth the authorities' work.
     #[must_use]
     pub fn cheapest(quorum: usize, count: usize) -> Self {
         let batch_pays = count > 1 && Self::Batch.gas(quorum, count) < Self::Certificates.gas(quorum, count);
@@ -147,7 +147,7 @@ impl Plan {
     }
 }
 
-/// The most gas that a transaction takes, one redemption after the other.
+/// The most gas that a transaction can take, added up redemption by redemption.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Most {
     gas: u64,
@@ -156,7 +156,7 @@ pub(crate) struct Most {
 }
 
 impl Most {
-    /// Of a transaction without redemptions.
+    /// The bound of a transaction without redemptions.
     pub(crate) fn of(plan: Plan, quorum: usize) -> Self {
         let votes = VOTE_MAX.saturating_mul(to_u64(quorum));
         let (shared, votes_each) = match plan {
@@ -166,14 +166,14 @@ impl Most {
         Self { gas: TRANSACTION_MAX.saturating_add(shared), votes_each, has_fee: false }
     }
 
-    /// With one more.
+    /// The bound with one more redemption.
     pub(crate) fn with(self, payouts: Payouts) -> Self {
         let item = ORDER_MAX.saturating_add(payouts.gas_max()).saturating_add(self.votes_each);
         Self { gas: self.gas.saturating_add(item), has_fee: self.has_fee || payouts.has_fee, ..self }
     }
 
-    /// With what the contract wants to see left at the last payout. Of that a payee may take all but what the contract keeps
-    /// for the call, and our own address, which has the same allowance for a fee, takes nothing.
+    /// The bound, with the gas that the contract requires to be left at the last payout. A payee may use all of that
+    /// except what the contract keeps for the call. Our own address, with the same allowance for a fee, uses nothing.
     pub(crate) fn gas(self) -> u64 {
         const LEFT_AT_FEE: u64 = ETHER_GAS + ETHER_GAS / 63 + CALL_GAS;
         const LEFT_AT_PAYEE: u64 = LEFT_AT_FEE - ETHER_GAS - PAYOUT_MAX;
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn fees_and_tokens_cost_what_is_measured() {
-        // Whole transactions, by the contract's measurements.
+        // Compare whole transactions with the contract's measurements.
         let check = |payouts: Payouts, expected: u64| {
             let found = Plan::Certificates.gas(3, 1) + payouts.gas();
             assert!(found.abs_diff(expected) * 20 <= expected, "{found} by the model, {expected} measured");

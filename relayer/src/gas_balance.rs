@@ -1,4 +1,4 @@
-//! The gas key's balance, and the number of redemptions that it pays for. Read from the chain for `fastpay-relayer
+//! The gas key's balance, and the number of redemptions that it pays for, read from the chain for `fastpay-relayer
 //! status`.
 
 use alloy::primitives::{Address, U256};
@@ -24,17 +24,17 @@ pub struct Funds {
     pub balance_wei: U256,
     /// The current gas price, in wei.
     pub gas_price_wei: u128,
-    /// For so many redemptions it suffices, each by itself at this price and without fees that it earns: at least, because
-    /// in company each takes less. `None` if gas costs nothing.
+    /// The number of redemptions that it pays for, each alone, at this price and without earned fees. This is a lower
+    /// bound, because bundled redemptions take less. `None` if gas costs nothing.
     pub redemptions: Option<u64>,
 }
 
 impl GasBalance {
-    /// Asks the configured nodes for the balance of the address that the relayer last ran with; none if no address is
+    /// Asks the configured nodes for the balance of the address that the relayer last ran with. `None` if no address is
     /// stored.
     pub async fn ask(config: &Config, state: &State) -> Option<Self> {
         let address = state.address?;
-        // The nodes must be of the chain that the state is about.
+        // The nodes must be on the chain that the state is about.
         let (chain_id, contract) = (state.chain_id, state.contract);
         let primary = PrimaryConfig { chain_id, contract, ..config.primary.clone() };
         Some(Self { address, funds: Funds::ask(primary, config, address).await })
@@ -56,8 +56,8 @@ impl Funds {
     }
 }
 
-/// For how many transactions of so much gas a balance suffices. A node takes the last one only where all that is offered for
-/// it is there, though it costs less.
+/// The number of transactions of `gas` that a balance pays for. A node accepts the last one only if the balance covers
+/// the whole offer, although the transaction costs less.
 fn suffices_for(balance_wei: U256, gas: u64, price_wei: u128, offered: U256) -> Option<u64> {
     let cost = U256::from(gas).saturating_mul(U256::from(price_wei));
     if cost.is_zero() {

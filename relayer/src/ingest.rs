@@ -1,4 +1,4 @@
-//! From the authorities' redemption logs to waiting redemptions: verified, of an asset that is served, not yet redeemed, not known.
+//! Turns the authorities' redemption logs into pending redemptions: new, verified, of a served asset, and not redeemed.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,24 +16,24 @@ use crate::redemption_logs::{RedemptionPage, ShardKey};
 use crate::relayer::{Relayer, RelayerError, wait_or_stop};
 use crate::store::PENDING_MAX;
 
-/// A fee that covers less than this part of the share of a full transaction will not do so later: gas would have to become
-/// eight times cheaper while the redemption waits.
+/// A fee that covers less than this part of the share of a full transaction counts as hopeless: gas would have to
+/// become eight times cheaper while the redemption waits.
 const HOPELESS_DIVISOR: u64 = 8;
-/// About a block.
+/// The gas price is read again after this time, about a block.
 const GAS_PRICE_AGE_MAX: Duration = Duration::from_secs(12);
 
-/// A round reads at most so many pages of each redemption log, one after the other: thousands of entries a second, which is
-/// more than an authority takes from any address for long.
+/// The maximum number of pages of each redemption log in a round, read one after the other: thousands of entries a
+/// second, which is more than an authority takes from any address for long.
 const PAGES_MAX: usize = 100;
-/// No page is asked for after so long: an authority that is slow does not keep transactions waiting.
+/// No page is requested after this time, so that a slow authority does not delay transactions.
 const READING: Duration = Duration::from_secs(2);
 
-/// Why an entry of a redemption log is passed by.
+/// Why an entry of a redemption log is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PassBy {
     /// It waits, is under way, or is finished.
     Known,
-    /// It is left to others and to its owner.
+    /// The relayer leaves it to others and to its owner.
     Left,
 }
 
@@ -59,19 +59,18 @@ pub(crate) enum OnChain {
     Done,
 }
 
-/// What was read of a redemption log at once.
+/// The result of reading a page of a redemption log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Read {
-    /// The number of the first entry that was not dealt with.
+    /// The number of the first unhandled entry.
     next: u64,
-    /// Whether anything in it was a redemption with a quorum's votes, as far as they were looked at. A log that gives
-    /// nothing, or nothing valid, has nothing, however long it claims to be.
+    /// Whether any checked entry was a redemption with a quorum's votes. A log that returns nothing valid counts as
+    /// empty, however long it claims to be.
     is_of_use: bool,
 }
 
 impl Relayer {
-    /// Reads every redemption log to its end, or as far as a round goes. Cursors move only past entries that were dealt
-    /// with.
+    /// Reads every redemption log to its end, or up to the limits of a round. Cursors move only past handled entries.
     pub(crate) async fn take_feeds(&mut self) -> Result<Tick, RelayerError> {
         self.align_cursors();
         self.refresh_gas_price().await;
@@ -119,7 +118,7 @@ impl Relayer {
         Ok(tick)
     }
 
-    /// An authority that changed its number of shards has other redemption logs: they are read from their start.
+    /// Resets the cursors of an authority that changed its number of shards: its redemption logs are new ones.
     fn align_cursors(&mut self) {
         for (authority, count) in self.redemption_logs.shards() {
             let cursors = self.state.cursors.entry(authority).or_default();
@@ -140,7 +139,7 @@ impl Relayer {
         }
     }
 
-    /// Deals with the entries of a page.
+    /// Handles the entries of a page.
     async fn take_page(&mut self, page: RedemptionPage) -> Result<Read, RelayerError> {
         let RedemptionPage { shard, start, page } = page;
         if page.total < start {
@@ -182,15 +181,15 @@ impl Relayer {
         if passed_by > 0 {
             tracing::debug!(authority = %shard.0, shard = shard.1, entries = passed_by, "left to others: the fee does not cover the gas, or the asset is not served");
         }
-        // One stands for all of them: a log of made-up ones is known by it.
+        // One sample stands for all of them: it reveals a log of forged entries.
         if sample.is_some_and(|sample| !self.is_valid(sample)) {
             invalid = invalid.saturating_add(passed_by);
         }
         Ok(Read { next, is_of_use: invalid < entries })
     }
 
-    /// Why there is nothing to be done about an entry, whoever signed it. That is found before its signatures are verified,
-    /// which takes a hundred times longer: entries whose fee is worth nothing cost their makers next to nothing.
+    /// Why an entry can be skipped, whoever signed it. This is checked before its signatures, which take a hundred
+    /// times longer: entries with a worthless fee cost their makers next to nothing.
     fn why_pass_by(&mut self, certificate: &Certificate) -> Option<PassBy> {
         let Transfer::Redemption(redemption) = &certificate.order.transfer else { return None };
         let id = RedemptionId { sender: redemption.sender, sequence: redemption.sequence };
@@ -211,7 +210,7 @@ impl Relayer {
         Some(PassBy::Left)
     }
 
-    /// Whether it has the votes of a committee that is known.
+    /// Whether it has the votes of a known committee.
     fn is_valid(&self, certificate: Certificate) -> bool {
         let domain = self.sender.primary().domain();
         self.committee(certificate.epoch).is_some_and(|committee| certificate.verify(&domain, committee).is_ok())
@@ -223,7 +222,7 @@ impl Relayer {
         let epoch = certificate.epoch;
         if self.committee(epoch).is_none() && self.sender.primary().epoch().await? >= epoch {
             self.follow_committees().await?;
-            // A rotation that is in the chain will be final; one that is not there is made up.
+            // A rotation that is in the chain will become final; one that is not is invented.
             if self.committee(epoch).is_none() {
                 return Ok(Taken::Later);
             }
@@ -235,7 +234,7 @@ impl Relayer {
             PendingRedemption::new(&verified, committee, now_ms)
         });
         let Some(mut item) = item else {
-            // Only a faulty authority shows such an entry, and it harms nobody to pass it by.
+            // Only a faulty authority lists such an entry, and skipping it harms nobody.
             self.state.totals.invalid = self.state.totals.invalid.saturating_add(1);
             return Ok(Taken::Dealt);
         };
@@ -275,8 +274,7 @@ impl Relayer {
         self.committees.as_ref()?.get(epoch).map(AsRef::as_ref)
     }
 
-    /// Learns the committees of all epochs that began in a final block. If they cannot be learned now, what is
-    /// known stays true.
+    /// Reads the committees of all epochs that began in a final block. If that fails now, the known ones stay valid.
     pub(crate) async fn follow_committees(&mut self) -> Result<(), PrimaryError> {
         let known = self.committees.as_ref().map(|committees| committees.current().epoch());
         match self.epochs.read(self.committees.as_ref()).await {
@@ -296,7 +294,7 @@ impl Relayer {
         Ok(())
     }
 
-    /// What a redemption would do as the first one.
+    /// Whether a redemption would be the first of its word, or to its payee.
     async fn firsts(&self, redemption: &Redemption) -> Result<Firsts, PrimaryError> {
         let primary = self.sender.primary();
         let order = primary.is_first_of_its_word(redemption.sender, redemption.sequence).await?;
@@ -306,20 +304,20 @@ impl Relayer {
             Asset(token) => match Token::new(primary.clone(), token).balance_of(recipient).await {
                 Ok(balance) => balance.is_zero(),
                 Err(error @ PrimaryError::Unreachable { .. }) => return Err(error),
-                // One that does not say balances, or burns all gas in place of that, is as dear as any.
+                // A token that reports no balance, or burns all gas instead, counts as the most expensive.
                 Err(_) => true,
             },
         };
         Ok(Firsts { order, payee })
     }
 
-    /// Whether a fee is too small to cover its share of the gas in any transaction. Without this check anybody could
+    /// Whether a fee is too small to cover its share of the gas in any transaction. Without this check, anybody could
     /// fill all places with redemptions that cost nothing, and delay those of others.
     fn is_hopeless(&self, redemption: &Redemption) -> bool {
         !self.covers_part(redemption, HOPELESS_DIVISOR)
     }
 
-    /// Whether a fee covers this part of its share of the gas of a full transaction, or need not.
+    /// Whether a fee covers 1/`divisor` of its share of the gas of a full transaction, or need not cover it.
     fn covers_part(&self, redemption: &Redemption, divisor: u64) -> bool {
         let (Some((gas_price_wei, _)), Some(committees)) = (self.gas_price, &self.committees) else { return true };
         let bundle = &self.config.bundle;
@@ -329,7 +327,7 @@ impl Relayer {
         bundle.below_cost == BelowCost::Pay || worth >= u128::from(gas).saturating_mul(gas_price_wei)
     }
 
-    /// Learns what gas costs, where that matters and was asked long ago. Where nobody says it now, it is what it was.
+    /// Reads the gas price if it is needed and the last reading is old. If no node answers, the old price stays.
     async fn refresh_gas_price(&mut self) {
         let is_fresh = self.gas_price.is_some_and(|(_, at)| at.elapsed() < GAS_PRICE_AGE_MAX);
         if is_fresh || self.config.bundle.below_cost != BelowCost::Leave {
@@ -341,12 +339,12 @@ impl Relayer {
         }
     }
 
-    /// Whether one more may wait.
+    /// Whether one more redemption may wait.
     fn has_room(&self) -> bool {
         self.state.counts().0 < PENDING_MAX || self.one_to_make_way().is_some()
     }
 
-    /// A redemption whose fee covers no share of the gas now: it is waited for only as long as nobody needs its place.
+    /// A redemption whose fee covers no share of the gas now: it keeps its place only until another one needs it.
     fn one_to_make_way(&self) -> Option<RedemptionId> {
         let makes_way = |item: &&PendingRedemption| {
             let is_free = item.queued.is_none() && !item.alone && !self.state.is_under_way(&item.id());
@@ -355,7 +353,7 @@ impl Relayer {
         self.state.items.iter().find(makes_way).map(PendingRedemption::id)
     }
 
-    /// The state of a redemption on the chain. One node's answer suffices to continue with it, never to end it.
+    /// The state of a redemption on the chain. One node's answer suffices to continue with it, but never to end it.
     pub(crate) async fn on_chain(&mut self, id: &RedemptionId) -> Result<OnChain, PrimaryError> {
         if self.sender.primary().payout(id.sender, id.sequence).await? == Payout::Open {
             return Ok(OnChain::Open);
@@ -367,7 +365,7 @@ impl Relayer {
         })
     }
 
-    /// The state of a redemption in final blocks; none if the nodes do not agree.
+    /// The state of a redemption in final blocks; `None` if the nodes do not agree.
     pub(crate) async fn final_payout(&mut self, id: &RedemptionId) -> Result<Option<Payout>, PrimaryError> {
         let primary = self.sender.primary();
         self.agreement.agree(async |node| primary.final_payout_by(node, id.sender, id.sequence).await).await

@@ -11,16 +11,16 @@
 //!  requests to unlock accounts: the contract's, and owners' own ─► the authorities' votes ─► requested, upheld, voided
 //! ```
 //! Modules in reading order: `config` and `assets` (what is served), `key`, `pending` (one redemption), `store` (what
-//! survives a restart) and `deployment` (of which contract that is), `redemption_logs` (reading the authorities), `node_agreement` (what the
-//! Ethereum nodes agree on) and `ingest` (what is taken from the redemption logs), `gas` and `policy` (when to submit what: pure),
-//! `means` (what there is for gas), `votes` (of the committee for many together), `bundle` (what succeeds together),
-//! `submit`, `queue` and `follow`, `unlocks` and `unlock` (stuck accounts: durable state, work), `relayer` (the loop),
-//! `quote` and `wallets` (their port), `gas_balance`, `status`, `metrics` and `traces` (for the operator).
+//! survives a restart) and `deployment` (its contract), `redemption_logs` (reading the authorities), `node_agreement`
+//! (of the Ethereum nodes) and `ingest` (from logs to pending redemptions), `gas` and `policy` (when to submit what:
+//! pure), `means` (the budget for gas), `votes` (of the committee for many together), `bundle` (what succeeds
+//! together), `submit`, `queue` and `follow`, `unlocks` and `unlock` (stuck accounts: state, work), `relayer` (the
+//! loop), `quote` and `wallets` (their port), `gas_balance`, `status`, `metrics` and `traces` (for the operator).
 //!
-//! Invariants: nothing is sent that is not on disk; a redemption is removed only when the Ethereum nodes agree that it
+//! Invariants: nothing is sent that is not on disk. A redemption is removed only when the Ethereum nodes agree that it
 //! is paid in a final block, when it is not worth its gas by the operator's rules, or when it failed in a transaction
-//! of its own (its owner can always redeem it alone); no redemption can delay others: a transaction has gas for
-//! whatever its payees do, and the redemptions of one that no node accepts are submitted singly; the relayer holds a
+//! of its own (its owner can always redeem it alone). No redemption can delay others: a transaction has gas for
+//! whatever its payees do, and the redemptions of one that no node accepts are submitted singly. The relayer holds a
 //! gas key and nothing else.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 

@@ -106,7 +106,7 @@ fn carry_out(arguments: Arguments) -> Result<(), CommandError> {
 
 fn initialise(path: &Path, init: &Init) -> Result<(), CommandError> {
     let refused = |error: std::io::Error| CommandError::Unwritten { path: path.to_owned(), error };
-    // All of this before the key is made: one without a configuration would be left behind.
+    // Check all of this before making the key: otherwise a key without a configuration would be left behind.
     if path.symlink_metadata().is_ok() {
         return Err(refused(std::io::ErrorKind::AlreadyExists.into()));
     }

@@ -1,4 +1,4 @@
-//! The budget of the next transactions: the gas price offered, and the balance of the gas key.
+//! The budget of the next transactions: the offered gas price, and the balance of the gas key.
 
 use alloy::primitives::U256;
 use fastpay_ethereum::{Offer, SendError, Submission};
@@ -6,8 +6,8 @@ use fastpay_ethereum::{Offer, SendError, Submission};
 use crate::policy::Room;
 use crate::relayer::Relayer;
 
-/// Several redemptions together cost at most this much by their offer, in wei: an ETH. A usual node refuses a transaction
-/// above that (geth's `--rpc.txfeecap`), however much gas it would leave unused.
+/// The maximum offered cost of a transaction with several redemptions, in wei: one ETH. A usual node refuses a
+/// transaction above that (geth's `--rpc.txfeecap`), however much gas it would leave unused.
 const COST_MAX: U256 = U256::from_limbs([1_000_000_000_000_000_000, 0, 0, 0]);
 
 /// The budget for gas.
@@ -24,12 +24,12 @@ impl Means {
         Room { alone, together: alone.min(self.offer.gas_for(COST_MAX)) }
     }
 
-    /// The most gas of a transaction that so much ETH goes along with.
+    /// The most gas that a transaction with this `value` may have.
     pub(crate) fn gas_beside(&self, value: U256) -> u64 {
         self.offer.gas_max.min(self.offer.gas_for(self.spendable.saturating_sub(value)))
     }
 
-    /// A transaction with so much gas is on its way.
+    /// Reserves the cost of a transaction with this gas limit.
     pub(crate) fn spend(&mut self, gas_limit: u64) {
         self.spendable = self.spendable.saturating_sub(self.offer.cost_max(gas_limit));
     }
@@ -66,7 +66,7 @@ mod tests {
         let offer = Offer { base_fee: 40 * gwei, fees, gas_max: 15_000_000 };
         let room = |wei: u128| Means { offer, spendable: U256::from(wei) }.room();
         let ether = 1_000_000_000_000_000_000;
-        // At 100 gwei an ETH pays for ten million.
+        // At 100 gwei, an ETH pays for ten million gas.
         assert_eq!(room(9 * ether), Room { alone: 15_000_000, together: 10_000_000 });
         assert_eq!(room(ether / 2), Room { alone: 5_000_000, together: 5_000_000 });
         assert_eq!(room(0), Room { alone: 0, together: 0 });

@@ -1,6 +1,6 @@
 //! The relayer's metrics as OpenMetrics text, and the port that serves them.
 //!
-//! Taken at the end of each round: a round that does not end is seen by its timestamp.
+//! They are updated at the end of each round, so an old timestamp shows a round that does not end.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -36,11 +36,11 @@ pub struct Tick {
     pub answered: usize,
     /// Shards that did not.
     pub silent: usize,
-    /// Every shard that answered was read to its end.
+    /// Whether every shard that answered was read to its end.
     pub caught_up: bool,
     /// Pending redemptions that can be submitted now.
     pub waiting: usize,
-    /// Pending redemptions that are left out for a while because they failed.
+    /// Pending redemptions that are parked because they failed.
     pub parked: usize,
     /// Redemptions in the contract's queue.
     pub queued: usize,
@@ -48,15 +48,15 @@ pub struct Tick {
     pub under_way: usize,
 }
 
-/// All counters.
+/// All metrics.
 #[derive(Debug, Default)]
 pub struct Metrics {
     registry: Registry,
     /// Transactions that were sent for the first time.
     pub submitted: Counter,
-    /// Final transactions that did nothing.
+    /// Final transactions that reverted.
     pub reverted: Counter,
-    /// Transactions that no Ethereum node would take.
+    /// Transactions that no Ethereum node accepted.
     pub taken_apart: Counter,
     gas_used: Counter,
     gas_cost: Counter<f64, AtomicU64>,
@@ -90,11 +90,11 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Counters at zero.
+    /// Metrics at zero.
     #[must_use]
     pub fn new() -> Self {
         let mut metrics = Self { registry: Registry::with_prefix("fastpay_relayer"), ..Self::default() };
-        // Not known: nothing is said of it before a node has answered.
+        // Unknown until a node has answered.
         metrics.gas_balance.set(f64::NAN);
         let registry = &mut metrics.registry;
         registry.register("build", "The program", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
@@ -159,7 +159,7 @@ impl Metrics {
         metrics
     }
 
-    /// Takes what a round that ended at `now_ms` found.
+    /// Sets the results of a round that ended at `now_ms`.
     pub(crate) fn observe(&self, tick: &Tick, state: &State, now_ms: u64) {
         let set = |gauge: &Gauge, value: u64| gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
         set(&self.waiting, tick.waiting as u64);
@@ -195,7 +195,7 @@ impl Metrics {
         }
     }
 
-    /// Takes what a round about numbers to be unlocked found.
+    /// Sets the results of a round of unlocking.
     pub(crate) fn observe_unlocks(&self, state: &State, daily_budget_wei: U256, now_ms: u64) {
         let Unlocks { open, .. } = &state.unlock;
         self.unlock_open.set(i64::try_from(open.len()).unwrap_or(i64::MAX));
@@ -213,12 +213,12 @@ impl Metrics {
         }
     }
 
-    /// Takes what the gas key has, in wei.
+    /// Sets the gas key's balance, in wei.
     pub(crate) fn observe_balance(&self, wei: U256) {
         self.gas_balance.set(ether(wei));
     }
 
-    /// Takes what a final transaction cost.
+    /// Adds the cost of a final transaction.
     pub(crate) fn observe_gas(&self, inclusion: &Inclusion) {
         self.gas_used.inc_by(inclusion.gas_used);
         if let Some(wei) = inclusion.cost_wei() {
@@ -226,7 +226,7 @@ impl Metrics {
         }
     }
 
-    /// All counters as text.
+    /// All metrics as text.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -239,7 +239,7 @@ fn ether(wei: U256) -> f64 {
     format_ether(wei).parse().unwrap_or(f64::NAN)
 }
 
-/// Serves them until `stop` turns true.
+/// Serves the metrics until `stop` turns true.
 pub async fn serve(listener: TcpListener, metrics: Arc<Metrics>, stop: watch::Receiver<bool>) {
     let router =
         Router::new().route("/metrics", get(answer)).route("/health", get(async || "up\n")).with_state(metrics);
@@ -272,7 +272,7 @@ mod tests {
         assert!(said("gas_balance_ether").is_nan(), "not known is not nothing");
         let (mut first, mut second, mut third) = (item(0), item(1), item(2));
         (first.seen_at_ms, second.seen_at_ms) = (40_000, 70_000);
-        // One that is due, one that is not yet.
+        // One redemption that is due, and one that is not yet.
         third.enqueue(Queued { executable_at: 95, relayer: Default::default(), epoch: 0, needs_votes: false });
         let mut fourth = item(3);
         fourth.enqueue(Queued { executable_at: 500, relayer: Default::default(), epoch: 0, needs_votes: false });

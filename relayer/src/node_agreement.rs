@@ -2,17 +2,17 @@
 //! be on another chain.
 //!
 //! Nodes agree if all that answered within the last ten minutes give the same answer now, and these are more than half
-//! of the configured nodes. A single configured node agrees with itself. A node whose newest block is ten minutes
-//! older than another node's is stalled, and counts as not answering.
+//! of the configured nodes. A single configured node agrees with itself. A node whose newest block is ten minutes older
+//! than another node's is stalled, and counts as not answering.
 
 use std::time::Duration;
 
 use fastpay_ethereum::PrimaryError;
 use tokio::time::Instant;
 
-/// A node that answered within this time is waited for. A node that has been silent for longer is left out.
+/// Agreement waits for a node that answered within this time, and ignores a node that was silent for longer.
 const MEMORY: Duration = Duration::from_secs(600);
-/// A node that does not answer is not asked again for this time, so that it does not slow down every question.
+/// A node that does not answer is not asked again for this time, so that it does not delay every request.
 const PAUSE: Duration = Duration::from_secs(30);
 
 /// The response of one node.
@@ -36,7 +36,7 @@ pub(crate) struct NodeAgreement {
 struct Contact {
     answered_at: Option<Instant>,
     failed_at: Option<Instant>,
-    /// The time of its newest block when it was last asked for that, in seconds since 1970.
+    /// The time of its newest block at the last reading, in seconds since 1970.
     head_s: u64,
 }
 
@@ -45,10 +45,10 @@ impl NodeAgreement {
         Self { nodes: vec![Contact::default(); nodes], looked_at: None }
     }
 
-    /// Asks every node, by its number. `None` if they do not agree.
+    /// Asks every node, by its number. Returns the answer; `None` if they do not agree.
     ///
     /// # Errors
-    /// If a node's answer needs a person to act.
+    /// If a node's answer requires an operator to act.
     pub(crate) async fn agree<T: PartialEq>(
         &mut self,
         mut ask: impl AsyncFnMut(usize) -> Result<T, PrimaryError>,
@@ -82,8 +82,8 @@ impl NodeAgreement {
 }
 
 impl NodeAgreement {
-    /// Looks at the newest block of every node, if that was long ago. A node that does not answer has the one that it
-    /// had.
+    /// Reads the newest block of every node, if the last reading is old. A node that does not answer keeps its last
+    /// one.
     pub(crate) async fn refresh_heads(&mut self, mut ask: impl AsyncFnMut(usize) -> Result<u64, PrimaryError>) {
         if self.nodes.len() < 2 || self.looked_at.is_some_and(|at| at.elapsed() < PAUSE) {
             return;
@@ -152,7 +152,7 @@ mod tests {
         check(&[Says(1), Away], None);
         check(&[Says(1), Says(1), Away], Some(1));
         check(&[Says(1), Away, Away], None);
-        // One that disagrees, or that may yet disagree, is enough.
+        // A single node that disagrees, or may yet disagree, prevents agreement.
         check(&[Says(1), Says(1), Says(2)], None);
         check(&[Says(1), Says(1), Silent], None);
         check(&[Silent], None);
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(agreement.agree(&mut ask).await.unwrap(), Some(7));
         assert_eq!(agreement.agree(&mut ask).await.unwrap(), Some(7));
         assert_eq!(asked, 20, "a silent node is not asked each time");
-        // It is back.
+        // The node answers again.
         tokio::time::advance(PAUSE).await;
         assert_eq!(agreement.agree(async |node| Ok(node == 2)).await.unwrap(), None);
     }
@@ -188,7 +188,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_node_that_stands_still_is_left_out_until_it_goes_on() {
         let mut agreement = NodeAgreement::new(3);
-        // The last one never saw the redemption.
+        // The last node never saw the redemption.
         let ask = async |node| Ok(node < 2);
         assert_eq!(agreement.agree(ask).await.unwrap(), None);
         agreement.refresh_heads(async |node| Ok(if node == 2 { 10_000 } else { 10_600 })).await;
@@ -199,7 +199,7 @@ mod tests {
         tokio::time::advance(PAUSE).await;
         agreement.refresh_heads(async |_| Ok(10_700)).await;
         assert_eq!(agreement.agree(ask).await.unwrap(), None);
-        // One that claims a time to come leaves itself alone, and that is no majority.
+        // A node with a time in the future makes the others stalled, and alone it is no majority.
         tokio::time::advance(PAUSE).await;
         agreement.refresh_heads(async |node| Ok(if node == 2 { u64::MAX } else { 10_700 })).await;
         assert_eq!(agreement.agree(ask).await.unwrap(), None);

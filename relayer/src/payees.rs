@@ -1,5 +1,5 @@
-//! Payees of ETH that spend gas: contracts, and accounts that are delegated to one (EIP-7702), perhaps for a single block.
-//! Each is paid by itself, so that it is known what it spends, and no simulation is believed about that.
+//! Payees of ETH that spend gas: contracts, and accounts that are delegated to one (EIP-7702), perhaps for a single
+//! block. Each gets a transaction of its own, which measures what it spends; no simulation is believed about that.
 
 use std::collections::BTreeSet;
 
@@ -13,24 +13,24 @@ use crate::pending::{PendingRedemption, RedemptionId};
 use crate::policy::{Alone, Conditions, Waiting, judge_alone};
 use crate::relayer::Relayer;
 
-/// No payee is blamed for so much gas beyond the model, nor for a twentieth of it.
+/// A payee is blamed only for gas beyond the model by more than this, and by more than a twentieth of the model.
 const MODEL_ERROR_MIN: u64 = 20_000;
 const MODEL_ERROR_DIVISOR: u64 = 20;
-/// A token of ours may take so much more than the model says.
+/// A token may take this much more than the model.
 const TOKEN_ERROR: u64 = 60_000;
-/// What a redemption takes more that is queued in place of being paid.
+/// The additional gas of a redemption that is queued instead of paid.
 const QUEUED_GAS: u64 = 70_000;
 
 impl Relayer {
-    /// Whether it pays ETH to a contract, which may spend all gas that it is allowed, whatever it does in a simulation, or to
-    /// an address that may have been one in the block of an earlier transaction.
+    /// Whether it pays ETH to a contract, which may spend all its allowed gas whatever it does in a simulation, or to
+    /// an address that may have been a contract in the block of an earlier transaction.
     pub(crate) async fn may_spend_gas(&self, item: &PendingRedemption) -> Result<bool, PrimaryError> {
         let Redemption { asset, recipient, .. } = item.redemption;
         Ok(asset == Asset::ETHER
             && (self.state.payees.contains_key(&recipient) || self.sender.primary().has_code(recipient).await?))
     }
 
-    /// Decides about a redemption whose payee may spend gas. Only of a transaction by itself it is known what its payee spent.
+    /// Decides about a redemption whose payee may spend gas. Only a transaction of its own shows how much.
     pub(crate) fn single_out(&mut self, item: &PendingRedemption, waiting: Waiting, conditions: Conditions) {
         let payee_gas = self.state.payees.get(&item.redemption.recipient).copied().unwrap_or_default();
         match judge_alone(waiting, payee_gas, conditions, self.config.bundle.policy()) {
@@ -40,9 +40,9 @@ impl Relayer {
         }
     }
 
-    /// Learns who spends gas when paid ETH. Of a single payee it is known how much. Of several that spent more than usual,
-    /// whatever code they had a moment before or have now, each is paid by itself from now on, until that shows that it
-    /// spends none.
+    /// Measures which payees spend gas when paid ETH. For a single payee, it learns how much. If a transaction with
+    /// several payees took more than usual, each of them, whatever code it had or has, is paid alone from now on, until
+    /// that shows that it spends none.
     pub(crate) fn measure_payees(
         &mut self,
         submission: &Submission,
@@ -85,7 +85,7 @@ impl Relayer {
     }
 }
 
-/// What redemptions of one transaction take beyond usual ones. Only one of them is the first of its word, or to its payee.
+/// The additional gas of a transaction's redemptions. Only one is the first of its word, or to its payee.
 fn extra_gas(items: &[&PendingRedemption]) -> u64 {
     let (mut words, mut payees) = (BTreeSet::new(), BTreeSet::new());
     let gas = items.iter().map(|item| {

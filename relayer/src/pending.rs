@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::gas::{Firsts, Payouts};
 
-/// A redemption that fails this often is given up: its owner can still redeem it.
+/// A redemption that fails this often is given up. Its owner can still redeem it.
 const ATTEMPTS_MAX: u32 = 10;
 /// The first pause after a failure, in milliseconds; it doubles each time.
 const PAUSE_MS: u64 = 30_000;
 /// The longest pause, in milliseconds.
 const PAUSE_MS_MAX: u64 = 3_600_000;
 
-/// A vote for the contract: the member's index, and its signature.
+/// The bytes of a vote for the contract: the member's index, and its signature.
 const VOTE_BYTES: usize = 1 + 65;
 
-/// Names a redemption: no two certified ones have the same.
+/// The name of a redemption. It is unique among certified ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RedemptionId {
     /// The account that redeems.
@@ -29,7 +29,7 @@ pub struct RedemptionId {
     pub sequence: SequenceNumber,
 }
 
-/// A redemption with its quorum, as the contract takes it. Made from verified certificates only, or read
+/// A redemption with the votes of a quorum, in the contract's form. It is made only from verified certificates, or read
 /// from our own disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,34 +42,34 @@ pub struct PendingRedemption {
     pub votes: Bytes,
     /// When it was first seen, in milliseconds since 1970.
     pub seen_at_ms: u64,
-    /// Set while it is left out because it failed.
+    /// Set while it is parked because it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parked: Option<Parked>,
-    /// Set once a shared transaction did nothing for it: from then on, it gets transactions of its own.
+    /// Set once a shared transaction had no effect on it: from then on, it gets transactions of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alone: bool,
-    /// What makes it dearer than others.
+    /// The properties that make it more expensive than others.
     #[serde(default)]
     pub firsts: Firsts,
-    /// Set once the contract has it in its queue, in a final block: from then on it is to be executed.
+    /// Set once a final block has it in the contract's queue: from then on it is to be executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued: Option<Queued>,
 }
 
-/// Why a redemption is left out, and until when.
+/// Why a redemption is parked, and until when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parked {
     /// The contract's error.
     pub reason: String,
-    /// Number of failures.
+    /// The number of failures.
     pub attempts: u32,
-    /// When it is tried again, in milliseconds since 1970.
+    /// The time of the next attempt, in milliseconds since 1970.
     pub until_ms: u64,
 }
 
 impl PendingRedemption {
-    /// The redemption of a verified certificate; `None` if that is not of a redemption.
+    /// The redemption of a verified certificate; `None` if that is of another transfer.
     #[must_use]
     pub fn new(verified: &VerifiedCertificate, committee: &Committee, now_ms: u64) -> Option<Self> {
         let certificate = verified.certificate();
@@ -80,7 +80,7 @@ impl PendingRedemption {
         Some(Self { redemption, epoch, votes, seen_at_ms, parked, alone: false, firsts, queued: None })
     }
 
-    /// What it does that not every redemption does.
+    /// The properties that change its gas.
     pub(crate) fn payouts(&self) -> Payouts {
         Payouts::of(&self.redemption, self.firsts)
     }
@@ -104,25 +104,25 @@ impl PendingRedemption {
         VerifiedContractVote::quorum(committee, digest, &votes).is_some_and(|quorum| self.votes == quorum)
     }
 
-    /// The certificate as the contract takes it.
+    /// The certificate in the contract's form.
     #[must_use]
     pub fn certified(&self) -> CertifiedRedemption {
         let Self { redemption, epoch, votes, .. } = self;
         CertifiedRedemption { redemption: redemption.into(), epoch: epoch.0, votes: votes.clone() }
     }
 
-    /// Notes that the contract has it in its queue. Votes are not needed again, nor counts its past.
+    /// Notes that the contract has it in its queue. This drops its votes, which are not needed again, and its failures.
     pub fn enqueue(&mut self, queued: Queued) {
         (self.queued, self.parked, self.votes) = (Some(queued), None, Bytes::new());
     }
 
-    /// True while it is left out.
+    /// Whether it is parked.
     #[must_use]
     pub fn is_parked(&self, now_ms: u64) -> bool {
         self.parked.as_ref().is_some_and(|parked| parked.until_ms > now_ms)
     }
 
-    /// Takes up the redemption of an earlier run, by the clock of this one. Where that was set back since, nothing was seen
+    /// Adapts the redemption of an earlier run to this run's clock, which may have been set back since: it was not seen
     /// later than now, and no pause is longer than the longest.
     pub fn take_up(&mut self, now_ms: u64) {
         self.seen_at_ms = self.seen_at_ms.min(now_ms);
@@ -131,7 +131,7 @@ impl PendingRedemption {
         }
     }
 
-    /// Leaves it out for a while, longer each time. False where it has failed too often.
+    /// Parks it for a while, longer each time. Returns false if it has failed too often.
     #[must_use]
     pub fn park(&mut self, reason: String, now_ms: u64) -> bool {
         let attempts = self.parked.as_ref().map_or(0, |parked| parked.attempts).saturating_add(1);
@@ -141,7 +141,7 @@ impl PendingRedemption {
         attempts < ATTEMPTS_MAX
     }
 
-    /// Leaves it out for a short while that does not count as a failure.
+    /// Parks it for a short while, without counting a failure.
     pub fn postpone(&mut self, reason: String, now_ms: u64) {
         let attempts = self.parked.as_ref().map_or(0, |parked| parked.attempts);
         self.parked = Some(Parked { reason, attempts, until_ms: now_ms.saturating_add(PAUSE_MS) });
@@ -184,7 +184,7 @@ pub(crate) mod tests {
         item.take_up(5_000);
         assert_eq!(item.seen_at_ms, 5_000);
         assert!(item.is_parked(5_000) && !item.is_parked(5_000 + PAUSE_MS_MAX));
-        // One that was not keeps its times.
+        // A redemption whose times are not in the future keeps them.
         item.take_up(9_000);
         assert_eq!((item.seen_at_ms, item.parked.unwrap().until_ms), (5_000, 5_000 + PAUSE_MS_MAX));
     }

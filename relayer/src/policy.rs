@@ -1,16 +1,15 @@
-//! Decides when to submit which redemptions, as a pure function, so that every case can be tested. A shared
-//! transaction makes each redemption cheaper, and waiting for others delays it. The operator bounds the wait; the gas
-//! price decides within that bound.
+//! Decides when to submit which redemptions, as a pure function, so that every case can be tested. A shared transaction
+//! makes each redemption cheaper, but waiting for others delays it. The operator bounds the wait; the gas price decides
+//! within that bound.
 
 use serde::{Deserialize, Serialize};
 
 use crate::gas::{Most, Payouts, Plan};
 
-/// Company is enough where a full transaction would save each redemption less than this part of its gas: a
-/// tenth.
+/// Company is enough if a full transaction would save each redemption less than this part of its gas: a tenth.
 const SAVING_MIN_DIVISOR: u64 = 10;
 
-/// The treatment of a redemption whose fee does not cover its share of the gas after its longest wait.
+/// What happens to a redemption whose fee does not cover its share of the gas after its longest wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BelowCost {
@@ -26,7 +25,7 @@ pub enum BelowCost {
 pub(crate) struct Policy {
     pub(crate) items_max: usize,
     pub(crate) wait_ms_max: u64,
-    /// Above this price, in wei per gas, everything waits as long as it may.
+    /// Above this gas price, in wei, every redemption waits as long as it may.
     pub(crate) patient_above_wei: Option<u128>,
     pub(crate) below_cost: BelowCost,
 }
@@ -40,7 +39,7 @@ pub(crate) struct Waiting {
     pub(crate) payouts: Payouts,
     /// The outflow limit leaves no room for it: its fee comes days later, after a second transaction.
     pub(crate) is_queued: bool,
-    /// Its certificate is of an epoch that the contract no longer takes.
+    /// Its certificate is of an epoch that the contract no longer accepts.
     pub(crate) needs_batch: bool,
 }
 
@@ -56,14 +55,14 @@ pub(crate) struct Conditions {
 /// The gas limits of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
-    /// With one redemption.
+    /// The limit with one redemption.
     pub(crate) alone: u64,
-    /// With several.
+    /// The limit with several redemptions.
     pub(crate) together: u64,
 }
 
 impl Room {
-    /// With this many redemptions.
+    /// The limit with this many redemptions.
     pub(crate) fn of(self, count: usize) -> u64 {
         if count > 1 { self.together } else { self.alone }
     }
@@ -72,11 +71,11 @@ impl Room {
 /// The decision, as positions in the list that was judged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Judgement {
-    /// To be submitted together now, and how.
+    /// The redemptions to submit together now, and the plan.
     pub(crate) submit: Option<(Plan, Vec<usize>)>,
-    /// To be left to others.
+    /// The redemptions to leave to others.
     pub(crate) leave: Vec<usize>,
-    /// The reason for leaving the rest.
+    /// The decision with its reason.
     pub(crate) decision: Decision,
 }
 
@@ -84,13 +83,13 @@ pub(crate) struct Judgement {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Decision {
-    /// Why.
+    /// The reason.
     pub reason: Reason,
     /// The plan by which the redemptions would be, or are, submitted.
     pub plan: Option<Plan>,
     /// The number of redemptions considered.
     pub items: usize,
-    /// The gas of each by the model.
+    /// The gas of each redemption by the model.
     pub gas_each: u64,
     /// The gas price, in wei.
     pub gas_price_wei: u64,
@@ -111,7 +110,7 @@ pub enum Reason {
     EnoughCompany,
     /// Waits: more company would save gas.
     WaitsForCompany,
-    /// Waits: gas is dearer than the operator likes.
+    /// Waits: the gas price is above the operator's limit.
     WaitsForCheaperGas,
     /// Waits: the fees do not cover the gas.
     WaitsForFees,
@@ -122,7 +121,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// For people.
+    /// The reason in words.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
@@ -144,7 +143,7 @@ pub(crate) fn judge(waiting: &[Waiting], conditions: Conditions, policy: Policy)
     let is_due = |item: &Waiting| item.waited_ms >= policy.wait_ms_max;
     let mut chosen: Vec<usize> = (0..waiting.len()).collect();
     let mut leave = Vec::new();
-    // Each that goes changes the share of the others, so until nothing changes.
+    // Removing a redemption changes the share of the others, so repeat until none is removed.
     let shares = loop {
         let shares = Shares::of(waiting, &chosen, conditions, policy);
         let covers = |item: &Waiting| item.fee_wei >= shares.cost_of(item, conditions);
@@ -234,8 +233,8 @@ impl Shares {
         Self { plan, count, gas_each: plan.gas_each(conditions.quorum, count) }
     }
 
-    /// One that the contract queues is asked for as much as one by itself, which whoever proposes the quoted fee pays: for
-    /// the transaction that executes it.
+    /// The cost that the fee must cover. A redemption that the contract will queue must cover that of one alone, as the
+    /// quoted fee does, because another transaction executes it.
     fn cost_of(&self, item: &Waiting, conditions: Conditions) -> u128 {
         let alone = Plan::Certificates.gas_each(conditions.quorum, 1);
         let share = if item.is_queued { self.gas_each.max(alone) } else { self.gas_each };
@@ -269,7 +268,7 @@ mod tests {
         Policy { items_max: 50, wait_ms_max: 1_000, patient_above_wei: None, below_cost: BelowCost::Pay };
     const ROOM: Room = Room { alone: 1 << 24, together: 1 << 24 };
     const CHEAP: Conditions = Conditions { quorum: 3, gas_price_wei: GWEI, room: ROOM };
-    /// Covers any share at one gwei.
+    /// A redemption whose fee covers any share at one gwei.
     const GOOD: Waiting = Waiting {
         waited_ms: 0,
         fee_wei: 100_000 * GWEI,
@@ -304,7 +303,7 @@ mod tests {
     fn a_full_transaction_or_enough_company_does_not_wait() {
         let two = Policy { items_max: 2, ..POLICY };
         check(&[GOOD; 3], two, Reason::Full, Some((Plan::Batch, &[0, 1])), &[]);
-        // Those whose fee is too small take no places.
+        // Redemptions whose fee is too small take no places.
         check(&[FREE, FREE, FREE, GOOD, GOOD], two, Reason::Full, Some((Plan::Batch, &[3, 4])), &[]);
         let enough = (2..50).find(|count| judge(&vec![GOOD; *count], CHEAP, POLICY).submit.is_some()).unwrap();
         assert!((10..30).contains(&enough), "{enough} are enough");
@@ -327,10 +326,10 @@ mod tests {
         check(&[FREE], leaving, Reason::WaitsForFees, None, &[]);
         check(&[due(FREE)], POLICY, Reason::WaitedLongEnough, Some((Plan::Certificates, &[0])), &[]);
         check(&[due(FREE)], leaving, Reason::NothingToDo, None, &[0]);
-        // It neither holds the others up nor goes along early.
+        // It neither delays the others nor is submitted early with them.
         check(&[FREE, due(GOOD)], POLICY, Reason::WaitedLongEnough, Some((Plan::Certificates, &[1])), &[]);
         check(&[due(FREE), GOOD], leaving, Reason::WaitsForCompany, None, &[0]);
-        // The same for a token, by what its fee is worth.
+        // The same for a token, by the value of its fee.
         check(&[due(TOKEN)], leaving, Reason::WaitedLongEnough, Some((Plan::Certificates, &[0])), &[]);
         check(&[due(Waiting { fee_wei: 0, ..TOKEN })], leaving, Reason::NothingToDo, None, &[0]);
     }
@@ -344,7 +343,7 @@ mod tests {
         let two = Policy { items_max: 2, ..POLICY };
         check(&[tight, tight], two, Reason::Full, Some((Plan::Batch, &[0, 1])), &[]);
         check(&[tight], two, Reason::WaitsForFees, None, &[]);
-        // If the second does not go, the share of the first grows beyond its fee.
+        // Without the second redemption, the share of the first grows beyond its fee.
         check(&[tight, FREE], two, Reason::WaitsForFees, None, &[]);
     }
 
@@ -373,11 +372,11 @@ mod tests {
             assert!((10..most).contains(&chosen.len()), "{}", chosen.len());
             assert!(gas(item, chosen.len()) <= 1 << 24 && gas(item, chosen.len() + 1) > 1 << 24);
         }
-        // One by itself may have more than several together.
+        // A single redemption may have more gas than several together.
         let room = Room { alone: gas(TOKEN, 1), together: gas(TOKEN, 1) - 1 };
         let judged = judge(&[TOKEN, TOKEN], Conditions { room, ..CHEAP }, many);
         assert_eq!(judged.submit, Some((Plan::Certificates, vec![0])));
-        // One that does not fit does not take the place of nobody.
+        // A redemption that does not fit is not submitted, even if no other one needs the place.
         let poor = Room { alone: gas(TOKEN, 1) - 1, together: gas(TOKEN, 1) - 1 };
         let judged = judge(&[due(TOKEN)], Conditions { room: poor, ..CHEAP }, many);
         assert_eq!((judged.submit, judged.decision.reason), (None, Reason::WaitsForFunds));

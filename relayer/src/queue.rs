@@ -1,6 +1,5 @@
-//! Redemptions that exceeded the contract's outflow limit: queued there until a time from which on anyone can
-//! have them paid. We do that for those that we brought, since their fees are ours, and for others where the
-//! operator wishes.
+//! Redemptions that exceeded the contract's outflow limit. The contract queues each until a time from which anyone can
+//! have it paid. We execute those that we submitted, since their fees are ours, and others if the operator wishes.
 
 use alloy::primitives::Bytes;
 use fastpay_core::{Asset, Redemption};
@@ -17,11 +16,11 @@ use crate::relayer::{Relayer, RelayerError};
 use crate::store::QUEUED_MAX;
 use crate::submit::Trials;
 
-/// A redemption in the contract's queue whose fee does not cover its execution waits for cheaper gas for a week.
+/// A queued redemption whose fee does not cover its execution waits this long for cheaper gas: a week.
 const PATIENCE_S: u64 = 7 * 86_400;
 
 impl Relayer {
-    /// Whether a redemption in the contract's queue is ours to execute.
+    /// Whether this relayer is to execute a redemption in the contract's queue.
     pub(crate) fn is_ours(&self, queued: &Queued) -> bool {
         let (_, count) = self.state.counts();
         let wanted = queued.relayer == self.address() || self.config.bundle.execute_others;
@@ -31,7 +30,7 @@ impl Relayer {
         wanted && count < QUEUED_MAX
     }
 
-    /// Takes note that the contract has an item in its queue, in a final block.
+    /// Notes that the contract has an item in its queue, in a final block.
     pub(crate) async fn take_queued(&mut self, id: RedemptionId, queued: Queued) -> Outcome {
         let spending = self.spending(&id).await;
         if spending.is_some_and(|spending| self.leave_displaced(id, &spending)) {
@@ -65,7 +64,7 @@ impl Relayer {
         self.state.items.iter().filter(is_due).cloned().collect()
     }
 
-    /// Takes note that a redemption in the contract's queue waits longer.
+    /// Notes that a redemption in the contract's queue waits longer.
     fn requeue(&mut self, id: RedemptionId, queued: Queued) {
         let until = utc(queued.executable_at);
         tracing::info!(sender = %id.sender, sequence = %id.sequence, until, "postponed by the guardian");
@@ -88,7 +87,7 @@ impl Relayer {
                 break;
             }
             let Some(stored) = item.queued else { continue };
-            // Found without a question to the chain: there may be many.
+            // Check this without asking the chain, because there may be many.
             if !self.covers_execution(&item, &stored, quorum, means) {
                 if stored.executable_at.saturating_add(PATIENCE_S) <= now {
                     self.leave(item.id());
@@ -106,8 +105,8 @@ impl Relayer {
         Ok(())
     }
 
-    /// Whether the fee of a redemption in the queue is worth the gas of its execution now, with what its payee is known to
-    /// spend. The fees of others' are not ours, and whoever executes those pays for it.
+    /// Whether the fee of a queued redemption covers the gas of its execution now, with what its payee is known to
+    /// spend. If another relayer submitted it, its fee is not ours: the operator has chosen to pay for the execution.
     fn covers_execution(&self, item: &PendingRedemption, queued: &Queued, quorum: usize, means: &Means) -> bool {
         let Redemption { asset, recipient, fee, .. } = item.redemption;
         let payee = if asset == Asset::ETHER { self.state.payees.get(&recipient).copied() } else { None };
@@ -120,7 +119,7 @@ impl Relayer {
             || self.config.assets.worth(asset, fee).unwrap_or_default() >= cost
     }
 
-    /// Has one paid. Where it was queued with votes of a compromised epoch, the current committee votes for it first.
+    /// Has a redemption paid. If the votes are of a compromised epoch, the current committee votes for it first.
     async fn execute(
         &mut self,
         item: PendingRedemption,

@@ -1,4 +1,4 @@
-//! The relayer's current fees, for wallets: `GET /v1/fees`. Web pages of any origin may read it.
+//! Serves the relayer's current fees to wallets: `GET /v1/fees`. Web pages of any origin may read it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,9 +21,9 @@ use crate::gas::{Firsts, Payouts, Plan};
 
 /// A quote is renewed after this time, about a block.
 const REFRESH: Duration = Duration::from_secs(12);
-/// An older quote is not served: the gas price has changed since.
+/// A quote older than this is not served: the gas price has changed since.
 const AGE_MAX: Duration = Duration::from_secs(60);
-/// The gas price may rise until the redemption is submitted: by an eighth with each block.
+/// The margin for a rising gas price until the redemption is submitted: it rises by up to an eighth with each block.
 const MARGIN_DIVISOR: u128 = 4;
 
 /// The fee for a single redemption at some moment.
@@ -46,8 +46,8 @@ pub(crate) struct Quotes(watch::Sender<Option<(Arc<Quote>, Instant)>>);
 pub type QuoteReader = watch::Receiver<Option<(Arc<Quote>, Instant)>>;
 
 impl Quote {
-    /// The fee of each asset, for a redemption by itself, the first of its account and to a new payee, and a quarter above
-    /// what its gas costs: whoever proposes it is served.
+    /// The fee of each asset: a quarter above the gas cost of a redemption alone that is the first of its account and
+    /// to a new payee. A redemption with this fee is served.
     fn fees(assets: &Assets, quorum: usize, gas_price_wei: u128) -> Vec<(Asset, Amount)> {
         assets.amounts_for(|asset| {
             let payouts = Payouts { is_token: asset != Asset::ETHER, has_fee: true, firsts: Firsts::ALL };
@@ -76,7 +76,7 @@ impl Quotes {
         self.0.subscribe()
     }
 
-    /// Publishes a new quote if it is read anywhere and the last one is old.
+    /// Publishes a new quote if there are readers and the last one is old.
     pub(crate) async fn refresh(&self, config: &Config, sender: &Sender, quorum: usize) {
         let is_fresh = self.0.borrow().as_ref().is_some_and(|(_, at)| at.elapsed() < REFRESH);
         if is_fresh || self.0.receiver_count() == 0 {
@@ -99,7 +99,7 @@ impl Quotes {
     }
 }
 
-/// The path of the quotes.
+/// The route of the quotes.
 pub(crate) fn router(quotes: QuoteReader) -> Router {
     Router::new().route("/v1/fees", get(answer)).with_state(quotes)
 }

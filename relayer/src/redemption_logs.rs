@@ -12,7 +12,7 @@ use fastpay_rpc::Page;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// Time limit for one shard's answer.
+/// The time limits for one shard's answer.
 pub(crate) const OPTIONS: ClientOptions =
     ClientOptions { connect_timeout: Duration::from_secs(2), request_timeout: Duration::from_secs(3) };
 /// The longest time for which a failing shard is left alone.
@@ -34,7 +34,7 @@ pub(crate) struct RedemptionPage {
 #[derive(Debug)]
 pub(crate) struct RedemptionLogs {
     authorities: Vec<AuthorityClient>,
-    /// Shards that failed: how often in a row, and when to ask again.
+    /// The shards that failed: how often in a row, and when to ask again.
     failing: HashMap<ShardKey, (u32, Instant)>,
 }
 
@@ -43,12 +43,12 @@ impl RedemptionLogs {
         Self { authorities, failing: HashMap::new() }
     }
 
-    /// Every authority with the number of its shards.
+    /// Every authority with its number of shards.
     pub(crate) fn shards(&self) -> impl Iterator<Item = (AuthorityName, usize)> {
         self.authorities.iter().map(|authority| (authority.name(), authority.shards().len()))
     }
 
-    /// One page of every wanted redemption log that answers, from `start` on, and how many did not answer.
+    /// Reads one page of every wanted redemption log, from `start` on. Also returns how many shards did not answer.
     pub(crate) async fn read(
         &mut self,
         is_wanted: impl Fn(&ShardKey) -> bool,

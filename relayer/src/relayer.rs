@@ -1,4 +1,4 @@
-//! The loop: read the redemption logs, follow transactions under way, submit waiting redemptions.
+//! The relayer's loop: reads the redemption logs, follows transactions under way, submits waiting redemptions.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
@@ -24,17 +24,17 @@ use crate::traces::Traces;
 use crate::unlock::Unlocking;
 use crate::votes::Voters;
 
-/// Number of redemptions remembered in memory that are finished, and that were passed by, to recognise them in other
+/// The maximum number of finished redemptions, and of skipped ones, kept in memory to recognise them in other
 /// authorities' redemption logs.
 const RECENT_MAX: usize = 100_000;
 
-/// Interval between reads of the gas key's balance.
+/// The interval between reads of the gas key's balance.
 const BALANCE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Why the relayer stops. It waits out all other failures.
+/// Why the relayer stops. It waits for all other failures to pass.
 #[derive(Debug, thiserror::Error)]
 pub enum RelayerError {
-    /// The state cannot be kept, and nothing may be sent that is not kept.
+    /// The state cannot be stored, and nothing may be sent that is not stored.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The file of endpoints cannot be used.
@@ -46,18 +46,18 @@ pub enum RelayerError {
     /// The configuration of the Primary is wrong.
     #[error(transparent)]
     Primary(#[from] PrimaryError),
-    /// A stored transaction cannot go on.
+    /// A stored transaction cannot be continued.
     #[error(transparent)]
     Send(#[from] SendError),
-    /// Redemptions cannot be traced as they should be.
+    /// The exporter of traces cannot be started.
     #[error(transparent)]
     Traces(#[from] TraceError),
-    /// `--once`, and no authority answered.
+    /// No authority answered a run with `--once`.
     #[error("no authority answered; check the endpoints and try again")]
     NoAuthority,
 }
 
-/// A relayer and all that it holds.
+/// A relayer with its state and connections.
 #[derive(Debug)]
 pub struct Relayer {
     pub(crate) config: Config,
@@ -70,16 +70,16 @@ pub struct Relayer {
     pub(crate) state: State,
     /// True while the state differs from the file.
     pub(crate) changed: bool,
-    /// The committees of all epochs that began in a final block; none before the Primary has answered.
+    /// The committees of all epochs that began in a final block; `None` before the Primary has answered.
     pub(crate) committees: Option<Committees>,
     pub(crate) epochs: EpochReader,
     pub(crate) finished: Recent<RedemptionId>,
-    /// What was left to others without a look at its signatures, to be counted once. Anybody may have made it up, so nothing
-    /// else follows from it.
+    /// Certificates that were left to others without verifying their signatures, to count each once. Anybody may have
+    /// forged them, so they have no other effect.
     pub(crate) passed_by: Recent<Digest>,
     /// When each transaction was last offered, by its nonce.
     pub(crate) offered_at: HashMap<u64, Instant>,
-    /// Since when each transaction is refused by nodes and known to none, by its nonce.
+    /// When nodes began to refuse each transaction that no node knows, by its nonce.
     pub(crate) refused_since: HashMap<u64, Instant>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) traces: Traces,
@@ -97,8 +97,8 @@ impl Relayer {
     /// runtime.
     ///
     /// # Errors
-    /// If the endpoints, the state or the Primary cannot be used. An Ethereum node that does not answer
-    /// is no error: it is waited for.
+    /// If the endpoints, the state or the Primary cannot be used. An Ethereum node that does not answer is no error:
+    /// the relayer waits for it.
     pub async fn open(config: Config, key: PrivateKeySigner) -> Result<Self, RelayerError> {
         let authorities = authorities(&config.endpoints)?;
         let primary = match Primary::connect(config.primary.clone()).await {
@@ -177,7 +177,7 @@ impl Relayer {
         self.metrics.clone()
     }
 
-    /// Reads the fees that the relayer takes.
+    /// A reader of the fees that the relayer takes.
     #[must_use]
     pub fn quotes(&self) -> QuoteReader {
         self.quotes.subscribe()
@@ -189,7 +189,7 @@ impl Relayer {
         self.sender.address()
     }
 
-    /// Works until `stop` is ready. That may be in the middle of a round, because work under way is on disk.
+    /// Runs until `stop` is ready, even in the middle of a round: work under way is on disk.
     ///
     /// # Errors
     /// See [`RelayerError`].
@@ -215,11 +215,11 @@ impl Relayer {
         }
     }
 
-    /// Works until everything that the redemption logs have now is final, parked or in the contract's queue; a paused
-    /// contract is waited for.
+    /// Runs until everything that is in the redemption logs now is final, parked or in the contract's queue. It waits
+    /// for a paused contract.
     ///
     /// # Errors
-    /// See [`RelayerError`]; also where no authority answers.
+    /// See [`RelayerError`]; also if no authority answers.
     pub async fn run_once(&mut self) -> Result<Tick, RelayerError> {
         loop {
             let tick = self.tick(true).await?;
@@ -259,7 +259,7 @@ impl Relayer {
         Ok(tick)
     }
 
-    /// Reads the gas key's balance for its operator. If no node answers now, a later round reads it.
+    /// Reads the gas key's balance for the operator. If no node answers now, a later round reads it.
     async fn refresh_balance(&mut self) {
         if self.balance_asked_at.is_some_and(|at| at.elapsed() < BALANCE_INTERVAL) {
             return;
@@ -277,7 +277,7 @@ impl Relayer {
         }
     }
 
-    /// Puts the state on disk if it has changed.
+    /// Writes the state to disk if it has changed.
     pub(crate) fn save(&mut self) -> Result<(), RelayerError> {
         if self.changed {
             self.store.save(&self.state)?;
@@ -300,7 +300,7 @@ impl Relayer {
     }
 }
 
-/// The authorities that a file of endpoints lists; none is asked yet. Must be called within a tokio runtime.
+/// Clients of the authorities in a file of endpoints. It asks none of them yet. Must be called within a tokio runtime.
 ///
 /// # Errors
 /// If the file, or an address in it, cannot be used.
@@ -318,7 +318,7 @@ fn start_traces(config: &Config, address: PrimaryAddress) -> Result<(Tracer, Opt
     Ok((tracer, Some(export)))
 }
 
-/// Waits out what time can cure, and what a person can without touching us, such as an empty gas account.
+/// Waits for failures that pass with time, or that the operator can repair from outside, such as an empty gas account.
 pub(crate) fn wait_or_stop(error: PrimaryError) -> Result<(), RelayerError> {
     match error {
         PrimaryError::InsufficientFunds | PrimaryError::Reverted(_) => {}
@@ -329,7 +329,7 @@ pub(crate) fn wait_or_stop(error: PrimaryError) -> Result<(), RelayerError> {
     Ok(())
 }
 
-/// The last of many.
+/// The most recent of many items.
 #[derive(Debug)]
 pub(crate) struct Recent<T> {
     known: HashSet<T>,
@@ -347,7 +347,7 @@ impl<T: Copy + Eq + Hash> Recent<T> {
         self.known.contains(item)
     }
 
-    /// False where it is among them. One that is new may push out the oldest.
+    /// Adds an item; it may replace the oldest one. Returns false if it was there already.
     pub(crate) fn insert(&mut self, item: T) -> bool {
         if !self.known.insert(item) {
             return false;

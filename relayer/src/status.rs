@@ -11,10 +11,10 @@ use crate::store::{Left, State, Totals};
 use crate::unlocks::OpenUnlock;
 
 const WEI_PER_GWEI: u128 = 1_000_000_000;
-/// Number of abandoned redemptions that are listed, the newest first.
+/// The maximum number of abandoned redemptions that are listed, the newest first.
 const LEFT_SHOWN: usize = 20;
 
-/// For people.
+/// The status as text.
 #[must_use]
 pub fn status_text(state: &State, gas_balance: Option<&GasBalance>) -> String {
     let t = state.totals;
@@ -65,7 +65,7 @@ pub fn status_text(state: &State, gas_balance: Option<&GasBalance>) -> String {
     lines.join("\n")
 }
 
-/// For programs.
+/// The status as JSON.
 #[must_use]
 pub fn status_json(state: &State, gas_balance: Option<&GasBalance>) -> Value {
     let transactions = state.bundles.iter().map(|bundle| {
@@ -167,7 +167,7 @@ fn queued_json(item: &PendingRedemption) -> Option<Value> {
 fn decision_text(state: &State, gas_balance: Option<&GasBalance>) -> String {
     let decision = &state.decision;
     let funds = gas_balance.and_then(|gas_balance| gas_balance.funds.as_ref().ok());
-    // The decision was made without a look at what the key has.
+    // The decision does not consider the key's balance.
     if decision.plan.is_some() && funds.is_some_and(|funds| funds.redemptions == Some(0)) {
         return Reason::WaitsForFunds.text().to_owned();
     }

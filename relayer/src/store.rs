@@ -18,35 +18,35 @@ use crate::pending::{PendingRedemption, RedemptionId};
 use crate::policy::Decision;
 use crate::unlocks::{UnlockStep, Unlocks};
 
-/// The form of the file. One with another number is refused.
+/// The version of the file's format. Files of another version are refused.
 const VERSION: u32 = 1;
-/// Bound on redemptions that wait to be submitted; redemption logs are not read further until some are done, or make way.
-/// It bounds the file to about 3 MB.
+/// The maximum number of redemptions that wait to be submitted. Redemption logs are not read further until some are
+/// done, or give way. It bounds the file to about 3 MB.
 pub(crate) const PENDING_MAX: usize = 2_000;
-/// Bound on redemptions in the contract's queue, which are small without votes. Other relayers may execute more.
+/// The maximum number of queued redemptions, which are small without votes. Other relayers may execute more.
 pub(crate) const QUEUED_MAX: usize = 5_000;
-/// Number of abandoned redemptions remembered, the newest. Each cost a transaction or ten attempts over hours, so
-/// flushing them out is expensive.
+/// The maximum number of abandoned redemptions that are remembered, the newest. Each cost a transaction or ten attempts
+/// over hours, so displacing them is expensive.
 const LEFT_MAX: usize = 1_000;
 
-/// Number of payees remembered that spend much gas.
+/// The maximum number of remembered payees that spend much gas.
 const PAYEES_MAX: usize = 10_000;
 
-/// All that survives a restart.
+/// The state that survives a restart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct State {
-    /// The form of the file.
+    /// The version of the format.
     pub version: u32,
-    /// The chain that all of this is about.
+    /// The chain to which the state belongs.
     pub chain_id: u64,
-    /// The contract that all of this is about.
+    /// The contract to which the state belongs.
     pub contract: Address,
-    /// The members of the contract's first committee: none before it was asked. A chain that began anew has the same
-    /// number, and the contract the same address.
+    /// The members of the contract's first committee; `None` before it was read. A restarted test chain has the same
+    /// number, and its contract the same address, but another committee.
     #[serde(default)]
     pub first_committee: Option<Vec<Authority>>,
-    /// The address that pays for gas; none in files of releases that did not store it.
+    /// The address that pays for gas; `None` in files of releases that did not store it.
     #[serde(default)]
     pub address: Option<Address>,
     /// For each shard of each authority, the number of the first entry not read yet.
@@ -55,14 +55,14 @@ pub struct State {
     pub items: Vec<PendingRedemption>,
     /// The transactions that are not final yet.
     pub bundles: Vec<Bundle>,
-    /// Nonces of transactions that no node takes, of which none has been used since: the next transactions get them.
+    /// Unused nonces of transactions that no node accepted. The next transactions get them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub free_nonces: Vec<u64>,
     /// The redemptions that failed by themselves and are left to their owners, the newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<Left>,
-    /// Addresses that spent more gas than usual when they were paid ETH, and the most that each spent: zero of those of
-    /// which one or the other did, and that were not paid by themselves since.
+    /// Addresses that spent more gas than usual when they were paid ETH, each with the most that it spent. It is zero
+    /// for each payee of a transaction in which one of several did, until it was paid alone.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub payees: BTreeMap<Address, u64>,
     /// Numbers to unlock, and the amounts spent on them.
@@ -73,12 +73,12 @@ pub struct State {
     /// The last decision about the waiting redemptions.
     #[serde(default)]
     pub decision: Decision,
-    /// Until when the contract is paused, in seconds since 1970, if it is.
+    /// If the contract is paused: until when, in seconds since 1970.
     #[serde(default)]
     pub paused_until: Option<u64>,
 }
 
-/// A transaction and the redemptions that it makes.
+/// A transaction and the redemptions in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bundle {
@@ -97,14 +97,14 @@ pub struct Bundle {
 pub struct Left {
     /// The redemption.
     pub item: RedemptionId,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// The transaction in which it failed by itself, or after which it is never paid; `None` if it never got that far.
+    /// The transaction in which it failed alone, or which proves that it is never paid; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transaction: Option<B256>,
 }
 
-/// Counts since the state was created. Counts of earlier releases that are not kept any more are passed over.
+/// Counts since the state was created. Counts that only earlier releases kept are ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Redemptions that this relayer submitted and that are in final blocks.
@@ -117,17 +117,17 @@ pub struct Totals {
     /// Redemptions left to others because their asset is not served.
     #[serde(default)]
     pub not_served: u64,
-    /// Entries of redemption logs that are no valid redemption certificates.
+    /// Entries of redemption logs that are not valid redemption certificates.
     pub invalid: u64,
-    /// Redemptions that failed too often before they were sent.
+    /// Redemptions given up because they failed too often before they were sent.
     pub given_up: u64,
-    /// Redemptions whose own transaction had no effect.
+    /// Redemptions that failed in a transaction of their own.
     #[serde(default)]
     pub failed_alone: u64,
     /// Redemptions left to others because their fee does not cover the gas.
     #[serde(default)]
     pub below_cost: u64,
-    /// Redemptions that the contract put into its queue, and that we are to execute.
+    /// Redemptions that the contract queued, and that this relayer is to execute.
     #[serde(default)]
     pub queued: u64,
     /// The number of these that this relayer executed in a final block.
@@ -147,7 +147,7 @@ pub struct Totals {
 /// Why the state cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The disk did not do it.
+    /// The file system failed.
     #[error("cannot use the state file {path}: {error}")]
     Io {
         /// The file.
@@ -158,7 +158,7 @@ pub enum StoreError {
     /// There is no state yet.
     #[error("{0} is not there: this relayer has not run yet, or runs with another data_dir; start it with `run`")]
     NeverRun(PathBuf),
-    /// Not a state file.
+    /// The file is not a state file.
     #[error(
         "the state file {path} cannot be read: {reason}; delete it to start again from the redemption logs, nothing is lost"
     )]
@@ -168,7 +168,7 @@ pub enum StoreError {
         /// The defect.
         reason: String,
     },
-    /// The state belongs to another chain or contract, or to another contract at the same address of a restarted
+    /// The state belongs to another chain or contract, or to an earlier contract at the same address of a restarted
     /// chain.
     #[error(
         "the state in {0} is of another deployment: another chain, contract or first committee. Give every deployment its \
@@ -223,7 +223,7 @@ impl State {
         Ok(state)
     }
 
-    /// The position of the redemption with this name.
+    /// The position of the redemption with this id.
     pub(crate) fn position(&self, id: &RedemptionId) -> Option<usize> {
         self.items.iter().position(|item| item.id() == *id)
     }
@@ -243,7 +243,7 @@ impl State {
         self.left.push(left);
     }
 
-    /// Notes the gas that a payee spent. If there are too many payees, the one that spent least is forgotten.
+    /// Notes the gas that a payee spent. If there are too many payees, the one that spent least is removed.
     pub(crate) fn note_payee(&mut self, payee: Address, gas: u64) {
         let most = self.payees.entry(payee).or_default();
         *most = gas.max(*most);
@@ -253,26 +253,26 @@ impl State {
         }
     }
 
-    /// Forgets a payee of which it was only known that it or another one spent gas.
+    /// Removes a payee that was only known to have shared a transaction in which some payee spent gas.
     pub(crate) fn acquit_payee(&mut self, payee: &Address) {
         if self.payees.get(payee) == Some(&0) {
             self.payees.remove(payee);
         }
     }
 
-    /// True where a transaction waits that cannot get into the chain before one with a free nonce does.
+    /// Whether a transaction waits that cannot be included before one with a free nonce is.
     pub(crate) fn has_gap(&self) -> bool {
         let highest = self.bundles.iter().map(|bundle| bundle.submission.nonce).max();
         self.free_nonces.iter().any(|free| highest.is_some_and(|highest| *free < highest))
     }
 
-    /// True while a transaction that redeems it is not final.
+    /// Whether a transaction that redeems it is not final yet.
     pub(crate) fn is_under_way(&self, id: &RedemptionId) -> bool {
         self.bundles.iter().any(|bundle| bundle.items.contains(id))
     }
 }
 
-/// The state file, held by this process alone.
+/// The state file, locked by this process.
 #[derive(Debug)]
 pub(crate) struct Store {
     folder: PathBuf,
@@ -298,7 +298,7 @@ impl Store {
         Ok((store, state))
     }
 
-    /// Replaces the file; on return the new one is on disk.
+    /// Replaces the file. It is on disk when this returns.
     pub(crate) fn save(&self, state: &State) -> Result<(), StoreError> {
         let path = self.folder.join("state.json");
         serde_json::to_vec(state)
@@ -350,7 +350,7 @@ mod tests {
         state.note_payee(payee(PAYEES_MAX), 20_001);
         assert_eq!((state.payees.len(), state.payees.get(&payee(0))), (PAYEES_MAX, Some(&115_000)));
         assert!(!state.payees.contains_key(&payee(PAYEES_MAX)));
-        // Of whom nothing is known makes way first, and is acquitted.
+        // A payee with nothing against it is removed first, and counts as harmless.
         state.note_payee(payee(PAYEES_MAX), 0);
         assert!(!state.payees.contains_key(&payee(PAYEES_MAX)));
         state.payees.remove(&payee(1));

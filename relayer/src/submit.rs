@@ -1,5 +1,5 @@
-//! Turns waiting redemptions into transactions: when the policy decides so, by the cheapest plan that the authorities
-//! support. Redemptions that shared a transaction without effect get one each from then on.
+//! Turns pending redemptions into transactions, when the policy decides so and by the cheapest plan that the
+//! authorities support. Redemptions that shared a transaction without effect get one each from then on.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -16,17 +16,17 @@ use crate::policy::{Conditions, Decision, Reason, Room, Waiting, judge};
 use crate::relayer::{Relayer, RelayerError, wait_or_stop};
 use crate::store::Bundle;
 
-/// Votes of an epoch that ends within this many seconds are not used: a transaction may wait for its block.
+/// Votes of an epoch that ends within this many seconds are not used, because a transaction may wait for its block.
 const ENDING_MARGIN_S: u64 = 600;
 
-/// The gas of a transaction that does nothing: a payment of nothing to ourselves costs 21,000, and more where the key is
-/// delegated to code (EIP-7702).
+/// The gas of an empty transaction: a payment of nothing to ourselves costs 21,000, and more if the key is delegated to
+/// code (EIP-7702).
 const FILLER_GAS: u64 = 100_000;
 
 /// The conditions on the chain.
 struct Outlook {
     committees: Committees,
-    /// Epochs of waiting redemptions whose votes the contract no longer accepts, or not for long.
+    /// Epochs of pending redemptions whose votes the contract no longer accepts, or not for long.
     ended: BTreeSet<Epoch>,
     means: Means,
 }
@@ -38,10 +38,10 @@ impl Outlook {
 }
 
 impl Relayer {
-    /// Executes the due redemptions of the contract's queue, and submits waiting ones when the policy decides so.
+    /// Executes the due redemptions of the contract's queue, and submits pending ones when the policy decides so.
     pub(crate) async fn submit_bundles(&mut self, eager: bool) -> Result<(), RelayerError> {
         let submitted = self.submit_all(eager).await;
-        // The next transaction has the free nonce; if there is none, nothing above it may wait for one.
+        // The next transaction gets the free nonce. Without one, fill the gap: later transactions wait for it.
         let filled = self.fill_gap().await;
         for outcome in [submitted, filled] {
             match outcome {
@@ -87,7 +87,7 @@ impl Relayer {
         }
         self.submit_singly(&mut outlook).await?;
         while self.has_place() && self.submit_some(&mut outlook, eager).await? {}
-        // Those whose payees turned out to be able to spend gas.
+        // Those that were singled out meanwhile, because their payees may spend gas.
         self.submit_singly(&mut outlook).await
     }
 
@@ -96,7 +96,7 @@ impl Relayer {
         self.state.bundles.len() < self.config.bundle.in_flight_max
     }
 
-    /// Uses a free nonce for a transaction that does nothing, where others wait above it.
+    /// Uses a free nonce for an empty transaction if later transactions wait for it.
     async fn fill_gap(&mut self) -> Result<(), RelayerError> {
         if !self.state.has_gap() {
             return Ok(());
@@ -108,7 +108,7 @@ impl Relayer {
         self.send(submission, &[]).await
     }
 
-    /// Leaves what came before the operator's list of assets changed.
+    /// Leaves redemptions of assets that the operator's list no longer contains.
     fn leave_what_is_not_served(&mut self) {
         let is_left = |item: &&PendingRedemption| {
             !self.config.assets.serves(item.redemption.asset) && !self.state.is_under_way(&item.id())
@@ -117,8 +117,8 @@ impl Relayer {
         left.into_iter().for_each(|id| self.leave_unserved(id));
     }
 
-    /// Gives each redemption one of its own that shared a transaction which did nothing, or that pays a contract. It was worth its
-    /// gas once, so it is not judged again.
+    /// Gives a transaction of its own to each redemption that shared one without effect, or that pays a contract. It
+    /// was worth its gas once, so it is not judged again.
     async fn submit_singly(&mut self, outlook: &mut Outlook) -> Result<(), RelayerError> {
         let alone: Vec<PendingRedemption> = self.open_items().into_iter().filter(|item| item.alone).collect();
         for item in alone {
@@ -137,7 +137,7 @@ impl Relayer {
         Ok(())
     }
 
-    /// The redemptions that could be submitted, the oldest first.
+    /// The redemptions that can be submitted, the oldest first.
     fn open_items(&self) -> Vec<PendingRedemption> {
         let now = self.clock.now_ms();
         let is_open = |item: &&PendingRedemption| {
@@ -220,7 +220,7 @@ impl Relayer {
         }
     }
 
-    /// The waiting redemptions for which the outflow limit leaves no room, if the oldest go first.
+    /// The pending redemptions for which the outflow limit leaves no room, if the oldest go first.
     async fn above_outflow_limit(&self) -> Result<BTreeSet<RedemptionId>, PrimaryError> {
         let (mut left, mut above) = (BTreeMap::new(), BTreeSet::new());
         for item in self.open_items() {
@@ -238,11 +238,11 @@ impl Relayer {
         Ok(above)
     }
 
-    /// Whether a redemption still is to be redeemed. Where others have seen to it, that is noted.
+    /// Whether a redemption is still to be redeemed. If others have redeemed it, notes that.
     async fn is_open(&mut self, id: RedemptionId) -> Result<bool, PrimaryError> {
         match self.on_chain(&id).await? {
             OnChain::Open => return Ok(true),
-            // A reorganisation may still undo that.
+            // A reorganisation may still revert it.
             OnChain::Settling => {}
             OnChain::Queued(queued) => drop(self.take_queued(id, queued).await),
             OnChain::Done => drop(self.finish_by_others(id).await),
@@ -261,8 +261,8 @@ impl Relayer {
         self.submit_sifted(outlook, sifted).await
     }
 
-    /// Asks the current committee for votes on the redemptions together. Those without a batch vote are submitted by
-    /// their certificates, if the contract still accepts these.
+    /// Asks the current committee for one vote on the redemptions together. Those that get none are submitted by their
+    /// certificates, if the contract still accepts these.
     async fn submit_batch(
         &mut self,
         outlook: &mut Outlook,
@@ -280,7 +280,7 @@ impl Relayer {
                 let trial = async |part: &[PendingRedemption]| {
                     let agreement = match first.take() {
                         Some(agreement) => Some(agreement),
-                        // The culprits were taken out, so the others need votes of their own.
+                        // Faulty redemptions were removed, so the others need votes of their own.
                         None => voters.agree(&domain, committees, part.to_vec()).await.0,
                     };
                     let Some(agreement) = agreement.filter(|agreement| agreement.items == part) else {
@@ -334,16 +334,16 @@ impl Relayer {
         self.send_bundle(Bundle { submission, items, unlock: None }).await
     }
 
-    /// Puts a transaction on disk, and sends it.
+    /// Writes a transaction to disk, and sends it.
     pub(crate) async fn send_bundle(&mut self, bundle: Bundle) -> Result<(), RelayerError> {
         let submission = bundle.submission.clone();
         self.offered_at.insert(submission.nonce, tokio::time::Instant::now());
         self.metrics.submitted.inc();
-        // Free ones below it were used by somebody else.
+        // Somebody else has used the free nonces below it.
         self.state.free_nonces.retain(|free| *free > submission.nonce);
         self.state.bundles.push(bundle);
         self.changed = true;
-        // On disk before it leaves: a restart finds the same transaction, not a second one.
+        // Write it to disk before sending it: a restart then finds this transaction and sends no second one.
         self.save()?;
         match self.sender.broadcast(&submission).await {
             Ok(()) => Ok(()),
@@ -381,7 +381,7 @@ impl Relayer {
     }
 }
 
-/// Tries calls without sending them, each with the offer and the gas of its transaction.
+/// Simulates calls, each with the offer and the gas of its transaction.
 pub(crate) struct Trials<'a> {
     sender: &'a Sender,
     plan: Plan,
@@ -406,7 +406,7 @@ impl<'a> Trials<'a> {
             return Ok(Trial::TooLarge);
         }
         match self.sender.simulate(&call, &self.offer, room).await {
-            // The node's word counts where it wants more: prices of gas may have changed since this was written.
+            // Trust the node if it estimates more: gas prices may have changed since this model was written.
             Ok(estimate) => {
                 let gas_limit = most.max(gas_limit(estimate));
                 Ok(if gas_limit > room { Trial::TooLarge } else { Trial::Succeeds(Ready { call, gas_limit }) })

@@ -1,8 +1,8 @@
 //! Spans of the traced redemptions: seen, submitted, included, paid.
 //!
 //! A span is reported when its stage is over, so the trace of a stuck redemption shows how far it came. Times that are
-//! not on disk, such as that of a transaction, are lost in a restart; a stage then begins when the redemption was
-//! first seen.
+//! not on disk, such as that of a transaction, are lost in a restart; a stage then begins when the redemption was first
+//! seen.
 
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -38,19 +38,19 @@ impl Traces {
         &self.tracer
     }
 
-    /// The time, where anything is traced.
+    /// The time, if the tracer is on.
     pub(crate) fn now(&self) -> Option<SystemTime> {
         self.tracer.now()
     }
 
-    /// A certificate from a redemption log became a pending redemption.
+    /// Records that a certificate from a redemption log became a pending redemption.
     pub(crate) fn seen(&self, item: &PendingRedemption, since: Option<SystemTime>) {
         if let Some(since) = since {
             self.record(&item.redemption, Span::new("fastpay.relay.seen", Side::Inside, since));
         }
     }
 
-    /// A transaction for these is on disk, and about to leave.
+    /// Records that a transaction for these redemptions is on disk, and about to be sent.
     pub(crate) fn submitted(&mut self, submission: &Submission, items: &[PendingRedemption]) {
         let Some(now) = self.now() else { return };
         self.sent.insert(submission.nonce, Sent { at: now, included_at: None });
@@ -61,7 +61,7 @@ impl Traces {
         }
     }
 
-    /// The transaction of this nonce is in a block. Said once.
+    /// Records that the transaction of this nonce is in a block, the first time only.
     pub(crate) fn included<'a>(
         &mut self,
         nonce: u64,
@@ -82,12 +82,12 @@ impl Traces {
         }
     }
 
-    /// When the transaction of this nonce was first seen in a block. Removes it.
+    /// Removes the transaction of this nonce. Returns when it was first seen in a block.
     pub(crate) fn forget(&mut self, nonce: u64) -> Option<SystemTime> {
         self.sent.remove(&nonce).and_then(|sent| sent.included_at)
     }
 
-    /// The outcome of a redemption in a final block, by a transaction that was in a block `since`.
+    /// Records the outcome of a redemption in a final block, by a transaction that was in a block `since`.
     pub(crate) fn ended(
         &self,
         item: &PendingRedemption,
@@ -104,7 +104,7 @@ impl Traces {
         );
     }
 
-    /// The span ends now.
+    /// Records a span that ends now.
     fn record(&self, redemption: &Redemption, span: Span) {
         if let Some(now) = self.now() {
             self.tracer.record(&self.digest(redemption), span.ended(now));

@@ -1,5 +1,5 @@
-//! The durable part of unlocking: the numbers that are undecided at the contract, and the budget of the day. The store
-//! keeps it, and metrics and status read it.
+//! The durable part of unlocking: the numbers that are undecided at the contract, and the budget of the day. The state
+//! file contains it, and metrics and status read it.
 
 use alloy::primitives::U256;
 use fastpay_core::{AccountId, SequenceNumber};
@@ -15,11 +15,11 @@ pub(crate) type Number = (AccountId, SequenceNumber);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unlocks {
-    /// How far the contract's order was read; none before the first read.
+    /// How far the contract's events were read; `None` before the first read.
     pub cursor: Option<Cursor>,
     /// The numbers that are undecided in final blocks, in the order of the requests.
     pub open: Vec<OpenUnlock>,
-    /// The day that `spent_wei` is about, counted from 1970-01-01 in UTC.
+    /// The day to which `spent_wei` applies, counted from 1970-01-01 in UTC.
     pub day: u64,
     /// The amount spent on that day in wei: bonds of requests, and gas beyond returned bonds.
     pub spent_wei: U256,
@@ -33,15 +33,15 @@ pub struct OpenUnlock {
     pub account: AccountId,
     /// The number.
     pub sequence: SequenceNumber,
-    /// A quorum can void it from then on, in seconds since 1970.
+    /// The time from which a quorum can void it, in seconds since 1970.
     pub voidable_from: u64,
-    /// Whether this relayer's bond is with the contract.
+    /// Whether this relayer paid its bond.
     pub is_ours: bool,
     /// How often the authorities were asked.
     pub tries: u32,
     /// When they are asked next, in milliseconds since 1970.
     pub next_at_ms: u64,
-    /// The event that it waits for.
+    /// What the decision waits for.
     pub waits_for: String,
 }
 
@@ -61,11 +61,11 @@ pub struct UnlockStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UnlockStepKind {
-    /// It brings the owner's request.
+    /// Submits the owner's request.
     Request,
-    /// It upholds an order.
+    /// Upholds an order.
     Uphold,
-    /// It voids the number.
+    /// Voids the number.
     Void,
 }
 
@@ -99,7 +99,7 @@ impl Unlocks {
         self.spent_wei = self.spent_wei.saturating_add(wei);
     }
 
-    /// When there is a budget again, in milliseconds since 1970.
+    /// When the budget is renewed, in milliseconds since 1970.
     pub(crate) fn again_at_ms(&self, now_ms: u64) -> u64 {
         self.day.max(now_ms / DAY_MS).saturating_add(1).saturating_mul(DAY_MS)
     }

@@ -1,13 +1,13 @@
-//! Has the current committee vote for many redemptions at once.
+//! Collects votes of the current committee for many redemptions at once.
 //!
 //! ```text
 //!  redemptions, ordered ─► ask every authority ─► quorum of valid signatures ─► Agreement
-//!                        │ some lack a redemption: bring them its certificate, ask them once more
-//!                        │ still no quorum: leave out what stands in the way, ask all once more
+//!                        │ some lack a redemption: send them its certificate, ask them once more
+//!                        │ still no quorum: leave out what prevents it, ask all once more
 //!                        └► none: the redemptions go by their certificates
 //! ```
-//! An authority may be away, lag, or lie: `fastpay_client::Ballot` checks and counts. One that answers what no correct
-//! authority answers is left alone for a while. However they answer, there are at most three rounds.
+//! An authority may be away, lag, or lie: `fastpay_client::Ballot` checks and counts. An authority that answers what no
+//! correct one does is left alone for a while. Whatever the answers, there are at most three rounds.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::pending::PendingRedemption;
 
 /// The maximum time to wait for all answers of one round.
 const ROUND_PATIENCE: Duration = Duration::from_secs(5);
-/// The maximum time for bringing certificates.
+/// The maximum time to send certificates that authorities lack.
 const BRING_PATIENCE: Duration = Duration::from_secs(10);
 /// The first pause of an authority that gave a wrong answer; it doubles each time.
 const DISTRUST: Duration = Duration::from_secs(60);
@@ -36,7 +36,7 @@ pub(crate) struct Agreement {
     /// The redemptions, in the order of the vote.
     pub(crate) items: Vec<PendingRedemption>,
     pub(crate) epoch: Epoch,
-    /// Encoded for the contract.
+    /// The votes, encoded for the contract.
     pub(crate) votes: Bytes,
 }
 
@@ -44,9 +44,9 @@ pub(crate) struct Agreement {
 #[derive(Debug)]
 pub(crate) struct Voters {
     authorities: Vec<AuthorityClient>,
-    /// Over all of them, since a committee is known.
+    /// A client of all of them; `None` until a committee is known.
     client: Option<CommitteeClient>,
-    /// Those that gave wrong answers: how often, and when to ask again.
+    /// The authorities that gave wrong answers: how often, and when to ask again.
     distrusted: HashMap<AuthorityName, (u32, Instant)>,
 }
 
@@ -74,14 +74,14 @@ impl Voters {
         Some(client)
     }
 
-    /// Those of the redemptions for which a quorum votes together, and those that stood in the way.
+    /// Returns the redemptions for which a quorum votes together, and those that had to be left out.
     pub(crate) async fn agree(
         &mut self,
         domain: &Domain,
         committees: &Committees,
         mut items: Vec<PendingRedemption>,
     ) -> (Option<Agreement>, Vec<PendingRedemption>) {
-        // The same for everybody, whatever order they came in.
+        // The same order for all relayers, however the redemptions arrived.
         items.sort_by_key(PendingRedemption::id);
         let Some(client) = self.client(domain, committees) else { return (None, items) };
         let ballot_on = |items: &[PendingRedemption]| {
@@ -99,7 +99,7 @@ impl Voters {
             return (Some(agreement), Vec::new());
         }
         for authority in lacking.iter().map(AuthorityClient::name) {
-            // It took the certificates and has them not.
+            // It confirmed the certificates, and still lacks them.
             if ballot.missing().contains_key(&authority) {
                 self.distrust(authority, "it confirms a redemption and misses it");
             }
@@ -122,7 +122,7 @@ impl Voters {
         self.authorities.iter().filter(is_trusted).cloned().collect()
     }
 
-    /// Asks some authorities at once, until there is a quorum.
+    /// Asks some authorities at once, until a quorum has voted.
     async fn ask(&mut self, client: &CommitteeClient, ballot: &mut Ballot, who: &[AuthorityClient]) {
         client.ask_ballot(ballot, who, Instant::now() + ROUND_PATIENCE).await;
         for authority in who.iter().map(AuthorityClient::name) {

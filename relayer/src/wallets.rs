@@ -1,4 +1,4 @@
-//! The port for wallets: what the relayer takes, and owners' requests to unlock their accounts.
+//! The port for wallets: the relayer's fees, and owners' requests to unlock their accounts.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::unlock::{self, UnlockDesk};
 /// The maximum number of connections; further ones are closed at once.
 const CONNECTIONS_MAX: usize = 256;
 
-/// Serves until `stop` turns true. Without a desk no requests to unlock are taken.
+/// Serves until `stop` turns true. Without a desk, it takes no requests to unlock.
 pub async fn serve(listener: TcpListener, quotes: QuoteReader, desk: Option<UnlockDesk>, stop: watch::Receiver<bool>) {
     let mut router = quote::router(quotes);
     if let Some(desk) = desk {

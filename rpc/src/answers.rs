@@ -1,7 +1,7 @@
-//! The answers of an authority in core's types, and their protobuf form in both directions. `json` has their JSON.
+//! An authority's answers in core's types, and their conversion to and from protobuf. `json` has their JSON form.
 //!
-//! An authority builds each answer once and encodes it for gRPC or HTTP. A client decodes it; the result is
-//! well-formed and unverified.
+//! An authority builds each answer once and encodes it for gRPC or HTTP. A client decodes it; the result is well-formed
+//! and unverified.
 
 use std::sync::Arc;
 
@@ -20,17 +20,17 @@ use crate::refusal::printable;
 pub struct AccountState {
     /// The number of the next order.
     pub next_sequence: SequenceNumber,
-    /// The order it is locked on.
+    /// The order that the account is locked on.
     pub pending: Option<TransferOrder>,
     /// The balances, by asset.
     pub holdings: Vec<(Asset, Balance)>,
-    /// How many payments it has received.
+    /// The number of payments that the account has received.
     pub received: u64,
-    /// How many deposits it has had.
+    /// The number of deposits that the account has received.
     pub deposits: u64,
-    /// The list of balances is incomplete: ask for a single asset.
+    /// Whether the list of balances is incomplete. If so, the client must ask for a single asset.
     pub truncated: bool,
-    /// Restored from an older copy, the authority may have voted for an order of this account that it does not know.
+    /// Whether the authority was restored from an older copy and may have voted for an unknown order of this account.
     pub catching_up: bool,
 }
 
@@ -56,7 +56,7 @@ pub struct PaymentName {
 /// A payment that an account received, by its order of arrival at that authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// Counted from 0.
+    /// The payment's number, counted from 0.
     pub number: u64,
     /// The payment. Its certificate is at the sender's shard.
     pub payment: Payment,
@@ -77,54 +77,54 @@ impl Received {
 /// An authority's answer to a batch of redemptions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BatchAnswer {
-    /// Its vote for all of them.
+    /// The authority's vote for all redemptions of the batch.
     Vote {
-        /// The epoch that the authority names.
+        /// The epoch that the authority names for the vote.
         epoch: Epoch,
-        /// Not verified.
+        /// The vote, unverified.
         vote: ContractVote,
     },
-    /// It has not confirmed the redemptions at these positions, ascending. Confirm them there and ask again.
+    /// The authority has not confirmed the redemptions at these ascending positions. Confirm them there and ask again.
     Missing(Vec<usize>),
-    /// It votes for none of the redemptions at these positions, ascending: keys of the epochs of their certificates were
-    /// out, and their accounts owe here. What an account received may still be under way.
+    /// The authority votes for none of the redemptions at these ascending positions: keys of their certificates' epochs
+    /// are compromised, and their accounts have negative balances there. Credits to them may still be under way.
     Uncovered(Vec<usize>),
 }
 
 /// An authority's vote about a number that its owner asked the contract to unlock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnlockAnswer {
-    /// It knows no certificate of the number, and votes to void it.
+    /// The authority knows no certificate of the number and votes to void it.
     Void {
-        /// The epoch that the vote is said to be for.
+        /// The epoch that the authority names for the vote.
         epoch: Epoch,
-        /// Not verified.
+        /// The vote, unverified.
         vote: ContractVote,
     },
-    /// It knows the certificate of the number.
+    /// The authority knows the certificate of the number.
     Certificate {
-        /// Not verified.
+        /// The certificate, unverified.
         certificate: Arc<Certificate>,
-        /// The epoch that the vote is said to be for.
+        /// The epoch that the authority names for the vote.
         epoch: Epoch,
-        /// The vote that the certificate exists. Not verified.
+        /// The authority's vote that the certificate exists, unverified.
         vote: ContractVote,
     },
 }
 
-/// The certificates that an authority has of the names that it was asked for.
+/// The certificates that an authority returns for a list of transfer names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificates<C = Certificate> {
-    /// The certificates in the order of the names, without those that are not confirmed there.
+    /// The certificates in the order of the names, without those that the authority has not confirmed.
     pub found: Vec<C>,
-    /// The number of names, from the first, that were looked up.
+    /// The number of names that the authority looked up, starting with the first.
     pub looked_up: usize,
 }
 
 /// A page of the names of all certificates that a shard confirmed, in its order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfirmedPage {
-    /// The names; perhaps none, though more follow.
+    /// The names. The list may be empty even if more pages follow.
     pub names: Vec<TransferName>,
     /// The cursor of the next page. It equals the cursor of this one if none follows.
     pub next: JournalPosition,
@@ -135,7 +135,7 @@ pub struct ConfirmedPage {
 /// A part of a history, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
-    /// The entries from the number that was asked for.
+    /// The entries, starting at the requested number.
     pub entries: Vec<T>,
     /// The total number.
     pub total: u64,
@@ -148,29 +148,29 @@ pub struct ShardStatus {
     pub authority: AuthorityName,
     /// The committee's epoch.
     pub epoch: Epoch,
-    /// The chain of the Primary; 0 without one.
+    /// The chain id of the Primary; 0 without a Primary.
     pub chain_id: u64,
-    /// The contract; zero without a Primary.
+    /// The contract's address; zero without a Primary.
     pub contract: PrimaryAddress,
     /// This shard's number.
     pub shard: ShardId,
-    /// How many shards the authority has.
+    /// The authority's number of shards.
     pub shard_count: u32,
-    /// All its deposits up to here are applied.
+    /// The shard has applied all its deposits up to this index.
     pub synchronized: TransactionIndex,
-    /// How many redemption certificates it has confirmed.
+    /// The number of redemption certificates that the shard has confirmed.
     pub redemptions: u64,
     /// Sums per asset, for auditors.
     pub totals: Vec<(Asset, AssetTotals)>,
-    /// Credits on their way to other shards.
+    /// The number of credits on their way to other shards.
     pub credits_in_flight: u64,
     /// The program's version.
     pub version: String,
     /// The committee as the authority knows it.
     pub committee: Vec<Authority>,
-    /// There are more sums than are listed here: ask for the one that matters.
+    /// Whether the list of sums is incomplete. If so, the client must ask for a single asset.
     pub truncated: bool,
-    /// It was restored from an older copy, and votes only for numbers that it cannot have voted for before.
+    /// Whether it was restored from an older copy and votes only for numbers that it cannot have voted for before.
     pub restored: bool,
 }
 

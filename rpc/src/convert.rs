@@ -1,5 +1,5 @@
-//! Between core's types and protobuf. Towards the wire never fails; from the wire checks lengths and
-//! presence, and nothing else.
+//! Converts core's types to and from protobuf. Encoding never fails; decoding checks lengths and presence, and nothing
+//! else.
 
 use bytes::Bytes;
 use fastpay_core::{
@@ -18,23 +18,23 @@ pub type TransferName = (AccountId, SequenceNumber);
 /// A message that does not follow the schema and its comments.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// Bytes of a wrong length.
+    /// A field has the wrong number of bytes.
     #[error("field {field} has {found} bytes, not {expected}")]
     Length {
         /// The field's name in the schema.
         field: &'static str,
-        /// How many bytes it must have.
+        /// The required number of bytes.
         expected: usize,
-        /// How many it has.
+        /// The number of bytes found.
         found: usize,
     },
-    /// A part that must be there is not.
+    /// A required field is missing.
     #[error("field {0} is missing")]
     Missing(&'static str),
-    /// A number or a list beyond its bound.
+    /// A number or a list exceeds its bound.
     #[error("field {0} is out of range")]
     OutOfRange(&'static str),
-    /// Outputs that are no payout.
+    /// The outputs do not form a valid payout.
     #[error(transparent)]
     Outputs(#[from] InvalidTransfer),
 }
@@ -224,7 +224,7 @@ impl From<&Vote> for proto::Vote {
     }
 }
 
-/// The answer to an order.
+/// The vote with which an authority answers an order.
 impl From<(Epoch, &Vote)> for proto::Vote {
     fn from((epoch, vote): (Epoch, &Vote)) -> Self {
         Self { epoch: epoch.0, ..vote.into() }

@@ -27,17 +27,17 @@ pub use answers::{
 pub use convert::{Malformed, TransferName};
 pub use refusal::{Refusal, printable};
 
-/// The longest message that either side takes, in bytes. A page is cut to fit.
+/// The longest message that either side accepts, in bytes. Pages are cut to fit.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
-/// The longest request that an authority takes, in bytes, where so many votes are a quorum: it may
-/// have to hold one for each stream of each connection, so it is no longer than a certificate needs.
+/// The longest request that an authority accepts, in bytes, for this quorum (a number of votes). An authority may hold
+/// one request for each stream of each connection, so the bound is no larger than a certificate or a batch.
 #[must_use]
 pub const fn request_bytes_max(quorum: usize) -> usize {
     let certificate = certificate_bytes_max(fastpay_core::PAYOUT_OUTPUTS_MAX, quorum);
     let batch = REDEMPTION_BATCH_MAX * 48;
     if certificate > batch { certificate } else { batch }
 }
-/// The longest certificate of so many outputs and votes, in bytes.
+/// The longest certificate with this many outputs and votes, in bytes.
 #[must_use]
 pub const fn certificate_bytes_max(outputs: usize, votes: usize) -> usize {
     // An order with its envelope and outputs, 89 bytes each, and each vote with the longest Merkle path: about 440 bytes.
@@ -47,7 +47,7 @@ pub const fn certificate_bytes_max(outputs: usize, votes: usize) -> usize {
 pub const REDEMPTION_BATCH_MAX: usize = 256;
 /// The maximum number of entries in one page of history.
 pub const PAGE_ENTRIES_MAX: u32 = 100;
-/// At most so many names in one page of confirmed certificates.
+/// The maximum number of names in one page of confirmed certificates.
 pub const CONFIRMED_PAGE_MAX: usize = 1_000;
 /// The longest answer with several certificates, in bytes. JSON takes about three times as much.
 pub const CERTIFICATES_BYTES_MAX: usize = 1 << 18;

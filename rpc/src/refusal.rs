@@ -1,4 +1,4 @@
-//! The reason why an authority gives no vote or confirmation.
+//! The reasons for which an authority refuses a vote or a confirmation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +19,10 @@ const MESSAGE_CHARS_MAX: usize = 300;
 /// certificate before it, prior to acting on either.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The message was not well formed.
+    /// The authority could not decode the message.
     #[error("the authority could not read the request: {0}")]
     Malformed(String),
-    /// The order or certificate is not valid, whatever the state.
+    /// The order or certificate is invalid in any state of the account.
     #[error("{0}")]
     Invalid(String),
     /// Another shard owns the account.
@@ -34,32 +34,32 @@ pub enum Refusal {
         .0.transfer.sequence()
     )]
     OrderPending(Box<TransferOrder>),
-    /// Certificates from this number on are missing there.
+    /// The authority lacks the certificates from this number on.
     #[error("the authority expects sequence number {0}; first confirm the certificates from there on")]
     SequenceTooHigh(SequenceNumber),
-    /// The number is used; the next one is given.
+    /// The number is already confirmed; the value is the account's next number.
     #[error("this sequence number is already confirmed; the next one is {0}")]
     AlreadyConfirmed(SequenceNumber),
-    /// The account's balance there.
+    /// The account's balance at the authority, which is too small.
     #[error("the balance at the authority is {0}; confirm there what the account received, or order less")]
     InsufficientBalance(Balance),
-    /// The first certificate that is missing there.
+    /// The sequence number of the first certificate that the authority lacks.
     #[error("confirm the certificate of sequence number {0} at the authority first")]
     MissingCertificate(SequenceNumber),
-    /// Nothing can be redeemed.
+    /// The committee runs without a Primary, so it redeems nothing.
     #[error("this committee runs without a Primary: nothing can be redeemed")]
     NoPrimary,
-    /// Its queue is full, and takes about this long, in whole milliseconds. Zero if it does not say.
+    /// The authority's queue is full. Retry after this delay, in whole milliseconds; zero if the authority names none.
     #[error("the authority is busy; send the same again after {} ms", .0.as_millis())]
     Busy(Duration),
-    /// It shuts down.
+    /// The authority is shutting down.
     #[error("the authority is stopping; send the same again when it is back")]
     Stopping,
-    /// It does not vote in this epoch, the current one there; it still confirms.
+    /// The authority does not vote in this epoch, its current one; it still confirms certificates.
     #[error("the authority does not vote in epoch {0}; ask the others")]
     NotVoting(Epoch),
-    /// Restored from an older copy, it may have voted for another order of this number. It votes for the account
-    /// again from the given one on, if it knows that already.
+    /// The authority was restored from an older copy and may have voted for another order of this number. It votes for
+    /// the account again from the given number on, if it knows that number already.
     #[error(
         "the authority was restored from an older copy and may have voted for another order of this number; {}",
         match .0 {
@@ -68,54 +68,54 @@ pub enum Refusal {
         }
     )]
     CatchingUp(Option<SequenceNumber>),
-    /// Its disk is nearly full, until its operator makes room. It still confirms. To be asked again after so long.
+    /// The authority's disk is nearly full until its operator makes room. It still confirms. Retry after this delay.
     #[error(
         "the authority's disk is nearly full: it votes for no new order, and confirms certificates; ask the others, or it again after {} s",
         .0.as_secs()
     )]
     DiskLow(Duration),
-    /// The account's orders have filled their share of the authority's disk. It has room again after so long.
+    /// The account's orders have filled their share of the authority's disk. Retry after this delay.
     #[error(
         "this account's payments have filled their share of the authority's disk; send the same again after {} ms",
         .0.as_millis()
     )]
     AccountBudget(Duration),
-    /// The same of all orders from the client's address.
+    /// The orders from the client's address have filled their share of the authority's disk. Retry after this delay.
     #[error(
         "payments from this network address have filled their share of the authority's disk; send the same again after {} ms",
         .0.as_millis()
     )]
     AddressBudget(Duration),
-    /// The owner asked the contract to unlock this number.
+    /// The owner has requested the contract to unlock this number.
     #[error(
         "the owner asked to unlock sequence number {0}: no order of it is voted for or executed until the contract has \
          decided; see `fastpay unlock`"
     )]
     Frozen(SequenceNumber),
-    /// The contract decided for the order with this digest.
+    /// The contract has decided for the order with this digest.
     #[error("the contract decided that the order with the digest {0} has this sequence number")]
     Overruled(Digest),
-    /// The contract voided the number; the next one is given.
+    /// The contract has voided the number; the value is the account's next number.
     #[error(
         "the contract voided this sequence number, so nothing was paid with it; the next one is {0}. Run `fastpay unlock` to note it"
     )]
     Voided(SequenceNumber),
-    /// No final block that the authority has read has a request to unlock this number.
+    /// The authority has read no final block that contains a request to unlock this number.
     #[error("the authority knows of no final request to unlock sequence number {0}; ask again when it is final")]
     NotRequested(SequenceNumber),
-    /// It votes to void the number from this chain time on, in seconds since 1970.
+    /// The authority votes to void the number from this chain time on, in seconds since 1970.
     #[error("the authority votes to void the number from chain time {0} on (seconds since 1970)")]
     WindowOpen(u64),
-    /// The newest final block of Ethereum that it knows is too old.
+    /// The newest final block of Ethereum that the authority has read is too old.
     #[error("the newest final block that the authority has read is too old; ask the others, or send the same again")]
     PrimaryTooOld,
-    /// It does not know the committee of the certificate's epoch yet.
+    /// The authority does not know the committee of the certificate's epoch yet.
     #[error("the authority does not know epoch {0} yet; send the same again later")]
     UnknownEpoch(Epoch),
 }
 
 impl Refusal {
-    /// The time to wait before the same is sent again, if the authority named one.
+    /// The delay before the same request should be sent again, if the authority named one.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -126,7 +126,7 @@ impl Refusal {
         }
     }
 
-    /// True where the same request may be accepted later, without anything else being done.
+    /// Whether the authority may accept the same request later although the client does nothing in between.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         matches!(
@@ -161,7 +161,7 @@ impl From<Rejection> for Refusal {
             Rejection::NotRequested { sequence } => Self::NotRequested(sequence),
             Rejection::WindowOpen { voidable_at } => Self::WindowOpen(voidable_at),
             Rejection::PrimaryTooOld => Self::PrimaryTooOld,
-            // No client is answered these three.
+            // No authority sends these three to a client.
             Rejection::SynchronizationGap { .. } | Rejection::CreditGap { .. } | Rejection::CertificateKnown { .. } => {
                 Self::Invalid(rejection.to_string())
             }
@@ -213,7 +213,7 @@ impl From<&Refusal> for proto::Refused {
                 Code::NotVoting
             }
             Refusal::CatchingUp(from) => {
-                // It is never from 0 on.
+                // An authority never names 0 here.
                 refused.expected_sequence = from.map_or(0, |from| from.0);
                 Code::CatchingUp
             }
@@ -290,7 +290,7 @@ impl TryFrom<proto::Refused> for Refusal {
     }
 }
 
-/// A peer's words, fit to be shown on a terminal.
+/// A peer's text without control characters and cut to 300 characters, safe to print on a terminal.
 #[must_use]
 pub fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(MESSAGE_CHARS_MAX).collect()

@@ -1,4 +1,4 @@
-//! The thread that sends spans to the collector: in batches, in bounded time, and of no concern to anybody else.
+//! The thread that sends spans to the collector in batches and in bounded time, without delaying anybody else.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -19,11 +19,11 @@ use crate::tracer::{Counts, Tracer};
 const SPANS_WAITING_MAX: usize = 4_096;
 /// The maximum number of spans in one request.
 const SPANS_PER_EXPORT_MAX: usize = 512;
-/// How long spans are gathered.
+/// How long the thread gathers spans before it sends a batch.
 const GATHER: Duration = Duration::from_millis(200);
-/// A collector that has not taken a batch by then does not get it again.
+/// If the collector has not accepted a batch within this time, the batch is not sent again.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a program that ends waits for the last spans to leave.
+/// How long an ending program waits until the last spans are sent.
 const FLUSH_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The program that reports spans.
@@ -35,18 +35,18 @@ pub struct Service {
     pub instance: Option<String>,
 }
 
-/// Why nothing can be traced. That a collector does not answer is no reason.
+/// Why a program cannot start tracing. A collector that does not answer is no such error.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The OpenTelemetry library refuses its settings, some of which may come from its own environment variables.
     #[error("cannot send traces: {0}")]
     Exporter(#[from] ExporterBuildError),
-    /// The system gives no thread.
+    /// The system cannot start a thread.
     #[error("the system gives no thread to the traces: {0}")]
     Thread(std::io::Error),
 }
 
-/// Sends what its tracer takes, as long as it lives. When it is dropped the last spans have a moment to leave.
+/// Sends the spans of its tracer until it is dropped, which waits a moment for the last spans to be sent.
 #[derive(Debug)]
 pub struct Export {
     stop: Option<oneshot::Sender<()>>,
@@ -54,10 +54,10 @@ pub struct Export {
 }
 
 impl Export {
-    /// The tracer of a program, and what sends its spans.
+    /// Starts a program's tracer and the thread that sends its spans.
     ///
     /// # Errors
-    /// If the settings are no good, or the system gives no thread.
+    /// If the settings are invalid, or the system cannot start a thread.
     pub fn start(settings: &TraceSettings, service: Service) -> Result<(Tracer, Self), TraceError> {
         let (queue, spans) = sync_channel(SPANS_WAITING_MAX);
         let (stop, stopped) = oneshot::channel();
@@ -66,7 +66,7 @@ impl Export {
         let counts = Arc::new(Counts::default());
         let tracer = Tracer::new(settings.ratio, queue, counts.clone());
         let settings = settings.clone();
-        // The runtime lives and ends on that thread: elsewhere it may be within another one, where none may end.
+        // The runtime lives and ends on that thread: this one may run another runtime, within which none may end.
         let run = move || match prepare(&settings, service) {
             Ok((runtime, exporter)) => {
                 let _ = begin.send(Ok(()));
@@ -84,14 +84,14 @@ impl Export {
 impl Drop for Export {
     fn drop(&mut self) {
         drop(self.stop.take());
-        // A thread that is still at it ends with the process.
+        // A thread that is still sending ends with the process.
         let _ = self.ended.recv_timeout(FLUSH_PATIENCE);
     }
 }
 
 fn prepare(settings: &TraceSettings, service: Service) -> Result<(Runtime, SpanExporter), TraceError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(TraceError::Thread)?;
-    // The connection belongs to it.
+    // The exporter's connection needs this runtime.
     let inside = runtime.enter();
     let url = settings.endpoint.url();
     let mut builder = SpanExporter::builder().with_tonic().with_endpoint(url.as_str()).with_timeout(EXPORT_TIMEOUT);
@@ -112,7 +112,7 @@ struct Sending {
     exporter: SpanExporter,
     spans: Receiver<SpanData>,
     counts: Arc<Counts>,
-    /// Said once, not for each batch.
+    /// Whether the last batch failed, so that a failure is logged once and not for each batch.
     failing: bool,
 }
 
@@ -131,7 +131,7 @@ impl Sending {
             if stopping {
                 return;
             }
-            // Nobody wakes this thread for a span: that would cost whoever has one more than the span itself.
+            // A span does not wake this thread: waking it would cost the recording thread more than the span itself.
             tokio::select! {
                 _ = &mut stopped => stopping = true,
                 () = tokio::time::sleep(GATHER) => {}

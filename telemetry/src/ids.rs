@@ -1,6 +1,6 @@
-//! From a transfer's digest to the ids of its trace.
+//! Derives the ids of a transfer's trace from its digest.
 //!
-//! Every program derives the ids alone, so none are sent over the network, and a digest is enough to find its trace.
+//! Every program derives the ids itself, so none are sent over the network, and a digest is enough to find its trace.
 
 use fastpay_core::Digest;
 use opentelemetry::{SpanId, TraceId};
@@ -11,8 +11,8 @@ pub fn trace_id(digest: &Digest) -> TraceId {
     TraceId::from_bytes(valid(part(digest, 0)))
 }
 
-/// The next 8 bytes: the parent of all other spans of the trace, in every program, also where the wallet, whose span
-/// it is, traces nothing.
+/// The next 8 bytes: the id of the wallet's span, which is the parent of all other spans of the trace in every program,
+/// even if the wallet traces nothing.
 #[must_use]
 pub fn root_span_id(digest: &Digest) -> SpanId {
     SpanId::from_bytes(valid(part(digest, 16)))
@@ -25,7 +25,7 @@ fn part<const N: usize>(digest: &Digest, from: usize) -> [u8; N] {
     part
 }
 
-/// OpenTelemetry takes zeros for no id. Nobody meets such a digest by chance.
+/// OpenTelemetry treats zeros as an invalid id. No digest yields zeros by chance.
 fn valid<const N: usize>(mut id: [u8; N]) -> [u8; N] {
     if id == [0; N]
         && let Some(last) = id.last_mut()

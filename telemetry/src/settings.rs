@@ -1,4 +1,4 @@
-//! The `[traces]` section, the same for every program.
+//! The `[traces]` section of every program's configuration.
 
 use serde::{Deserialize, Serialize};
 use url::{Position, Url};
@@ -12,7 +12,7 @@ const RATIO: f64 = 0.01;
 pub struct TraceSettings {
     /// A collector's port for OTLP over gRPC, usually 4317.
     pub endpoint: Collector,
-    /// The part of all payments that is traced. Programs that have the same one trace the same payments.
+    /// The ratio of payments that are traced. Programs with the same ratio trace the same payments.
     #[serde(default)]
     pub ratio: Ratio,
 }
@@ -22,18 +22,18 @@ pub struct TraceSettings {
 #[serde(try_from = "Url")]
 pub struct Collector(Url);
 
-/// From 0, none, to 1, all.
+/// The ratio of traced payments, from 0 (none) to 1 (all).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "f64")]
 pub struct Ratio(f64);
 
-/// Why it cannot be used.
+/// Why a setting is invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SettingsError {
-    /// Something else than a host that speaks HTTP/2: its scheme, host and port, since the rest may be a secret.
+    /// Not the address of an HTTP/2 server. Only scheme, host and port are kept, since the rest may be a secret.
     #[error("{0} is no collector; give an http or https address with a host and no user, path or query")]
     Collector(String),
-    /// Not a part of a whole.
+    /// The ratio is not between 0 and 1.
     #[error("{0} is not a ratio; give a number from 0 (no payment is traced) to 1 (all are)")]
     Ratio(f64),
 }
@@ -55,7 +55,7 @@ impl TryFrom<Url> for Collector {
 }
 
 impl Collector {
-    /// The address.
+    /// The collector's address.
     #[must_use]
     pub fn url(&self) -> &Url {
         &self.0
@@ -70,7 +70,7 @@ impl TryFrom<f64> for Ratio {
 }
 
 impl Ratio {
-    /// As a number from 0 to 1.
+    /// The ratio as a number from 0 to 1.
     #[must_use]
     pub fn get(self) -> f64 {
         self.0

@@ -13,11 +13,11 @@ use crate::ids::{root_span_id, trace_id};
 /// The direction of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The client that asks.
+    /// The client that sends the request.
     Client,
-    /// The program that answers.
+    /// The program that answers the request.
     Server,
-    /// Nobody else is concerned.
+    /// A stage within one program.
     Inside,
 }
 
@@ -25,17 +25,17 @@ pub enum Side {
 /// private and no text from a stranger reaches the collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attribute {
-    /// The shard that did it.
+    /// The shard that performed the stage.
     Shard(ShardId),
-    /// The shard that the money goes to.
+    /// The shard that receives the money.
     ToShard(ShardId),
-    /// The authority that was asked.
+    /// The authority that received the request.
     Authority(AuthorityName),
     /// The outcome.
     Outcome(&'static str),
     /// How many requests were verified and committed together.
     Batch(usize),
-    /// Whether an earlier run began it.
+    /// Whether an earlier run of the program began the stage.
     Resumed(bool),
     /// A transaction on the Primary.
     Transaction(Digest),
@@ -59,7 +59,7 @@ impl Attribute {
     }
 }
 
-/// A stage of a payment that is over.
+/// A completed stage of a payment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
     name: &'static str,
@@ -79,14 +79,14 @@ impl Span {
         Self { name, side, start, end: start, attributes, events, status: Status::Unset }
     }
 
-    /// Says something of it.
+    /// Adds an attribute.
     #[must_use]
     pub fn with(mut self, attribute: Attribute) -> Self {
         self.attributes.push(attribute.pair());
         self
     }
 
-    /// The stage failed; `kind` is of a fixed list.
+    /// Marks the stage as failed; `kind` is from a fixed list.
     #[must_use]
     pub fn failed(mut self, kind: &'static str) -> Self {
         self.attributes.push(KeyValue::new("error.type", kind));
@@ -94,7 +94,7 @@ impl Span {
         self
     }
 
-    /// A step within it. Steps are in order, also where the clock was set back in between.
+    /// Adds a step within the stage. Steps stay in order even if the clock was set back in between.
     #[must_use]
     pub fn event(mut self, name: &'static str, at: SystemTime) -> Self {
         let before = self.events.last().map_or(self.start, |event| event.timestamp);
@@ -110,7 +110,7 @@ impl Span {
         self
     }
 
-    /// The span as it is sent: below the root if it has its own id, else as the root.
+    /// The span in the form to be sent: a child of the root if it has its own id, else the root itself.
     pub(crate) fn into_data(self, digest: &Digest, own: Option<SpanId>, scope: InstrumentationScope) -> SpanData {
         let root = root_span_id(digest);
         let (id, parent) = own.map_or((root, SpanId::INVALID), |id| (id, root));
@@ -122,7 +122,7 @@ impl Span {
         SpanData {
             span_context,
             parent_span_id: parent,
-            // The root is the wallet's, whoever says this.
+            // The root is the wallet's span, whichever program records this one.
             parent_span_is_remote: own.is_some(),
             span_kind: match self.side {
                 Side::Client => SpanKind::Client,

@@ -14,7 +14,7 @@ use crate::ids::trace_id;
 use crate::settings::Ratio;
 use crate::span::{Attribute, Side, Span};
 
-/// Takes spans of the payments that are traced. Off, it costs a branch. Cheap to clone.
+/// Records the spans of traced payments. If tracing is off, a call costs one branch. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Tracer(Option<Arc<Active>>);
 
@@ -57,7 +57,7 @@ impl Counts {
 }
 
 impl Tracer {
-    /// One that traces nothing.
+    /// A tracer that records nothing.
     #[must_use]
     pub fn off() -> Self {
         Self(None)
@@ -71,7 +71,7 @@ impl Tracer {
         Self(Some(Arc::new(Active { sampler, ids: RandomIdGenerator::default(), scope, queue, counts })))
     }
 
-    /// The time, to note when a stage begins; none if nothing is traced.
+    /// The time at which a stage begins; `None` if nothing is traced.
     #[must_use]
     pub fn now(&self) -> Option<SystemTime> {
         #[expect(clippy::disallowed_methods, reason = "shown to people; nothing is decided by it")]
@@ -87,17 +87,17 @@ impl Tracer {
         sampled.decision == SamplingDecision::RecordAndSample
     }
 
-    /// Takes the span of a stage that is over, where the payment is traced.
+    /// Records the span of a completed stage if the payment is traced.
     pub fn record(&self, digest: &Digest, span: Span) {
         self.take(digest, span, false);
     }
 
-    /// Takes the span of the whole payment, above all others. For the wallet, once the payment is settled.
+    /// Records the span of the whole payment, the root of its trace. The wallet calls this once the payment is settled.
     pub fn record_root(&self, digest: &Digest, span: Span) {
         self.take(digest, span, true);
     }
 
-    /// Begins a stage that ends when the answer is dropped, however that comes.
+    /// Begins a stage, which ends when the returned value is dropped in any way.
     #[must_use]
     pub fn open(&self, digest: &Digest, name: &'static str, side: Side) -> OpenSpan {
         let traced = self.samples(digest).then(|| self.now()).flatten();
@@ -110,7 +110,7 @@ impl Tracer {
         self.0.as_deref().map(|active| &*active.counts)
     }
 
-    /// Counts a span that there was no room for before it was over.
+    /// Counts a span that was dropped before its stage completed because there was no room for it.
     pub fn count_dropped(&self) {
         if let Some(active) = &self.0 {
             active.counts.dropped(1);
@@ -123,31 +123,31 @@ impl Tracer {
         }
         let Some(active) = &self.0 else { return };
         let own = (!is_root).then(|| active.ids.new_span_id());
-        // A queue that is full, or of a program that ends, is not waited for.
+        // Never wait for a queue that is full or that belongs to an ending program.
         if active.queue.try_send(span.into_data(digest, own, active.scope.clone())).is_err() {
             active.counts.dropped(1);
         }
     }
 }
 
-/// A stage that is under way. If the payment is not traced there is nothing in it.
+/// A stage in progress. It is empty if the payment is not traced.
 #[derive(Debug)]
 pub struct OpenSpan(Option<(Tracer, Digest, Span)>);
 
 impl OpenSpan {
-    /// Says something of it.
+    /// Adds an attribute.
     pub fn add(&mut self, attribute: Attribute) {
         self.change(|span| span.with(attribute));
     }
 
-    /// A step within it.
+    /// Adds a step within the stage.
     pub fn event(&mut self, name: &'static str) {
         if let Some(now) = self.0.as_ref().and_then(|(tracer, ..)| tracer.now()) {
             self.change(|span| span.event(name, now));
         }
     }
 
-    /// The stage failed.
+    /// Marks the stage as failed.
     pub fn fail(&mut self, kind: &'static str) {
         self.change(|span| span.failed(kind));
     }
@@ -177,7 +177,7 @@ mod tests {
         (Tracer::new(Ratio::try_from(ratio).unwrap(), queue, Arc::default()), spans)
     }
 
-    /// OpenTelemetry's rule, as its specification has it: the last 8 bytes of the id, less one bit, below the ratio.
+    /// OpenTelemetry's sampling rule as specified: the last 8 bytes of the id, less one bit, are below the ratio.
     fn is_below(digest: &Digest, ratio: f64) -> bool {
         let low = u64::from_be_bytes(digest[8..16].try_into().unwrap()) >> 1;
         ratio >= 1.0 || low < (ratio * (1_u64 << 63) as f64) as u64
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(recorded.len(), 1);
         assert!(recorded[0].end_time >= recorded[0].start_time && recorded[0].name == "fastpay.vote");
         assert_eq!(recorded[0].events[0].name, "busy");
-        // Two spans of one payment are two.
+        // Two spans of one payment have different ids.
         (0..2).for_each(|_| drop(tracer.open(&low, "fastpay.vote", Side::Client)));
         let ids: Vec<_> = spans.try_iter().map(|span| span.span_context.span_id()).collect();
         assert!(ids.len() == 2 && ids[0] != ids[1]);

@@ -1,4 +1,4 @@
-//! Waiting for what others do: authorities that credit a deposit, a relayer that redeems a certificate.
+//! Waits for others: for authorities to credit a deposit, and for a relayer to redeem a certificate.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use crate::error::WalletError;
 use crate::folder::{CreditedDeposit, Errand};
 use crate::wallet::{LOCK_PATIENCE, READ_PATIENCE, Wallet};
 
-/// The number of pages of newer deposits by others that are searched.
+/// The maximum number of pages of newer deposits by others that are searched.
 const PAGES_MAX: usize = 20;
 const POLL_MIN: Duration = Duration::from_millis(100);
 const POLL_MAX: Duration = Duration::from_secs(2);
 
 impl Wallet {
-    /// Waits until a quorum has credited a deposit of `amount` to `recipient` with an index above `after`: anyone may
-    /// deposit to the same account meanwhile. Calls `report` with the number of authorities that have.
+    /// Waits until a quorum has credited a deposit of `amount` to `recipient` with an index above `after`; others may
+    /// deposit to the same account meanwhile. Calls `report` with the number of authorities that have credited it.
     ///
     /// # Errors
-    /// [`WalletError::TimedOut`]: it will be credited all the same, once the authorities see its block final.
+    /// [`WalletError::TimedOut`]: the authorities will still credit it once its block is final for them.
     pub async fn wait_for_credit(
         &self,
         recipient: AccountId,
@@ -66,8 +66,8 @@ impl Wallet {
 }
 
 impl Wallet {
-    /// Keeps the deposits that were credited to an account, whoever sent them, among the newest that authorities list: one
-    /// that f + 1 of them list, and so an honest one.
+    /// Stores the deposits credited to an account, whoever sent them, that are among the newest on the authorities'
+    /// lists. A deposit counts if f + 1 authorities list it, so at least one honest one.
     ///
     /// # Errors
     /// If fewer authorities than a quorum answer, or the wallet's files cannot be used.
@@ -96,7 +96,7 @@ impl Wallet {
 /// queue and paid later; it is never [`Payout::Open`].
 ///
 /// # Errors
-/// [`WalletError::TimedOut`]: a relayer may still come, or the owner redeems it alone.
+/// [`WalletError::TimedOut`]: a relayer may still submit it, or the owner can redeem it alone.
 pub async fn wait_for_redemption(
     primary: &Primary,
     sender: AccountId,
@@ -125,7 +125,7 @@ fn timed_out(what: &'static str, patience: Duration, hint: &'static str) -> Wall
     WalletError::TimedOut { what, seconds: patience.as_secs(), hint }
 }
 
-/// Takes the deposit to `account` that a final transaction of this wallet made out of those that were credited.
+/// Removes from `credited` the deposit to `account` that a final transaction of this wallet made, and returns it.
 pub fn take_credited(
     credited: &mut Vec<CreditedDeposit>,
     account: AccountId,
@@ -141,14 +141,14 @@ pub fn take_credited(
     credited.iter().position(is_it).map(|place| credited.remove(place))
 }
 
-/// Whether what was credited may be what `sent` became. Some tokens keep a fee on the way: not more than half.
+/// Whether a credited amount may result from `sent`. Some tokens keep a fee on the way: not more than half.
 fn may_be_of(asset: Asset, credited: Amount, sent: Amount) -> bool {
     let kept_by_token = asset != Asset::ETHER && credited.0 >= sent.0.div_ceil(2);
     credited == sent || (kept_by_token && credited < sent)
 }
 
-/// The deposits of a higher index than `after`, among the newest pages, each once: pages may overlap, and a liar may repeat
-/// one as often as it likes.
+/// The deposits with an index above `after`, among the newest pages, each once: pages may overlap, and a liar may
+/// repeat a deposit as often as it likes.
 async fn deposits_after(
     authority: &AuthorityClient,
     account: AccountId,

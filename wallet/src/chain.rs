@@ -1,6 +1,5 @@
-//! The wallet's transactions on the Primary: deposits, redemptions by oneself, claims. Each is written down
-//! before it is sent and finished before the next one is made, so a command that crashed and is repeated
-//! does not pay twice.
+//! The wallet's transactions on the Primary: deposits, redemptions without a relayer, claims. Each is on disk before it
+//! is sent, and finished before the next one is made, so a command that crashed and is repeated does not pay twice.
 
 use std::io;
 use std::sync::Arc;
@@ -18,10 +17,10 @@ use crate::error::WalletError;
 use crate::folder::{Errand, Folder, KeyError, TransactionEntry, TransactionJournal, TransactionState, Transactions};
 use crate::wallet::LOCK_PATIENCE;
 
-/// The validity of a permit: a transaction may wait for fees to fall.
+/// The lifetime of a permit: a transaction may wait for fees to fall.
 const PERMIT_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
-/// Hears of a transaction's progress.
+/// Receives a transaction's progress.
 pub type ChainListener = Arc<dyn Fn(&Errand, &Progress) + Send + Sync>;
 
 /// An Ethereum key of this wallet, with a connection to the Primary.
@@ -32,17 +31,17 @@ pub struct ChainAccount {
     listener: Option<ChainListener>,
 }
 
-/// A claim of money that could not be paid out earlier.
+/// A claim to money that the contract could not pay out earlier.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
     /// The asset: ETH, or a token.
     pub asset: Asset,
-    /// The amount; without it, all.
+    /// The amount; `None` claims all.
     pub amount: Option<Amount>,
     /// The owner of the claim; by default the wallet's own address. The claim of another owner is paid to that owner
     /// only.
     pub owner: Option<Address>,
-    /// The address to which one's own claim is paid; by default the owner.
+    /// The address to pay, for a claim of one's own; by default the owner.
     pub to: Option<Address>,
 }
 
@@ -51,14 +50,14 @@ pub struct Claim {
 pub struct Finished {
     /// The journal's entry with its purpose.
     pub entry: TransactionEntry,
-    /// Its location.
+    /// The block in which it is.
     pub inclusion: Inclusion,
-    /// True where it was unfinished from before, and only finished now.
+    /// Whether an earlier command had begun it, and this one only finished it.
     pub resumed: bool,
 }
 
 impl ChainAccount {
-    /// The account of `key`, whose transactions are kept in `folder`.
+    /// The Ethereum account of `key`, with its transactions in `folder`.
     ///
     /// # Errors
     /// If the key is not an Ethereum key.
@@ -75,7 +74,7 @@ impl ChainAccount {
         Ok(Self { transactions, sender: Sender::new(primary, signer.clone(), config), signer, listener: None })
     }
 
-    /// The same, with progress reported to `listener`.
+    /// The same account, with progress reported to `listener`.
     #[must_use]
     pub fn with_listener(mut self, listener: ChainListener) -> Self {
         self.listener = Some(listener);
@@ -98,17 +97,17 @@ impl ChainAccount {
         &self.transactions
     }
 
-    /// Finishes the transactions that are unfinished.
+    /// Finishes all unfinished transactions.
     ///
     /// # Errors
-    /// The first that cannot be finished.
+    /// The error of the first one that cannot be finished.
     pub async fn finish_pending(&self) -> Result<Vec<Finished>, WalletError> {
         let journal = self.begin().await?;
         self.finish_all(&journal).await
     }
 
-    /// The right to send. A nonce that was used is known from the journal: an Ethereum node that lags would give it
-    /// away again, and with the same fees the same deposit would be the very transaction that is final already.
+    /// Takes the right to send. The journal provides the used nonces: a lagging Ethereum node would assign one again,
+    /// and with the same fees, the same deposit would be the very transaction that is final already.
     pub(crate) async fn begin(&self) -> Result<TransactionJournal, WalletError> {
         let journal = self.transactions.lock(LOCK_PATIENCE).await?;
         if let Some(last) = self.transactions.last(|submission| self.sender.is_own(submission))? {
@@ -122,7 +121,7 @@ impl ChainAccount {
         for entry in self.transactions.pending()? {
             match self.stay(journal, entry).await {
                 Ok(done) => finished.push(Finished { resumed: true, ..done }),
-                // Known never to happen now; it is noted, and does not stand in the way of another.
+                // Known never to happen now: note it, and continue with the next one.
                 Err(WalletError::Send(error @ (SendError::RevertedOnChain { .. } | SendError::Superseded { .. }))) => {
                     tracing::warn!(%error, "an earlier transaction did nothing");
                 }
@@ -132,12 +131,12 @@ impl ChainAccount {
         Ok(finished)
     }
 
-    /// Deposits for a FastPay account and returns when the deposit is final. If the same deposit is
-    /// unfinished from before, that one is finished and no second one made.
+    /// Deposits for a FastPay account and returns when the deposit is final. If the same deposit is unfinished from
+    /// before, it finishes that one and makes no second.
     ///
     /// # Errors
-    /// See [`WalletError`]. Until the error is [`SendError::RevertedOnChain`] or [`SendError::Superseded`],
-    /// the deposit may still happen: the same call again goes on with it.
+    /// See [`WalletError`]. Unless the error is [`SendError::RevertedOnChain`] or [`SendError::Superseded`], the
+    /// deposit may still happen: the same call again continues with it.
     pub async fn deposit(&self, recipient: AccountId, asset: Asset, amount: Amount) -> Result<Finished, WalletError> {
         let journal = self.begin().await?;
         let is_same = |errand: &Errand| match errand {
@@ -164,14 +163,14 @@ impl ChainAccount {
         }
         if let Some(call) = self.permitted(&token, recipient, asset, amount).await? {
             match self.run(&journal, errand.clone(), call).await {
-                // Some tokens sign permits of another kind: then an approval does.
+                // Some tokens have permits of another kind: use an approval instead.
                 Err(WalletError::Send(SendError::Primary(PrimaryError::Reverted(_)))) => {}
                 outcome => return outcome,
             }
         }
         self.approve(&journal, &token, asset, amount, allowance).await?;
         let deposited = self.run(&journal, errand, plain).await?;
-        // The approval came before, so it is final too: note it.
+        // The approval was included before the deposit, so it is final, too: note it.
         self.finish_all(&journal).await?;
         Ok(deposited)
     }
@@ -183,7 +182,7 @@ impl ChainAccount {
         asset: Asset,
         amount: Amount,
     ) -> Result<Option<Call>, WalletError> {
-        // By the chain's clock, which the token's is.
+        // Use the chain's clock, as the token does.
         let now = self.primary().latest_head().await?.timestamp();
         let deadline = U256::from(now.saturating_add(PERMIT_LIFETIME.as_secs()));
         let permit = match token.permit(self.address(), U256::from(amount.0), deadline).await {
@@ -196,8 +195,8 @@ impl ChainAccount {
         Ok(Some(Call::deposit_token_with_permit(contract, recipient, asset, amount, deadline, &signature)))
     }
 
-    /// Lets the contract take `amount`. Waits for a block only, not for finality: the deposit that follows
-    /// cannot happen without it.
+    /// Allows the contract to take `amount`. Waits for a block only, not for finality: the deposit that follows cannot
+    /// happen without it.
     async fn approve(
         &self,
         journal: &TransactionJournal,
@@ -208,7 +207,7 @@ impl ChainAccount {
     ) -> Result<(), WalletError> {
         let errand = |amount| Errand::Approve { asset, amount };
         let prepared = match self.sender.prepare(token.approve(U256::from(amount.0))).await {
-            // Some tokens want an allowance to go through zero before it is changed.
+            // Some tokens require the allowance to be set to zero before it is changed.
             Err(SendError::Primary(PrimaryError::Reverted(_))) if !allowance.is_zero() => {
                 let reset = self.sender.prepare(token.approve(U256::ZERO)).await?;
                 let entry = journal.create(errand(Amount::ZERO), reset)?;
@@ -221,7 +220,7 @@ impl ChainAccount {
         self.stay_until_included(journal, entry).await
     }
 
-    /// Redeems by oneself, with the call of [`crate::Wallet::redemption_call`]. `None` if it has been redeemed
+    /// Redeems without a relayer, by the call of [`crate::Wallet::redemption_call`]. `None` if it has been redeemed
     /// already.
     ///
     /// # Errors
@@ -231,8 +230,8 @@ impl ChainAccount {
         self.pay_out(Errand::Redeem { sender, sequence }, call, |payout| *payout == Payout::Open).await
     }
 
-    /// Has a redemption paid that is in the contract's queue and due, with the call of
-    /// [`crate::Wallet::execution_call`]. `None` if it has been paid already.
+    /// Executes a due redemption in the contract's queue, by the call of [`crate::Wallet::execution_call`]. `None` if
+    /// it has been paid already.
     ///
     /// # Errors
     /// If the Primary refuses.
@@ -260,7 +259,7 @@ impl ChainAccount {
             return Ok(None);
         }
         match self.run(&journal, errand, call).await {
-            // A relayer may have come first.
+            // A relayer may have been faster.
             Err(WalletError::Send(
                 SendError::RevertedOnChain { .. } | SendError::Primary(PrimaryError::Reverted(_)),
             )) if !stands(&self.primary().payout(sender, sequence).await?) => Ok(None),
@@ -268,8 +267,8 @@ impl ChainAccount {
         }
     }
 
-    /// Collects money that could not be paid out earlier. If an earlier transaction for the same claim is unfinished,
-    /// it finishes that one and makes no second; the errand of the result names the claim collected.
+    /// Collects money that the contract could not pay out earlier. If an earlier transaction for the same claim is
+    /// unfinished, it finishes that one and makes no second; the errand of the result names the claim collected.
     ///
     /// # Errors
     /// If there is nothing to claim, or the Primary refuses.
@@ -284,7 +283,7 @@ impl ChainAccount {
         let finished = self.finish_all(&journal).await?;
         let left = self.primary().claim_of(owner, asset).await?;
         let is_same = |errand: &Errand| match errand {
-            // One of all that there was took it, wherever to, unless something was added since.
+            // A claim of everything counts if nothing is left, whichever address it paid.
             Errand::Claim { owner: of, asset: what, to: whereto, amount } => {
                 let is_asked = |asked: Amount| (*whereto, *amount) == (to, U256::from(asked.0));
                 (*of, *what) == (owner, asset) && claim.amount.map_or_else(|| left.is_zero(), is_asked)
@@ -315,7 +314,7 @@ impl ChainAccount {
         self.stay(journal, entry).await
     }
 
-    /// Stays with a transaction that is written down until it is final, and notes its end.
+    /// Follows a stored transaction until it is final, and notes its outcome.
     async fn stay(&self, journal: &TransactionJournal, mut entry: TransactionEntry) -> Result<Finished, WalletError> {
         let outcome = {
             let mut store = |submission: &_| journal.store(&entry, submission).map_err(io::Error::other);

@@ -1,36 +1,36 @@
-//! Amounts as people write them: decimal numbers in an asset's own decimals. Exact: no number is ever
-//! rounded, and none passes through a floating-point type.
+//! Amounts as people write them: decimal numbers in an asset's own decimals. They are exact: no number is ever rounded,
+//! and none passes through a floating-point type.
 
 use std::fmt::Display;
 
 use fastpay_core::Amount;
 
-/// A longer text is not an amount: 128 bits have 39 digits.
+/// The maximum length of an amount's text: 128 bits have 39 digits.
 const TEXT_LENGTH_MAX: usize = 128;
 
 /// Why a text is not an amount.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecimalError {
-    /// Signs, exponents, separators, spaces, or nothing.
+    /// It has signs, exponents, separators or spaces, or is empty.
     #[error("{0:?} is not an amount: write digits with at most one decimal point, such as 12 or 0.5")]
     Malformed(String),
-    /// A comma: it could be a decimal point or separate thousands.
+    /// It has a comma, which could be a decimal point or separate thousands.
     #[error("{0:?} has a comma; write the decimal point as a point, such as 1.5, and no thousands separators")]
     Comma(String),
-    /// Finer than the asset's smallest unit.
+    /// It is finer than the asset's smallest unit.
     #[error("{text} has more decimals than the asset has ({decimals}); round it yourself")]
     TooManyDecimals {
         /// The value given.
         text: String,
-        /// The number of entries.
+        /// The number of the asset's decimals.
         decimals: u8,
     },
-    /// More than 128 bits.
+    /// It has more than 128 bits.
     #[error("{0} is more than any account can hold")]
     TooLarge(String),
 }
 
-/// Reads `text` as a number of whole units of an asset with that many decimals.
+/// Parses `text` as a number of whole units of an asset with this many decimals.
 ///
 /// # Errors
 /// See [`DecimalError`].
@@ -98,7 +98,7 @@ mod tests {
         check("12.0", 0, 12);
         check("340282366920938463463374607431768211455", 0, u128::MAX);
         check("340282366920938463463.374607431768211455", 18, u128::MAX);
-        // 0.1 + 0.2 and 2^53 + 1 are where floating point would go wrong.
+        // 0.1 + 0.2 and 2^53 + 1, which floating point would get wrong.
         check("0.3", 1, 3);
         check("9007199254740993", 0, 9_007_199_254_740_993);
     }

@@ -13,40 +13,40 @@ use crate::link::LinkError;
 use fastpay_client::NetworkError;
 use fastpay_client::QuorumError;
 
-/// Why an operation of the wallet did not succeed.
+/// Why an operation of the wallet failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WalletError {
-    /// The wallet's files.
+    /// The wallet's files cannot be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// The wallet's configuration.
+    /// The wallet's configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The wallet's keys.
+    /// The wallet's keys cannot be used.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The address book.
+    /// The address book cannot be used.
     #[error(transparent)]
     Contact(ContactError),
-    /// A payment link.
+    /// A payment link cannot be used.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// The committee or its addresses.
+    /// The committee or its addresses cannot be used.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// An order or its certificate.
+    /// An order is not certified, or its certificate not settled.
     #[error(transparent)]
     Quorum(#[from] QuorumError),
-    /// The Primary's answers.
+    /// The Primary failed or refused.
     #[error(transparent)]
     Primary(#[from] PrimaryError),
-    /// The Primary's committees and deposits.
+    /// The Primary's committees and deposits cannot be read.
     #[error("the contract's committees and deposits cannot be read: {0}")]
     Events(#[from] DepositsError),
-    /// A transaction on the Primary.
+    /// A transaction on the Primary failed.
     #[error(transparent)]
     Send(#[from] SendError),
-    /// An amount.
+    /// A text is not an amount.
     #[error(transparent)]
     Amount(#[from] DecimalError),
     /// The transfer breaks a rule.
@@ -66,7 +66,7 @@ pub enum WalletError {
         /// The balance that f + 1 authorities agree on.
         available: Balance,
     },
-    /// The same, in the asset's own decimals.
+    /// The account holds too little, with amounts in the asset's own decimals.
     #[error("account {account} has {available}, and {needed} are needed; nothing was signed")]
     NotCovered {
         /// The paying account.
@@ -96,7 +96,7 @@ pub enum WalletError {
         /// The maximum number of outputs in one order.
         outputs_max: usize,
     },
-    /// A read needs the answers of a quorum.
+    /// A read needs the answers of a quorum, and fewer came.
     #[error("{answered} of the {quorum} authorities that are needed answered; try again when more can be reached")]
     TooFewAnswers {
         /// How many answered.
@@ -104,23 +104,23 @@ pub enum WalletError {
         /// The number needed.
         quorum: usize,
     },
-    /// It did not happen within the time limit.
+    /// An event did not happen within the time limit.
     #[error("{what} did not happen within {seconds} s; it may still: {hint}")]
     TimedOut {
         /// The event that did not come in time.
         what: &'static str,
-        /// How long.
+        /// The time limit.
         seconds: u64,
         /// The recommended action.
         hint: &'static str,
     },
-    /// The committees that the wallet knows never were the contract's.
+    /// The wallet knows committees that the contract never had.
     #[error(
         "the contract lists other authorities than this wallet learned for the same epoch: is the Ethereum node of \
          another chain? If the contract is a new one, set it up in another folder: `fastpay --home <folder> init`"
     )]
     OtherCommittee,
-    /// A folder's content is useless, or harmful, in another deployment.
+    /// A folder's content must not be used in another deployment.
     #[error(
         "{} is of another deployment than chain {chain_id}, contract {contract}: its orders and transactions must not \
          be mixed with those of this one. Set this one up in another folder, also instead of --force: \
@@ -130,15 +130,15 @@ pub enum WalletError {
     OtherDeployment {
         /// The folder.
         home: PathBuf,
-        /// The chain of the deployment that was asked for.
+        /// The chain of the requested deployment.
         chain_id: u64,
         /// Its contract.
         contract: PrimaryAddress,
     },
-    /// The guardian has stopped deposits and redemptions for a while.
+    /// The guardian has paused deposits and redemptions.
     #[error("the contract is paused until {} and takes no deposit, redemption or claim before; nothing was signed or sent. Try again then", utc(*.until))]
     Paused {
-        /// In seconds since 1970.
+        /// The end of the pause, in seconds since 1970.
         until: u64,
     },
     /// Money paid to a contract of FastPay is lost.
@@ -150,7 +150,7 @@ pub enum WalletError {
         /// The recipient.
         recipient: PrimaryAddress,
     },
-    /// An account that a deposit was for is a contract's.
+    /// A deposit was for the account of a contract, which has no key.
     #[error("{account} is a contract, which has no key to spend from its account; name an account with a key by --to")]
     AccountWithoutKey {
         /// The account to be funded.
@@ -168,13 +168,13 @@ pub enum WalletError {
         /// Its number.
         sequence: SequenceNumber,
     },
-    /// An argument makes no sense.
+    /// An argument is not valid.
     #[error("{0}")]
     Argument(String),
-    /// No relayer brings a request to the contract, and what each says.
+    /// No relayer submits a request to the contract. The text contains the answer of each.
     #[error("no relayer brings the request: {0}; pay for it with --gas-key, or try again later")]
     Relayers(String),
-    /// The sums do not fit.
+    /// The audit found contradictions.
     #[error("the audit failed: {0}")]
     Audit(String),
     /// The command's answer could not be printed.

@@ -1,8 +1,8 @@
-//! The fees that relayers ask for submitting a redemption, as they publish them (`GET /v1/fees`). The owner chooses
-//! the fee, so an offer is only a proposal.
+//! The fees that relayers publish for submitting a redemption (`GET /v1/fees`). The owner chooses the fee, so an offer
+//! is only a proposal.
 //!
 //! All relayers of the endpoints file are asked at once. A relayer that does not answer in time, answers too much,
-//! serves another contract or does not serve the asset makes no offer, and delays nobody.
+//! serves another contract or does not serve the asset makes no offer, and delays nothing.
 
 use std::time::Duration;
 
@@ -17,21 +17,21 @@ use crate::folder::OrderEntry;
 use crate::relayers::read;
 use crate::wallet::{Intent, Wallet};
 
-/// A person waits for this.
+/// The maximum time to wait for relayers, since a person waits.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// The time until a relayer's transaction is in a block.
+/// The estimated time until a relayer's transaction is in a block.
 const INCLUSION: Duration = Duration::from_secs(30);
 
 /// A relayer's offer for a redemption.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// The URL at which it was asked.
+    /// The URL of the relayer.
     pub url: String,
     /// The address that would receive the fee.
     pub relayer: Address,
-    /// In the smallest unit of the asset.
+    /// The fee in the smallest unit of the asset.
     pub fee: Amount,
-    /// The estimated time until the redemption is paid, if gas gets no more expensive.
+    /// The estimated time until the redemption is paid, unless gas becomes more expensive.
     pub paid_within: Duration,
 }
 
@@ -78,7 +78,7 @@ impl Wallet {
         Ok(offers)
     }
 
-    /// The fee of an unfinished redemption that is the same apart from its fee: repeating a redemption finishes the
+    /// The fee of an unfinished redemption that is the same apart from its fee: a repeated redemption finishes the
     /// earlier one, even if relayers now ask another fee.
     ///
     /// # Errors

@@ -1,13 +1,13 @@
-//! Finishes orders that are written down, and takes over what other copies of this wallet did: a copy of the
-//! folder, or an older backup of it.
+//! Finishes stored orders, and adopts what other copies of this wallet did: a copy of the folder, or an older backup of
+//! it.
 //!
 //! ```text
-//!  numbers that others used ─► learn their certificates
-//!  an order that authorities are locked on ─► adopt: write it down as if it were ours, and finish it
+//!  numbers that others used ─► store their certificates
+//!  an order that authorities are locked on ─► adopt: store it as if it were ours, and finish it
 //!  two orders for one number ─► OrderConflict ─► finish the one that still can be ─► the other is superseded
 //! ```
-//! Invariants: nothing is signed here; everything that is sent was signed with this account's key, which is checked.
-//! Our own order, or one that is adopted in its place, is on disk before it is sent; the certificate of a competing
+//! Invariants: nothing is signed here, and everything that is sent was signed with this account's key, which is
+//! verified. Our own order, or one adopted in its place, is on disk before it is sent; the certificate of a competing
 //! order is on disk before it is settled.
 
 use std::collections::BTreeSet;
@@ -24,12 +24,12 @@ use crate::wallet::{READ_PATIENCE, Receipt, Resumed, Wallet};
 use fastpay_client::Answers;
 use fastpay_client::{Backoff, OrderConflict, Progress, QuorumError};
 
-/// At most so many of the newest certificates of another copy are copied into this wallet; older ones stay at the
+/// The maximum number of newest certificates of another copy that are copied into this wallet. Older ones stay at the
 /// authorities.
 const LEARNED_MAX: u64 = 256;
 
 impl Wallet {
-    /// Finishes an order that was written down before.
+    /// Finishes a stored order.
     pub(crate) async fn finish(&self, journal: &OrderJournal, entry: OrderEntry) -> Result<Resumed, WalletError> {
         let (account, sequence) = (journal.orders().account(), entry.sequence);
         if let Some(stored) = entry.certificate {
@@ -47,7 +47,7 @@ impl Wallet {
             return Err(WalletError::Argument(format!("sequence number {sequence}: {error}")));
         };
         let order = order.verify(self.network().domain())?;
-        // Another copy may be ahead with another order: then that one is to be sent to whoever holds none, not ours.
+        // Another copy may be ahead with another order. Then authorities without an order must get that one, not ours.
         let answers = self.network().account(account, Instant::now() + READ_PATIENCE).await;
         if self.note_void(journal, sequence, &answers).await? {
             return Ok(Resumed::Voided { order: Box::new(order.transfer().clone()) });
@@ -55,7 +55,7 @@ impl Wallet {
         let mut conflict = self.conflict(account, sequence, &answers);
         conflict.enter(&order);
         if conflict.contenders().len() > 1 {
-            // One vote in the wrong place may lock the account for ever: everybody is heard first.
+            // One vote for the wrong order may lock the account for ever, so ask every authority first.
             conflict.merge(&self.read_conflict(account, sequence).await);
         }
         let first = conflict.leader().cloned().unwrap_or_else(|| order.clone());
@@ -63,7 +63,7 @@ impl Wallet {
         Ok(Resumed::of(Some(order.transfer().clone()), receipt))
     }
 
-    /// Has an order certified and settled, or the one that takes its number. `first` is tried first, which is this
+    /// Has this order certified and settled, or the one that takes its number. It tries `first` first, which is this
     /// order or one that competes with it.
     pub(crate) async fn bring_home(
         &self,
@@ -80,7 +80,7 @@ impl Wallet {
         Ok(Receipt { certified_after, ..receipt })
     }
 
-    /// The certificate of the number of `order`: of this order, or of whichever competitor can still get one.
+    /// The certificate of the number of `order`: for this order, or for whichever competitor can still get one.
     pub(crate) async fn certify_one(
         &self,
         order: &VerifiedOrder,
@@ -96,7 +96,7 @@ impl Wallet {
                 Ok(certificate) => return Ok(certificate),
                 Err(QuorumError::Superseded { certificate }) => return Ok(*certificate),
                 Err(QuorumError::Conflict(mut conflict)) => {
-                    // It was over as soon as too many were locked; the others are to be heard as well.
+                    // The attempt ended as soon as too many were locked. Ask the other authorities, too.
                     let transfer = order.transfer();
                     conflict.merge(&self.read_conflict(transfer.sender(), transfer.sequence()).await);
                     QuorumError::Conflict(conflict)
@@ -109,20 +109,20 @@ impl Wallet {
             };
             next = match leader {
                 Some(leader) if !tried.contains(&leader.digest()) => leader.clone(),
-                // A competitor may be one that nobody can finish, shown by a liar. Ours may still be.
+                // A competitor may be one that nobody can finish, returned by a liar. Try ours.
                 _ if !tried.contains(&order.digest()) => order.clone(),
                 _ => return Err(error.into()),
             };
         }
     }
 
-    /// Has an order certified. If the committee changes meanwhile, the order is voted for under the new keys: the
-    /// authorities' locks outlive a rotation, and so does the order.
+    /// Has an order certified. If the committee changes meanwhile, the new keys vote for the order: the authorities'
+    /// locks outlive a rotation, and so does the order.
     async fn certify(&self, order: &VerifiedOrder) -> Result<VerifiedCertificate, QuorumError> {
         self.through_epochs(|| self.client().certify(order)).await
     }
 
-    /// Follows the committee where an attempt ends because f + 1 authorities vote in a newer epoch, and tries again.
+    /// If an attempt ends because f + 1 authorities vote in a newer epoch, follows the committee and tries again.
     pub(crate) async fn through_epochs<T, F: Future<Output = Result<T, QuorumError>>>(
         &self,
         attempt: impl Fn() -> F,
@@ -136,7 +136,7 @@ impl Wallet {
                         tracing::warn!(%epoch, %error, "the committee has changed, and the Primary cannot be asked");
                     }
                     if self.network().committee().epoch() < epoch {
-                        // Its block is final for the authorities, and for this wallet soon.
+                        // The authorities have read the rotation in a final block; this wallet's node will do so soon.
                         backoff.wait().await;
                     }
                 }
@@ -145,7 +145,7 @@ impl Wallet {
         }
     }
 
-    /// Has a certificate settled. The whole way from `begun_at` on, if that is traced, is the root of its trace.
+    /// Has a certificate settled. If traced, the time from `begun_at` on is the root of its trace.
     pub(crate) async fn settle(
         &self,
         journal: &OrderJournal,
@@ -177,8 +177,8 @@ impl Wallet {
         }
     }
 
-    /// The number after all that are used, where some were used without this wallet: by another copy, or after the
-    /// backup that this folder is from. Their certificates are taken into the folder, and which of them are void.
+    /// The number after all used ones, some of which other copies may have used, or this wallet after the backup that
+    /// this folder comes from. Stores their certificates in the folder, and notes which numbers are void.
     pub(crate) async fn catch_up(
         &self,
         journal: &OrderJournal,
@@ -187,7 +187,7 @@ impl Wallet {
         let account = journal.orders().account();
         let known = journal.orders().next_sequence()?;
         let next = self.proven_next(account, known, answers).await;
-        // The newest first: with it the folder knows which number comes next, should this end half-way.
+        // The newest first: with it, the folder knows the next number even if this is interrupted.
         let numbers = known.0.max(next.0.saturating_sub(LEARNED_MAX))..next.0;
         let names = numbers.clone().map(|number| (account, SequenceNumber(number)));
         let mut found = self.network().find_certificates(names, None, Instant::now() + READ_PATIENCE).await;
@@ -206,7 +206,7 @@ impl Wallet {
                 continue;
             };
             journal.certify(&certificate)?;
-            // The certificate after it has votes of a quorum, which had confirmed this one before they voted.
+            // The next certificate has votes of a quorum, whose members had confirmed this one before they voted.
             if sequence.next() < Some(next) {
                 journal.settle(sequence)?;
             }
@@ -214,8 +214,8 @@ impl Wallet {
         Ok(next)
     }
 
-    /// Takes over an order of this account that this wallet did not write down and that authorities are locked on.
-    /// False if there is none.
+    /// Adopts an order of this account that this wallet did not store and that authorities are locked on. Returns false
+    /// if there is none.
     pub(crate) fn adopt(
         &self,
         journal: &OrderJournal,
@@ -223,7 +223,7 @@ impl Wallet {
         answers: &Answers<AccountState>,
     ) -> Result<bool, WalletError> {
         let conflict = self.conflict(journal.orders().account(), next, answers);
-        // If none can be finished any more, trying one yields the error that explains it.
+        // If none can be finished any more, an attempt returns the error that explains it.
         let Some(order) = conflict.leader().or_else(|| conflict.any()) else { return Ok(false) };
         self.client().report(Progress::Adopted(order.transfer().clone()));
         journal.create(order)?;
@@ -236,8 +236,8 @@ impl Wallet {
     }
 
     /// The orders of a number that authorities are locked on. An order that can keep another one from its quorum is
-    /// held by more than the f authorities that a quorum of answers may leave out, so it is among them. An order
-    /// signed by the account's owner counts, whichever authority returns it.
+    /// held by more than the f authorities that a quorum of answers may lack, so it is among them. An order signed by
+    /// the account's owner counts, whichever authority returns it.
     fn conflict(&self, account: AccountId, sequence: SequenceNumber, answers: &Answers<AccountState>) -> OrderConflict {
         let mut conflict = OrderConflict::new(&self.network().committee());
         for (name, answer) in answers {

@@ -1,9 +1,9 @@
-//! The client's side of FastPay: a library, and the `fastpay` command on top of it.
+//! The client side of FastPay: a library, and the `fastpay` command on top of it.
 //!
 //! ```text
-//!  Wallet ──┬─► folder           (what is on disk: keys, orders written ahead, received certificates)
-//!           └─► fastpay-client   (the committee: quorums, and what answers amount to)
-//!  ChainAccount ─► the Primary: deposit, redeem by oneself, claim; written ahead as well
+//!  Wallet ──┬─► folder           (files: keys, orders written ahead, received certificates)
+//!           └─► fastpay-client   (the committee: quorums, and the verdict on its answers)
+//!  ChainAccount ─► the Primary: deposit, redeem without a relayer, claim; written ahead as well
 //! ```
 //! Modules in reading order: `folder`, `wallet`, `finish`, `many`, `receive`, `view`, `chain`,
 //! `payout`, `spent`, `relayers`, `fees`, `unlock`, `arrival`, `audit`, `open`, `memo`, `money`, `link`.
@@ -12,7 +12,7 @@
 //! disk before it is sent; no second order is ever signed for a sequence number; [`Wallet::resume`] finishes
 //! everything that a crash leaves unfinished.
 //!
-//! A program that keeps no folder, such as a bench, uses `fastpay-client` alone.
+//! A program without a folder, such as a bench, uses `fastpay-client` alone.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 mod arrival;

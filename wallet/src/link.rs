@@ -1,11 +1,11 @@
-//! Payment links, which ask for money (docs/PAYMENT_LINKS.md): as EIP-681 does, but with the chain and the contract,
-//! so that a wallet of another deployment refuses them.
+//! Payment links, which ask for money (docs/PAYMENT_LINKS.md). They are like EIP-681, but contain the chain and the
+//! contract, so that a wallet of another deployment refuses them.
 //!
 //! ```text
 //! fastpay:<account>@<chain id>/<contract>?asset=&amount=&memo=|text=&label=&expires=
 //! https://wallet.example/pay#fastpay:…
 //! ```
-//! A link is text from a stranger: it is parsed strictly, and names who *asks* for money, without proof of identity.
+//! A link is text from a stranger: it is parsed strictly, and states who *asks* for money, without proof of identity.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -16,7 +16,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 
 use crate::memo::{format_memo, is_formatting, parse_memo};
 
-/// A longer text is not read, and would fit no QR code that a camera reads with ease.
+/// The maximum length of a link, in UTF-16 code units. A longer one would fit no QR code that a camera reads with ease.
 pub const LINK_LENGTH_MAX: usize = 1_024;
 /// The number of characters of a label that are shown.
 pub const LABEL_LENGTH_MAX: usize = 64;
@@ -24,10 +24,10 @@ pub const LABEL_LENGTH_MAX: usize = 64;
 const SCHEME: &str = "fastpay:";
 /// The largest chain id that programs agree on (EIP-2294), and a bound for times.
 const NUMBER_MAX: u64 = 4_503_599_627_370_476;
-/// The end of the year 9999, the greatest time that a link may have.
+/// The end of the year 9999, the latest time in a link.
 const TIME_MAX: u64 = 253_402_300_799;
 const PARAMETERS: [&str; 6] = ["asset", "amount", "memo", "text", "label", "expires"];
-/// The characters that JavaScript's `encodeURIComponent` encodes: both write the same links.
+/// The characters that JavaScript's `encodeURIComponent` encodes, so that both write the same links.
 const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
@@ -39,7 +39,7 @@ const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'(')
     .remove(b')');
 
-/// The request.
+/// A payment link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PaymentLink {
     /// The account to be paid.
@@ -54,18 +54,18 @@ pub struct PaymentLink {
     pub amount: Option<Amount>,
     /// The memo that the payment must carry, so that the recipient can recognise it.
     pub memo: Option<Memo>,
-    /// The recipient's name for itself, unverified.
+    /// The recipient's own name for itself, unverified.
     pub label: Option<String>,
-    /// Until when the recipient expects the payment, in seconds since 1970.
+    /// The time until which the recipient expects the payment, in seconds since 1970.
     pub expires: Option<u64>,
 }
 
-/// Why a text is no link that can be used.
+/// Why a text is not a usable link.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this is no payment link that can be used: {0}")]
 pub struct LinkError(String);
 
-/// A name of a recipient that payers would see a part of: so many characters.
+/// A label has so many characters that payers would see only a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the label has {0} characters, and payers see {LABEL_LENGTH_MAX}; shorten it")]
 pub struct LabelTooLong(pub usize);
@@ -77,24 +77,24 @@ impl From<LabelTooLong> for LinkError {
 }
 
 impl PaymentLink {
-    /// A link that asks for anything, to `account` of a deployment.
+    /// A link to `account` of a deployment, without further conditions.
     #[must_use]
     pub fn new(account: AccountId, domain: &Domain, asset: Asset) -> Self {
         let (chain_id, contract) = (domain.chain_id(), domain.contract());
         Self { account, chain_id, contract, asset, amount: None, memo: None, label: None, expires: None }
     }
 
-    /// The same in its normal form, if everyone can read it back.
+    /// The same link in its normal form, if every wallet can read it back.
     ///
     /// # Errors
-    /// If it asks for nothing, or it or its label is too long.
+    /// If it asks for an amount of zero, or it or its label is too long.
     pub fn check(&self) -> Result<Self, LinkError> {
         self.label.as_deref().map_or(Ok(()), check_label)?;
         self.to_string().parse()
     }
 
-    /// The link for people without a program for `fastpay:`, to a page of a web wallet that reads it. It stands
-    /// behind the `#`, so the page's host never sees who asks for money.
+    /// The link for payers without a program for `fastpay:`: to a page of a web wallet that reads it. The link comes
+    /// after the `#`, so the page's host never sees who asks for money.
     #[must_use]
     pub fn behind(&self, page: &url::Url) -> String {
         let mut page = page.clone();
@@ -102,7 +102,7 @@ impl PaymentLink {
         page.into()
     }
 
-    /// True where the text claims to be a link of either form, well-formed or not.
+    /// Whether the text claims to be a link of either form, well-formed or not.
     #[must_use]
     pub fn is_claimed_by(text: &str) -> bool {
         after_scheme(without_page(text.trim())).is_some()
@@ -125,7 +125,7 @@ impl fmt::Display for PaymentLink {
         }
         if let Some(memo) = self.memo.filter(|memo| !memo.is_zero()) {
             let text = format_memo(&memo);
-            // Only a text that comes back as the very same bytes may stand for them.
+            // Text may represent the memo only if it parses to the very same bytes.
             let is_text = text != memo.to_string() && parse_memo(&text) == Ok(memo);
             add(if is_text { "text" } else { "memo" }, &text)?;
         }
@@ -142,9 +142,9 @@ impl fmt::Display for PaymentLink {
 impl FromStr for PaymentLink {
     type Err = LinkError;
 
-    /// Reads a link of either form.
+    /// Parses a link of either form.
     fn from_str(text: &str) -> Result<Self, LinkError> {
-        // JavaScript counts in UTF-16: all wallets must agree.
+        // JavaScript counts UTF-16 code units, and all wallets must agree.
         if text.encode_utf16().count() > LINK_LENGTH_MAX {
             return Err(invalid("it is too long; ask for a shorter one"));
         }
@@ -173,7 +173,7 @@ impl FromStr for PaymentLink {
     }
 }
 
-/// The parameters that this wallet knows, decoded.
+/// The decoded parameters that this wallet knows.
 struct Parameters(BTreeMap<&'static str, String>);
 
 impl Parameters {
@@ -183,7 +183,7 @@ impl Parameters {
             let (name, value) =
                 pair.split_once('=').ok_or_else(|| invalid(format!("{pair:?} has no value; copy it again")))?;
             let Some(known) = PARAMETERS.into_iter().find(|known| *known == name) else {
-                // As BIP-21 has it: what must be understood says so, what else is new may be passed over.
+                // As in BIP-21: an unknown parameter may be ignored unless its name says that it is required.
                 if let Some(needed) = name.strip_prefix("req-") {
                     let why = format!("it needs {needed:?}, which this wallet does not know; use a newer wallet");
                     return Err(invalid(why));
@@ -254,12 +254,12 @@ fn address(what: &str, text: &str) -> Result<PrimaryAddress, LinkError> {
     if text.len() != 42 || !text.starts_with("0x") {
         return Err(wrong());
     }
-    // Through the account's rules, which check the capitals of an address.
+    // Parse it as an account, which checks the capitals of an address.
     let account = AccountId::from_str(text).map_err(|_| wrong())?;
     account.ethereum_address().ok_or_else(wrong)
 }
 
-/// Whether a label is short enough for payers to see all of it. A label that is read is cut; one that is written is
+/// Checks that a label is short enough for payers to see all of it. A label that is read is cut; one that is written is
 /// refused.
 ///
 /// # Errors
@@ -276,7 +276,7 @@ fn shown_label(label: &str) -> String {
     plain(label).chars().take(LABEL_LENGTH_MAX).collect()
 }
 
-/// Without what could pass for something else on the screen: control and formatting characters, which turn text around.
+/// Removes characters that could mislead on the screen: control and formatting characters, which can reverse text.
 fn plain(text: &str) -> String {
     let visible = text.chars().map(|c| if c.is_control() || is_formatting(c) { ' ' } else { c });
     visible.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")

@@ -1,12 +1,12 @@
-//! Pays many people: a list is split into orders of up to [`PAYOUT_OUTPUTS_MAX`] outputs, which go one behind the other.
+//! Pays a list of recipients, split into orders of up to [`PAYOUT_OUTPUTS_MAX`] outputs, which are sent in sequence.
 //!
 //! ```text
-//!  job on disk ─► finish what is unfinished ─► which pages have an order? ─► is there money for the others?
-//!    ─► page by page: sign ─► write down ─► certify ─► write down ─┬─► settle, while the next page is certified
+//!  job on disk ─► finish what is unfinished ─► which pages have an order? ─► do funds cover the others?
+//!    ─► page by page: sign ─► store ─► certify ─► store ─┬─► settle, while the next page is certified
 //! ```
-//! Invariants: a page's order carries the page's name as its memo, so an order on disk, or its certificate, proves
-//! that the page is paid, whatever else is lost; no page is signed again while an order with its name may still be
-//! executed. A job that is repeated, after a crash or by mistake, therefore pays nobody twice.
+//! Invariants: a page's order carries the page's name as its memo, so an order on disk, or its certificate, proves that
+//! the page is paid, whatever else is lost. No page is signed again while an order with its name may still be executed.
+//! A job that is repeated, after a crash or by mistake, therefore pays nobody twice.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use fastpay_client::QuorumError;
 /// The maximum number of pages that are certified and not settled yet.
 const PAGES_UNDER_WAY_MAX: usize = 8;
 
-/// One order of a job: payments of one asset.
+/// One order of a job: payments in one asset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PayoutPage {
     /// The asset that is paid.
@@ -41,14 +41,14 @@ pub struct PageState {
     pub sequence: SequenceNumber,
     /// The digest of its order.
     pub digest: Digest,
-    /// How far it is: never superseded.
+    /// The state of its order, which is never superseded.
     pub state: OrderState,
 }
 
 /// The states of a job's pages, in their order; `None` if a page has no order yet.
 pub type PageStates = Vec<Option<PageState>>;
 
-/// The name of a page, which its order carries as memo.
+/// The name of a page, which is its order's memo.
 fn name_of(job: Digest, page: usize) -> Memo {
     let page = u64::try_from(page).unwrap_or(u64::MAX);
     keccak256([b"fastpay/payout".as_slice(), job.as_slice(), page.to_be_bytes().as_slice()].concat())
@@ -61,11 +61,11 @@ impl PayoutPage {
 }
 
 impl Wallet {
-    /// Begins a job, or goes on with it: `account` pays, and one order has at most so many outputs. Another command may
-    /// have begun it since its file was read, with a different account or different pages: both would pay everybody.
+    /// Begins a job or continues it: `account` pays, with at most `outputs_max` outputs in one order. Another command
+    /// may have begun it since its file was read, with another account or other pages: then both would pay everybody.
     ///
     /// # Errors
-    /// [`WalletError::OtherJob`] where it was begun differently; if the wallet's files cannot be used.
+    /// [`WalletError::OtherJob`] if it was begun differently; if the wallet's files cannot be used.
     pub fn begin_job(&self, name: Digest, account: AccountId, outputs_max: usize) -> Result<(), WalletError> {
         let wanted = Job { account, outputs_max: outputs_max.clamp(1, PAYOUT_OUTPUTS_MAX) };
         let begun = self.folder().jobs().begin(name, wanted)?;
@@ -88,7 +88,7 @@ impl Wallet {
         let places: BTreeMap<Memo, usize> = (0..pages.len()).map(|page| (name_of(name, page), page)).collect();
         let mut states = vec![None; pages.len()];
         for entry in self.folder().orders(account).entries()? {
-            // Nothing was paid with a number that the contract voided: its page gets another one.
+            // A number that the contract voided paid nothing, so its page gets another one.
             if entry.state == OrderState::Voided {
                 continue;
             }
@@ -106,11 +106,11 @@ impl Wallet {
         Ok(states)
     }
 
-    /// The state of an entry that has a transfer. A certified transfer counts, whoever ordered it.
+    /// The state of an entry that has a transfer. A certified transfer counts, whichever copy ordered it.
     fn state_of(&self, entry: &OrderEntry) -> PageState {
         let digest = entry.transfer().map(|transfer| self.network().domain().transfer_digest(transfer));
         let state = match entry.state {
-            // The certificate of another copy of this wallet, for the same page.
+            // Another copy of this wallet has the certificate of the same page.
             OrderState::Superseded => OrderState::Certified,
             state => state,
         };
@@ -121,7 +121,7 @@ impl Wallet {
     /// change.
     ///
     /// # Errors
-    /// As [`Wallet::send`]. Some pages may be paid then: the same call again pays the others.
+    /// As [`Wallet::send`]. Some pages may be paid then; the same call again pays the others.
     pub async fn pay_many(
         &self,
         key: &AccountKey,
@@ -138,7 +138,7 @@ impl Wallet {
             let states = self.page_states(name, account, pages)?;
             told(&states);
             let Some(sequence) = self.check_funds(&journal, pages, &states).await? else { continue };
-            // Orders of another copy of this wallet may become known only now.
+            // Orders of another copy of this wallet may have become known.
             if states != self.page_states(name, account, pages)? {
                 continue;
             }
@@ -150,7 +150,7 @@ impl Wallet {
         Err(WalletError::OtherCopy { account })
     }
 
-    /// The number of the next order, where the account holds what all pages without an order need together.
+    /// The number of the next order, if the account's funds cover all pages without an order together.
     async fn check_funds(
         &self,
         journal: &OrderJournal,
@@ -197,7 +197,7 @@ impl Wallet {
             journal.create(&order)?;
             let certificate = match self.certify_one(&order, order.clone()).await {
                 Ok(certificate) => certificate,
-                // Another copy took the number: this page gets another one.
+                // Another copy used the number, so this page gets another one.
                 Err(WalletError::Quorum(QuorumError::Superseded { certificate })) => *certificate,
                 Err(error) => return Err(error),
             };

@@ -1,21 +1,21 @@
-//! Memos: 32 bytes that are free for the user, as text where they fit, in the form that all wallets share.
+//! Memos: 32 bytes for the user's own purposes, shown as text where possible, in the form that all wallets share.
 
 use std::str::FromStr;
 
 use fastpay_core::Memo;
 
-/// Why a text makes no memo.
+/// Why a text is not a memo.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoError {
-    /// Text of more bytes than there are.
+    /// The text has too many bytes.
     #[error("the memo has {0} bytes, and 32 are the most")]
     TooLong(usize),
-    /// `0x` and 64 characters of which some are no digits.
+    /// The text is `0x` and 64 characters that are not all hexadecimal digits.
     #[error("the memo is not hexadecimal; give 0x and 64 digits, or a text")]
     NotHexadecimal,
 }
 
-/// The memo of a text: its UTF-8 bytes, filled up with zeros; or, of `0x` and 64 digits, those 32 bytes.
+/// The memo of a text: its UTF-8 bytes, padded with zeros; or the 32 bytes that `0x` and 64 digits encode.
 ///
 /// # Errors
 /// See [`MemoError`].
@@ -29,8 +29,8 @@ pub fn parse_memo(text: &str) -> Result<Memo, MemoError> {
     Ok(memo.into())
 }
 
-/// A memo as its author wrote it: text where it is text without control and formatting characters, which turn what
-/// stands around it, else hexadecimal.
+/// A memo as its author wrote it: text if it is text without control and formatting characters, which can reverse the
+/// text around them; otherwise hexadecimal.
 #[must_use]
 pub fn format_memo(memo: &Memo) -> String {
     let end = memo.iter().rposition(|byte| *byte != 0).map_or(0, |last| last.saturating_add(1));

@@ -1,4 +1,4 @@
-//! Amounts of one asset as people write and read them, and as programs do.
+//! Amounts of one asset, in the form for people and in the form for programs.
 
 use std::fmt::Display;
 
@@ -10,7 +10,7 @@ use crate::error::WalletError;
 use crate::folder::AssetInfo;
 use crate::wallet::Wallet;
 
-/// Amounts of one asset, written for people and programs.
+/// Formats and parses amounts of one asset.
 #[derive(Clone, Debug)]
 pub struct Money {
     asset: Asset,
@@ -18,8 +18,8 @@ pub struct Money {
 }
 
 impl Money {
-    /// The format of amounts of `asset`. If its decimals are unknown now, amounts are in its smallest unit and
-    /// labelled so.
+    /// The format of amounts of `asset`. If its decimals are unknown now, amounts are in its smallest unit and labelled
+    /// so.
     pub async fn of(wallet: &Wallet, asset: Asset) -> Self {
         let info = match wallet.asset_info(asset).await {
             Ok(info) => Some(info),
@@ -31,7 +31,7 @@ impl Money {
         Self { asset, info }
     }
 
-    /// A number of smallest units, for people.
+    /// Formats a number of smallest units for people.
     #[must_use]
     pub fn text(&self, units: impl Display) -> String {
         match &self.info {
@@ -40,7 +40,7 @@ impl Money {
         }
     }
 
-    /// The same for programs: `units` is exact, `amount` is the same in whole units.
+    /// Formats a number of smallest units for programs: `units` is exact, `amount` is the same in whole units.
     #[must_use]
     pub fn json(&self, units: impl Display) -> Value {
         let amount = self.info.as_ref().map(|info| format_units(&units, info.decimals));
@@ -50,10 +50,10 @@ impl Money {
 }
 
 impl Wallet {
-    /// Reads an amount that a person wrote in whole units of an asset, such as 1.5.
+    /// Parses an amount that a person wrote in whole units of an asset, such as 1.5.
     ///
     /// # Errors
-    /// If it is none, or the asset's decimals cannot be learned now.
+    /// If it is not an amount, or the asset's decimals cannot be read now.
     pub async fn read_amount(&self, asset: Asset, text: &str) -> Result<Amount, WalletError> {
         Ok(parse_amount(text, self.asset_info(asset).await?.decimals)?)
     }

@@ -1,5 +1,5 @@
-//! Setting a wallet up, and opening it: what the committees are comes from the contract (or the genesis file)
-//! and is kept, so that paying works while the Primary cannot be reached.
+//! Sets a wallet up, and opens it. The committees come from the contract (or the genesis file) and are stored, so that
+//! paying works while the Primary cannot be reached.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,19 +17,18 @@ use crate::wallet::{READ_PATIENCE, Wallet};
 use fastpay_client::QuorumOptions;
 use fastpay_client::{Network, NetworkError};
 
-/// How ETH is written, and the native asset without a Primary.
+/// The decimals of ETH, and of the native asset without a Primary.
 const ETHER_DECIMALS: u8 = 18;
-/// The time that `init` waits for the deployment's block to be final.
+/// The maximum time for which `init` waits for the deployment's block to be final.
 const DEPLOYMENT_PATIENCE: Duration = Duration::from_secs(10);
 const DEPLOYMENT_POLL: Duration = Duration::from_millis(300);
 
-/// Writes the configuration, after learning the committees from the contract and checking that the endpoints
-/// serve it.
+/// Writes the configuration, after reading the committees from the contract and checking that the endpoints serve it.
 ///
 /// # Errors
-/// If the Primary does not answer or serves another chain, there is no contract, the endpoints are of
-/// another committee, there is a configuration already and `replace` is false, or what stands in the folder is of
-/// another deployment.
+/// If the Primary does not answer or serves another chain, there is no contract, the endpoints are of another
+/// committee, there is a configuration already and `replace` is false, or the folder's history is of another
+/// deployment.
 pub async fn set_up(folder: &Folder, config: &Config, replace: bool) -> Result<KnownCommittees, WalletError> {
     let path = folder.config_path();
     if path.exists() && !replace {
@@ -60,8 +59,8 @@ pub async fn set_up(folder: &Folder, config: &Config, replace: bool) -> Result<K
     Ok(known)
 }
 
-/// The committees of a contract that may have been deployed a moment ago: its block becomes final soon, or the
-/// error says that it is not.
+/// The committees of a contract that may have been deployed a moment ago. Waits for its block to become final, and
+/// otherwise returns the error that it is not.
 async fn first_committees(primary: Primary) -> Result<Committees, WalletError> {
     let reader = EpochReader::new(primary);
     let until = Instant::now() + DEPLOYMENT_PATIENCE;
@@ -73,7 +72,7 @@ async fn first_committees(primary: Primary) -> Result<Committees, WalletError> {
     }
 }
 
-/// The chain id that the first of some Ethereum nodes serves.
+/// The chain id that the first of these Ethereum nodes serves.
 ///
 /// # Errors
 /// If it does not answer.
@@ -100,11 +99,11 @@ fn genesis_committees(config: &Config) -> Result<(Domain, Committees), WalletErr
 }
 
 impl Wallet {
-    /// The wallet that was set up in `folder`. Asks nobody: the committees are those learned by [`set_up`] and
-    /// [`Wallet::follow`]. Must be called within a tokio runtime.
+    /// Opens the wallet that was set up in `folder`, without network access: the committees are those stored by
+    /// [`set_up`] and [`Wallet::follow`]. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// If there is none, or its files are malformed.
+    /// If there is no wallet, or its files are malformed.
     pub fn open(folder: Folder, options: QuorumOptions) -> Result<Self, WalletError> {
         let config = folder.config()?;
         let endpoints = Endpoints::read(&config.endpoints).map_err(NetworkError::from)?;
@@ -122,7 +121,7 @@ impl Wallet {
         Ok(Self::new(folder, network, options))
     }
 
-    /// The file of endpoints, as it is now.
+    /// The present content of the endpoints file.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -130,7 +129,7 @@ impl Wallet {
         Ok(Endpoints::read(&self.folder().config()?.endpoints).map_err(NetworkError::from)?)
     }
 
-    /// What the file of endpoints calls the authorities, by their names there and by their current ones.
+    /// The labels of the authorities in the endpoints file, by their names there and by their current ones.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -145,22 +144,22 @@ impl Wallet {
         Ok(labels)
     }
 
-    /// A connection to the Primary, after following its rotations of the committee.
+    /// A connection to the Primary, after following the rotations of the committee.
     ///
     /// # Errors
-    /// In stand-alone mode; where the Primary does not answer; or where its contract never had the committees
-    /// that this wallet knows.
+    /// In stand-alone mode; if the Primary does not answer; or if its contract never had the committees that this
+    /// wallet knows.
     pub async fn primary(&self) -> Result<Primary, WalletError> {
         let config = self.folder().config()?;
         let primary = Primary::connect(config.primary()?.connection()).await?;
         let known = self.network().committees();
-        // Another chain may answer under the same number: what was final once is final there.
+        // Another chain may answer under the same number. On the right one, a committee that was once final still is.
         if primary.committee(known.current().epoch()).await? != **known.current() {
             return Err(WalletError::OtherCommittee);
         }
         match EpochReader::new(primary.clone()).read(Some(&known)).await {
             Ok(committees) => self.learn(known, committees).await?,
-            // One of several nodes is away or behind: what is known stays true.
+            // One of several nodes is away or behind: the known committees stay valid.
             Err(DepositsError::Alarm(Alarm::EpochLost { .. })) => {}
             Err(error) if error.is_retryable() => {
                 tracing::warn!(%error, "a change of the committee cannot be seen now")
@@ -178,7 +177,7 @@ impl Wallet {
         self.primary().await.map(drop)
     }
 
-    /// Reads the contract if an authority named a newer epoch. True if there is one.
+    /// Reads the contract if an authority named a newer epoch. Returns whether there is one.
     pub(crate) async fn follow_hint(&self) -> bool {
         if self.network().hinted_epoch().is_none() {
             return false;
@@ -204,10 +203,10 @@ impl Wallet {
         Ok(self.folder().learn_committees(&learned)?)
     }
 
-    /// How amounts of an asset are written. A token is asked once; its answer is kept.
+    /// The symbol and decimals of an asset. A token is asked once, and its answer is stored.
     ///
     /// # Errors
-    /// If the token has no decimals, or is not known yet and the Primary does not answer.
+    /// If the token has no decimals, or is unknown and the Primary does not answer.
     pub async fn asset_info(&self, asset: Asset) -> Result<AssetInfo, WalletError> {
         let config = self.folder().config()?;
         if asset == Asset::ETHER {
@@ -218,7 +217,7 @@ impl Wallet {
             return Ok(info);
         }
         let Some(settings) = &config.primary else {
-            // Nobody to ask: such an asset is counted in its smallest unit.
+            // Without a Primary, such an asset is counted in its smallest unit.
             return Ok(AssetInfo { symbol: "units".into(), decimals: 0 });
         };
         let primary = Primary::connect(settings.connection()).await?;

@@ -1,5 +1,5 @@
-//! A redemption's way out of the contract: by its certificate; where its epoch has ended, by new votes of the
-//! current committee; and, above the outflow limit, through the contract's queue.
+//! How a redemption leaves the contract: by its certificate; if its epoch has ended, by new votes of the current
+//! committee; and, above the outflow limit, through the contract's queue.
 
 use alloy::primitives::{Address, Bytes, U256};
 use fastpay_core::{AccountId, Amount, Asset, Epoch, ParseIdentityError, Redemption, Transfer, VerifiedCertificate};
@@ -9,24 +9,24 @@ use crate::error::WalletError;
 use crate::spent::logged;
 use crate::wallet::Wallet;
 
-/// Votes of an epoch that ends within this many seconds are not used: a transaction may wait for its block.
+/// Votes of an epoch that ends within this many seconds are not used, because a transaction may wait for its block.
 const ENDING_MARGIN_S: u64 = 120;
 
-/// The number of the newest redemptions that are looked up in the contract's queue.
+/// The number of the newest redemptions that are checked against the contract's queue.
 const LOOKED_AT_MAX: usize = 100;
 
 /// A redemption of this wallet that is in the contract's queue.
 #[derive(Clone, Debug)]
 pub struct QueuedRedemption {
-    /// The asset to be paid.
+    /// The redemption.
     pub redemption: Redemption,
-    /// Its entry in the queue: who sent it, and from when on it can be executed.
+    /// Its entry in the queue: who submitted it, and when it can be executed.
     pub queued: Queued,
-    /// True where it can be executed now, by the chain's clock.
+    /// Whether it can be executed now, by the chain's clock.
     pub is_due: bool,
 }
 
-/// Refuses where the contract is paused: better before anything is signed.
+/// Refuses if the contract is paused, so that nothing is signed then.
 ///
 /// # Errors
 /// [`WalletError::Paused`], or the Primary does not answer.
@@ -37,10 +37,10 @@ pub async fn check_not_paused(primary: &Primary) -> Result<(), WalletError> {
     }
 }
 
-/// An Ethereum address as people write it, by the rules of an account's.
+/// Parses an Ethereum address, by the rules of an account's.
 ///
 /// # Errors
-/// The text is none, or its capitals do not fit: what is paid to a mistyped address is lost.
+/// If the text is not an address, or its capitals do not match: money paid to a mistyped address is lost.
 pub fn parse_address(text: &str) -> Result<Address, String> {
     let wrong = || format!("{text:?} is not an Ethereum address: give 0x and 40 hexadecimal digits");
     match text.parse::<AccountId>() {
@@ -50,7 +50,7 @@ pub fn parse_address(text: &str) -> Result<Address, String> {
     }
 }
 
-/// Refuses to have FastPay's own contracts paid: nobody could move the money.
+/// Refuses to pay FastPay's own contracts, because nobody could move the money.
 ///
 /// # Errors
 /// [`WalletError::RecipientIsFastPay`], or the Primary does not answer.
@@ -61,7 +61,7 @@ pub async fn check_recipient(primary: &Primary, recipient: Address) -> Result<()
     Ok(())
 }
 
-/// Refuses to fund an account that nobody could spend from: one of a contract, which signs no order.
+/// Refuses to fund the account of a contract, which can sign no order, so that nobody could spend the money.
 ///
 /// # Errors
 /// [`WalletError::AccountWithoutKey`], or the Primary does not answer.
@@ -74,7 +74,7 @@ pub async fn check_account(primary: &Primary, account: AccountId) -> Result<(), 
     Ok(())
 }
 
-/// A redemption as it stands in the contract's queue; `None` if it is not there, or another order took its number.
+/// A redemption with its entry in the contract's queue; `None` if it is not there, or another order used its number.
 ///
 /// # Errors
 /// If the Primary does not answer.
@@ -92,8 +92,8 @@ pub async fn queued_redemption(
     Ok(Some(QueuedRedemption { redemption: redemption.clone(), queued, is_due }))
 }
 
-/// Until when a redemption of this size would be queued if it came to the contract now, in seconds since 1970;
-/// none where it would be paid at once.
+/// Until when the contract would queue a redemption of this size now, in seconds since 1970; `None` if it would pay it
+/// at once.
 ///
 /// # Errors
 /// If the Primary does not answer.
@@ -106,8 +106,8 @@ pub async fn would_queue(primary: &Primary, asset: Asset, amount: Amount) -> Res
 }
 
 impl Wallet {
-    /// The call that redeems what a certificate is of: with its own votes where the contract still takes their
-    /// epoch, else with votes of the current committee for the same redemption.
+    /// The call that redeems a certificate: with its own votes if the contract still accepts their epoch, otherwise
+    /// with votes of the current committee for the same redemption.
     ///
     /// # Errors
     /// If it is the certificate of a payment, the Primary does not answer, or too few authorities vote.
@@ -132,8 +132,8 @@ impl Wallet {
         Ok(Call::redeem(primary.contract(), certified))
     }
 
-    /// The call that has a queued redemption paid: without votes, or with votes of the current committee where the keys
-    /// of the epoch that queued it were stolen.
+    /// The call that executes a queued redemption: without votes, or with votes of the current committee if the keys of
+    /// the epoch that queued it were stolen.
     ///
     /// # Errors
     /// If no authority has its certificate, or too few vote.
@@ -151,21 +151,20 @@ impl Wallet {
         Ok(Call::execute_queued(primary.contract(), redemption, votes))
     }
 
-    /// Has the current committee vote for a redemption again, as for a batch of it alone.
+    /// Has the current committee vote for a redemption again, as for a batch of one.
     async fn vote_again(
         &self,
         certificate: &VerifiedCertificate,
         redemption: &Redemption,
     ) -> Result<(Epoch, Bytes), WalletError> {
-        // They vote for what they have confirmed.
+        // Authorities vote for redemptions that they have confirmed.
         self.through_epochs(|| self.client().settle(certificate)).await?;
         let redemptions = [redemption.clone()];
         let (epoch, votes) = self.through_epochs(|| self.client().vote_again(&redemptions)).await?;
         Ok((epoch, votes.into()))
     }
 
-    /// Which of the newest redemptions of an account, as far as this wallet has them, are in the contract's
-    /// queue.
+    /// The newest redemptions of an account, as far as this wallet has them, that are in the contract's queue.
     ///
     /// # Errors
     /// If the wallet's files cannot be read, or the Primary does not answer.

@@ -1,15 +1,15 @@
-//! Incoming payments: read every authority's list from where the wallet left it, fetch each certificate,
-//! verify it, settle it, keep it. One honest answer is enough, and no number of liars can make a payment up.
+//! Receives payments: reads every authority's list from the wallet's cursor, fetches each certificate, verifies it, has
+//! it settled, and stores it. One honest answer is enough, and no number of liars can invent a payment.
 //!
 //! ```text
-//!  lists ─► one task for each: what is unknown and nobody else's task ─► certificate ─► settled ─► inbox
-//!        └► in the end, for each: how far is all of it in the inbox?   ─► cursor
+//!  lists ─► one task for each: what is unknown and no other task's ─► certificate ─► settled ─► inbox
+//!        └► at the end, for each: how far is all of it in the inbox?  ─► cursor
 //! ```
-//! What a quorum lists is settled. What fewer list is certified: it is brought to all, and is no payment until a quorum has
-//! confirmed it, since the contract may still void its number (docs/PROTOCOL.md, K13).
+//! A payment that a quorum lists is settled. One that fewer list is only certified: its certificate is sent to all, and
+//! it counts once a quorum has confirmed it, since the contract may still void its number (docs/PROTOCOL.md, K13).
 //!
-//! A task ends at the first entry that cannot be proven, so a list of inventions holds up itself and no other. All have
-//! the same time; if it is over, the next call goes on.
+//! A task ends at the first entry that cannot be proven, so a list of inventions delays only itself. All tasks have the
+//! same time; after that, the next call continues.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -27,10 +27,10 @@ use crate::folder::{Cursor, FolderError, Inbox, InboxJournal, ReceivedPayment};
 use crate::wallet::{LOCK_PATIENCE, READ_PATIENCE, Wallet};
 use fastpay_client::GRACE;
 
-/// The maximum number of pages of one authority in one call; the next call reads on.
+/// The maximum number of pages of one authority in one call. The next call continues.
 const PAGES_MAX: usize = 20;
 /// After the lists of a quorum are proven, the others get this much longer: an honest authority may be far away, and
-/// know something alone.
+/// know a payment that the others do not.
 const PROOF_GRACE: Duration = Duration::from_secs(1);
 
 /// The maximum number of certificates submitted at a time.
@@ -41,8 +41,8 @@ const SETTLED_AT_ONCE: usize = 16;
 pub struct Collected {
     /// The payments that are new to this wallet, oldest first.
     pub new: Vec<ReceivedPayment>,
-    /// True where the lists of a quorum were read to their ends and every entry was proven: then no payment that was
-    /// settled before the call is missing. A liar's list can neither bring that about nor prevent it.
+    /// Whether the lists of a quorum were read to their ends and every entry was proven: then no payment that was
+    /// settled before the call is missing. A liar's list can neither cause nor prevent this.
     pub is_whole: bool,
 }
 
@@ -52,14 +52,14 @@ struct List {
     /// The cursor at which it begins.
     start: Cursor,
     entries: Arc<[Received]>,
-    /// False where more may follow.
+    /// Whether the list was read to its end.
     is_whole: bool,
     /// The number of entries, from the first, that are in the inbox.
     proven: usize,
 }
 
 impl List {
-    /// Looks how far all of it is in the inbox. True where the rest is there, or is `explained`.
+    /// Updates how far the list is in the inbox. Returns whether the rest is there, too, or is `explained`.
     fn is_proven(&mut self, inbox: &Inbox, explained: impl Fn(&PaymentName) -> bool) -> bool {
         let rest = self.entries.get(self.proven..).unwrap_or_default().iter().map(Received::name);
         let known = rest.take_while(|name| inbox.has(name)).count();
@@ -77,7 +77,7 @@ impl List {
 /// The payments that the tasks work on, with their results.
 type Taken = HashMap<PaymentName, Option<ReceivedPayment>>;
 
-/// One going through the lists of all authorities.
+/// One pass through the lists of all authorities.
 struct Ingest {
     wallet: Wallet,
     journal: Arc<InboxJournal>,
@@ -97,7 +97,7 @@ impl Ingest {
         self.certified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// True where no task has set about this yet. Then this one has.
+    /// Claims a payment for this task. Returns false if another task has claimed it.
     fn sets_about(&self, name: PaymentName) -> bool {
         match self.taken().entry(name) {
             Entry::Vacant(free) => free.insert(None).is_none(),
@@ -105,8 +105,8 @@ impl Ingest {
         }
     }
 
-    /// Takes in what `lister` lists and nobody else has set about, until something has no proof: it may be a lie, or its
-    /// certificate out of reach now.
+    /// Processes the payments that `lister` lists and no other task has claimed, until one has no proof: it may be a
+    /// lie, or its certificate is out of reach now.
     async fn take_in(self: Arc<Self>, lister: AuthorityName, entries: Arc<[Received]>) -> Result<(), FolderError> {
         let inbox = self.journal.inbox();
         for name in entries.iter().map(Received::name) {
@@ -131,8 +131,8 @@ impl Ingest {
         Ok(())
     }
 
-    /// Brings what is only certified to all authorities, each certificate once, and adds what is settled then. Returns
-    /// the digests of those of which it is proven that they are not settled.
+    /// Sends the certificates of payments that are not settled to all authorities, each once, and adds the payments
+    /// that are settled then. Returns the digests of those that are proven not to be settled.
     async fn settle(&self) -> Result<HashSet<Digest>, FolderError> {
         let certified: HashMap<_, _> =
             self.certified().values().map(|certificate| (certificate.digest(), certificate.clone())).collect();
@@ -162,7 +162,7 @@ impl Ingest {
         }
     }
 
-    /// Puts what a certificate pays to the account into the inbox.
+    /// Adds a certificate's payments to the account to the inbox.
     fn add(&self, certificate: &VerifiedCertificate) -> Result<(), FolderError> {
         for received in self.journal.add(certificate)? {
             self.taken().insert(received.name(), Some(received));
@@ -172,11 +172,11 @@ impl Ingest {
 }
 
 impl Wallet {
-    /// Takes in the settled payments to `account` that are new to this wallet, oldest first. A payment that few
-    /// authorities list is brought to all of them, and is taken in once a quorum has confirmed it.
+    /// Stores the settled payments to `account` that are new to this wallet, and returns them, oldest first. A payment
+    /// that few authorities list is sent to all of them, and is stored once a quorum has confirmed it.
     ///
-    /// It ends within half a minute, whatever the authorities do, but for what another command that uses the inbox and
-    /// the Primary take; what there was no time for the next call takes in.
+    /// It ends within half a minute, whatever the authorities do, not counting waits for the Primary and for another
+    /// command that uses the inbox. The next call processes the remaining payments.
     ///
     /// # Errors
     /// If fewer authorities than a quorum answer, or the wallet's files cannot be used.
@@ -188,7 +188,7 @@ impl Wallet {
         if first.is_whole && !is_other_committee {
             return Ok(first);
         }
-        // The fastest answers may be lies. Then the slowest honest one is waited for.
+        // The fastest answers may be lies, so wait for the slowest honest one.
         match self.collect_once(&journal, READ_PATIENCE).await {
             Ok(Collected { new, is_whole }) => Ok(Collected { new: [first.new, new].concat(), is_whole }),
             Err(WalletError::TooFewAnswers { .. }) => Ok(Collected { is_whole: false, ..first }),
@@ -196,7 +196,7 @@ impl Wallet {
         }
     }
 
-    /// One reading of all lists, with so much `grace` after a quorum has answered.
+    /// Reads all lists once, with this `grace` after a quorum has answered.
     async fn collect_once(&self, journal: &Arc<InboxJournal>, grace: Duration) -> Result<Collected, WalletError> {
         let account = journal.inbox().account();
         let before = journal.cursors()?;
@@ -222,8 +222,8 @@ impl Wallet {
         Ok(Collected { new, is_whole })
     }
 
-    /// Takes in what the lists have, as far as it can be proven and settled in time. True where those of a quorum are
-    /// proven to their ends.
+    /// Stores the listed payments, as far as they can be proven and settled in time. Returns whether those of a quorum
+    /// are proven to their ends.
     async fn take_in(
         &self,
         journal: &Arc<InboxJournal>,
@@ -251,7 +251,7 @@ impl Wallet {
                 until = until.min(Instant::now() + PROOF_GRACE);
             }
         }
-        // A write in progress completes.
+        // A write in progress completes first.
         tasks.shutdown().await;
         let unsettled = ingest.settle().await?;
         let certified = std::mem::take(&mut *ingest.certified());
@@ -275,7 +275,7 @@ impl Wallet {
         listers.into_keys().collect()
     }
 
-    /// Adds settled payments to the inbox, in pages, from few authorities.
+    /// Adds settled payments to the inbox, reading their certificates in pages from few authorities.
     async fn take_in_settled(&self, ingest: &Ingest) -> Result<(), FolderError> {
         let names: Vec<_> = ingest.settled.iter().filter(|name| !ingest.journal.inbox().has(name)).collect();
         let names = names.iter().map(|name| (name.sender, name.sequence));
@@ -286,8 +286,8 @@ impl Wallet {
         Ok(())
     }
 
-    /// Whether the lists of a quorum are proven to their ends. Of the committee as it is known now: who has left it settles
-    /// nothing any more.
+    /// Whether the lists of a quorum of the current committee are proven to their ends. Former members no longer settle
+    /// anything.
     fn is_quorum_proven(
         &self,
         lists: &mut [(AuthorityName, List)],
@@ -300,7 +300,7 @@ impl Wallet {
     }
 }
 
-/// Reads the list from the cursor on. The entry before the cursor is read again: if it differs or is missing, the
+/// Reads the list from the cursor on. It reads the entry before the cursor again: if that differs or is missing, the
 /// authority was restored from an older copy, and its list is read from the beginning.
 async fn read_from(authority: &AuthorityClient, account: AccountId, cursor: Cursor) -> Result<List, ClientError> {
     let shard = authority.shard_of(&account);

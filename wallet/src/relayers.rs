@@ -1,4 +1,4 @@
-//! Asks the relayers of the endpoints file over HTTP, and has one of them bring an owner's request to the contract
+//! Asks the relayers of the endpoints file over HTTP, and has one of them submit an owner's request to the contract
 //! (`POST /v1/unlocks`).
 
 use std::time::Duration;
@@ -14,12 +14,12 @@ use tokio::time::timeout;
 use crate::error::WalletError;
 use crate::wallet::Wallet;
 
-/// A relayer asks chain and authorities before it answers.
+/// The maximum time for an answer: a relayer asks chain and authorities first.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Longer answers are not read: an entry of an asset has about a hundred bytes.
+/// The maximum length of an answer: an entry of an asset has about a hundred bytes.
 const ANSWER_BYTES_MAX: usize = 256 << 10;
 
-/// Why a relayer does not bring a request. Other fields are ignored.
+/// Why a relayer does not submit a request. Other fields are ignored.
 #[derive(Deserialize)]
 struct Problem {
     code: String,
@@ -38,10 +38,10 @@ impl Wallet {
         Ok((endpoints.relayers, client))
     }
 
-    /// Has the first relayer that agrees bring the request to unlock a number, and pay for it.
+    /// Has the first relayer that agrees submit and pay for the request to unlock a number.
     ///
     /// # Errors
-    /// [`WalletError::Relayers`] with what each answers.
+    /// [`WalletError::Relayers`] with the answer of each.
     pub(crate) async fn have_requested(
         &self,
         account: AccountId,
@@ -80,7 +80,7 @@ async fn request(client: &Client, url: &str, body: String) -> Result<(), String>
     })
 }
 
-/// A relayer's answer, if it is not too long.
+/// Reads a relayer's answer, unless it is too long.
 pub(crate) async fn read(mut response: Response) -> Result<Vec<u8>, String> {
     let mut answer = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| error.without_url().to_string())? {
@@ -98,7 +98,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    /// A relayer that gives this answer once, and what it was asked.
+    /// A relayer that gives this answer once, and returns the request.
     async fn relayer(status: &'static str, body: &'static str) -> (String, tokio::task::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());

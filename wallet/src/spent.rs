@@ -1,6 +1,6 @@
-//! How far a certified redemption is on Ethereum. That its number is spent there does not say that it was paid: the contract
-//! does not see the owner's signature, so a thief with redemption keys may have spent the number on another order. The
-//! contract's events name the order.
+//! The state of certified redemptions on Ethereum. A spent number does not prove that its redemption was paid: the
+//! contract does not see the owner's signature, so a thief with redemption keys may have spent the number on another
+//! order. The contract's events name the order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +12,12 @@ use crate::error::WalletError;
 use crate::folder::now_ms;
 use crate::wallet::Wallet;
 
-/// The number of the newest redemptions whose progress is looked up.
+/// The number of the newest redemptions whose state is read.
 const REDEMPTIONS_MAX: usize = 50;
 /// The log is searched for redemptions younger than this. Only its newest two weeks are searched.
 const SEARCHED_MS: u64 = 30 * 24 * 3_600 * 1_000;
 
-/// How far a certified redemption is on Ethereum.
+/// The state of a certified redemption on Ethereum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedemptionState {
     /// Its number is not spent.
@@ -30,14 +30,14 @@ pub enum RedemptionState {
         relayer: Address,
         /// The transaction that paid it.
         transaction: B256,
-        /// The block of that.
+        /// The block of that transaction.
         block_number: u64,
     },
     /// Its number was spent on another order by this transaction, and it is never paid.
     Displaced(B256),
     /// It was taken out of the contract's queue by this transaction, and is never paid.
     Released(B256),
-    /// Its number is spent, and the newest blocks do not say on what.
+    /// Its number is spent, and the searched part of the log does not contain on which order.
     Spent,
 }
 
@@ -58,14 +58,14 @@ impl RedemptionState {
             (Payout::Queued(queued), _) => Self::Queued(queued),
             (Payout::Done, SpendingState::Paid { relayer }) => Self::Paid { relayer, transaction, block_number },
             (Payout::Done, SpendingState::Released) => Self::Released(transaction),
-            // The log is a moment older.
+            // The log is slightly older than the view.
             (Payout::Done, SpendingState::Queued) => Self::Spent,
         }
     }
 }
 
-/// How far the redemption of a certificate is in the newest block. If no node gives its log, that is said by
-/// [`RedemptionState::Spent`].
+/// The state of a certificate's redemption in the newest block: [`RedemptionState::Spent`] if it is spent and no node
+/// serves the log.
 ///
 /// # Errors
 /// If the Primary does not answer.
@@ -95,8 +95,8 @@ pub(crate) async fn logged(
 }
 
 impl Wallet {
-    /// How far the newest redemptions of an account are on Ethereum, as far as this wallet has them. What the log says in
-    /// a final block is noted in the folder, and not looked for again.
+    /// The states of the newest redemptions of an account that this wallet has. Spendings in final blocks are stored in
+    /// the folder, and not searched for again.
     ///
     /// # Errors
     /// If the wallet's files cannot be used, or the Primary does not answer.
@@ -126,7 +126,7 @@ impl Wallet {
             }
         }
         if !wanted.is_empty() {
-            // On a young chain there is none yet.
+            // A young chain has no final block yet.
             let last_final = primary.final_head().await.map_or(0, |head| head.number());
             for (sequence, spending) in logged(primary, account, wanted).await {
                 if spending.state != SpendingState::Queued && spending.block_number <= last_final {

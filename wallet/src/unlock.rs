@@ -1,5 +1,5 @@
-//! Unlocks a number that no order of it can get a quorum for, because its owner signed two: the contract decides which
-//! order holds, or that none does. docs/PROTOCOL.md, "Unlocking".
+//! Unlocks a number for which no order can get a quorum, because its owner signed two: the contract decides which order
+//! holds, or that none does. docs/PROTOCOL.md, "Unlocking".
 //!
 //! ```text
 //!  can an order still be finished? ─► resume: nothing to unlock
@@ -19,14 +19,14 @@ use crate::folder::{Errand, TransactionEntry, TransactionState};
 use crate::payout::check_not_paused;
 use crate::wallet::{LOCK_PATIENCE, READ_PATIENCE, Resumed, Wallet};
 
-/// A request that is final for so many blocks, and that f + 1 authorities do not follow, is a stranger's: authorities read
-/// final blocks within seconds. Repeating an own request by mistake costs gas and changes nothing.
+/// A request that has been final for this many blocks, and that f + 1 authorities do not follow, is a stranger's:
+/// authorities read final blocks within seconds. Repeating one's own request by mistake costs gas and changes nothing.
 const READ_BLOCKS: u64 = 8;
 
-/// How far the unlocking of a number has come.
+/// How far the unlocking of a number is.
 #[derive(Debug)]
 pub enum Unlocking {
-    /// An order of the number could be finished after all: these were.
+    /// Orders could be finished after all, among them one of this number.
     Finished(Vec<Resumed>),
     /// A relayer has the request and submits it to the contract.
     Requesting,
@@ -34,18 +34,18 @@ pub enum Unlocking {
     Waiting {
         /// The authorities' votes, if the request is final.
         ballot: Box<UnlockBallot>,
-        /// A quorum can void the number from then on, in seconds since 1970.
+        /// The time from which a quorum can void the number, in seconds since 1970.
         voidable_from: u64,
     },
-    /// The contract has decided, and too few authorities know it yet.
+    /// The contract has decided, and too few authorities have read the decision yet.
     Deciding,
     /// The contract decided that no order has the number: the next one is free.
     Voided,
 }
 
 impl Wallet {
-    /// The number at which an account is stuck, if it is: that of its first order that is unfinished in this wallet, or
-    /// else its next one.
+    /// The number at which an account may be stuck: that of its first unfinished order in this wallet, or else its next
+    /// one.
     ///
     /// # Errors
     /// If too few authorities answer.
@@ -58,8 +58,8 @@ impl Wallet {
         self.catch_up(&journal, &answers).await
     }
 
-    /// Takes the next step to unlock a number, and says how far it has come. `payer` pays for gas and bond; without one a
-    /// relayer of the endpoints file does, which also brings the decision. To be called again while the answer is
+    /// Takes the next step to unlock a number, and returns how far it is. `payer` pays for gas and bond; without one, a
+    /// relayer of the endpoints file pays, and also submits the decision. Call it again while it returns
     /// [`Unlocking::Waiting`]; a repetition sends nothing twice.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl Wallet {
             UnlockState::Requested { .. } => {
                 let step = self.decide(primary, account, sequence, payer).await?;
                 let Unlocking::Waiting { ballot, .. } = &step else { return Ok(step) };
-                // If no authority follows the request, a stranger may have sent it, who cannot sign it.
+                // If no authority follows the request, a stranger may have sent it, without the owner's signature.
                 match payer {
                     None if ballot.votes() == (0, 0) => {
                         let authorization = key.sign_unlock_request(self.network().domain(), sequence);
@@ -111,7 +111,7 @@ impl Wallet {
             }
             UnlockState::Upheld => match self.resume(account).await {
                 Ok(finished) => Ok(Unlocking::Finished(finished)),
-                // The number is frozen until the authorities have read the block with the decision, too.
+                // The number is frozen until the authorities, too, have read the block with the decision.
                 Err(WalletError::Quorum(error @ QuorumError::NoQuorum { .. })) => {
                     tracing::info!(%account, %sequence, %error, "too few authorities know the decision");
                     Ok(Unlocking::Deciding)
@@ -119,7 +119,7 @@ impl Wallet {
                 Err(error) => Err(error),
             },
             UnlockState::Voided => {
-                // A certificate proves that the number was executed, whatever the Ethereum node says.
+                // A certificate proves that the number was executed, whatever the Ethereum node answers.
                 if self.certificate(account, sequence).await.is_some() {
                     return Ok(Unlocking::Finished(self.resume(account).await?));
                 }
@@ -132,7 +132,7 @@ impl Wallet {
         }
     }
 
-    /// Finishes the order of the number where that can still be done; `None` if no order gets the votes of a quorum. A
+    /// Finishes the order of the number if that is still possible; `None` if no order gets the votes of a quorum. A
     /// certificate that is not settled yet, a full disk or a new epoch is no reason to ask the contract.
     async fn finish_instead(
         &self,
@@ -157,8 +157,8 @@ impl Wallet {
         }
     }
 
-    /// Repeats a stranger's request with the owner's signature, once, without a bond. The contract judges requests for
-    /// Ethereum accounts itself.
+    /// Repeats a stranger's request with the owner's signature, once, without a bond. For Ethereum accounts, the
+    /// contract checks requests itself.
     async fn request_again(
         &self,
         primary: &Primary,
@@ -173,7 +173,7 @@ impl Wallet {
         }
         match primary.final_unlock_state(account, sequence, READ_BLOCKS).await {
             Ok(UnlockState::Requested { .. }) => {}
-            // Authorities may not have read it yet.
+            // The authorities may not have read it yet.
             Ok(_) => return Ok(()),
             Err(error) if error.is_retryable() => {
                 tracing::warn!(%error, "since when the request is final cannot be known now");
@@ -186,7 +186,7 @@ impl Wallet {
         payer.send_to_council(errand, call).await.map(drop)
     }
 
-    /// Asks the authorities, and tells the contract what suffices. Without a payer that is for a relayer.
+    /// Asks the authorities, and submits the decision that has enough votes. Without a payer, a relayer does that.
     async fn decide(
         &self,
         primary: &Primary,
@@ -203,7 +203,7 @@ impl Wallet {
         let (Some(UnlockDecision { vote, votes }), Some(payer)) = (decision, payer) else {
             return Ok(Unlocking::Waiting { ballot: Box::new(ballot), voidable_from });
         };
-        // Upholding is never paused, voiding is.
+        // A pause stops voiding, but never upholding.
         if let UnlockVote::Void { .. } = vote {
             check_not_paused(primary).await?;
         }
@@ -221,7 +221,7 @@ impl ChainAccount {
         Ok(self.transactions().entries()?.iter().any(is_done))
     }
 
-    /// Sends a call to the council, unless the same errand was begun before: then that one is finished.
+    /// Sends a call to the council. If the same errand was begun before, finishes that one instead.
     async fn send_to_council(&self, errand: Errand, call: Call) -> Result<Finished, WalletError> {
         let journal = self.begin().await?;
         let finished = self.finish_all(&journal).await?;

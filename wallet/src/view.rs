@@ -1,4 +1,4 @@
-//! The wallet's view of an account and of the committee.
+//! Views of an account and of the committee.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,20 @@ use crate::wallet::{READ_PATIENCE, Wallet};
 use fastpay_client::{AgreedBalance, agreed_balances};
 use fastpay_client::{GRACE, authority_status};
 
-/// An account as the committee knows it.
+/// An account by the committee's answers.
 #[derive(Clone, Debug)]
 pub struct AccountView {
     /// The account.
     pub account: AccountId,
     /// The balance of each asset.
     pub balances: Vec<AgreedBalance>,
-    /// The number of its next order, proven.
+    /// The proven number of its next order.
     pub next_sequence: SequenceNumber,
     /// Each authority's answer.
     pub states: BTreeMap<AuthorityName, AccountState>,
     /// The authorities that did not answer, and why.
     pub silent: BTreeMap<AuthorityName, ClientError>,
-    /// Some authority says that there are more assets than it lists. Those that this wallet knows are shown
-    /// all the same.
+    /// Whether an authority has more assets than it lists. The balances include those that this wallet knows.
     pub truncated: bool,
 }
 
@@ -37,14 +36,14 @@ pub struct AccountView {
 pub struct AuthorityView {
     /// The authority's name.
     pub name: AuthorityName,
-    /// Its shards; or why it does not answer.
+    /// The status of its shards, or why it does not answer.
     pub status: Result<Vec<ShardStatus>, ClientError>,
     /// Whether its answer matches this wallet: its name, the committee, the chain and the contract.
     pub consistent: bool,
 }
 
 impl AuthorityView {
-    /// The deposit up to which all its shards have followed the Primary.
+    /// The index up to which all its shards have followed the contract's events.
     #[must_use]
     pub fn synchronized(&self) -> Option<TransactionIndex> {
         self.status.as_ref().ok()?.iter().map(|shard| shard.synchronized).min()
@@ -70,7 +69,7 @@ impl Wallet {
         let committee = self.network().committee();
         for authority in committee.members() {
             if !states.contains_key(&authority.name) {
-                // A quorum has answered, and this one not in the time that the others get then.
+                // A quorum has answered, and this one did not within the grace period.
                 silent.entry(authority.name).or_insert(ClientError::TimedOut(GRACE));
             }
         }
@@ -83,7 +82,7 @@ impl Wallet {
         Ok(AccountView { account, balances, next_sequence, states, silent, truncated })
     }
 
-    /// Adds what cut lists leave out of the assets that this wallet knows.
+    /// Adds the known assets that incomplete lists lack.
     async fn add_known_assets(
         &self,
         account: AccountId,
@@ -120,7 +119,7 @@ impl Wallet {
         }
         let committee = self.network().committee();
         let mut names: Vec<_> = asked.iter().map(AuthorityClient::name).collect();
-        // Members without an address; where addresses are known by their old names, nobody can tell which.
+        // Add members without an address. If some endpoints have old names, nobody can tell which members lack one.
         if names.iter().all(|name| committee.member(name).is_some()) {
             names.extend(committee.members().iter().map(|member| member.name));
         }
@@ -141,13 +140,13 @@ impl Wallet {
                 && shard.shard.0 == number
                 && usize::try_from(shard.shard_count).is_ok_and(|count| count == shards.len())
                 && (shard.chain_id, shard.contract) == (domain.chain_id(), domain.contract())
-                // One that has not seen the newest rotation yet is behind, and no liar.
+                // An authority that has not read the newest rotation yet is behind, but no liar.
                 && committees.get(shard.epoch).is_some_and(|committee| shard.committee == committee.members())
         })
     }
 }
 
-/// The assets that an account may hold: those that the committee names, and ETH.
+/// The assets that an account may hold: those that authorities report, and ETH.
 #[must_use]
 pub fn assets_of(view: &AccountView) -> Vec<Asset> {
     let mut assets: Vec<_> = view.balances.iter().map(|balance| balance.asset).collect();

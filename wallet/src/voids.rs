@@ -1,5 +1,5 @@
-//! Numbers that the contract voided, whoever asked for it: another copy of this wallet, or a relayer. Nothing was paid with
-//! them, and the next number is free. docs/PROTOCOL.md, K12.
+//! Numbers that the contract voided at anybody's request: by another copy of this wallet, or a relayer. They paid
+//! nothing, and the next number is free. docs/PROTOCOL.md, K12.
 
 use fastpay_client::Answers;
 use fastpay_core::{AccountId, SequenceNumber};
@@ -12,7 +12,7 @@ use crate::folder::OrderJournal;
 use crate::wallet::{LOCK_PATIENCE, READ_PATIENCE, Wallet};
 
 impl Wallet {
-    /// Notes which unfinished orders of an account are void. Without the Ethereum node none is.
+    /// Notes which unfinished orders of an account are void. If the Ethereum node does not answer, it notes none.
     ///
     /// # Errors
     /// If too few authorities answer, or the folder cannot be used.
@@ -31,8 +31,8 @@ impl Wallet {
         Ok(())
     }
 
-    /// Whether a number of any account is void: f + 1 authorities have stepped over it, the contract says so, and a quorum
-    /// says that it has no certificate of it.
+    /// Whether a number of any account is void: f + 1 authorities have stepped over it, the contract confirms it, and a
+    /// quorum answers that it has no certificate of it.
     ///
     /// # Errors
     /// If too few authorities answer.
@@ -55,9 +55,9 @@ impl Wallet {
         Ok(is_void)
     }
 
-    /// Whether a number is void: f + 1 authorities have stepped over it, the contract says so in a final block, and a quorum
-    /// says that it has no certificate of it. A certificate proves that the number was executed, whatever the Ethereum node
-    /// says, and silence says nothing. False where the Ethereum node does not answer.
+    /// Whether a number is void: f + 1 authorities have stepped over it, the contract confirms it in a final block, and
+    /// a quorum answers that it has no certificate of it. A certificate proves that the number was executed, whatever
+    /// the Ethereum node answers, and a missing answer proves nothing. False if the Ethereum node does not answer.
     pub(crate) async fn is_void(
         &self,
         account: AccountId,
@@ -86,7 +86,7 @@ impl Wallet {
         }
     }
 
-    /// Whether f + 1 authorities are beyond a number: one of them is honest.
+    /// Whether f + 1 authorities, so at least one honest one, are beyond a number.
     pub(crate) fn is_stepped_over(&self, sequence: SequenceNumber, answers: &Answers<AccountState>) -> bool {
         let states = answers.iter().filter_map(|(_, answer)| answer.as_ref().ok());
         states.filter(|state| state.next_sequence > sequence).count() >= self.network().trusted_count()

@@ -1,10 +1,10 @@
-//! The wallet: keeps every promise of the protocol on its owner's side.
+//! The wallet: follows the protocol on its owner's behalf.
 //!
 //! ```text
-//!  send: lock ─► finish what is unfinished ─► where does the account stand? ─► sign ─► write down
+//!  send: lock ─► finish what is unfinished ─► what is the account's state? ─► sign ─► store
 //!             ▲                                 │ another copy is at it            ─► bring home (`finish`):
-//!             └── adopt what it left ◄──────────┘                                     certify ─► write down
-//!                                                                                     ─► settle ─► write down
+//!             └── adopt what it left ◄──────────┘                                     certify ─► store
+//!                                                                                     ─► settle ─► store
 //! ```
 //! Invariants: an order is on disk before it is first sent; no second order is ever signed for a number; a
 //! repetition of an unfinished transfer finishes that one instead of paying again.
@@ -27,28 +27,28 @@ use fastpay_client::{Answers, Network};
 use fastpay_client::{CertificateSource, CommitteeClient, Listener, QuorumError, QuorumOptions};
 use fastpay_client::{claims_above, supported_balance};
 
-/// How long a command waits for another one that uses the same account.
+/// The maximum wait for another command that uses the same account.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(10);
-/// The number of unfinished orders of other copies that are finished before a new one is signed.
+/// The maximum number of unfinished orders of other copies that are finished before a new one is signed.
 pub(crate) const ADOPTIONS_MAX: usize = 8;
-/// How long reads may take in all.
+/// The maximum time for reads, in all.
 pub(crate) const READ_PATIENCE: Duration = Duration::from_secs(5);
 
-/// A transfer as the owner intends it; the wallet adds sender and number.
+/// A transfer as the owner intends it. The wallet adds sender and number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intent {
-    /// To another FastPay account.
+    /// A payment to another FastPay account.
     Pay {
-        /// The account that is paid.
+        /// The account to pay.
         recipient: AccountId,
         /// The asset.
         asset: Asset,
         /// The amount, in the asset's smallest unit.
         amount: Amount,
-        /// Free for the user.
+        /// The user's own data.
         memo: Memo,
     },
-    /// To the Primary.
+    /// A redemption on the Primary.
     Redeem {
         /// The recipient's Ethereum address.
         recipient: PrimaryAddress,
@@ -56,9 +56,9 @@ pub enum Intent {
         asset: Asset,
         /// The amount debited, in the asset's smallest unit.
         amount: Amount,
-        /// The relayer's part of it.
+        /// The part of `amount` that the relayer gets.
         fee: Amount,
-        /// Free for the user.
+        /// The user's own data.
         memo: Memo,
     },
 }
@@ -91,13 +91,13 @@ impl Intent {
 pub struct Receipt {
     /// The proof, which anyone can verify.
     pub certificate: VerifiedCertificate,
-    /// True where it had been ordered before and was only finished now.
+    /// Whether an earlier command had ordered it, and this one only finished it.
     pub resumed: bool,
     /// The time from sending the order to having the certificate; zero if the certificate was there already.
     pub certified_after: Duration,
-    /// From sending the certificate to a quorum's confirmation.
+    /// The time from sending the certificate to a quorum's confirmation.
     pub settled_after: Duration,
-    /// Goes on with the authorities beyond the quorum; see [`crate::Settled::rest`].
+    /// Confirms it at the authorities beyond the quorum; see [`crate::Settled::rest`].
     pub rest: JoinHandle<usize>,
 }
 
@@ -106,14 +106,14 @@ pub struct Receipt {
 pub enum Resumed {
     /// It is settled now.
     Settled(Box<Receipt>),
-    /// Another order of the same number is certified; this one never will be.
+    /// Another order of the same number is certified, so this one never will be.
     Superseded {
         /// The superseded order.
         order: Box<Transfer>,
         /// The certificate of the order that took the number.
         certificate: Box<VerifiedCertificate>,
     },
-    /// The contract voided its number: it never happens.
+    /// The contract voided its number, so it never happens.
     Voided {
         /// The void order.
         order: Box<Transfer>,
@@ -121,7 +121,7 @@ pub enum Resumed {
 }
 
 impl Resumed {
-    /// The outcome of what was ordered under a number, by the number's certificate.
+    /// The outcome of the transfer ordered under a number, by the receipt of the number's certificate.
     pub(crate) fn of(ordered: Option<Transfer>, receipt: Receipt) -> Self {
         match ordered {
             Some(order) if &order != receipt.certificate.transfer() => {
@@ -155,21 +155,21 @@ impl CertificateSource for StoredCertificates {
 }
 
 impl Wallet {
-    /// A wallet that keeps its files in `folder` and speaks to `network`.
+    /// A wallet with its files in `folder`, which calls the authorities of `network`.
     #[must_use]
     pub fn new(folder: Folder, network: Network, options: QuorumOptions) -> Self {
         let source = Arc::new(StoredCertificates(folder.clone()));
         Self { client: CommitteeClient::new(network, source, options), folder }
     }
 
-    /// The same, which tells `listener` of the progress of its orders.
+    /// The same wallet, which reports the progress of its orders to `listener`.
     #[must_use]
     pub fn with_listener(mut self, listener: Listener) -> Self {
         self.client = self.client.with_listener(listener);
         self
     }
 
-    /// The same, which has `tracer` take what happens to its orders.
+    /// The same wallet, which traces its orders with `tracer`.
     #[must_use]
     pub fn with_tracer(mut self, tracer: Tracer) -> Self {
         self.client = self.client.with_tracer(tracer);
@@ -182,7 +182,7 @@ impl Wallet {
         &self.folder
     }
 
-    /// The committee.
+    /// The committees, and the clients of the authorities.
     #[must_use]
     pub fn network(&self) -> &Network {
         self.client.network()
@@ -192,18 +192,18 @@ impl Wallet {
         &self.client
     }
 
-    /// Makes a transfer and returns when it is settled. If the same transfer is unfinished from before,
-    /// that one is finished and no second one made.
+    /// Makes a transfer and returns when it is settled. If the same transfer is unfinished from before, it finishes
+    /// that one and makes no second.
     ///
     /// # Errors
-    /// See [`WalletError`]. After [`WalletError::Quorum`] the order may have been sent: [`Wallet::resume`], or
-    /// the same call again, goes on with it.
+    /// See [`WalletError`]. After [`WalletError::Quorum`], the order may have been sent: [`Wallet::resume`], or the
+    /// same call again, continues with it.
     pub async fn send(&self, key: &AccountKey, intent: &Intent) -> Result<Receipt, WalletError> {
         let account = key.account();
         let journal = self.folder.orders(account).lock(LOCK_PATIENCE).await?;
         for _ in 0..ADOPTIONS_MAX {
             for entry in journal.orders().unfinished()? {
-                // Only an order that was begun here can be this very transfer; certificates of another copy are not.
+                // Only an order that was begun here can be this very transfer, not a certificate of another copy.
                 let ordered = entry.order.as_ref().map(|order| &order.transfer);
                 let same = ordered == Some(&intent.transfer(account, entry.sequence));
                 match self.finish(&journal, entry).await? {
@@ -228,7 +228,7 @@ impl Wallet {
     /// authorities are locked on.
     ///
     /// # Errors
-    /// As [`Wallet::send`], for the first that cannot be finished.
+    /// As [`Wallet::send`], for the first one that cannot be finished.
     pub async fn resume(&self, account: AccountId) -> Result<Vec<Resumed>, WalletError> {
         let journal = self.folder.orders(account).lock(LOCK_PATIENCE).await?;
         let mut resumed = Vec::new();
@@ -238,7 +238,7 @@ impl Wallet {
             }
             let answers = self.ask_account(account).await?;
             let next = self.catch_up(&journal, &answers).await?;
-            // The certificate found last may need to be settled.
+            // The certificate found last may still have to be settled.
             if !self.adopt(&journal, next, &answers)? && journal.orders().unfinished()?.is_empty() {
                 return Ok(resumed);
             }
@@ -254,7 +254,7 @@ impl Wallet {
         }
     }
 
-    /// The same from the authorities alone.
+    /// As [`Wallet::certificate`], from the authorities alone.
     pub(crate) async fn find_certificate(
         &self,
         account: AccountId,
@@ -271,7 +271,7 @@ impl Wallet {
         self.enough(self.network().account(account, Instant::now() + READ_PATIENCE).await)
     }
 
-    /// The same, with what it holds of one asset: a list of all may be cut before that one.
+    /// As `ask_account`, with the balance of one asset: a list of all assets may be incomplete.
     pub(crate) async fn ask_account_asset(
         &self,
         account: AccountId,
@@ -289,9 +289,8 @@ impl Wallet {
         Ok(answers)
     }
 
-    /// The number for a new order, after checking that nothing stands in its way: better to find out
-    /// before a number is bound to an order that cannot be paid. `None` if something is to be finished first that
-    /// another copy of this wallet began.
+    /// The number for a new order, after checking that the order can be paid: an error is better before a number is
+    /// bound to an order. `None` if an order of another copy of this wallet must be finished first.
     pub(crate) async fn check_standing(
         &self,
         journal: &OrderJournal,
@@ -309,7 +308,7 @@ impl Wallet {
         if available.covers(needed) {
             return Ok(Some(sequence));
         }
-        // A payment to this account may be known to few authorities: take it in and look again.
+        // A payment to this account may be known to few authorities: receive it, and check again.
         self.collect(account).await?;
         let answers = self.ask_account_asset(account, asset).await?;
         match self.available(journal, sequence, asset, &answers) {
@@ -337,8 +336,8 @@ impl Wallet {
         })
     }
 
-    /// The highest next number that is proven by the certificate before it, or by the contract where the number before it
-    /// is void; `known` at least.
+    /// The highest next number that is proven by the certificate before it, or by the contract if the number before it
+    /// is void. It is at least `known`.
     pub(crate) async fn proven_next(
         &self,
         account: AccountId,

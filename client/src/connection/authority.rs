@@ -18,8 +18,7 @@ impl AuthorityClient {
     /// Connects lazily to all shards of an authority. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// If an address is malformed, there is none, or the certificate authority's file cannot be
-    /// read.
+    /// If an address is malformed, no shard is listed, or the certificate authority's file cannot be read.
     pub fn new(endpoints: &AuthorityEndpoints, options: ClientOptions) -> Result<Self, ClientError> {
         let wrong = |reason: &str| ClientError::Address { address: endpoints.name.to_string(), reason: reason.into() };
         let tls_ca = match &endpoints.tls_ca {
@@ -30,7 +29,7 @@ impl AuthorityClient {
         Self::of(endpoints.name, shards.collect::<Result<_, _>>()?)
     }
 
-    /// A client of the authority of this name, by the clients of all its shards, from the first.
+    /// A client of the authority `name`, from the clients of all its shards, in order.
     ///
     /// # Errors
     /// If there is no shard.
@@ -52,7 +51,7 @@ impl AuthorityClient {
         Self { name, ..self.clone() }
     }
 
-    /// The certificates of these names, as far as they are confirmed there, in the order of the names.
+    /// Returns those of the named certificates that the authority has confirmed, in the order of the names.
     ///
     /// # Errors
     /// See [`ClientError`].

@@ -8,7 +8,7 @@ use tonic::{Code, Status};
 /// Why an authority gave no good answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
-    /// The address is not one.
+    /// The address, or the file of its certificate authority, cannot be used.
     #[error("{address:?} is not an address of an authority: {reason}")]
     Address {
         /// The value given.
@@ -28,7 +28,7 @@ pub enum ClientError {
     /// The authority does not have it (yet).
     #[error("the authority does not have it")]
     NotFound,
-    /// The authority reports that it cannot read what it wrote: its disk is damaged. This is no lie.
+    /// The authority reports that it cannot read its own records: its disk is damaged. This is not misbehaviour.
     #[error("the authority cannot read its own records: {0}")]
     Unreadable(String),
     /// Its answer proves that it misbehaves.
@@ -37,7 +37,7 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// True where the same request may succeed later.
+    /// Whether the same request may succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -63,7 +63,7 @@ impl ClientError {
             Code::ResourceExhausted => Self::Refused(Refusal::Busy(Duration::ZERO)),
             Code::InvalidArgument => Self::Refused(Refusal::Malformed(message)),
             Code::FailedPrecondition => Self::Refused(Refusal::Invalid(message)),
-            // The connection's own fault (a reset, a peer that does not speak HTTP/2), not an answer.
+            // The connection failed (a reset, a peer that does not speak HTTP/2). This is no answer of the authority.
             Code::Internal if std::error::Error::source(status).is_some() => Self::Unreachable(message),
             Code::DataLoss => Self::Unreadable(message),
             Code::OutOfRange | Code::Unimplemented | Code::Internal => Self::Malformed(message),

@@ -29,12 +29,12 @@ use fastpay_rpc::{
 use tonic::transport::{Certificate as TlsCertificate, ClientTlsConfig, Endpoint};
 use tonic::{Code, Status};
 
-/// How long to wait.
+/// Time-outs.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientOptions {
-    /// For a connection.
+    /// The maximum time to open a connection.
     pub connect_timeout: Duration,
-    /// For an answer.
+    /// The maximum time from a request to its answer.
     pub request_timeout: Duration,
 }
 
@@ -44,7 +44,7 @@ impl Default for ClientOptions {
     }
 }
 
-/// A connection to one shard. Opened when first used, and again after it broke.
+/// A connection to one shard. It is opened at first use, and again after it broke.
 #[derive(Clone, Debug)]
 pub struct ShardClient {
     grpc: Grpc<Transport>,
@@ -79,8 +79,7 @@ impl ShardClient {
         Ok(Self::over(Transport::Connection(endpoint.connect_lazy()), options))
     }
 
-    /// A client whose calls are carried by something else than a connection. Must be called within a tokio
-    /// runtime.
+    /// A client that sends its calls through `carrier` instead of a connection. Must be called within a tokio runtime.
     #[must_use]
     pub fn carried(carrier: Arc<dyn Carrier>, options: ClientOptions) -> Self {
         Self::over(Transport::Carried(carrier), options)
@@ -110,7 +109,7 @@ impl ShardClient {
         }
     }
 
-    /// Asks for a vote. It returns the epoch that the authority names, and an unverified vote.
+    /// Asks for a vote. Returns the epoch that the authority names, and an unverified vote.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -121,8 +120,8 @@ impl ShardClient {
         }
     }
 
-    /// Has a certificate confirmed. Returns the authority's epoch, unless it is of a release that names none, and the
-    /// sender's next sequence number there.
+    /// Submits a certificate for confirmation. Returns the authority's epoch (`None` from a release that sends none)
+    /// and the sender's next sequence number there.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -141,7 +140,7 @@ impl ShardClient {
         self.read_account(account, Bytes::new()).await
     }
 
-    /// An account's state with what it holds of one asset, however many others it holds.
+    /// An account's state with its balance of `asset` alone, even if it holds more assets than the shard lists.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -165,7 +164,7 @@ impl ShardClient {
         Ok(self.in_time(self.grpc.clone().get_certificate(request)).await?.try_into()?)
     }
 
-    /// The certificates of these names, at most a page of them, at any shard of the authority: see [`Certificates`].
+    /// Reads certificates by name, at most a page of them. Any shard answers for its whole authority: [`Certificates`].
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -203,11 +202,11 @@ impl ShardClient {
         Ok(self.in_time(self.grpc.clone().list_redemptions(request)).await?.try_into()?)
     }
 
-    /// The names of certificates confirmed at this shard, from a cursor on that an earlier page named. The first cursor
-    /// is 0. None where the cursor is not one of the shard's.
+    /// The names of certificates confirmed at this shard, from a cursor that an earlier page returned; the first cursor
+    /// is 0. `None` if the shard does not know the cursor.
     ///
     /// # Errors
-    /// [`ClientError::Malformed`] where the next cursor lies before this one; see [`ClientError`].
+    /// [`ClientError::Malformed`] if the next cursor lies before this one; see [`ClientError`].
     pub async fn confirmed(&self, cursor: JournalPosition) -> Result<Option<ConfirmedPage>, ClientError> {
         let request = proto::ConfirmedRequest { cursor: cursor.0 };
         match tokio::time::timeout(self.request_timeout, self.grpc.clone().list_confirmed(request)).await {
@@ -244,8 +243,8 @@ impl ShardClient {
         }
     }
 
-    /// Asks what the authority signs about a number of an account of this shard that its owner asked to unlock. Neither
-    /// certificate nor vote is verified here.
+    /// Asks for the authority's vote about a number of an account of this shard that its owner asked to unlock. The
+    /// certificate and the vote are not verified here.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -275,7 +274,7 @@ impl ShardClient {
         self.read_status(Bytes::new()).await
     }
 
-    /// The shard's status with the sums of one asset, however many others it has.
+    /// The shard's status with the sums of `asset` alone, even if it has more assets than it lists.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -298,7 +297,7 @@ fn account_page(account: AccountId, start: u64) -> proto::AccountPageRequest {
     proto::AccountPageRequest { account: bytes(&account.0), start, limit: PAGE_ENTRIES_MAX }
 }
 
-/// Positions in a batch of so many, ascending.
+/// Parses positions in a batch of `count` redemptions: at least one, ascending, in range.
 fn positions(listed: &proto::MissingRedemptions, count: usize) -> Result<Vec<usize>, Malformed> {
     let positions: Vec<usize> = listed.positions.iter().map(|position| *position as usize).collect();
     let in_range = positions.iter().all(|position| *position < count);

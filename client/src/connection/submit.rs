@@ -47,7 +47,7 @@ impl Submitter {
 
 async fn run(transport: Transport, mut requests: mpsc::Receiver<(Request, Reply)>) {
     while let Some(first) = requests.recv().await {
-        // A caller that has given up needs no attempt.
+        // Skip a request whose caller has given up.
         if !first.1.is_closed() {
             serve(transport.clone(), first, &mut requests).await;
         }
@@ -57,7 +57,7 @@ async fn run(transport: Transport, mut requests: mpsc::Receiver<(Request, Reply)
 /// Serves one stream until it breaks or no caller is left. Dropping `waiting` fails the requests in flight.
 async fn serve(transport: Transport, first: (Request, Reply), requests: &mut mpsc::Receiver<(Request, Reply)>) {
     let (stream, outgoing) = mpsc::channel(STREAM_REQUESTS_IN_FLIGHT_MAX);
-    // In the order in which they were asked, in which they fail together.
+    // By id: in the order of the requests, which is also the order in which they fail.
     let mut waiting: BTreeMap<u64, Reply> = BTreeMap::new();
     let mut next_id = 0_u64;
     let mut enqueue = |(request, reply): (Request, Reply), waiting: &mut BTreeMap<u64, Reply>| {
@@ -74,7 +74,7 @@ async fn serve(transport: Transport, first: (Request, Reply), requests: &mut mps
         Ok(response) => response.into_inner(),
         Err(status) => {
             let error = ClientError::from_status(&status);
-            // Those that queued meanwhile have waited for the same attempt: one each would be too slow.
+            // Requests queued meanwhile waited for the same attempt, so they fail too: one attempt each takes too long.
             while let Ok((_, reply)) = requests.try_recv() {
                 let _ = reply.send(Err(error.clone()));
             }
@@ -86,7 +86,7 @@ async fn serve(transport: Transport, first: (Request, Reply), requests: &mut mps
     };
     loop {
         tokio::select! {
-            // Answers come to an end where nothing new is asked, so requests have their turn.
+            // Answers first. They cannot starve the requests, because they run out when nothing new is sent.
             biased;
             answer = answers.message() => match answer {
                 Ok(Some(SubmitResponse { id, response: Some(response) })) => {
@@ -102,7 +102,7 @@ async fn serve(transport: Transport, first: (Request, Reply), requests: &mut mps
                     return;
                 }
             },
-            // The server owes an answer to callers that gave up, too: they keep their place until then …
+            // A caller that gave up keeps its place, because the server still owes its answer …
             request = requests.recv(), if waiting.len() < STREAM_REQUESTS_IN_FLIGHT_MAX => match request {
                 Some(request) => {
                     let request = enqueue(request, &mut waiting);
@@ -112,7 +112,7 @@ async fn serve(transport: Transport, first: (Request, Reply), requests: &mut mps
                 }
                 None => return,
             },
-            // … unless there are no others: then nothing more can be hoped for on this stream.
+            // … unless all callers gave up: then no progress can be expected on this stream.
             () = tokio::time::sleep(STUCK_CHECK_INTERVAL), if waiting.len() >= STREAM_REQUESTS_IN_FLIGHT_MAX => {
                 if waiting.values().all(oneshot::Sender::is_closed) {
                     return;

@@ -14,7 +14,7 @@ pub trait Carrier: fmt::Debug + Send + Sync {
     /// Carries a call to the shard, and gives its answer back.
     ///
     /// # Errors
-    /// If it does not arrive: a [`tonic::Status`], as a connection gives one.
+    /// If the call does not arrive. The error is a [`tonic::Status`], as from a connection.
     fn carry(&self, call: http::Request<Body>) -> BoxFuture<http::Response<Body>, StdError>;
 }
 

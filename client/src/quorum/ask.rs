@@ -22,7 +22,7 @@ fn conclude(span: &mut OpenSpan, answer: &PeerAnswer) {
 }
 
 impl CommitteeClient {
-    /// Ends when the tally no longer listens, or nothing more can come from this authority.
+    /// Ends when the tally no longer receives, or when this authority can contribute nothing more.
     pub(super) async fn ask(
         self,
         authority: AuthorityClient,
@@ -32,10 +32,10 @@ impl CommitteeClient {
         let (name, order) = (authority.name(), inquiry.order.order());
         let shard = authority.shard_of(&order.transfer.sender());
         let mut backoff = Backoff::new(self.options);
-        // Since when it says that the money is not there, and which payments are known to be there: they are not
-        // brought again, should it lie.
+        // When it first reported too low a balance, and which payments it is known to have: these are not sent again,
+        // even if it lies.
         let (mut unfunded_since, mut known) = (None::<Instant>, HashSet::new());
-        // Over with this conversation, also where that is cut off because a quorum has answered.
+        // The span ends with this conversation, also if it is cut off because a quorum has answered.
         let mut span = self.tracer.open(&inquiry.order.digest(), "fastpay.vote", Side::Client);
         span.add(Attribute::Authority(name));
         loop {
@@ -67,7 +67,7 @@ impl CommitteeClient {
                 }
                 Some(Step::Help(_)) | None => backoff.reset(),
             }
-            // Also after progress: an authority that lies about it must not make this loop spin.
+            // Wait after progress, too: an authority that lies about progress must not make this loop spin.
             backoff.wait().await;
         }
     }

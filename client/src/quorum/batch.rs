@@ -15,8 +15,8 @@ use super::tally::{PeerFailure, may_vote_for, newer_epoch};
 use super::{Backoff, CommitteeClient, QuorumError};
 use crate::{Asked, AuthorityClient, ClientError};
 
-/// The maximum number of certificates brought to one authority for one batch. Its clients help an authority that lags
-/// further.
+/// The maximum number of certificates sent to one authority for one batch. An authority that lags further is left to
+/// its clients.
 const BRING_MAX: usize = 32;
 
 /// The votes on one batch of redemptions so far.
@@ -42,7 +42,7 @@ impl Ballot {
         Self { names, committee, digest, votes, missing, uncovered, failures: BTreeMap::new() }
     }
 
-    /// Takes in what an authority answered. Its newest answer replaces what it answered before, but for a vote.
+    /// Counts an authority's answer. It replaces the authority's earlier answer, but not a vote.
     pub fn count(&mut self, authority: AuthorityName, answer: Result<BatchAnswer, ClientError>) {
         self.missing.remove(&authority);
         self.uncovered.remove(&authority);
@@ -72,7 +72,7 @@ impl Ballot {
         self.failures.insert(authority, failure);
     }
 
-    /// The votes of a quorum as the contract reads them, if they are there.
+    /// The votes of a quorum, encoded for the contract; `None` if they are too few.
     #[must_use]
     pub fn quorum(&self) -> Option<Vec<u8>> {
         let votes: Vec<_> = self.votes.values().cloned().collect();
@@ -85,7 +85,7 @@ impl Ballot {
         &self.committee
     }
 
-    /// How many have voted.
+    /// How many members have voted.
     #[must_use]
     pub fn votes(&self) -> usize {
         self.votes.len()
@@ -97,7 +97,7 @@ impl Ballot {
         &self.missing
     }
 
-    /// Why others have not voted.
+    /// Why other authorities have not voted.
     #[must_use]
     pub fn failures(&self) -> &BTreeMap<AuthorityName, PeerFailure> {
         &self.failures
@@ -113,8 +113,8 @@ impl Ballot {
         newer_epoch(&self.committee, epochs)
     }
 
-    /// The fewest redemptions without which a quorum could vote: what those lack, or do not vote for, that lack least.
-    /// `None` if nothing would be left, or too few answered at all.
+    /// The redemptions to leave out so that a quorum could vote: all that the needed authorities with the shortest
+    /// lists lack or do not vote for. `None` if a quorum has voted, too few have answered, or nothing would be left.
     #[must_use]
     pub fn in_the_way(&self) -> Option<std::collections::BTreeSet<usize>> {
         let needed = self.committee.quorum().saturating_sub(self.votes.len());
@@ -150,7 +150,7 @@ impl CommitteeClient {
         }
     }
 
-    /// Brings authorities the certificates that they lack. Returns those that have confirmed all of them in time.
+    /// Sends authorities the certificates that they lack. Returns those that have confirmed all of them in time.
     pub async fn bring_ballot(&self, ballot: &Ballot, deadline: Instant) -> Vec<AuthorityClient> {
         let mut bringing = Asked::default();
         for authority in self.network().authorities().iter() {
@@ -178,8 +178,8 @@ impl CommitteeClient {
         up_to_date
     }
 
-    /// Votes of a quorum on redemptions that are settled, with the epoch that they are of. Asks again until there is a
-    /// quorum or the time for a certificate is over.
+    /// The votes of a quorum on settled redemptions, with their epoch. Asks again until a quorum has voted or the time
+    /// for a certificate is over.
     ///
     /// # Errors
     /// [`QuorumError::NoQuorum`], or [`QuorumError::NewEpoch`]: follow it, and ask again.
@@ -241,7 +241,7 @@ mod tests {
             self.committee.committee.members()[index].name
         }
 
-        /// Authority `from` shows the vote of `voter`.
+        /// Authority `from` returns the vote of `voter`.
         fn vote(&mut self, from: usize, voter: usize) {
             let count = self.ballot.names.len() as u64;
             let (domain, keys) = (&self.committee.domain, &self.committee.keys[voter]);
@@ -273,12 +273,12 @@ mod tests {
         case.answer(0, Ok(BatchAnswer::Vote { epoch: Epoch(0), vote: other }));
         case.answer(1, Ok(BatchAnswer::Vote { epoch: Epoch(3), vote: newer.clone() }));
         assert_eq!((case.ballot.votes(), case.ballot.newer_epoch()), (0, None));
-        // One may have made the epoch up; of two, one is honest.
+        // One authority may have invented the epoch; of two, one is honest.
         case.answer(2, Ok(BatchAnswer::Vote { epoch: Epoch(2), vote: newer }));
         assert_eq!(case.ballot.newer_epoch(), Some(Epoch(2)));
         case.answer(3, Err(ClientError::Malformed("what".into())));
         assert!(matches!(case.ballot.failures().get(&case.name(3)), Some(PeerFailure::Misbehaved(_))));
-        // A later good answer makes up for it.
+        // A later good answer replaces the failure.
         case.vote(3, 3);
         assert_eq!((case.ballot.votes(), case.ballot.failures().get(&case.name(3))), (1, None));
     }
@@ -313,7 +313,7 @@ mod tests {
         case.answer(3, Ok(BatchAnswer::Uncovered(vec![1])));
         assert_eq!(case.ballot.in_the_way(), Some([1, 2].into()));
         assert_eq!(case.ballot.missing().keys().collect::<Vec<_>>(), [&case.name(2)]);
-        // Its newest answer counts.
+        // The newest answer of authority 2 counts.
         case.answer(2, Ok(BatchAnswer::Uncovered(vec![1])));
         assert_eq!((case.ballot.in_the_way(), case.ballot.missing().len()), (Some([1].into()), 0));
         case.vote(1, 1);

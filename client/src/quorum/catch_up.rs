@@ -49,14 +49,14 @@ impl CommitteeClient {
             if next <= sequence {
                 return Err(PeerFailure::Misbehaved(format!("it confirmed {sequence} and expects {next}")));
             }
-            // It may be further than it said before; numbers beyond `to` need not interest us.
+            // It may have advanced since it last answered. Numbers beyond `to` do not matter here.
             sequence = next;
         }
         Ok(())
     }
 
-    /// Has a certificate confirmed, and before it those of the same sender that are missing. Returns the epoch in which
-    /// the authority answers, unless it is of a release that names none.
+    /// Submits a certificate, after those of the same sender that the authority lacks. Returns the authority's epoch;
+    /// `None` from a release that sends none.
     pub(super) async fn confirm(
         &self,
         authority: &AuthorityClient,
@@ -85,8 +85,8 @@ impl CommitteeClient {
         Err(PeerFailure::Misbehaved("it asks for ever more certificates".into()))
     }
 
-    /// Brings payments to `account` that other authorities list and this one does not, save those that are
-    /// `known` to be there. Returns how many it took.
+    /// Sends an authority the payments to `account` that others list and it does not, except those that it is `known`
+    /// to have. Returns how many it confirmed.
     pub(super) async fn push_received(
         &self,
         authority: &AuthorityClient,
@@ -97,7 +97,7 @@ impl CommitteeClient {
         let authorities = self.network.authorities();
         let others = authorities.iter().filter(|other| other.name() != authority.name());
         let mut asked = Asked::each(others, |other| async move { newest_received(&other, account).await });
-        // One that does not answer, or page after page just in time, must not keep us from what the others list.
+        // A lister that is silent, or delays page after page, must not keep us from the lists of the others.
         let mut deadline = Instant::now() + self.options.funds_patience;
         let (mut brought, mut lists) = (0_usize, 0_usize);
         while let Some((lister, listed)) = asked.next(deadline).await {
@@ -153,7 +153,7 @@ async fn newest_received(authority: &AuthorityClient, account: AccountId) -> Res
     Ok(received)
 }
 
-/// The failure that an error amounts to.
+/// Classifies an error as a failure of the authority.
 pub(super) fn failure_of(error: ClientError) -> PeerFailure {
     match error {
         ClientError::Refused(Refusal::Busy(retry_after)) => PeerFailure::Busy(retry_after),

@@ -1,6 +1,6 @@
-//! Has a certificate confirmed: settled once a quorum of one committee has in its own epoch, while the others are
-//! brought along in the background for a bounded time. A number that a quorum has confirmed in one epoch is never voided;
-//! confirmations of two epochs do not add up (docs/PROTOCOL.md, K13).
+//! Settles a certificate, which means that a quorum of one committee confirms it in that committee's epoch. The other
+//! authorities are brought up to date in the background, for a bounded time. A number that a quorum has confirmed in
+//! one epoch is never voided; confirmations of two epochs do not add up (docs/PROTOCOL.md, K13).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,20 +20,20 @@ use super::{Backoff, CommitteeClient, Progress, QuorumError};
 pub struct Settled {
     /// The authorities that have confirmed it so far.
     pub confirmed: Vec<AuthorityName>,
-    /// Goes on with the other authorities; ends with how many have confirmed in all. Dropping it lets it go
-    /// on; a program that ends may wait for it.
+    /// Confirms it at the other authorities, and returns how many have confirmed in all. It continues if dropped; a
+    /// program that ends may wait for it.
     pub rest: JoinHandle<usize>,
 }
 
 /// The newest failure with each authority.
 type Failures = Arc<Mutex<BTreeMap<AuthorityName, PeerFailure>>>;
 
-/// The time for asking endpoints without a current member's name for their names.
+/// The maximum time to ask endpoints without a current member's name for their names.
 const NAMES: Duration = Duration::from_secs(1);
 
 type Confirming = JoinSet<(AuthorityName, Outcome)>;
 
-/// The end of asking one authority.
+/// The outcome of asking one authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Confirmed,
@@ -48,15 +48,15 @@ fn no_quorum(count: usize, quorum: usize, timed_out: bool, failures: &Failures) 
     QuorumError::NoQuorum { what: "confirmations", count, quorum, timed_out, failures }
 }
 
-/// Whether a transfer that so many members refuse to confirm is not settled, even if f of them lie: fewer than a quorum
-/// can have confirmed it.
+/// Whether `refusals` of members prove that a transfer is not settled, even if f of them lie: fewer than a quorum can
+/// have confirmed it.
 fn is_unsettled(committee: &Committee, refusals: usize) -> bool {
     let others = committee.members().len().saturating_sub(refusals);
     others.saturating_add(committee.faults_tolerated()) < committee.quorum()
 }
 
 impl QuorumError {
-    /// Whether it proves that the transfer is not settled in this committee's epoch.
+    /// Whether the error proves that the transfer is not settled in this committee's epoch.
     #[must_use]
     pub fn is_unsettled(&self, committee: &Committee) -> bool {
         let Self::NoQuorum { failures, .. } = self else { return false };
@@ -127,8 +127,8 @@ impl CommitteeClient {
         }
     }
 
-    /// Takes those out of endpoints with a former name who are members under a new one. Others have left the committee,
-    /// and settle nothing.
+    /// Removes from `unnamed` the endpoints that are members under a new name, and returns their new names. The others
+    /// have left the committee, and their confirmations do not count.
     async fn members_among(
         &self,
         unnamed: &mut Vec<AuthorityName>,
@@ -159,7 +159,7 @@ impl CommitteeClient {
                     span.add(Attribute::Outcome("confirmed"));
                     return (name, Outcome::Confirmed);
                 }
-                // One that is behind may follow the chain until it is asked again.
+                // An authority that is behind may follow the chain before it is asked again.
                 Ok(epoch) => PeerFailure::OtherEpoch(epoch.unwrap_or(known)),
                 Err(failure) => failure,
             };

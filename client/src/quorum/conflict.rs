@@ -1,5 +1,5 @@
-//! Orders of one account that compete for one number, because two copies of a wallet signed one each: who holds
-//! which, and which of them can still get its quorum. Pure counting.
+//! Orders of one account that compete for one number, because two copies of a wallet signed one each: which authority
+//! holds which order, and which order can still reach a quorum. Pure counting.
 //!
 //! An authority that voted for an order votes for no other order with that number [FP §4.2]. An order can therefore
 //! get the votes of its supporters and of the authorities without a vote. If no order can reach a quorum that way, the
@@ -40,20 +40,20 @@ pub struct ConflictingOrder {
 }
 
 impl OrderConflict {
-    /// No order yet, before this committee.
+    /// A conflict without orders, at this committee.
     #[must_use]
     pub fn new(committee: &Committee) -> Self {
         let members = committee.members().iter().map(|member| member.name).collect();
         Self { members, quorum: committee.quorum(), rivals: BTreeMap::new() }
     }
 
-    /// Adds an order, which no authority need be locked on yet.
+    /// Adds an order, even if no authority is locked on it yet.
     pub fn enter(&mut self, order: &VerifiedOrder) {
         let rival = || Rival { order: order.clone(), holders: BTreeSet::new() };
         self.rivals.entry(order.digest()).or_insert_with(rival);
     }
 
-    /// An authority is locked on an order.
+    /// Notes that an authority is locked on an order.
     pub fn hold(&mut self, order: &VerifiedOrder, authority: AuthorityName) {
         self.enter(order);
         if let Some(rival) = self.rivals.get_mut(&order.digest()) {
@@ -61,7 +61,7 @@ impl OrderConflict {
         }
     }
 
-    /// Adds what else is known of the same number.
+    /// Adds the orders and holders of another conflict over the same number.
     pub fn merge(&mut self, other: &Self) {
         for rival in other.rivals.values() {
             self.enter(&rival.order);
@@ -76,9 +76,8 @@ impl OrderConflict {
         self.members.iter().filter(|name| rival.holders.contains(*name) || !lost.contains(name)).count()
     }
 
-    /// The order to finish: of those that can still get a quorum the one that most authorities hold. Of equals the
-    /// one with the lowest digest, so that all copies of the wallet choose the same. `None` if it is too late
-    /// for every one of them.
+    /// The order to finish: among those that can still reach a quorum, the one that most authorities hold. Ties go to
+    /// the lowest digest, so that all copies of the wallet choose the same. `None` if no order can reach a quorum.
     #[must_use]
     pub fn leader(&self) -> Option<&VerifiedOrder> {
         let winnable = self.rivals.values().filter(|rival| self.reach(rival) >= self.quorum);
@@ -170,7 +169,7 @@ mod tests {
         Case { committee, orders }
     }
 
-    /// Which order leads, and how far each can come, where so many authorities hold each.
+    /// Checks which order leads, and how many votes each can reach, if `held` authorities hold each.
     fn check(size: usize, held: &[usize], leader: Option<usize>, reach: &[usize]) {
         let Case { committee, orders } = case(size);
         let mut contest = OrderConflict::new(&committee.committee);
@@ -206,7 +205,7 @@ mod tests {
         check(4, &[3, 1], Some(0), &[3, 1]);
         check(4, &[1, 3], Some(1), &[1, 3]);
         check(4, &[1, 2], Some(1), &[2, 3]);
-        // Equal so far: the lower digest, for every copy alike.
+        // A tie: every copy of the wallet chooses the lower digest.
         check(4, &[1, 1], Some(0), &[3, 3]);
         check(4, &[0, 0], Some(0), &[4, 4]);
         check(4, &[2, 2], None, &[2, 2]);

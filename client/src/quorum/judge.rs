@@ -22,7 +22,7 @@ use crate::ClientError;
 pub struct Inquiry {
     /// The deployment's domain.
     pub domain: Domain,
-    /// One epoch's throughout: votes of two epochs do not add up.
+    /// The committee of one epoch: votes of two epochs do not add up.
     pub committee: Arc<Committee>,
     /// The order to vote for.
     pub order: VerifiedOrder,
@@ -38,7 +38,7 @@ pub enum Step {
         /// Whether the authority is not asked again.
         last: bool,
     },
-    /// Do this first.
+    /// Help first, and count the answer after that.
     Help(Help),
 }
 
@@ -57,9 +57,9 @@ pub enum Help {
 /// The outcome of help.
 #[derive(Debug)]
 pub enum Helped {
-    /// This many certificates were submitted to it.
+    /// Certificates were submitted to it: the number of received payments, or 1 after [`Help::Sent`].
     Brought(usize),
-    /// They could not be brought.
+    /// The certificates could not be submitted.
     Failed(PeerFailure),
     /// The certificate of the order's number, if anyone has it.
     Found(Option<Box<VerifiedCertificate>>),
@@ -80,7 +80,7 @@ impl Step {
 }
 
 impl Inquiry {
-    /// The next step after the answer of `authority`. `is_patient` while the money may still be on its way there.
+    /// The next step after an answer of `authority`. `is_patient` while funds may still be on their way to it.
     #[must_use]
     pub fn judge(
         &self,
@@ -131,7 +131,7 @@ impl Inquiry {
         }
     }
 
-    /// The answer to count after help; none if the authority is asked again at once.
+    /// The answer to count after help; `None` if the authority is to be asked again at once.
     #[must_use]
     pub fn helped(&self, help: Help, came: Helped) -> Option<Step> {
         match (help, came) {
@@ -165,7 +165,7 @@ impl Inquiry {
         }
     }
 
-    /// It is locked. If on an earlier order, it lags. If on another order of this number, the sender has signed two.
+    /// It is locked on an order: if that is an earlier one, it lags; if another of this number, the sender signed two.
     fn judge_pending(&self, pending: TransferOrder) -> Step {
         let transfer = self.order.transfer();
         let pending = match pending.verify(&self.domain) {

@@ -42,15 +42,15 @@ pub use unlock::{UnlockBallot, UnlockDecision, Voidable};
 /// Deadlines and delays.
 #[derive(Clone, Copy, Debug)]
 pub struct QuorumOptions {
-    /// For a certificate, and again for its settlement.
+    /// The time for a certificate, and again for its settlement.
     pub deadline: Duration,
     /// How long an authority may report an insufficient balance while deposits and payments are on their way to it.
     pub funds_patience: Duration,
     /// How long the authorities beyond a quorum are brought up to date in the background.
     pub background: Duration,
-    /// Before the first repetition.
+    /// The wait before the first repetition.
     pub backoff_min: Duration,
-    /// Between later repetitions; each waits twice as long as the one before, up to this.
+    /// The longest wait before a later repetition. Each wait is twice as long as the one before, up to this.
     pub backoff_max: Duration,
 }
 
@@ -69,7 +69,7 @@ impl Default for QuorumOptions {
 /// Progress of a transfer, to be shown to a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// A valid vote came.
+    /// A valid vote was received.
     Vote {
         /// The authority that voted.
         authority: AuthorityName,
@@ -105,7 +105,7 @@ pub enum Progress {
         /// Why.
         failure: PeerFailure,
     },
-    /// Another copy of this wallet signed this order and did not finish it; that is done now.
+    /// Another copy of this wallet signed this order and did not finish it; this one finishes it now.
     Adopted(Transfer),
 }
 
@@ -144,13 +144,13 @@ pub enum QuorumError {
         /// The certificate of the other order.
         certificate: Box<VerifiedCertificate>,
     },
-    /// The money is not there.
+    /// The account's balance is too low.
     #[error(
         "the account's balance does not cover this: an authority reports {balance} of the asset's smallest unit. \
          The order keeps its number; add funds and run `fastpay resume`"
     )]
     InsufficientBalance {
-        /// The highest balance that f + 1 authorities agree is exceeded or met.
+        /// The highest balance that f + 1 authorities report or exceed.
         balance: Balance,
     },
     /// More than f authorities report alike that they have no room for a new order.
@@ -161,10 +161,10 @@ pub enum QuorumError {
     NoRoom {
         /// The account or address whose share is full.
         whose: Room,
-        /// How long f + 1 authorities ask to be left alone, or longer.
+        /// A wait that f + 1 authorities ask for or exceed.
         retry_after: Duration,
     },
-    /// Nothing can be redeemed.
+    /// The committee has no Primary, so nothing can be redeemed.
     #[error("this committee runs without a Primary: nothing can be redeemed")]
     NoPrimary,
     /// The committee has changed, and the votes of f + 1 authorities are for a newer epoch than is known here.
@@ -229,14 +229,14 @@ impl CommitteeClient {
         Self { network, source, options, listener: None, tracer: Tracer::off() }
     }
 
-    /// The same, with progress reported to `listener`.
+    /// The same client, with progress reported to `listener`.
     #[must_use]
     pub fn with_listener(mut self, listener: Listener) -> Self {
         self.listener = Some(listener);
         self
     }
 
-    /// The same, with a span of `tracer` for each request to an authority.
+    /// The same client, with a span of `tracer` for each request to an authority.
     #[must_use]
     pub fn with_tracer(mut self, tracer: Tracer) -> Self {
         self.tracer = tracer;
@@ -249,13 +249,13 @@ impl CommitteeClient {
         &self.tracer
     }
 
-    /// The committee that it speaks to.
+    /// The network of authorities.
     #[must_use]
     pub fn network(&self) -> &Network {
         &self.network
     }
 
-    /// How long it tries.
+    /// The deadlines and delays.
     #[must_use]
     pub fn options(&self) -> &QuorumOptions {
         &self.options
@@ -323,7 +323,7 @@ impl CommitteeClient {
     }
 }
 
-/// Waits before repetitions: twice as long each time, and not all clients at the same moment.
+/// Waits between repetitions: twice as long each time, and jittered, so that clients do not repeat at the same moment.
 pub struct Backoff {
     next: Duration,
     options: QuorumOptions,
@@ -340,12 +340,12 @@ impl Backoff {
         self.next = self.options.backoff_min;
     }
 
-    /// The next wait is about as long as an authority asks for, within our own bound.
+    /// Makes the next wait as long as an authority asks for, within our own bound.
     fn wait_at_least(&mut self, asked: Duration) {
         self.next = self.next.max(asked).min(self.options.backoff_max);
     }
 
-    /// Waits, and longer the next time.
+    /// Waits, and doubles the next wait.
     pub async fn wait(&mut self) {
         // `fastrand` is global, so that a simulation can seed it.
         let jitter = 0.5 + fastrand::f64() / 2.0;

@@ -12,7 +12,7 @@ use fastpay_core::{
 
 use super::{OrderConflict, QuorumError};
 
-/// Why an authority does not do now what it is asked.
+/// Why an authority does not fulfil a request now.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PeerFailure {
     /// No connection or no answer.
@@ -27,7 +27,7 @@ pub enum PeerFailure {
     /// Its balance of the account is too low: deposits or payments have not arrived there.
     #[error("it knows of a balance of {0} only")]
     InsufficientBalance(Balance),
-    /// It has no room for new orders for this time.
+    /// It has no room for new orders during this time.
     #[error("{whose} for now; it may be asked again after {} s", .retry_after.as_secs())]
     NoRoom {
         /// The account or address whose share is full.
@@ -92,7 +92,7 @@ impl PeerFailure {
         }
     }
 
-    /// How long to wait at least before the same is sent again.
+    /// The minimum wait before the same request is sent again.
     pub(super) fn retry_after(&self) -> Duration {
         if let Self::Busy(retry_after) = self { *retry_after } else { Duration::ZERO }
     }
@@ -170,7 +170,7 @@ impl Tally {
         self.votes.len()
     }
 
-    /// Takes in what an authority answered.
+    /// Counts an authority's answer.
     pub fn count(&mut self, authority: AuthorityName, answer: PeerAnswer) -> Verdict {
         match answer {
             PeerAnswer::Vote(vote) => {
@@ -210,8 +210,8 @@ impl Tally {
         if self.reachable() < self.committee.quorum() { Verdict::Impossible } else { Verdict::Wait }
     }
 
-    /// How many votes there can still be: a locked authority gives none before the other order is finished,
-    /// and then this one is superseded.
+    /// How many votes are still possible. A locked authority votes for no other order before the one that it is locked
+    /// on is finished, and then this order is superseded.
     fn reachable(&self) -> usize {
         let members = self.committee.members().iter().map(|member| member.name);
         let may_vote = |name: &AuthorityName| !self.locked.contains_key(name) && !self.out.contains_key(name);
@@ -270,8 +270,8 @@ pub(super) fn newer_epoch(committee: &Committee, told: impl Iterator<Item = Epoc
     epochs.iter().nth_back(committee.faults_tolerated()).copied()
 }
 
-/// Whether a valid vote of `voter` is the own one of who shows it. An endpoint that is not known by its new name yet has
-/// only the signature to show, and that is enough.
+/// Whether `shown_by` may show a valid vote of `voter`: its own, or any vote while its own current name is not known.
+/// The signature identifies the voter.
 pub(super) fn may_vote_for(committee: &Committee, shown_by: AuthorityName, voter: AuthorityName) -> bool {
     voter == shown_by || committee.member(&shown_by).is_none()
 }
@@ -356,7 +356,7 @@ mod tests {
             contest.contenders().iter().map(|c| (c.holders.len(), c.reach)).collect::<Vec<_>>(),
             [(2, 4), (0, 2)]
         );
-        // One that was released votes after all.
+        // A locked authority that was released votes after all.
         let mut released = case();
         assert_eq!(released.lock(0), Verdict::Wait);
         assert_eq!(released.vote(0), Verdict::Wait);

@@ -26,9 +26,9 @@ pub struct UnlockBallot {
     sequence: SequenceNumber,
     unanimous: bool,
     certificate: Option<VerifiedCertificate>,
-    /// By who signed, that the certificate exists.
+    /// The votes that the certificate exists, by signer.
     attested: BTreeMap<AuthorityName, VerifiedContractVote>,
-    /// By who signed, to void the number.
+    /// The votes to void the number, by signer.
     voided: BTreeMap<AuthorityName, VerifiedContractVote>,
     failures: BTreeMap<AuthorityName, PeerFailure>,
 }
@@ -38,7 +38,7 @@ pub struct UnlockBallot {
 pub struct UnlockDecision {
     /// The statement: the order that is certified, or that none is.
     pub vote: UnlockVote,
-    /// The votes for it, as the contract reads them.
+    /// The votes for it, encoded for the contract.
     pub votes: Vec<u8>,
 }
 
@@ -52,8 +52,8 @@ pub struct Voidable {
 }
 
 impl UnlockBallot {
-    /// Without votes. Where `unanimous`, votes to void the number need no window, and count with those of all members
-    /// only.
+    /// A ballot without votes. If `unanimous`, votes to void the number need no window, and count only if all members
+    /// vote so.
     fn new(
         domain: Domain,
         committee: Arc<Committee>,
@@ -64,7 +64,7 @@ impl UnlockBallot {
         Self { domain, committee, account, sequence, unanimous, certificate: None, attested, voided, failures }
     }
 
-    /// Takes in what an authority answered. A certificate must have been verified as the one of this number.
+    /// Counts an authority's answer. The caller has verified that a certificate is of this number.
     fn count(&mut self, authority: AuthorityName, answer: Result<Answered, ClientError>) {
         self.failures.remove(&authority);
         let (certificate, epoch, vote) = match answer {
@@ -98,7 +98,7 @@ impl UnlockBallot {
         self.failures.insert(authority, failure);
     }
 
-    /// The decision that the votes suffice for, if any.
+    /// The decision that has enough votes, if any.
     #[must_use]
     pub fn decision(&self) -> Option<UnlockDecision> {
         if let Some(digest) = self.certificate.as_ref().map(VerifiedCertificate::digest)
@@ -120,7 +120,7 @@ impl UnlockBallot {
         Some(UnlockDecision { vote, votes })
     }
 
-    /// The certificate of the number, if anybody has it.
+    /// The certificate of the number, if an authority has returned it.
     #[must_use]
     pub fn certificate(&self) -> Option<&VerifiedCertificate> {
         self.certificate.as_ref()
@@ -132,14 +132,14 @@ impl UnlockBallot {
         (self.attested.len(), self.voided.len())
     }
 
-    /// Whether f + 1 authorities know of no request that the owner signed: one of them is honest.
+    /// Whether f + 1 authorities, so at least one honest one, know of no unlock request that the owner signed.
     #[must_use]
     pub fn is_ignored(&self) -> bool {
         let ignoring = self.failures.values().filter(|failure| **failure == PeerFailure::NotRequested);
         ignoring.count() > self.committee.faults_tolerated()
     }
 
-    /// Why others do not vote.
+    /// Why authorities did not vote.
     #[must_use]
     pub fn failures(&self) -> &BTreeMap<AuthorityName, PeerFailure> {
         &self.failures
@@ -151,15 +151,15 @@ impl UnlockBallot {
 struct Answered {
     /// The number's certificate; none in a vote to void it.
     certificate: Option<VerifiedCertificate>,
-    /// The epoch that the vote is said to be for.
+    /// The epoch that the authority names for its vote.
     epoch: Epoch,
     /// The vote, not verified.
     vote: ContractVote,
 }
 
 impl CommitteeClient {
-    /// Asks every authority about a number, and finds what the contract can be told now: that an order holds, or that none
-    /// does, by votes that it takes at this time. Votes of a quorum are asked for where those of all do not suffice.
+    /// Asks every authority about a number, and returns the decision that the contract accepts now, if any: an order
+    /// holds, or none does. Asks for votes by quorum if the unanimous votes do not suffice.
     pub async fn decide_unlock(
         &self,
         number: (AccountId, SequenceNumber),
@@ -177,9 +177,9 @@ impl CommitteeClient {
         (ballot, decision)
     }
 
-    /// Asks every authority what it signs about a number. If one shows a certificate, the others are brought it and
-    /// asked again: an authority that keeps it attests it and votes to void nothing. Each of these steps has so much time:
-    /// an authority that never answers takes none from the next.
+    /// Asks every authority for its vote about a number. If one returns a certificate, sends it to the others and asks
+    /// all again: an authority that keeps the certificate attests it and does not vote to void. Each of these steps may
+    /// take `patience`, so an authority that never answers takes no time from the next step.
     pub async fn vote_unlock(
         &self,
         number: (AccountId, SequenceNumber),
@@ -193,7 +193,7 @@ impl CommitteeClient {
         let deadline = Instant::now() + patience;
         let mut bringing = Asked::each(self.network().authorities().iter(), |authority| {
             let (client, certificate) = (self.clone(), certificate.clone());
-            // Refused while the number is frozen, and kept.
+            // An authority refuses it while the number is frozen, and keeps it.
             async move { drop(client.confirm(&authority, &certificate).await) }
         });
         while bringing.next(deadline).await.is_some() {}
@@ -303,7 +303,7 @@ mod tests {
         case.answer(2, 3, UnlockVote::Void { unanimous: false }, Epoch(0));
         case.vote(3, UnlockVote::Certificate(Digest::repeat_byte(1)));
         assert_eq!((case.ballot.votes(), case.ballot.failures().len()), ((0, 0), 4));
-        // Shown twice, a vote counts once.
+        // A vote that is returned twice counts once.
         case.vote(0, UnlockVote::Void { unanimous: false });
         case.vote(0, UnlockVote::Void { unanimous: false });
         assert_eq!((case.ballot.votes(), case.ballot.failures().len()), ((0, 1), 3));

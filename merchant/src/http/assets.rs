@@ -1,4 +1,4 @@
-//! How amounts are written: the symbols and decimals of the assets that the service knows. Asks no node.
+//! The symbols and decimals of the assets that the service knows. It asks no node.
 
 use axum::Json;
 use axum::extract::State as Shared;
@@ -34,7 +34,7 @@ pub(super) struct AssetList {
     assets: Vec<AssetForm>,
 }
 
-/// How amounts of an asset are written, as far as the wallet's folder knows.
+/// The symbol and decimals of an asset, as far as the wallet's folder contains them.
 pub(super) fn known(folder: &Folder, asset: Asset) -> Result<Option<AssetForm>, FolderError> {
     let info = match asset {
         Asset::ETHER => Some(AssetInfo { symbol: "ETH".into(), decimals: ETHER_DECIMALS }),

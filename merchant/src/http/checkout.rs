@@ -1,5 +1,5 @@
-//! The customer's page of an invoice: a document, its style and its program, and what they show. It needs no token: whoever
-//! has the key in its address sees this invoice, and nothing else.
+//! The customer's page of an invoice: a document, its style and its script, and the data that they show. It needs no
+//! token: a client with the key in its address sees this invoice, and nothing else.
 
 use axum::Json;
 use axum::Router;
@@ -162,7 +162,7 @@ pub(super) async fn state(
     Ok(([(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], Json(state)))
 }
 
-/// The page is the same for each key: it asks for what it shows.
+/// The page is the same for every key: it requests the data that it shows.
 pub(super) fn routes() -> Router {
     Router::new()
         .route("/checkout/{key}", get(async || file("text/html; charset=utf-8", include_str!("checkout.html"))))

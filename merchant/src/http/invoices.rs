@@ -22,10 +22,10 @@ use crate::invoice::State;
 use crate::request::Request;
 use crate::store::Order;
 
-/// A request has a few fields.
+/// The maximum length of a body: a request has a few fields.
 pub(super) const BODY_BYTES_MAX: usize = 16 * 1_024;
 const REFERENCE_LENGTH_MAX: usize = 128;
-/// A year. For a longer time, create another invoice.
+/// The maximum time to expiry, a year. For a longer time, create another invoice.
 const EXPIRES_IN_MAX: u64 = 366 * 24 * 60 * 60;
 /// The maximum number of invoices in one page.
 pub(super) const PAGE_MAX: usize = 100;

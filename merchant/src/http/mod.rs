@@ -1,4 +1,4 @@
-//! The port for the shop: JSON over HTTP, a bearer token, problems as RFC 9457 has them (docs/MERCHANT.md).
+//! The port for the shop: JSON over HTTP, a bearer token, and problems as in RFC 9457 (docs/MERCHANT.md).
 //!
 //! A request without a valid token is refused before its body is read, except for the customers' pages under `/checkout/`.
 //! Memory and time for each connection are bounded as on the authorities' ports.
@@ -36,9 +36,9 @@ use problem::{ApiError, ProblemCode};
 pub struct HttpLimits {
     /// The maximum number of connections; further ones are closed at once. A shop needs a few.
     pub connections_max: usize,
-    /// How long a connection may keep us waiting.
+    /// The time limits of a connection.
     pub connection: ConnectionLimits,
-    /// A body must be there this long after its head.
+    /// The maximum time from a request's head to the end of its body.
     pub body_timeout: Duration,
     /// The maximum number of unpaid invoices.
     pub open_invoices_max: usize,
@@ -86,11 +86,11 @@ fn router(shop: Shop, token: &str) -> Router {
         .method_not_allowed_fallback(problem::no_such_method)
         .layer(from_fn_with_state(Arc::new(Door::new(token)), check_token))
         .with_state(shop.clone());
-    // The pages have nothing of the shop in them: one asks its reader for the token, the other its address for a key.
+    // The pages contain no data of the shop: one asks its user for the token, the other takes the key from its address.
     office::routes().merge(checkout::routes()).merge(customer.with_state(shop)).merge(owner)
 }
 
-/// Recognizes the token without storing it: it compares HMACs under a key of this run in constant time.
+/// Checks the token without storing it: it compares HMACs under a key of this run in constant time.
 struct Door {
     key: hmac::Key,
     tag: hmac::Tag,

@@ -1,4 +1,4 @@
-//! The owner's page: a document, its style and its program, which ask the same port as the shop does, with the token.
+//! The owner's page: a document, its style and its script, which calls the same API as the shop, with the token.
 
 use axum::Router;
 use axum::routing::get;

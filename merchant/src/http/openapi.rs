@@ -1,4 +1,4 @@
-//! The OpenAPI document, made from the code that answers.
+//! The OpenAPI document, made from the request handlers.
 
 use std::sync::Arc;
 
@@ -28,13 +28,13 @@ const TOKEN: &str = "token";
 )]
 struct Head;
 
-/// The operations, and the document of them all.
+/// The operations, and their document.
 pub(super) struct Parts {
-    /// For those who have the token.
+    /// The operations that need the token.
     pub owner: Router<Arc<Shop>>,
-    /// For everybody.
+    /// The operations for everybody.
     pub customer: Router<Arc<Shop>>,
-    /// Of both.
+    /// The document of both.
     pub document: Document,
 }
 

@@ -1,10 +1,10 @@
-//! The files of pages: each with the same strict policy.
+//! The files of pages, all with the same strict policy.
 
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 
-/// Nothing from elsewhere is loaded, run or asked.
+/// Allows a page to load, run and request nothing from another origin.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

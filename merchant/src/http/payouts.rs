@@ -21,7 +21,7 @@ use crate::forms::LinkBase;
 use crate::payout::PayoutRequest;
 use crate::store::Payout as Record;
 
-/// A fee that nobody named is at most this part of the amount: a tenth, as in `fastpay redeem`.
+/// The default fee is at most this part of the amount: a tenth, as in `fastpay redeem`.
 const FEE_DIVISOR_MIN: u128 = 10;
 
 /// What the owner wants to pay out.
@@ -42,7 +42,7 @@ pub(super) struct NewPayout {
     fee: Option<Uint128>,
 }
 
-/// What is paid to a mistyped address is lost.
+/// Checks the capitals of an address, because money paid to a mistyped one is lost.
 fn checked_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes20, D::Error> {
     let text = String::deserialize(deserializer)?;
     parse_address(&text).map(|address| Hex(address.into_array())).map_err(D::Error::custom)
@@ -119,7 +119,7 @@ impl Payout {
     }
 }
 
-/// Opens the web wallet's form of a redemption with all of it. Browsers do not send what is behind the `#` to the host.
+/// A link to the web wallet's form of a redemption, filled in. Browsers do not send the part after `#` to the host.
 fn link(page: &Url, payout: &Record, base: &LinkBase) -> Option<String> {
     let mut link = page.join("/redeem").ok()?;
     let Record { asset, amount, recipient, fee, memo, .. } = payout;
@@ -148,7 +148,7 @@ fn check(asked: &NewPayout) -> Result<PayoutRequest, ApiError> {
     Ok(PayoutRequest { reference: asked.reference.clone(), asset, amount: Amount(asked.amount.0), recipient })
 }
 
-/// What the cheapest relayer takes; nothing where none says what it takes.
+/// The fee of the cheapest relayer; zero if none makes an offer.
 async fn propose(shop: &Shop, request: &PayoutRequest) -> Result<Amount, ApiError> {
     let offers = shop.wallet.offers(request.asset).await.map_err(|error| {
         tracing::error!(%error, "the relayers cannot be asked");

@@ -1,4 +1,4 @@
-//! Problems as answers, and which of them an operation may answer.
+//! Problems as answers, and the problems that each operation may return.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use crate::ledger_error::{LedgerError, RequestError};
 
-/// When to ask again where too many invoices are open.
+/// How long a shop waits before it asks again if too many invoices are open.
 const OPEN_RETRY: Duration = Duration::from_secs(10);
 
 fastpay_rpc::problem_kinds! {
@@ -85,7 +85,7 @@ pub(super) struct Problem {
     retry_after_ms: Option<u64>,
 }
 
-/// A problem that is an answer.
+/// A problem that is returned as an answer.
 #[derive(Debug)]
 pub(super) struct ApiError(Box<Problem>);
 
@@ -163,7 +163,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// The answer to a path that is not one.
+/// The answer to an unknown path.
 pub(super) async fn no_such_path() -> ApiError {
     ApiError::new(ProblemCode::NotFound, "there is nothing here; see /v1/openapi.json")
 }

@@ -1,6 +1,6 @@
-//! The `journal.jsonl` of earlier programs, taken over once: a line of JSON for each thing that happened, behind its
-//! CRC-32C. It becomes the first content of the database in one transaction, and is then renamed. A crash between the two
-//! leaves both: the database knows the journal by its length and checksum.
+//! Imports the `journal.jsonl` of earlier programs, once: each entry is a line of JSON after its CRC-32C. It becomes
+//! the first content of the database in one transaction, and is then renamed. A crash between the two leaves both: the
+//! database recognises the journal by its length and checksum.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,13 +16,13 @@ use crate::event::{self, Delivery, Outcome};
 use crate::invoice::{Arrival, State, Terms};
 
 const FILE: &str = "journal.jsonl";
-/// The owner may remove it.
+/// The name of an imported journal. The owner may remove it.
 const ASIDE: &str = "journal.jsonl.imported";
 
-/// Why a journal cannot be taken over.
+/// Why a journal cannot be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The system refused.
+    /// The file system failed.
     #[error("cannot use {path}: {error}")]
     Io {
         /// The file.
@@ -30,15 +30,15 @@ pub enum JournalError {
         /// The error of the operating system.
         error: io::Error,
     },
-    /// A line is not as it was written.
+    /// A line was changed after it was written.
     #[error("line {line} of {path} is damaged; restore the folder from a backup")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Which line, from 1.
+        /// The number of the line, from 1.
         line: usize,
     },
-    /// An earlier program ran again after the change.
+    /// An earlier program ran again after the import.
     #[error(
         "{path} was written by an earlier program after its invoices had moved to invoices.db: its invoices are not in the \
          database. Keep both files, and move {path} elsewhere to go on with the database"
@@ -49,7 +49,7 @@ pub enum JournalError {
     },
 }
 
-/// One thing that happened.
+/// An entry of the journal.
 #[derive(Deserialize)]
 #[serde(tag = "entry", rename_all = "camelCase", deny_unknown_fields)]
 enum Entry {
@@ -101,7 +101,7 @@ struct Told {
     last: Option<Outcome>,
 }
 
-/// Adds what the journal says, if there is one.
+/// Imports the journal, if there is one.
 pub(super) fn import(rows: &Rows, folder: &Path) -> Result<(), StoreError> {
     let path = folder.join(FILE);
     let Some(content) = read(&path)? else { return Ok(()) };
@@ -118,7 +118,7 @@ pub(super) fn import(rows: &Rows, folder: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Renames a journal that was taken over.
+/// Renames an imported journal.
 pub(super) fn put_aside(rows: &Rows, folder: &Path) -> Result<(), StoreError> {
     let path = folder.join(FILE);
     let Some(content) = read(&path)? else { return Ok(()) };

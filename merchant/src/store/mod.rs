@@ -1,4 +1,4 @@
-//! Invoices, payments and webhooks on disk: one SQLite database, which the service alone writes and anybody may read.
+//! Invoices, payments and webhooks on disk: one SQLite database, which only the service writes and anybody may read.
 //!
 //! A change is one transaction. It is synced before [`Store::change`] returns, and a crash leaves all of it or nothing.
 
@@ -25,13 +25,13 @@ pub use rows::{Order, Payment, Record};
 const FILE: &str = "invoices.db";
 /// The migrations: each version's changes to the previous schema.
 const SCHEMA: [&str; 3] = [include_str!("1.sql"), include_str!("2.sql"), include_str!("3.sql")];
-/// Another program that reads the database may lock it for a moment.
+/// The maximum wait for another program that has locked the database to read it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why the database cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The system refused.
+    /// The file system failed.
     #[error("cannot use {path}: {error}")]
     Io {
         /// The file.
@@ -39,15 +39,15 @@ pub enum StoreError {
         /// The error of the operating system.
         error: io::Error,
     },
-    /// SQLite, or the disk below it.
+    /// SQLite or the disk failed.
     #[error("the database of invoices: {0}")]
     Database(#[from] rusqlite::Error),
-    /// It is not as it was written.
+    /// The database was changed after it was written.
     #[error("{path} is damaged ({reason}); restore the folder from a backup")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The first thing that SQLite found.
+        /// The first defect that SQLite found.
         reason: String,
     },
     /// A later program wrote it.
@@ -58,17 +58,17 @@ pub enum StoreError {
         /// Its version.
         version: u32,
     },
-    /// The journal of an earlier program.
+    /// The journal of an earlier program cannot be imported.
     #[error(transparent)]
     Journal(#[from] JournalError),
 }
 
-/// The database. Whoever opens it holds the folder's lock.
+/// The database. Its opener holds the folder's lock.
 #[derive(Debug)]
 pub(crate) struct Store(Connection);
 
 impl Store {
-    /// Opens the database in `folder`, or begins one: with what the journal of an earlier program says, where there is one.
+    /// Opens the database in `folder`, or creates one, importing the journal of an earlier program if there is one.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join(FILE);
         let io = |error| StoreError::Io { path: path.clone(), error };
@@ -77,7 +77,7 @@ impl Store {
         let mut store = Self(Connection::open(&path)?);
         store.0.busy_timeout(PATIENCE)?;
         store.0.pragma_update(None, "journal_mode", "WAL")?;
-        // The log is synced at each commit, and not only before a checkpoint.
+        // Sync the log at each commit, not only before a checkpoint.
         store.0.pragma_update(None, "synchronous", "FULL")?;
         store.0.pragma_update(None, "foreign_keys", true)?;
         let reason: String = store.0.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
@@ -108,12 +108,12 @@ impl Store {
         Ok(outcome)
     }
 
-    /// For reading.
+    /// The rows, for reading.
     pub fn rows(&self) -> Rows<'_> {
         Rows(&self.0)
     }
 
-    /// As a disk without room.
+    /// Makes the database fail like a disk without room.
     #[cfg(test)]
     pub fn fill_disk(&self) {
         self.0.query_row("PRAGMA max_page_count = 1", [], |_| Ok(())).unwrap();

@@ -14,19 +14,19 @@ pub struct Payout {
     pub reference: String,
     /// The asset.
     pub asset: Asset,
-    /// How much leaves the account, with the fee.
+    /// The amount that leaves the account, including the fee.
     pub amount: Amount,
     /// The address on Ethereum that receives it.
     pub recipient: PrimaryAddress,
-    /// What was proposed for the relayer.
+    /// The proposed fee for the relayer.
     pub fee: Amount,
-    /// What the order must carry.
+    /// The memo that the order must carry.
     pub memo: Memo,
     /// The time, in milliseconds since 1970.
     pub created_at_ms: u64,
     /// The account's order that redeems it.
     pub ordered: Option<(SequenceNumber, Digest)>,
-    /// How far that is on Ethereum.
+    /// The state of that order on Ethereum.
     pub ethereum: Option<String>,
 }
 
@@ -66,13 +66,13 @@ impl Rows<'_> {
         self.one("SELECT * FROM payout WHERE memo = ?", [memo.as_slice()], payout)
     }
 
-    /// Up to `count` payouts before the one of this number, the newest first.
+    /// Up to `count` payouts before the one with this number, newest first.
     pub fn payouts_before(&self, number: i64, count: usize) -> Result<Vec<Payout>> {
         let sql = "SELECT * FROM payout WHERE number < ? ORDER BY number DESC LIMIT ?";
         self.all(sql, (number, i64::try_from(count).unwrap_or(i64::MAX)), payout)
     }
 
-    /// Those that are ordered, and not known to be at their end on Ethereum.
+    /// The payouts that are ordered, and whose state on Ethereum may still change.
     pub fn payouts_on_their_way(&self) -> Result<Vec<Payout>> {
         self.all("SELECT * FROM payout WHERE is_done = 0 AND digest IS NOT NULL ORDER BY number", [], payout)
     }

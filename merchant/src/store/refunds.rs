@@ -15,9 +15,9 @@ pub struct RefundList {
     pub request: String,
     /// The time, in milliseconds since 1970.
     pub created_at_ms: u64,
-    /// How many lines it has.
+    /// The number of its lines.
     pub refunds: u64,
-    /// How many of them are paid.
+    /// The number of paid lines.
     pub paid: u64,
 }
 
@@ -25,7 +25,7 @@ pub struct RefundList {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refund {
     pub(crate) number: i64,
-    /// The invoice; none for a payment of no invoice.
+    /// The invoice; `None` for a payment of no invoice.
     pub invoice: Option<String>,
     /// The account that paid and receives the refund.
     pub recipient: AccountId,
@@ -98,7 +98,7 @@ impl Rows<'_> {
         self.one(&format!("{LISTS} WHERE reference = ?"), [reference], list)
     }
 
-    /// Up to `count` lists behind the one of this number, oldest first.
+    /// Up to `count` lists after the one with this number, oldest first.
     pub fn refund_lists_after(&self, number: i64, count: usize) -> Result<Vec<RefundList>> {
         let sql = format!("{LISTS} WHERE number > ? ORDER BY number LIMIT ?");
         self.all(&sql, (number, i64::try_from(count).unwrap_or(i64::MAX)), list)
@@ -113,14 +113,14 @@ impl Rows<'_> {
         self.one(&format!("{REFUNDS} WHERE refund.memo = ?"), [memo.as_slice()], refund)
     }
 
-    /// How much of a payment is on lists, paid or not.
+    /// The amount of a payment that is on lists, paid or not.
     pub fn refunded(&self, payment: i64) -> Result<u128> {
         let amounts =
             self.all("SELECT amount FROM refund WHERE payment = ?", [payment], |row| row.get::<_, Units>(0))?;
         Ok(amounts.into_iter().fold(0, |sum, amount| sum.saturating_add(amount.0)))
     }
 
-    /// How much of an invoice's payments is on lists, paid or not.
+    /// The amount of an invoice's payments that is on lists, paid or not.
     pub fn refunded_of(&self, invoice: i64) -> Result<u128> {
         let sql = "SELECT refund.amount FROM refund JOIN payment ON payment.number = refund.payment WHERE invoice = ?";
         let amounts = self.all(sql, [invoice], |row| row.get::<_, Units>(0))?;
@@ -137,7 +137,7 @@ impl Rows<'_> {
         self.statement(sql)?.execute((sequence.cast_signed(), output, digest.as_slice(), refund)).map(drop)
     }
 
-    /// The number of the account's next order to look for refunds in.
+    /// The number of the account's next order in which to search for refunds.
     pub fn sent_next(&self) -> Result<u64> {
         self.statement("SELECT sent_next FROM service")?.query_row([], |row| get_u64(row, "sent_next"))
     }

@@ -12,12 +12,12 @@ use crate::checkout::{Checkout, Item};
 use crate::event::{Delivery, Event, Outcome};
 use crate::invoice::{Arrival, State, Terms, Totals};
 
-/// An invoice, as it stands.
+/// An invoice in its present state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its place among all invoices.
+    /// Its number among all invoices.
     pub(crate) number: i64,
-    /// The agreed value.
+    /// The agreed terms.
     pub terms: Terms,
     /// The sums of its payments.
     pub totals: Totals,
@@ -28,7 +28,7 @@ pub struct Record {
 /// The order of a list of invoices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// In the order in which they were made.
+    /// In the order of creation.
     OldestFirst,
     /// In the reverse order.
     NewestFirst,
@@ -44,7 +44,7 @@ impl Order {
     }
 }
 
-/// A payment, and its place among all.
+/// A payment, and its number among all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payment {
     pub(crate) number: i64,
@@ -89,7 +89,7 @@ impl FromSql for Lines {
     }
 }
 
-/// SQLite's integers are signed; the sequence numbers of strangers need all 64 bits.
+/// Reads a number of 64 bits: SQLite's integers are signed, and the sequence numbers of strangers need all bits.
 pub(super) fn get_u64(row: &Row, name: &str) -> Result<u64> {
     Ok(row.get::<_, i64>(name)?.cast_unsigned())
 }
@@ -152,7 +152,7 @@ fn delivery(row: &Row) -> Result<Delivery> {
     Ok(Delivery { event, attempts: row.get("attempts")?, last })
 }
 
-/// A payment's primary key, as the columns store it.
+/// A payment's primary key, in the form of the columns.
 pub(super) fn key(name: &PaymentName) -> ([u8; 32], i64, i32) {
     (name.sender.0, name.sequence.0.cast_signed(), name.output.map_or(-1, i32::from))
 }
@@ -181,7 +181,7 @@ impl Rows<'_> {
         self.statement("SELECT looked_at_ms FROM service")?.query_row([], |row| get_u64(row, "looked_at_ms"))
     }
 
-    /// Notes when the wallet looked. It never looked later than it did.
+    /// Notes when the wallet read. The time never goes back.
     pub fn looked(&self, at_ms: u64) -> Result<()> {
         let sql = "UPDATE service SET looked_at_ms = ?1 WHERE looked_at_ms < ?1";
         self.statement(sql)?.execute([at_ms.cast_signed()]).map(drop)
@@ -234,7 +234,7 @@ impl Rows<'_> {
         self.one("SELECT * FROM invoice WHERE memo = ?", [memo.as_slice()], record)
     }
 
-    /// Up to `count` invoices that follow the one of this number, of one state or of all.
+    /// Up to `count` invoices that follow the one with this number, in one state or in all.
     pub fn invoices_after(&self, number: i64, order: Order, state: Option<State>, count: usize) -> Result<Vec<Record>> {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         let follows = match order {
@@ -304,17 +304,17 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// The invoices to which payments came of which no event tells yet.
+    /// The invoices with payments that no event has reported yet.
     pub fn untold(&self) -> Result<Vec<i64>> {
         self.all("SELECT number FROM invoice WHERE is_untold = 1 ORDER BY number", [], |row| row.get(0))
     }
 
-    /// Notes that events tell of all payments of an invoice.
+    /// Notes that events have reported all payments of an invoice.
     pub fn announced(&self, number: i64) -> Result<()> {
         self.statement("UPDATE invoice SET is_untold = 0 WHERE number = ?")?.execute([number]).map(drop)
     }
 
-    /// The greatest payments of an invoice, of equal ones the first, in the order in which they came.
+    /// The largest payments of an invoice, in the order of arrival. Of equal ones, the earlier are included.
     pub fn greatest(&self, invoice: i64, count: usize) -> Result<Vec<Arrival>> {
         let sql = "SELECT * FROM payment WHERE invoice = ? ORDER BY amount DESC, number LIMIT ?";
         let mut payments = self.all(sql, (invoice, i64::try_from(count).unwrap_or(i64::MAX)), payment)?;
@@ -322,13 +322,13 @@ impl Rows<'_> {
         Ok(payments.into_iter().map(|payment| payment.arrival).collect())
     }
 
-    /// The payments of an invoice, or of none, behind the one of this number, in the order in which they came.
+    /// The payments of an invoice, or of none, after the one with this number, in the order of arrival.
     pub fn payments_after(&self, invoice: Option<i64>, number: i64, count: usize) -> Result<Vec<Payment>> {
         let sql = "SELECT * FROM payment WHERE invoice IS ? AND number > ? ORDER BY number LIMIT ?";
         self.all(sql, (invoice, number, i64::try_from(count).unwrap_or(i64::MAX)), payment)
     }
 
-    /// Up to `count` payments of an invoice, or of none, before the one of this number; the newest first.
+    /// Up to `count` payments of an invoice, or of none, before the one with this number, newest first.
     pub fn payments_before(&self, invoice: Option<i64>, number: i64, count: usize) -> Result<Vec<Payment>> {
         let sql = "SELECT * FROM payment WHERE invoice IS ? AND number < ? ORDER BY number DESC LIMIT ?";
         self.all(sql, (invoice, number, i64::try_from(count).unwrap_or(i64::MAX)), payment)
@@ -348,7 +348,7 @@ impl Rows<'_> {
         self.set_outcome(event, Some(outcome))
     }
 
-    /// Gives up all that waits: how many those are.
+    /// Gives up all waiting events. Returns their number.
     pub fn give_up(&self, reason: &str) -> Result<usize> {
         let sql = "UPDATE event SET outcome = 'given_up', reason = ?, due_at_ms = NULL, body = ''
             WHERE due_at_ms IS NOT NULL";
@@ -374,14 +374,14 @@ impl Rows<'_> {
         self.all("SELECT * FROM event WHERE invoice = ? ORDER BY number", [invoice], delivery)
     }
 
-    /// How many events an invoice has, and what the last one told.
+    /// The number of an invoice's events, and the state that the last one reported.
     pub fn told(&self, invoice: i64) -> Result<(u64, Option<State>)> {
         let sql = "SELECT count(*), (SELECT state FROM event WHERE invoice = ?1 ORDER BY number DESC LIMIT 1)
             FROM event WHERE invoice = ?1";
         self.statement(sql)?.query_row([invoice], |row| Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get(1)?)))
     }
 
-    /// Up to `count` events that are due by `by_ms`, or only after `beyond_ms`; the oldest first.
+    /// Up to `count` events that are due by `by_ms`, or only after `beyond_ms`, oldest first.
     pub fn due(&self, by_ms: u64, beyond_ms: u64, count: usize) -> Result<Vec<Delivery>> {
         let sql = "SELECT * FROM event WHERE due_at_ms IS NOT NULL AND (due_at_ms <= ? OR due_at_ms > ?)
             ORDER BY looked_at_ms, number LIMIT ?";

@@ -16,14 +16,14 @@ use crate::authority::network::NetworkLimits;
 use crate::authority::rollback::default_high_water_mark;
 use crate::authority::shard::{ADDRESS_JOURNAL_BYTES_PER_DAY, ShardLimits};
 
-/// Each shard is a thread with its own journal, store and port.
+/// The maximum number of shards. Each is a thread with its own journal, store and port.
 const SHARDS_MAX: u32 = 64;
-/// About 2 GB if all of them are used.
+/// The default number of accounts in memory: about 2 GB if all of them are used.
 const ACCOUNTS_IN_MEMORY: usize = 8_000_000;
-/// With fewer, a shard would do little else than load and store them.
+/// The minimum number of accounts in memory for each shard. With fewer, it would do little but load and store them.
 const ACCOUNTS_IN_MEMORY_MIN: usize = 10_000;
 
-/// One address may use half of the free room.
+/// The minimum of each limit of connections: one address may use half of the free room.
 const CONNECTIONS_MIN: usize = 16;
 
 /// The configuration of `fastpay-node run`.
@@ -32,15 +32,15 @@ const CONNECTIONS_MIN: usize = 16;
 pub struct Config {
     /// The folder of journals and checkpoints.
     pub data: PathBuf,
-    /// The high-water mark, by which the node detects that its data folder is an older copy. Keep it outside of the
+    /// The high-water mark, from which the node detects that its data folder is an older copy. Keep it outside of the
     /// folder and of its backups.
     pub high_water_mark: Option<PathBuf>,
-    /// The file of the other authorities' endpoints, as wallets use it. With it this authority asks the others what it
-    /// missed while it was away. Needed to vote with a data folder that is an older copy.
+    /// The file of the authorities' endpoints, as wallets use it. Through it, this authority asks the others for what
+    /// it missed while it was away. It is needed to vote with a data folder that is an older copy.
     pub endpoints: Option<PathBuf>,
-    /// How many shards. Fixed when the data folder is created.
+    /// The number of shards. It is fixed when the data folder is created.
     pub shards: NonZeroU32,
-    /// The maximum number of accounts in memory, over all shards; others are read when they are needed.
+    /// The maximum number of accounts in memory, over all shards. Other accounts are read from disk when needed.
     #[serde(default = "accounts_in_memory")]
     pub accounts_in_memory: usize,
     /// The address of shard 0; shard k listens k ports above.
@@ -51,35 +51,35 @@ pub struct Config {
     pub keys: Vec<KeyFiles>,
     /// The Primary that is followed. Exactly one of this and `genesis` is given.
     pub primary: Option<PrimaryConfig>,
-    /// The beginning of a committee without a Primary.
+    /// The genesis of a committee without a Primary.
     pub genesis: Option<PathBuf>,
-    /// Encrypts the shards' ports, and the HTTP port if it is set to.
+    /// Encrypts the shards' ports, and the HTTP port if `http` is set in it.
     pub tls: Option<TlsFiles>,
-    /// Whether transfers are found by their digest, and deposits by their index, over HTTP.
+    /// Whether the HTTP API finds transfers by digest and deposits by index.
     #[serde(default = "index")]
     pub index: bool,
     /// Limits for clients.
     #[serde(default)]
     pub limits: Limits,
-    /// The collector of traces of payments; none are sent without it.
+    /// The collector of payment traces. Without it, no traces are sent.
     pub traces: Option<TraceSettings>,
 }
 
-/// Bounds of what strangers may take of this machine.
+/// Limits on the resources that clients may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// The maximum number of connections on each shard's port. One address may have as many as are free.
     pub shard_connections_max: usize,
-    /// The same on the HTTP port.
+    /// As `shard_connections_max`, on the HTTP port.
     pub http_connections_max: usize,
-    /// The maximum number of event streams there. One address may have as many as are free.
+    /// The maximum number of event streams on the HTTP port. One address may have as many as are free.
     pub event_streams_max: usize,
-    /// Below this much free disk space, no new orders are voted for.
+    /// The authority votes for no new order if less disk space than this is free.
     pub disk_reserve_bytes: u64,
-    /// Bytes of journal per day for the orders of one account.
+    /// The bytes of journal per day for the orders of one account.
     pub account_journal_bytes_per_day: NonZeroU64,
-    /// Bytes of journal per day for the requests of clients at one address.
+    /// The bytes of journal per day for the requests of clients at one address.
     pub address_journal_bytes_per_day: NonZeroU64,
 }
 
@@ -151,7 +151,7 @@ pub enum ConfigError {
         /// The error of the operating system.
         error: std::io::Error,
     },
-    /// Not TOML, an unknown key, or a value of another type.
+    /// The file is not TOML, or has an unknown key or a value of the wrong type.
     #[error("the configuration {path} is wrong: {error}")]
     Malformed {
         /// The file.
@@ -159,18 +159,18 @@ pub enum ConfigError {
         /// The place and the cause.
         error: configuration::Malformed,
     },
-    /// Nobody to vote as.
+    /// No keys are configured.
     #[error("the configuration has no keys; add a [[keys]] with the files `voting` and `redemption`")]
     NoKeys,
-    /// Neither or both of the two.
+    /// Neither or both of `[primary]` and `genesis` are configured.
     #[error("the configuration must have either [primary] or genesis, and not both")]
     PrimaryOrGenesis,
-    /// An Ethereum node for a committee without a Primary.
+    /// An Ethereum node is named for a committee without a Primary.
     #[error(
         "the configuration has a genesis and no [primary], so there is no use for --rpc-url or FASTPAY_NODE_RPC_URLS"
     )]
     NoPrimary,
-    /// A number out of its range.
+    /// The number of shards is too high.
     #[error("the configuration asks for {0} shards; at most {SHARDS_MAX} are possible")]
     Shards(u32),
     /// Too few accounts for each shard.
@@ -178,7 +178,7 @@ pub enum ConfigError {
         "the configuration keeps {0} accounts in memory; at least {ACCOUNTS_IN_MEMORY_MIN} for each shard are needed"
     )]
     AccountsInMemory(usize),
-    /// One address could keep all others out.
+    /// The limit is so low that one address could keep all others out.
     #[error("the configuration's {name} is {value}; at least {CONNECTIONS_MIN} connections are needed")]
     Connections {
         /// The key.
@@ -192,7 +192,7 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Reads the file, applies overrides, and checks what can be checked without the world.
+    /// Reads the file, applies overrides, and checks everything that depends on no other file and no network.
     ///
     /// # Errors
     /// See [`ConfigError`].
@@ -368,7 +368,7 @@ mod tests {
         check(without_keys.into(), "missing field `keys`");
         check(format!("keys = []\n{without_keys}"), "has no keys");
         check(GOOD.replace("[[keys]]", "[keys]"), "is wrong");
-        // A mistyped name of a key, and what may be a secret behind it.
+        // A mistyped key whose value may be a secret.
         let error =
             read(&format!("{GOOD}[primary]\nrpc_url = [\"https://eth.example/v3/0123\"]\n"), Overrides::default());
         let error = error.unwrap_err();

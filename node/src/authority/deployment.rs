@@ -1,8 +1,8 @@
 //! The deployment that this authority serves: a contract on the Primary, or a genesis without one; and the committees
 //! of either.
 //!
-//! The committees of a contract are remembered in the data folder, so that a node can start, vote and
-//! confirm while its Ethereum node is away.
+//! The data folder keeps the committees of a contract, so that a node can start, vote and confirm while its Ethereum
+//! node is away.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -15,12 +15,12 @@ use crate::authority::config::Config;
 use crate::authority::known_committees;
 use crate::authority::storage::FolderIdentity;
 
-/// How long to wait where the contract's deployment is not final yet.
+/// The interval at which the node checks whether the contract's deployment is final.
 const FINALITY_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A deployment with its committees.
 pub enum Deployment {
-    /// A contract's.
+    /// A contract on the Primary.
     OnPrimary {
         /// The address of the contract.
         config: PrimaryConfig,
@@ -31,7 +31,7 @@ pub enum Deployment {
     StandAlone(Genesis),
 }
 
-/// Why the committee cannot be had.
+/// Why the committee cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum DeploymentError {
     /// The genesis file cannot be read.
@@ -45,7 +45,7 @@ pub enum DeploymentError {
     /// Its list of members is not a committee.
     #[error(transparent)]
     Committee(#[from] CommitteeError),
-    /// The Primary's URLs are no good.
+    /// The Primary's URLs cannot be used.
     #[error(transparent)]
     Primary(#[from] PrimaryError),
     /// The contract cannot be read and its committees were never read before, or its answer is impossible.
@@ -53,7 +53,7 @@ pub enum DeploymentError {
     Epochs(#[from] DepositsError),
 }
 
-/// Learns the committees. Waits while the contract's deployment is not final.
+/// Loads the deployment with its committees. Waits until the contract's deployment is final.
 ///
 /// # Errors
 /// See [`DeploymentError`].
@@ -86,7 +86,7 @@ pub async fn load(config: &Config) -> Result<Deployment, DeploymentError> {
 }
 
 impl Deployment {
-    /// The domain of everything signed for it.
+    /// The domain of all its signatures.
     #[must_use]
     pub fn domain(&self) -> Domain {
         match self {
@@ -107,7 +107,7 @@ impl Deployment {
     /// The committees known now.
     ///
     /// # Errors
-    /// If a genesis lists none.
+    /// If a genesis lists no committee.
     pub fn committees(&self) -> Result<Committees, EpochsError> {
         match self {
             Self::OnPrimary { committees, .. } => Ok(committees.clone()),
@@ -116,7 +116,7 @@ impl Deployment {
     }
 }
 
-/// The identity to which the data folder of the authority with these names is bound.
+/// The identity that binds a data folder to the authority with these names.
 #[must_use]
 pub fn folder_identity(names: &[AuthorityName], shards: NonZeroU32, domain: &Domain) -> FolderIdentity {
     FolderIdentity {

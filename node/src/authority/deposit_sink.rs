@@ -1,4 +1,4 @@
-//! Hands the contract's events to the shards: each gets those of its own accounts, in the one order.
+//! Hands the contract's events to the shards. Each shard gets the events of its own accounts, in the contract's order.
 //!
 //! ```text
 //!  events ─► per shard: its own, and one step over the others ─► all shards have them on disk ─► the block's time
@@ -22,16 +22,16 @@ use crate::authority::shard::{ChainTime, Command, HistoryReader, OrderStep, Shar
 /// The maximum number of steps in one message to a shard.
 const STEPS_PER_MESSAGE_MAX: usize = 512;
 
-/// While a shard is busy.
+/// The wait while a shard's queue is full.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// After a failure of the disk.
+/// The wait after a failed read of the journal.
 const DISK_PAUSE: Duration = Duration::from_secs(1);
 
-/// The shards have ended: so does the follower.
+/// The shards have ended, so the follower ends, too.
 pub(crate) struct ShardsEnded;
 
-/// An event of the contract's order that changes a shard.
+/// An event of the contract that changes a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ShardEvent {
     Deposit(Deposit),
@@ -41,14 +41,14 @@ pub(crate) enum ShardEvent {
         sequence: SequenceNumber,
         kind: UnlockEventKind,
     },
-    /// Concerns every shard.
+    /// An event that concerns every shard.
     Installation(Installation),
 }
 
 impl ShardEvent {
-    /// Converts a contract event; `None` if it changes nothing. A request to unlock counts only if the owner signed it.
-    /// Its number, and one that an installation opens again, can be voided from chain time `voidable_at`, in seconds since
-    /// 1970.
+    /// Converts a contract event; `None` if it changes nothing. An unlock request counts only if the owner signed it.
+    /// Its number, and one that an installation opens again, can be voided from chain time `voidable_at`, in seconds
+    /// since 1970.
     pub(crate) fn new(event: &OrderEvent, domain: &Domain, voidable_at: u64) -> Option<Self> {
         if let Some(deposit) = event.deposit() {
             return Some(Self::Deposit(deposit));
@@ -92,7 +92,7 @@ impl ShardEvent {
         }
     }
 
-    /// The account that it is about; `None` if it concerns every shard.
+    /// The account that the event concerns; `None` if it concerns every shard.
     fn account(&self) -> Option<&AccountId> {
         match self {
             Self::Deposit(deposit) => Some(&deposit.recipient),
@@ -101,7 +101,7 @@ impl ShardEvent {
         }
     }
 
-    /// The step to this event, where the events from `after` on concern other shards.
+    /// The step to this event, if the events between `after` and it concern other shards.
     fn step(&self, after: TransactionIndex) -> OrderStep {
         match self {
             Self::Deposit(deposit) => {
@@ -136,13 +136,13 @@ impl DepositSink {
         Self { domain, layout, shards: shards.collect() }
     }
 
-    /// Brings every shard from index `after` to `up_to`. False where the shards have ended.
+    /// Brings every shard from index `after` to `up_to`. Returns false if the shards have ended.
     pub async fn apply(&self, after: TransactionIndex, deposits: &[Deposit], up_to: TransactionIndex) -> bool {
         let events: Vec<_> = deposits.iter().cloned().map(ShardEvent::Deposit).collect();
         self.try_apply(after, &events, up_to).await.is_ok()
     }
 
-    /// Tells every shard the time of the block up to which it has applied all events.
+    /// Sends every shard the time of the block up to which it has applied all events.
     pub(crate) async fn tell_time(&self, time: ChainTime) -> Result<(), ShardsEnded> {
         for shard in &self.shards {
             send(shard.handle(), Command::ChainTime(time)).await?;
@@ -157,20 +157,20 @@ impl DepositSink {
         up_to: TransactionIndex,
     ) -> Result<(), ShardsEnded> {
         for (shard, reads) in self.layout.shards().zip(&self.shards) {
-            // Skip events that are applied already.
+            // Skip events that the shard has already applied.
             let mut at = synchronize(reads.handle(), Vec::new()).await?;
             while (after..up_to).contains(&at) {
                 let own = self.explained(shard, reads, at, events).await?;
                 for message in steps_for(at, &own, up_to).chunks(STEPS_PER_MESSAGE_MAX) {
                     at = synchronize(reads.handle(), message.to_vec()).await?;
-                    // Refused is an event about a number that was executed meanwhile: it is explained, and sent again.
+                    // The shard refuses an event whose number was executed meanwhile: explain and send it again.
                     if message.last().is_some_and(|last| at < last.up_to()) {
                         break;
                     }
                 }
             }
             if at < after {
-                // Cannot happen while the cursor is behind every shard; never go on over it.
+                // Cannot happen while the cursor is behind every shard. Never continue beyond such a gap.
                 tracing::error!(%shard, applied = %at, expected = %after, "a shard did not follow");
                 return Err(ShardsEnded);
             }
@@ -178,8 +178,8 @@ impl DepositSink {
         Ok(())
     }
 
-    /// The events of a shard's accounts from `after` on, as they are to be applied: where the number of a redemption is
-    /// executed already, by what is executed there.
+    /// The events of a shard's accounts from `after` on, as the shard is to apply them. An event about a redemption
+    /// whose number is already executed is adapted to what was executed.
     async fn explained(
         &self,
         shard: ShardId,
@@ -204,7 +204,7 @@ impl DepositSink {
         Ok(explained)
     }
 
-    /// The transfer executed under a number: `None` if there is none, `Some(None)` if it is not a redemption.
+    /// The redemption executed under a number. `None` if none is executed, `Some(None)` if that is no redemption.
     async fn executed(
         &self,
         reads: &Reads,
@@ -220,12 +220,12 @@ impl DepositSink {
         let certificate = loop {
             match reads.certificate(sent.clone(), sequence).await {
                 Ok(certificate) => break certificate,
-                // It is logged. Going on without it could leave a redemption that is never paid debited.
+                // Logged by the reader. Going on without it could leave a redemption debited that is never paid.
                 Err(ReadError::Busy | ReadError::Unreadable) => tokio::time::sleep(DISK_PAUSE).await,
                 Err(ReadError::Stopping) => return Err(ShardsEnded),
             }
         };
-        // A void number has none.
+        // A void number has no certificate.
         let Some(certificate) = certificate else { return Ok(None) };
         let transfer = &certificate.order.transfer;
         let digest = self.domain.transfer_digest(transfer);
@@ -237,7 +237,7 @@ impl DepositSink {
         }))
     }
 
-    /// The index that every shard has applied.
+    /// The index up to which every shard has applied its events.
     pub(crate) async fn synchronized(&self) -> Result<TransactionIndex, ShardsEnded> {
         let mut least = None;
         for shard in &self.shards {
@@ -248,8 +248,8 @@ impl DepositSink {
     }
 }
 
-/// The steps by which a shard gets from `after` to `up_to`: one to each event of its own accounts, and one over the
-/// others at the end.
+/// The steps that bring a shard from `after` to `up_to`: one to each event of its own accounts, and a last one over the
+/// events of other shards.
 fn steps_for(after: TransactionIndex, own: &[ShardEvent], up_to: TransactionIndex) -> Vec<OrderStep> {
     let mut steps = Vec::new();
     let mut at = after;
@@ -334,7 +334,7 @@ mod tests {
             }
             assert_eq!(at, TransactionIndex(47));
         }
-        // An installation concerns both.
+        // An installation concerns both shards.
         assert_eq!(seen, events.len() + 4);
         assert!(steps_for(TransactionIndex(47), &[], TransactionIndex(47)).is_empty());
     }

@@ -4,8 +4,8 @@
 //!  DepositReader ─► batch of whole blocks ─► all shards have its events on disk (`deposit_sink`)
 //!  ─► cursor on disk ─► next batch
 //! ```
-//! The cursor on disk only saves reading the chain again. If the answers of the Ethereum nodes are impossible, the
-//! follower reads again for some minutes (`inconsistency`), and then stops with an alarm; payments go on.
+//! The cursor on disk only saves reading the chain again. After an impossible answer of the Ethereum nodes, the
+//! follower reads again for some minutes (`inconsistency`), and then stops with an alarm. Payments go on.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::authority::metrics::FollowerMetrics;
 use crate::authority::rotation::{Rotation, RotationError};
 use crate::authority::shard::ChainTime;
 
-/// How long to wait where nothing new is final.
+/// The wait if nothing new is final.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The longest wait after repeated failures.
 const RETRY_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -33,36 +33,36 @@ const RETRY_WAIT_MAX: Duration = Duration::from_secs(30);
 /// The follower's progress, for readiness.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Has not read up to the final head since the start.
+    /// It has not reached the final head since the start.
     CatchingUp,
-    /// Has been at the final head.
+    /// It has reached the final head.
     AtHead,
-    /// Read what cannot be true, and reads it again before it stops.
+    /// It got an impossible answer, and reads again before it stops.
     Rereading(String),
-    /// Stopped: a person must act.
+    /// It has stopped, and an operator must act.
     Stopped(String),
 }
 
-/// How far the follower of the authority with this data folder has come; `None` if it has not begun. The node may run.
+/// The follower's cursor in this data folder; `None` if it has not begun. A node may be running on the folder.
 #[must_use]
 pub fn read_cursor(data: &Path) -> Option<Cursor> {
     Some(read_cursor_file(&cursor_file(data))?.cursor)
 }
 
-/// The time of the chain up to which the shards of this data folder, which have applied all events up to `applied`, had
-/// followed it before; the beginning of time where that is not known.
+/// The chain time up to which the shards of this data folder had followed the chain, if they have applied all events up
+/// to `applied`. The beginning of time if that is unknown.
 #[must_use]
 pub fn read_chain_time(data: &Path, applied: TransactionIndex) -> ChainTime {
     let stored = read_cursor_file(&cursor_file(data)).filter(|stored| stored.cursor.last_index <= applied);
     stored.and_then(|stored| stored.time).unwrap_or_default()
 }
 
-/// The file that the follower keeps.
+/// The content of the cursor file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct StoredCursor {
     #[serde(flatten)]
     cursor: Cursor,
-    /// The time of the cursor's block. An earlier release wrote none.
+    /// The time of the cursor's block. Earlier releases did not write it.
     #[serde(default)]
     time: Option<ChainTime>,
 }
@@ -77,19 +77,19 @@ fn read_cursor_file(file: &Path) -> Option<StoredCursor> {
     serde_json::from_slice(&std::fs::read(file).ok()?).ok()
 }
 
-/// Follows one contract until it is stopped, or until its Ethereum nodes have contradicted themselves for minutes.
+/// Follows one contract until it is stopped, or until its Ethereum nodes have given impossible answers for minutes.
 pub struct Follower {
     primary: Primary,
     reader: DepositReader,
     epochs: EpochReader,
     rotation: Rotation,
-    /// The contract's unlock window in seconds, once it is read: it never changes.
+    /// The contract's unlock window in seconds, once read. It never changes.
     unlock_window: Option<u64>,
-    /// The time that the shards know.
+    /// The chain time that was last sent to the shards.
     told: ChainTime,
     /// The final block up to which the committees are known.
     committees_known_at: Option<u64>,
-    /// The same, up to which the committee's last sign of life was asked for.
+    /// The final block at which the committee's last sign of life was last read.
     life_known_at: Option<u64>,
     sink: DepositSink,
     cursor_file: PathBuf,
@@ -127,7 +127,7 @@ impl Follower {
         }
     }
 
-    /// Runs until stopped.
+    /// Runs until `stop` turns true, or the follower stops with an alarm.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
         tokio::select! {
             biased;
@@ -196,7 +196,7 @@ impl Follower {
         self.progress.send_replace(Progress::Stopped(error.to_string()));
     }
 
-    /// Reads and applies one batch. Says whether more is waiting; `None` if the shards have ended.
+    /// Reads and applies one batch. Returns whether more blocks are final; `None` if the shards have ended.
     async fn step(
         &mut self,
         cursor: &mut Option<Cursor>,
@@ -239,7 +239,7 @@ impl Follower {
         Ok(Some(more))
     }
 
-    /// For an alert alone: what is not answered is asked for again at the next final block.
+    /// Reads the committee's last sign of life, for an alert only. After an error, asks at the next final block.
     async fn look_for_life(&mut self) {
         if self.life_known_at == self.committees_known_at {
             return;
@@ -258,15 +258,15 @@ impl Follower {
         }
     }
 
-    /// Has the shards apply the events, and only then lets them know of the block's time.
+    /// Has the shards apply the events, and only then sends them the block's time.
     async fn apply(
         &mut self,
         after: TransactionIndex,
         batch: &DepositBatch,
         time: ChainTime,
     ) -> Result<(), ShardsEnded> {
-        // The window of a request begins when it is read, not when it was made: what was executed before that, on a view
-        // that is not too old, is known to others in time.
+        // The window of a request begins when this authority reads it, not when it was made. What was executed before
+        // that, on a recent enough view, reaches the others in time.
         let voidable_at = batch.final_time.saturating_add(time.unlock_window);
         let domain = self.primary.domain();
         let events = batch.events.iter().filter_map(|event| ShardEvent::new(event, &domain, voidable_at));
@@ -279,8 +279,8 @@ impl Follower {
         Ok(())
     }
 
-    /// The cursor of an earlier run, unless it is missing, unreadable, or ahead of a shard: then the
-    /// chain is read from the start, which only takes time.
+    /// The cursor of an earlier run, unless it is missing, unreadable, or ahead of a shard. Without it, the chain is
+    /// read from the start, which only takes time.
     fn stored_cursor(&self, applied: TransactionIndex) -> Option<Cursor> {
         let stored = read_cursor_file(&self.cursor_file)?;
         Some(stored.cursor).filter(|cursor| cursor.last_index <= applied)
@@ -290,7 +290,7 @@ impl Follower {
         let stored = StoredCursor { cursor: *cursor, time: Some(time) };
         let written = serde_json::to_vec(&stored).map_err(std::io::Error::from);
         if let Err(error) = written.and_then(|bytes| files::replace(&self.cursor_file, &bytes)) {
-            // Costs time at the next start, nothing else.
+            // This only costs time at the next start.
             tracing::warn!(%error, file = %self.cursor_file.display(), "cannot store how far the chain was read");
         }
     }
@@ -303,7 +303,7 @@ mod tests {
     use crate::authority::storage::{Journal, JournalOptions};
     use fastpay_core::{AccountId, Amount, Domain, PrimaryAddress, ShardLayout};
 
-    /// Of a committee that never changes.
+    /// A rotation with a committee that never changes.
     fn rotation() -> Rotation {
         let committee = fastpay_testkit::TestCommittee::new(4);
         let committees = fastpay_core::Committees::new(committee.committee).unwrap();
@@ -325,7 +325,7 @@ mod tests {
         DepositSink::new(domain, ShardLayout::new(std::num::NonZeroU32::MIN), &shards)
     }
 
-    /// A follower of a contract that nobody serves, with this cursor file.
+    /// A follower with this cursor file, of a contract that no node serves.
     fn follower(cursor_file: PathBuf) -> Follower {
         let url = "http://127.0.0.1:1".parse().unwrap();
         let config = fastpay_ethereum::PrimaryConfig::new(vec![url], 1, fastpay_core::PrimaryAddress::ZERO);
@@ -345,7 +345,7 @@ mod tests {
         follower.store_cursor(&cursor, ChainTime::default());
         assert_eq!(follower.stored_cursor(TransactionIndex(7)), Some(cursor), "older than the shards");
         assert_eq!(follower.stored_cursor(TransactionIndex(5)), Some(cursor));
-        // Shards that lost their journals, or a file of another life: the deposits between are read again.
+        // The shards lost their journals, or the file is foreign: the deposits between are read again.
         assert_eq!(follower.stored_cursor(TransactionIndex(4)), None, "ahead of a shard");
         for garbage in [&b""[..], b"{", b"null", b"\xff\xfe", b"{\"block_number\": -1}", b"[1, 2, 3]"] {
             std::fs::write(&file, garbage).unwrap();
@@ -354,7 +354,7 @@ mod tests {
         std::fs::remove_file(&file).unwrap();
         std::fs::create_dir(&file).unwrap();
         assert_eq!(follower.stored_cursor(TransactionIndex(7)), None);
-        // Not being able to store it costs time at the next start, and nothing now.
+        // If the cursor cannot be stored, only the next start takes longer.
         follower.store_cursor(&cursor, ChainTime::default());
     }
 
@@ -375,8 +375,8 @@ mod tests {
         orphan.run(stopped).await;
     }
 
-    /// A contract on a simulated chain, a node that shows it, and a follower with a shard that takes all deposits. Time
-    /// is virtual.
+    /// A contract on a simulated chain, a node that serves it, and a follower with a shard that takes all deposits.
+    /// Time is virtual.
     struct Scene {
         primary: fastpay_testkit::primary::SimulatedPrimary,
         contract: fastpay_testkit::primary::SimulatedContract,
@@ -426,7 +426,7 @@ mod tests {
             Self { primary, contract, node, metrics, progress: seen, credited, _folder: folder, _stop: stop }
         }
 
-        /// Deposits in one block, which is final.
+        /// Makes deposits in one block, which is final.
         fn deposit(&self, amounts: &[u128]) {
             let key = fastpay_testkit::anvil::rich_key(1);
             for wei in amounts {
@@ -461,12 +461,12 @@ mod tests {
             }
             scene.lie(vec![lie]);
             let (before, rereads) = (scene.credited.borrow().clone(), scene.metrics.rereads.get());
-            // Two logs, or their order could not be reversed.
+            // Two logs: the order of one cannot be reversed.
             let amounts = [number, number + 100];
             scene.deposit(&amounts);
             scene.wait_for(is_rereading).await;
             assert_eq!((scene.metrics.rereading.get(), scene.metrics.alarm.get()), (1, 0), "{lie:?}");
-            // For minutes, and nothing is credited.
+            // It reads again for minutes, and nothing is credited.
             while scene.metrics.rereads.get() < rereads + u64::from(REREADS_MAX) {
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
@@ -509,11 +509,11 @@ mod tests {
         let ((progress, mut seen), (stop, stopped)) = (watch::channel(Progress::CatchingUp), watch::channel(false));
         let file = folder.path().join("follower.json");
         let follower = Follower::new(connection, sink(Some(handle)), rotation(), file, metrics, progress);
-        // One of them says that the newest final block is a week old: requests that are read now would be open for no time.
+        // One node reports a newest final block that is a week old: requests read now would have no open window.
         nodes[0].behave(|behaviour| behaviour.later_s = -7 * 86_400);
         tokio::spawn(follower.run(stopped));
         let mut applied = TransactionIndex(0);
-        // Answers what the shard is asked, and looks for a while at what it is told.
+        // Answers the shard's commands, and watches for a while what the follower sends.
         let next = async |applied: &mut TransactionIndex, is_applied: bool| {
             for _ in 0..60 {
                 while let Some(command) = queue.try_recv() {
@@ -534,7 +534,7 @@ mod tests {
         assert_eq!(next(&mut applied, false).await, None);
         assert!(is_rereading(&seen.wait_for(is_rereading).await.unwrap().clone()));
         nodes[0].recover();
-        // The events are on their way, and the shard does not answer that it has them.
+        // The events are sent, and the shard does not confirm them.
         let asked = async {
             loop {
                 match queue.try_recv() {
@@ -562,7 +562,7 @@ mod tests {
         scene.deposit(&[5]);
         scene.credited.wait_for(|amounts| amounts == &[5]).await.unwrap();
         scene.wait_for(|progress| *progress == Progress::AtHead).await;
-        // Below finality: the deposit is in another block now.
+        // Below finality, the deposit moves to another block.
         scene.primary.reorganise(4, |_| fastpay_testkit::primary::Fate::Again);
         scene.primary.mine(1);
         let rereading = scene.wait_for(is_rereading).await;

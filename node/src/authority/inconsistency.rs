@@ -1,15 +1,15 @@
 //! Bounds how often the follower reads again after an impossible answer of the Ethereum nodes.
 //!
 //! Providers answer from many machines behind one address: one of them may lag or hold another fork, and the next
-//! answer is right. The follower credits nothing meanwhile, because its cursor moves only with a batch that is
-//! consistent. Only an inconsistency that outlasts all readings stops it.
+//! answer is right. Meanwhile the follower credits nothing, because its cursor moves only with a consistent batch. It
+//! stops only if the inconsistency outlasts all readings.
 
 use std::time::Duration;
 
-/// After the first inconsistent reading the follower reads again so many times: for five minutes and a quarter, in
+/// How often the follower reads again after the first inconsistent reading. This takes five minutes and a quarter, in
 /// which a provider replaces a machine that lags.
 pub const REREADS_MAX: u32 = 8;
-/// How long it waits before it reads again for the first time. Each wait is twice as long as the one before.
+/// The wait before the first repeated reading. Each wait is twice as long as the one before.
 const WAIT_MIN: Duration = Duration::from_secs(5);
 /// The longest wait between two readings.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -21,14 +21,14 @@ pub struct InconsistentReads {
 }
 
 impl InconsistentReads {
-    /// Notes an inconsistent reading. Answers how long to wait before the next one; `None` if the follower must stop.
+    /// Notes an inconsistent reading. Returns the wait before the next one; `None` if the follower must stop.
     pub fn raise(&mut self) -> Option<Duration> {
         let wait = WAIT_MIN.saturating_mul(2_u32.saturating_pow(self.readings)).min(WAIT_MAX);
         self.readings = self.readings.saturating_add(1);
         (self.readings <= REREADS_MAX).then_some(wait)
     }
 
-    /// Notes a consistent reading. True where those before it were not.
+    /// Notes a consistent reading. Returns whether the one before it was inconsistent.
     pub fn clear(&mut self) -> bool {
         std::mem::take(&mut self.readings) > 0
     }

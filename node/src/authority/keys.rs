@@ -1,7 +1,7 @@
-//! The authority's two secret keys, in two files. Around a rotation of the committee it has two such pairs.
+//! The authority's two secret keys, in two files. Around a rotation of the committee, it has two such pairs.
 //!
-//! A file beside a new key pair shows that no data folder was made for it yet: nobody can have voted with these keys.
-//! The first `init` removes it. A copy of the file is not valid, so a backup of the keys never looks unused.
+//! A file beside a new key pair shows that no data folder was made for the pair yet, so nobody can have voted with it.
+//! The first `init` removes the file. A copy of the file is not valid, so a backup of the keys never looks unused.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -13,9 +13,9 @@ use fastpay_program::keystore::{self, KeystoreError, PassphraseSource};
 use rand::RngExt;
 use zeroize::Zeroizing;
 
-/// The environment variable that a passphrase may come from.
+/// The environment variable that may contain a passphrase.
 const PASSPHRASE_VARIABLE: &str = "FASTPAY_PASSPHRASE";
-/// Beside a pair for which no data folder was made. It holds its own birth, which no copy shares.
+/// The file beside a pair for which no data folder was made. It holds its own birth, which differs in every copy.
 const UNUSED_FILE: &str = "unused";
 
 /// The paths of an authority's two keys.
@@ -42,7 +42,7 @@ pub fn passphrase_source(file: Option<PathBuf>) -> PassphraseSource {
     PassphraseSource { file, variable: PASSPHRASE_VARIABLE }
 }
 
-/// Makes two new keys in `folder`, encrypted where there is a passphrase.
+/// Makes two new keys in `folder`, encrypted if a passphrase is given.
 ///
 /// # Errors
 /// If a key exists already, or the system refuses.
@@ -70,8 +70,8 @@ fn note_unused(path: &Path) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Whether these keys were made in this place and no data folder was made for them before. True at most once for a
-/// pair: if the marker file cannot be removed durably, the answer is false.
+/// Whether these keys were made in this place and had no data folder before. Returns true at most once for a pair: if
+/// the marker file cannot be removed durably, it returns false.
 pub(crate) fn take_first_use(files: &KeyFiles) -> bool {
     let Some(folder) = files.voting.parent() else { return false };
     let path = folder.join(UNUSED_FILE);

@@ -5,7 +5,7 @@ use std::path::Path;
 use fastpay_core::Committees;
 use fastpay_program::files;
 
-/// The file in the data folder.
+/// The file's name in the data folder.
 pub(crate) const COMMITTEES_FILE: &str = "committees.json";
 
 /// The committees of an earlier run; `None` if they were never read. They can be trusted: the data folder is bound to
@@ -16,7 +16,7 @@ pub fn read(data: &Path) -> Option<Committees> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// Keeps committees that are final, for a start without the Primary.
+/// Stores final committees, for a start without the Primary.
 ///
 /// # Errors
 /// The error of the operating system.

@@ -18,7 +18,7 @@ use prometheus_client::registry::{Registry, Unit};
 use crate::authority::index::Index;
 use crate::authority::voter_status::VoterStatus;
 
-/// The number of assets whose sums are shown, ETH first: anyone can deposit tokens of their own making.
+/// The maximum number of assets whose sums are shown, ETH first: anyone can deposit tokens of their own making.
 const ASSETS_SHOWN_MAX: usize = 32;
 
 type Labels = [(&'static str, String); 1];
@@ -27,7 +27,7 @@ type Timestamps = Family<Labels, Gauge>;
 /// The metrics of one shard, and its tracer.
 #[derive(Debug)]
 pub struct ShardMetrics {
-    /// Takes spans.
+    /// The tracer that takes spans.
     pub tracer: Tracer,
     /// Commands that wait in the queue.
     pub queued: Gauge,
@@ -51,7 +51,7 @@ pub struct ShardMetrics {
     accounts_in_memory: Gauge,
     journal_bytes: Gauge,
     synchronized: Gauge,
-    /// Times that a sibling acknowledged nothing for too long, and its credits were handed over again.
+    /// Times that a sibling acknowledged nothing for too long, so its credits were sent again.
     pub credit_redeliveries: Counter,
     credits_in_flight: Gauge,
     redemptions: Gauge,
@@ -62,7 +62,7 @@ pub struct ShardMetrics {
     locks_refused: LocksRefused,
 }
 
-/// New locks for which there was no room, by reason.
+/// New locks refused for lack of room, by reason.
 #[derive(Debug, Default)]
 struct LocksRefused {
     disk: Counter,
@@ -71,7 +71,7 @@ struct LocksRefused {
 }
 
 impl ShardMetrics {
-    /// Takes how many bytes of the disk are free.
+    /// Sets the number of free bytes on the disk.
     pub fn observe_disk(&self, free: u64) {
         self.disk_free.set(signed(free));
     }
@@ -81,7 +81,7 @@ impl ShardMetrics {
         self.disk_reserve.set(signed(reserve));
     }
 
-    /// Counts an order for which there was no room.
+    /// Counts an order refused for lack of room.
     pub fn refused_lock(&self, why: &Refusal) {
         match why {
             Refusal::DiskLow(_) => drop(self.locks_refused.disk.inc()),
@@ -102,12 +102,12 @@ impl ShardMetrics {
         self.checkpoint_pause_seconds.observe(duration.as_secs_f64());
     }
 
-    /// Notes that a checkpoint is on disk, or was found there.
+    /// Notes that a checkpoint was written, or was found at the start.
     pub fn checkpointed(&self) {
         self.checkpoint_timestamp.set(now_seconds());
     }
 
-    /// Records the voters of a certificate.
+    /// Notes who voted in a certificate.
     pub fn saw_votes(&self, votes: &[Vote]) {
         let now = now_seconds();
         for vote in votes {
@@ -115,7 +115,7 @@ impl ShardMetrics {
         }
     }
 
-    /// Takes the sizes of a shard's state.
+    /// Sets the gauges of a shard's state.
     pub fn observe(&self, shard: &Shard, journal_end: JournalPosition) {
         let gauge = |gauge: &Gauge, value: u64| gauge.set(signed(value));
         let ledger = shard.ledger();
@@ -154,13 +154,13 @@ pub struct FollowerMetrics {
     pub deposits: Gauge,
     /// Failures after which it tries again.
     pub retries: Counter,
-    /// Readings of what could not be true, each of which was followed by another one.
+    /// Impossible answers after which it read again.
     pub rereads: Counter,
-    /// 1 while it reads again what cannot be true.
+    /// 1 while it reads again after an impossible answer.
     pub rereading: Gauge,
-    /// 1 where it stopped because its Ethereum node cannot be right.
+    /// 1 if it stopped after impossible answers.
     pub alarm: Gauge,
-    /// When the committee last showed the contract that it is there, in seconds since 1970.
+    /// When the contract last recorded the committee's sign of life, in seconds since 1970.
     pub sign_of_life: Gauge,
 }
 
@@ -177,13 +177,13 @@ impl FollowerMetrics {
 pub struct PeerMetrics {
     /// Certificates that a peer supplied and that are confirmed here.
     pub certificates: Counter,
-    /// Times that a peer was left for a while because it lied, stalled, or showed less than it listed.
+    /// Times that a peer was left alone for a while, because it lied, stalled, or returned less than it listed.
     pub left: Counter,
     behind: Family<[(&'static str, String); 2], Gauge>,
 }
 
 impl PeerMetrics {
-    /// Takes how much of the log of a peer's shard is not read yet, in bytes.
+    /// Sets how many bytes of the log of a peer's shard are still to be read.
     pub fn observe_behind(&self, peer: AuthorityName, shard: usize, bytes: u64) {
         let labels = [("authority", peer.to_string()), ("shard", shard.to_string())];
         self.behind.get_or_create(&labels).set(signed(bytes));
@@ -214,8 +214,8 @@ pub struct AuthorityMetrics {
 type Amounts = Family<Labels, Gauge<f64, AtomicU64>>;
 
 impl AuthorityMetrics {
-    /// Takes whether the node is ready, and its place in the committee. Members that have not voted since the start
-    /// are shown as never seen, and those of earlier epochs not at all.
+    /// Sets whether the node is ready, and its place in the committee. Members that have not voted since the start are
+    /// shown as never seen, and members of earlier epochs only are not shown.
     pub fn observe(&self, ready: bool, voter_status: &VoterStatus) {
         self.ready.set(ready.into());
         self.epoch.set(signed(voter_status.epoch().0));
@@ -233,24 +233,24 @@ impl AuthorityMetrics {
         }
     }
 
-    /// Takes when the certificate that is served ends, in seconds since 1970.
+    /// Sets when the served TLS certificate ends, in seconds since 1970.
     pub fn observe_certificate(&self, ends_at: i64) {
         self.tls_end_timestamp.set(ends_at);
     }
 
-    /// Takes how far the index has followed the journals.
+    /// Sets how far the index has followed the journals.
     pub fn observe_index(&self, index: &Index) {
         self.index_behind.set(signed(index.bytes_behind()));
         self.index_failed.set(index.has_failed().into());
     }
 
-    /// Takes how many redemptions wait for the contract, and since when the first, in seconds since 1970.
+    /// Sets how many redemptions wait for the contract, and since when the oldest does, in seconds since 1970.
     pub fn observe_waiting(&self, count: u64, oldest: Option<u64>) {
         self.redemptions_waiting.set(signed(count));
         self.redemption_waiting_timestamp.set(signed(oldest.unwrap_or_default()));
     }
 
-    /// Takes the sums of all shards, and checks that each shard's add up exactly.
+    /// Sets the sums of all shards, and checks that each shard's sums balance exactly.
     pub fn observe_ledgers(&self, ledgers: &[Arc<ShardLedger>]) {
         let all = || ledgers.iter().flat_map(|ledger| &ledger.totals);
         let imbalanced = all().filter(|(_, totals)| imbalance(totals) != Balance::ZERO).count();
@@ -294,13 +294,13 @@ pub(crate) fn now_seconds() -> i64 {
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    /// The authority's.
+    /// The authority's metrics.
     pub authority: AuthorityMetrics,
-    /// The network room's.
+    /// The network's.
     pub network: Arc<NetworkMetrics>,
     /// The follower's.
     pub follower: Arc<FollowerMetrics>,
-    /// Of peer synchronization.
+    /// Those of peer synchronization.
     pub peers: Arc<PeerMetrics>,
     /// Each shard's, from the first.
     pub shards: Vec<Arc<ShardMetrics>>,
@@ -310,13 +310,13 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Counters for a node with this many shards, without traces.
+    /// Metrics for a node with this many shards, without traces.
     #[must_use]
     pub fn new(shards: u32) -> Self {
         Self::traced(shards, Tracer::off())
     }
 
-    /// The same, whose shards trace payments.
+    /// Metrics for a node with this many shards, which trace payments.
     #[must_use]
     pub fn traced(shards: u32, tracer: Tracer) -> Self {
         let mut registry = Registry::with_prefix("fastpay");
@@ -336,7 +336,7 @@ impl Metrics {
         Self { registry, authority, network, follower, peers, shards, tracer, spans_exported, spans_dropped }
     }
 
-    /// All counters as text.
+    /// All metrics as text.
     #[must_use]
     pub fn text(&self) -> String {
         if let Some(spans) = self.tracer.counts() {
@@ -529,7 +529,7 @@ mod tests {
             Arc::new(ShardLedger { totals: [(Asset::ETHER, totals)].into(), ..ShardLedger::default() })
         };
         let first = shard(100, 0, 30, 0, balance(70));
-        // What is on its way is neither here nor there, and a deposit that is not seen yet makes a debt.
+        // Credits on their way are in neither shard's balance, and a deposit not read yet leaves a negative balance.
         let second = shard(0, 20, 0, 25, balance(5).negated());
         metrics.authority.observe_ledgers(&[first.clone(), second]);
         let said = |name: &str| {

@@ -1,10 +1,10 @@
-//! One authority as a process: opens what is on disk, starts the parts, and ends them in order.
+//! One authority as a process: opens its data folder, starts the parts, and stops them in order.
 //!
 //! ```text
 //!  deployment (contract or genesis) ─► data folder (locked) ─► shards recovered ─► is it all that was said?
 //!     ─► shard threads ─► ports opened ─► follower or genesis ─► serving … ─► stop: ports, follower, shards
 //! ```
-//! A part that ends by itself ends the process: an authority that limps is worse than one that is away.
+//! If any part ends by itself, the process ends: an authority that limps is worse than one that is away.
 
 pub mod config;
 pub mod deployment;
@@ -66,9 +66,9 @@ use self::storage::{DataFolder, StorageError};
 use self::tls::{Tls, TlsError};
 use self::voter_status::{VoterStatus, VoterStatusError, VoterStatusWatch};
 
-/// How far the high-water mark may be behind the journals. Shorter, it would cost syncs.
+/// How long the high-water mark may lag behind the journals. A shorter interval would cost more syncs.
 const HIGH_WATER_MARK_INTERVAL: Duration = Duration::from_secs(5);
-/// How long clients in flight may take at shutdown.
+/// How long requests in flight may take at shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
 /// Why an authority cannot start, or ended.
@@ -77,7 +77,7 @@ pub enum AuthorityError {
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The committee is not to be had, or this authority is not in it.
+    /// The committee cannot be loaded, or this authority is not in it.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
     /// The stored committees of earlier epochs contradict each other.
@@ -95,13 +95,13 @@ pub enum AuthorityError {
     /// The state of the data folder cannot be determined.
     #[error(transparent)]
     Memory(#[from] DetectionError),
-    /// The file of the rollback protection in the data folder.
+    /// The floors of the rollback protection in the data folder cannot be read.
     #[error("cannot read what the other authorities said of earlier votes: {0}")]
     VoteFloors(std::io::Error),
-    /// The other authorities cannot be asked.
+    /// The other authorities cannot be asked for their knowledge of earlier votes.
     #[error("the data folder is an older copy, and the other authorities cannot be asked: {0}")]
     Peers(#[from] PeersError),
-    /// The shards' journals are not of one time.
+    /// The shards' journals are of different times.
     #[error(
         "shard {to} has applied {applied} credits of shard {from}, which has issued {issued}: the shards' journals are of \
          different times. Restore a copy that `fastpay-node backup` made, or a snapshot of the whole file system"
@@ -111,9 +111,9 @@ pub enum AuthorityError {
         from: ShardId,
         /// The shard whose journal is newer.
         to: ShardId,
-        /// The newest credit that the one has sent.
+        /// The newest credit that `from` has issued.
         issued: u64,
-        /// The newest credit that the other has applied.
+        /// The newest credit that `to` has applied.
         applied: u64,
     },
     /// A shard has lost credits that it had acknowledged, so the shard that sent them no longer keeps them.
@@ -142,10 +142,10 @@ pub enum AuthorityError {
         /// Why.
         error: ShardError,
     },
-    /// A shard's thread ended by a defect.
+    /// A shard's thread panicked.
     #[error("shard {0} ended by a defect; see the log above")]
     ShardPanicked(ShardId),
-    /// The system gave no thread.
+    /// The system cannot start a thread.
     #[error("the system gives no thread to the index: {0}")]
     Index(std::io::Error),
     /// A port cannot be opened.
@@ -159,10 +159,10 @@ pub enum AuthorityError {
     /// The certificate or its key cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The URLs of the Primary are no good.
+    /// The URLs of the Primary cannot be used.
     #[error(transparent)]
     Primary(#[from] PrimaryError),
-    /// Payments cannot be traced as they should be.
+    /// The exporter of traces cannot be started.
     #[error(transparent)]
     Traces(#[from] TraceError),
     /// A server failed as a whole.
@@ -175,7 +175,7 @@ struct Parts {
     domain: Domain,
     voter_status: VoterStatusWatch,
     layout: ShardLayout,
-    /// The names under which this authority's folder was made and has voted.
+    /// The names that this authority's folder was made for and has voted under.
     names: Vec<AuthorityName>,
     metrics: Arc<Metrics>,
     index: Option<Index>,
@@ -222,7 +222,7 @@ pub async fn run(
     };
     let recovered = recover(&folder, layout, with_primary, limits).await?;
     if let Err(error) = check_credits(recovered.iter().map(RecoveredShard::shard)) {
-        // A journal has lost its end, and votes with it. This stays known, whatever is done about the credits.
+        // A journal has lost its end, with the votes in it. The mark stays, however the credits are repaired.
         rollback::mark_as_cut(&folder)?;
         return Err(error);
     }
@@ -299,10 +299,10 @@ async fn recover(
     Ok(recovered)
 }
 
-/// Checks that no journal has lost credits between the shards of one authority. A shard sends a credit, and
-/// acknowledges one, only once it is on disk. For each pair of shards therefore acknowledged ≤ applied ≤ issued. If
-/// applied > issued, the sender would use the lost numbers again; if acknowledged > applied, the credits between the
-/// two would never be sent again. Either would silently lose money.
+/// Checks that no journal has lost credits between the shards of one authority. A shard sends or acknowledges a credit
+/// only after it is on disk, so for each pair of shards acknowledged ≤ applied ≤ issued. If applied > issued, the
+/// sender would use the lost numbers again. If acknowledged > applied, the credits between the two would never be sent
+/// again. Either would silently lose money.
 ///
 /// # Errors
 /// [`AuthorityError::TornCopy`], [`AuthorityError::LostCredits`].
@@ -328,7 +328,7 @@ fn journal_ends(histories: &[HistoryReader]) -> Vec<JournalPosition> {
     histories.iter().map(HistoryReader::end).collect()
 }
 
-/// Why a new folder may lack votes that its authority gave with another one. `None` if it is not new.
+/// Why a new folder may lack votes that its authority gave with an earlier folder. `None` if nothing can be missing.
 async fn used_before(
     config: &Config,
     deployment: &Deployment,
@@ -337,7 +337,7 @@ async fn used_before(
 ) -> Result<Option<StaleReason>, AuthorityError> {
     let epoch = voter_status.epoch();
     match rollback::age(folder)? {
-        // New keys are of no use where the authority votes since an epoch of its own before: that it would not remember.
+        // New keys do not help after epoch 0: the authority may have voted before with earlier keys and another folder.
         Age::First if epoch == Epoch(0) => return Ok(None),
         Age::Judged => return Ok(None),
         Age::First | Age::New => {}
@@ -362,7 +362,7 @@ fn protection(
     Ok(Some(RollbackProtection::new(VoteFloors::open(folder.path()).map_err(AuthorityError::VoteFloors)?)))
 }
 
-/// Has the questions of the rollback protection answered by the other authorities, if it is known where they are.
+/// Starts asking the other authorities for the rollback protection, if their endpoints are configured.
 fn catch_up(
     config: &Config,
     parts: &Parts,
@@ -382,7 +382,7 @@ fn catch_up(
     Ok(())
 }
 
-/// What brings this authority up to date with the others, where it is known where they are.
+/// Peer synchronization, if the other authorities' endpoints are configured.
 fn peer_sync(config: &Config, parts: &Parts, own: OwnShards) -> Option<PeerSync> {
     let Some(path) = &config.endpoints else {
         tracing::warn!(
@@ -401,7 +401,7 @@ fn peer_sync(config: &Config, parts: &Parts, own: OwnShards) -> Option<PeerSync>
         .ok()
 }
 
-/// The index, and the thread that keeps it, if that is not switched off.
+/// The index and its thread, unless switched off.
 fn index(
     config: &Config,
     domain: Domain,
@@ -461,7 +461,7 @@ async fn serve(
     histories: Vec<HistoryReader>,
     mut stop: watch::Receiver<bool>,
 ) -> Result<(), AuthorityError> {
-    // Told to all parts at once, whoever is the cause.
+    // Stops all parts at once, whatever the cause.
     let (end, ended) = watch::channel(false);
     let (progress, progress_seen) = watch::channel(Progress::CatchingUp);
     let mut servers: JoinSet<Result<(), String>> = JoinSet::new();
@@ -556,7 +556,7 @@ async fn serve(
     outcome
 }
 
-/// An error with its causes, which alone contain the transport's own text.
+/// An error with its causes: only those contain the transport's own text.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
@@ -570,8 +570,7 @@ fn describe(server: Result<Result<(), String>, tokio::task::JoinError>) -> Strin
     }
 }
 
-/// Waits until a task ends by a defect. One that ends well, or stops with an alarm, is no reason to end:
-/// payments go on.
+/// Waits until a task panics. A task that returns, or stops with an alarm, does not end the process: payments go on.
 async fn defect(tasks: &mut JoinSet<()>) -> tokio::task::JoinError {
     loop {
         match tasks.join_next().await {

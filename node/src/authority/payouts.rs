@@ -2,11 +2,11 @@
 //! operator notices them before users complain, with or without a relayer.
 //!
 //! ```text
-//!  redemption log of each shard ─► the contract's word for each, in the final block ─► those that wait, and since when
+//!  redemption log of each shard ─► the contract's state of each, in the final block ─► those that wait, and since when
 //!                                                                            ─► page, API, metrics, a file
 //! ```
-//! The protocol does not depend on it. The file saves asking the contract for all of the redemption log again, and the
-//! time since when each waits; without it they wait since they were first seen.
+//! The protocol does not depend on it. The file saves asking the contract about the whole redemption log again, and
+//! keeps since when each redemption waits; without it, they count as waiting since they were first seen.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,15 +25,15 @@ use crate::authority::network::{Range, ReadError, Reads};
 use crate::authority::shard::{HistoryReader, ShardHandle};
 use crate::authority::voter_status::VoterStatusWatch;
 
-/// How often the contract is asked: redemptions take minutes to become final.
+/// The interval between reads of the contract: redemptions take minutes to become final.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// The maximum number of a shard's redemptions that are kept and looked up at a time; further ones are only counted.
+/// The maximum number of a shard's redemptions that are kept and checked at a time; further ones are only counted.
 const WAITING_PER_SHARD_MAX: usize = 256;
 
 /// The waiting redemptions; none before the contract was first read.
 pub type WaitingSeen = watch::Receiver<Option<Arc<WaitingRedemptions>>>;
 
-/// Why the contract could not be compared with the redemption logs now.
+/// Why the contract cannot be compared with the redemption logs now.
 #[derive(Debug, thiserror::Error)]
 enum StepError {
     #[error(transparent)]
@@ -42,14 +42,14 @@ enum StepError {
     Read(#[from] ReadError),
 }
 
-/// One that waits.
+/// A redemption that waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Waiting {
     redemption: json::Transfer,
     since: u64,
 }
 
-/// The waiting redemptions of one shard's redemption log. All entries below `next` that are not listed are paid.
+/// The waiting redemptions of one shard's log. The contract has taken all entries below `next` that are not listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Queue {
     next: u64,
@@ -63,7 +63,7 @@ pub struct Payouts {
     voter_status: VoterStatusWatch,
     shards: Vec<Reads>,
     queues: Vec<Queue>,
-    /// The final block at which all that is listed was asked for.
+    /// The final block at which all listed redemptions were checked.
     asked_at: Option<BlockHead>,
     file: PathBuf,
     metrics: Arc<Metrics>,
@@ -71,7 +71,7 @@ pub struct Payouts {
 }
 
 impl Payouts {
-    /// Begins with these shards, in order, and with the state of an earlier run in `file`.
+    /// Begins with these shards, in order, and with the state that an earlier run left in `file`.
     #[must_use]
     pub fn new(
         primary: Primary,
@@ -90,7 +90,7 @@ impl Payouts {
         (Self { primary, domain, voter_status, shards, queues, asked_at: None, file, metrics, seen }, waiting)
     }
 
-    /// Runs until stopped.
+    /// Runs until `stop` turns true.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
         tokio::select! {
             biased;
@@ -114,7 +114,7 @@ impl Payouts {
     /// True if there is more to compare at once.
     async fn step(&mut self) -> Result<bool, StepError> {
         let head = self.primary.final_head().await?;
-        // If this step fails, the next one asks for all redemptions again.
+        // If this step fails, the next one checks all redemptions again.
         let asked_at = self.asked_at.take();
         let votes_max = self.voter_status.borrow().quorum_max();
         let (mut beyond, mut changed, mut more) = (0, false, false);
@@ -122,7 +122,7 @@ impl Payouts {
             let ledger = reads.ledger().await?;
             let total = ledger.redemptions.count();
             if queue.next > total {
-                // The queue is of an earlier state of the folder.
+                // The queue is from another state of the folder.
                 *queue = Queue::default();
             }
             let before = queue.clone();
@@ -174,14 +174,14 @@ impl Payouts {
     fn store(&self) {
         let written = serde_json::to_vec(&self.queues).map_err(std::io::Error::from);
         if let Err(error) = written.and_then(|bytes| files::replace(&self.file, &bytes)) {
-            // Costs questions at the next start, nothing else.
+            // This only costs requests at the next start.
             tracing::warn!(%error, file = %self.file.display(), "cannot store which redemptions wait");
         }
     }
 }
 
 impl Queue {
-    /// The next entry of the redemption log.
+    /// Adds the next entry of the redemption log.
     fn push(&mut self, certificate: &Certificate) {
         let redemption = json::Transfer::from(&certificate.order.transfer);
         let since = u64::try_from(now_seconds()).unwrap_or_default();
@@ -189,7 +189,7 @@ impl Queue {
         self.next += 1;
     }
 
-    /// Leaves out those that the contract has paid, or put into its own queue, in this block.
+    /// Removes the redemptions that the contract has paid, or put into its own queue, in this block.
     async fn drop_paid(&mut self, primary: &Primary, block: &BlockHead) -> Result<(), PrimaryError> {
         let mut paid = Vec::new();
         for (number, waiting) in &self.waiting {
@@ -197,7 +197,7 @@ impl Queue {
                 Transfer::Redemption(Redemption { sender, sequence, .. }) => {
                     primary.is_redeemed_in(block, sender, sequence).await?
                 }
-                // Only a file that somebody has changed says so.
+                // Only an edited file lists such a transfer.
                 Transfer::Payment(_) | Transfer::Payout(_) => true,
             };
             if taken {

@@ -1,10 +1,10 @@
-//! Takes up the next committee once it is final on the Primary.
+//! Adopts the next committee once it is final on the Primary.
 //!
 //! ```text
 //!  EpochReader (all Ethereum nodes agree) ─► committees on disk ─► new name on disk ─► shards and network
 //! ```
-//! From then on votes are for the new epoch. What accounts are locked on stays as it is, so the same order gets
-//! its vote again under the new keys; certificates of earlier epochs are confirmed for ever.
+//! From then on, votes are for the new epoch. Accounts stay locked on their orders, so the same order gets its vote
+//! again under the new keys. Certificates of earlier epochs are confirmed for ever.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::authority::known_committees;
 use crate::authority::storage::{DataFolder, StorageError};
 use crate::authority::voter_status::{VoterStatus, VoterStatusError};
 
-/// Why a committee cannot be taken up.
+/// Why a committee cannot be adopted.
 #[derive(Debug, thiserror::Error)]
 pub enum RotationError {
     /// The Primary cannot be read, or its answer is impossible.
@@ -25,16 +25,16 @@ pub enum RotationError {
     /// The new committee lists this authority with a key that it does not have.
     #[error("the next committee cannot be taken up: {0}")]
     VoterStatus(#[from] VoterStatusError),
-    /// The data folder cannot be written.
+    /// The data folder's names cannot be written.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// As above.
+    /// The committees cannot be written.
     #[error("cannot remember the committee: {0}")]
     Remember(#[from] std::io::Error),
 }
 
 impl RotationError {
-    /// True where trying again later is right.
+    /// Whether trying again later may succeed.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -44,7 +44,7 @@ impl RotationError {
         }
     }
 
-    /// True where the Ethereum nodes are at fault, so that reading again may help.
+    /// Whether the Ethereum nodes are at fault, so that reading again may help.
     #[must_use]
     pub fn is_of_the_nodes(&self) -> bool {
         matches!(self, Self::Primary(_))
@@ -58,7 +58,7 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// Begins with the committee known at the start, once it is on disk.
+    /// Starts with a committee, and returns once it is on disk.
     ///
     /// # Errors
     /// If the folder cannot be written.
@@ -68,13 +68,13 @@ impl Rotation {
         Ok(rotation)
     }
 
-    /// For a part that must know the voter status.
+    /// A receiver of the voter status and its changes.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<Arc<VoterStatus>> {
         self.voter_status.subscribe()
     }
 
-    /// Looks for new committees in the newest final block, and takes them up.
+    /// Reads the newest final block, and adopts new committees.
     ///
     /// # Errors
     /// See [`RotationError`]. Nothing has changed then.
@@ -100,7 +100,7 @@ impl Rotation {
         Ok(())
     }
 
-    /// Durable before visible: a name is noted before the first vote under it.
+    /// Durable before visible: stores the name before the first vote under it.
     fn put_on_disk(&self, voter_status: &VoterStatus) -> Result<(), RotationError> {
         known_committees::write(self.folder.path(), voter_status.committees())?;
         match voter_status.voter() {
@@ -149,8 +149,7 @@ mod tests {
 
         committees.install(committee(1, [11, 12, 13, 14])).unwrap();
         let now = seen.borrow().clone();
-        // While either of the two files cannot be written, the voter status stays what it was. A folder stands in
-        // its place.
+        // While either file cannot be written, because a folder stands at its path, the voter status does not change.
         for file in ["committees.json", "meta.json"] {
             let is_aside = std::fs::rename(path.join(file), path.join("aside")).is_ok();
             std::fs::create_dir(path.join(file)).unwrap();
@@ -164,7 +163,7 @@ mod tests {
         assert_eq!(seen.borrow().voter().unwrap().public(), pair(11).public());
         drop((rotation, folder));
 
-        // The new keys alone open the folder, and vote.
+        // The new keys alone open the folder and vote.
         let folder = DataFolder::open(&path, &identity(11)).unwrap();
         let voter_status = VoterStatus::new(committees, vec![pair(11)], &remembered_names(&folder).unwrap()).unwrap();
         assert_eq!((voter_status.epoch(), voter_status.voter().is_some()), (Epoch(1), true));

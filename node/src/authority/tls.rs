@@ -12,7 +12,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::authority::config::TlsFiles;
 
-/// Why certificate and key cannot be used.
+/// Why the certificate and its key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
@@ -23,13 +23,13 @@ pub enum TlsError {
         /// The error of the operating system.
         error: std::io::Error,
     },
-    /// The file is not PEM, or lacks the wanted item.
+    /// A file is not PEM, or lacks the wanted item.
     #[error("the certificate or its key is not PEM: {0}")]
     Pem(#[from] pem::Error),
     /// A certificate is missing or not X.509.
     #[error("the certificate file holds no X.509 certificate that can be read: {0}")]
     Certificate(String),
-    /// They do not go together.
+    /// The certificate and the key do not match.
     #[error("the certificate and its key cannot be used: {0}")]
     Unfit(#[from] rustls::Error),
 }
@@ -51,7 +51,7 @@ impl Tls {
         Ok(Self { certificate: read(&files.certificate)?, key: read(&files.key)?, http: files.http })
     }
 
-    /// When the chain ends, in seconds since 1970: clients refuse it once any of its certificates has ended.
+    /// When the chain expires, in seconds since 1970: clients refuse it once any of its certificates has expired.
     ///
     /// # Errors
     /// [`TlsError::Pem`], [`TlsError::Certificate`].
@@ -66,13 +66,13 @@ impl Tls {
         ends.into_iter().min().ok_or_else(|| unreadable(&"it is empty"))
     }
 
-    /// For the shards' ports.
+    /// The identity for the shards' ports.
     #[must_use]
     pub fn shards(&self) -> Identity {
         Identity::from_pem(&self.certificate, &self.key)
     }
 
-    /// For the HTTP port, if that is to be encrypted.
+    /// The configuration for the HTTP port; `None` if that is not encrypted.
     ///
     /// # Errors
     /// [`TlsError::Pem`], [`TlsError::Unfit`].

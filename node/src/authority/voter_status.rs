@@ -1,7 +1,7 @@
 //! The authority's own identity: the committees that it knows, and which of its keys vote now.
 //!
-//! Keys change with the epoch, the memory does not: what an account is locked on outlives a rotation, so
-//! that the same order gets its vote again under the new key and no other order does.
+//! Keys change with the epoch, the memory does not: an account stays locked on its order across a rotation, so that
+//! order alone gets its vote again under the new key.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use tokio::sync::watch;
 
 use crate::authority::rollback::RollbackProtection;
 
-/// The status of this authority, for all parts that act on its changes.
+/// A receiver of this authority's voter status and its changes.
 pub type VoterStatusWatch = watch::Receiver<Arc<VoterStatus>>;
 
 /// Why the configured keys cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VoterStatusError {
-    /// The keys are not those of a member.
+    /// No configured key is a member's.
     #[error("authority {0} is not a member of the committee; were the right keys configured, and the right contract?")]
     NotAMember(AuthorityName),
-    /// No committee lists a pair of these keys, and one lists a voting key of them beside another redemption key.
+    /// No committee lists any of these pairs, but one lists a voting key of them with another redemption key.
     #[error("the committee lists another redemption key for authority {0}; configure the key that was deployed")]
     OtherRedemptionKey(AuthorityName),
     /// No keys at all.
@@ -40,12 +40,12 @@ pub struct VoterStatus {
 impl VoterStatus {
     /// The status of the holder of `keys`.
     ///
-    /// `remembered` are the names under which its data folder was made and has voted. It votes only where one
-    /// of them is a member of epoch 0: a memory that begins later does not know what was voted for before, and
-    /// there is no way yet to hand that over.
+    /// `remembered` are the names that its data folder was made for and has voted under. It votes only if one of them
+    /// is a member of epoch 0: a memory that begins later lacks the votes before, and there is no way yet to transfer
+    /// those.
     ///
-    /// A pair counts as a whole: another member may list one of these voting keys beside a redemption key of its own,
-    /// and an authority may change one key of its pair.
+    /// A pair counts as a whole: another member may list one of these voting keys with a redemption key of its own, and
+    /// an authority may change one key of its pair.
     ///
     /// # Errors
     /// If no known committee lists any of the pairs.
@@ -74,19 +74,19 @@ impl VoterStatus {
         Ok(Self { committees, keys, voter, public, protection: None })
     }
 
-    /// The same with a possible gap in its memory: the protection then limits its votes.
+    /// The same status with a possible gap in the memory: the protection then limits the votes.
     #[must_use]
     pub fn with_rollback_protection(self, protection: Option<Arc<RollbackProtection>>) -> Self {
         Self { protection, ..self }
     }
 
-    /// True if it votes for every order of the current epoch. One that was restored does not.
+    /// Whether it votes for every order of the current epoch. A restored authority does not.
     #[must_use]
     pub fn votes_for_all(&self) -> bool {
         self.voter().is_some() && self.rollback_protection().is_none()
     }
 
-    /// The protection, where the memory may have a gap.
+    /// The protection, if the memory may have a gap.
     #[must_use]
     pub fn rollback_protection(&self) -> Option<&Arc<RollbackProtection>> {
         self.protection.as_ref()
@@ -110,27 +110,27 @@ impl VoterStatus {
         self.voter.as_ref()
     }
 
-    /// Whether the member of this name in this epoch is this authority. Another one may have registered a voting key of
-    /// it beside its own redemption key.
+    /// Whether the member of this name in this epoch is this authority. Another authority may have registered this
+    /// one's voting key with a redemption key of its own.
     #[must_use]
     pub fn is_own(&self, epoch: Epoch, name: &AuthorityName) -> bool {
         let member = self.committees.get(epoch).and_then(|committee| committee.member(name));
         member.is_some_and(|(_, member)| self.keys.iter().any(|keys| keys.public() == *member))
     }
 
-    /// This authority as the newest committee that it is in lists it.
+    /// This authority's keys as listed in the newest committee that it is in.
     #[must_use]
     pub fn public(&self) -> Authority {
         self.public
     }
 
-    /// The largest quorum of any epoch: how many votes a certificate has at most.
+    /// The largest quorum of any epoch, which is the largest number of votes in a certificate.
     #[must_use]
     pub fn quorum_max(&self) -> usize {
         self.committees.iter().map(|committee| committee.quorum()).max().unwrap_or_default()
     }
 
-    /// The same keys among more committees.
+    /// The status of the same keys among more committees.
     ///
     /// # Errors
     /// As [`VoterStatus::new`].
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_member_that_registers_the_voting_key_of_another_does_not_stop_it() {
-        // Authority 4 names authority 1's old voting key beside a redemption key of its own.
+        // Authority 4 registers authority 1's old voting key with a redemption key of its own.
         let rogue = mixed(1, 99).public();
         let next = vec![pair(11).public(), pair(12).public(), pair(13).public(), rogue];
         let all = after_founders(next);

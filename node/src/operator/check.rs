@@ -1,7 +1,7 @@
-//! `config check`: makes all checks of `run` before it opens ports, without serving anybody.
+//! `config check`: makes all checks of `run` before it opens ports, without serving.
 //!
-//! An error prevents a start; a warning is for the operator's attention. All checks run: only those that depend on a
-//! failed one are left out.
+//! An error prevents a start; a warning is for the operator's attention. All checks run, except those that depend on a
+//! failed one.
 
 use std::fmt;
 use std::net::TcpListener;
@@ -26,13 +26,13 @@ use crate::authority::storage::{DataFolder, StorageError};
 use crate::authority::tls::{Tls, TlsError};
 use crate::authority::voter_status::VoterStatus;
 
-/// `run` waits for the deployment to be final as long as that takes.
+/// The maximum wait for the deployment to be final; `run` waits without a bound.
 const DEPLOYMENT_PATIENCE: Duration = Duration::from_secs(20);
 
-/// A certificate that ends within two weeks should have been renewed: as in `deploy/alerts.yml`.
+/// A certificate that expires within two weeks should have been renewed, as in `deploy/alerts.yml`.
 const RENEWAL_SECONDS: i64 = 14 * 24 * 3_600;
 
-/// A collector is near.
+/// The maximum wait for a collector, which should be near.
 const COLLECTOR_PATIENCE: Duration = Duration::from_secs(3);
 
 /// The severity of a finding.
@@ -65,12 +65,12 @@ pub struct Finding {
 pub struct Findings(Vec<Finding>);
 
 impl Findings {
-    /// Each of them.
+    /// An iterator over the findings.
     pub fn iter(&self) -> impl Iterator<Item = &Finding> {
         self.0.iter()
     }
 
-    /// How many stand in the way of a start.
+    /// The number of errors.
     #[must_use]
     pub fn errors(&self) -> usize {
         self.iter().filter(|finding| finding.level == Level::Error).count()
@@ -80,7 +80,7 @@ impl Findings {
         self.0.push(Finding { check, level, message: message.to_string() });
     }
 
-    /// The value, or an error finding.
+    /// Returns the value, or adds an error finding.
     fn take<T, E: ToString>(&mut self, check: &'static str, found: Result<(T, String), E>) -> Option<T> {
         match found {
             Ok((found, message)) => {
@@ -109,7 +109,7 @@ impl fmt::Display for Findings {
     }
 }
 
-/// Runs all checks. `told` is called before a check that takes long.
+/// Runs all checks. Calls `told` before a check that takes long.
 pub async fn check(
     path: &Path,
     overrides: Overrides,
@@ -169,7 +169,7 @@ fn memory(config: &Config, keys: Vec<AuthorityKeys>, deployment: &Deployment, fi
         let committees = deployment.committees().map_err(|error| error.to_string())?;
         VoterStatus::new(committees, keys.clone(), remembered).map_err(|error| error.to_string())
     };
-    // As at a start, whose keys these are before whose folder it is: the first tells more.
+    // As at a start, check the keys' membership before the folder: an error about keys is more helpful.
     if let Err(error) = voter_status(&names) {
         findings.note("membership", Level::Error, error);
     }
@@ -186,7 +186,7 @@ fn memory(config: &Config, keys: Vec<AuthorityKeys>, deployment: &Deployment, fi
         found => findings.take("data", found.map(|folder| (folder, format!("{} can be used", config.data.display())))),
     };
     let Some(folder) = folder else { return };
-    // Which names it has voted under is known to the folder, also where those keys are gone.
+    // The folder knows the names that it has voted under, even if those keys are gone.
     let voter_status =
         remembered_names(&folder).map_err(|error| error.to_string()).and_then(|names| voter_status(&names));
     if let Ok(voter_status) = voter_status {
@@ -209,7 +209,7 @@ fn high_water_mark(config: &Config, folder: &DataFolder, findings: &mut Findings
     let restored = |why: &dyn fmt::Display| {
         format!("taken for an older copy ({why}): it votes only above what the others know of; see docs/OPERATIONS.md")
     };
-    // Without the journals' ends: those are found by recovering them.
+    // Without the journals' ends, which only a recovery determines.
     let stale_reason = HighWaterMark::of(&config.data, config.high_water_mark()).map(|mark| mark.stale_reason(&[]));
     let new = match age(folder) {
         Ok(Age::New) => Some("the folder is new: its first start finds out whether the deployment was in use before"),
@@ -246,7 +246,7 @@ fn endpoints(config: &Config, findings: &mut Findings) {
 }
 
 /// Checks TLS files as the HTTP port reads them, whose errors are more precise than those of the shards' ports. A
-/// certificate that has ended or soon will is no reason not to start.
+/// certificate that has expired or soon will does not prevent a start.
 fn certificate(files: &TlsFiles, findings: &mut Findings) {
     let ends_at = || -> Result<i64, TlsError> {
         let tls = Tls::read(&TlsFiles { http: true, ..files.clone() })?;
@@ -266,7 +266,7 @@ fn certificate(files: &TlsFiles, findings: &mut Findings) {
     }
 }
 
-/// A collector that is away is no reason not to start.
+/// Checks the collector of traces. An unreachable collector does not prevent a start.
 async fn traces(config: &Config, findings: &mut Findings) {
     let Some(settings) = &config.traces else { return };
     let url = settings.endpoint.url();
@@ -286,7 +286,7 @@ async fn traces(config: &Config, findings: &mut Findings) {
 }
 
 fn ports(config: &Config, findings: &mut Findings) {
-    // Those of a node that runs on the folder are taken by it.
+    // A node that runs on the folder occupies the ports.
     if matches!(DataFolder::hold(&config.data), Err(StorageError::InUse { .. })) {
         return;
     }

@@ -1,7 +1,7 @@
-//! Setting up an authority: its configuration and its empty data folder.
+//! Sets up an authority: creates its configuration and its empty data folder.
 //!
-//! Only here is a data folder made. `run` refuses one that is not there: a path mistyped at start must
-//! not give an authority that has forgotten its votes.
+//! Only this command creates a data folder. `run` refuses a missing one: a path mistyped at a start must not yield an
+//! authority that has forgotten its votes.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -29,7 +29,7 @@ pub struct PrimarySection {
     pub chain_id: u64,
     /// The contract.
     pub contract: PrimaryAddress,
-    /// From which block on the chain is believed.
+    /// The rule by which a block counts as final.
     pub finality: Finality,
 }
 
@@ -42,17 +42,17 @@ pub struct Request {
     pub data: PathBuf,
     /// The file of the other authorities' endpoints; it need not exist yet.
     pub endpoints: Option<PathBuf>,
-    /// The keys that there are.
+    /// The existing keys.
     pub keys: KeyFiles,
-    /// How many shards.
+    /// The number of shards.
     pub shards: NonZeroU32,
     /// The address of shard 0.
     pub listen: SocketAddr,
     /// The address of health and metrics.
     pub http: SocketAddr,
-    /// The Primary.
+    /// The Primary. Exactly one of this and `genesis` is given.
     pub primary: Option<PrimarySection>,
-    /// Or the genesis.
+    /// The genesis of a committee without a Primary.
     pub genesis: Option<PathBuf>,
 }
 
@@ -70,7 +70,7 @@ pub enum SetupError {
     /// There is a configuration already.
     #[error("{0} exists already; configurations are never overwritten")]
     Exists(PathBuf),
-    /// The genesis is not one.
+    /// The genesis file cannot be used.
     #[error("{path} is not a genesis: {reason}")]
     Genesis {
         /// The file.
@@ -78,13 +78,13 @@ pub enum SetupError {
         /// The defect.
         reason: String,
     },
-    /// The configuration would be wrong.
+    /// The resulting configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The data folder cannot be created.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// There was one before, or its high-water mark cannot be written.
+    /// A high-water mark of an earlier folder exists, or the new one cannot be written.
     #[error(transparent)]
     HighWaterMark(#[from] DetectionError),
 }
@@ -97,7 +97,7 @@ const ENDPOINTS_HINT: &str = "\
 
 ";
 
-/// And below.
+/// Options that an operator may add, below the sections.
 const HINTS: &str = "
 # Traces of one in a hundred payments, for a collector on this machine (docs/OPERATIONS.md, Traces):
 # [traces]
@@ -105,7 +105,7 @@ const HINTS: &str = "
 # ratio = 0.01
 ";
 
-/// As in the configuration file.
+/// The fields of the configuration file.
 #[derive(Serialize)]
 struct ConfigFile<'a> {
     data: &'a Path,
@@ -121,7 +121,7 @@ struct ConfigFile<'a> {
     primary: Option<&'a PrimarySection>,
 }
 
-/// Writes the configuration and creates the data folder. Answers with how clients reach the authority.
+/// Writes the configuration and creates the data folder. Returns how clients reach the authority.
 ///
 /// # Errors
 /// See [`SetupError`].
@@ -135,11 +135,11 @@ pub fn init(request: Request, authority: AuthorityName) -> Result<AuthorityEndpo
     };
     let domain = domain(&request)?;
     write_config(&request)?;
-    // A configuration that leads nowhere would only be in the way of the next attempt.
+    // Remove the configuration if the folder cannot be created: it would only block the next attempt.
     create(&request.config, authority, &domain).inspect_err(|_| drop(std::fs::remove_file(&request.config)))
 }
 
-/// Creates what the configuration names.
+/// Creates the data folder that the configuration names.
 fn create(config: &Path, authority: AuthorityName, domain: &Domain) -> Result<AuthorityEndpoints, SetupError> {
     let config = Config::read(config, Overrides::default())?;
     let high_water_mark = config.high_water_mark();
@@ -147,7 +147,7 @@ fn create(config: &Path, authority: AuthorityName, domain: &Domain) -> Result<Au
         return Err(DetectionError::HighWaterMarkExists(high_water_mark).into());
     }
     let folder = DataFolder::create(&config.data, &folder_identity(&[authority], config.shards, domain))?;
-    // First they are unused no more, then the folder is their first: never two.
+    // First remove the marker of unused keys, then mark the folder as their first, so that there are never two.
     if config.keys.first().is_some_and(keys::take_first_use) {
         rollback::note_first(&folder)?;
     }

@@ -1,4 +1,4 @@
-//! Asking a running authority how it is, through its own ports.
+//! Reads the status of a running authority, through its own ports.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ struct ShardReport {
     synchronized: u64,
     redemptions: u64,
     credits_in_flight: u64,
-    /// The data folder is marked as an older copy.
+    /// Whether the data folder is marked as an older copy.
     restored: bool,
     totals: Vec<TotalReport>,
 }
@@ -34,12 +34,12 @@ struct ShardReport {
 #[serde(rename_all = "camelCase")]
 struct TotalReport {
     asset: String,
-    /// In the asset's smallest unit.
+    /// The sum of all balances, in the asset's smallest unit.
     accounts: String,
     redeemed: String,
 }
 
-/// Why there is no status.
+/// Why the status cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {
     /// The configuration is wrong.
@@ -57,10 +57,10 @@ pub enum StatusError {
     },
 }
 
-/// Asks every shard.
+/// Reads the status of every shard.
 ///
 /// # Errors
-/// If one does not answer.
+/// If a shard does not answer.
 pub async fn ask(config: &Config) -> Result<Report, StatusError> {
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     let tls_ca = config.tls.as_ref().and_then(|tls| std::fs::read_to_string(&tls.certificate).ok());

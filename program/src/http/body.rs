@@ -1,4 +1,4 @@
-//! Bodies of JSON, of bounded length and in bounded time.
+//! Reads JSON bodies of bounded length in bounded time.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 
-/// Why a body is not read.
+/// Why a body cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
-    /// It is not declared as JSON.
+    /// The request does not declare its body as JSON.
     #[error("the body must be JSON, under Content-Type: application/json")]
     MediaType,
-    /// It did not arrive in time.
+    /// The body did not arrive within this time.
     #[error("the body did not arrive within {} s", .0.as_secs())]
     Slow(Duration),
-    /// It is longer than this many bytes.
+    /// The body is longer than this many bytes.
     #[error("the body is longer than {0} bytes")]
     TooLong(usize),
-    /// The connection ended before it.
+    /// The connection ended before the body did.
     #[error("the body ended too early")]
     CutShort,
-    /// It does not have the expected form.
+    /// The body does not have the expected form.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
 }
@@ -40,7 +40,7 @@ pub fn require_json(headers: &HeaderMap) -> Result<(), BodyError> {
 /// Reads a body of at most `bytes_max` bytes, within `patience`.
 ///
 /// # Errors
-/// All of [`BodyError`] but the media type.
+/// All of [`BodyError`] except the media type.
 pub async fn read_json<T: DeserializeOwned>(body: Body, bytes_max: usize, patience: Duration) -> Result<T, BodyError> {
     let arriving = Limited::new(body, bytes_max).collect();
     let arrived = tokio::time::timeout(patience, arriving).await.map_err(|_| BodyError::Slow(patience))?;

@@ -1,4 +1,4 @@
-//! Accepting connections, within bounds, and ending them.
+//! Accepts a bounded number of connections and ends them.
 
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
@@ -24,7 +24,7 @@ pub const HEAD_BYTES_MAX: usize = 32 << 10;
 /// The maximum number of headers.
 const HEADERS_MAX: usize = 64;
 
-/// How long a connection may keep us waiting.
+/// How long a peer may leave a connection idle.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionLimits {
     /// A connection on which no whole request head arrives for this long is closed.
@@ -41,8 +41,8 @@ impl Default for ConnectionLimits {
 
 /// Serves until `stop` turns true, then completes the requests in flight.
 ///
-/// `admit` gives a connection from an address its room, which is held until it ends, and who asks, which each of its
-/// requests then has as an extension; where it gives none, the connection is closed at once.
+/// For each new connection, `admit` takes its address and returns a caller, which each of its requests carries as an
+/// extension, and a room, which is held until the connection ends. If it returns `None`, the connection is closed.
 pub async fn serve<Caller, Room>(
     listener: TcpListener,
     router: Router,
@@ -91,7 +91,7 @@ pub async fn serve<Caller, Room>(
     ending.shutdown().await;
 }
 
-/// Answers what comes over one connection.
+/// Answers the requests of one connection.
 async fn converse<Caller: Clone + Send + Sync + 'static>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     service: TowerToHyperService<Router>,
@@ -106,15 +106,15 @@ async fn converse<Caller: Clone + Send + Sync + 'static>(
         request.extensions_mut().insert(caller.clone());
         service.call(request)
     });
-    // The client of a broken connection cannot be told, and nobody else needs to know.
+    // The client of a broken connection cannot receive an answer, and nobody else needs to know.
     let _ = watcher.watch(http.serve_connection(TokioIo::new(stream), answer)).await;
 }
 
-/// A connection that fails if its peer reads nothing for too long.
+/// A connection that fails if its peer reads nothing for the write timeout.
 struct Impatient {
     stream: TcpStream,
     patience: Duration,
-    /// Set while a write waits.
+    /// The deadline of the write in progress, if there is one.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 

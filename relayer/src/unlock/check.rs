@@ -1,4 +1,4 @@
-//! Whether a number is stuck, before anything is paid for its request: what the contract and the authorities say.
+//! Checks whether a number is stuck, with the contract and the authorities, before the relayer pays for its request.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use super::send::Unsent;
 use super::{Done, JOBS_MAX, Number, UnlockStep, UnlockStepKind};
 use crate::relayer::{Relayer, RelayerError};
 
-/// The time for the authorities to answer about the account.
+/// The maximum time for the authorities to answer about the account.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The end of a check.
+/// The result of a check.
 #[derive(Debug)]
 pub(super) struct Checked {
     ask: Ask,
@@ -28,14 +28,14 @@ pub(super) struct Checked {
 /// The decision about a request.
 #[derive(Debug)]
 enum Due {
-    /// It is sent with this call.
+    /// Send it with this call.
     Bring(Call),
-    /// Somebody has submitted it.
+    /// Somebody has submitted it already.
     Nothing(Taken),
 }
 
 impl Relayer {
-    /// Takes up what owners ask for.
+    /// Takes owners' requests, and starts to check them.
     pub(super) async fn take_asked(&mut self) -> Result<(), RelayerError> {
         while self.unlocking.jobs.len() < JOBS_MAX
             && let Ok(ask) = self.unlocking.asked.try_recv()
@@ -54,10 +54,10 @@ impl Relayer {
         Ok(())
     }
 
-    /// Submits a request whose number is stuck to the contract.
+    /// Submits a request to the contract if its number is stuck.
     pub(super) async fn bring_request(&mut self, checked: Checked) -> Result<(), RelayerError> {
         let Checked { ask, due } = checked;
-        // The same may have been asked twice.
+        // The same request may have come twice.
         if let Some(answer) = self.known(ask.number()) {
             ask.answer(answer);
             return Ok(());
@@ -89,7 +89,7 @@ impl Relayer {
         Ok(())
     }
 
-    /// The answer about a number that is undecided at the contract or about to be, or whose account has another one.
+    /// The answer about a number that is open at the contract or about to be, or whose account has another such number.
     fn known(&self, number: Number) -> Option<Answer> {
         let unlock = &self.state.unlock;
         if let Some(open) = unlock.open.iter().find(|open| open.number() == number) {
@@ -120,7 +120,7 @@ async fn check(client: &CommitteeClient, primary: &Primary, ask: &Ask) -> Result
         UnlockState::Requested { voidable_from, .. } if account.ethereum_address().is_some() => {
             return Ok(Due::Nothing(Taken::Requested { voidable_from }));
         }
-        // A stranger did, or the block is not final: after that one a request costs no bond.
+        // A stranger asked, or the block is not final. After that request, another one costs no bond.
         UnlockState::Requested { .. } => U256::ZERO,
         UnlockState::NotRequested => primary.unlock_bond().await.map_err(unavailable)?,
     };
@@ -142,16 +142,16 @@ async fn check(client: &CommitteeClient, primary: &Primary, ask: &Ask) -> Result
     Ok(Due::Bring(Call::request_unlock(council, account, sequence, ask.authorization.clone(), bond)))
 }
 
-/// Whether a number is stuck, by the answers of the authorities.
+/// A hint of whether a number is stuck, from the answers of the authorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hint {
     None,
-    /// Somebody claims to have executed it.
+    /// An authority claims to have executed it.
     MayBeCertified,
 }
 
-/// Whether a number is the next one of its account, and nobody can finish an order of it: an authority is locked on an
-/// order, and no quorum on the same.
+/// Checks that a number is the next one of its account, and that no order of it can be finished: an authority is locked
+/// on an order, and no quorum on the same one.
 fn judge(network: &Network, answers: &Answers<AccountState>, number: Number) -> Result<Hint, Refusal> {
     let (committee, (account, sequence)) = (network.committee(), number);
     let states: Vec<&AccountState> = answers
@@ -182,7 +182,7 @@ fn judge(network: &Network, answers: &Answers<AccountState>, number: Number) -> 
     Err(Refusal::new(RefusalCode::NotStuck, detail.into()))
 }
 
-/// The order of the number that an authority shows itself locked on, if its owner signed it.
+/// The order of the number on which an authority reports to be locked, if its owner signed it.
 fn lock(network: &Network, state: &AccountState, (account, sequence): Number) -> Option<Digest> {
     let order = state.pending.clone()?.verify(network.domain()).ok()?;
     let is_of_number = (order.transfer().sender(), order.transfer().sequence()) == (account, sequence);

@@ -1,4 +1,4 @@
-//! Gathers the authorities' votes about an undecided number and sends the decision to the contract.
+//! Collects the authorities' votes about an undecided number, and submits the decision to the contract.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use super::send::Unsent;
 use super::{Done, JOBS_MAX, Number, UnlockStep, UnlockStepKind};
 use crate::relayer::{Relayer, RelayerError};
 
-/// About at most so many numbers the authorities are asked at once. That leaves room for what owners ask for.
+/// The maximum number of numbers about which the authorities are asked at once. It leaves room for owners' requests.
 const ASKING_MAX: usize = JOBS_MAX / 2;
-/// Each question to all authorities takes at most so long.
+/// The maximum time for each question to all authorities.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The first pause before the authorities are asked again; it doubles each time.
+/// The first pause before the authorities are asked again, in milliseconds; it doubles each time.
 const PAUSE_MS: u64 = 5_000;
 const PAUSE_MS_MAX: u64 = 600_000;
 
-/// The end of a question about one number.
+/// The result of asking about one number.
 #[derive(Debug)]
 pub(super) struct Decided {
     number: Number,
@@ -29,21 +29,21 @@ pub(super) struct Decided {
 /// The answers of the contract and the authorities.
 #[derive(Debug)]
 enum Found {
-    /// Decided in a block that is not final yet.
+    /// The number is decided in a block that is not final yet.
     Outcome,
-    /// Not decided yet.
+    /// The number is not decided yet.
     Open {
         council: Address,
         bond: U256,
         payer: Address,
         decision: Option<UnlockDecision>,
-        /// The event that it waits for.
+        /// What the decision waits for.
         waits_for: String,
     },
 }
 
 impl Relayer {
-    /// Asks the authorities about the numbers that are due.
+    /// Starts to ask the authorities about the numbers that are due.
     pub(super) async fn ask_authorities(&mut self) -> Result<(), RelayerError> {
         let (now_ms, room) = (self.clock.now_ms(), ASKING_MAX.saturating_sub(self.unlocking.asking.len()));
         let is_free = |number: &Number| {
@@ -68,7 +68,7 @@ impl Relayer {
         Ok(())
     }
 
-    /// Tells the contract what the votes suffice for.
+    /// Submits the decision for which there are enough votes.
     pub(super) async fn bring_decision(&mut self, decided: Decided) -> Result<(), RelayerError> {
         let Decided { number, found } = decided;
         self.unlocking.asking.remove(&number);
@@ -134,8 +134,8 @@ impl Relayer {
     }
 }
 
-/// Asks contract and authorities. The votes to void what others asked for are of no use where this relayer does not void
-/// that.
+/// Asks contract and authorities. It asks for votes to void a number that others pay for only if this relayer voids
+/// such numbers.
 async fn ask(
     client: &CommitteeClient,
     primary: &Primary,

@@ -74,7 +74,7 @@ fastpay_rpc::problem_kinds! {
         "Send it with Content-Type: application/json.";
 }
 
-/// The relayer's progress with a request.
+/// How far the relayer is with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// It submitted the request in this transaction, which is not final yet.
@@ -84,19 +84,19 @@ pub enum Taken {
     },
     /// The contract has the request.
     Requested {
-        /// A quorum can void the number from then on, in seconds since 1970.
+        /// The time from which a quorum can void the number, in seconds since 1970.
         voidable_from: u64,
     },
 }
 
-/// Why the relayer does not bring a request.
+/// Why the relayer does not submit a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// For programs.
+    /// The reason for programs.
     pub code: RefusalCode,
-    /// For people.
+    /// The reason in words.
     pub detail: String,
-    /// When to send it again.
+    /// When the client may send it again.
     pub retry_after: Option<Duration>,
 }
 
@@ -117,12 +117,12 @@ impl Ask {
     }
 
     pub(super) fn answer(self, answer: Answer) {
-        // The client may have gone.
+        // The client may have disconnected.
         drop(self.answer.send(answer));
     }
 }
 
-/// Takes owners' requests, checks their signatures, and hands them to the relayer.
+/// Takes owners' requests, verifies their signatures, and passes them to the relayer.
 #[derive(Clone, Debug)]
 pub struct UnlockDesk {
     domain: Domain,
@@ -134,8 +134,8 @@ impl UnlockDesk {
         Self { domain, relayer }
     }
 
-    /// Has the relayer bring an owner's request to the contract: `authorization` is 32 bytes of an Ed25519 key and 64 of its
-    /// signature, or the 65 bytes of an Ethereum signature. The same may be asked again at any time.
+    /// Has the relayer submit an owner's request to the contract. `authorization` is a 32-byte Ed25519 key and its
+    /// 64-byte signature, or a 65-byte Ethereum signature. The same request may be repeated at any time.
     ///
     /// # Errors
     /// See [`RefusalCode`].
@@ -204,7 +204,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// A request, as it comes.
+/// The body of a request.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
@@ -213,7 +213,7 @@ struct Request {
     authorization: Bytes,
 }
 
-/// The paths of the port that concern unlocking.
+/// The routes for unlocking.
 pub(crate) fn router(desk: UnlockDesk) -> Router {
     Router::new().route("/v1/unlocks", post(answer).options(allow)).with_state(desk)
 }

@@ -1,13 +1,13 @@
-//! Numbers that their owners asked the contract to unlock (docs/PROTOCOL.md, "Unlocking"): what the authorities sign about
-//! them is brought to the contract, and so are the requests of owners who have no ETH.
+//! Unlocking of numbers at their owners' request (docs/PROTOCOL.md, "Unlocking"): submits the authorities' votes about
+//! them to the contract, and the requests of owners who have no ETH.
 //!
 //! ```text
 //!  POST /v1/unlocks ─► desk: signed by the owner? ─► check: stuck? ─► budget of the day ─► requestUnlock ─┐
 //!                                                                                                       ▼
 //!                          uphold, void ◄─ budget ◄─ decide: ask all authorities ◄─ watch: the contract's final events
 //! ```
-//! `desk` has the port, `check` what is asked before a request is paid for, `watch` the contract's order, `decide` the
-//! authorities, and `send` the transactions. Questions to others run beside the relayer's rounds and hold up no
+//! `desk` is the port, `check` decides before a request is paid for, `watch` reads the contract's events, `decide` asks
+//! the authorities, and `send` makes the transactions. Questions to others run beside the relayer's rounds and delay no
 //! redemption.
 
 mod check;
@@ -46,7 +46,7 @@ pub(crate) struct Unlocking {
     asked: mpsc::Receiver<Ask>,
 }
 
-/// The end of a question to others.
+/// The result of a question to others.
 #[derive(Debug)]
 enum Done {
     Decided(Decided),
@@ -62,14 +62,14 @@ impl Unlocking {
 }
 
 impl Relayer {
-    /// Takes owners' requests; `None` if the operator spends nothing on that.
+    /// The desk for owners' requests; `None` if the operator's budget for them is zero.
     #[must_use]
     pub fn unlock_desk(&self) -> Option<UnlockDesk> {
         let is_open = !self.config.unlock.daily_budget_wei.is_zero();
         is_open.then(|| UnlockDesk::new(self.sender.primary().domain(), self.unlocking.desk.clone()))
     }
 
-    /// One round: reads the contract's order, and takes the next step of each number and request.
+    /// Runs one round: reads the contract's events, and takes the next step of each number and request.
     ///
     /// # Errors
     /// See [`RelayerError`].
@@ -87,7 +87,7 @@ impl Relayer {
     }
 
     async fn unlock_all(&mut self) -> Result<(), RelayerError> {
-        // Before anything is sent: a number whose transaction is final and forgotten is known from here on.
+        // Read before sending: this finds every number whose transaction is final and was removed.
         let is_caught_up = self.read_requests().await?;
         self.save()?;
         while let Some(done) = self.unlocking.jobs.try_join_next() {
@@ -115,7 +115,7 @@ impl Relayer {
         })
     }
 
-    /// A client of the authorities under the newest committee; `None` if there are too few, or they are not known.
+    /// A client of the authorities under the newest committee; `None` if they are unknown or fewer than a quorum.
     async fn committee_client(&mut self) -> Result<Option<CommitteeClient>, RelayerError> {
         self.follow_committees().await?;
         let Some(committees) = &self.committees else { return Ok(None) };

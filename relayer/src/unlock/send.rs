@@ -1,4 +1,4 @@
-//! The transactions about numbers: within the budget of the day, and of what the gas key has.
+//! Sends the transactions about numbers, within the budget of the day and the balance of the gas key.
 
 use alloy::primitives::{B256, U256};
 use fastpay_ethereum::{Call, PrimaryError, Revert, gas_limit, utc};
@@ -7,9 +7,9 @@ use super::{UnlockStep, UnlockStepKind};
 use crate::relayer::{Relayer, RelayerError};
 use crate::store::Bundle;
 
-/// The most gas that a step may have: the votes of 127 members cost less.
+/// The gas limit of a step: the votes of 127 members cost less.
 const STEP_GAS_MAX: u64 = 1_500_000;
-/// No step costs less gas.
+/// The minimum gas of a step.
 const STEP_GAS_MIN: u64 = 50_000;
 
 /// Why a transaction is not sent now.
@@ -26,7 +26,7 @@ pub(super) enum Unsent {
 }
 
 impl Relayer {
-    /// Counts a step that a final block has.
+    /// Counts a step in a final block.
     pub(crate) fn count_step(&mut self, step: UnlockStep) {
         let totals = &mut self.state.totals;
         let total = match step.kind {
@@ -37,8 +37,8 @@ impl Relayer {
         *total = total.saturating_add(1);
     }
 
-    /// Sends a transaction about a number, unless something speaks against it. `returned` is the bond that it brings back,
-    /// in wei: only what it costs beyond that is taken from the budget.
+    /// Sends a transaction about a number, unless a condition prevents it. `returned` is the bond that it returns, in
+    /// wei: only the cost beyond that is charged to the budget.
     pub(super) async fn send_step(
         &mut self,
         step: UnlockStep,
@@ -70,7 +70,7 @@ impl Relayer {
             return Ok(Err(Unsent::Budget { again_at_ms: self.state.unlock.again_at_ms(now_ms) }));
         }
         let submission = self.sender.prepare_within(call, &offer, gas_limit).await?;
-        // On disk with the transaction: a restart gives nothing anew.
+        // Written to disk with the transaction, so that a restart does not renew the budget.
         self.state.unlock.charge(cost, now_ms);
         let hash = submission.attempts.last().map(|attempt| attempt.hash).unwrap_or_default();
         let (account, sequence, kind) = (step.account, step.sequence, step.kind);

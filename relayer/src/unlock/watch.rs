@@ -1,5 +1,5 @@
-//! Undecided numbers, from the contract's events in final blocks. A request counts only with the owner's signature,
-//! whoever sent it.
+//! Follows undecided numbers by the contract's events in final blocks. A request counts only with the owner's
+//! signature, whoever sent it.
 
 use fastpay_core::{AccountId, SequenceNumber, is_unlock_authorized};
 use fastpay_ethereum::{DepositsError, OrderEvent};
@@ -10,16 +10,16 @@ use crate::unlocks::Unlocks;
 
 /// The maximum number of block ranges read in one round.
 const RANGES_MAX: usize = 8;
-/// At most so many undecided numbers are followed. Each cost a bond. Where there are more, the oldest that others asked for
-/// makes way.
+/// The maximum number of undecided numbers that are followed. Each cost a bond. If there are more, the oldest that
+/// others asked for is dropped.
 const OPEN_MAX: usize = 2_000;
-/// At most so many of one account, the lowest: the next one is among them, and no other can be decided.
+/// The maximum for one account, the lowest numbers: its next number is among them, and no other can be decided.
 const OPEN_OF_ACCOUNT_MAX: usize = 4;
-/// The cursor is written to disk after so many blocks without an event.
+/// The cursor is written to disk after this many blocks without an event.
 const QUIET_BLOCKS_MAX: u64 = 1_000;
 
 impl Relayer {
-    /// Reads new final events. False if there are more, or the nodes do not answer now.
+    /// Reads new final events. Returns false if there are more, or if the nodes do not answer now.
     pub(super) async fn read_requests(&mut self) -> Result<bool, RelayerError> {
         for _ in 0..RANGES_MAX {
             match self.read_range().await {
@@ -43,7 +43,7 @@ impl Relayer {
         Ok(false)
     }
 
-    /// Reads the next range of blocks, and says whether it was the last one.
+    /// Reads the next range of blocks, and returns whether it was the last one.
     async fn read_range(&mut self) -> Result<bool, DepositsError> {
         let from = match self.state.unlock.cursor {
             Some(cursor) => cursor,
@@ -96,8 +96,8 @@ impl Relayer {
 }
 
 impl Unlocks {
-    /// Follows one more number, and no longer one that makes way for it. A number that brings this relayer's bond back is
-    /// never let go.
+    /// Follows one more number, and drops one if there are too many. A number that returns this relayer's bond is never
+    /// dropped.
     fn follow(&mut self, new: OpenUnlock) {
         let account = new.account;
         self.open.push(new);
@@ -162,7 +162,7 @@ mod tests {
         (1..=OPEN_MAX as u64 + 50).for_each(|number| unlocks.follow(open(number, 3, number)));
         assert_eq!(unlocks.open.len(), OPEN_MAX);
         assert_eq!([0, 1, 51, 52].map(|account| sequences(&unlocks, account).len()), [1, 0, 0, 1]);
-        // A flood of one account's own does not push out its bond.
+        // A flood of the account's own numbers does not displace the bond of its lowest one.
         (4..10).for_each(|sequence| unlocks.follow(open(0, sequence, u64::MAX)));
         assert_eq!(sequences(&unlocks, 0)[0], 3);
     }

@@ -1,15 +1,14 @@
-//! The books that an auditor keeps: what every account must hold, from deposits and certificates alone, once as
-//! the certificates of all authorities together have it, and once for each authority, as those have it that it has
-//! confirmed. Pure.
+//! The auditor's books: what every account must hold, from deposits and certificates alone. They count once by the
+//! certificates of all authorities together, and once for each authority by those that it has confirmed. Pure.
 //!
 //! ```text
 //!  balance = deposits + received − sent − redeemed + credited back         (per account and asset)
 //! ```
-//! A redemption is credited back where the contract spent its number on another order, or released it unpaid.
+//! A redemption is credited back if the contract spent its number on another order, or released it unpaid.
 //!
-//! An authority's state of an account is consistent if it counts the same orders, payments and deposits as these
-//! books, and its balances equal their result. An authority that has confirmed less than others is behind, and its
-//! balances must still be consistent.
+//! An authority's state of an account is consistent if it counts the same orders, payments and deposits as these books,
+//! and its balances equal their result. An authority that has confirmed less than others is behind, but its balances
+//! must still be consistent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -26,15 +25,15 @@ use super::totals::{Moved, Name, Reading, Spendings};
 
 /// The number of certificates of an account that are requested at once from each authority.
 pub(super) const SLICE: u64 = 32;
-/// The number of proofs kept.
+/// The maximum number of stored proofs.
 const PROOFS_MAX: usize = 1_000;
 
-/// The defect of an authority's answer for a certificate. Its text ends with the certificate's number.
+/// The defect of an authority's answer for a certificate. In words, it is a prefix of the certificate's number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Flaw {
-    /// It has confirmed the certificate and does not return it.
+    /// It has confirmed the certificate, but does not return it.
     Hidden,
-    /// It has confirmed the certificate and can no longer read it.
+    /// It has confirmed the certificate, but can no longer read it.
     Unreadable(String),
     /// It returns something else.
     Bogus(String),
@@ -55,20 +54,20 @@ impl fmt::Display for Flaw {
 /// The data read of an account.
 pub(super) struct Visit {
     pub(super) account: AccountId,
-    /// By authority; none if it did not answer.
+    /// The states by authority; `None` if it did not answer.
     pub(super) states: Vec<Option<AccountState>>,
-    /// Number by number, what each authority that has confirmed it shows. Who did not answer is not there.
+    /// By number, the answer of each authority that has confirmed it. Authorities that did not answer are missing.
     pub(super) slots: BTreeMap<u64, Slot>,
 }
 
 /// The answers of authorities for one number.
 pub(super) type Slot = BTreeMap<usize, Result<VerifiedCertificate, Flaw>>;
 
-/// An authority that has not confirmed all that others have.
+/// How much an authority has not confirmed that others have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Behind {
-    /// How many certificates it lacks.
+    /// The number of certificates that it lacks.
     pub certificates: u64,
     /// The number of accounts concerned.
     pub accounts: u64,
@@ -77,39 +76,39 @@ pub struct Behind {
 /// The effect of certificates on one account.
 #[derive(Clone, Debug, Default)]
 struct View {
-    /// How many of its certificates are counted: the number of the next.
+    /// The number of its certificates that are counted, which is the number of its next order.
     sent: u64,
     received: u64,
-    /// Received less sent.
+    /// The amounts received less the amounts sent.
     flow: BTreeMap<Asset, Balance>,
 }
 
 #[derive(Clone, Debug)]
 struct Book {
-    /// By asset, each deposit with its place among all deposits of the account, from 1, and the sum of its asset so
-    /// far. Anyone can deposit any asset for anyone, so no sum is computed by iterating over all deposits.
+    /// By asset, each deposit with its place among all deposits of the account, from 1, and the sum of the asset so
+    /// far. Anyone can deposit any asset for anyone, so no sum may iterate over all deposits.
     deposits: BTreeMap<Asset, Vec<(usize, Balance)>>,
     deposit_count: usize,
-    /// By authority, in the order of the books.
+    /// The views by authority, in the order of the books.
     views: Vec<View>,
     /// The view of all authorities together.
     all: View,
     /// The last state of each authority.
     states: Vec<Option<AccountState>>,
-    /// Its redemptions, by number.
+    /// The account's redemptions, by number.
     redemptions: BTreeMap<u64, Moved>,
-    /// Those of them that the contract never pays.
+    /// The redemptions that the contract never pays.
     credited_back: BTreeMap<u64, Moved>,
 }
 
-/// See the top of this file.
+/// The books: see the module's description.
 #[derive(Debug)]
 pub(super) struct Books {
     authorities: Vec<AuthorityName>,
     accounts: BTreeMap<AccountId, Book>,
     flaws: BTreeMap<(AccountId, SequenceNumber, AuthorityName), Flaw>,
     doubles: BTreeSet<(AccountId, SequenceNumber)>,
-    /// The numbers that the contract voided: they have no certificate.
+    /// The numbers that the contract voided, which have no certificate.
     voided: BTreeSet<(AccountId, SequenceNumber)>,
     proofs: BTreeMap<(AuthorityName, AccountId, SequenceNumber), Proof>,
     certificates: u64,
@@ -132,7 +131,7 @@ impl Books {
         self.accounts.keys().copied()
     }
 
-    /// How many different numbers have a certificate.
+    /// The number of different sequence numbers with a certificate.
     pub(super) fn certificates(&self) -> u64 {
         self.certificates
     }
@@ -141,7 +140,7 @@ impl Books {
         self.proofs.values().cloned().collect()
     }
 
-    /// Opens the book of an account. True if it is new.
+    /// Opens the book of an account. Returns whether it is new.
     pub(super) fn open(&mut self, account: AccountId) -> bool {
         let is_new = !self.accounts.contains_key(&account);
         self.book(account);
@@ -161,24 +160,24 @@ impl Books {
         })
     }
 
-    /// Deposits come in the order of their indices.
+    /// Adds a deposit. Deposits must come in the order of their indices.
     pub(super) fn deposit(&mut self, deposit: &Deposit) {
         self.book(deposit.recipient).deposit(deposit.asset, deposit.amount);
     }
 
-    /// The contract voided a number, which therefore needs no certificate.
+    /// Notes that the contract voided a number, which therefore needs no certificate.
     pub(super) fn void(&mut self, account: AccountId, sequence: SequenceNumber) {
         self.voided.insert((account, sequence));
     }
 
-    /// All redemptions that are certified.
+    /// All certified redemptions.
     pub(super) fn redemptions(&self) -> impl Iterator<Item = (Name, Moved)> {
         self.accounts.iter().flat_map(|(account, book)| {
             book.redemptions.iter().map(|(number, moved)| ((*account, SequenceNumber(*number)), *moved))
         })
     }
 
-    /// Which redemptions the contract never pays, by the numbers that it has spent.
+    /// Credits back the redemptions that the contract never pays, by the numbers that it has spent.
     pub(super) fn credit_back(&mut self, spendings: &Spendings) {
         for ((account, sequence), spending) in spendings {
             let Some(book) = self.accounts.get_mut(account) else { continue };
@@ -188,7 +187,7 @@ impl Books {
         }
     }
 
-    /// Numbers of an account for which an authority gave no good answer.
+    /// The numbers of an account for which an authority gave no valid answer.
     pub(super) fn flawed(&self, account: AccountId) -> BTreeSet<u64> {
         let first = (account, SequenceNumber(0), AuthorityName([0; 32]));
         let keys = self.flaws.range(first..).map(|(key, _)| key);
@@ -196,14 +195,13 @@ impl Books {
         numbers.take(usize::try_from(SLICE).unwrap_or(usize::MAX)).collect()
     }
 
-    /// How many certificates of an account are counted, by authority.
+    /// The number of an account's certificates that are counted, by authority.
     pub(super) fn counted(&self, account: AccountId) -> Vec<u64> {
         let none = || vec![0; self.authorities.len()];
         self.accounts.get(&account).map_or_else(none, |book| book.views.iter().map(|view| view.sent).collect())
     }
 
-    /// Adds the data read of an account. Returns the accounts that are new, and whether there is more to read of this
-    /// one.
+    /// Adds the data read of an account. Returns the new accounts, and whether there is more to read of this one.
     pub(super) fn take_in(
         &mut self,
         visit: Visit,
@@ -216,7 +214,7 @@ impl Books {
             new.extend(self.take_slot(account, SequenceNumber(number), slot, &states, &prove));
         }
         let book = self.book(account);
-        // Only after progress: one that claims numbers which nobody can prove must not keep us here.
+        // Require progress: an authority that claims numbers which nobody can prove must not keep us here.
         let has_advanced = book.views.iter().zip(&counted).any(|(view, before)| view.sent > *before);
         let is_unread = |(state, view): (&Option<AccountState>, &View)| {
             state.as_ref().is_some_and(|state| view.sent < state.next_sequence.0)
@@ -226,7 +224,7 @@ impl Books {
         (new, more)
     }
 
-    /// Adds the answers of all authorities for one number. Returns the recipients that are new.
+    /// Adds the answers of all authorities for one number. Returns the new recipients.
     fn take_slot(
         &mut self,
         account: AccountId,
@@ -271,7 +269,7 @@ impl Books {
                 let has_confirmed = state.as_ref().is_some_and(|state| state.next_sequence > sequence);
                 let is_next = self.book(account).views.get(index).is_some_and(|view| view.sent == sequence.0);
                 if has_confirmed && is_next {
-                    // Its own, or in its place what others have, if it does not show a good one.
+                    // Count its own certificate, or that of others if it returns no valid one.
                     let own = slot.get(&index).and_then(|found| found.as_ref().ok());
                     self.count(Some(index), own.unwrap_or(first).transfer());
                 }
@@ -302,7 +300,7 @@ impl Books {
         }
     }
 
-    /// Counts a certificate for one authority, or for all together.
+    /// Counts a certificate for one authority, or for all together if `None`.
     fn count(&mut self, authority: Option<usize>, transfer: &Transfer) {
         let (asset, amount) = (transfer.asset(), transfer.amount());
         let mut change = |account: AccountId, change: &dyn Fn(&mut View)| {
@@ -367,7 +365,7 @@ impl Books {
         behind
     }
 
-    /// The contradictions, in words.
+    /// Describes the contradictions.
     pub(super) fn findings(&self, readings: &BTreeMap<AuthorityName, Reading>) -> Vec<String> {
         let mut findings = Vec::new();
         for (account, sequence) in &self.doubles {
@@ -403,7 +401,7 @@ impl Books {
         findings
     }
 
-    /// An authority's own sums must be those of the accounts to which deposits and payments lead.
+    /// Checks that an authority's own sums equal those of the accounts that deposits and payments lead to.
     fn check_totals(&self, index: usize, name: AuthorityName, statuses: &[ShardStatus], findings: &mut Vec<String>) {
         let mut totals: BTreeMap<Asset, (Balance, Balance)> = BTreeMap::new();
         for (asset, of) in statuses.iter().flat_map(|shard| &shard.totals) {
@@ -441,7 +439,7 @@ impl Books {
     }
 }
 
-/// The sum of an asset under numbers below `end`.
+/// The sum of an asset over the numbers below `end`.
 fn moved_below(redemptions: &BTreeMap<u64, Moved>, end: u64, asset: Asset) -> Balance {
     let below = redemptions.range(..end).filter(|(_, moved)| moved.asset == asset);
     below.fold(Balance::ZERO, |sum, (_, moved)| sum.credit(moved.amount))
@@ -495,7 +493,7 @@ impl Book {
         let wrong = assets.into_iter().filter_map(|asset| {
             let said = held.get(&asset).copied().unwrap_or_default();
             let made = self.expected(view, deposits, asset);
-            // An authority that is behind in the contract's order has not credited it back yet.
+            // An authority that lags behind the contract's events has not credited it back yet.
             let before = made.plus(moved_below(&self.credited_back, view.sent, asset).negated());
             let text = || format!("it is said to hold {said} of {asset}, and deposits and certificates make it {made}");
             (said != made && said != before).then(text)

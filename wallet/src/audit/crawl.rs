@@ -1,14 +1,14 @@
-//! Reads every account that ever held anything, at every authority, without an index: value enters only by deposits,
-//! so funded accounts are visited first, and then all recipients of certificates.
+//! Reads every account that ever held anything, at every authority, without an index. Value enters only by deposits, so
+//! it visits funded accounts first, and then all recipients of certificates.
 //!
 //! ```text
 //!  deposits ─► accounts to visit ─► states and certificates, a slice at a time ─► verified ─► Books
 //!                     ▲                                                              │
 //!                     └────────────────────────── recipients ◄───────────────────────┘
 //! ```
-//! Bounded: so many accounts at once, so many certificates of each; nothing of a certificate is kept but what the
-//! books count. A later round reads the states again and only those certificates that are new, and those for which
-//! an authority gave no good answer: what a disk or a moment did is not held against it for ever.
+//! It reads a bounded number of accounts at once, and of certificates of each, and keeps only what the books count of a
+//! certificate. A later round reads the states again, the new certificates, and those for which an authority gave no
+//! valid answer: a temporary failure is not held against it for ever.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -64,7 +64,7 @@ pub(super) async fn round(
     }
 }
 
-/// The proofs of misbehaviour in different certificates for one number.
+/// The proofs of misbehaviour in several certificates for one number.
 fn proofs(network: &Network, valid: &[VerifiedCertificate]) -> Vec<Proof> {
     let others = |position: usize| valid.iter().skip(position.saturating_add(1));
     let pairs = valid.iter().enumerate().flat_map(|(position, one)| others(position).map(move |other| (one, other)));
@@ -73,9 +73,9 @@ fn proofs(network: &Network, valid: &[VerifiedCertificate]) -> Vec<Proof> {
 
 /// The state of an account in the books.
 struct Known {
-    /// How many of its certificates are counted, by authority.
+    /// The number of its certificates that are counted, by authority.
     counted: Vec<u64>,
-    /// The numbers for which an authority gave no good answer.
+    /// The numbers for which an authority gave no valid answer.
     flawed: BTreeSet<u64>,
     /// The assets that it may hold.
     assets: BTreeSet<Asset>,
@@ -132,7 +132,7 @@ async fn read_certificates(
     answers
 }
 
-/// Verifies an answer for a certificate; none if there was no answer.
+/// Verifies an answer for a certificate; `None` if there was no answer.
 fn judge(
     network: &Network,
     account: AccountId,
@@ -142,7 +142,7 @@ fn judge(
 ) -> Option<Result<VerifiedCertificate, Flaw>> {
     match answer {
         Ok(certificate) => {
-            // The same bytes are good or bad whoever shows them.
+            // The same bytes are valid or invalid, whoever returns them: verify them once.
             let mut good = slot.values().flatten();
             if let Some(known) = good.find(|known| *known.certificate() == certificate) {
                 return Some(Ok(known.clone()));
@@ -173,8 +173,8 @@ async fn read_states(
     authorities.iter().map(|authority| states.remove(&authority.name())).collect()
 }
 
-/// An account's state. If the list of its assets is cut, also those of `assets` that are not in it, as long as
-/// nothing has changed meanwhile.
+/// An account's state. If the list of its assets is incomplete, it also reads those of `assets` that the list lacks, as
+/// long as nothing has changed meanwhile.
 async fn read_state(
     authority: &AuthorityClient,
     account: AccountId,

@@ -5,10 +5,10 @@
 //!                                                    (two for one number ─► proof)  └─► solvency, asset by asset
 //!  authorities: own sums, redemptions ─► totals ◄─ contract: totals, queue, claims, what it has
 //! ```
-//! Nothing is believed: a deposit counts as the contract shows it, a transfer by its certificate, checked under the
-//! committee of its epoch. Modules in reading order: `books` (what must be held), `crawl` (reading it), `proof`
-//! (of two votes for one number), `totals` (the sums). What moves while it is counted looks wrong: it is counted
-//! again until it fits, or the time is up.
+//! Nothing is believed: a deposit counts as the contract shows it, and a transfer by its certificate, verified by the
+//! committee of its epoch. Modules in reading order: `books` (what accounts must hold), `crawl` (reading it), `proof`
+//! (of two votes for one number), `totals` (the sums). Values that change during a count look wrong, so the audit
+//! counts again until they fit, or the time is up.
 
 mod books;
 mod crawl;
@@ -34,37 +34,37 @@ pub use proof::{Proof, ProofError, SignedVote};
 use totals::{Ledger, Misspent, Moved, Name, Reading, Redemptions, Spendings};
 
 const POLL: Duration = Duration::from_millis(300);
-/// More findings are counted and not listed.
+/// The maximum number of findings that are listed; further ones are only counted.
 const FINDINGS_MAX: usize = 1_000;
 
 /// The outcome of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditReport {
-    /// True where a quorum of authorities answered and nothing that was read is wrong.
+    /// Whether a quorum of authorities answered and nothing that was read is wrong.
     pub ok: bool,
-    /// The last event of the contract's order.
+    /// The index of the contract's last event.
     pub last_transaction_index: TransactionIndex,
-    /// By asset.
+    /// The results by asset.
     pub assets: Vec<AssetAudit>,
     /// The number of accounts that were read one by one, at each authority.
     pub accounts: usize,
-    /// How many sequence numbers have a certificate, each of which was checked.
+    /// The number of sequence numbers with a certificate. Each certificate was verified.
     pub certificates: u64,
-    /// Authorities that lack certificates which others have. That is no fault: they get them when they matter.
+    /// Authorities that lack certificates which others have. That is no fault: they get them when needed.
     pub behind: BTreeMap<AuthorityName, Behind>,
     /// Proofs that authorities voted for two orders of one number.
     pub misbehaviour: Vec<Proof>,
     /// Authorities that did not answer, and why.
     pub silent: BTreeMap<String, String>,
-    /// Authorities that have more assets than they list: the audit is of the listed ones, ETH and those that
-    /// were deposited or that this wallet knows.
+    /// Authorities that have more assets than they list. Of these, the audit covers the listed assets, ETH, and those
+    /// that were deposited or that this wallet knows.
     pub truncated: Vec<AuthorityName>,
     /// The contradictions.
     pub findings: Vec<String>,
 }
 
-/// One asset.
+/// The audit of one asset.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AssetAudit {
@@ -72,17 +72,17 @@ pub struct AssetAudit {
     pub asset: Asset,
     /// The contract's balance for accounts.
     pub contract_total: Balance,
-    /// The contract's other balances; none without a Primary.
+    /// The contract's other balances; `None` without a Primary.
     pub backing: Option<Backing>,
-    /// By authority.
+    /// The results by authority.
     pub authorities: Vec<AuthorityAudit>,
-    /// The whereabouts of all deposits, by certificates alone.
+    /// Where all deposits are, by certificates alone.
     pub solvency: Solvency,
-    /// True where all of it balances.
+    /// Whether all of it balances.
     pub ok: bool,
 }
 
-/// The whereabouts of all deposits of an asset, by the contract's events and all certificates.
+/// Where all deposits of an asset are, by the contract's events and all certificates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Solvency {
@@ -93,30 +93,30 @@ pub struct Solvency {
     /// Certified redemptions that the contract has not paid: not submitted, or in its queue.
     pub redeemable: Balance,
     /// The part of `accounts` that was redeemed and credited back: the contract spent the number on another order, or
-    /// released it from its queue.
+    /// released the redemption from its queue.
     pub displaced: Balance,
-    /// Paid by the contract, or to be claimed there.
+    /// Redemptions that the contract has paid, or that can be claimed there.
     pub redeemed: Balance,
-    /// Paid by the contract for orders of which no authority shows a certificate.
+    /// Payments by the contract for orders of which no authority returns a certificate.
     pub unexplained: Balance,
-    /// True where deposited = accounts + redeemable + redeemed, and the contract holds all but the redeemed for
-    /// accounts and has that and what it owes besides.
+    /// Whether deposited = accounts + redeemable + redeemed, the contract counts all but the redeemed for accounts, and
+    /// its token balance covers that and its other debts.
     pub solvent: bool,
 }
 
-/// The contract's liabilities of an asset, and whether it can cover them.
+/// The contract's debts in an asset, and whether it can pay them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Backing {
     /// The part of its balance for accounts that is in its queue.
     pub queued: Balance,
-    /// For payouts that could not be made.
+    /// The claims for payouts that could not be made.
     pub claims: Balance,
-    /// The token balance of the contract; none if the token does not report it.
+    /// The token balance of the contract; `None` if the token does not report it.
     pub held: Option<Balance>,
 }
 
-/// One asset at one authority.
+/// The audit of one asset at one authority.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthorityAudit {
@@ -124,13 +124,13 @@ pub struct AuthorityAudit {
     pub authority: AuthorityName,
     /// The sum of all balances.
     pub accounts_total: Balance,
-    /// On the way between its shards.
+    /// Credits on the way between its shards.
     pub in_flight: Balance,
-    /// Confirmed here, not paid on the Primary.
+    /// Redemptions confirmed here and not paid on the Primary.
     pub redeemable: Balance,
-    /// Paid on the Primary, not confirmed here.
+    /// Redemptions paid on the Primary and not confirmed here.
     pub ahead: Balance,
-    /// True where the sum is the contract's total.
+    /// Whether the sum equals the contract's total.
     pub ok: bool,
 }
 
@@ -141,11 +141,11 @@ pub struct AuditProgress {
     pub visited: usize,
     /// Known accounts that are not visited yet.
     pub waiting: usize,
-    /// Certificates checked in all.
+    /// Certificates verified so far.
     pub certificates: u64,
 }
 
-/// Hears of an audit's progress.
+/// Receives an audit's progress.
 pub type AuditListener = dyn Fn(&AuditProgress) + Send + Sync;
 
 /// The source of deposits.
@@ -154,7 +154,7 @@ enum Source {
     Genesis(Genesis),
 }
 
-/// An audit under way. Reading an entry again does not count it twice.
+/// An audit under way. An entry that is read again is not counted twice.
 struct Audit<'a> {
     wallet: &'a Wallet,
     source: Source,
@@ -164,12 +164,11 @@ struct Audit<'a> {
 }
 
 impl Wallet {
-    /// Audits the contract and the committee, every account at every authority. Waits up to `patience` for
-    /// authorities to follow the contract's last event and for a moment in which nothing moves.
+    /// Audits the contract and the committee, every account at every authority. Waits up to `patience` for authorities
+    /// to follow the contract's last event, and for a moment in which nothing changes.
     ///
     /// # Errors
-    /// If the Primary or a quorum of authorities does not answer. What does not fit is no error here, but in
-    /// the report.
+    /// If the Primary or a quorum of authorities does not answer. Contradictions are no error here, but in the report.
     pub async fn audit(&self, patience: Duration, listener: &AuditListener) -> Result<AuditReport, WalletError> {
         let until = Instant::now() + patience;
         let mut audit = Audit::begin(self, listener).await?;
@@ -191,7 +190,7 @@ impl Wallet {
     /// Verifies a proof of misbehaviour against the committees that this wallet knows, without network access.
     ///
     /// # Errors
-    /// If it proves nothing.
+    /// If the proof is not valid.
     pub fn verify_proof(&self, proof: &Proof) -> Result<(), ProofError> {
         proof.verify(self.network().domain(), &self.network().committees())
     }
@@ -231,7 +230,7 @@ impl<'a> Audit<'a> {
         for (sender, _) in readings.values().flat_map(|reading| reading.redemptions.keys()) {
             self.books.open(*sender);
         }
-        // The second time, states are read that are newer than all that the first has counted.
+        // The second round reads states that are newer than everything that the first one counted.
         for _ in 0..2 {
             crawl::round(self.wallet.network(), &self.authorities, &mut self.books, self.listener).await;
         }
@@ -263,7 +262,7 @@ impl<'a> Audit<'a> {
         Ok((self.report(&ledger, readings, &redeemed, silent), is_still && again))
     }
 
-    /// The deposits that are new, up to the newest final block.
+    /// Reads the new deposits, up to the newest final block.
     async fn read_deposits(&mut self) -> Result<(), WalletError> {
         let Source::Primary { reader, cursor, spendings, .. } = &mut self.source else { return Ok(()) };
         loop {

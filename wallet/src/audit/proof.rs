@@ -1,6 +1,6 @@
-//! Proof that an authority voted for two orders of one account and number, which no honest one does: two orders
-//! that the account's owner signed, and the authority's valid vote for each. Anyone who knows the committees can
-//! check it, without asking anybody.
+//! Proof that an authority voted for two orders of one account and number, which no honest one does. It contains the
+//! two orders, signed by the account's owner, and the authority's valid vote for each. Anyone who knows the committees
+//! can verify it without network access.
 
 use borsh::BorshDeserialize;
 use fastpay_core::{
@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::folder::encode_hex;
 
-/// Two votes that exclude each other.
+/// Two conflicting votes of an authority, with their orders.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Proof {
     /// The deployment's chain; 0 without a Primary.
     pub chain_id: u64,
-    /// Its contract, or what takes its place.
+    /// The deployment's contract, or its substitute.
     pub contract: PrimaryAddress,
     /// The authority that misbehaved.
     pub authority: AuthorityName,
     /// The sender's account.
     pub account: AccountId,
-    /// Their number.
+    /// The sequence number of both orders.
     pub sequence: SequenceNumber,
     /// One vote.
     pub first: SignedVote,
@@ -35,9 +35,9 @@ pub struct Proof {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SignedVote {
-    /// The committee in which it was cast.
+    /// The epoch of the committee.
     pub epoch: Epoch,
-    /// The transfer, for people; the order counts.
+    /// The transfer in readable form; only `order` is verified.
     pub transfer: Transfer,
     /// The order with its owner's signature: borsh in hexadecimal digits.
     pub order: String,
@@ -45,7 +45,7 @@ pub struct SignedVote {
     pub vote: String,
 }
 
-/// Why a proof proves nothing.
+/// Why a proof is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
     /// The proof is for another chain or contract.
@@ -68,10 +68,10 @@ pub enum ProofError {
     /// A vote is not valid.
     #[error("a vote in it is not valid: {0}")]
     Vote(#[from] VoteError),
-    /// The votes are not both of the authority that it accuses.
+    /// A vote is not of the accused authority.
     #[error("a vote in it is of {0}, and not of the authority that it accuses")]
     OtherAuthority(AuthorityName),
-    /// The orders do not exclude each other.
+    /// The orders do not conflict.
     #[error("its orders are not two different ones of account {account} with sequence number {sequence}")]
     NoConflict {
         /// The account that it names.
@@ -94,7 +94,7 @@ impl Proof {
         both.collect()
     }
 
-    /// Verifies the whole proof. It trusts nothing in it: the caller supplies the committees.
+    /// Verifies the whole proof. Nothing in it is trusted: the caller supplies the committees.
     ///
     /// # Errors
     /// If it does not prove that its authority voted for two orders of its account and number.
@@ -167,7 +167,7 @@ mod tests {
             self.committee.certificate_by(&order, members)
         }
 
-        /// A payment and a redemption with one number; 1 and 2 voted for both.
+        /// The proofs from a payment and a redemption with one number, for both of which authorities 1 and 2 voted.
         fn proofs(&self) -> Vec<Proof> {
             let (alice, bob) = (TestAccount::numbered(0).id(), TestAccount::numbered(1).id());
             let pays = Transfer::Payment(payment(alice, bob, 5, 3));
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(refused(&|p| p.first.order.clear()), ProofError::Malformed("order"));
         assert_eq!(refused(&|p| p.second.vote.push('x')), ProofError::Malformed("vote"));
         assert_eq!(refused(&|p| p.first.transfer = p.second.transfer.clone()), ProofError::Malformed("transfer"));
-        // A vote for one order does not pass for a vote for another.
+        // A vote for one order is not accepted for another.
         let (alice, bob) = (TestAccount::numbered(0).id(), TestAccount::numbered(1).id());
         let other = case.certificate(Transfer::Payment(payment(alice, bob, 9, 3)), &[1]).order;
         let moved = |p: &mut Proof| (p.first.transfer, p.first.order) = (other.transfer.clone(), encode_hex(&other));

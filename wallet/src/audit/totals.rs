@@ -1,13 +1,13 @@
-//! The audit by totals: per asset, does what the contract holds equal what the accounts hold at an authority,
-//! what is on its way between its shards, and what is certified but not yet redeemed?
+//! The audit by totals: for each asset, the contract's total must equal what the accounts hold at an authority, what is
+//! on its way between its shards, and what is certified but not yet redeemed.
 //!
 //! ```text
 //!  contract's total = accounts + in flight + redeemable − ahead
 //!  what it has      ≥ contract's total + claims
 //! ```
 //! *Redeemable* is certified and confirmed here but not paid on the Primary; *ahead* is paid on the Primary but not yet
-//! confirmed here. What is in the contract's queue is not paid: the contract's total has it until it is. Every
-//! redemption counted is a verified certificate.
+//! confirmed here. A redemption in the contract's queue is not paid: until it is, the contract's total includes it.
+//! Every redemption counted is a verified certificate.
 //!
 //! A spent number does not prove that its order was paid: a thief with redemption keys may have spent it on another
 //! order, and a queued redemption may have been released (`Spending`). The digests in the contract's events tell these
@@ -30,7 +30,7 @@ use crate::error::WalletError;
 /// The name of an order.
 pub(super) type Name = (AccountId, SequenceNumber);
 
-/// Redemptions, by what names them.
+/// Redemptions, by the names of their orders.
 pub(super) type Redemptions = BTreeMap<Name, Moved>;
 
 /// The asset and amount of a redemption.
@@ -55,21 +55,21 @@ impl Spending {
     }
 }
 
-/// How far it is.
+/// What the contract has done with a redemption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SpendingState {
-    /// In the queue.
+    /// It is in the queue.
     Waiting,
-    /// Paid, or to be claimed.
+    /// It is paid, or can be claimed.
     Paid,
-    /// Taken out of the queue: the contract has kept it.
+    /// It was removed from the queue, and the contract keeps the money.
     Released,
 }
 
 /// The numbers that the contract has spent.
 pub(super) type Spendings = BTreeMap<Name, Spending>;
 
-/// Takes note of an event of the contract's order.
+/// Notes the spending in an event of the contract.
 pub(super) fn take_note(spendings: &mut Spendings, event: &OrderEvent) {
     let spend = |sender: B256, sequence, asset, amount, digest, state| {
         let on = Moved { asset: Asset(asset), amount: Amount(amount), digest };
@@ -94,12 +94,12 @@ pub(super) fn take_note(spendings: &mut Spendings, event: &OrderEvent) {
     spendings.insert(name, spending);
 }
 
-/// Numbers that the contract spent otherwise than on paying their certificates.
+/// Numbers that the contract did not spend on paying their certificates.
 #[derive(Debug, Default)]
 pub(super) struct Misspent {
-    /// Certified, never to be paid, and credited back: the number was spent on another order, or released.
+    /// Certified redemptions that are never paid but credited back: the number was spent on another order, or released.
     pub(super) displaced: Redemptions,
-    /// Paid without a certificate that any authority shows.
+    /// Payments without a certificate that any authority returns.
     pub(super) unexplained: Redemptions,
     pub(super) findings: Vec<String>,
 }
@@ -138,13 +138,13 @@ impl Misspent {
     }
 }
 
-/// One authority, as it was read.
+/// The data read from one authority.
 pub(super) struct Reading {
     pub(super) statuses: Vec<ShardStatus>,
     pub(super) redemptions: Redemptions,
 }
 
-/// The other side: the contract, or the genesis.
+/// The authoritative side: the contract, or the genesis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ledger {
     pub(super) last_transaction_index: TransactionIndex,
@@ -190,7 +190,7 @@ fn count_redemption(
     }
 }
 
-/// Adds the sums of those `assets` that a shard's cut list leaves out.
+/// Adds the sums of those `assets` that a shard's incomplete list lacks.
 pub(super) async fn add_totals(
     authority: &AuthorityClient,
     statuses: &mut [ShardStatus],
@@ -208,8 +208,8 @@ pub(super) async fn add_totals(
     Ok(())
 }
 
-/// The contract's side, those of the known redemptions that are paid, and whether all was read of one
-/// block.
+/// Reads the contract's totals and those of the known redemptions that are paid. Also returns whether all was read at
+/// one block.
 pub(super) async fn read_primary(
     primary: &Primary,
     assets: &BTreeSet<Asset>,
@@ -225,7 +225,7 @@ pub(super) async fn read_primary(
     }
     let mut redeemed = Redemptions::new();
     for (name, moved) in readings.values().flat_map(|reading| &reading.redemptions) {
-        // One that is not final has no event here yet.
+        // A spending that is not final has no event here yet.
         let is_other = spendings.get(name).is_some_and(|spending| !spending.pays(moved));
         if !is_other && !redeemed.contains_key(name) && primary.payout(name.0, name.1).await? == Payout::Done {
             redeemed.insert(*name, *moved);
@@ -269,7 +269,7 @@ pub(super) fn sum(redemptions: &Redemptions, asset: Asset, other: &Redemptions) 
     rest.filter(|(_, moved)| moved.asset == asset).fold(Balance::ZERO, |sum, (_, moved)| sum.credit(moved.amount))
 }
 
-/// The sums and what does not fit in them.
+/// Compares the sums, and describes the contradictions.
 pub(super) fn judge(
     ledger: &Ledger,
     readings: &BTreeMap<AuthorityName, Reading>,
@@ -364,7 +364,7 @@ mod tests {
         }
     }
 
-    /// Two shards: 100 deposited, 30 paid across of which 20 have arrived, 15 redeemed in two orders.
+    /// Two shards: 100 deposited, 30 forwarded of which 20 have arrived, 15 redeemed in two orders.
     fn reading() -> Reading {
         let first = AssetTotals {
             accounts: units(55),
@@ -392,7 +392,7 @@ mod tests {
 
     fn judged(reading: Reading, contract: u128, redeemed: &[(u64, u128)]) -> AuditReport {
         let totals = BTreeMap::from([(ETHER, units(contract))]);
-        // The contract has all that it owes, to the unit.
+        // The contract holds everything that it owes, to the unit.
         let held = Some(units(contract).plus(units(3)));
         let backing = BTreeMap::from([(ETHER, Backing { queued: units(4), claims: units(3), held })]);
         let ledger = Ledger { last_transaction_index: TransactionIndex(2), totals, backing };
@@ -402,13 +402,13 @@ mod tests {
 
     #[test]
     fn what_is_in_flight_and_what_is_to_be_redeemed_counts() {
-        // Nothing redeemed yet, one, both.
+        // With none, one, or both redeemed.
         for (contract, redeemed) in [(100, &[][..]), (90, &[(0, 10)]), (85, &[(0, 10), (1, 5)])] {
             let report = judged(reading(), contract, redeemed);
             assert!(report.ok, "{:?}", report.findings);
             assert_eq!(report.assets[0].authorities[0].in_flight, units(10));
         }
-        // One that this authority has not heard of is redeemed already.
+        // A redemption that this authority does not know is paid already.
         let report = judged(reading(), 100 - 15 - 4, &[(0, 10), (1, 5), (2, 4)]);
         assert!(report.ok, "{:?}", report.findings);
         assert_eq!(report.assets[0].authorities[0].ahead, units(4));
@@ -492,11 +492,11 @@ mod tests {
         let nothing = (vec![], vec![], vec![]);
         assert_eq!(misspent(&[]), nothing);
         assert_eq!(misspent(&[paid(0, 10), queued(1, 11), queued(2, 12), paid(2, 12)]), nothing);
-        // Another order was paid, also one of which there is no certificate at all.
+        // Another order was paid; also one without any certificate.
         let (displaced, unexplained, findings) = misspent(&[paid(0, 99), paid(7, 5)]);
         assert_eq!((displaced, unexplained, findings.len()), (vec![0], vec![0, 7], 3));
         assert!(findings[0].contains("another order was spent under it") && findings[1].contains("paid 99"));
-        // One waits and may yet be released; then its own is displaced all the same, and nothing is lost.
+        // The other order is queued and may yet be released. Ours is displaced all the same, and nothing is lost.
         let (displaced, unexplained, findings) = misspent(&[queued(1, 99)]);
         assert_eq!((displaced, unexplained, findings.len()), (vec![1], vec![], 2));
         let (displaced, unexplained, findings) = misspent(&[queued(1, 99), released(1)]);

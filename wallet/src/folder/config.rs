@@ -1,4 +1,4 @@
-//! The wallet's configuration, `config.toml`: where the Primary, the contract and the authorities are.
+//! The wallet's configuration, `config.toml`: the Primary, the contract and the authorities' endpoints.
 
 use std::path::{Path, PathBuf};
 
@@ -10,19 +10,19 @@ use fastpay_telemetry::TraceSettings;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// The owner's configuration of the wallet. It learns everything else from the contract.
+/// The owner's configuration of the wallet. The wallet reads everything else from the contract.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The JSON file of the authorities' endpoints.
     pub endpoints: PathBuf,
-    /// The Primary; none in stand-alone mode.
+    /// The Primary; `None` in stand-alone mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primary: Option<PrimarySettings>,
     /// The genesis file of a committee without a Primary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub genesis: Option<PathBuf>,
-    /// The collector of traces of this wallet's payments; none are sent without it.
+    /// The collector of traces of this wallet's payments. Without it, none are sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traces: Option<TraceSettings>,
 }
@@ -37,16 +37,16 @@ pub struct PrimarySettings {
     pub chain_id: u64,
     /// The address of the FastPay contract.
     pub contract: Address,
-    /// From which block on the chain is believed: `"finalized"`, `"safe"` or `{ confirmations = 12 }`.
+    /// The rule by which a block counts as final: `"finalized"`, `"safe"` or `{ confirmations = 12 }`.
     #[serde(default)]
     pub finality: Finality,
-    /// Settings for sending transactions, with limits for their cost.
+    /// How transactions are sent, with limits for their cost.
     #[serde(default)]
     pub sender: SenderConfig,
 }
 
 impl PrimarySettings {
-    /// The settings as the connection takes them.
+    /// The settings of the connection.
     #[must_use]
     pub fn connection(&self) -> PrimaryConfig {
         let mut config = PrimaryConfig::new(self.rpc_urls.clone(), self.chain_id, self.contract);
@@ -55,16 +55,16 @@ impl PrimarySettings {
     }
 }
 
-/// Why there is no usable configuration.
+/// Why the configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// Not set up.
+    /// The wallet is not set up.
     #[error("there is no wallet in {0}; make one with `fastpay init`, or name another folder with --home")]
     Missing(PathBuf),
-    /// Set up already.
+    /// The wallet is set up already.
     #[error("{0} exists already; give --force to replace it")]
     Exists(PathBuf),
-    /// Not readable or writable.
+    /// The file cannot be read or written.
     #[error("cannot use {path}: {error}")]
     Io {
         /// The file.
@@ -72,7 +72,7 @@ pub enum ConfigError {
         /// The error of the operating system.
         error: std::io::Error,
     },
-    /// Not of this form.
+    /// The file is malformed.
     #[error("{path} is not a valid configuration: {reason}")]
     Malformed {
         /// The file.
@@ -89,7 +89,7 @@ impl Config {
     /// Reads the file.
     ///
     /// # Errors
-    /// If it is missing or not of this form.
+    /// If it is missing or malformed.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let io = |error| ConfigError::Io { path: path.into(), error };
         let content = files::read(path).map_err(io)?.ok_or_else(|| ConfigError::Missing(path.into()))?;
@@ -102,10 +102,10 @@ impl Config {
         Ok(config)
     }
 
-    /// Writes the file; it must not exist unless `replace`.
+    /// Writes the file. It must not exist unless `replace`.
     ///
     /// # Errors
-    /// If it exists or the disk refuses.
+    /// If it exists, or cannot be written.
     pub fn write(&self, path: &Path, replace: bool) -> Result<(), ConfigError> {
         let io = |error| ConfigError::Io { path: path.into(), error };
         let malformed =

@@ -1,5 +1,5 @@
-//! The address book: a file for each account that the owner gave a name. A name means one account: no contact is
-//! called like a key, and none is ever changed by adding it again.
+//! The address book: a file for each account that the owner gave a name. A name means one account: no contact has the
+//! name of a key, and adding a contact again never changes it.
 
 use std::path::PathBuf;
 
@@ -14,13 +14,13 @@ use super::{Folder, KeyError};
 /// An account with a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Contact {
-    /// The owner's reference.
+    /// The name that the owner gave it.
     pub name: String,
     /// The account.
     pub account: AccountId,
 }
 
-/// Why the address book cannot be used as asked.
+/// Why the address book cannot do what is asked.
 #[derive(Debug, thiserror::Error)]
 pub enum ContactError {
     /// The name is that of another account.
@@ -34,16 +34,16 @@ pub enum ContactError {
     /// The name is that of a key.
     #[error("{0} is the name of a key of this wallet; choose another name")]
     IsKey(String),
-    /// A key and a contact have the same name: two commands gave it at the same moment.
+    /// A key and a contact have the same name, because two commands created them at the same moment.
     #[error("{0} is the name of a key and of a contact; remove the contact with `fastpay contacts remove {0}`")]
     Ambiguous(String),
     /// No such contact.
     #[error("there is no contact named {0}; `fastpay contacts list` shows those there are")]
     Unknown(String),
-    /// The name is unfit, or a key's file is.
+    /// The name is not valid, or a key's file is malformed.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The files.
+    /// The files cannot be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
 }
@@ -59,10 +59,10 @@ impl Contacts {
         Self { folder }
     }
 
-    /// Gives an account a name. The same again changes nothing.
+    /// Gives an account a name. Repeating this changes nothing.
     ///
     /// # Errors
-    /// If the name is unfit or another's, or the disk refuses.
+    /// If the name is not valid or taken, or the file cannot be written.
     pub fn add(&self, name: &str, account: AccountId) -> Result<Contact, ContactError> {
         let path = self.path(name)?;
         if self.folder.keys().has(name)? {
@@ -79,10 +79,10 @@ impl Contacts {
         }
     }
 
-    /// Takes a name away.
+    /// Removes a name.
     ///
     /// # Errors
-    /// If there is none, or the disk refuses.
+    /// If there is no such contact, or its file cannot be removed.
     pub fn remove(&self, name: &str) -> Result<Contact, ContactError> {
         let account = self.find(name)?.ok_or_else(|| ContactError::Unknown(name.into()))?;
         let path = self.path(name)?;
@@ -90,7 +90,7 @@ impl Contacts {
         Ok(Contact { name: name.into(), account })
     }
 
-    /// All of them, by name.
+    /// All contacts, by name.
     ///
     /// # Errors
     /// If a file is damaged.
@@ -106,7 +106,7 @@ impl Contacts {
     /// The account of a name, if it has one.
     ///
     /// # Errors
-    /// If the name is unfit or the file damaged.
+    /// If the name is not valid, or the file is damaged.
     pub fn find(&self, name: &str) -> Result<Option<AccountId>, ContactError> {
         let path = self.path(name)?;
         let Some(content) = files::read(&path).map_err(|error| FolderError::io(&path, error))? else {
@@ -124,7 +124,7 @@ impl Contacts {
 }
 
 impl Folder {
-    /// The account of a name: that of a key or of a contact.
+    /// The account of a name, which is that of a key or of a contact.
     ///
     /// # Errors
     /// If neither or both have the name.
@@ -162,7 +162,7 @@ mod tests {
         let taken = folder.keys().import("carol", KeyKind::Ed25519, &[6; 32], "passphrase");
         assert!(matches!(taken, Err(KeyError::IsContact(_))));
         assert_eq!(folder.named("own").unwrap(), AccountKey::ed25519([5; 32]).account());
-        // As two commands at the same moment could leave it.
+        // Two commands at the same moment can leave this state.
         std::fs::write(home.path().join("contacts/own"), format!("{dave}\n")).unwrap();
         assert!(matches!(folder.named("own"), Err(ContactError::Ambiguous(_))));
 

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use fastpay_core::{AccountId, Digest, SequenceNumber};
 
-/// Why the wallet's folder cannot be used as asked.
+/// Why the wallet's folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// The system refused.
+    /// The file system failed.
     #[error("cannot use {path}: {error}")]
     Io {
         /// The file or folder.
@@ -16,13 +16,13 @@ pub enum FolderError {
         /// The error of the operating system.
         error: io::Error,
     },
-    /// Another command is at work.
+    /// Another command is using the folder.
     #[error("another fastpay command is using this ({path}); wait until it has finished and try again")]
     Busy {
         /// The lock.
         path: PathBuf,
     },
-    /// A file is not as the wallet wrote it.
+    /// A file was changed after the wallet wrote it.
     #[error("{path} is damaged ({reason}); restore the wallet's folder from a backup, or move this file away")]
     Damaged {
         /// The file.

@@ -1,7 +1,7 @@
 //! The payments that an account received, with the certificates that prove them, each once, by sender and number. Each
-//! authority's list has a cursor, which moves after the entries before it are on disk. The entries read last are kept
-//! beside the cursors: if an authority was restored from an older copy, its list differs there and is read anew.
-//! Deposits have no certificate: those that f + 1 authorities listed are kept with the time at which they were first seen.
+//! authority's list has a cursor, which moves after the entries before it are on disk. The last entries read are stored
+//! with the cursors: if an authority was restored from an older copy, its list differs there and is read anew. Deposits
+//! have no certificate: those that f + 1 authorities listed are stored with the time when they were first seen.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,9 +23,9 @@ use super::orders::{decode_hex, encode_hex, now_ms};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReceivedPayment {
-    /// When the wallet saw it first, in milliseconds since 1970.
+    /// When the wallet first saw it, in milliseconds since 1970.
     pub received_at_ms: u64,
-    /// The payment, of an output with the output's own memo.
+    /// The payment; for an output of a payout, with the output's own memo.
     pub payment: Payment,
     /// The output's number, if it is an output of a payout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,20 +61,20 @@ pub struct CreditedDeposit {
     pub asset: Asset,
     /// The amount that arrived.
     pub amount: Amount,
-    /// When the wallet saw it first, in milliseconds since 1970.
+    /// When the wallet first saw it, in milliseconds since 1970.
     pub seen_at_ms: u64,
 }
 
 /// How far the list of an authority was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
-    /// The number of the entry that is read next.
+    /// The number of the next entry to read.
     pub next: u64,
-    /// The payment before it, if that is known.
+    /// The payment before it, if known.
     pub last: Option<PaymentName>,
 }
 
-/// The last entry read from a list, as it is stored.
+/// The last entry read from a list, in stored form.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct LastRead {
@@ -114,7 +114,7 @@ impl Inbox {
         self.account
     }
 
-    /// Takes the right to write, after waiting for another command as long as `patience`.
+    /// Takes the right to write, after waiting up to `patience` for another command.
     ///
     /// # Errors
     /// If another command holds it, or the folder cannot be used.
@@ -130,11 +130,11 @@ impl Inbox {
         self.payments_beyond(|_| Ok(false), usize::MAX)
     }
 
-    /// Up to `count` payments that `is_known` does not know, in the order in which the wallet saw them.
-    /// Only their files are read.
+    /// Up to `count` payments that `is_known` does not know, in the order in which the wallet saw them. It reads only
+    /// their files.
     ///
     /// # Errors
-    /// As [`Inbox::payments`], and where `is_known` fails.
+    /// As [`Inbox::payments`], and if `is_known` fails.
     pub fn payments_beyond<E: From<FolderError>>(
         &self,
         is_known: impl Fn(&PaymentName) -> Result<bool, E>,
@@ -154,7 +154,7 @@ impl Inbox {
         Ok(payments)
     }
 
-    /// How many payments there are. They are only ever added.
+    /// The number of payments. It never decreases.
     ///
     /// # Errors
     /// If the folder cannot be read.
@@ -163,13 +163,13 @@ impl Inbox {
         Ok(names.iter().filter(|name| name.ends_with(".payment")).count())
     }
 
-    /// True where the wallet has this payment.
+    /// Whether the wallet has this payment.
     #[must_use]
     pub fn has(&self, name: &PaymentName) -> bool {
         self.path(name).exists()
     }
 
-    /// The certificate of a payment that the wallet has, to be verified again before it is used.
+    /// The certificate of a stored payment. Verify it again before use.
     ///
     /// # Errors
     /// If the file is damaged.
@@ -210,7 +210,7 @@ fn file_of(name: &PaymentName) -> String {
     format!("{}-{sequence}{output}.payment", hex::encode(sender.0))
 }
 
-/// Sender and number of the payment that a file has.
+/// The payment name in a file's name.
 fn name_of(file: &str) -> Option<PaymentName> {
     let (sender, numbers) = file.strip_suffix(".payment")?.split_once('-')?;
     let mut bytes = [0; 32];
@@ -230,13 +230,13 @@ pub struct InboxJournal {
 }
 
 impl InboxJournal {
-    /// For reading.
+    /// The inbox, for reading.
     #[must_use]
     pub fn inbox(&self) -> &Inbox {
         &self.inbox
     }
 
-    /// How far the list of each authority was read.
+    /// The cursors in the lists of all authorities.
     ///
     /// # Errors
     /// If a file is damaged.
@@ -244,7 +244,7 @@ impl InboxJournal {
         let stored: BTreeMap<String, u64> = read(&self.inbox.cursors_path())?.unwrap_or_default();
         let last: BTreeMap<String, LastRead> = read(&self.inbox.last_read_path())?.unwrap_or_default();
         let parsed = stored.iter().map(|(name, next)| {
-            // A name of another position was stored before the cursor moved.
+            // A name for another position was stored before the cursor moved.
             let last = last.get(name).filter(|last| last.number.checked_add(1) == Some(*next));
             Ok((name.parse()?, Cursor { next: *next, last: last.map(LastRead::name) }))
         });
@@ -252,10 +252,10 @@ impl InboxJournal {
         parsed.map_err(|error| FolderError::damaged(&self.inbox.cursors_path(), error))
     }
 
-    /// Moves the cursors, after the entries before them were added.
+    /// Moves the cursors. The entries before them must have been added.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the files cannot be written.
     pub fn move_cursors(&self, cursors: &BTreeMap<AuthorityName, Cursor>) -> Result<(), FolderError> {
         let next: BTreeMap<_, _> = cursors.iter().map(|(name, cursor)| (name.to_string(), cursor.next)).collect();
         let last = cursors.iter().filter_map(|(name, cursor)| Some((name.to_string(), LastRead::of(cursor)?)));
@@ -266,7 +266,7 @@ impl InboxJournal {
     /// Adds deposits that the committee credited to the account, each once.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the file cannot be written.
     pub fn add_deposits(&self, credited: &[Deposit]) -> Result<(), FolderError> {
         let mut known = self.inbox.deposits()?;
         let count = known.len();
@@ -282,11 +282,11 @@ impl InboxJournal {
         replace(&self.inbox.deposits_path(), &known)
     }
 
-    /// Adds the payments that a certificate makes to the account, each with the certificate. Gives those that are new to
-    /// the wallet.
+    /// Adds the payments that a certificate makes to the account, each with the certificate. Returns those that are new
+    /// to the wallet.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the files cannot be written.
     pub fn add(&self, certificate: &VerifiedCertificate) -> Result<Vec<ReceivedPayment>, FolderError> {
         let mut added = Vec::new();
         for Receipt { payment, output } in certificate.transfer().receipts() {

@@ -1,5 +1,5 @@
-//! Lists of payments that were begun, by the hash of their file. Each is written once, before the first order of it is
-//! signed, and never changed: the same file always makes the same orders of the same account.
+//! Payment lists that were begun, by the hash of their file. Each is written once, before its first order is signed,
+//! and never changed: the same file always makes the same orders of the same account.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ pub struct Job {
     pub outputs_max: usize,
 }
 
-/// All of them.
+/// All jobs.
 #[derive(Clone, Debug)]
 pub struct Jobs {
     folder: PathBuf,
@@ -30,7 +30,7 @@ impl Jobs {
         Self { folder: home.join("jobs") }
     }
 
-    /// The job of a name; `None` if it was not begun.
+    /// The job with this name; `None` if it was not begun.
     ///
     /// # Errors
     /// If the file cannot be read or is damaged.
@@ -42,10 +42,10 @@ impl Jobs {
         serde_json::from_slice(&content).map(Some).map_err(|error| FolderError::damaged(&path, error))
     }
 
-    /// Begins a job, or gives it as it was begun before.
+    /// Begins a job, or returns it as it was begun before.
     ///
     /// # Errors
-    /// If the disk refuses, or the file is damaged.
+    /// If the file cannot be written, or is damaged.
     pub fn begin(&self, name: Digest, job: Job) -> Result<Job, FolderError> {
         let path = self.path(name);
         files::create_folder(&self.folder).map_err(|error| FolderError::io(&self.folder, error))?;

@@ -1,6 +1,6 @@
-//! The wallet's secret keys: one file of Web3 secret storage each, encrypted under a passphrase, for both
-//! kinds of account. Which kind a key is and which account it owns stand next to the ciphertext, so that
-//! listing needs no passphrase; on unlocking, the account is checked against the key.
+//! The wallet's secret keys, of both kinds of account: one file of Web3 secret storage for each, encrypted under a
+//! passphrase. A key's kind and account are stored beside the ciphertext, so that listing needs no passphrase; on
+//! unlocking, the account is checked against the key.
 
 use std::path::{Path, PathBuf};
 
@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
-/// Names become file names; this is long enough for people.
+/// The maximum length of a name, which becomes a file name.
 const NAME_LENGTH_MAX: usize = 64;
-/// The file beside the keys that names the default one. No key has a file of this name.
+/// The file beside the keys that names the default key. No key's file has this name.
 const DEFAULT: &str = "default";
 /// The member of the keystore file that holds this wallet's own data.
 const METADATA: &str = "fastpay";
@@ -32,7 +32,7 @@ pub enum KeyKind {
 /// A key in the wallet, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KeyEntry {
-    /// The owner's name for the key.
+    /// The name that the owner gave the key.
     pub name: String,
     /// Its kind.
     pub kind: KeyKind,
@@ -47,10 +47,10 @@ struct Metadata {
     account: AccountId,
 }
 
-/// Why a key cannot be used or made.
+/// Why a key cannot be used or created.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// Not usable as a file name.
+    /// The name cannot be a file name.
     #[error("{0:?} is not a name for a key or a contact: use 1 to 64 of the letters a-z, digits, '-' and '_'")]
     Name(String),
     /// The name is taken.
@@ -62,28 +62,28 @@ pub enum KeyError {
     /// No such key.
     #[error("there is no key named {0}; `fastpay keys list` shows those there are")]
     Unknown(String),
-    /// Neither a key nor a contact.
+    /// The name is neither a key's nor a contact's.
     #[error(
         "there is no key or contact named {0}; `fastpay keys list` and `fastpay contacts list` show those there are"
     )]
     UnknownName(String),
-    /// There is no key to choose.
+    /// The wallet has no key.
     #[error("this wallet has no {0}key yet; make one with `fastpay keys new` or `fastpay keys import`")]
     None(&'static str),
-    /// There are several to choose from.
+    /// The wallet has several keys, and none was selected.
     #[error(
         "this wallet has several keys ({names}); say which with {option}, or choose a default with `fastpay keys use NAME`"
     )]
     Ambiguous {
-        /// Those there are.
+        /// The names of the keys.
         names: String,
         /// The option that selects a key.
         option: &'static str,
     },
-    /// The wrong passphrase.
+    /// The passphrase is wrong.
     #[error("wrong passphrase for key {0}; try again")]
     Passphrase(String),
-    /// Not Web3 secret storage, or of an unknown sort.
+    /// The file is not Web3 secret storage, or of an unknown kind.
     #[error("{path} is not a key file that this wallet can read: {reason}")]
     Malformed {
         /// The file.
@@ -91,13 +91,13 @@ pub enum KeyError {
         /// The defect.
         reason: String,
     },
-    /// Not 32 bytes of hexadecimal digits, or not a key.
+    /// The text is not 32 bytes of hexadecimal digits, or not a key.
     #[error("this is not a secret key; give 64 hexadecimal digits or a key file")]
     Secret,
     /// The key is of the wrong kind.
     #[error("key {0} is an Ed25519 key, which Ethereum does not know; give an Ethereum key")]
     NotEthereum(String),
-    /// The system refused.
+    /// The file system failed.
     #[error("cannot use {path}: {error}")]
     Io {
         /// The file.
@@ -130,7 +130,7 @@ impl Keys {
     /// One key.
     ///
     /// # Errors
-    /// If there is none of this name.
+    /// If there is no key of this name.
     pub fn entry(&self, name: &str) -> Result<KeyEntry, KeyError> {
         let path = self.path(name)?;
         let content = files::read(&path).map_err(|error| io(&path, error))?;
@@ -148,12 +148,12 @@ impl Keys {
     /// Whether there is a key of this name.
     ///
     /// # Errors
-    /// If the name is unfit.
+    /// If the name is not valid.
     pub fn has(&self, name: &str) -> Result<bool, KeyError> {
         Ok(self.path(name)?.exists())
     }
 
-    /// The key that is meant: the one named, or else the only one that `fits`.
+    /// The selected key: the named one; or else the default, or the only one, of this kind.
     ///
     /// # Errors
     /// If there is none, or more than one.
@@ -180,7 +180,7 @@ impl Keys {
         }
     }
 
-    /// The default key; none if its owner has not chosen one.
+    /// The default key; `None` if the owner has not chosen one.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -193,7 +193,7 @@ impl Keys {
     /// Makes a key the default.
     ///
     /// # Errors
-    /// If there is no such key, or the disk refuses.
+    /// If there is no such key, or the file cannot be written.
     pub fn set_default(&self, name: &str) -> Result<KeyEntry, KeyError> {
         let entry = self.entry(name)?;
         let path = self.folder.join(DEFAULT);
@@ -201,10 +201,10 @@ impl Keys {
         Ok(entry)
     }
 
-    /// Makes a new key.
+    /// Creates a new key.
     ///
     /// # Errors
-    /// If the name is taken or unfit.
+    /// If the name is taken or not valid.
     pub fn create(&self, name: &str, kind: KeyKind, passphrase: &str) -> Result<KeyEntry, KeyError> {
         loop {
             let mut secret = Zeroizing::new([0_u8; 32]);
@@ -219,7 +219,7 @@ impl Keys {
     /// Stores a given secret.
     ///
     /// # Errors
-    /// If it is not a key, or the name is taken or unfit.
+    /// If it is not a key, or the name is taken or not valid.
     pub fn import(&self, name: &str, kind: KeyKind, secret: &[u8; 32], passphrase: &str) -> Result<KeyEntry, KeyError> {
         let path = self.path(name)?;
         if self.folder.with_file_name("contacts").join(name).exists() {
@@ -252,14 +252,14 @@ impl Keys {
     /// The file of a key.
     ///
     /// # Errors
-    /// If the name is unfit.
+    /// If the name is not valid.
     pub fn path(&self, name: &str) -> Result<PathBuf, KeyError> {
         check_name(name)?;
         Ok(self.folder.join(format!("{name}.json")))
     }
 }
 
-/// Names of keys and contacts become names of files.
+/// Checks a name of a key or contact, which becomes a file name.
 pub(crate) fn check_name(name: &str) -> Result<(), KeyError> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     if name.is_empty() || name.len() > NAME_LENGTH_MAX || !name.chars().all(fits) {
@@ -279,10 +279,10 @@ fn account_key(kind: KeyKind, secret: &[u8; 32]) -> Result<AccountKey, KeyError>
     }
 }
 
-/// Reads a secret written as 64 hexadecimal digits.
+/// Parses a secret of 64 hexadecimal digits.
 ///
 /// # Errors
-/// If it is not that.
+/// If the text is malformed.
 pub fn parse_secret(text: &str) -> Result<Secret, KeyError> {
     let mut secret = Zeroizing::new([0; 32]);
     let digits = text.trim();
@@ -291,7 +291,7 @@ pub fn parse_secret(text: &str) -> Result<Secret, KeyError> {
     Ok(secret)
 }
 
-/// Reads the secret out of a file of Web3 secret storage, of this wallet or of another program.
+/// Reads the secret from a file of Web3 secret storage, of this wallet or of another program.
 ///
 /// # Errors
 /// [`KeyError::Passphrase`], or the file is not one.

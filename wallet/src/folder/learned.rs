@@ -1,5 +1,5 @@
-//! Facts from the Primary that the wallet caches, so that paying does not wait for the Primary: the committees, and
-//! the decimals of tokens.
+//! Facts from the Primary that the wallet caches, so that paying does not wait for the Primary: the committees, and the
+//! decimals of tokens.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -27,15 +27,15 @@ pub struct KnownCommittees {
 }
 
 impl KnownCommittees {
-    /// The contract's committees, to be stored.
+    /// The contract's committees, in the form to store.
     #[must_use]
     pub fn new(domain: &Domain, committees: Committees) -> Self {
         let (chain_id, contract) = (domain.chain_id(), domain.contract());
         Self { chain_id, contract, committees, names: BTreeMap::new() }
     }
 
-    /// True where both are of one contract on one chain. The first committee is compared as well: chains for tests
-    /// begin anew under the same number, and put their contracts at the same addresses.
+    /// Whether both are of one contract on one chain. The first committee is compared, too: a test chain may restart
+    /// under the same number, with its contract at the same address.
     #[must_use]
     pub fn is_of_deployment(&self, other: &Self) -> bool {
         let first = |known: &Self| known.committees.iter().next().cloned();
@@ -47,14 +47,14 @@ impl KnownCommittees {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AssetInfo {
-    /// Its short name, which anyone can choose: the address is what identifies a token.
+    /// Its symbol, which anyone can choose: only the address identifies a token.
     pub symbol: String,
     /// Its decimals.
     pub decimals: u8,
 }
 
 impl Folder {
-    /// The committees that were learned so far.
+    /// The stored committees.
     ///
     /// # Errors
     /// If the file is damaged.
@@ -65,7 +65,7 @@ impl Folder {
     /// Stores the contract's committees.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the file cannot be written.
     pub fn learn_committees(&self, committees: &KnownCommittees) -> Result<(), FolderError> {
         self.write_learned("committees.json", committees)
     }
@@ -79,7 +79,7 @@ impl Folder {
         Ok(known.remove(&asset.to_string()))
     }
 
-    /// All assets of which something is known.
+    /// All assets with stored properties.
     ///
     /// # Errors
     /// If the file is damaged.
@@ -88,7 +88,7 @@ impl Folder {
         Ok(known.keys().filter_map(|asset| asset.parse().ok().map(Asset)).collect())
     }
 
-    /// The tokens of this wallet that call themselves by a name. Anyone can choose it, so there may be several.
+    /// The tokens known to this wallet with this symbol. Anyone can choose a symbol, so there may be several.
     ///
     /// # Errors
     /// If the file is damaged.
@@ -101,7 +101,7 @@ impl Folder {
     /// Stores the properties of a token.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the file cannot be written.
     pub fn learn_asset(&self, asset: Asset, info: &AssetInfo) -> Result<(), FolderError> {
         let mut known: BTreeMap<String, AssetInfo> = self.read_learned("assets.json")?.unwrap_or_default();
         if known.insert(asset.to_string(), info.clone()).as_ref() == Some(info) {
@@ -113,7 +113,7 @@ impl Folder {
     /// Removes the stored properties of tokens.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the file cannot be removed.
     pub fn forget_assets(&self) -> Result<(), FolderError> {
         let path = self.home.join("assets.json");
         match files::remove(&path) {

@@ -1,4 +1,4 @@
-//! At most one command at a time changes one account's orders, one key's transactions or the wallet's
+//! Locks by which at most one command at a time changes one account's orders, one key's transactions or the wallet's
 //! own files. The system releases a lock when its process ends, however it ends.
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -11,22 +11,21 @@ use tokio::time::{Instant, sleep};
 
 use super::error::FolderError;
 
-/// The lock of a folder, which stays there.
+/// The lock file of a folder, which is never removed.
 pub(crate) const FILE: &str = "lock";
 const POLL: Duration = Duration::from_millis(20);
 
-/// Held while it lives.
+/// A lock, held while it lives.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
 }
 
 impl Lock {
-    /// Takes the lock of `folder`, which is made where it does not exist. Waits for another holder as
-    /// long as `patience`.
+    /// Takes the lock of `folder`, which it creates if missing. Waits up to `patience` for another holder.
     ///
     /// # Errors
-    /// [`FolderError::Busy`] where another command holds it all that time.
+    /// [`FolderError::Busy`] if another command holds it all that time.
     pub async fn acquire(folder: &Path, patience: Duration) -> Result<Self, FolderError> {
         let failed = |error| FolderError::io(folder, error);
         files::create_folder(folder).map_err(failed)?;
@@ -37,7 +36,7 @@ impl Lock {
         loop {
             match file.try_lock() {
                 Ok(()) => {
-                    // The last holder may have been killed before it synced what it wrote, and this one acts on it.
+                    // The last holder may have been killed before it synced what this command relies on.
                     files::sync_folder(folder).map_err(failed)?;
                     return Ok(Self { _file: file });
                 }

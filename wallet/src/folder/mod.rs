@@ -1,19 +1,19 @@
 //! The wallet's folder, by default `~/.fastpay`:
 //!
 //! ```text
-//!  config.toml       what the owner says: Primary, contract, endpoints
-//!  committees.json   what the contract said of its committees, epoch by epoch
-//!  assets.json       what tokens said of their decimals
+//!  config.toml       the owner's settings: Primary, contract, endpoints
+//!  committees.json   the contract's committees, epoch by epoch
+//!  assets.json       the decimals of tokens
 //!  keys/             secret keys, encrypted
 //!  contacts/         accounts of others, by name
 //!  orders/<account>/ every order that an account sent, written ahead of sending
 //!  inbox/<account>/  every verified certificate that an account received
 //!  primary/<owner>/  every transaction on the Primary, written ahead of sending
 //!  jobs/             lists of payments that were begun, by the hashes of their files
-//!  proofs/           what an audit found of authorities that voted for two orders of one number
+//!  proofs/           proofs from audits that authorities voted for two orders of one number
 //! ```
-//! Nothing here is ever changed in place: files are created once or replaced whole. A folder with history is of one
-//! deployment for ever: numbers of orders, nonces and cursors mean something else in another one.
+//! Nothing here is ever changed in place: files are created once or replaced as a whole. A folder with history belongs
+//! to one deployment for ever: numbers of orders, nonces and cursors have another meaning in another one.
 
 mod config;
 mod contacts;
@@ -45,10 +45,10 @@ pub use orders::{OrderEntry, OrderJournal, OrderState, Orders};
 pub(crate) use orders::{encode_hex, now_ms};
 pub use transactions::{Errand, TransactionEntry, TransactionJournal, TransactionState, Transactions};
 
-/// Writes a file outside of the folder as a whole, in place of the one of this name.
+/// Writes a file outside of the folder, replacing it as a whole.
 ///
 /// # Errors
-/// If the disk refuses.
+/// If the file cannot be written.
 pub fn write_result(path: &Path, content: &[u8]) -> Result<(), FolderError> {
     files::replace(path, content).map_err(|error| FolderError::io(path, error))
 }
@@ -66,21 +66,21 @@ impl Folder {
         Self { home: home.into() }
     }
 
-    /// Its location.
+    /// The folder's path.
     #[must_use]
     pub fn home(&self) -> &Path {
         &self.home
     }
 
-    /// Makes the folder, readable by its owner alone.
+    /// Creates the folder, readable by its owner alone.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// If the file system fails.
     pub fn create(&self) -> Result<(), FolderError> {
         files::create_folder(&self.home).map_err(|error| FolderError::io(&self.home, error))
     }
 
-    /// The file of the configuration.
+    /// The path of the configuration.
     #[must_use]
     pub fn config_path(&self) -> PathBuf {
         self.home.join("config.toml")
@@ -106,8 +106,8 @@ impl Folder {
         Contacts::new(self.clone())
     }
 
-    /// True where something was sent or received: orders, transactions, payments, or how far lists of those were read.
-    /// All of it belongs to one deployment.
+    /// Whether anything was sent or received: orders, transactions, payments, or cursors in lists of those. All of it
+    /// belongs to one deployment.
     ///
     /// # Errors
     /// If the folder cannot be read.
@@ -137,7 +137,7 @@ impl Folder {
         Inbox::new(&self.home.join("inbox"), account)
     }
 
-    /// Lists of payments that were begun.
+    /// The payment lists that were begun.
     #[must_use]
     pub fn jobs(&self) -> Jobs {
         Jobs::new(&self.home)

@@ -1,16 +1,16 @@
-//! An account's orders on disk, written ahead: an order is there before it is first sent, so a retry
-//! sends the same bytes and no second order is ever signed for the same number.
+//! An account's orders on disk. An order is written before it is first sent, so a retry sends the same bytes and no
+//! second order is ever signed for the same number.
 //!
 //! ```text
 //!  NNN.order ──► NNN.certificate ──► NNN.settled         (files of the account's folder, by sequence number)
 //!  created       certified           settled
 //!     └────────► NNN.void             the contract decided that no order has the number
 //! ```
-//! Beside them, `NNN.spent` holds the order on which the contract spent the number of a redemption, in a final block.
+//! `NNN.spent` contains the order on which the contract spent the number of a redemption, in a final block.
 //!
-//! Each file is written once and never changed, so a crash leaves one of the states and nothing in
-//! between. A certificate of another order than NNN.order (of a copy of this wallet) means that ours was
-//! superseded. What is read here is not trusted: it is verified again before it is used.
+//! Each file is written once and never changed, so a crash leaves one of these states and nothing in between. A
+//! certificate of another order than NNN.order (of a copy of this wallet) means that ours was superseded. The files are
+//! not trusted: their content is verified again before use.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -30,11 +30,11 @@ use super::lock::Lock;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OrderState {
-    /// Written down; it may have been sent.
+    /// It is stored, and may have been sent.
     Created,
     /// It has its certificate.
     Certified,
-    /// Confirmed by a quorum.
+    /// A quorum has confirmed it.
     Settled,
     /// Another order took its number.
     Superseded,
@@ -47,11 +47,11 @@ pub enum OrderState {
 pub struct OrderEntry {
     /// Its number.
     pub sequence: SequenceNumber,
-    /// This wallet's order; none if only another copy's certificate is known.
+    /// This wallet's order; `None` if only another copy's certificate is known.
     pub order: Option<TransferOrder>,
     /// The certificate of that number.
     pub certificate: Option<Certificate>,
-    /// When it was written down, in milliseconds since 1970.
+    /// When it was stored, in milliseconds since 1970.
     pub created_at_ms: u64,
     /// Its state.
     pub state: OrderState,
@@ -66,7 +66,7 @@ impl OrderEntry {
     }
 }
 
-/// A stored order. It repeats the transfer in readable form, for people who read the file.
+/// A stored order, with the transfer in readable form, for people who read the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StoredOrder {
@@ -114,7 +114,7 @@ impl Orders {
         self.account
     }
 
-    /// Takes the right to write, after waiting for another command as long as `patience`.
+    /// Takes the right to write, after waiting up to `patience` for another command.
     ///
     /// # Errors
     /// If another command holds it, or the folder cannot be used.
@@ -123,7 +123,7 @@ impl Orders {
         Ok(OrderJournal { orders: self.clone(), _lock: lock })
     }
 
-    /// The number after the last one that this wallet knows to be taken.
+    /// The number after the last one that this wallet knows to be used.
     ///
     /// # Errors
     /// If the folder cannot be read.
@@ -140,8 +140,8 @@ impl Orders {
         self.sequences()?.into_iter().filter_map(|sequence| self.entry(sequence).transpose()).collect()
     }
 
-    /// The entries that are not settled, oldest first. Among them are those that were superseded by a certificate which
-    /// is not settled: its payee waits, and the wallet that has it may be the only one left.
+    /// The entries that are not settled, oldest first. They include orders superseded by a certificate that is not
+    /// settled: its payee waits, and this wallet may be the only one left that has the certificate.
     ///
     /// # Errors
     /// If the folder cannot be read or a file is damaged.
@@ -157,7 +157,7 @@ impl Orders {
         open.into_iter().filter_map(|sequence| self.entry(sequence).transpose()).collect()
     }
 
-    /// The entry of a number; `None` if this wallet knows nothing of it.
+    /// The entry of a number; `None` if this wallet has nothing of it.
     ///
     /// # Errors
     /// If a file cannot be read or is damaged.
@@ -181,7 +181,7 @@ impl Orders {
         Ok(Some(OrderEntry { sequence, order, certificate, created_at_ms, state }))
     }
 
-    /// The order on which the contract spent a number in a final block, if that was noted.
+    /// The order on which the contract spent a number in a final block, if noted.
     ///
     /// # Errors
     /// If the file cannot be read or is damaged.
@@ -189,10 +189,10 @@ impl Orders {
         self.read(sequence, "spent")
     }
 
-    /// Notes what the contract spent a number on in a final block: it does not change, so no lock is needed.
+    /// Notes on which order the contract spent a number in a final block. This never changes, so no lock is needed.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the file cannot be written.
     pub fn note_spending(&self, sequence: SequenceNumber, spending: &Spending) -> Result<(), FolderError> {
         self.write(sequence, "spent", spending).map(drop)
     }
@@ -276,16 +276,16 @@ pub struct OrderJournal {
 }
 
 impl OrderJournal {
-    /// For reading.
+    /// The orders, for reading.
     #[must_use]
     pub fn orders(&self) -> &Orders {
         &self.orders
     }
 
-    /// Writes an order down. Once this has returned, it may be sent. The same order again is fine.
+    /// Stores an order. Once this has returned, the order may be sent. Storing the same order again changes nothing.
     ///
     /// # Errors
-    /// [`FolderError::OtherOrder`] where the number belongs to another order; or the disk's.
+    /// [`FolderError::OtherOrder`] if the number belongs to another order; or the file cannot be written.
     pub fn create(&self, order: &VerifiedOrder) -> Result<(), FolderError> {
         let sequence = order.transfer().sequence();
         let stored = StoredOrder {
@@ -309,10 +309,10 @@ impl OrderJournal {
         }
     }
 
-    /// Writes the certificate of a number down, of this wallet's order or of one that superseded it.
+    /// Stores the certificate of a number, for this wallet's order or for one that superseded it.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the file cannot be written.
     pub fn certify(&self, certificate: &VerifiedCertificate) -> Result<(), FolderError> {
         let stored = StoredCertificate {
             certified_at_ms: now_ms(),
@@ -322,11 +322,11 @@ impl OrderJournal {
         self.orders.write(certificate.transfer().sequence(), "certificate", &stored).map(drop)
     }
 
-    /// Notes that a quorum has confirmed the certificate of a number. The certificate must be on disk by then: a
-    /// settled number is never checked again.
+    /// Notes that a quorum has confirmed the certificate of a number. The certificate must be on disk before: a settled
+    /// number is never checked again.
     ///
     /// # Errors
-    /// [`FolderError::NotCertified`] where it is not; or the disk's.
+    /// [`FolderError::NotCertified`] if it is not; or the file cannot be written.
     pub fn settle(&self, sequence: SequenceNumber) -> Result<(), FolderError> {
         if self.orders.read::<StoredCertificate>(sequence, "certificate")?.is_none() {
             return Err(FolderError::NotCertified { account: self.orders.account, sequence });
@@ -334,10 +334,10 @@ impl OrderJournal {
         self.orders.write(sequence, "settled", &StoredSettlement { settled_at_ms: now_ms() }).map(drop)
     }
 
-    /// Notes that the contract voided a number, as f + 1 authorities have applied: no order of it ever happens.
+    /// Notes that the contract voided a number, as f + 1 authorities confirm: no order of it ever happens.
     ///
     /// # Errors
-    /// If the disk fails.
+    /// If the file cannot be written.
     pub fn void(&self, sequence: SequenceNumber) -> Result<(), FolderError> {
         self.orders.write(sequence, "void", &StoredVoid { voided_at_ms: now_ms() }).map(drop)
     }

@@ -1,4 +1,4 @@
-//! Proofs of misbehaviour that an audit found, one file each, to be shown to anybody.
+//! Proofs of misbehaviour that an audit found, one file each, for anybody to verify.
 
 use std::path::PathBuf;
 
@@ -9,10 +9,10 @@ use super::error::FolderError;
 use crate::audit::Proof;
 
 impl Folder {
-    /// Writes a proof down, if it is not there yet. Returns its file.
+    /// Stores a proof, unless it is stored already. Returns its file.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the file cannot be written.
     pub fn keep_proof(&self, proof: &Proof) -> Result<PathBuf, FolderError> {
         let folder = self.home.join("proofs");
         let (authority, account) = (hex::encode(proof.authority.0), hex::encode(proof.account.0));

@@ -1,6 +1,6 @@
-//! The transactions that an Ethereum key of this wallet sends to the Primary, written ahead: each is on
-//! disk with its nonce before it is first sent, so that a command that crashed cannot pay twice. The next
-//! command finishes what is unfinished before it starts anything new.
+//! The transactions that an Ethereum key of this wallet sends to the Primary. Each is on disk with its nonce before it
+//! is first sent, so a command that crashed cannot pay twice. The next command finishes the unfinished ones before it
+//! starts a new one.
 //!
 //! ```text
 //!  NNN.transaction (replaced with every better offer) ──► NNN.outcome
@@ -48,7 +48,7 @@ pub enum Errand {
         /// The order's number.
         sequence: SequenceNumber,
     },
-    /// Has a redemption paid that was in the contract's queue.
+    /// Executes a redemption in the contract's queue.
     Execute {
         /// The redeeming account.
         sender: AccountId,
@@ -62,7 +62,7 @@ pub enum Errand {
         /// The number.
         sequence: SequenceNumber,
     },
-    /// Has the contract decide what becomes of a number.
+    /// Submits the authorities' votes that decide a number.
     DecideUnlock {
         /// The account of the number.
         account: AccountId,
@@ -71,7 +71,7 @@ pub enum Errand {
     },
     /// Collects a claim.
     Claim {
-        /// The address that has the claim.
+        /// The owner of the claim.
         owner: Address,
         /// The claimed asset.
         asset: Asset,
@@ -100,13 +100,13 @@ pub enum TransactionState {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TransactionEntry {
-    /// Its place among those of its key in this wallet, from 0.
+    /// Its number among those of its key in this wallet, from 0.
     pub number: u64,
-    /// When it was written down, in milliseconds since 1970.
+    /// When it was stored, in milliseconds since 1970.
     pub created_at_ms: u64,
     /// Its purpose.
     pub errand: Errand,
-    /// With nonce and fees.
+    /// The transaction with nonce and fees.
     pub submission: Submission,
     /// Its state.
     pub state: TransactionState,
@@ -131,7 +131,7 @@ impl Transactions {
         Self { folder: primary.join(hex::encode(owner)) }
     }
 
-    /// Takes the right to send, after waiting for another command as long as `patience`.
+    /// Takes the right to send, after waiting up to `patience` for another command.
     ///
     /// # Errors
     /// If another command holds it, or the folder cannot be used.
@@ -158,7 +158,7 @@ impl Transactions {
         fitting.next().transpose()
     }
 
-    /// Those of which the end is not known, oldest first.
+    /// The transactions whose outcome is unknown, oldest first.
     ///
     /// # Errors
     /// If the folder cannot be read or a file is damaged.
@@ -170,7 +170,7 @@ impl Transactions {
     /// One entry.
     ///
     /// # Errors
-    /// If there is none of this number, or its file is damaged.
+    /// If there is no entry of this number, or its file is damaged.
     pub fn entry(&self, number: u64) -> Result<TransactionEntry, FolderError> {
         let path = self.path(number, "transaction");
         let Stored { created_at_ms, errand, submission } =
@@ -197,16 +197,16 @@ pub struct TransactionJournal {
 }
 
 impl TransactionJournal {
-    /// For reading.
+    /// The transactions, for reading.
     #[must_use]
     pub fn transactions(&self) -> &Transactions {
         &self.transactions
     }
 
-    /// Writes a new transaction down. Once this has returned, it may be sent.
+    /// Stores a new transaction. Once this has returned, the transaction may be sent.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the file cannot be written.
     pub fn create(&self, errand: Errand, submission: Submission) -> Result<TransactionEntry, FolderError> {
         let last = self.transactions.numbers()?.last().copied();
         let number = last.map_or(0, |last| last.saturating_add(1));
@@ -217,10 +217,10 @@ impl TransactionJournal {
         Ok(entry)
     }
 
-    /// Writes a better offer of the same transaction down.
+    /// Stores a higher offer of the same transaction.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the file cannot be written.
     pub fn store(&self, entry: &TransactionEntry, submission: &Submission) -> Result<(), FolderError> {
         let path = self.transactions.path(entry.number, "transaction");
         let stored =
@@ -228,10 +228,10 @@ impl TransactionJournal {
         write(&path, &stored)
     }
 
-    /// Notes the end of a transaction.
+    /// Notes the outcome of a transaction.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the file cannot be written.
     pub fn finish(&self, number: u64, state: TransactionState) -> Result<(), FolderError> {
         write(&self.transactions.path(number, "outcome"), &state)
     }

@@ -27,7 +27,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Gives at most `connections_max` connections their room, and one address as many as are free.
+/// Admits at most `connections_max` connections, and from one address as many as are free.
 pub(super) fn admit(
     connections_max: usize,
     metrics: Arc<NetworkMetrics>,

@@ -1,9 +1,9 @@
-//! The operator's page: one document and its program, which ask the same port as anyone may.
+//! The operator's page: one document and its script, which call the public API of the same port.
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::response::IntoResponse;
 
-/// Nothing from elsewhere is loaded, run or asked.
+/// Allows the page to load, run and request nothing from another origin.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -1,10 +1,10 @@
-//! An account's events, as a stream that can be taken up again.
+//! An account's events, as a stream that a client can resume.
 //!
 //! ```text
-//!  subscribe ─► read the account ─► say what is behind the cursor, page by page ─► wait for a change ─► read …
+//!  subscribe ─► read the account ─► send what is behind the cursor, page by page ─► wait for a change ─► read …
 //! ```
-//! A stream reads only after its account changed, and never twice at a time: a thousand payments in a moment are one
-//! read. Events equal the entries of the account's pages, so they do not depend on when a client listens.
+//! A stream reads only after its account changed, and runs one read at a time, so a thousand payments in a moment cost
+//! one read. Events equal the entries of the account's pages, so they do not depend on when a client connects.
 
 use std::fmt;
 use std::str::FromStr;
@@ -33,13 +33,13 @@ use crate::authority::network::{self, ConnectionSlot, Range, ReadError};
 use crate::authority::shard::{ClientReputation, Subscription};
 
 const LAST_EVENT_ID: &str = "last-event-id";
-/// A comment comes this often where nothing happens, so that a dead connection is noticed.
+/// The interval of comments on an idle stream, which make a dead connection visible.
 const COMMENT_INTERVAL: Duration = Duration::from_secs(15);
 /// The time after which a client reconnects a broken stream.
 const RECONNECT_AFTER: Duration = Duration::from_secs(2);
 /// The minimum time between two reads for one stream: a constantly changing account is read twenty times a second.
 const READ_INTERVAL: Duration = Duration::from_millis(50);
-/// A shard with too much to do is asked again after this long.
+/// The wait before a busy shard is asked again.
 const BUSY_INTERVAL: Duration = Duration::from_millis(500);
 /// The maximum number of events that wait for a slow client.
 const EVENTS_WAITING_MAX: usize = 32;
@@ -124,13 +124,13 @@ pub(super) async fn events(
     let (events, said) = mpsc::channel(EVENTS_WAITING_MAX);
     let writer = EventWriter { node, id, peer: caller.peer, cursor, events, subscription, _slot: slot };
     tokio::spawn(writer.run(account));
-    // Without an event of its own, it says where the stream begins: who loses it at once goes on from there.
+    // The first id, without an event, names where the stream starts: a client that loses it at once resumes there.
     let first = tokio_stream::once(Event::default().retry(RECONNECT_AFTER).id(cursor.to_string()));
     let stream = first.chain(ReceiverStream::new(said)).map(Ok);
     Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(COMMENT_INTERVAL)))
 }
 
-/// Says the events of one stream.
+/// Sends the events of one stream.
 struct EventWriter {
     node: Arc<Node>,
     id: AccountId,
@@ -141,7 +141,7 @@ struct EventWriter {
     _slot: ConnectionSlot,
 }
 
-/// The stream ends: its client has gone, or nothing more can be read here.
+/// The stream ends, because its client has disconnected or nothing more can be read here.
 struct Ended;
 
 impl EventWriter {
@@ -182,7 +182,7 @@ impl EventWriter {
         }
     }
 
-    /// Says what of an account's lists is behind the cursor.
+    /// Sends the entries of an account's lists that are behind the cursor.
     async fn send(&mut self, account: &Account) -> Result<(), Ended> {
         let domain = self.node.context.domain;
         while let Some(entries) = self.page(&account.sent, self.cursor.sent, Chain::Sent).await? {
@@ -208,7 +208,7 @@ impl EventWriter {
         Ok(())
     }
 
-    /// The next entries of a list, or none.
+    /// The next entries of a list; `None` if there are none.
     async fn page(&self, history: &History, start: u64, chain: Chain) -> Result<Option<Vec<(u64, Record)>>, Ended> {
         if start >= history.count() {
             return Ok(None);

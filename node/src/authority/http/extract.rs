@@ -1,4 +1,4 @@
-//! Extractors for requests. A request that cannot be read is answered with a problem.
+//! Extractors for requests. A malformed request is answered with a problem.
 
 use std::fmt::Display;
 use std::marker::PhantomData;
@@ -64,7 +64,7 @@ pub(super) fn range(start: Option<Uint64>, limit: Option<Uint64>) -> Range {
     Range { start: start.map_or(0, |start| start.0), limit }
 }
 
-/// A JSON body of the form `F`, with its caller. A body that cannot be read counts against the caller's reputation.
+/// A JSON body of the form `F`, with its caller. A malformed body counts against the caller's reputation.
 pub(super) struct Body<F, T>(pub Caller, pub T, pub PhantomData<F>);
 
 impl<F: DeserializeOwned, T: TryFrom<F, Error: Display>> FromRequest<Arc<Node>> for Body<F, T> {

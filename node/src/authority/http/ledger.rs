@@ -21,9 +21,9 @@ use crate::authority::network;
 use crate::authority::shard::HistoryError;
 use crate::authority::storage::JournalError;
 
-/// When to ask an index again that is behind.
+/// How long a client waits before it asks an index again that is behind.
 const INDEX_RETRY: Duration = Duration::from_millis(500);
-/// When to ask again for what waits, where the contract was not asked yet.
+/// How long a client waits before it asks again for waiting redemptions, if the contract has not been read yet.
 const PAYOUTS_RETRY: Duration = Duration::from_secs(5);
 
 /// Which redemptions are asked for. (Flattened parameters cannot deny unknown ones, so the page is written out.)
@@ -137,7 +137,7 @@ pub(super) async fn deposit(State(node): SharedNode, Path(wanted): Path<Uint64>)
     }
 }
 
-/// The record that the index finds.
+/// The record to which the index points.
 async fn indexed(
     node: &Node,
     find: impl FnOnce(&Index) -> Result<Option<Place>, IndexError> + Send + 'static,
@@ -152,7 +152,7 @@ async fn indexed(
         let Some(place) = place else { return Ok(None) };
         let Some((_, history)) = shards.get(place.shard.0 as usize) else { return Ok(None) };
         match history.record(place.position) {
-            // It is of another time than the journal.
+            // The index is from another time than the journal.
             Err(HistoryError::Journal(JournalError::BadRecord { .. } | JournalError::OutOfRange { .. })) => Ok(None),
             record => record.map(Some),
         }
@@ -160,7 +160,7 @@ async fn indexed(
     Ok(node.reads().blocking(read).await?)
 }
 
-/// Why the index does not find it, and whether to ask again.
+/// Why the index does not find an entry, and whether the client should ask again.
 fn not_indexed(node: &Node, what: &str) -> ApiError {
     match &node.context.index {
         None => ApiError::new(ProblemCode::NotFound, "this authority keeps no index; ask another one"),

@@ -3,9 +3,9 @@
 //! ```text
 //!  TCP ─► bounded connections ─► head and body in time ─► JSON ─► the shard that owns the account ─► JSON, or a problem
 //! ```
-//! One port serves all shards of the authority. What comes here meets the same bounds as on the shards' own ports: room
-//! in the shard's queue, probation of an address that sends nothing of worth, reads in turn. Invariants: nothing waits
-//! here for a shard; every answer is described in the OpenAPI document, which is made from the code.
+//! One port serves all shards of the authority, with the same bounds as the shards' own ports: room in the shard's
+//! queue, probation of an address that sends mostly worthless requests, reads in turn. Invariants: nothing here waits
+//! for a shard; the OpenAPI document, which is made from the code, describes every answer.
 
 mod about;
 mod accounts;
@@ -45,19 +45,18 @@ use connections::Caller;
 /// Bounds of the HTTP server.
 #[derive(Clone, Copy, Debug)]
 pub struct HttpLimits {
-    /// The maximum number of connections. One address may have as many as are free. Further ones are closed at once: a
-    /// flood
-    /// here must not take the files that the shards' ports need.
+    /// The maximum number of connections. One address may have as many as are free. Further ones are closed at once, so
+    /// that a flood here does not take the file descriptors that the shards' ports need.
     pub connections_max: usize,
     /// The maximum number of event streams. One address may have as many as are free.
     pub streams_max: usize,
     /// The maximum number of simultaneous history reads: each holds a blocking thread.
     pub history_reads_max: usize,
-    /// A connection on which no whole request head arrives for this long is closed.
+    /// A connection that sends no whole request head for this long is closed.
     pub head_timeout: Duration,
-    /// A body must be there this long after its head.
+    /// The maximum time from a request's head to the end of its body.
     pub body_timeout: Duration,
-    /// A connection is closed if its peer reads nothing of an answer for this long.
+    /// A connection whose peer reads nothing of an answer for this long is closed.
     pub write_timeout: Duration,
 }
 
@@ -85,11 +84,11 @@ pub struct HttpContext {
     pub voter_status: VoterStatusWatch,
     /// All shards of this authority, from the first.
     pub shards: Arc<Vec<(ShardHandle, HistoryReader)>>,
-    /// Finds transfers by digest, and deposits by index; none if it is switched off.
+    /// Finds transfers by digest, and deposits by index; `None` if the index is switched off.
     pub index: Option<Index>,
     /// The follower's progress.
     pub progress: watch::Receiver<Progress>,
-    /// The redemptions that wait for the contract; none without a contract.
+    /// The redemptions that wait for the contract; `None` without a contract.
     pub waiting: Option<WaitingSeen>,
     /// All counters.
     pub metrics: Arc<Metrics>,
@@ -130,7 +129,7 @@ impl Node {
         self.shards.get(index).expect("the layout has as many shards as the list")
     }
 
-    /// For reads of several shards at once: all shards share one bound, so the first shard's serves.
+    /// The reads of the first shard, for reads of several shards at once: all shards share one bound.
     fn reads(&self) -> &Reads {
         self.shards.first().expect("there is at least one shard")
     }
@@ -156,7 +155,7 @@ pub async fn serve(
 }
 
 fn router(node: Arc<Node>) -> Router {
-    // No cookies and no credentials are taken, so a page of any origin may ask what anyone may ask.
+    // The API uses neither cookies nor credentials, so it can answer pages of any origin.
     let cors = CorsLayer::new().allow_origin(Any).allow_methods(Any).allow_headers(Any).expose_headers(Any);
     let (api, document) = openapi::parts();
     api.route("/v1/openapi.json", get(async || document))
@@ -171,7 +170,7 @@ fn router(node: Arc<Node>) -> Router {
         .with_state(node)
 }
 
-/// Reads of one address come in turn, as on the shards' own ports.
+/// Serves the reads of one address in turn, as on the shards' own ports.
 async fn in_turn(caller: Caller, request: Request, next: Next) -> Response {
     let _turn = caller.peer.read().await;
     next.run(request).await

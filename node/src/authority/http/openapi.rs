@@ -1,4 +1,4 @@
-//! The OpenAPI document, made from the code that answers.
+//! The OpenAPI document, made from the request handlers.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ pub(super) fn parts() -> (Router<Arc<Node>>, Document) {
     (router, document)
 }
 
-/// Says of the forms of a tagged union what its decoder does: no other field.
+/// Documents that the variants of a tagged union allow no other field, as their decoder does.
 fn close(schema: &mut RefOr<Schema>) {
     if let RefOr::T(Schema::OneOf(OneOf { items, .. })) = schema {
         for item in items {

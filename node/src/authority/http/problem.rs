@@ -1,4 +1,4 @@
-//! Problems as answers, and which of them an operation may answer.
+//! Problems as answers, and the problems that each operation may return.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::authority::network::ReadError;
 /// The time that a client waits if a shard is busy with reads.
 const READ_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
-/// A problem that is an answer.
+/// A problem that is returned as an answer.
 #[derive(Debug)]
 pub(super) struct ApiError(Box<Problem>);
 
@@ -68,7 +68,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// The answer to a path that is not one.
+/// The answer to an unknown path.
 pub(super) async fn no_such_path(uri: Uri) -> ApiError {
     let path: String = uri.path().chars().take(200).collect();
     ApiError::new(ProblemCode::NotFound, format!("there is nothing at {path}; see /v1/openapi.json"))
@@ -91,7 +91,7 @@ fn waits(code: ProblemCode) -> bool {
     )
 }
 
-/// The same for reads that may find the entry a moment later.
+/// As [`waits`], for reads that may find the entry a moment later.
 fn waits_for_found(code: ProblemCode) -> bool {
     waits(code) || code == ProblemCode::NotFound
 }

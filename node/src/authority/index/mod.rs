@@ -37,18 +37,18 @@ pub struct Index {
 }
 
 struct Shared {
-    /// None until the thread has opened it, and where it cannot be had.
+    /// Empty until the thread has opened the store, and if it cannot be opened.
     store: OnceLock<Store>,
     histories: Vec<HistoryReader>,
     /// The position of each shard's journal up to which it is indexed.
     indexed: Vec<AtomicU64>,
-    /// The newest transfers of all shards as the thread came across them, oldest first.
+    /// The newest transfers of all shards in the order in which the thread read them, oldest first.
     newest: Mutex<VecDeque<IndexedTransfer>>,
     /// Its thread has ended, so no more entries will come.
     failed: AtomicBool,
 }
 
-/// The thread that keeps the index. It ends with this.
+/// The thread that keeps the index. Dropping this ends it.
 pub struct Indexer {
     /// Dropped to stop the thread.
     stop: Option<SyncSender<()>>,
@@ -71,7 +71,7 @@ impl Index {
         let (stop, stopped) = sync_channel(0);
         let keeper = Keeper { shared: shared.clone(), domain, stopped };
         let run = move || {
-            // So that also the store's own threads are of the lowest priority, they are started from here.
+            // Open the store on this thread, so that the store's own threads have the lowest priority, too.
             lowest_priority();
             let mut end = End { shared: keeper.shared.clone(), was_told: false };
             match keeper.run(folder) {
@@ -101,8 +101,8 @@ impl Index {
         self.shared.store.get().map_or(Ok(None), |store| store.deposit(index))
     }
 
-    /// The newest indexed transfers, newest first. The order of those of different shards is that in which the index
-    /// came across them.
+    /// The newest indexed transfers, newest first. Those of different shards are in the order in which the index read
+    /// them.
     #[must_use]
     pub fn newest(&self) -> Vec<IndexedTransfer> {
         let newest = self.shared.newest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -116,7 +116,7 @@ impl Index {
         shards.map(|(history, indexed)| history.end().0.saturating_sub(indexed.load(Ordering::Relaxed))).sum()
     }
 
-    /// Whether it has stopped following the journals, because its store or a journal failed.
+    /// Whether the index no longer follows the journals, because its store or a journal failed.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.shared.failed.load(Ordering::Relaxed)
@@ -198,7 +198,7 @@ impl Keeper {
             if end.0 <= indexed.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            // The newest record that is in the index is read once more: where the next one begins, only it says.
+            // Read the newest indexed record again: the next one begins after its end.
             let indexed_to = store.position(shard)?;
             let from = indexed_to.unwrap_or_default();
             let (mut entries, mut last, mut count) = (store.entries(shard), from, 0_usize);
@@ -230,15 +230,15 @@ impl Keeper {
         Ok(())
     }
 
-    /// False once the thread is to stop.
+    /// False once the thread must stop.
     fn goes_on(&self) -> bool {
         matches!(self.stopped.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty))
     }
 }
 
-/// Payments have priority: this thread runs at low priority.
+/// Gives this thread the lowest priority, because payments have precedence.
 fn lowest_priority() {
-    // Elsewhere than on Linux this would be about the whole process.
+    // On other systems than Linux, this would change the priority of the whole process.
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::setpriority_process(None, 19) {
         tracing::debug!(%error, "the index keeps its priority");

@@ -12,12 +12,12 @@ const POSITION_PREFIX: u8 = 0;
 const TRANSFER_PREFIX: u8 = 1;
 const DEPOSIT_PREFIX: u8 = 2;
 const NEWEST_PREFIX: u8 = 3;
-/// More would only take memory from the shards.
+/// Bounds on memory and threads, which the shards need more.
 const CACHE_BYTES: u64 = 8 << 20;
 const WRITE_BUFFER_BYTES_MAX: u64 = 16 << 20;
 const WORKER_THREADS: usize = 1;
 const OPEN_FILES_MAX: usize = 32;
-/// The least that fjall takes.
+/// The minimum that fjall accepts.
 const STORE_LOG_BYTES_MAX: u64 = 64 << 20;
 
 /// Why the index cannot be used.
@@ -33,7 +33,7 @@ pub enum IndexError {
         /// The error of the store.
         source: fjall::Error,
     },
-    /// An old one cannot be removed.
+    /// A stale index cannot be removed.
     #[error("the index {folder} does not fit the journals and cannot be removed: {source}")]
     Stale {
         /// The index's folder.
@@ -48,7 +48,7 @@ pub enum IndexError {
 pub struct Place {
     /// The shard.
     pub shard: ShardId,
-    /// At this position.
+    /// The position in its journal.
     pub position: JournalPosition,
 }
 
@@ -71,8 +71,8 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Opens it, or makes it anew where there is none, it cannot be opened, or it goes further than the journals, by
-    /// shard: then the folder was restored from another time than they.
+    /// Opens the index, or creates it anew if it is missing, cannot be opened, or is ahead of a shard's journal: then
+    /// index and journals are of different times.
     pub(super) fn open(folder: &Path, ends: &[JournalPosition]) -> Result<Self, IndexError> {
         match Self::open_as_it_is(folder) {
             Ok(store) => match store.fits(ends) {
@@ -131,7 +131,7 @@ impl Store {
 
     fn get<T: BorshDeserialize>(&self, key: &[u8]) -> Result<Option<T>, IndexError> {
         let value = self.entries.get(key).map_err(|source| self.failed(source))?;
-        // One that is not ours says nothing, and what it would have said is looked up in the journal anyway.
+        // Ignore a malformed entry: the caller verifies each entry against the journal anyway.
         Ok(value.and_then(|bytes| T::try_from_slice(&bytes).ok()))
     }
 
@@ -153,12 +153,12 @@ pub(super) struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    /// A transfer that is confirmed at a position.
+    /// Adds a transfer that is confirmed at a position.
     pub(super) fn transfer(&mut self, digest: &Digest, position: JournalPosition) {
         self.insert(transfer_key(digest), position);
     }
 
-    /// A deposit that is credited at a position.
+    /// Adds a deposit that is credited at a position.
     pub(super) fn deposit(&mut self, index: TransactionIndex, position: JournalPosition) {
         self.insert(deposit_key(index), position);
     }
@@ -167,7 +167,7 @@ impl Entries<'_> {
         self.batch.insert(&self.store.entries, key, encode(&Place { shard: self.shard, position }));
     }
 
-    /// Writes them, with the position of the newest record that they are of, and the newest transfers of all shards.
+    /// Writes the entries, with the position of their newest record and the newest transfers of all shards.
     pub(super) fn write(
         mut self,
         position: JournalPosition,

@@ -9,7 +9,7 @@ use super::reads::{Range, ReadError, Reads, chosen};
 use crate::authority::voter_status::VoterStatus;
 
 impl Reads {
-    /// An account as this authority knows it, with one asset or as many as an answer lists.
+    /// An account as this authority knows it, with one asset, or as many as an answer may list.
     pub(crate) async fn account_state(
         &self,
         voter_status: &VoterStatus,
@@ -59,7 +59,7 @@ impl Reads {
         Ok(Page { entries, total: ledger.redemptions.count() })
     }
 
-    /// The status of shard `shard` of `shard_count`, with the sums of one asset or of as many as an answer lists.
+    /// The status of shard `shard` of `shard_count`, with the sums of one asset, or of as many as an answer may list.
     pub(crate) async fn status(
         &self,
         domain: &Domain,
@@ -89,7 +89,7 @@ impl Reads {
     }
 }
 
-/// The payment to an account that a record of its history has under a number.
+/// The payment that a record of an account's history has under a number.
 pub(crate) fn received(id: AccountId, number: u64, record: &Record) -> Option<Received> {
     let Receipt { payment, output } = record.received_by(id, number)?;
     Some(Received { number, payment, output, payout: record.payout_digest() })

@@ -1,6 +1,5 @@
-//! One vote for many redemptions that this authority has confirmed, at any of its shards. A read of what is
-//! on disk and a signature: it changes nothing, so it can be asked for any number of times and under every
-//! epoch anew.
+//! Votes once for many redemptions that this authority has confirmed, at any of its shards. This reads what is on disk
+//! and signs it. It changes nothing, so a client can ask any number of times, and again in every epoch.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -18,14 +17,14 @@ use crate::authority::voter_status::VoterStatus;
 /// Why there is no vote.
 #[derive(Debug)]
 pub(crate) enum NoVote {
-    /// This authority has no vote in this epoch, the current one.
+    /// This authority does not vote in this epoch, the current one.
     NotVoting(Epoch),
     /// The confirmed redemptions cannot be read.
     Unread(ReadError),
 }
 
-/// Votes for the redemptions of these names, where all of them are confirmed at the `shards` and none is uncovered.
-/// `reads` bounds how many histories are read at a time.
+/// Votes for the named redemptions if the `shards` have confirmed all of them and none is uncovered. `reads` bounds how
+/// many histories are read at a time.
 pub(crate) async fn vote_for_redemptions(
     domain: &Domain,
     voter_status: &VoterStatus,
@@ -55,7 +54,7 @@ pub(crate) async fn vote_for_redemptions(
     Ok(BatchAnswer::Vote { epoch, vote: sign_batch_vote(keys, domain, epoch, &redemptions) })
 }
 
-/// The redemption that a certificate is of, with its epoch.
+/// A certificate's redemption, with its epoch; `None` if it is of another transfer.
 fn redeemed(certificate: Arc<Certificate>) -> Option<(Epoch, Redemption)> {
     match &certificate.order.transfer {
         Transfer::Redemption(redemption) => Some((certificate.epoch, redemption.clone())),
@@ -63,9 +62,9 @@ fn redeemed(certificate: Arc<Certificate>) -> Option<(Epoch, Redemption)> {
     }
 }
 
-/// The positions of redemptions that only stolen keys may have voted for: keys of the epochs of their certificates were
-/// out, and their accounts owe. What honest members voted for was covered, and is so here once all that the account
-/// received has arrived.
+/// The positions of redemptions that only stolen keys may have voted for: the keys of their certificates' epochs were
+/// stolen, and their accounts have a negative balance here. A redemption that honest members voted for was covered, and
+/// is covered here once everything that the account received has arrived.
 async fn uncovered(
     shards: &[(ShardHandle, HistoryReader)],
     confirmed: &[(Epoch, Redemption)],

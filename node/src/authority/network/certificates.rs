@@ -10,12 +10,12 @@ use super::layout_of;
 use super::reads::{ReadError, Reads, ask, into_certificate};
 use crate::authority::shard::{Command, HistoryReader, ShardHandle};
 
-/// The number of certificates with consecutive numbers that are read at a time: enough that following links saves most
-/// reads, and few enough to hold in memory.
+/// The number of consecutive certificates that are read at a time: enough that following links saves most reads, and
+/// few enough to hold in memory.
 const RUN_MAX: usize = 16;
 
-/// The certificates of these names that are confirmed at the `shards`, as many as fit into one answer. `reads` bounds
-/// how many histories are read at a time.
+/// Those of the named certificates that the `shards` have confirmed, as many as fit into one answer. `reads` bounds how
+/// many histories are read at a time.
 pub(crate) async fn read_certificates(
     shards: &[(ShardHandle, HistoryReader)],
     reads: &Reads,
@@ -45,7 +45,7 @@ fn bytes_max(certificate: &Certificate) -> usize {
     certificate_bytes_max(outputs, certificate.votes.len())
 }
 
-/// Gives `step` the certificate of each name in turn, `None` if it is not confirmed here, until it returns false.
+/// Calls `step` with the certificate of each name in turn, `None` if it is not confirmed here, until it returns false.
 pub(super) async fn fold_certificates<T: Send + 'static>(
     shards: &[(ShardHandle, HistoryReader)],
     reads: &Reads,
@@ -54,7 +54,7 @@ pub(super) async fn fold_certificates<T: Send + 'static>(
     mut step: impl FnMut(&mut T, Option<Arc<Certificate>>) -> bool + Send + 'static,
 ) -> Result<T, ReadError> {
     let layout = layout_of(shards);
-    // All are asked before the first is waited for: one batch of the shard answers them together.
+    // Ask for all accounts before waiting for the first: one batch of the shard answers them together.
     let mut asked = BTreeMap::new();
     for (account, _) in &names {
         if let (false, Some((handle, history))) =

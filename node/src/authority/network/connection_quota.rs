@@ -1,7 +1,7 @@
-//! Limits connections, in all and by address.
+//! Limits the number of connections, in total and for each address.
 //!
-//! An address may hold as many connections as are free: one that opens all it can leaves half of them to the others,
-//! the next one half of that, and so on.
+//! An address may hold as many connections as are free. An address that opens all it can therefore leaves half of them
+//! to the others, the next one half of that, and so on.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -22,8 +22,8 @@ struct Held {
 }
 
 impl Held {
-    /// Forgets the better half of the names that are not connected: whoever comes with many fresh names does not push out
-    /// worse ones.
+    /// Forgets the better half of the addresses without connections, so that a client with many fresh addresses cannot
+    /// displace the records of worse ones.
     fn forget(&mut self) {
         let gone = self.by_address.iter().filter(|(_, known)| known.connections == 0);
         let mut gone: Vec<_> = gone.map(|(address, known)| (known.peer.worthless(), *address)).collect();
@@ -34,20 +34,20 @@ impl Held {
     }
 }
 
-/// The entry of an address: kept while it is connected, and longer after worthless requests, so that reconnecting does
-/// not clear a bad reputation.
+/// The entry of an address. It is kept while the address is connected, and longer after worthless requests, so that a
+/// client cannot clear a bad reputation by reconnecting.
 struct Known {
     connections: usize,
     peer: Arc<ClientReputation>,
 }
 
 impl ConnectionQuota {
-    /// At most `max` connections at a time.
+    /// A quota of `max` connections at a time.
     pub(crate) fn new(max: usize) -> Arc<Self> {
         Arc::new(Self { max, held: Mutex::default() })
     }
 
-    /// Room for a connection from an address, as long as the value lives; `None` if it has as many as are free.
+    /// Takes a slot for a connection, until it is dropped. `None` if the address has as many as are free.
     pub(crate) fn take(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionSlot> {
         let address = Address::from(address);
         let mut held = self.held();
@@ -70,7 +70,7 @@ impl ConnectionQuota {
     }
 }
 
-/// One connection's room.
+/// The slot of one connection.
 pub(crate) struct ConnectionSlot {
     quota: Arc<ConnectionQuota>,
     address: Address,
@@ -174,7 +174,7 @@ mod tests {
         held[0].peer().judge(1_000, true);
         drop(held);
         assert!(quota.take("2001:db8:0:7::1".parse().unwrap()).unwrap().peer().is_on_probation());
-        // The same machine by two names.
+        // Two forms of the same address.
         let mapped = ConnectionQuota::new(2);
         let _held = mapped.take("::ffff:10.0.0.1".parse().unwrap());
         assert!(mapped.take("10.0.0.1".parse().unwrap()).is_none());

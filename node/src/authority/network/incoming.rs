@@ -1,4 +1,4 @@
-//! Accepting connections, within bounds.
+//! Accepts connections, within bounds.
 
 use std::io;
 use std::pin::Pin;
@@ -17,17 +17,17 @@ use super::connection_quota::{ConnectionQuota, ConnectionSlot};
 use crate::authority::metrics::NetworkMetrics;
 use crate::authority::shard::ClientReputation;
 
-/// The length of the preface of every HTTP/2 client, before which a server's own keepalive does not run. A TLS client
-/// sends more than that at once.
+/// The length of the preface that every HTTP/2 client sends. Before it, the server's own keepalive does not run. A TLS
+/// client sends more than that at once.
 const GREETING_BYTES: usize = 24;
 
-/// Accepted connections, at most so many at a time, and of them a slot for each address.
+/// Accepted connections: a bounded number at a time, with a slot for each in the quota of its address.
 pub(super) struct Incoming {
     listener: TcpListener,
     limits: NetworkLimits,
     quota: Arc<ConnectionQuota>,
     metrics: Arc<NetworkMetrics>,
-    /// Set after the system refused to accept (too many open files): try again then.
+    /// Set after the system refused to accept (too many open files): the time of the next attempt.
     pause: Option<Pin<Box<Sleep>>>,
 }
 
@@ -66,7 +66,7 @@ impl Stream for Incoming {
     }
 }
 
-/// Counts a connection as long as it lives.
+/// Counts a connection while it lives.
 struct Open {
     slot: ConnectionSlot,
     metrics: Arc<NetworkMetrics>,
@@ -78,13 +78,13 @@ impl Drop for Open {
     }
 }
 
-/// A connection that fails where its peer is too slow with its first words, or silent for too long.
+/// A connection with deadlines. It fails if its peer is too slow to send its preface, or later is silent for too long.
 ///
-/// A connection with a deadline for its preface. HTTP/2 pings a silent peer only after both have sent their prefaces;
-/// before that, and during a TLS handshake, nothing else would close a stalled connection.
+/// HTTP/2 pings a silent peer only after both have sent their prefaces. Before that, and during a TLS handshake,
+/// nothing else would close a stalled connection.
 pub(super) struct Connection {
     stream: TcpStream,
-    /// How many bytes are still to come before the first deadline.
+    /// The number of bytes of the preface that are still missing.
     greeting: usize,
     heard_at: Instant,
     silence_max: Duration,
@@ -99,7 +99,7 @@ impl Connection {
             stream,
             greeting: GREETING_BYTES,
             heard_at: now,
-            // A live peer answers the keepalive; twice as long leaves room for a slow machine.
+            // A live peer answers the keepalive; twice that time leaves room for a slow machine.
             silence_max: limits.keepalive_interval.saturating_add(limits.keepalive_timeout).saturating_mul(2),
             deadline: Box::pin(sleep_until(now + limits.first_byte_timeout)),
             open,

@@ -1,13 +1,13 @@
-//! The network room: from bytes of a stranger to a request for a shard, and back.
+//! The network layer: decodes clients' bytes into requests for a shard, and encodes the answers.
 //!
 //! ```text
 //!  TCP ─► bounded connections ─► gRPC ─► is there room? ─► convert (lengths) ─► shard's queue
 //!  TCP ◄──────────────────────── gRPC ◄──── busy ◄┘ ◄───── convert ◄─────────── answers
 //! ```
 //!
-//! Each shard has a port and a server of its own. Invariants: nothing here waits for a shard; a peer's work is bounded
-//! (connections, in all and by address, streams and requests in flight, message size, time until the preface), and
-//! requests beyond a bound are refused or left unread, never buffered.
+//! Each shard has a port and a server of its own. Invariants: nothing here waits for a shard. Bounds limit each peer's
+//! work: connections (in total and by address), streams and requests in flight, message size, and the time until the
+//! preface. Requests beyond a bound are refused or left unread, never buffered.
 
 mod answers;
 mod batch_vote;
@@ -50,13 +50,13 @@ use service::ShardService;
 pub(crate) use submit::{submit_all, submit_one};
 pub(crate) use unlock_vote::{NoUnlockVote, vote_for_unlock};
 
-/// How much a client may send on one stream ahead of what is read: enough for 25,000 orders a second over a
-/// round trip of 20 milliseconds. Of a stream that is left unread for a while, so much waits.
+/// How many unread bytes a client may send on one stream: enough for 25,000 orders a second over a round trip of 20
+/// milliseconds. This much waits on a stream that is left unread for a while.
 const STREAM_WINDOW_BYTES: u32 = 128 << 10;
-/// The same over all streams of one connection: bounds what a stalling peer has us hold.
+/// The same limit over all streams of one connection: it bounds the memory that a stalling peer occupies.
 const CONNECTION_WINDOW_BYTES: u32 = 512 << 10;
 
-/// As the schema names it.
+/// The path of the call in the schema.
 const SUBMIT_PATH: &str = "/fastpay.v1.Shard/Submit";
 
 /// Bounds of one shard's server.
@@ -68,11 +68,11 @@ pub struct NetworkLimits {
     pub streams_per_connection_max: u32,
     /// The maximum number of simultaneous history reads: each holds a blocking thread.
     pub history_reads_max: usize,
-    /// A connection on which the peer has not greeted this long after it was opened is closed.
+    /// A connection is closed if the peer does not send its preface within this time.
     pub first_byte_timeout: Duration,
-    /// A silent peer is asked for a sign of life after this long.
+    /// A silent peer is pinged after this time.
     pub keepalive_interval: Duration,
-    /// And closed where none comes for this long.
+    /// The connection is closed if the peer does not answer the ping within this time.
     pub keepalive_timeout: Duration,
 }
 
@@ -98,11 +98,11 @@ pub struct ShardContext {
     pub voter_status: VoterStatusWatch,
     /// This shard's number.
     pub shard: fastpay_core::ShardId,
-    /// The way to the shard.
+    /// The handle of the shard's queue.
     pub handle: ShardHandle,
     /// The shard's journal.
     pub history: HistoryReader,
-    /// The same of all shards of this authority, from the first.
+    /// The handles and journals of all shards of this authority, from the first.
     pub shards: Arc<Vec<(ShardHandle, HistoryReader)>>,
     /// Counters.
     pub metrics: Arc<NetworkMetrics>,
@@ -113,7 +113,7 @@ pub(crate) fn layout_of<T>(shards: &[T]) -> ShardLayout {
     ShardLayout::new(u32::try_from(shards.len()).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN))
 }
 
-/// The shard's service, with the bound of requests as it is when each of them comes: the quorum of a new epoch may
+/// The shard's service, with the message bound that is current when each request comes: the quorum of a new epoch may
 /// be larger.
 #[derive(Clone)]
 struct Bounded {
@@ -143,7 +143,7 @@ where
         let mut server = ShardServer::from_arc(self.service.clone())
             .max_decoding_message_size(request_bytes_max)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
-        // A stream of requests has bounds of its own.
+        // The stream of requests has its own bounds.
         let reads = request.uri().path() != SUBMIT_PATH;
         let peer = request.extensions().get::<Arc<ClientReputation>>().filter(|_| reads).cloned();
         Box::pin(async move {
@@ -156,7 +156,7 @@ where
     }
 }
 
-/// The service of one shard, for calls that come over a connection or otherwise.
+/// The service of one shard, for calls over a connection or another transport.
 pub fn service(
     context: ShardContext,
     limits: NetworkLimits,
@@ -192,7 +192,7 @@ pub async fn serve(
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
     if let Some(identity) = tls {
-        // Fails where one is installed already, which is as good.
+        // Fails if a provider is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         server = server.tls_config(ServerTlsConfig::new().identity(identity).timeout(limits.first_byte_timeout))?;
     }
@@ -205,7 +205,7 @@ pub async fn serve(
 /// Opens a port.
 ///
 /// # Errors
-/// If the port is taken or not ours to open.
+/// If the port is taken, or this process may not open it.
 pub async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     TcpListener::bind(address).await
 }

@@ -12,21 +12,21 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::authority::shard::{Command, HistoryError, HistoryReader, ShardHandle};
 use crate::authority::storage::JournalError;
 
-/// The maximum number of assets in one answer, ETH first: anyone can deposit tokens of their own
-/// making, and a list beyond the longest message would keep the rest of the answer from its reader. Where
-/// that hides one, it can be asked for by its name.
+/// The maximum number of assets in one answer, ETH first. Anyone can deposit tokens of their own making, and a list
+/// beyond the longest message would keep the rest of the answer from the client. An asset that is cut off can be
+/// requested by name.
 const ASSETS_LISTED_MAX: usize = 4_000;
 
-/// At most so many records are read for one page of confirmed certificates.
+/// The maximum number of records read for one page of confirmed certificates.
 const RECORDS_PER_PAGE_MAX: usize = 4_096;
 
-/// Why something could not be read now.
+/// Why a read is not possible now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ReadError {
     /// The shard has too much to do.
     #[error("busy; ask again later")]
     Busy,
-    /// The authority ends.
+    /// The authority is stopping.
     #[error("the authority is stopping; ask again when it is back")]
     Stopping,
     /// The disk failed.
@@ -37,13 +37,13 @@ pub(crate) enum ReadError {
 /// Which entries of a list are asked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
-    /// The number of the first.
+    /// The number of the first entry.
     pub(crate) start: u64,
     /// The maximum number of entries. 0 or a greater number means a whole page.
     pub(crate) limit: u32,
 }
 
-/// Reads one shard, with a bound on how many reads of histories run at a time.
+/// Reads one shard, with a bound on simultaneous reads of histories.
 #[derive(Clone)]
 pub(crate) struct Reads {
     handle: ShardHandle,
@@ -52,12 +52,12 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
-    /// Reads of a shard, of which as many run at a time as `history_reads` has permits.
+    /// Reads of a shard. `history_reads` has one permit for each simultaneous read of a history.
     pub(crate) fn new(handle: ShardHandle, history: HistoryReader, history_reads: Arc<Semaphore>) -> Self {
         Self { handle, history, history_reads }
     }
 
-    /// The way to the shard.
+    /// The handle of the shard's queue.
     pub(crate) fn handle(&self) -> &ShardHandle {
         &self.handle
     }
@@ -77,7 +77,7 @@ impl Reads {
         self.certificate(account.sent, sequence).await
     }
 
-    /// All but the accounts.
+    /// The shard's whole state but the accounts.
     pub(crate) async fn ledger(&self) -> Result<Arc<ShardLedger>, ReadError> {
         ask(&self.handle, Command::ReadLedger)?.await
     }
@@ -103,8 +103,8 @@ impl Reads {
         self.history(move |reader| reader.page(&history, start, limit, chain)).await
     }
 
-    /// Certificates of the redemption log, of which each has at most `votes_max` votes: as many as surely fit
-    /// into one message.
+    /// Certificates of the redemption log, with at most `votes_max` votes each: as many as are sure to fit into one
+    /// message.
     pub(crate) async fn redemption_certificates(
         &self,
         ledger: &ShardLedger,
@@ -118,18 +118,18 @@ impl Reads {
         Ok(entries.into_iter().filter_map(|(_, record)| into_certificate(record)).collect())
     }
 
-    /// The names of the certificates confirmed from a cursor on. None where the cursor is not one of this shard's.
+    /// The names of the certificates confirmed from a cursor on. `None` if this shard does not know the cursor.
     pub(crate) async fn confirmed(&self, cursor: JournalPosition) -> Result<Option<ConfirmedPage>, ReadError> {
         self.history(move |reader| match reader.confirmed(cursor, CONFIRMED_PAGE_MAX, RECORDS_PER_PAGE_MAX) {
             Ok((names, next)) => Ok(Some(ConfirmedPage { names, next, end: reader.end() })),
-            // Strangers name cursors as they like.
+            // Clients may send any cursor.
             Err(HistoryError::Journal(JournalError::OutOfRange { .. } | JournalError::BadRecord { .. })) => Ok(None),
             Err(error) => Err(error),
         })
         .await
     }
 
-    /// Reads the journal, on a thread that may wait for the disk where there is one to wait for.
+    /// Reads the journal, on a blocking thread if its disk may be slow.
     async fn history<T: Send + 'static>(
         &self,
         read: impl FnOnce(&HistoryReader) -> Result<T, HistoryError> + Send + 'static,
@@ -138,7 +138,7 @@ impl Reads {
         self.blocking(move || read(&reader)).await
     }
 
-    /// The same, of any shard.
+    /// As `history`, for any shard.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         read: impl FnOnce() -> Result<T, HistoryError> + Send + 'static,
@@ -168,7 +168,7 @@ pub(super) fn into_certificate(record: Record) -> Option<Arc<Certificate>> {
     }
 }
 
-/// Asks a shard. The answer comes after earlier commands are on disk.
+/// Sends a command to a shard. The answer comes after earlier commands are on disk.
 pub(crate) fn ask<T, C: FnOnce(oneshot::Sender<T>) -> Command>(
     shard: &ShardHandle,
     command: C,
@@ -181,7 +181,7 @@ pub(crate) fn ask<T, C: FnOnce(oneshot::Sender<T>) -> Command>(
     Ok(async { answer.await.map_err(|_| ReadError::Stopping) })
 }
 
-/// The entries that are asked for, that of one asset or as many as an answer lists, and whether there are more.
+/// The selected entries, `asset` alone or as many as an answer may list, and whether there are more.
 pub(crate) fn chosen<T>(
     mut entries: impl Iterator<Item = (Asset, T)>,
     asset: Option<Asset>,

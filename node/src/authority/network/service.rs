@@ -32,7 +32,7 @@ impl ShardService {
         Self { context: Arc::new(context), reads, stop }
     }
 
-    /// The account of a request, which must be one of this shard.
+    /// Parses the account of a request, which must belong to this shard.
     fn owned(&self, account: &[u8]) -> Result<AccountId, Status> {
         let id = AccountId(account.try_into().map_err(|_| Status::invalid_argument("an account has 32 bytes"))?);
         self.check_owner(id)?;
@@ -60,7 +60,7 @@ impl From<ReadError> for Status {
     }
 }
 
-/// The asset that a request names, or none.
+/// Parses the asset of a request, if it names one.
 fn asset(bytes: &[u8]) -> Result<Option<Asset>, Status> {
     if bytes.is_empty() {
         return Ok(None);

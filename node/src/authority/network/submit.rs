@@ -1,13 +1,13 @@
 //! One client's stream of orders and certificates.
 //!
-//! Flow: take the requests that have arrived, up to a bound → let in as many as the shard has room for,
-//! the others are busy → convert → queue them at the shard; answers come back over a channel with room
-//! for every request in flight. A request is taken from the connection only when there is room for its
-//! answer, so a peer that does not read is not read either.
+//! Flow: take the requests that have arrived, up to a bound → admit as many as the shard has room for, refuse the
+//! others as busy → convert → queue them at the shard. Answers come back over a channel with room for every request in
+//! flight. A request is read from the connection only when there is room for its answer, so a peer that does not read
+//! its answers is not read either.
 //!
-//! Refusing costs a fifth of serving, nearly all of it before the shard is asked. A stream that was refused as busy is
-//! therefore left unread for a while: a client that offers much more than the shard can serve is slowed down by its
-//! own connection, and the time goes to the others.
+//! A refusal costs a fifth of a served request, nearly all of it before the shard is asked. A stream that was refused
+//! as busy is therefore left unread for a while: a client that sends much more than the shard can serve is slowed down
+//! by its own connection, and the time goes to the others.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -65,7 +65,7 @@ impl Stream for Answers {
                     self.current_count = answers.len();
                     self.current = answers.into_iter();
                 }
-                // The last word, after all answers: once, since tonic reads no further after an error.
+                // The failure comes last, after all answers, and once: tonic reads no further after an error.
                 None => return Poll::Ready(self.failure.get().cloned().map(Err)),
             }
         }
@@ -82,8 +82,7 @@ fn response(answer: Answer) -> WireResponse {
     }
 }
 
-/// Serves a stream in a task of its own, until its client ends it, sends what is not a request, or the
-/// authority stops.
+/// Serves a stream in a task of its own, until its client ends it or sends a malformed message, or the authority stops.
 pub(super) fn serve(
     context: Arc<ShardContext>,
     peer: Arc<ClientReputation>,
@@ -103,11 +102,11 @@ struct RequestReader {
     requests: Streaming<SubmitRequest>,
     stream: Arc<ClientStream>,
     room: Arc<Semaphore>,
-    /// Why no more requests are read; the client receives it after its answers.
+    /// Why no more requests are read. The client receives it after its answers.
     failure: Arc<OnceLock<Status>>,
 }
 
-/// The requests that a stream gave at one turn, and for how many of them the shard has room.
+/// The requests taken from a stream in one turn, and how many of them the shard has room for.
 struct Turn {
     arrived: Vec<SubmitRequest>,
     admitted: usize,
@@ -119,10 +118,10 @@ impl RequestReader {
         let mut unread = Duration::ZERO;
         loop {
             let turn = tokio::select! {
-                // The word to stop counts however much arrives.
+                // Stop takes precedence over requests.
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                // The client is gone: nobody would hear the answers.
+                // The client has disconnected, so nobody would receive the answers.
                 () = stream.closed() => return,
                 turn = async {
                     if !unread.is_zero() {
@@ -140,10 +139,10 @@ impl RequestReader {
         }
     }
 
-    /// Waits for a request, and takes with it what else has arrived: as many as the shard has room for, and few
-    /// more. `None` if the stream ends.
+    /// Waits for a request, and takes the others that have arrived: as many as the shard has room for, and a few more.
+    /// `None` if the stream ends.
     async fn take_turn(&mut self) -> Option<Turn> {
-        // Room is taken before the request, and not given back: the answer does that.
+        // Take room for the answer before reading the request. The answer returns the room.
         let mut arrived = Vec::new();
         self.room.acquire().await.ok()?.forget();
         match self.requests.message().await {
@@ -165,7 +164,7 @@ impl RequestReader {
                     arrived.push(request);
                 }
                 Poll::Ready(Some(Err(status))) => {
-                    // Requests read before are served. The stream is out of step, so nothing more is read from it.
+                    // Serve the requests read before. The stream is out of step, so nothing more is read from it.
                     self.fail(status);
                     break;
                 }
@@ -180,7 +179,7 @@ impl RequestReader {
         let _ = self.failure.set(status);
     }
 
-    /// Queues what has arrived. Says how long the stream is not to be read.
+    /// Queues the requests of a turn. Returns how long to leave the stream unread.
     fn queue(&self, Turn { arrived, admitted }: Turn) -> Duration {
         let handle = &self.context.handle;
         let retry_after = handle.retry_after();
@@ -194,7 +193,7 @@ impl RequestReader {
     }
 }
 
-/// The weight of a request in the admitted room.
+/// How much of the admitted room a request takes.
 fn weight_of(request: &SubmitRequest) -> usize {
     let order = match &request.request {
         Some(WireRequest::Order(order)) => Some(order),
@@ -207,8 +206,8 @@ fn weight_of(request: &SubmitRequest) -> usize {
     }
 }
 
-/// Queues what `admitted` has room for, and refuses the others before any work is done for them. The last one that finds
-/// room may take more than there is: else a payout would find none where little is left.
+/// Queues the requests for which `admitted` has room, and refuses the others before any work is done for them. The last
+/// request with room may exceed it; otherwise a payout would find no room where little is left.
 fn queue<R>(
     handle: &ShardHandle,
     metrics: &NetworkMetrics,
@@ -248,13 +247,13 @@ fn queue<R>(
     refused
 }
 
-/// The time for which a stream that was told to wait is left unread: half of that time, in which half of the queue is
+/// How long a busy stream is left unread: half of the time that it was asked to wait, in which half of the queue is
 /// served.
 fn unread_for(retry_after: Duration) -> Duration {
     (retry_after / 2).min(UNREAD_MAX)
 }
 
-/// Submits requests without a stream, within the same bounds, and waits for their answers, in their order.
+/// Submits requests without a stream, within the same bounds, and returns their answers in order.
 pub(crate) async fn submit_all(
     handle: &ShardHandle,
     metrics: &NetworkMetrics,
@@ -267,7 +266,7 @@ pub(crate) async fn submit_all(
     let mut answered = queue(handle, metrics, &stream, (0..).zip(requests), admitted, Ok);
     drop(stream);
     while answered.len() < count {
-        // No more come if the shard has ended.
+        // No more answers come if the shard has ended.
         let Some(more) = answers.recv().await else { break };
         answered.extend(more);
     }
@@ -275,8 +274,8 @@ pub(crate) async fn submit_all(
     (0..count as u64).map(|id| answered.remove(&id).unwrap_or(Answer::Refused(Refusal::Stopping))).collect()
 }
 
-/// Submits one request of a client without a stream. That it is busy is answered a while later, so that the connection
-/// it came over is left unread, too.
+/// Submits one request of a client without a stream. A busy refusal is delayed, so that the client's connection is left
+/// unread for a while, too.
 pub(crate) async fn submit_one(
     handle: &ShardHandle,
     metrics: &NetworkMetrics,
@@ -290,7 +289,7 @@ pub(crate) async fn submit_one(
     answer.unwrap_or(Answer::Refused(Refusal::Stopping))
 }
 
-/// The request in core's types, or what is wrong with it.
+/// Converts a request to core's types, or returns what is wrong with it.
 fn convert(request: Option<WireRequest>) -> Result<Request, String> {
     let malformed = |error: Malformed| error.to_string();
     match request {
@@ -302,7 +301,7 @@ fn convert(request: Option<WireRequest>) -> Result<Request, String> {
     }
 }
 
-/// The next request where it has arrived already.
+/// The next request, if it has arrived already.
 fn poll_now(requests: &mut Streaming<SubmitRequest>) -> Poll<Option<Result<SubmitRequest, Status>>> {
     // The next poll registers its own waker and sees the end of the stream again.
     let mut cx = Context::from_waker(std::task::Waker::noop());

@@ -1,5 +1,5 @@
-//! Signs this authority's vote about a number that its owner asked the contract to unlock. The shard has written the
-//! certificate, or the vote to void the number, to disk before it is signed here.
+//! Signs this authority's vote about a number that its owner asked the contract to unlock. Before that, the shard has
+//! written the certificate or the vote to void to disk.
 
 use fastpay_core::{AccountId, Domain, SequenceNumber, UnlockVote};
 use fastpay_rpc::{Refusal, UnlockAnswer};
@@ -23,8 +23,8 @@ impl From<ReadError> for NoUnlockVote {
     }
 }
 
-/// The vote of the current epoch about the number of an account of this shard: that its certificate exists, if one is
-/// known, or else to void the number; where `unanimous`, in a vote that counts with those of all members only.
+/// This authority's vote in the current epoch about a number of this shard: it attests a certificate that it knows, or
+/// else votes to void the number; if `unanimous`, with a vote that counts only if all members vote so.
 pub(crate) async fn vote_for_unlock(
     domain: &Domain,
     voter_status: &VoterStatus,
@@ -42,7 +42,7 @@ pub(crate) async fn vote_for_unlock(
         UnlockKnowledge::VoidVoted(voted) if voted == epoch => {
             return Ok(UnlockAnswer::Void { epoch, vote: sign(UnlockVote::Void { unanimous }) });
         }
-        // The epoch ended since this call began.
+        // The epoch has ended since this call began.
         UnlockKnowledge::VoidVoted(voted) => return Err(NoUnlockVote::Refused(Refusal::NotVoting(voted))),
         UnlockKnowledge::Seen(certificate) => certificate,
         UnlockKnowledge::Executed(sent) => {

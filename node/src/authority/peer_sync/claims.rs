@@ -1,4 +1,4 @@
-//! Which accounts a task is bringing certificates of, so that several peers' tasks do not fetch the same ones.
+//! Claims accounts, so that the tasks of several peers do not fetch the same certificates.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use fastpay_core::AccountId;
 use tokio::time::Instant;
 
-/// A claim ends by itself after this time: the peer that it is for may stall.
+/// A claim ends by itself after this time, because its peer may stall.
 const CLAIM_LIFETIME: Duration = Duration::from_secs(1);
 
 /// The claims of all tasks.
@@ -19,7 +19,7 @@ impl Claims {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Claims an account. False if another task has it.
+    /// Claims an account. Returns false if another task has claimed it.
     pub(super) fn take(&self, account: AccountId) -> bool {
         let now = Instant::now();
         let mut claimed = self.claimed();
@@ -30,7 +30,7 @@ impl Claims {
         is_free
     }
 
-    /// Ends claims.
+    /// Releases claims.
     pub(super) fn release<'a>(&self, accounts: impl Iterator<Item = &'a AccountId>) {
         let mut claimed = self.claimed();
         for account in accounts {

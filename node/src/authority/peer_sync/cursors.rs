@@ -1,8 +1,8 @@
-//! How far each peer's logs were read, and which accounts it must be asked about again. On disk, so that a restart does
-//! not read the logs anew.
+//! How far each peer's logs were read, and which accounts the peer must be asked about again. They are on disk, so that
+//! a restart does not read the logs anew.
 //!
-//! The file only saves time. It names the ends of this authority's own journals: if these are behind it, the folder is
-//! an older copy, certificates may be missing that the cursors are past, and the logs are read from the beginning.
+//! The file only saves time. It contains the ends of this authority's own journals. If the journals end before these,
+//! the folder is an older copy that may lack certificates before the cursors, so the logs are read from the beginning.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,12 +16,12 @@ use tokio::time::Instant;
 
 use super::missing::Heads;
 
-/// At most so many accounts of one peer wait to be asked about again.
+/// The maximum number of accounts of one peer that wait to be asked about again.
 const LATER_MAX: usize = 1_000;
-/// Shortest time between two writes of the file: each costs two syncs, and a peer chooses the size of its pages.
+/// The minimum time between two writes of the file. Each costs two syncs, and a peer chooses the size of its pages.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The file, and what it says.
+/// The file and its content.
 pub(super) struct Cursors {
     file: PathBuf,
     state: Mutex<State>,
@@ -29,7 +29,7 @@ pub(super) struct Cursors {
 
 struct State {
     stored: Stored,
-    /// Since when the file is older than `stored`. None where it is the same.
+    /// When the file became older than `stored`. `None` if it is up to date.
     unwritten_since: Option<Instant>,
 }
 
@@ -42,14 +42,14 @@ struct Stored {
 
 #[derive(Default, Serialize, Deserialize)]
 struct Peer {
-    /// By shard, from the first.
+    /// One for each shard, from the first.
     cursors: Vec<u64>,
-    /// The account, and the number below which the peer has certificates.
+    /// Accounts, each with the number below which the peer has certificates.
     later: Vec<(AccountId, SequenceNumber)>,
 }
 
 impl Cursors {
-    /// Reads the file. It counts for nothing if it is missing, is not ours, or the journals end before what it names.
+    /// Reads the file. Ignores it if it is missing or malformed, or if the journals end before the positions in it.
     pub(super) fn open(file: PathBuf, own: &[JournalPosition]) -> Self {
         let stored = files::read(&file).ok().flatten();
         let stored: Option<Stored> = stored.and_then(|bytes| serde_json::from_slice(&bytes).ok());
@@ -71,7 +71,7 @@ impl Cursors {
         JournalPosition(cursor.unwrap_or_default())
     }
 
-    /// Moves a cursor. All before it is on disk in the own journals, which end at `own`.
+    /// Moves a cursor. Everything before it is on disk in this authority's journals, which end at `own`.
     pub(super) fn set(&self, peer: AuthorityName, shard: usize, cursor: JournalPosition, own: Vec<JournalPosition>) {
         let mut state = self.state();
         let stored = &mut state.stored;
@@ -89,7 +89,7 @@ impl Cursors {
         }
     }
 
-    /// Writes the file if it is not as it should be.
+    /// Writes the file if it is out of date.
     pub(super) fn flush(&self) {
         let mut state = self.state();
         if state.unwritten_since.is_some() {
@@ -97,14 +97,14 @@ impl Cursors {
         }
     }
 
-    /// The accounts that the peer must be asked about again. They are no longer listed.
+    /// Takes the accounts that the peer must be asked about again from the list.
     pub(super) fn take_later(&self, peer: AuthorityName) -> Heads {
         let mut state = self.state();
         state.stored.peers.get_mut(&peer.to_string()).map(|peer| peer.later.drain(..).collect()).unwrap_or_default()
     }
 
-    /// Lists accounts that the peer must be asked about again: they are written with the cursor that moves past them.
-    /// False, and unchanged, if these are too many.
+    /// Adds accounts that the peer must be asked about again. They are written together with the cursor that moves past
+    /// them. If these are too many, it changes nothing and returns false.
     pub(super) fn add_later(&self, peer: AuthorityName, heads: Heads) -> bool {
         if heads.is_empty() {
             return true;

@@ -1,4 +1,4 @@
-//! Which of the numbers that a peer names are missing here, and bringing their certificates.
+//! Finds which of a peer's certificates are missing here, and fetches and confirms them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::authority::metrics::NetworkMetrics;
 use crate::authority::network::{ask, layout_of, submit_all};
 use crate::authority::shard::{Answer, Command, HistoryReader, ShardHandle};
 
-/// Requests for certificates to one peer at a time.
+/// The number of simultaneous requests for certificates to one peer.
 const REQUESTS_AT_A_TIME: usize = 8;
-/// At most so many certificates are brought before it is looked again what is missing.
+/// The maximum number of certificates fetched before the gaps are determined anew.
 const CERTIFICATES_PER_ROUND_MAX: usize = REQUESTS_AT_A_TIME * PAGE_ENTRIES_MAX as usize;
-/// Interval at which it is looked whether another task has brought what it claimed.
+/// The interval of checks whether another task has fetched what it claimed.
 const CLAIMED_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Accounts, each with the number below which a peer says that it has all certificates.
+/// Accounts, each with the number below which a peer claims to have all certificates.
 pub(super) type Heads = Vec<(AccountId, SequenceNumber)>;
 
 /// The accounts of these certificates, each with the number after its highest.
@@ -52,24 +52,24 @@ struct Gap {
     to: SequenceNumber,
 }
 
-/// What became of certificates that were brought.
+/// The outcome of confirming fetched certificates.
 #[derive(Default)]
 struct Round {
     confirmed: u64,
-    /// Accounts that cannot go on now.
+    /// The accounts that cannot go on now.
     waiting: BTreeSet<AccountId>,
-    /// A shard was busy, and asked to wait so long.
+    /// The longest wait that a busy shard asked for.
     busy: Option<Duration>,
 }
 
 impl OwnShards {
-    /// These shards, from the first.
+    /// The shards of this authority, from the first.
     #[must_use]
     pub fn new(shards: Arc<Vec<(ShardHandle, HistoryReader)>>, metrics: Arc<NetworkMetrics>) -> Self {
         Self { shards, metrics }
     }
 
-    /// How far the journals are committed.
+    /// The committed end of each journal.
     pub(super) fn journal_ends(&self) -> Vec<JournalPosition> {
         self.shards.iter().map(|(_, history)| history.end()).collect()
     }
@@ -79,11 +79,11 @@ impl OwnShards {
         self.shards.get(shard.0 as usize).ok_or_else(|| PeerFailure::NotNow("it has no shard".into()))
     }
 
-    /// What is missing below these heads.
+    /// The certificates that are missing below these heads.
     async fn gaps(&self, heads: &[(AccountId, SequenceNumber)]) -> Result<Vec<Gap>, PeerFailure> {
         let not_now = |error: &dyn std::fmt::Display| PeerFailure::NotNow(error.to_string());
         let mut asked = Vec::with_capacity(heads.len());
-        // All are asked before the first is waited for: one batch of the shard answers them together.
+        // Ask for all accounts before waiting for the first: one batch of the shard answers them together.
         for (account, to) in heads {
             let (handle, _) = self.shard_of(*account)?;
             let answer = ask(handle, |reply| Command::ReadAccount(*account, reply)).map_err(|error| not_now(&error))?;
@@ -99,7 +99,7 @@ impl OwnShards {
         Ok(gaps)
     }
 
-    /// Has certificates confirmed, in this order, and returns the answer to each.
+    /// Submits certificates for confirmation, in this order, and returns the answer to each.
     async fn confirm(&self, certificates: Vec<Certificate>) -> Result<Vec<(AccountId, Answer)>, PeerFailure> {
         let mut by_shard: BTreeMap<u32, (Vec<AccountId>, Vec<Request>)> = BTreeMap::new();
         let layout = layout_of(&self.shards);
@@ -120,8 +120,8 @@ impl OwnShards {
     }
 }
 
-/// Brings the certificates below these heads. Returns how many were confirmed, and the heads that are to be asked about
-/// later: the peer does not show a certificate of theirs, or the contract has to decide about a number first.
+/// Fetches and confirms the certificates missing below these heads. Returns how many were confirmed, and the heads to
+/// ask about later: the peer does not return a certificate of theirs, or the contract must first decide.
 pub(super) async fn bring(
     own: &OwnShards,
     claims: &Claims,
@@ -166,7 +166,7 @@ async fn bring_round(own: &OwnShards, peer: &AuthorityClient, gaps: &[Gap]) -> R
             (transfer.sender(), transfer.sequence()) == (account, sequence)
         };
         match found.next_if(is_next) {
-            // What follows a number that is not shown cannot be confirmed.
+            // Nothing after a missing number can be confirmed.
             Some(certificate) if !round.waiting.contains(&account) => certificates.push(certificate),
             Some(_) => {}
             None => drop(round.waiting.insert(account)),
@@ -192,13 +192,13 @@ async fn bring_round(own: &OwnShards, peer: &AuthorityClient, gaps: &[Gap]) -> R
     }
     round.waiting.append(&mut refused);
     if round.busy.is_none() {
-        // No earlier certificate of theirs is on its way into the shard.
+        // No earlier certificate of these accounts is on its way into the shard.
         round.waiting.append(&mut behind);
     }
     Ok(round)
 }
 
-/// The certificates of these names, in their order, as far as the peer shows them.
+/// Fetches the named certificates, in order, as far as the peer returns them.
 async fn fetch(peer: &AuthorityClient, names: &[TransferName]) -> Result<Vec<Certificate>, PeerFailure> {
     let mut asked = JoinSet::new();
     for (position, names) in names.chunks(PAGE_ENTRIES_MAX as usize).enumerate() {

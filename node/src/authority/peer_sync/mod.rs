@@ -1,16 +1,16 @@
-//! Peer synchronization: an authority that was away reads from its peers which certificates they confirmed meanwhile,
-//! and confirms those that it lacks. No wallet takes part.
+//! Peer synchronization: an authority that was away asks its peers which certificates they confirmed meanwhile, and
+//! confirms those that it lacks. No wallet takes part.
 //!
 //! ```text
 //!  contact with a peer ─► its log of names, from the cursor ─► which numbers are missing here?
 //!      ─► their certificates, from the peer ─► own shards (verify, confirm, sync) ─► cursor on disk ─► next page
 //! ```
-//! Each peer has a task of its own, which reads the peer's logs to their end at the start and whenever contact was lost
-//! and is back. A peer that lies, stalls or breaks the protocol delays its own task only; it is left for a while.
+//! Each peer has a task of its own, which reads the peer's logs to their end at the start and whenever contact is
+//! restored. A peer that lies, stalls or breaks the protocol delays its own task only, and is left alone for a while.
 //!
-//! Invariants: a peer is never believed. Its certificates enter the shards as a client's do, with the same checks and
-//! bounds. A cursor moves past a name only after the certificate is on disk here, or the account stands in the list of
-//! accounts to be asked about later. Everything that waits has a deadline.
+//! Invariants: no claim of a peer is believed. Its certificates enter the shards as a client's do, with the same checks
+//! and bounds. A cursor moves past a name only after the certificate is on disk here, or the account is in the list of
+//! accounts to ask about later. Every wait has a deadline.
 
 mod claims;
 mod cursors;
@@ -34,18 +34,18 @@ pub use missing::OwnShards;
 /// Bounds on the waits of peer synchronization.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerSyncTimes {
-    /// Each call to a peer ends within this time.
+    /// The maximum time for a call to a peer.
     pub call: Duration,
-    /// The certificates of one page are brought within this time, or the peer is left.
+    /// The maximum time to fetch and confirm the certificates of one page. A peer that takes longer is left alone.
     pub page: Duration,
-    /// A peer that failed is asked again after this time; twice as long after each failure, up to `contact` where it
-    /// cannot be reached, and up to `left` where it misbehaved.
+    /// The wait before a peer that failed is asked again. It doubles after each failure, up to `contact` if the peer
+    /// cannot be reached, and up to `left` if it misbehaved.
     pub retry: Duration,
     /// See `retry`.
     pub left: Duration,
-    /// Interval at which contact with a peer is checked, and accounts are asked about that had to wait.
+    /// The interval at which contact with a peer is checked, and deferred accounts are asked about again.
     pub contact: Duration,
-    /// Pause after a page that had nothing new: bounds what reading costs the peer.
+    /// The pause after a page that had nothing new. It bounds the cost of reading to the peer.
     pub pace: Duration,
 }
 
@@ -62,19 +62,19 @@ impl Default for PeerSyncTimes {
     }
 }
 
-/// Why a peer is left for now.
+/// Why a peer is left alone for now.
 #[derive(Debug, thiserror::Error)]
 enum PeerFailure {
     /// It does not answer, or breaks the protocol.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// A certificate of its is not valid, or not one that was asked for.
+    /// It returned a certificate that is not valid, or was not requested.
     #[error("it showed a certificate that is not valid: {0}")]
     Forged(String),
-    /// It lists certificates of many accounts and shows none of them.
+    /// It lists certificates of many accounts and returns none of them.
     #[error("it lists certificates that it does not show")]
     Unproven,
-    /// A page took too long.
+    /// It took too long for a page.
     #[error("it did not show the certificates of one page within {0:?}")]
     Slow(Duration),
     /// This authority cannot confirm now: it has not read Ethereum far enough, or it stops.
@@ -93,8 +93,8 @@ pub struct PeerSync {
 }
 
 impl PeerSync {
-    /// Synchronizes with the authorities of `endpoints` but this one, which goes by `names`. The cursors are kept in
-    /// `file`. Must be called within a tokio runtime.
+    /// Synchronizes with the authorities of `endpoints` except this one, whose names are `names`. The cursors are
+    /// stored in `file`. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// If an address is malformed.
@@ -112,7 +112,7 @@ impl PeerSync {
         Ok(Self::over(peers, own, file, metrics, times))
     }
 
-    /// Synchronizes with these authorities, of which this one is none.
+    /// Synchronizes with these authorities, which do not include this one.
     #[must_use]
     pub fn over(
         peers: Vec<AuthorityClient>,
@@ -125,7 +125,7 @@ impl PeerSync {
         Self { peers, own, cursors, claims: Claims::default(), metrics, times }
     }
 
-    /// Goes on until `stop` turns true.
+    /// Runs until `stop` turns true.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
         let (sync, mut tasks) = (Arc::new(self), JoinSet::new());
         for peer in sync.peers.clone() {
@@ -135,7 +135,7 @@ impl PeerSync {
         tasks.shutdown().await;
     }
 
-    /// Reads one peer's logs to their end whenever there is contact anew.
+    /// Reads one peer's logs to their end, at the start and whenever contact is restored.
     async fn follow(self: Arc<Self>, peer: AuthorityClient) {
         let name = peer.name();
         let mut wait = self.times.retry;
@@ -166,7 +166,7 @@ impl PeerSync {
         }
     }
 
-    /// Brings what the peer has confirmed since its logs were read last.
+    /// Fetches the certificates that the peer has confirmed since its logs were last read.
     async fn read_logs(&self, peer: &AuthorityClient) -> Result<(), PeerFailure> {
         for (shard, client) in peer.shards().iter().enumerate() {
             self.read_log(peer, shard, client).await?;
@@ -181,7 +181,7 @@ impl PeerSync {
                 if cursor == JournalPosition::default() {
                     return Err(ClientError::Malformed("it does not know the beginning of its own log".into()).into());
                 }
-                // Another journal than the one that was read: its folder was restored or made anew.
+                // The peer's journal is another one than before: its folder was restored or made anew.
                 cursor = JournalPosition::default();
                 continue;
             };
@@ -199,8 +199,8 @@ impl PeerSync {
         }
     }
 
-    /// Asks about the accounts that had to wait: the contract had not decided about a number, or the peer did not show
-    /// a certificate that it listed.
+    /// Asks again about the accounts that had to wait: the contract had not decided about a number, or the peer did not
+    /// return a certificate that it listed.
     async fn ask_again(&self, peer: &AuthorityClient) -> Result<(), PeerFailure> {
         let later = self.cursors.take_later(peer.name());
         if later.is_empty() {
@@ -213,7 +213,7 @@ impl PeerSync {
         outcome.map(drop)
     }
 
-    /// Returns when a peer that answered does not.
+    /// Returns when the peer no longer answers.
     async fn until_contact_is_lost(&self, peer: &AuthorityClient) {
         loop {
             sleep(self.times.contact).await;
@@ -227,7 +227,7 @@ impl PeerSync {
         }
     }
 
-    /// Brings the certificates below these numbers, as far as they are missing here. Returns how many were confirmed.
+    /// Fetches and confirms the certificates below these heads that are missing here. Returns how many were confirmed.
     async fn bring(&self, peer: &AuthorityClient, heads: missing::Heads) -> Result<u64, PeerFailure> {
         let brought = missing::bring(&self.own, &self.claims, peer, heads);
         let (confirmed, later) =

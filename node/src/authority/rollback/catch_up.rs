@@ -1,9 +1,9 @@
-//! Asking the other authorities what this one may have voted for.
+//! Asks the other authorities what this one may have voted for.
 //!
-//! Every authority that voted for the order before a forgotten one remembers it, and a quorum of the others contains
-//! an honest one of them. The answers of a quorum about an account therefore give a number above every forgotten vote.
-//! A peer that claims more certificates than this authority has must show the newest of them, so that a lie cannot
-//! keep the authority from voting forever.
+//! Every authority that voted for the order before a forgotten one remembers it, and a quorum of the others contains an
+//! honest one of these. The answers of a quorum about an account therefore give a number above every forgotten vote. A
+//! peer that claims more certificates than this authority has must return the newest of them, so that a lie cannot keep
+//! the authority from voting forever.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use tokio::sync::{Semaphore, mpsc};
 use super::{Question, RollbackProtection};
 use crate::authority::voter_status::VoterStatusWatch;
 
-/// The maximum number of accounts asked about at a time.
+/// The maximum number of accounts that are asked about at a time.
 const ACCOUNTS_AT_A_TIME: usize = 32;
 pub(super) const OPTIONS: ClientOptions =
     ClientOptions { connect_timeout: Duration::from_secs(2), request_timeout: Duration::from_secs(5) };
@@ -26,19 +26,19 @@ pub(super) const OPTIONS: ClientOptions =
 /// Why the other authorities cannot be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum PeersError {
-    /// The file cannot be used.
+    /// The endpoints file cannot be used.
     #[error(transparent)]
     Endpoints(#[from] EndpointsError),
     /// An address is malformed.
     #[error(transparent)]
     Address(#[from] ClientError),
-    /// Under names of different epochs one authority could be counted twice.
+    /// The names are of different epochs, so one authority could be counted twice.
     #[error(
         "the endpoints file lists authorities that are not all members of one committee; get the newest file from \
          whoever runs the committee"
     )]
     NotOneCommittee,
-    /// They are no quorum.
+    /// They are fewer than a quorum.
     #[error("the endpoints file has {known} authorities beside this one, and {needed} are needed")]
     TooFew {
         /// The number of peers in the file.
@@ -61,7 +61,7 @@ struct Asker {
     voter_status: VoterStatusWatch,
 }
 
-/// The authorities of the file but this one, under whichever of its `names`.
+/// Clients of the authorities in the file, except this one under any of its `names`.
 fn peers(
     endpoints: &Endpoints,
     committees: &Committees,
@@ -81,7 +81,7 @@ fn peers(
 }
 
 impl CatchUp {
-    /// Asks the authorities of `endpoints` but this one, which goes by `names`. Must be called within a tokio
+    /// Asks the authorities of `endpoints` except this one, whose names are `names`. Must be called within a tokio
     /// runtime.
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl CatchUp {
         Ok(Self::over(protection, questions, peers, domain, voter_status))
     }
 
-    /// Asks these authorities, of which this one is none.
+    /// Asks these authorities, which do not include this one.
     #[must_use]
     pub fn over(
         protection: Arc<RollbackProtection>,
@@ -110,7 +110,7 @@ impl CatchUp {
         Self { protection, questions, asker: Arc::new(Asker { peers, domain, voter_status }) }
     }
 
-    /// Goes on as long as the authority runs.
+    /// Runs as long as the authority.
     pub async fn run(mut self) {
         let free = Arc::new(Semaphore::new(ACCOUNTS_AT_A_TIME));
         while let Some((account, sequence)) = self.questions.recv().await {
@@ -126,7 +126,7 @@ impl CatchUp {
 }
 
 impl Asker {
-    /// The number from which this authority may vote for the account, if a quorum of the others answers.
+    /// The number from which on this authority may vote for the account; `None` if too few of the others answer.
     async fn votes_from(self: &Arc<Self>, account: AccountId, own_next: SequenceNumber) -> Option<SequenceNumber> {
         let committees = self.voter_status.borrow().committees().clone();
         let mut asked = Asked::each(&self.peers, |peer| {
@@ -148,7 +148,7 @@ impl Asker {
         above_forgotten_votes(&answers, needed)
     }
 
-    /// One peer's answer, verified as far as it goes beyond this authority's own state.
+    /// One peer's answer, verified if it claims more than this authority's own state.
     async fn ask(
         &self,
         peer: &AuthorityClient,
@@ -168,8 +168,8 @@ impl Asker {
     }
 }
 
-/// How many certificates of the account there may be, as far as this peer can know: those that it has confirmed,
-/// and the one that it may have voted for.
+/// How many certificates of the account may exist, as far as this peer can know: those that it has confirmed, and the
+/// one that its vote may have led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Answer(u64);
 
@@ -180,8 +180,8 @@ fn answer(state: &AccountState) -> Result<Answer, String> {
     Ok(Answer(state.next_sequence.0.saturating_add(u64::from(state.pending.is_some()))))
 }
 
-/// The first number that this authority cannot have voted for. It voted for a number only with all certificates
-/// before it, so at most for the one after the last that anybody could have a certificate of.
+/// The first number that this authority cannot have voted for. It voted for a number only with all certificates before
+/// it, so its last vote is at most for the number after the last that can have a certificate.
 fn above_forgotten_votes(answers: &[Answer], needed: usize) -> Option<SequenceNumber> {
     let certificates = answers.iter().map(|answer| answer.0).max()?;
     (answers.len() >= needed).then_some(SequenceNumber(certificates.saturating_add(1)))

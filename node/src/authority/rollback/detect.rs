@@ -1,17 +1,17 @@
 //! Detects a data folder that may be older than its authority's last votes.
 //!
 //! The *high-water mark* is a small file outside of the data folder, so that a restored copy of the folder does not
-//! bring it back. It names the folder in use by the birth of its lock file, which no copy shares, and holds the
+//! restore it. It names the folder in use by the birth of its lock file, which differs in every copy, and holds the
 //! committed end of each shard's journal. It is rewritten every few seconds after changes, always after the journals,
-//! so a crash leaves it behind the journals and never ahead.
+//! so after a crash it is behind the journals and never ahead.
 //!
-//! A folder is *new* until its first verdict: a file in it marks it so before it can be used. Whether the deployment
-//! was in use by then is part of that first verdict (`first_start`). The file also tells if the folder is the *first*
-//! of its keys: then no vote can be forgotten.
+//! A folder is *new* until its first verdict: a file in it marks it so before it can be used. That verdict also
+//! considers whether the deployment was in use before (`first_start`). The file also records if the folder is the
+//! *first* of its keys: then no vote can be forgotten.
 //!
 //! The *mark* is a file in the data folder: while it exists, the authority does not rely on its memory. It is written
-//! when the high-water mark contradicts the folder, or by the operator's command, and removed by the operator's
-//! command only.
+//! when the high-water mark contradicts the folder, or by the operator's command. Only the operator's command removes
+//! it.
 
 use std::fs;
 use std::io;
@@ -52,10 +52,10 @@ pub enum StaleReason {
         /// The lowest end of its journal by the high-water mark.
         committed: JournalPosition,
     },
-    /// A shard has lost credits that another one had from it, or that it had acknowledged.
+    /// A shard has lost credits that it had sent to another one, or that it had acknowledged.
     #[error("a shard's journal has lost credits at its end")]
     Cut,
-    /// It is new, and the deployment has changed its committee.
+    /// The folder is new, and the deployment has changed its committee.
     #[error(
         "it is new, and the deployment is in use: it is in epoch {0}; this authority may have voted with a lost folder"
     )]
@@ -76,7 +76,7 @@ pub enum StaleReason {
     /// The folder is a backup.
     #[error("it was made from a backup")]
     Backup,
-    /// The operator knows.
+    /// The operator has marked it.
     #[error("its operator says so")]
     Operator,
 }
@@ -95,7 +95,7 @@ pub enum DetectionError {
         /// The error of the operating system.
         error: io::Error,
     },
-    /// A new folder beside the high-water mark of another one.
+    /// There is a high-water mark of another folder beside a new folder.
     #[error(
         "{0} is the high-water mark of a data folder that was here: an authority that has voted must not begin with an empty \
          memory. Restore its folder; or remove the high-water mark, if those keys have never voted"
@@ -106,11 +106,11 @@ pub enum DetectionError {
 /// Whether the data folder contains every vote of its authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Memory {
-    /// It does, as far as can be known.
+    /// It contains every vote, as far as can be known.
     Whole,
-    /// It may not.
+    /// It may lack votes.
     Older {
-        /// When that was noticed, in seconds since 1970.
+        /// When this was detected, in seconds since 1970.
         since: u64,
         /// The reason.
         why: String,
@@ -126,7 +126,7 @@ struct Mark {
 #[derive(Serialize, Deserialize)]
 struct HighWaterMarkFile {
     born: String,
-    /// The end of each shard's journal, in bytes. None while unknown.
+    /// The end of each shard's journal, in bytes. `None` while unknown.
     journal_ends: Option<Vec<u64>>,
 }
 
@@ -157,10 +157,10 @@ impl HighWaterMark {
         Ok(Self { path, born, noted: Mutex::default() })
     }
 
-    /// For a data folder that was just made.
+    /// Writes the high-water mark of a new data folder.
     ///
     /// # Errors
-    /// [`DetectionError::HighWaterMarkExists`] where there is a high-water mark already; if it cannot be written.
+    /// [`DetectionError::HighWaterMarkExists`] if there is a high-water mark already; if it cannot be written.
     pub fn create(data: &Path, path: PathBuf) -> Result<(), DetectionError> {
         let high_water_mark = Self::of(data, path)?;
         if high_water_mark.path.exists() {
@@ -169,9 +169,9 @@ impl HighWaterMark {
         high_water_mark.write(None)
     }
 
-    /// Whether the memory of a folder whose journals end at `ends` is whole. If it is not, the folder is marked,
-    /// durably, and what was learned before is forgotten. The high-water mark speaks of this folder from then on. A new folder
-    /// comes with why its deployment counts as in use, if it does; it is new no more once the verdict is on disk.
+    /// Judges whether the memory of a folder whose journals end at `ends` is whole. If not, marks the folder durably
+    /// and removes what was learned before. Then rewrites the high-water mark for this folder. `in_use` is why a new
+    /// folder's deployment counts as in use. A folder is no longer new once its verdict is on disk.
     ///
     /// # Errors
     /// If a file cannot be read or written.
@@ -189,7 +189,7 @@ impl HighWaterMark {
         marked(folder.path())
     }
 
-    /// Why the folder, whose journals end at `ends`, would be marked.
+    /// Why a folder whose journals end at `ends` would be marked; `None` if the high-water mark fits it.
     pub(crate) fn stale_reason(&self, ends: &[JournalPosition]) -> Option<StaleReason> {
         let bytes = match fs::read(&self.path) {
             Ok(bytes) => bytes,
@@ -214,7 +214,7 @@ impl HighWaterMark {
         })
     }
 
-    /// Notes how far the journals are committed.
+    /// Notes the committed ends of the journals in the high-water mark.
     pub fn note(&self, ends: &[JournalPosition]) {
         let ends = positions(ends);
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -239,13 +239,13 @@ fn positions(ends: &[JournalPosition]) -> Vec<u64> {
     ends.iter().map(|end| end.0).collect()
 }
 
-/// Reads the mark of a folder; without one, the folder is complete.
+/// Reads the mark of a folder; without one, the memory is whole.
 pub(crate) fn marked(folder: &Path) -> Result<Memory, DetectionError> {
     let path = folder.join(MARK_FILE);
     match fs::read(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Memory::Whole),
         Err(error) => Err(DetectionError::Io { path, error }),
-        // Only its existence matters; its content may be damaged.
+        // The mark counts by its existence; its content may be damaged.
         Ok(bytes) => Ok(match serde_json::from_slice(&bytes) {
             Ok(Mark { since, why }) => Memory::Older { since, why },
             Err(error) => Memory::Older { since: 0, why: error.to_string() },
@@ -254,7 +254,7 @@ pub(crate) fn marked(folder: &Path) -> Result<Memory, DetectionError> {
 }
 
 fn mark(folder: &Path, why: &StaleReason) -> Result<(), DetectionError> {
-    // First: what the peers said before this copy came back says nothing of the votes since.
+    // First remove what was learned earlier: it does not cover votes given since the peers answered.
     remove(folder, FLOORS_FILE)?;
     #[expect(clippy::disallowed_methods, reason = "it is shown to the operator, and nothing else")]
     let since = SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_secs()).unwrap_or_default();
@@ -284,7 +284,7 @@ pub fn mark_stale(data: &Path) -> Result<(), DetectionError> {
     mark(DataFolder::hold(data)?.path(), &StaleReason::Operator)
 }
 
-/// A copy of a data folder that is being made, before anybody can use it.
+/// Marks a copy of a data folder, before anybody can use it.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -307,7 +307,7 @@ pub(crate) fn mark_as_cut(folder: &DataFolder) -> Result<(), DetectionError> {
 /// If it is in use, or cannot be written.
 pub fn trust_data(data: &Path, high_water_mark: PathBuf) -> Result<(), DetectionError> {
     let folder = DataFolder::hold(data)?;
-    // First: without it, the mark would be back at the next start.
+    // First clear the high-water mark. Otherwise the next start would mark the folder again.
     HighWaterMark::of(data, high_water_mark)?.write(None)?;
     remove(folder.path(), FLOORS_FILE)?;
     remove(folder.path(), MARK_FILE)?;
@@ -328,7 +328,7 @@ pub enum Age {
 /// Reads a folder's age.
 ///
 /// # Errors
-/// If that cannot be read.
+/// If the file cannot be read.
 pub fn age(folder: &DataFolder) -> Result<Age, DetectionError> {
     let path = folder.path().join(NEW_FILE);
     match fs::read(&path) {
@@ -339,7 +339,7 @@ pub fn age(folder: &DataFolder) -> Result<Age, DetectionError> {
     }
 }
 
-/// Notes that a new folder is the first of keys with which nobody can have voted.
+/// Notes that a new folder is the first of its keys, so nobody can have voted with them.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -375,7 +375,7 @@ mod tests {
             default_high_water_mark(&self.data())
         }
 
-        /// As at a start with these journals.
+        /// Judges the folder as at a start with these journals.
         fn judge(&self, ends: [u64; 2]) -> Memory {
             let folder = DataFolder::hold(&self.data()).unwrap();
             HighWaterMark::of(&self.data(), self.high_water_mark())
@@ -391,7 +391,7 @@ mod tests {
             }
         }
 
-        /// Without a process of its own: one that is being started holds the locks of other tests for a moment.
+        /// Copies without starting a process: a starting process holds the locks of other tests for a moment.
         fn copy(&self, from: &Path, to: &Path) {
             if from.is_file() {
                 fs::copy(from, to).unwrap();
@@ -411,10 +411,10 @@ mod tests {
         assert_eq!(scene.judge([0, 0]), Memory::Whole);
         let high_water_mark = HighWaterMark::of(&scene.data(), scene.high_water_mark()).unwrap();
         high_water_mark.note(&[JournalPosition(50), JournalPosition(60)]);
-        // Whoever is behind its journals says less than there is.
+        // A high-water mark behind its journals is consistent with them.
         assert_eq!(scene.judge([50, 90]), Memory::Whole);
         assert_eq!(scene.judge([50, 90]), Memory::Whole);
-        // A folder keeps its birth where it goes.
+        // A folder keeps its birth when it is moved.
         let elsewhere = scene.parent.path().join("elsewhere");
         fs::rename(scene.data(), &elsewhere).unwrap();
         fs::rename(&elsewhere, scene.data()).unwrap();
@@ -428,7 +428,7 @@ mod tests {
             assert_eq!(scene.judge([100, 200]), Memory::Whole);
             let why = scene.why(ends);
             assert!(why.contains(&format!("shard {shard} ")) && why.contains(&ends[shard].to_string()), "{why}");
-            // Also when the journals are longer again.
+            // The mark stays when the journals are longer again.
             assert_eq!(scene.why([500, 500]), why);
         }
     }
@@ -463,7 +463,7 @@ mod tests {
         fs::write(&floors, b"learned").unwrap();
         scene.why([99, 200]);
         assert!(!floors.exists());
-        // At a start that notices nothing new it is kept.
+        // A start that detects nothing new keeps the floors.
         fs::write(&floors, b"learned").unwrap();
         scene.why([99, 200]);
         assert!(floors.exists());
@@ -476,18 +476,18 @@ mod tests {
         let scene = Scene::new();
         assert_eq!(scene.judge([100, 200]), Memory::Whole);
         let (floors, unwritten) = (scene.data().join(FLOORS_FILE), scene.data().join(MARK_FILE));
-        // A folder stands where the mark would be written.
+        // A folder at the mark's path makes writing the mark fail.
         fs::create_dir(&unwritten).unwrap();
         let folder = DataFolder::hold(&scene.data()).unwrap();
         let high_water_mark = HighWaterMark::of(&scene.data(), scene.high_water_mark()).unwrap();
         high_water_mark.judge(&folder, &[99, 200].map(JournalPosition), None).unwrap_err();
         drop(folder);
-        // What the peers said is forgotten before there is a mark that makes it count …
+        // The floors are removed before there is a mark that makes them count …
         fs::write(&floors, b"learned").unwrap();
         mark_stale(&scene.data()).unwrap_err();
         assert!(!floors.exists());
         fs::remove_dir(&unwritten).unwrap();
-        // … and the high-water mark speaks of the folder as it is only once the mark is there.
+        // … and the high-water mark is rewritten only after the mark exists.
         assert!(scene.why([99, 200]).contains("shard 0"));
     }
 
@@ -513,11 +513,11 @@ mod tests {
             let Memory::Older { why, .. } = judge(&scene, Some(in_use.clone())) else { panic!("{in_use}") };
             assert_eq!(why, in_use.to_string());
             assert!(matches!(judge(&scene, None), Memory::Older { .. }), "the verdict stays");
-            // Its operator knows better.
+            // The operator overrides the verdict.
             trust_data(&scene.data(), scene.high_water_mark()).unwrap();
             assert_eq!(judge(&scene, None), Memory::Whole);
         }
-        // By the operator's word it is new no more, either: nobody is asked.
+        // By the operator's command the folder is not new any more, either: no peer is asked.
         let scene = Scene::new();
         trust_data(&scene.data(), scene.high_water_mark()).unwrap();
         assert!(!is_new_in(&scene));
@@ -532,7 +532,7 @@ mod tests {
             let judged = HighWaterMark::of(&scene.data(), scene.high_water_mark()).unwrap().judge(&folder, &[], in_use);
             (judged, age(&folder).unwrap() != Age::Judged)
         };
-        // A folder stands where the mark would be written, then where the high-water mark would be.
+        // A folder stands at the path of the mark, then of the high-water mark.
         let aside = scene.parent.path().join("aside");
         for unwritten in [scene.data().join(MARK_FILE), scene.high_water_mark()] {
             let is_aside = fs::rename(&unwritten, &aside).is_ok();
@@ -555,7 +555,7 @@ mod tests {
         drop(running);
         mark_stale(&scene.data()).unwrap();
         assert!(scene.why([100, 200]).contains("operator"));
-        // Moved to another disk, with all that there was.
+        // Moved to another disk, with everything in it.
         let backup = scene.parent.path().join("backup");
         scene.copy(&scene.data(), &backup);
         fs::remove_dir_all(scene.data()).unwrap();
@@ -564,7 +564,7 @@ mod tests {
         trust_data(&scene.data(), scene.high_water_mark()).unwrap();
         assert!(!scene.data().join(FLOORS_FILE).exists());
         assert_eq!(scene.judge([100, 200]), Memory::Whole);
-        // From then on it is watched as before.
+        // From then on it is compared with the high-water mark as before.
         assert!(scene.why([100, 100]).contains("shard 1"));
         let nowhere = scene.parent.path().join("nowhere");
         for refused in [mark_stale(&nowhere), trust_data(&nowhere, scene.high_water_mark())] {

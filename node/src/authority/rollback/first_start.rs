@@ -1,17 +1,17 @@
-//! Whether a deployment was in use before an authority starts with a new data folder.
+//! Determines whether a deployment was in use before an authority starts with a new data folder.
 //!
-//! A new folder remembers no vote. This is complete if its keys were made beside it and never had another folder
-//! (`detect::Age::First`), or if nobody can have voted yet. Otherwise the authority may have voted with a folder that
-//! is lost, and the new one counts as an older copy of that.
+//! A new folder remembers no vote. That memory is complete if its keys were made beside it and never had another folder
+//! (`detect::Age::First`), or if nobody can have voted yet. Otherwise the authority may have voted with a lost folder,
+//! and the new one counts as an older copy of it.
 //!
 //! ```text
 //!  new folder ─► epoch above 0? ─► events on the contract? ─► use seen by a peer? ─► nothing: the folder is whole
 //!                     └─────────────────┴──────────────────────────┴─► in use: marked as an older copy
 //! ```
-//! With a Primary the contract decides: without a deposit there is nothing to vote for. Every configured Ethereum node
-//! must answer from its newest block, which must be recent, and one node that reports an event suffices. Without a
-//! Primary, value begins with the accounts of the genesis, so the first order of all is one of theirs; the peers are
-//! asked about these. A peer that does not answer decides nothing: when a new committee starts, no peer answers yet.
+//! With a Primary, the contract decides: without a deposit there is nothing to vote for. Every configured Ethereum node
+//! must answer from its newest block, which must be recent; one node that reports an event suffices. Without a Primary,
+//! value begins with the accounts of the genesis, so the very first order comes from one of them; the peers are asked
+//! about these. A peer that does not answer decides nothing: when a new committee starts, no peer answers yet.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -24,17 +24,16 @@ use super::catch_up::OPTIONS;
 use super::detect::StaleReason;
 use crate::authority::deployment::Deployment;
 
-/// How long to wait for Ethereum nodes that do not answer.
+/// The wait before an Ethereum node that gave no answer is asked again.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// A newest block that is older than this is not the chain's newest: the node is still reading the chain. An hour is 300
-/// blocks.
+/// A node whose newest block is older than this is still reading the chain. An hour is 300 blocks.
 const HEAD_AGE_MAX: Duration = Duration::from_secs(3_600);
 
-/// Why the deployment counts as in use; none if nobody can have voted yet. Waits until every Ethereum node has
+/// Why the deployment counts as in use; `None` if nobody can have voted yet. Waits until every Ethereum node has
 /// answered.
 ///
 /// # Errors
-/// If the URLs of the Ethereum nodes are no good.
+/// If the URLs of the Ethereum nodes cannot be used.
 pub async fn in_use(
     deployment: &Deployment,
     epoch: Epoch,
@@ -61,7 +60,7 @@ pub async fn in_use(
     Ok(peer_with_use(endpoints, names, &founders).await.map(StaleReason::Peer))
 }
 
-/// The newest event of the contract that any of the nodes knows.
+/// The newest event of the contract that any node knows.
 async fn last_event(config: &PrimaryConfig) -> Result<Option<TransactionIndex>, PrimaryError> {
     for url in &config.rpc_urls {
         let node = Primary::connect_lazily(PrimaryConfig { rpc_urls: vec![url.clone()], ..config.clone() })?;
@@ -83,7 +82,7 @@ async fn last_event(config: &PrimaryConfig) -> Result<Option<TransactionIndex>, 
     Ok(None)
 }
 
-/// How many events a node knows. `None` if it knows of none, and may not know of all.
+/// How many events a node knows. `None` if it knows of none and its newest block is too old.
 async fn events_of(node: &Primary) -> Result<Option<TransactionIndex>, PrimaryError> {
     let head = node.latest_head().await?;
     let index = node.last_transaction_index().await?;
@@ -99,7 +98,7 @@ async fn peer_with_use(
     names: &[AuthorityName],
     founders: &[AccountId],
 ) -> Option<AuthorityName> {
-    // The file may come after the first start; so may its authorities.
+    // The file, and the authorities in it, may be added after the first start.
     let endpoints = Endpoints::read(endpoints?).ok()?;
     let others = endpoints.authorities.iter().filter(|entry| !names.contains(&entry.name));
     let peers: Vec<_> = others.filter_map(|entry| AuthorityClient::new(entry, OPTIONS).ok()).collect();
@@ -115,7 +114,7 @@ async fn peer_with_use(
     None
 }
 
-/// Whether a peer has applied events of the contract, or, without a Primary, knows an order of one of the founders.
+/// Whether a peer has applied events of the contract, or, without a Primary, knows an order of one of `founders`.
 async fn has_use(peer: &AuthorityClient, founders: &[AccountId]) -> bool {
     if founders.is_empty() {
         let Some(shard) = peer.shards().first() else { return false };

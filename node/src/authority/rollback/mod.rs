@@ -1,5 +1,5 @@
-//! Rollback protection: an authority whose data folder is an older copy of the one that it voted
-//! with must not vote for a second order of a number.
+//! Rollback protection: an authority whose data folder is an older copy of the one that it voted with must not vote for
+//! a second order of a number.
 //!
 //! ```text
 //!  start: new folder ─► deployment in use? ────────────────┬─► mark in the folder ─► RollbackProtection
@@ -7,13 +7,13 @@
 //!  order ─► shard ─► RollbackProtection: votes from? ── unknown ─► refused for now; catch-up asks the peers ─► floor
 //!                         └── below ─► refused: ask the others   └── from there on ─► vote
 //! ```
-//! A vote that was forgotten is of a time before the process began. Of the account's state at a quorum of the
-//! *other* authorities follows a number above all that it may have voted for (`catch_up`; the argument stands in
-//! docs/PROTOCOL.md, M1 to M4). From that number on it votes for the account as ever. Until then it confirms,
-//! credits and answers, and locks nothing.
+//! Every forgotten vote was given before the process began. The account's state at a quorum of the *other* authorities
+//! gives a number above everything that it may have voted for (`catch_up`; docs/PROTOCOL.md, M1 to M4, has the
+//! argument). From that number on, it votes for the account as usual. Until then it confirms, credits and answers, and
+//! locks nothing.
 //!
-//! Invariants: the mark is on disk before anything is served, and only an operator takes it away; what was
-//! learned before a folder was copied back is never believed after it.
+//! Invariants: the mark is on disk before anything is served, and only an operator removes it. What was learned before
+//! a folder was restored is never used after that.
 
 mod catch_up;
 mod detect;
@@ -35,13 +35,13 @@ pub(crate) use detect::{mark_as_copy, mark_as_cut, marked};
 pub use first_start::in_use;
 pub use vote_floors::VoteFloors;
 
-/// The number of accounts that may wait until the peers are asked about them; requests for others are refused for now.
+/// The maximum number of accounts that wait for the peers' answers. Requests for further ones are refused for now.
 const QUESTIONS_MAX: usize = 4_096;
 
-/// An account that the peers must be asked about, and the number that somebody wants a vote for.
+/// An account to ask the peers about, and the number for which a client wants a vote.
 pub type Question = (AccountId, SequenceNumber);
 
-/// The votes that an authority with a gap in its memory may give. All its shards share it.
+/// Limits the votes of an authority with a gap in its memory. All its shards share it.
 pub struct RollbackProtection {
     state: Mutex<State>,
     questions: mpsc::Sender<Question>,
@@ -53,7 +53,7 @@ struct State {
 }
 
 impl RollbackProtection {
-    /// A protection that knows these floors, and the questions that it has for the peers.
+    /// A protection with these floors, and the receiver of its questions for the peers.
     #[must_use]
     pub fn new(floors: VoteFloors) -> (Self, mpsc::Receiver<Question>) {
         let (questions, asked) = mpsc::channel(QUESTIONS_MAX);
@@ -64,13 +64,13 @@ impl RollbackProtection {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From which number on this authority remembers all its votes for the account.
+    /// The number from which on this authority remembers all its votes for the account.
     #[must_use]
     pub fn floor(&self, account: &AccountId) -> VoteFloor {
         self.state().floors.votes_from(account).map_or(VoteFloor::Unknown, VoteFloor::From)
     }
 
-    /// Asks the other authorities about an account without a known floor, because a client wants a vote for this
+    /// Asks the other authorities about an account whose floor is unknown, because a client wants a vote for this
     /// number.
     pub fn ask(&self, account: AccountId, sequence: SequenceNumber) {
         let mut state = self.state();
@@ -80,13 +80,13 @@ impl RollbackProtection {
     }
 
     /// Whether another authority that catches up can rely on this one's answer about the account: this authority has a
-    /// certificate for every number of which it may have forgotten a vote.
+    /// certificate for every number whose vote it may have forgotten.
     #[must_use]
     pub fn is_reliable(&self, account: AccountId, state: &Account) -> bool {
         self.state().floors.votes_from(&account).is_some_and(|from| state.next_sequence() >= from)
     }
 
-    /// Takes the answer to a question. Without one, the account's next order asks again.
+    /// Stores the answer to a question. Without an answer, the account's next order asks again.
     pub fn learn(&self, account: AccountId, votes_from: Option<SequenceNumber>) {
         let mut state = self.state();
         state.asked.remove(&account);
@@ -114,7 +114,7 @@ mod tests {
         }
         assert_eq!(questions.try_recv(), Ok((account(1), SequenceNumber(4))));
         assert!(questions.try_recv().is_err(), "it is asked about once");
-        // No answer: the next order asks again.
+        // Without an answer, the next order asks again.
         protection.learn(account(1), None);
         assert_eq!(protection.floor(&account(1)), VoteFloor::Unknown);
         protection.ask(account(1), SequenceNumber(4));

@@ -1,8 +1,8 @@
-//! The numbers from which on accounts are voted for again, in memory and in the file `floors` of the data folder.
+//! The number from which each account is voted for again, in memory and in the file `floors` of the data folder.
 //!
-//! The file only saves questions: an entry that is lost is asked for again, and what is learned later is never
-//! lower than what has to be kept to. So it is not synced, and what is damaged in it is left out. Each entry is
-//! the account, the number (big-endian) and a checksum of both.
+//! The file only saves questions: a lost entry is asked for again, and an answer learned later is never too low. So the
+//! file is not synced, and damaged entries are ignored. Each entry is the account, the number (big-endian) and a
+//! checksum of both.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -14,7 +14,7 @@ use fastpay_core::{AccountId, SequenceNumber};
 
 pub(super) const FLOORS_FILE: &str = "floors";
 const ENTRY_BYTES: usize = 32 + 8 + 4;
-/// The maximum number of entries, about 90 MB. Beyond it, all are forgotten and asked for again when needed.
+/// The maximum number of entries, about 90 MB. Beyond it, all are removed, and asked for again when needed.
 const FLOORS_MAX: usize = 1 << 20;
 
 /// The floors learned from the peers.
@@ -26,7 +26,7 @@ pub struct VoteFloors {
 }
 
 impl VoteFloors {
-    /// Those of a data folder.
+    /// Reads the floors of a data folder.
     ///
     /// # Errors
     /// If the file cannot be read or opened.
@@ -42,13 +42,13 @@ impl VoteFloors {
             floors.raise(account, from);
         }
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
-        // The next entry must begin at an entry's boundary.
+        // Cut off a torn entry, so that the next entry begins at a boundary.
         file.set_len((bytes.len() - torn.len()) as u64)?;
         floors.file = Some(file);
         Ok(floors)
     }
 
-    /// From which number on the account is voted for, if that is known.
+    /// The number from which the account is voted for, if known.
     #[must_use]
     pub fn votes_from(&self, account: &AccountId) -> Option<SequenceNumber> {
         self.known.get(account).copied()
@@ -121,7 +121,7 @@ mod tests {
                 let expected = (cut >= (number + 1) * ENTRY_BYTES).then_some(from);
                 assert_eq!(floors.votes_from(&id), expected, "{cut}");
             }
-            // What is written behind a torn entry is read again.
+            // An entry written after a torn one is read again.
             floors.learn(account(4), SequenceNumber(9));
             drop(floors);
             assert_eq!(VoteFloors::open(folder.path()).unwrap().votes_from(&account(4)), Some(SequenceNumber(9)));

@@ -1,4 +1,4 @@
-//! The shard's thread: take what is queued, verify, decide, apply, and hand over to the commit stage.
+//! The shard's thread: takes queued commands, verifies, decides, applies, and hands over to the commit stage.
 
 mod unlock;
 
@@ -35,10 +35,10 @@ use super::verification::Verification;
 use crate::authority::metrics::ShardMetrics;
 use crate::authority::storage::{Checkpoints, Journal, JournalError, JournalWrite};
 
-/// How long the thread sleeps at most when nothing happens: bounds how late a checkpoint is noticed.
+/// The longest sleep of an idle thread. It bounds how late a checkpoint begins.
 const IDLE_WAKE_UP: Duration = Duration::from_secs(5);
 
-/// Starts a shard's threads; the one that is given back ends when both have.
+/// Starts a shard's threads. The returned thread ends when both have ended.
 ///
 /// # Errors
 /// If the system gives no thread.
@@ -55,8 +55,8 @@ pub fn start(
     std::thread::Builder::new().name(format!("shard-{id}")).spawn(move || actor.run()).map_err(ShardError::Thread)
 }
 
-/// A shard without its threads: it moves only in [`Actor::turn`], and hands over to `C` what is still to be committed.
-/// [`start`] runs it on a thread.
+/// A shard without its threads. It advances only in [`Actor::turn`], and hands each batch to `C` for commit. [`start`]
+/// runs it on a thread.
 pub struct Actor<C> {
     shard: Shard,
     journal: Journal,
@@ -66,7 +66,7 @@ pub struct Actor<C> {
     verification: Verification,
     signer: Signer,
     domain: Domain,
-    /// How far the chain is followed; `None` if none is.
+    /// The chain time that it has followed, and the clock to compare it with; `None` without a chain.
     chain: Option<(ChainTime, Clock)>,
     limits: ShardLimits,
     room: Room,
@@ -75,17 +75,17 @@ pub struct Actor<C> {
     queue: ShardQueue,
     commits: C,
     batch: Batch,
-    /// The accounts that the current decision brought into memory.
+    /// The accounts that the current decision loaded into memory.
     loaded: Vec<AccountId>,
-    /// A record's bytes; kept for its room.
+    /// The buffer for encoded records, kept for its capacity.
     encoded: Vec<u8>,
-    /// The bytes that all records so far take in journals.
+    /// The number of bytes that all records so far take in journals.
     appended_bytes: u64,
-    /// Whether the batch's first certificate was looked at for who voted in it: one of each is enough to see who is up.
+    /// Whether this batch's first certificate was checked for its voters: one of each batch is enough to see who is up.
     voters_seen: bool,
 }
 
-/// Whether the thread goes on.
+/// Whether the thread continues.
 #[derive(PartialEq, Eq)]
 enum Next {
     GoOn,
@@ -100,7 +100,7 @@ fn transfer(request: &VerifiedRequest) -> &Transfer {
     }
 }
 
-/// Whether an account pays itself: that fills the journal and is of use to nobody.
+/// Whether an account pays itself, which only fills the journal.
 fn is_circular(transfer: &Transfer) -> bool {
     match transfer {
         Transfer::Payment(payment) => payment.recipient == payment.sender,
@@ -170,8 +170,8 @@ impl<C: Commits> Actor<C> {
         &self.shard
     }
 
-    /// Waits up to `patience` for a command, serves it with those queued behind it as one batch, takes the next part of
-    /// a checkpoint, and hands the batch over. Returns the patience of the next turn, or none after [`Command::Stop`]
+    /// Waits up to `patience` for a command, serves it and those queued behind it as one batch, takes the next part of
+    /// a checkpoint, and hands the batch over. Returns the patience of the next turn, or `None` after [`Command::Stop`]
     /// or when every sender is gone.
     ///
     /// # Errors
@@ -197,8 +197,7 @@ impl<C: Commits> Actor<C> {
         }))
     }
 
-    /// The next part of a checkpoint, if one is due or under way. Says whether there is more to do at
-    /// once.
+    /// Takes the next part of a checkpoint, if one is due or under way. Returns whether more can be done at once.
     fn advance_checkpoint(&mut self) -> Result<bool, ShardError> {
         if !self.checkpointer.is_due(&self.shard, self.journal.end()) {
             return self.checkpointer.advance(&mut self.shard, self.journal.end());
@@ -295,7 +294,7 @@ impl<C: Commits> Actor<C> {
         commands
     }
 
-    /// An account as it is now, in memory or in the store. Loads nothing into memory.
+    /// An account as it is now, from memory or from the store. This does not load it into memory.
     ///
     /// # Errors
     /// When the store fails.
@@ -366,14 +365,14 @@ impl<C: Commits> Actor<C> {
         Ok(Ok(()))
     }
 
-    /// How old the view of the chain is on which the next decision rests.
+    /// The age of the view of the chain on which the next decision rests.
     fn view(&self) -> PrimaryView {
         self.chain.as_ref().map_or(PrimaryView::Recent, |(time, clock)| time.view(clock.now_ms()))
     }
 
-    /// Raises an alarm where a certificate, which is about to be executed, holds a vote of this authority that it does
-    /// not remember: the account would still be locked on that order. Where its memory is known to have a gap, that is
-    /// no news.
+    /// Raises an alarm if a certificate that is about to be executed contains a vote of this authority that it does not
+    /// remember: otherwise the account would still be locked on that order. Ignored if the memory is known to have a
+    /// gap.
     fn report_forgotten_vote(&self, certificate: &VerifiedCertificate) {
         let (account, sequence) = (certificate.transfer().sender(), certificate.transfer().sequence());
         let pending = self.shard.account(&account).and_then(|account| account.pending.as_ref());
@@ -382,15 +381,15 @@ impl<C: Commits> Actor<C> {
         let Certificate { epoch, votes, .. } = certificate.certificate();
         let has_own_vote = || votes.iter().any(|vote| voter_status.is_own(*epoch, &vote.authority));
         let forgotten = !is_locked && voter_status.rollback_protection().is_none() && has_own_vote();
-        // Said once; how often it happens is counted.
+        // Logged once; the metric counts all.
         if forgotten && self.metrics.forgotten_votes.inc() == 0 {
             let digest = certificate.digest();
             tracing::error!(%account, %sequence, %digest, "a certificate holds a vote of this authority that it does not remember: its folder is an older copy, or its keys are in use elsewhere; stop it and see the run-book");
         }
     }
 
-    /// Locks the sender's account on an order, where this authority has a vote for it and room for the lock. A vote that
-    /// is remembered is given again in any case.
+    /// Locks the sender's account on an order, if this authority votes and has room for the lock. A remembered vote is
+    /// given again in any case.
     fn lock(&mut self, order: &VerifiedOrder) -> Result<Result<(), Refusal>, ShardError> {
         if let Some(refusal) = self.signer.refusal() {
             return Ok(Err(refusal));
@@ -418,11 +417,11 @@ impl<C: Commits> Actor<C> {
     }
 
     fn credit(&mut self, credits: &[CrossShardCredit]) -> Result<(), ShardError> {
-        // All of them are of one shard.
+        // All credits come from the same shard.
         let mut acknowledged = None;
         for credit in credits {
             if let Err(refusal) = self.decide_and_apply(|shard| shard.credit(credit))? {
-                // A gap: an earlier message was lost and comes again, and this one behind it.
+                // A gap: an earlier message was lost. It is sent again, and this credit after it.
                 tracing::debug!(from = %credit.from, number = credit.number, %refusal, "credit refused");
                 break;
             }
@@ -446,7 +445,7 @@ impl<C: Commits> Actor<C> {
                 }
             };
             if let Err(refusal) = followed {
-                // The answer tells the follower from where to go on.
+                // The answer tells the follower where to resume.
                 tracing::warn!(up_to = %step.up_to(), %refusal, "a step along the contract's order is refused");
                 break;
             }
@@ -455,7 +454,7 @@ impl<C: Commits> Actor<C> {
         Ok(())
     }
 
-    /// Asks a rule, and applies its record.
+    /// Applies the record that a rule decides on.
     fn decide_and_apply(&mut self, rule: impl Fn(&Shard) -> Decision) -> Result<Result<(), Refusal>, ShardError> {
         match self.decide(rule)? {
             Ok(Some(record)) => self.append(&record)?,
@@ -465,8 +464,8 @@ impl<C: Commits> Actor<C> {
         Ok(Ok(()))
     }
 
-    /// Asks a rule, with the accounts that it needs in memory. Gives its record, to be appended or forgone; `None` if
-    /// there is nothing to be done.
+    /// Decides by a rule, with the accounts that it needs in memory. Returns the record, for the caller to append or
+    /// forgo; `None` if nothing is to be done.
     fn decide(
         &mut self,
         rule: impl Fn(&Shard) -> Decision,
@@ -487,7 +486,7 @@ impl<C: Commits> Actor<C> {
         Ok(decided)
     }
 
-    /// Ends a decision without a record: accounts that were only looked at do not stay in memory.
+    /// Ends a decision without a record: accounts that were loaded only for it are unloaded.
     fn forgo(&mut self) {
         self.shard.release();
         for id in self.loaded.drain(..) {
@@ -495,11 +494,11 @@ impl<C: Commits> Actor<C> {
         }
     }
 
-    /// Brings the accounts of a decision into memory together, and notes which were not there. If there is no room
-    /// before a checkpoint is written, that is waited for: its disk is too slow for what changes.
+    /// Loads the accounts of a decision into memory together, and notes which were not there. If there is no room, it
+    /// waits until a checkpoint is written: the disk is too slow for the rate of changes.
     fn load(&mut self, accounts: Vec<AccountId>) -> Result<(), ShardError> {
         while !self.shard.has_room(accounts.len()) {
-            // A checkpoint may state nothing that is not on disk.
+            // A checkpoint may contain only what is on disk.
             self.hand_over()?;
             self.drain()?;
             self.checkpointer.make_room(&mut self.shard, self.journal.end())?;
@@ -528,14 +527,14 @@ impl<C: Commits> Actor<C> {
         self.shard.apply(record, position);
         self.loaded.clear();
         self.queue.subscriptions().of(record, &mut self.batch.alarms);
-        // The receiving shard writes a record about a forwarded credit, too.
+        // For a forwarded credit, the receiving shard writes a record, too.
         let writers = 1 + u64::from(!record.forwarded().is_empty());
         self.appended_bytes = self.appended_bytes.wrapping_add(writers.saturating_mul(self.encoded.len() as u64));
         Ok(())
     }
 
-    /// Hands what was decided over to the commit stage, which says it once it is on disk. Says whether
-    /// credits wait to be acknowledged.
+    /// Hands the batch over to the commit stage, which sends its answers once it is on disk. Returns whether credits
+    /// wait to be acknowledged.
     fn hand_over(&mut self) -> Result<bool, ShardError> {
         let ledger = self.shard.ledger();
         let waiting = self.deliveries.deliver(ledger, Instant::now(), &mut self.batch.messages);
@@ -545,7 +544,7 @@ impl<C: Commits> Actor<C> {
             return Ok(waiting);
         }
         if !batch.ledgers.is_empty() {
-            // It may hold many credits under way: copied once, however many ask.
+            // The ledger may hold many credits under way, so copy it once for all requests.
             batch.ledger = Some(Arc::new(ledger.clone()));
         }
         self.signer.vote(&mut batch, &mut self.verification);

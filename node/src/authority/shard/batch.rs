@@ -1,4 +1,4 @@
-//! The answers of a batch, which leave once it is on disk: to clients, to the follower, to the other shards.
+//! The answers of a batch, which are sent once it is on disk: to clients, to the follower, to the other shards.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::authority::storage::Frame;
 /// Answers and messages that wait for the same sync. If it fails, they are dropped unsent.
 #[derive(Default)]
 pub(super) struct Batch {
-    /// The records; none if nothing changed. The answers still wait for the batches before.
+    /// The records; `None` if nothing changed. The answers wait for the batches before it even then.
     pub frame: Option<Frame>,
     answers: Vec<(Arc<ClientStream>, Answers)>,
-    /// Still to be signed.
+    /// The votes still to be signed.
     pub votes: Vec<PendingVote>,
     pub unlock_votes: Vec<(oneshot::Sender<MayVote>, MayVote)>,
     pub synchronized: Vec<(oneshot::Sender<TransactionIndex>, TransactionIndex)>,
@@ -61,12 +61,12 @@ impl Batch {
         self.votes.push(vote);
     }
 
-    /// Puts a vote, now signed, among the answers.
+    /// Adds a signed vote to the answers.
     pub fn signed(&mut self, vote: &PendingVote, epoch: Epoch, signed: Vote) {
         self.answer_at(vote.place, vote.id, Answer::Vote(epoch, signed));
     }
 
-    /// The index of a stream's answers. Requests that arrived together are answered together.
+    /// The index of a stream's answers in the batch. Requests that arrived together are answered together.
     fn place_of(&mut self, stream: &Arc<ClientStream>) -> usize {
         if !self.answers.last().is_some_and(|(last, _)| Arc::ptr_eq(last, stream)) {
             self.answers.push((stream.clone(), Vec::new()));
@@ -79,7 +79,7 @@ impl Batch {
         answers.push((id, answer));
     }
 
-    /// Whether nothing changes and nothing is answered.
+    /// Whether there is nothing to commit and nothing to send.
     pub fn is_empty(&self) -> bool {
         let Self { frame, answers, unlock_votes, synchronized, accounts, ledgers, messages, .. } = self;
         let said =
@@ -98,8 +98,8 @@ impl Batch {
     /// Sends everything. The batch must be on disk.
     pub fn send(mut self, metrics: &ShardMetrics) {
         let traced = self.durable(metrics);
-        // Before the answers: whoever hears that a payment is confirmed, and then asks the recipient's shard, finds it
-        // there, because the question queues behind it. What a full queue does not take is said again in time.
+        // Before the answers: a client that gets a confirmation and then asks the recipient's shard finds the payment,
+        // because its request queues behind the credit. A message that a full queue rejects is repeated in time.
         for (shard, message) in self.messages {
             let _ = shard.try_send(message);
         }

@@ -1,11 +1,11 @@
-//! How many bytes of journal each of many spenders may have written: a token bucket for each, in bounded memory.
+//! Bounds how many bytes of journal are written for each of many spenders: a token bucket for each, in bounded memory.
 //!
-//! A spender may have its budget of a day written at once, and as much again each day. Only those that are ahead of
-//! their budget's pace are remembered, each by one instant: when it will have no more on its account than one that
-//! never came. Invariants: nobody is ever said to have spent more than it has; at most [`SPENDERS_MAX`] are
-//! remembered; an operation costs O(1), spread over many. If more spend at a time, the lower half of them is
-//! forgiven what the middle one has spent and the upper half is forgiven as much (Misra and Gries): so no spender gets
-//! more above its budget than two parts in [`SPENDERS_MAX`] of what all have spent.
+//! A spender may use its budget of a day at once, and as much again each day. Only spenders that are ahead of their
+//! budget's pace are stored, each by one instant: when its bucket will be full again. Invariants: no spender is ever
+//! counted as having spent more than it has; at most [`SPENDERS_MAX`] are stored; an operation costs O(1), amortised.
+//! If more spend at a time, the lower half of them is forgiven everything, and the upper half is forgiven as much as
+//! the median has spent (Misra and Gries), so no spender gets more above its budget than two parts in [`SPENDERS_MAX`]
+//! of what all have spent.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::client_reputation::Address;
 
-/// About 2 MB. A spender whose writes are further apart than its budget's pace is not stored.
+/// The maximum number of stored spenders: about 2 MB. A spender that stays within its budget's pace is not stored.
 const SPENDERS_MAX: usize = 16_384;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -30,7 +30,7 @@ pub fn address_budgets(bytes_per_day: NonZeroU64) -> AddressBudgets {
     Arc::new(Mutex::new(Budgets::new(bytes_per_day)))
 }
 
-/// The budgets of spenders that are named by `K`. The hash is keyed: strangers choose their names.
+/// The budgets of spenders identified by `K`. The hash is keyed, because strangers choose their identifiers.
 #[derive(Debug)]
 pub struct Budgets<K> {
     bytes_per_day: NonZeroU64,
@@ -39,7 +39,7 @@ pub struct Budgets<K> {
 }
 
 impl<K: Copy + Eq + Hash> Budgets<K> {
-    /// Nobody has spent anything.
+    /// Budgets of which nothing has been spent.
     #[must_use]
     pub fn new(bytes_per_day: NonZeroU64) -> Self {
         Self { bytes_per_day, even_at: HashMap::new(), spenders_max: SPENDERS_MAX }
@@ -59,7 +59,7 @@ impl<K: Copy + Eq + Hash> Budgets<K> {
         *even_at = (*even_at).max(now).checked_add(worth).unwrap_or(now + 365 * DAY);
     }
 
-    /// How long a spender must wait until more may be written for it; `None` if it need not.
+    /// How long a spender must wait until more may be written for it; `None` if it need not wait.
     #[must_use]
     pub fn wait(&self, spender: &K, now: Instant) -> Option<Duration> {
         let ahead = self.even_at.get(spender)?.saturating_duration_since(now);
@@ -72,7 +72,7 @@ impl<K: Copy + Eq + Hash> Budgets<K> {
         Duration::from_nanos_u128(nanos.min(u64::MAX.into()))
     }
 
-    /// Forgets the spenders that are even. If those are fewer than half, everybody is forgiven the median amount.
+    /// Removes spenders with full buckets. If those are fewer than half, forgives everybody the median amount.
     fn make_room(&mut self, now: Instant) {
         self.even_at.retain(|_, even_at| *even_at > now);
         if self.even_at.len().saturating_mul(2) <= self.spenders_max {
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(budgets.wait(&2, at(0)), None, "another one");
         assert_eq!(budgets.wait(&1, at(4)), Some(Duration::from_secs(6)));
         assert_eq!(budgets.wait(&1, at(10)), None);
-        // What was not used in the meantime is there once, and does not add up.
+        // Unused budget does not accumulate beyond one day.
         budgets.spend(1, 2 * 86_400, at(90 * 86_400));
         assert_eq!(budgets.wait(&1, at(90 * 86_400)), Some(DAY));
     }
@@ -150,7 +150,7 @@ mod tests {
             if heavy > per_day + 2 * all / max as u64 + per_day / 1_000 {
                 assert!(budgets.wait(&0, now).is_some(), "{heavy} of {all} bytes");
             }
-            // Nobody else is near its budget, or said to be.
+            // Nobody else is near its budget, or counted as such.
             assert_eq!(budgets.wait(&(1 + number % 20_000), now), None);
         }
         assert!(heavy > 2 * per_day);

@@ -1,13 +1,13 @@
-//! The chain's clock, as far as a shard has followed it.
+//! The chain time up to which a shard has followed the Primary.
 
 use fastpay_core::PrimaryView;
 use serde::{Deserialize, Serialize};
 
-/// Nothing is voted for or executed on a view of the chain that is older than this, in seconds, or than half of the
-/// contract's unlock window: a number that is voided meanwhile must not be executed here.
+/// The maximum age, in seconds, of the view of the chain on which an order is voted for or a certificate executed; half
+/// of the contract's unlock window if that is less. A number that is voided meanwhile must not be executed here.
 const CHAIN_AGE_MAX_S: u64 = 3 * 24 * 3_600;
 
-/// When the newest final block was made whose events a shard has applied.
+/// The time of the newest final block whose events a shard has applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChainTime {
     /// In seconds since 1970.
@@ -17,7 +17,7 @@ pub struct ChainTime {
 }
 
 impl ChainTime {
-    /// Whether it is too old at this time, in milliseconds since 1970.
+    /// Whether the view is recent or too old, at this time in milliseconds since 1970.
     #[must_use]
     pub fn view(&self, now_ms: u64) -> PrimaryView {
         let age_max = (self.unlock_window / 2).min(CHAIN_AGE_MAX_S);
@@ -37,7 +37,7 @@ mod tests {
             let time = ChainTime { block_time: 1_000, unlock_window };
             assert_eq!(time.view((1_000 + age_max) * 1_000 + 999), PrimaryView::Recent);
             assert_eq!(time.view((1_001 + age_max) * 1_000), PrimaryView::TooOld);
-            // A block of the future: the machine's clock is late.
+            // The block is in the future: the machine's clock is late.
             assert_eq!(time.view(0), PrimaryView::Recent);
         }
         assert_eq!(ChainTime::default().view(1_000), PrimaryView::TooOld, "nothing was read yet");

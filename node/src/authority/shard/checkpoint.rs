@@ -1,14 +1,14 @@
 //! Writes changed accounts to the checkpoint store, beside the shard's thread.
 //!
-//! A checkpoint is what the shard was at one journal position: its ledger and the accounts that
-//! changed since the one before. It only saves time at recovery; the journal is the truth.
+//! A checkpoint is the shard's state at one journal position: its ledger, and the accounts that changed since the one
+//! before. It only saves time at recovery; the journal is the truth.
 //!
 //! ```text
 //!  due ─► begin (no work) ─► take a slice after each batch ─► all taken: write, on another thread ─► finished
 //! ```
-//! The shard goes on meanwhile. It waits for the store in two cases only, both of a store that is too
-//! slow for what changes: nearly all accounts in memory are newer than the store's, or the journal is
-//! so far ahead that a recovery would take long.
+//! Meanwhile the shard continues. It waits for the store only if that is too slow for the rate of changes, in two
+//! cases: nearly all accounts in memory are newer than the store's, or the journal is so far ahead that a recovery
+//! would take long.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -21,18 +21,18 @@ use super::settings::ShardLimits;
 use crate::authority::metrics::ShardMetrics;
 use crate::authority::storage::{CheckpointError, Checkpoints};
 
-/// A checkpoint is due where one of so many accounts in memory changed: the others are room for what
-/// changes while it is written.
+/// A checkpoint is due if more than one in this many of the accounts that fit into memory changed. The others leave
+/// room for the changes while it is written.
 const CHANGED_SHARE: usize = 4;
-/// The journal is never ahead of a checkpoint that is being written by more than so many times what makes
-/// the next one due.
+/// While a checkpoint is being written, the journal grows by at most this many times the bytes that make the next one
+/// due.
 const JOURNAL_AHEAD_TIMES: u64 = 4;
 
 /// The data of one checkpoint.
 struct Snapshot {
     position: JournalPosition,
     ledger: Vec<u8>,
-    /// Slices as they were taken: together they may be large, and are not moved.
+    /// The slices as they were taken. They are not merged, because together they may be large.
     slices: Vec<Vec<(AccountId, Vec<u8>)>>,
 }
 
@@ -44,7 +44,7 @@ impl Snapshot {
         Self { position, ledger, slices: Vec::new() }
     }
 
-    /// Takes the next accounts. False where all are taken.
+    /// Takes the next accounts. Returns false if all are taken.
     fn take(&mut self, shard: &mut Shard, limit: usize) -> bool {
         let slice = shard.take_accounts(limit);
         let more = slice.is_some();
@@ -58,7 +58,7 @@ impl Snapshot {
     }
 }
 
-/// Writes a checkpoint as a whole, of all records before `position`, if none is under way.
+/// Writes a whole checkpoint of all records before `position`, if none is under way.
 pub(super) fn write_checkpoint(
     store: &dyn Checkpoints,
     shard: &mut Shard,
@@ -76,7 +76,7 @@ enum UnderWay {
     Writing(Writing),
 }
 
-/// A write of which the outcome was not taken yet.
+/// A write whose outcome was not taken yet.
 enum Writing {
     OnThread(JoinHandle<Result<(), CheckpointError>>),
     Ended(Result<(), CheckpointError>),
@@ -99,11 +99,11 @@ impl Writing {
     }
 }
 
-/// Decides when a checkpoint is due, and has at most one under way.
+/// Decides when a checkpoint is due. At most one is under way.
 pub(super) struct Checkpointer {
     store: Arc<dyn Checkpoints>,
     limits: ShardLimits,
-    /// The position and time of the newest checkpoint's beginning.
+    /// The position and time at which the newest checkpoint began.
     newest: JournalPosition,
     newest_at: Instant,
     under_way: Option<UnderWay>,
@@ -121,7 +121,7 @@ impl Checkpointer {
         Self { store, limits, newest, newest_at: Instant::now(), under_way: None, metrics }
     }
 
-    /// Whether none is under way and enough has happened since the newest one.
+    /// Whether no checkpoint is under way and enough has changed since the newest one.
     pub(super) fn is_due(&self, shard: &Shard, end: JournalPosition) -> bool {
         let bytes = end.0.saturating_sub(self.newest.0);
         let due = bytes >= self.limits.checkpoint_journal_bytes
@@ -143,8 +143,8 @@ impl Checkpointer {
         self.metrics.checkpoint_paused(begun.elapsed());
     }
 
-    /// Does the next part of a checkpoint that is under way: takes a slice, hands it to another thread, or
-    /// takes its outcome. The journal ends at `end`. True where there is more to do at once.
+    /// Does the next part of a checkpoint under way: takes a slice, hands it to another thread, or takes its outcome.
+    /// The journal ends at `end`. Returns true if more can be done at once.
     ///
     /// # Errors
     /// If the store failed, or the system gives no thread.
@@ -171,7 +171,7 @@ impl Checkpointer {
         Ok(more)
     }
 
-    /// Writes a snapshot, on a separate thread if that takes long.
+    /// Writes a snapshot, on a separate thread if the store is slow.
     fn hand_over(&self, snapshot: Snapshot) -> Result<UnderWay, ShardError> {
         let store = self.store.clone();
         if !store.is_slow() {
@@ -209,7 +209,7 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// Waits for the checkpoint under way. Says whether there was one.
+    /// Completes the checkpoint under way. Returns whether there was one.
     fn complete(&mut self, shard: &mut Shard) -> Result<bool, ShardError> {
         match self.under_way.take() {
             None => return Ok(false),
@@ -230,7 +230,7 @@ fn finish(shard: &mut Shard, writing: Writing) -> Result<(), ShardError> {
     Ok(())
 }
 
-/// When the shard fails, nothing writes to its store any more.
+/// After the shard has failed, nothing writes to its store any more.
 impl Drop for Checkpointer {
     fn drop(&mut self) {
         if let Some(UnderWay::Writing(writing)) = self.under_way.take() {

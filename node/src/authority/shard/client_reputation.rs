@@ -1,10 +1,10 @@
 //! The reputation of one client address: how useful its recent requests were.
 //!
-//! Requests that change nothing (forged, not covered, out of turn, repeated) and payments of an account to itself cost
-//! an authority about as much as those that are of use. An address whose last 1,000 requests were mostly of that kind is
-//! on probation: few of its requests wait at a time, and its streams are read one after the other with pauses, so that
+//! Requests that change nothing (forged, not covered, out of turn, repeated), and payments of an account to itself,
+//! cost an authority about as much as useful ones. An address whose last 1,000 requests were mostly of that kind is on
+//! probation: few of its requests wait at a time, and its streams are read one after the other with pauses, so that the
 //! others keep nearly all of the shard. It is still served, and useful requests end the probation. Honest clients send
-//! few worthless requests for each good one, and one that is taken for a bad one by mistake is slower, not shut out.
+//! few worthless requests for each useful one; an honest client on probation by mistake is slower, not shut out.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,21 +13,21 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
-/// The number of last requests by which an address is judged.
+/// The number of recent requests by which an address is judged.
 const JUDGED_REQUESTS: usize = 1_000;
 /// An address with more worthless requests than this is on probation. A wallet that repeats a certificate, asks twice,
-/// or pays at an authority that does not vote stays far below.
+/// or sends orders to an authority that does not vote stays far below it.
 const WORTHLESS_MAX: usize = JUDGED_REQUESTS * 3 / 4;
 /// The maximum number of queued requests of an address on probation.
 const WAITING_ON_PROBATION_MAX: usize = 16;
-/// The pause before another read from a stream on probation: some hundred requests a second. A few forged signatures
-/// in a batch triple the cost of verifying it, so they must be few.
+/// The pause between reads from a stream on probation: it allows some hundred requests a second. A few forged
+/// signatures in a batch triple the cost of verifying it, so they must be few.
 const PAUSE_ON_PROBATION: Duration = Duration::from_millis(50);
 /// The maximum number of simultaneous reads of one address; further ones wait unread.
 const READS_MAX: usize = 64;
 
-/// An IPv4 address, or the first 48 bits of an IPv6 address: a provider gives them to one customer, who would otherwise
-/// have 65,536 fresh names of 64 bits.
+/// An IPv4 address, or the first 48 bits of an IPv6 address. A provider gives these to one customer, who would
+/// otherwise have 65,536 fresh addresses of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Address(IpAddr);
 
@@ -40,14 +40,14 @@ impl From<IpAddr> for Address {
     }
 }
 
-/// An address, while it is connected and as long as it has a bad name.
+/// The record of one address. It is kept while the address is connected, and longer while its reputation is bad.
 #[derive(Debug)]
 pub struct ClientReputation {
-    /// None of one that is not on a network.
+    /// `None` for a client that is not on a network.
     address: Option<Address>,
     waiting: AtomicUsize,
     record: std::sync::Mutex<Record>,
-    /// How many requests of the record are worthless, to be read without its lock.
+    /// The number of worthless requests in the record, to be read without its lock.
     worthless: AtomicUsize,
     turn: Mutex<()>,
     reads: Arc<Semaphore>,
@@ -68,8 +68,8 @@ impl Default for ClientReputation {
     }
 }
 
-/// The usefulness of each of the last requests; the newest replaces the oldest. Requests that were never sent count as
-/// useful.
+/// Whether each of the last requests was useful; the newest replaces the oldest. Before an address has sent as many,
+/// the missing ones count as useful.
 #[derive(Debug, Default)]
 struct Record {
     /// A bit for each request: set where it was worthless.
@@ -91,18 +91,18 @@ impl Record {
 }
 
 impl ClientReputation {
-    /// One at an address.
+    /// A good reputation at an address.
     #[must_use]
     pub fn at(address: Address) -> Self {
         Self { address: Some(address), ..Self::default() }
     }
 
-    /// Its location.
+    /// The client's address.
     pub(super) fn address(&self) -> Option<Address> {
         self.address
     }
 
-    /// True where most of its last requests were worthless.
+    /// Whether most of its last requests were worthless.
     #[must_use]
     pub fn is_on_probation(&self) -> bool {
         self.worthless() > WORTHLESS_MAX
@@ -114,7 +114,7 @@ impl ClientReputation {
         self.worthless.load(Ordering::Relaxed)
     }
 
-    /// Waits as long as one on probation has to before more of a stream is read.
+    /// Waits before more of a stream is read, if the address is on probation.
     pub async fn pause(&self) {
         if self.is_on_probation() {
             let _turn = self.turn.lock().await;
@@ -122,12 +122,12 @@ impl ClientReputation {
         }
     }
 
-    /// The right to read something, in turn.
+    /// Waits for the right to read something; reads beyond the bound wait in turn.
     pub async fn read(&self) -> Option<OwnedSemaphorePermit> {
         self.reads.clone().acquire_owned().await.ok()
     }
 
-    /// Takes note of what a number of requests were worth, all of them much or nothing.
+    /// Records a number of requests, which are all useful or all worthless.
     pub fn judge(&self, requests: usize, worthless: bool) {
         if requests == 0 {
             return;
@@ -137,7 +137,7 @@ impl ClientReputation {
         self.worthless.store(record.worthless, Ordering::Relaxed);
     }
 
-    /// How many more of its requests may wait.
+    /// How many more of its requests may be queued.
     pub(super) fn room(&self) -> usize {
         if self.is_on_probation() {
             WAITING_ON_PROBATION_MAX.saturating_sub(self.waiting.load(Ordering::Relaxed))
@@ -196,14 +196,14 @@ mod tests {
     #[test]
     fn exactly_the_last_thousand_requests_count() {
         let peer = ClientReputation::default();
-        // Many at once count as many.
+        // A huge number of requests at once counts, too.
         peer.judge(usize::MAX, true);
         assert!(peer.is_on_probation());
         peer.judge(JUDGED_REQUESTS - WORTHLESS_MAX - 1, false);
         assert!(peer.is_on_probation());
         peer.judge(1, false);
         assert!(!peer.is_on_probation());
-        // The next one pushes a worthless one out.
+        // The next request replaces a worthless one.
         peer.judge(1, true);
         assert!(!peer.is_on_probation());
         peer.judge(WORTHLESS_MAX - 1, false);

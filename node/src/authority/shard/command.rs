@@ -1,4 +1,4 @@
-//! Everything that a shard can be asked, as one closed list.
+//! All commands to a shard, as one closed list.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,18 +17,18 @@ use super::client_reputation::ClientReputation;
 /// The answer to an order or a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// To an order: the epoch that the vote is for.
+    /// The vote for an order, and its epoch.
     Vote(Epoch, Vote),
-    /// To a certificate: this authority's epoch, and the sender's next sequence number.
+    /// A certificate is confirmed: this authority's epoch, and the sender's next sequence number.
     Confirmed(Epoch, SequenceNumber),
-    /// To either.
+    /// An order or a certificate is refused.
     Refused(Refusal),
 }
 
-/// Answers of one batch to one client, each with the client's own number of the request.
+/// A batch's answers to one client, each with the client's own number of the request.
 pub type Answers = Vec<(u64, Answer)>;
 
-/// A client's stream as the shard sees it: where its answers go, and how many of its requests wait.
+/// A client's stream as the shard sees it: the channel of its answers, and the number of its waiting requests.
 #[derive(Debug)]
 pub struct ClientStream {
     answers: mpsc::Sender<Answers>,
@@ -37,14 +37,14 @@ pub struct ClientStream {
 }
 
 impl ClientStream {
-    /// A stream that has at most so many requests in flight, and its answers. Each message has at
-    /// least one answer, so that sending never waits.
+    /// A stream with at most so many requests in flight, and the receiver of its answers. Each message contains at
+    /// least one answer, so sending never waits.
     #[must_use]
     pub fn new(requests_in_flight_max: usize) -> (Arc<Self>, mpsc::Receiver<Answers>) {
         Self::of(Arc::default(), requests_in_flight_max)
     }
 
-    /// As [`ClientStream::new`], of an address that may have other streams.
+    /// As [`ClientStream::new`], for an address that may have other streams.
     #[must_use]
     pub fn of(peer: Arc<ClientReputation>, requests_in_flight_max: usize) -> (Arc<Self>, mpsc::Receiver<Answers>) {
         let (answers, received) = mpsc::channel(requests_in_flight_max);
@@ -57,7 +57,7 @@ impl ClientStream {
         &self.peer
     }
 
-    /// Answers. A client that has gone gets none.
+    /// Sends answers. They are dropped if the client has disconnected.
     pub fn send(&self, answers: Answers) {
         let _ = self.answers.try_send(answers);
     }
@@ -88,7 +88,7 @@ impl ClientStream {
 pub struct Submission {
     /// The stream that sent them.
     pub stream: Arc<ClientStream>,
-    /// The client's own number of each.
+    /// The client's own number of each request.
     pub ids: Vec<u64>,
     /// The requests.
     pub requests: Vec<Request>,
@@ -97,9 +97,9 @@ pub struct Submission {
 /// The durable state of a number that its owner asked to unlock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnlockKnowledge {
-    /// A vote of this epoch to void the number.
+    /// It voted in this epoch to void the number.
     VoidVoted(Epoch),
-    /// A certificate of the number.
+    /// It has a certificate of the number.
     Seen(Arc<Certificate>),
     /// The number is executed: its certificate is in this history of the account.
     Executed(History),
@@ -111,16 +111,16 @@ pub type MayVote = Result<UnlockKnowledge, Refusal>;
 /// One step of a shard along the contract's order of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OrderStep {
-    /// Over events of other shards, perhaps to a deposit.
+    /// A step over events of other shards, perhaps to a deposit.
     Deposit(SynchronizationOrder),
-    /// To an event about one number of an account.
+    /// A step to an event about one number of an account.
     Unlock(UnlockEvent),
-    /// To the installation of a committee.
+    /// A step to the installation of a committee.
     Installation(Installation),
 }
 
 impl OrderStep {
-    /// The event that it ends with.
+    /// The index of the event with which it ends.
     #[must_use]
     pub fn up_to(&self) -> TransactionIndex {
         match self {
@@ -134,8 +134,8 @@ impl OrderStep {
 /// A request to a shard.
 #[derive(Debug)]
 pub enum Command {
-    /// Verify these, vote for the orders and execute the certificates. With the time at which they were queued, where
-    /// payments are traced.
+    /// Verify these requests, vote for the orders, and execute the certificates. If payments are traced, with the time
+    /// at which they were queued.
     Submit(Submission, Option<SystemTime>),
     /// From another shard of this authority: credits in the order of their numbers.
     Credit(Vec<CrossShardCredit>),
@@ -146,35 +146,35 @@ pub enum Command {
         /// The newest credit that it has applied.
         number: u64,
     },
-    /// From this authority's follower: steps along the contract's order of events. Answers with the index up to which
+    /// From this authority's follower: steps along the contract's order of events. The answer is the index up to which
     /// all events are applied and on disk.
     Synchronize(Vec<OrderStep>, oneshot::Sender<TransactionIndex>),
     /// From this authority's follower: all events up to the block of this time are applied.
     ChainTime(ChainTime),
-    /// Asks what this authority may sign about a number that its owner asked to unlock. The answer comes once it is on
-    /// disk.
+    /// Decide what this authority may sign about a number that its owner asked to unlock. The answer comes once the
+    /// decision is on disk.
     VoteUnlock {
         /// An account of this shard.
         account: AccountId,
         /// The number.
         sequence: SequenceNumber,
-        /// Whether a vote to void the number shall count only together with those of all members.
+        /// Whether a vote to void the number shall count only if all members vote so.
         unanimous: bool,
         /// Receives the answer.
         reply: oneshot::Sender<MayVote>,
     },
-    /// An account's state.
+    /// Read an account's state.
     ReadAccount(AccountId, oneshot::Sender<Account>),
-    /// All but the accounts.
+    /// Read the shard's whole state but the accounts.
     ReadLedger(oneshot::Sender<Arc<ShardLedger>>),
     /// Commit what is queued, write a checkpoint, and end.
     Stop,
 }
 
-/// The number of outputs of a payout that cost a shard about as much as one payment.
+/// This many outputs of a payout cost a shard about as much as one payment.
 const OUTPUTS_PER_REQUEST: usize = 8;
 
-/// The weight of a request in a shard's queue and batch, in payments: a payout is one order, and counts as its cost.
+/// The weight of a request in a shard's queue and batch, in payments. A payout is one order, but weighs what it costs.
 pub(crate) fn weight(request: &Request) -> usize {
     weight_of_outputs(match &request.order().transfer {
         Transfer::Payout(payout) => payout.outputs.len(),
@@ -182,20 +182,20 @@ pub(crate) fn weight(request: &Request) -> usize {
     })
 }
 
-/// The same for an order with so many outputs.
+/// The weight of an order with this many outputs.
 pub(crate) fn weight_of_outputs(outputs: usize) -> usize {
     (outputs / OUTPUTS_PER_REQUEST).saturating_add(1)
 }
 
 impl Submission {
-    /// Its weight in the queue.
+    /// The weight of its requests in the queue.
     pub(super) fn weight(&self) -> usize {
         self.requests.iter().map(weight).fold(0, usize::saturating_add)
     }
 }
 
 impl Command {
-    /// How much of the queue's bound it takes.
+    /// How much of the queue's bound the command takes.
     pub(super) fn requests(&self) -> usize {
         match self {
             Self::Submit(submission, _) => submission.weight().max(1),

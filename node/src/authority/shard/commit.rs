@@ -1,5 +1,5 @@
-//! The commit stage: a thread that writes one batch after the other to disk and then sends its answers, while the
-//! shard works on the next ones.
+//! The commit stage: a thread that writes one batch after the other to disk and then sends its answers, while the shard
+//! works on the next ones.
 //!
 //! Batches are committed and answered in the order in which they are handed over. An answer, even a refusal, therefore
 //! rests only on records that are on disk. If a commit fails, the stage ends without further answers and wakes the
@@ -18,8 +18,8 @@ use super::queue::ShardHandle;
 use crate::authority::metrics::ShardMetrics;
 use crate::authority::storage::SealedBatch;
 
-/// How many batches wait behind the one that is being synced. If the disk is slower than that the
-/// shard waits, and what queues meanwhile becomes one larger batch.
+/// How many batches wait behind the one that is being synced. If the disk is slower than that, the shard waits, and the
+/// commands that queue meanwhile become one larger batch.
 pub const BATCHES_WAITING_MAX: usize = 1;
 
 /// Commits a shard's batches in the order in which they are handed over.
@@ -34,7 +34,7 @@ pub trait Commits {
     fn drain(&mut self) -> bool;
 }
 
-/// A batch that is decided and signed, and not on disk yet.
+/// A batch that is decided and signed, and not yet on disk.
 pub struct UncommittedBatch {
     batch: Box<Batch>,
     metrics: Arc<ShardMetrics>,
@@ -48,7 +48,7 @@ impl UncommittedBatch {
     /// Writes the batch to disk, and then sends its answers.
     ///
     /// # Errors
-    /// When the journal fails. Nothing is sent then.
+    /// If the journal fails. Nothing is sent then.
     pub fn commit(mut self) -> Result<(), ShardError> {
         if let Some(frame) = self.batch.frame.take() {
             let (records, begun) = (frame.records(), Instant::now());
@@ -62,7 +62,7 @@ impl UncommittedBatch {
 
 enum Work {
     Commit(UncommittedBatch),
-    /// Tells that everything before is on disk.
+    /// Signals that all earlier batches are on disk.
     Tell(SyncSender<()>),
 }
 
@@ -73,7 +73,7 @@ pub(super) struct CommitStage {
 }
 
 impl CommitStage {
-    /// Starts the stage of a shard, which it wakes where it fails.
+    /// Starts the stage of a shard. If a commit fails, the stage wakes that shard.
     ///
     /// # Errors
     /// If the system gives no thread.
@@ -91,7 +91,7 @@ impl CommitStage {
         Ok(Self { work, thread })
     }
 
-    /// Commits what was handed over, and ends.
+    /// Commits the batches that were handed over, and ends.
     ///
     /// # Errors
     /// If a commit failed.

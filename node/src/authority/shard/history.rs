@@ -1,4 +1,4 @@
-//! Reading the journal along the links of a history. Runs beside the shard, never in its thread.
+//! Reads the journal along the links of a history. This runs beside the shard, never in its thread.
 
 use borsh::BorshDeserialize;
 use fastpay_core::{AccountId, Chain, Find, History, JournalPosition, Link, Record, SequenceNumber};
@@ -11,7 +11,7 @@ pub struct HistoryReader {
     journal: JournalReader,
 }
 
-/// Why an entry could not be read. Neither can happen while the journal is whole.
+/// Why an entry cannot be read. Neither can happen while the journal is intact.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     /// The journal cannot be read there.
@@ -29,7 +29,7 @@ impl HistoryReader {
         Self { journal }
     }
 
-    /// How far the journal is committed.
+    /// The committed end of the journal.
     #[must_use]
     pub fn end(&self) -> JournalPosition {
         self.journal.end()
@@ -57,7 +57,7 @@ impl HistoryReader {
         Record::try_from_slice(&bytes).map_err(|_| HistoryError::BrokenLink(position))
     }
 
-    /// The records from a position on, each with its own, up to the end as it is now.
+    /// The records from a position on, each with its own position, up to the present end.
     pub fn records(
         &self,
         from: JournalPosition,
@@ -70,7 +70,7 @@ impl HistoryReader {
     }
 
     /// The names of the certificates confirmed from a position on, in order, at most `names_max`, and the position from
-    /// which to go on. It reads at most `records_max` records.
+    /// which to continue. It reads at most `records_max` records.
     ///
     /// # Errors
     /// See [`HistoryError`]. A position after the end, or where no record begins, is an error of the journal.
@@ -96,7 +96,7 @@ impl HistoryReader {
         Ok((names, records.position()))
     }
 
-    /// The entry of this number, from 0, or none.
+    /// The entry of this number, from 0; `None` if there is none.
     ///
     /// # Errors
     /// See [`HistoryError`].

@@ -1,4 +1,4 @@
-//! A shard at work: one thread that alone owns its accounts, and one that commits what it decided.
+//! A shard at work: one thread owns its accounts and decides, and another commits the decisions.
 //!
 //! ```text
 //!  network ─┐               shard thread                                     commit stage
@@ -7,9 +7,9 @@
 //!                                                    └─► checkpoint store, in the background
 //! ```
 //!
-//! Invariants: no answer of a batch, not even a refusal, leaves before the batch and all before it are on disk; a
-//! batch's records are applied in memory before the sync so that later commands see them, and if the sync fails both
-//! threads end and the process with them. The rules see verified requests only. No send from here ever waits for
+//! Invariants: no answer of a batch, not even a refusal, is sent before that batch and all before it are on disk. A
+//! batch's records are applied in memory before the sync, so that later commands see them; if the sync fails, both
+//! threads end, and the process with them. The rules take verified requests only. No send from here ever waits for
 //! another shard, so two shards cannot block each other.
 
 mod actor;
@@ -48,8 +48,7 @@ pub use recovery::{AppliedCredits, RecoveredShard, ShardStorage, recover, recove
 pub use settings::{ADDRESS_JOURNAL_BYTES_PER_DAY, ShardLimits, ShardSettings};
 pub use subscriptions::Subscription;
 
-/// Why a shard cannot start, or ended by itself. Requests without an answer may or may not be on disk; answered ones
-/// are.
+/// Why a shard cannot start, or ended by itself. Unanswered requests may or may not be on disk; answered ones are.
 #[derive(Debug, thiserror::Error)]
 pub enum ShardError {
     /// The journal failed.
@@ -61,21 +60,21 @@ pub enum ShardError {
     /// The system gave no thread.
     #[error("the system gives no thread to a shard: {0}")]
     Thread(std::io::Error),
-    /// The commit stage ended by a defect.
+    /// The commit stage panicked.
     #[error("the thread that commits ended by a defect; see the log above")]
     CommitPanicked,
-    /// The thread that writes checkpoints ended by a defect.
+    /// The thread that writes checkpoints panicked.
     #[error("the thread that writes checkpoints ended by a defect; see the log above")]
     CheckpointPanicked,
-    /// The journal has a record that is intact and yet not one of ours.
+    /// The journal contains an intact record that this version cannot decode.
     #[error("the record at journal position {0} is not one that this version reads; was it written by a newer one?")]
     Record(JournalPosition),
-    /// The checkpoint has an entry that is intact and yet not one of ours.
+    /// The checkpoint contains an intact account that this version cannot decode.
     #[error(
         "the stored state of account {0} is not one that this version reads; remove the checkpoint folder to rebuild it"
     )]
     Account(AccountId),
-    /// As above, for the ledger.
+    /// The checkpoint contains an intact ledger that this version cannot decode.
     #[error("the stored ledger is not one that this version reads; remove the checkpoint folder to rebuild it")]
     Ledger,
 }

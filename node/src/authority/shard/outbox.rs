@@ -1,8 +1,8 @@
-//! Delivers credits to the other shards of the authority, again and again until they acknowledge.
+//! Delivers credits to the other shards of the authority, and repeats them until they are acknowledged.
 //!
-//! Waiting credits are in the ledger and therefore in the journal; this module only remembers which of them were
-//! handed over and when. A full queue or a lost message costs time, never a credit: the recipient applies each number
-//! once, however often it arrives.
+//! Waiting credits are in the ledger and therefore in the journal. This module only remembers which of them were sent,
+//! and when. A full queue or a lost message costs time, never a credit: the recipient applies each number once, however
+//! often it arrives.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -19,23 +19,23 @@ use crate::authority::metrics::ShardMetrics;
 const CREDITS_PER_MESSAGE_MAX: usize = 256;
 /// The maximum number of unacknowledged credits to a shard. It bounds a slow shard's queue.
 const CREDITS_UNDER_WAY_MAX: usize = 4_096;
-/// Without an acknowledgement for this long, credits under way are handed over again.
+/// Credits under way are sent again if nothing is acknowledged for this long.
 pub(super) const REDELIVERY_AFTER: Duration = Duration::from_secs(1);
 
-/// How far the credits for one shard were handed over.
+/// How many of the credits for one shard were sent.
 #[derive(Clone, Copy)]
 struct Delivery {
     /// How many of the waiting credits, from the oldest, are under way.
     under_way: usize,
     /// The oldest waiting credit at the last check.
     oldest: u64,
-    /// When anything was acknowledged, or the first of those under way was handed over.
+    /// When a credit was last acknowledged, or the first of those under way was sent.
     since: Instant,
 }
 
 impl Delivery {
-    /// Notes acknowledgements since the last check. True if they have taken too long and all credits must be handed
-    /// over again.
+    /// Notes acknowledgements since the last check. Returns true if they have taken too long, so that all credits must
+    /// be sent again.
     fn observe(&mut self, oldest: u64, now: Instant) -> bool {
         let acknowledged = oldest.saturating_sub(self.oldest);
         if acknowledged > 0 {
@@ -62,8 +62,8 @@ impl Deliveries {
         Self { siblings, deliveries: BTreeMap::new(), metrics }
     }
 
-    /// Adds to `messages` what is new and what was not acknowledged in time. They are to be sent once the
-    /// ledger is on disk as it is. Says whether anything still waits.
+    /// Adds to `messages` the new credits, and those that were not acknowledged in time. Send them only after the
+    /// ledger is on disk as it is. Returns whether any credit still waits.
     pub(super) fn deliver(
         &mut self,
         ledger: &ShardLedger,
@@ -89,15 +89,15 @@ impl Deliveries {
         waiting
     }
 
-    /// The message to `to` that its credits up to `number` are on disk here. If it is lost, the credits arrive again,
-    /// and it is sent again.
+    /// The message to `to` that its credits up to `number` are on disk here. If the message is lost, the credits arrive
+    /// again, and it is repeated.
     pub(super) fn acknowledgement(&self, by: ShardId, to: ShardId, number: u64) -> Option<(ShardHandle, Command)> {
         let sibling = self.siblings.get(&to)?;
         Some((sibling.clone(), Command::Acknowledge { by, number }))
     }
 }
 
-/// Takes as much as there is, as the other shard's queue takes, and as may be under way.
+/// Takes the waiting credits, as far as the other shard's queue and the bound of credits under way allow.
 fn hand_over(
     sibling: &ShardHandle,
     waiting: &VecDeque<CrossShardCredit>,
@@ -133,7 +133,7 @@ mod tests {
         (Deliveries::new(BTreeMap::from([(TO, handle.clone())]), Metrics::new(1).shards[0].clone()), handle, queue)
     }
 
-    /// Delivers, and sends what is to be sent at once. Says whether anything waits.
+    /// Delivers, and sends the messages at once. Returns whether any credit waits.
     fn deliver(deliveries: &mut Deliveries, ledger: &ShardLedger, now: Instant) -> bool {
         let mut messages = Vec::new();
         let waiting = deliveries.deliver(ledger, now, &mut messages);
@@ -191,18 +191,18 @@ mod tests {
         assert_eq!(received(&commands), range(1..=600));
         deliver(&mut deliveries, &ledger(1..=700), soon);
         assert_eq!(received(&commands), range(601..=700), "new ones only");
-        // Something was acknowledged: the time counts from then.
+        // An acknowledgement restarts the time.
         deliver(&mut deliveries, &ledger(300..=700), soon);
         deliver(&mut deliveries, &ledger(300..=700), start + REDELIVERY_AFTER);
         assert!(received(&commands).is_empty());
-        // Nothing for too long: all that wait come again, once, however steadily new ones come.
+        // After too long without one, all waiting credits are sent again, once, even if new ones keep coming.
         let late = soon + REDELIVERY_AFTER;
         deliver(&mut deliveries, &ledger(300..=710), late);
         deliver(&mut deliveries, &ledger(300..=711), late);
         assert_eq!(received(&commands), range(300..=711));
         assert_eq!(deliveries.metrics.credit_redeliveries.get(), 1);
         assert!(!deliver(&mut deliveries, &ledger_of(Vec::new()), late));
-        // After an empty outbox it begins anew.
+        // After an empty outbox, the time starts anew.
         deliver(&mut deliveries, &ledger(712..=713), late);
         assert_eq!(received(&commands), [712, 713]);
     }
@@ -218,7 +218,7 @@ mod tests {
                 break;
             }
         }
-        // One place is taken by another command again.
+        // Another command takes one place again.
         deliver(&mut deliveries, &ledger(1..=300), now);
         while !matches!(commands.try_recv(), Some(Command::Stop)) {}
         deliver(&mut deliveries, &ledger(1..=300), now);
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(received(&commands), range(1..=bound));
         deliver(&mut deliveries, &ledger(501..=30_000), now);
         assert_eq!(received(&commands), range(bound + 1..=bound + 500));
-        // As many again are acknowledged as were under way, and more: of an earlier life.
+        // More are acknowledged than were under way: credits of an earlier run.
         deliver(&mut deliveries, &ledger(25_000..=30_000), now);
         assert_eq!(received(&commands), range(25_000..=25_000 + bound - 1));
     }

@@ -1,8 +1,8 @@
-//! The bounded queue in front of a shard, and who may put how much into it.
+//! The bounded queue in front of a shard, and each client's share of it.
 //!
-//! A client's stream may have as many requests waiting as there is room left: a stream that takes all it can get
-//! leaves half of the queue to the others, two leave a third, and so on. A modest client therefore finds room however
-//! greedy others are, and waits behind a bounded number of requests.
+//! A client's stream may have as many requests waiting as there is room left. A stream that takes all it can get
+//! therefore leaves half of the queue to the others, two such streams leave a third, and so on. A modest client finds
+//! room however greedy the others are, and waits behind a bounded number of requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -21,11 +21,11 @@ use crate::authority::metrics::ShardMetrics;
 /// the stop command. Without it a flood of requests could block all of these.
 const QUEUE_RESERVE: usize = 256;
 
-/// Bounds of the waiting time in a busy refusal.
+/// Bounds of the wait that a busy refusal asks for.
 const RETRY_AFTER_MIN: Duration = Duration::from_millis(5);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(1);
 
-/// The way to a shard. Cheap to clone.
+/// The sender of a shard's queue. Cheap to clone.
 #[derive(Clone)]
 pub struct ShardHandle {
     queue: SyncSender<Command>,
@@ -36,16 +36,16 @@ pub struct ShardHandle {
 
 /// How full the queue is, and how fast it empties.
 struct Load {
-    /// Requests that wait, and commands of this authority's own.
+    /// The number of waiting requests, and of this authority's own commands.
     waiting: AtomicUsize,
     waiting_max: usize,
     /// The shard's recent time per request, in nanoseconds.
     pace: AtomicU64,
-    /// Notified of each command, for a shard without a thread that waits in the queue.
+    /// Notified of each command, for a shard without a thread to wait in the queue.
     arrivals: Option<Arc<Notify>>,
 }
 
-/// A queue for a shard that is still to be started: shards need each other's.
+/// The queue of a shard that is still to be started: shards need each other's handles.
 pub struct ShardQueue {
     commands: Receiver<Command>,
     load: Arc<Load>,
@@ -60,8 +60,8 @@ impl ShardHandle {
         Self::with_arrivals(limits, metrics, None)
     }
 
-    /// The same, which notifies `arrivals` of each command: for an [`super::Actor`] without a thread that waits in the
-    /// queue.
+    /// As [`ShardHandle::new`], but it notifies `arrivals` of each command: for an [`super::Actor`] without a thread to
+    /// wait in the queue.
     #[must_use]
     pub fn notifying(limits: &ShardLimits, metrics: Arc<ShardMetrics>, arrivals: Arc<Notify>) -> (Self, ShardQueue) {
         Self::with_arrivals(limits, metrics, Some(arrivals))
@@ -81,19 +81,18 @@ impl ShardHandle {
         (Self { queue, load, metrics, subscriptions }, queue_end)
     }
 
-    /// Queues a command of this authority's own, or gives it back where the queue is full or the shard
-    /// has ended.
+    /// Queues a command of this authority's own. Returns it if the queue is full or the shard has ended.
     ///
     /// # Errors
     /// The command.
     pub fn try_send(&self, command: Command) -> Result<(), TrySendError<Command>> {
-        // Counted first, so that the shard never takes what is not counted yet.
+        // Count it first, so that the shard never takes a command that is not counted yet.
         let requests = command.requests();
         self.load.waiting.fetch_add(requests, Ordering::Relaxed);
         self.send_counted(command, requests)
     }
 
-    /// Queues a client's question, which leaves room for the authority's own commands.
+    /// Queues a client's read, leaving room for the authority's own commands.
     ///
     /// # Errors
     /// The command.
@@ -105,13 +104,13 @@ impl ShardHandle {
     }
 
     /// Reserves room for up to `wanted` requests of a stream and returns for how many: fewer if the queue is too full,
-    /// or its peer is on probation. The caller hands the room back with [`ShardHandle::submit`].
+    /// or the peer is on probation. The caller must return the room with [`ShardHandle::submit`].
     #[must_use]
     pub fn admit(&self, stream: &ClientStream, wanted: usize) -> usize {
         let (own, room) = (stream.waiting(), stream.peer().room());
         let mut admitted = 0;
         let _ = self.load.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| {
-            // Each one that is let in makes its own share larger by one and the room smaller by one.
+            // Each admitted request makes the stream's share larger by one and the room smaller by one.
             let above = self.load.waiting_max.saturating_sub(waiting).saturating_sub(own);
             admitted = wanted.min(above.div_ceil(2)).min(room);
             Some(waiting.saturating_add(admitted))
@@ -120,11 +119,11 @@ impl ShardHandle {
         admitted
     }
 
-    /// Queues requests of a stream, for which `admitted` were let in; the others turned out to be none, or the last one
-    /// is a payout that takes more room than was left.
+    /// Queues requests of a stream for which `admitted` were reserved. There may be fewer, because some were malformed,
+    /// or more, because the last one is a payout that takes more room than was left.
     ///
     /// # Errors
-    /// The client's numbers of the requests, where the shard has ended.
+    /// The client's numbers of the requests, if the shard has ended.
     pub fn submit(&self, submission: Submission, admitted: usize) -> Result<(), Vec<u64>> {
         let requests = submission.weight();
         let (given_back, owed) = (admitted.saturating_sub(requests), requests.saturating_sub(admitted));
@@ -164,12 +163,12 @@ impl ShardHandle {
         self.subscriptions.subscribe(account)
     }
 
-    /// Whether a command of this authority's own would find room now.
+    /// Whether the queue has room for a command of this authority's own now.
     pub(super) fn has_room(&self) -> bool {
         self.load.waiting.load(Ordering::Relaxed) < self.load.waiting_max.saturating_add(QUEUE_RESERVE)
     }
 
-    /// How long a client that was refused as busy should wait: until what is queued now is served.
+    /// How long a client that was refused as busy should wait: until the present queue is served.
     #[must_use]
     pub fn retry_after(&self) -> Duration {
         let waiting = self.load.waiting.load(Ordering::Relaxed) as u64;
@@ -182,12 +181,12 @@ impl ShardQueue {
     /// Waits for a command.
     ///
     /// # Errors
-    /// If none comes in time, or none can come.
+    /// If no command comes in time, or every sender is gone.
     pub(super) fn recv_timeout(&self, patience: Duration) -> Result<Command, RecvTimeoutError> {
         self.commands.recv_timeout(patience).inspect(|command| self.taken(command))
     }
 
-    /// An existing command.
+    /// The next command, if there is one already.
     pub fn try_recv(&self) -> Option<Command> {
         self.commands.try_recv().ok().inspect(|command| self.taken(command))
     }
@@ -201,11 +200,11 @@ impl ShardQueue {
         }
     }
 
-    /// Takes note of how long a number of requests took.
+    /// Records how long a number of requests took.
     pub(super) fn observe_pace(&self, requests: usize, took: Duration) {
         let each = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX) / requests.max(1) as u64;
         let pace = self.load.pace.load(Ordering::Relaxed);
-        // One part in eight is new: smooth over a few batches.
+        // The new value counts for one eighth, which smooths over a few batches.
         let smooth = pace.saturating_sub(pace / 8).saturating_add(each / 8);
         self.load.pace.store(smooth, Ordering::Relaxed);
     }
@@ -242,7 +241,7 @@ mod tests {
     fn greedy_streams_leave_room_for_one_that_asks_for_little() {
         let (handle, _queue) = queue(1_000);
         let greedy: Vec<_> = (0..9).map(|_| stream()).collect();
-        // All in turn, again and again, as much as they get.
+        // All streams ask in turn, again and again, for as much as they get.
         let taken: usize = (0..500).map(|round| handle.admit(&greedy[round % 9], 64)).sum();
         assert_eq!(taken, greedy.iter().map(|stream| stream.waiting()).sum::<usize>());
         assert!((800..=950).contains(&taken), "{taken}");
@@ -265,7 +264,7 @@ mod tests {
         let served = handle.admit(&honest, 400);
         assert_eq!(served, 400);
         assert!(flood * 10 < served, "{flood} of {}", flood + served);
-        // It is served all the same, and more of it once it has sent something of worth.
+        // It is still served, and better once it has sent useful requests.
         assert!(flood > 0);
         (0..250).for_each(|_| bad.judge(1, false));
         assert_eq!(handle.admit(&streams[0], 100), 100);

@@ -1,4 +1,4 @@
-//! Bringing a shard back: the newest checkpoint, then the journal's tail on top of it.
+//! Recovers a shard: loads the newest checkpoint, then replays the journal from its position.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub struct ShardStorage {
     pub disk: Arc<dyn Disk>,
     /// The journal's folder.
     pub journal: PathBuf,
-    /// The sizes of the journal.
+    /// The journal's size limits.
     pub journal_options: JournalOptions,
     /// The store of checkpoints.
     pub checkpoints: Arc<dyn Checkpoints>,
@@ -56,7 +56,7 @@ pub struct RecoveredShard {
 }
 
 impl RecoveredShard {
-    /// The findings of opening the journal.
+    /// The result of opening the journal.
     #[must_use]
     pub fn journal_recovery(&self) -> &Recovery {
         self.journal.recovery()
@@ -68,13 +68,13 @@ impl RecoveredShard {
         &self.shard
     }
 
-    /// Reads the shard's committed records from other threads.
+    /// A reader of the shard's committed records, for other threads.
     #[must_use]
     pub fn journal(&self) -> JournalReader {
         self.journal.reader()
     }
 
-    /// The same along the links of histories.
+    /// A reader of histories along their links, for other threads.
     #[must_use]
     pub fn history(&self) -> HistoryReader {
         HistoryReader::new(self.journal.reader())
@@ -89,7 +89,7 @@ impl RecoveredShard {
 pub struct AppliedCredits(Arc<BTreeMap<(ShardId, ShardId), AtomicU64>>);
 
 impl AppliedCredits {
-    /// None yet, for the shards of an authority.
+    /// No credits yet, for the shards of an authority.
     #[must_use]
     pub fn new(layout: ShardLayout) -> Self {
         let pairs = layout.shards().flat_map(|by| layout.shards().map(move |from| ((by, from), AtomicU64::default())));
@@ -109,7 +109,7 @@ impl AppliedCredits {
     }
 }
 
-/// Opens what a shard has on disk and folds its journal, beside the other shards.
+/// Opens a shard's data on disk and replays its journal, while the other shards do the same.
 ///
 /// # Errors
 /// If anything on disk is missing, damaged, or of another version. Nothing is changed then.
@@ -124,7 +124,7 @@ pub fn recover(
     recover_beside(ShardStorage::open(folders)?, id, layout, with_primary, limits, applied)
 }
 
-/// As [`recover`], alone, with storage of the caller's choice.
+/// As [`recover`] for one shard alone, with storage of the caller's choice.
 ///
 /// # Errors
 /// As [`recover`].
@@ -161,7 +161,7 @@ fn recover_beside(
     for entry in reader.read_from(checkpoint) {
         let (position, bytes) = entry?;
         let record = Record::try_from_slice(&bytes).map_err(|_| ShardError::Record(position))?;
-        // A long replay writes checkpoints on the way, which also rebuild a lost store.
+        // A long replay writes checkpoints on the way, which also rebuilds a lost store.
         let due = position.0.saturating_sub(checkpoint.0) >= limits.checkpoint_journal_bytes;
         let accounts = record.accounts();
         if due || !shard.has_room(accounts.len()) {
@@ -184,7 +184,7 @@ fn recover_beside(
     Ok(RecoveredShard { shard, journal, store, checkpoint, replayed })
 }
 
-/// The state that the newest checkpoint has of an account.
+/// An account's state in the newest checkpoint.
 pub(super) fn stored_account(store: &dyn Checkpoints, id: &AccountId) -> Result<Option<Account>, ShardError> {
     let Some(bytes) = store.account(&id.0)? else { return Ok(None) };
     Account::try_from_slice(&bytes).map(Some).map_err(|_| ShardError::Account(*id))

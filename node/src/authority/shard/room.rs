@@ -1,8 +1,8 @@
-//! Whether there is room for new locks: on the disk, and in the budgets of accounts and addresses.
+//! Decides whether there is room for new locks: on the disk, and in the budgets of accounts and addresses.
 //!
-//! A lock is what begins a payment. If there is no room none is given, and everything that ends a payment goes on:
-//! confirmations, credits, deposits, the vote for an order that the account is locked on. So a disk fills up to the
-//! reserve by payments, and what is under way then finds the reserve.
+//! A payment begins with a lock. If there is no room, no lock is given, but everything that ends a payment continues:
+//! confirmations, credits, deposits, and the vote for an order on which the account is already locked. Payments
+//! therefore fill a disk only up to the reserve, and those under way can use the reserve.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,20 +17,20 @@ use super::settings::ShardLimits;
 use crate::authority::metrics::ShardMetrics;
 use crate::authority::storage::{Journal, JournalWrite};
 
-/// How often the disk is asked. In between, what the journal grows by is subtracted.
+/// How often the free space is read. In between, the journal's growth is subtracted.
 const READING_INTERVAL: Duration = Duration::from_secs(1);
-/// An operator has to make room: there is no use in asking often.
+/// The wait that a full disk asks for: an operator has to make room, so asking often is useless.
 const DISK_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// See the head of this file.
+/// The room for new locks: see the module's description.
 pub(super) struct Room {
     reserve: u64,
     accounts: Budgets<AccountId>,
     addresses: AddressBudgets,
     disk: Option<DiskReading>,
-    /// The time of this batch.
+    /// The start of this batch.
     now: Instant,
-    /// How long the address whose requests are served must wait for more.
+    /// How long the client address whose requests are served must wait for more room.
     address_wait: Option<Duration>,
     metrics: Arc<ShardMetrics>,
 }
@@ -40,7 +40,7 @@ pub(super) struct Room {
 struct DiskReading {
     at: Instant,
     journal_end: JournalPosition,
-    /// `None` if it cannot be asked.
+    /// `None` if the disk does not report it.
     free: Option<u64>,
 }
 
@@ -52,7 +52,7 @@ impl Room {
         Self { reserve, accounts, addresses, disk: None, now, address_wait: None, metrics }
     }
 
-    /// Begins a batch. Looks how much of the disk is free, if that is due.
+    /// Begins a batch. Reads the free space of the disk if that is due.
     pub fn refresh(&mut self, journal: &Journal) {
         self.now = Instant::now();
         if self.disk.is_some_and(|reading| self.now.saturating_duration_since(reading.at) < READING_INTERVAL) {
@@ -75,12 +75,12 @@ impl Room {
         }
     }
 
-    /// Turns to requests of a client.
+    /// Begins the requests of a client.
     pub fn turn_to(&mut self, peer: &ClientReputation) {
         self.address_wait = peer.address().and_then(|address| self.addresses().wait(&address, self.now));
     }
 
-    /// Why this client's order on this account gets no new lock, or `None` if there is room for it.
+    /// Why this client's order on this account gets no new lock; `None` if there is room.
     pub fn refusal(&self, account: &AccountId, journal: &Journal) -> Option<Refusal> {
         if self.is_low(journal) {
             return Some(Refusal::DiskLow(DISK_RETRY_AFTER));

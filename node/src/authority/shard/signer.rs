@@ -1,4 +1,4 @@
-//! The secret side of voting.
+//! Signs the shard's votes with the authority's secret keys.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::authority::voter_status::{VoterStatus, VoterStatusWatch};
 pub(super) struct Signer {
     domain: Domain,
     seen: VoterStatusWatch,
-    /// As it was when the batch was begun: all its votes are for one epoch.
+    /// The voter status when the batch began: all its votes are for one epoch.
     voter_status: Arc<VoterStatus>,
 }
 
@@ -23,7 +23,7 @@ impl Signer {
         Self { domain, seen, voter_status }
     }
 
-    /// Takes the newest voter status.
+    /// Adopts the newest voter status.
     pub fn refresh(&mut self) {
         if self.seen.has_changed().unwrap_or(false) {
             self.voter_status = self.seen.borrow_and_update().clone();
@@ -35,13 +35,13 @@ impl Signer {
         &self.voter_status
     }
 
-    /// Why this authority gives no votes now: then it locks nothing, either.
+    /// Why this authority does not vote now, if so. Then it locks nothing, either.
     pub fn refusal(&self) -> Option<Refusal> {
         self.voter_status.voter().is_none().then(|| Refusal::NotVoting(self.voter_status.epoch()))
     }
 
-    /// Signs the batch's votes: one signature for all its payments, one for each redemption, which
-    /// Ethereum checks on its own.
+    /// Signs the batch's votes: one signature for all its payments, and one for each redemption, which Ethereum checks
+    /// on its own.
     pub fn vote(&self, batch: &mut Batch, verification: &mut Verification) {
         let Some(keys) = self.voter_status.voter() else { return };
         let epoch = self.voter_status.epoch();

@@ -1,8 +1,8 @@
 //! Subscriptions to changes of an account.
 //!
-//! A shard checks once for each record whether any subscription exists; if so, it marks those of the record's
-//! accounts, and wakes them once the record is on disk. A client that first subscribes and then reads misses nothing:
-//! the answer to the read comes after all changes before the subscription.
+//! For each record, a shard checks once whether any subscription exists. If so, it marks those of the record's
+//! accounts, and wakes their subscribers once the record is on disk. A client that first subscribes and then reads
+//! misses nothing: the answer to the read comes after all changes before the subscription.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,10 +14,10 @@ use tokio::sync::watch;
 /// Wakes all subscribers of one account.
 pub(super) type Alarm = Arc<watch::Sender<()>>;
 
-/// The accounts of one shard that somebody waits for.
+/// The subscribed accounts of one shard.
 #[derive(Default)]
 pub(super) struct Subscriptions {
-    /// The number of subscriptions: without any, a record costs one read of it.
+    /// The number of subscriptions. While it is zero, a record costs one read of it.
     count: AtomicUsize,
     by_account: Mutex<HashMap<AccountId, Alarm>>,
 }
@@ -29,7 +29,7 @@ impl Subscriptions {
         Subscription { subscriptions: self.clone(), account, changed: Some(changed) }
     }
 
-    /// The subscribers of the accounts that a record changes. They do not wait for locks.
+    /// Collects the subscribers of the accounts that a record changes. They are not woken for locks.
     pub(super) fn of(&self, record: &Record, alarms: &mut Vec<Alarm>) {
         if self.count.load(Ordering::Relaxed) == 0 || matches!(record, Record::Lock { .. }) {
             return;
@@ -47,12 +47,12 @@ impl Subscriptions {
 pub struct Subscription {
     subscriptions: Arc<Subscriptions>,
     account: AccountId,
-    /// None at its end only.
+    /// `None` only while it is dropped.
     changed: Option<watch::Receiver<()>>,
 }
 
 impl Subscription {
-    /// Waits until the account changed since this was last waited for. Many changes are one.
+    /// Waits until the account has changed since the last wait. Many changes count as one.
     pub async fn changed(&mut self) {
         if let Some(changed) = &mut self.changed {
             // The sender lives as long as there is a receiver.

@@ -1,6 +1,6 @@
 //! Spans of the traced payments in a shard: when each was queued, taken, decided, durable and answered.
 //!
-//! Only orders and certificates that are valid make spans: to make one, somebody has to sign. A credit for another shard
+//! Only valid orders and certificates make spans, so each span needs somebody's signature. A credit for another shard
 //! is under way until that shard has it on disk.
 
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use fastpay_telemetry::{Attribute, Side, Span, Tracer};
 /// The maximum number of traced credits under way; further ones are not traced.
 const CREDITS_MAX: usize = 1_024;
 
-/// A shard's side of its tracer. If that is off, there are no times and nothing happens.
+/// A shard's use of its tracer. If that is off, no times are read and nothing happens.
 pub(super) struct Traces {
     tracer: Tracer,
     shard: ShardId,
@@ -24,7 +24,7 @@ pub(super) struct Traces {
     credits: VecDeque<Credit>,
 }
 
-/// One that is under way.
+/// A traced credit that is under way.
 struct Credit {
     to: ShardId,
     number: u64,
@@ -43,12 +43,12 @@ impl Traces {
         Self { tracer, shard, times: None, credits: VecDeque::new() }
     }
 
-    /// The time, where anything is traced.
+    /// The time, if the tracer is on.
     pub fn now(&self) -> Option<SystemTime> {
         self.tracer.now()
     }
 
-    /// Goes on to requests that came together.
+    /// Begins requests that arrived together.
     pub fn observe(&mut self, queued_at: Option<SystemTime>, taken_at: Option<SystemTime>) {
         self.times = queued_at.zip(taken_at);
     }
@@ -73,7 +73,7 @@ impl Traces {
         Some(Decided { digest: *digest, span })
     }
 
-    /// Takes note of a credit for another shard.
+    /// Notes a credit for another shard.
     pub fn forwarded(&mut self, digest: &Digest, to: ShardId, number: u64) {
         if self.times.is_none() || !self.tracer.samples(digest) {
             return;
@@ -104,7 +104,7 @@ impl Traces {
     }
 }
 
-/// The requests of a batch that is on disk.
+/// The traced requests of a batch that is on disk.
 pub(super) struct Durable {
     requests: usize,
     decided: Vec<Decided>,
@@ -117,7 +117,7 @@ impl Durable {
         tracer.now().map(|at| Self { requests, decided, at })
     }
 
-    /// Their answers have left.
+    /// Ends the spans, after the answers were sent.
     pub fn answered(self, tracer: &Tracer) {
         let Some(now) = tracer.now() else { return };
         for Decided { digest, span } in self.decided {

@@ -1,4 +1,4 @@
-//! From decoded requests to verified ones, all that are queued at a time.
+//! Verifies decoded requests, all queued ones at a time.
 
 use fastpay_core::{Domain, OwnSignature, Request, RequestError, VerifiedRequest, Verifier};
 use fastpay_rpc::Refusal;
@@ -15,7 +15,7 @@ impl Verification {
         Self { verifier: Verifier::new(domain) }
     }
 
-    /// The requests, in their order, each verified or refused on its own account.
+    /// Verifies the requests, in their order. Each is accepted or refused on its own account.
     pub fn verify(
         &mut self,
         requests: Vec<Request>,

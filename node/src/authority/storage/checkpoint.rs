@@ -1,8 +1,8 @@
 //! A shard's accounts as of one journal position, in an embedded store (fjall).
 //!
-//! Flow: the shard hands over the accounts that changed since its last checkpoint, with the journal
-//! position that they include; one atomic, synced batch adds them. Recovery reads the newest
-//! checkpoint and replays the journal from its position; accounts not in memory are read one by one.
+//! Flow: the shard hands over the accounts that changed since its last checkpoint, with the journal position that they
+//! include; one atomic, synced batch adds them. Recovery reads the newest checkpoint and replays the journal from its
+//! position. Accounts that are not in memory are read one by one.
 //!
 //! Invariants:
 //! - The position, the header and all accounts of one write appear together or not at all.
@@ -18,19 +18,18 @@ use fjall::{Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode, Reada
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Names an account in the store: its address.
+/// An account's key in the store: its address.
 pub type StoreKey = [u8; 32];
 
 const FORMAT_VERSION: u16 = 1;
 const KEYSPACE: &str = "shard";
 const CHECKPOINT_KEY: [u8; 1] = [0];
 const ACCOUNT_PREFIX: u8 = 1;
-/// Flushing and compacting accounts is background work; more threads would only take cores from the
-/// shards.
+/// Flushing and compacting accounts is background work; more threads would only take cores from the shards.
 const WORKER_THREADS: usize = 1;
 /// fjall refuses less than 10. Its default of 900 is meant for one store per process.
 const OPEN_FILES_MAX: usize = 64;
-/// The least that fjall takes.
+/// The minimum that fjall accepts.
 const STORE_LOG_BYTES_MAX: u64 = 64 << 20;
 
 /// The header of the newest checkpoint.
@@ -42,7 +41,7 @@ pub struct Checkpoint {
     pub header: Vec<u8>,
 }
 
-/// Memory of one store, of which there is one per shard.
+/// The memory of one store. There is one store for each shard.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckpointOptions {
     /// Blocks of accounts kept in memory, in bytes.
@@ -57,7 +56,7 @@ impl Default for CheckpointOptions {
     }
 }
 
-/// Why the store refused.
+/// Why the store cannot be used.
 #[derive(Debug, Error)]
 pub enum CheckpointError {
     /// The embedded store failed. The checkpoints can be rebuilt from the journal.
@@ -92,7 +91,7 @@ pub enum CheckpointError {
         folder: PathBuf,
         /// The version found.
         found: u16,
-        /// The newest version that is understood.
+        /// The newest version that this program reads.
         supported: u16,
     },
 
@@ -113,28 +112,27 @@ struct StoredCheckpoint {
     header: Vec<u8>,
 }
 
-/// The checkpoints of one shard, for any thread; only one of them writes.
+/// The checkpoints of one shard, readable from any thread; only one thread writes.
 pub trait Checkpoints: Send + Sync {
-    /// The newest checkpoint, if there is one. Its position goes to [`super::Journal::open`], which
-    /// refuses it with both numbers if the journal ends before it.
+    /// The newest checkpoint, if there is one. Pass its position to [`super::Journal::open`], which reports both
+    /// positions if the journal ends before it.
     ///
     /// # Errors
     /// `Store`, `Malformed`, `UnsupportedVersion`.
     fn latest(&self) -> Result<Option<Checkpoint>, CheckpointError>;
 
-    /// The stored bytes of an account, if a checkpoint had any.
+    /// The stored bytes of an account, if any checkpoint contains it.
     ///
     /// # Errors
     /// `Store`.
     fn account(&self, key: &StoreKey) -> Result<Option<Vec<u8>>, CheckpointError>;
 
-    /// Writes a checkpoint: `accounts` replace what is stored under their keys, all others stay. It
-    /// is durable when this returns. All of it is in memory at once, so the caller bounds how many
-    /// accounts it hands over; with the same position again it can go on in several writes.
+    /// Writes a checkpoint: `accounts` replace what is stored under their keys, and all others stay. It is durable when
+    /// this returns. All of it is in memory at once, so the caller bounds how many accounts it passes; several writes
+    /// can share one position.
     ///
     /// # Errors
-    /// `Backwards`: nothing was written. `Store`: the write may or may not be found at the next
-    /// open, as a whole.
+    /// `Backwards`: nothing was written. `Store`: the next open may find all of the write, or nothing of it.
     fn write(
         &self,
         position: JournalPosition,
@@ -142,13 +140,13 @@ pub trait Checkpoints: Send + Sync {
         accounts: Vec<(StoreKey, Vec<u8>)>,
     ) -> Result<(), CheckpointError>;
 
-    /// Whether a write may take long; it then runs on a thread for which nothing else waits.
+    /// Whether a write may take long. It then runs on a thread for which nothing else waits.
     fn is_slow(&self) -> bool {
         true
     }
 }
 
-/// Checkpoints in a folder, by fjall. Clones are handles to the same store.
+/// Checkpoints in a folder, stored by fjall. Clones are handles to the same store.
 #[derive(Clone)]
 pub struct CheckpointStore {
     folder: PathBuf,
@@ -170,8 +168,8 @@ impl CheckpointStore {
             .max_journaling_size(STORE_LOG_BYTES_MAX)
             .open()
             .map_err(failed)?;
-        // Indices and filters of all levels stay in memory, about 3 bytes for each account: otherwise every
-        // read of an account would read and check them first.
+        // Indices and filters of all levels stay in memory, about 3 bytes for each account: otherwise every read of an
+        // account would first read and check them.
         let in_memory = || PinningPolicy::all(true);
         let in_one = || PinningPolicy::all(false);
         let keyspace = || {
@@ -188,20 +186,20 @@ impl CheckpointStore {
         Ok(store)
     }
 
-    /// All accounts from a key on, in key order, as of the newest checkpoint when called. The
-    /// iterator keeps that state readable while later checkpoints are written, so it should not be
-    /// held for long: a page ends it and the next one starts after its last key.
+    /// All accounts from a key on, in key order, as of the newest checkpoint at the call. The iterator keeps that state
+    /// on disk while later checkpoints are written, so do not hold it for long: end it after a page, and start the next
+    /// one after its last key.
     pub fn accounts(
         &self,
         from: &StoreKey,
     ) -> impl Iterator<Item = Result<(StoreKey, Vec<u8>), CheckpointError>> + Send + use<> {
         let folder = self.folder.clone();
         let range = account_entry(from)..=account_entry(&[u8::MAX; 32]);
-        // The keyspace's own `range` would show later writes, and halves of one under way.
+        // The keyspace's own `range` would show later writes, and parts of a write under way.
         self.database.snapshot().range(&self.entries, range).map(move |entry| read_account(&folder, entry))
     }
 
-    /// From a snapshot, since the keyspace's own `get` sees entries of a write that is under way.
+    /// Reads from a snapshot, because the keyspace's own `get` sees entries of a write that is under way.
     fn get(&self, key: &[u8]) -> fjall::Result<Option<fjall::UserValue>> {
         self.database.snapshot().get(&self.entries, key)
     }
@@ -246,7 +244,7 @@ impl Checkpoints for CheckpointStore {
         {
             return Err(CheckpointError::Backwards { stored: stored.position, given: position });
         }
-        // In their order they cost the store less than half.
+        // Sorted entries cost the store less than half.
         accounts.sort_unstable_by_key(|(key, _)| *key);
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
         for (key, bytes) in accounts {
@@ -374,7 +372,7 @@ mod tests {
         assert!(matches!(refused, Err(CheckpointError::Store { .. })));
     }
 
-    /// fjall promises that a torn tail of its log costs whole batches only; we rely on it.
+    /// fjall promises that a torn tail of its log costs whole batches only; the store relies on it.
     #[test]
     fn a_torn_store_shows_an_older_checkpoint_as_a_whole() {
         let folder = tempfile::tempdir().unwrap();

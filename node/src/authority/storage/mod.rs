@@ -7,16 +7,16 @@
 //!
 //! Invariants:
 //! - The journal is the truth; a checkpoint only saves time. It may be lost, but it may never be
-//!   ahead of its journal: that means records are missing, and [`JournalError::BehindCheckpoint`]
+//!   ahead of its journal: then records are missing, and [`JournalError::BehindCheckpoint`]
 //!   stops the shard.
-//! - Nothing here is created by the way: [`DataFolder::create`] and [`Journal::create`] make, `open`
-//!   refuses what is not there. A path mistyped at start must not give an authority without memory.
+//! - Only [`DataFolder::create`] and [`Journal::create`] create; `open` refuses a missing folder or
+//!   journal. A path mistyped at a start must not yield an authority without memory.
 //! - After a failed write or sync nothing more is accepted until the folder is opened again.
-//! - Everything is bytes here: what a record or an account means is the shard's business.
+//! - Everything here is bytes: the shard interprets records and accounts.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `data_folder` | the folder with its lock and `meta.json`, and where each shard keeps what |
+//! | `data_folder` | the folder with its lock and `meta.json`, and the paths of each shard |
 //! | `journal/` | the append-only log of records |
 //! | `checkpoint` | accounts at a journal position, in fjall |
 

@@ -1,14 +1,14 @@
-//! Copies the journals of all shards as they were at one moment, also while the node writes to them.
+//! Copies the journals of all shards as of one moment, even while the node writes to them.
 //!
-//! The journals must fit each other: where one has a credit from another shard, the other must have the payment that
-//! issued it ([`crate::authority::check_credits`]). Two journals that are read one after the other may not.
+//! The journals must fit each other: if one contains a credit from another shard, the other must contain the payment
+//! that issued it ([`crate::authority::check_credits`]). Two journals that are read one after the other may not fit.
 //!
 //! ```text
 //!  lengths of all ─► lengths of all again ─► copy up to the second ─► read the copies ─► cut what does not fit
 //! ```
-//! What was on disk between the two measurements fits, because a shard writes a payment before it sends its credit. It
-//! has at least the frames before the first measurement, and at most those before the second. So some choice among the
-//! frames between the two fits, and the longest such choice is what [`ends`] finds.
+//! The frames that were on disk at a moment between the two measurements fit, because a shard writes a payment before
+//! it sends its credit. These are at least the frames before the first measurement, and at most those before the
+//! second. So some choice among the frames between the two fits, and [`ends`] finds the longest one.
 
 use std::collections::BTreeMap;
 use std::fs::DirBuilder;
@@ -22,7 +22,7 @@ use fastpay_program::files;
 use super::{BackupError, Copied, OWNER_ONLY, failed};
 use crate::authority::storage::{Journal, JournalExtent, JournalOptions, JournalRead, ShardFolders, shard_folders};
 
-/// Copies the journals of the data folder `from` to that of `to`, where they fit each other.
+/// Copies the journals of the data folder `from` to `to`, up to ends at which they fit each other.
 pub(super) fn copy(from: &Path, to: &Path, copied: &mut Copied) -> Result<(), BackupError> {
     let journals = shard_folders(from)?;
     let measure = || journals.iter().map(|shard| JournalExtent::measure(&shard.journal)).collect::<Result<Vec<_>, _>>();
@@ -30,7 +30,7 @@ pub(super) fn copy(from: &Path, to: &Path, copied: &mut Copied) -> Result<(), Ba
     copy_measured(&first, &second, to, copied)
 }
 
-/// All of `first` was measured before any of `second`.
+/// Copies the journals. All of `first` was measured before any of `second`.
 fn copy_measured(
     first: &[JournalExtent],
     second: &[JournalExtent],
@@ -57,14 +57,14 @@ fn copy_measured(
 /// The newest credit of each pair of shards in a part of a journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Credits {
-    /// Issued by this shard, for each other one.
+    /// The newest credit issued by this shard, for each other shard.
     issued: BTreeMap<ShardId, u64>,
-    /// Applied by this shard, from each other one.
+    /// The newest credit applied by this shard, from each other shard.
     applied: BTreeMap<ShardId, u64>,
 }
 
 impl Credits {
-    /// Numbers only grow in a journal.
+    /// Adds later credits, which replace earlier ones, because numbers only grow in a journal.
     fn add(&mut self, later: Self) {
         self.issued.extend(later.issued);
         self.applied.extend(later.applied);
@@ -83,15 +83,15 @@ impl Credits {
 /// The credits in one shard's journal.
 #[derive(Debug, Default)]
 struct Scan {
-    /// In all frames before the tail.
+    /// The credits in all frames before the tail.
     before: Credits,
-    /// The frames that may be left out: for each its start, and its credits.
+    /// The frames that may be left out, each with its start and its credits.
     tail: Vec<(JournalPosition, Credits)>,
     end: JournalPosition,
 }
 
 impl Scan {
-    /// Reads a copy, whose frames that end after `tail_from` may be left out. An incomplete frame at its end is cut off.
+    /// Reads a copy. Frames that end after `tail_from` may be left out. An incomplete frame at the end is cut off.
     fn read(shard: ShardId, journal: &Path, tail_from: JournalPosition) -> Result<Self, BackupError> {
         let last_segment = JournalExtent::measure(journal)?.last_segment();
         let reader = Journal::open(journal, JournalOptions::default(), last_segment)?.reader();
@@ -101,7 +101,7 @@ impl Scan {
         let mut at = records.position();
         while let Some(entry) = records.next() {
             let (position, bytes) = entry?;
-            // A frame's header is between this record and the one before.
+            // A frame's header lies between this record and the one before.
             if position != at {
                 scan.add(frame, std::mem::take(&mut credits), at, tail_from);
                 frame = at;
@@ -179,12 +179,12 @@ mod tests {
         Measure,
     }
 
-    /// What all shards have written, frame by frame.
+    /// The frames that all shards have written.
     #[derive(Default)]
     struct History {
         frames: [Vec<Credits>; SHARDS],
         measured: Vec<usize>,
-        /// The frames of all shards between the two measurements.
+        /// How many frames each shard had written between the two measurements.
         between: Option<[usize; SHARDS]>,
     }
 
@@ -227,7 +227,7 @@ mod tests {
             }
         }
 
-        /// Each frame is a position.
+        /// Scans a shard, with each frame as a position.
         fn scan(&self, shard: usize) -> Scan {
             let (first, second) = (self.measured[shard], self.measured[shard + SHARDS]);
             let position = |frame: usize| JournalPosition(frame as u64);
@@ -235,7 +235,7 @@ mod tests {
             Scan { before: self.sum(shard, first), tail: tail.collect(), end: position(second) }
         }
 
-        /// Whether no shard has applied what the other one has not issued.
+        /// Whether no shard has applied a credit that the other one has not issued.
         fn fits(&self, ends: &[usize]) -> bool {
             let sums: Vec<_> = ends.iter().enumerate().map(|(shard, frames)| self.sum(shard, *frames)).collect();
             let issued = |from: ShardId, to| sums[from.0 as usize].issued.get(&to).copied().unwrap_or_default();
@@ -254,8 +254,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whenever journals are measured: what is kept fits, has all that was there between the measurements, and could
-        /// not be longer.
+        /// Whenever the journals are measured, the kept parts fit, contain everything that was there between the
+        /// measurements, and could not be longer.
         #[test]
         fn the_copies_of_all_journals_fit_each_other_whenever_they_are_measured(steps in steps()) {
             let mut history = History::default();
@@ -317,7 +317,7 @@ mod tests {
             let journal = ShardFolders::of(&copy, shard).journal;
             assert_eq!(Journal::open(&journal, options, JournalPosition::default()).unwrap().end(), kept);
         }
-        // Measured once more, all of it fits.
+        // After another measurement, everything fits.
         let (copy, now) = (place.path().join("all"), [measure(0), measure(1)]);
         copy_measured(&now, &now, &copy, &mut copied).unwrap();
         assert!(

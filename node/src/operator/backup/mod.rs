@@ -1,16 +1,16 @@
 //! Copies of a data folder that cannot be mistaken for the folder itself.
 //!
-//! A copy is older than the votes that its authority gives after it, so a restored copy forgets votes. A backup
+//! A copy is older than the votes that its authority gives after it, so a restored copy has forgotten votes. A backup
 //! therefore carries the mark of the rollback protection as soon as it is complete. An authority on a restored backup,
 //! by [`restore`] or by hand, asks the others before it votes.
 //!
-//! A backup has the journals, which are the truth, and small files, but no checkpoint and no index: a start rebuilds
-//! them from the journals. It can be made while the node runs, because journals only grow (`journals`) and each small
-//! file is replaced as a whole. The order of the copies keeps each file no newer than what it speaks of: the follower's
-//! cursor comes before the journals, since a start goes on behind it. The committees come after them: records may rest
-//! on the newest committee.
+//! A backup contains the journals, which are the truth, and small files, but no checkpoint and no index: a start
+//! rebuilds them from the journals. It can be made while the node runs, because journals only grow (`journals`) and
+//! each small file is replaced as a whole. Files are copied in an order that keeps each no newer than what it refers
+//! to. The follower's cursor comes before the journals, because a start resumes from it. The committees come after
+//! them, because records may depend on the newest committee.
 //!
-//! Invariants: `meta.json` comes last, so that a copy that was cut short is no data folder; no folder is ever overwritten.
+//! Invariants: `meta.json` comes last, so an incomplete copy is no data folder; no folder is ever overwritten.
 
 mod journals;
 
@@ -26,20 +26,20 @@ use crate::authority::known_committees::COMMITTEES_FILE;
 use crate::authority::rollback::{self, DetectionError};
 use crate::authority::storage::{DataFolder, JournalError, JournalPosition, LOCK_FILE, META_FILE, StorageError};
 
-/// Rebuilt from the journals.
+/// Left out of a copy, because it is rebuilt from the journals.
 const INDEX_FOLDER: &str = "index";
 const OWNER_ONLY: u32 = 0o700;
 
 /// Why there is no copy.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// The folder is in use, or none.
+    /// The data folder is in use, or does not exist.
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// A journal cannot be copied.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// A record is not one of this program.
+    /// A record cannot be decoded by this program.
     #[error(
         "the record at position {position} of shard {shard}'s journal cannot be decoded: the disk has changed it, or a \
          newer program wrote it"
@@ -60,21 +60,21 @@ pub enum BackupError {
         from: ShardId,
         /// The shard that applied them.
         to: ShardId,
-        /// The newest credit that the one has issued.
+        /// The newest credit that `from` has issued.
         issued: u64,
-        /// The newest credit that the other has applied.
+        /// The newest credit that `to` has applied.
         applied: u64,
     },
     /// The copy cannot be marked.
     #[error(transparent)]
     Mark(#[from] DetectionError),
-    /// Nothing is overwritten.
+    /// The target exists already.
     #[error("{0} is there already; name a folder that is not, or move that one away once its node is gone for good")]
     Exists(PathBuf),
     /// The target is inside the source.
     #[error("{0} is inside of the folder that is to be copied; name another place")]
     Inside(PathBuf),
-    /// It would remove what it is to copy.
+    /// The folder to copy is inside the folder for incomplete copies, which is removed first.
     #[error(
         "{from} is in {unfinished}, which is what an attempt that did not end leaves, and is removed first; move it to \
          another place and name that"
@@ -98,13 +98,13 @@ pub enum BackupError {
 /// The summary of a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
-    /// How many files.
+    /// The number of files.
     pub files: u64,
-    /// How long they are together, in bytes.
+    /// Their total size in bytes.
     pub bytes: u64,
 }
 
-/// Copies a data folder into the new folder `to`, durably. A node may run on it; none starts on it meanwhile.
+/// Copies a data folder into the new folder `to`, durably. A node may run on it, but none can start on it meanwhile.
 ///
 /// # Errors
 /// If there is no data folder or it is damaged, `to` exists, or the file system fails.
@@ -133,12 +133,12 @@ pub fn back_up(data: &Path, to: &Path) -> Result<Copied, BackupError> {
     Ok(copied)
 }
 
-/// Makes the data folder `data` from a backup, or from another copy of one. It must not exist.
+/// Creates the data folder `data` from a backup, or from another copy of one. `data` must not exist.
 ///
 /// # Errors
 /// If a node runs on the copy, `data` exists, or the file system fails.
 pub fn restore(from: &Path, data: &Path) -> Result<Copied, BackupError> {
-    // A backup has no lock; a folder that was copied by hand has, and so has one that is in use.
+    // A backup has no lock file. A folder copied by hand has one, and so has a folder in use.
     let held = if from.join(LOCK_FILE).exists() { Some(DataFolder::hold(from)?) } else { None };
     if !from.join(META_FILE).exists() {
         return Err(StorageError::NotCreated { path: from.to_owned() }.into());
@@ -183,7 +183,7 @@ fn copy_folder(from: &Path, to: &Path) -> Result<Copied, BackupError> {
     Ok(copied)
 }
 
-/// Marks a copy, and makes it a data folder.
+/// Marks a copy, and completes it as a data folder.
 fn complete(from: &Path, to: &Path, copied: &mut Copied) -> Result<(), BackupError> {
     rollback::mark_as_copy(to)?;
     copy_file(&from.join(META_FILE), &to.join(META_FILE), copied)?;
@@ -197,7 +197,7 @@ fn new_folder(path: &Path) -> Result<(), BackupError> {
     }
 }
 
-/// At the top, what belongs to the one folder alone is left out.
+/// Copies a folder. At the top, files that must not be copied are left out.
 fn copy_all(from: &Path, to: &Path, top: bool, copied: &mut Copied) -> Result<(), BackupError> {
     new_folder(to)?;
     for entry in fs::read_dir(from).map_err(failed(from))? {
@@ -215,7 +215,7 @@ fn copy_all(from: &Path, to: &Path, top: bool, copied: &mut Copied) -> Result<()
     files::sync_folder(to).map_err(failed(to))
 }
 
-/// Copies a file that a running node may replace or remove: of one that was replaced, all of the old or all of the new.
+/// Copies a file that a running node may replace or remove. The copy is the whole old file or the whole new one.
 fn copy_if_there(from: &Path, to: &Path, copied: &mut Copied) -> Result<(), BackupError> {
     match copy_file(from, to, copied) {
         Err(BackupError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -294,7 +294,7 @@ mod tests {
         assert!([LOCK_FILE, "index", "floors"].iter().all(|left_out| !backup.join(left_out).exists()));
         assert_eq!(memory(&data, default_high_water_mark(&data)), Memory::Whole, "the folder itself is what it was");
 
-        // In the same place, where the old folder was lost; the high-water mark is still there.
+        // In the place of the lost folder, whose high-water mark still exists.
         fs::remove_dir_all(&data).unwrap();
         assert!(restore(&backup, &data).unwrap().bytes > 0);
         assert!(matches!(memory(&data, default_high_water_mark(&data)), Memory::Older { .. }));
@@ -302,7 +302,7 @@ mod tests {
             Journal::open(&data.join("shard-000/journal"), JournalOptions::default(), JournalPosition::default());
         assert!(journal.as_mut().unwrap().end() > JournalPosition::default(), "the record is there");
 
-        // By hand, and with a high-water mark that was made to fit it: the mark came with the copy.
+        // By hand, with a high-water mark made for it: the mark came with the copy.
         let by_hand = scene.path("by-hand");
         fs::rename(&backup, &by_hand).unwrap();
         drop(DataFolder::hold(&by_hand).unwrap());
@@ -330,7 +330,7 @@ mod tests {
         let (data, backup) = (scene.path("data"), scene.path("backup"));
         let segment = "shard-000/journal/00000000000000000000.journal";
         let whole = fs::read(data.join(segment)).unwrap();
-        // A store of checkpoints has much room for what comes.
+        // A store of checkpoints reserves much space.
         let checkpoint = data.join("shard-000/checkpoint");
         fs::create_dir(&checkpoint).unwrap();
         File::create(checkpoint.join("0.jnl")).unwrap().set_len(64 << 20).unwrap();
@@ -374,7 +374,7 @@ mod tests {
         fs::remove_file(backup.join(META_FILE)).unwrap();
         let refused = restore(&backup, &scene.path("second")).unwrap_err();
         assert!(matches!(refused, BackupError::Storage(StorageError::NotCreated { .. })));
-        // What an earlier attempt left is no hindrance.
+        // The remains of an earlier attempt are no obstacle.
         fs::copy(data.join(META_FILE), backup.join(META_FILE)).unwrap();
         fs::create_dir(scene.path("second.restoring")).unwrap();
         restore(&backup, &scene.path("second")).unwrap();
@@ -384,7 +384,7 @@ mod tests {
     fn a_copy_that_could_not_be_marked_is_no_data_folder() {
         let scene = Scene::new();
         let (data, second) = (scene.path("data"), scene.path("second"));
-        // The mark first removes what others said. Here that is a folder, which it cannot remove.
+        // Marking first removes the floors. Here they are a folder, which it cannot remove.
         fs::remove_file(data.join("floors")).unwrap();
         fs::create_dir(data.join("floors")).unwrap();
         assert!(matches!(restore(&data, &second), Err(BackupError::Mark(_))));
@@ -397,7 +397,7 @@ mod tests {
         let scene = Scene::new();
         let (data, unfinished) = (scene.path("data"), scene.path("lost.restoring"));
         let whole = |folder: &Path| folder.join(META_FILE).exists() && folder.join("shard-000").exists();
-        // What was cut short after it was whole, and before it had its name; also by another name of it.
+        // A copy that was interrupted after it was complete and before it was renamed; also by another path to it.
         back_up(&data, &unfinished).unwrap();
         std::os::unix::fs::symlink(&unfinished, scene.path("link")).unwrap();
         for from in [unfinished.clone(), scene.path("link"), scene.path("data/../lost.restoring")] {
@@ -410,7 +410,7 @@ mod tests {
         fs::rename(&unfinished, inside.join("backup")).unwrap();
         let refused = restore(&inside.join("backup"), &scene.path("second"));
         assert!(matches!(refused, Err(BackupError::Unfinished { .. })) && whole(&inside.join("backup")), "{refused:?}");
-        // In the folder that is to be copied, nothing is removed either.
+        // Nothing is removed inside the folder that is to be copied, either.
         let within = data.join("new.restoring");
         fs::create_dir(&within).unwrap();
         let refused = restore(&data, &data.join("new"));

@@ -11,9 +11,9 @@ use super::{Ballot, CommitteeError, member, vote};
 use crate::authority::config::Config;
 use crate::authority::follower;
 
-/// Checks that the announcement in `file` has matured on the contract, checks the members' `proofs`, checks that this
-/// authority's node has followed the chain up to the block that is named, and signs. All members must name the same block:
-/// without one it is that in which the announcement matured.
+/// Signs this member's acceptance. First checks that the announcement in `file` has matured on the contract, the
+/// members' `proofs`, and that this authority's node has followed the chain up to the named block. All members must
+/// name the same block; by default it is the block in which the announcement matured.
 ///
 /// # Errors
 /// See [`CommitteeError`].
@@ -41,7 +41,7 @@ pub async fn accept(
     Ok(Ballot { text, vote })
 }
 
-/// The block that is named: the one that was asked for, or that in which the announcement matured.
+/// The block to name: the requested one, or the one in which the announcement matured.
 fn accepted_block(clock: &Clock, asked: Option<u64>, now: u64) -> Result<u64, CommitteeError> {
     if now > clock.lapses_at {
         return Err(CommitteeError::Lapsed(clock.lapses_at));
@@ -53,7 +53,7 @@ fn accepted_block(clock: &Clock, asked: Option<u64>, now: u64) -> Result<u64, Co
     }
 }
 
-/// This authority's own follower has read up to the block at least, and on the same chain.
+/// Checks that this authority's own follower has read up to the block at least, and on the same chain.
 fn check_follower(cursor: Option<Cursor>, block: u64, hash: Digest) -> Result<(), CommitteeError> {
     match cursor {
         Some(cursor) if cursor.block_number == block && cursor.block_hash != hash => {

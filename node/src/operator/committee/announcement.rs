@@ -8,8 +8,8 @@ use serde::Deserialize;
 use super::prove::Proof;
 use super::{CommitteeError, read};
 
-/// An announcement in the form that the scripts read, too: that of the chain's file, with what an announcement adds. All
-/// of it is signed, so nothing has a default.
+/// An announcement in the form that the scripts read, too: the chain's committee file, with the fields that an
+/// announcement adds. All of it is signed, so no field has a default.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct AnnouncementFile {
@@ -47,8 +47,8 @@ pub(super) fn announcement(path: &Path, domain: &Domain) -> Result<Announcement,
     })
 }
 
-/// Checks what the contract cannot: that each member has both keys, that no voting key is of small order, and that no key
-/// stood in another pair in an earlier epoch.
+/// Checks what the contract cannot check: that each member has both keys, that no voting key is of small order, and
+/// that no key belonged to another pair in an earlier epoch.
 pub(super) fn check_members(
     announcement: &Announcement,
     proofs: &[PathBuf],

@@ -20,7 +20,7 @@ struct RaiseFile {
     deadline: u64,
 }
 
-/// Signs the raise of a deposit cap in `file`. It takes as long as the installation of a committee.
+/// Signs the raise of a deposit cap in `file`. A raise takes as long as the installation of a committee.
 ///
 /// # Errors
 /// See [`CommitteeError`].
@@ -51,7 +51,7 @@ pub async fn raise_cap(config: &Config, keys: &[AuthorityKeys], file: &Path) -> 
     Ok(Ballot { text, vote })
 }
 
-/// The cap that the contract keeps: the nine highest bits of it (`contracts/libraries/Caps.sol`).
+/// The cap as the contract stores it: its nine highest bits (`contracts/libraries/Caps.sol`).
 fn as_kept(cap: Amount) -> Amount {
     let dropped = (u128::BITS - cap.0.leading_zeros()).saturating_sub(9);
     Amount(cap.0 >> dropped << dropped)

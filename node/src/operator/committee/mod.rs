@@ -39,7 +39,7 @@ pub use prove::{Proof, prove};
 pub use release::release;
 pub use sign::sign;
 
-/// One authority's vote, as the scripts that bring votes to the contract read it.
+/// One authority's vote, in the form of the scripts that submit votes to the contract.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VoteFile {
@@ -54,9 +54,9 @@ pub struct VoteFile {
 /// A vote with its statement.
 #[derive(Debug)]
 pub struct Ballot {
-    /// For the person who signs.
+    /// The text for the operator who signs.
     pub text: String,
-    /// For the scripts.
+    /// The vote for the scripts.
     pub vote: VoteFile,
 }
 
@@ -74,53 +74,53 @@ pub enum CommitteeError {
         /// The defect.
         reason: String,
     },
-    /// Its list of members is not a committee.
+    /// The file's list of members is not a committee.
     #[error(transparent)]
     NotACommittee(#[from] NotACommittee),
-    /// Its epoch is not the next one.
+    /// The file's epoch is not the next one.
     #[error("the file is for epoch {found}; the contract is in epoch {current}, so only {} can be announced", .current.0.saturating_add(1))]
     Epoch {
-        /// The contract's.
+        /// The contract's epoch.
         current: Epoch,
-        /// The file's.
+        /// The file's epoch.
         found: Epoch,
     },
-    /// A raise names another epoch than the current one.
+    /// A raise names an epoch other than the current one.
     #[error("the raise is for epoch {found}; the contract is in epoch {current}, whose committee decides")]
     RaiseEpoch {
-        /// The contract's.
+        /// The contract's epoch.
         current: Epoch,
-        /// The file's.
+        /// The file's epoch.
         found: Epoch,
     },
-    /// The contract takes no raise to the present cap or below.
+    /// The contract accepts no raise to the present cap or below.
     #[error(
         "the deposit cap is {now} already, and {found} is no raise: the contract keeps its nine highest bits, {kept}. \
          Choose more than {now} by 1/256 of it; an asset without a cap has the largest that there is"
     )]
     CapNotRaised {
-        /// The present cap; the largest possible balance where there is none.
+        /// The present cap; the largest possible balance if there is none.
         now: Box<Amount>,
-        /// The file's.
+        /// The cap in the file.
         found: Box<Amount>,
-        /// What the contract keeps of it.
+        /// The cap as the contract would store it.
         kept: Box<Amount>,
     },
-    /// Its chain is another one.
+    /// The file is for another chain.
     #[error("the file is for chain {found}, the configuration for {expected}")]
     Chain {
-        /// The configuration's.
+        /// The configured chain.
         expected: u64,
-        /// The file's.
+        /// The file's chain.
         found: u64,
     },
     /// An epoch that does not exist cannot have been compromised.
     #[error("compromisedSince is epoch {0}, after the epoch that would begin; where no keys were out it is that epoch")]
     CompromisedSince(Epoch),
-    /// The contract would not take it.
+    /// The contract would refuse the deadline.
     #[error("the deadline {} is over, or more than 30 days away", utc(*.0))]
     Deadline(u64),
-    /// A stolen member's key would be the guardian's, too.
+    /// The guardian must not be a member: a thief of the member's key would be the guardian, too.
     #[error("the guardian {0} is the redemption key of a member; choose another one")]
     GuardianIsMember(PrimaryAddress),
     /// A member has no proof of possession.
@@ -129,7 +129,7 @@ pub enum CommitteeError {
     /// A proof is wrong.
     #[error(transparent)]
     Proof(#[from] PossessionError),
-    /// A key stood beside another key before.
+    /// A key belonged to another pair before.
     #[error(
         "a key of member {} with redemption key {} stood in another pair in epoch {epoch}: {} with {}. A member that \
          changes a key changes both",
@@ -143,55 +143,55 @@ pub enum CommitteeError {
         /// The pair that is announced.
         now: Authority,
     },
-    /// None of the keys can vote.
+    /// None of the configured pairs votes in this epoch.
     #[error("none of the configured pairs of keys is a member of the committee of epoch {0}, which decides")]
     NotAMember(Epoch),
     /// The contract does not know the announcement.
     #[error("the contract knows no such announcement ({0}); announce it first, and use the same file")]
     NotAnnounced(Digest),
-    /// It is too early.
+    /// The announcement has not matured yet.
     #[error("the announcement can be installed from {} on; have `mature` called on the contract then", utc(*.0))]
     NotMatured(u64),
-    /// It is too late.
+    /// The announcement has lapsed.
     #[error("the announcement lapsed at {}; announce it anew", utc(*.0))]
     Lapsed(u64),
-    /// An acceptance names a block in which the announcement had matured.
+    /// An acceptance must name a block in which the announcement had matured.
     #[error("block {block} is before block {matured}, in which the announcement matured")]
     BlockTooEarly {
-        /// The one that was asked for.
+        /// The requested block.
         block: u64,
-        /// The first that counts.
+        /// The block in which it matured.
         matured: u64,
     },
-    /// A block that may still change is not signed.
+    /// The block is not final, so it may still change.
     #[error("block {block} is not final yet: the newest final block is {newest}; try again in some minutes")]
     NotFinal {
-        /// The one that was asked for.
+        /// The requested block.
         block: u64,
-        /// The newest final one.
+        /// The newest final block.
         newest: u64,
     },
-    /// This authority's own node does not know all that happened before.
+    /// This authority's own node has not followed the chain far enough.
     #[error(
         "this authority's node has followed the chain up to block {}, and block {block} is to be accepted; start it and \
          wait until it is ready", .at.map_or("none".to_owned(), |at| at.to_string())
     )]
     NotSynchronized {
-        /// How far it is.
+        /// The block that it has reached.
         at: Option<u64>,
-        /// How far it must be.
+        /// The block that it must reach.
         block: u64,
     },
     /// This authority's own node follows another chain.
     #[error("this authority's node read another block {0} than the Ethereum nodes show now; nothing was signed")]
     OtherChain(u64),
-    /// There is nothing to be released.
+    /// The contract's queue does not contain the redemption.
     #[error("the contract has no such redemption in its queue")]
     NotQueued,
-    /// Its epoch is not compromised.
+    /// The redemption's epoch is not compromised.
     #[error("the redemption waits with votes of epoch {0}, which is not compromised: it cannot be released")]
     NotCompromised(Epoch),
-    /// It is an honest redemption, confirmed here.
+    /// The redemption is honest, and confirmed here.
     #[error("this authority votes for the redemption: it is the owner's own, and must be paid, not released")]
     Confirmed,
     /// The running node cannot be asked.
@@ -205,7 +205,7 @@ pub enum CommitteeError {
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The contract would check something else.
+    /// The contract computes another digest than this program.
     #[error("the contract would check another digest than this program signs; is this the right contract?")]
     OtherDigest,
     /// Ethereum nodes disagree about the contract: one lags, or lies.
@@ -214,10 +214,10 @@ pub enum CommitteeError {
          signed. Try again in a minute, and find out which one is wrong if they still do"
     )]
     Disagreement {
-        /// The one that differs from the first: its URL without the path, which may hold a key.
+        /// The node that differs from the first: its URL without the path, which may contain a key.
         node: String,
     },
-    /// The contract cannot be asked.
+    /// The contract cannot be read.
     #[error(transparent)]
     Primary(#[from] PrimaryError),
     /// The committees cannot be read.
@@ -237,7 +237,7 @@ fn vote(keys: &AuthorityKeys, domain: &Domain, epoch: Epoch, statement: &Council
     VoteFile { epoch, authority: vote.authority, signature: Hex(vote.signature.0) }
 }
 
-/// JSON's own numbers end at 64 bits here, so larger ones are written as text.
+/// A number in a file. JSON numbers are limited to 64 bits here, so larger ones are written as text.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Number {

@@ -1,4 +1,4 @@
-//! All configured Ethereum nodes, each asked by itself.
+//! All configured Ethereum nodes, each read separately.
 
 use fastpay_core::{Committees, CouncilStatement, Digest, Domain};
 use fastpay_ethereum::{EpochReader, Primary, PrimaryConfig, PrimaryError};
@@ -6,7 +6,7 @@ use fastpay_ethereum::{EpochReader, Primary, PrimaryConfig, PrimaryError};
 use super::CommitteeError;
 use crate::authority::config::Config;
 
-/// The contract takes an announcement whose deadline is at most so far away.
+/// The contract accepts an announcement if its deadline is at most this far away.
 const DEADLINE_MAX_S: u64 = 30 * 86_400;
 
 /// The Ethereum nodes of a configuration.
@@ -16,7 +16,7 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    /// Connects to every one: one that does not answer cannot agree.
+    /// Connects to every node: a node that does not answer cannot agree.
     pub(super) async fn connect(config: &Config) -> Result<Self, CommitteeError> {
         let config = config.primary.clone().ok_or(CommitteeError::NoPrimary)?;
         let mut nodes = Vec::new();
@@ -57,7 +57,7 @@ impl Nodes {
         Ok(newest)
     }
 
-    /// Checks that the contract would take what is to be announced by then.
+    /// Checks that the contract would accept this deadline of an announcement.
     pub(super) async fn check_deadline(&self, deadline: u64) -> Result<(), CommitteeError> {
         let time = self.latest_time().await?;
         let is_timely = deadline > time && deadline <= time.saturating_add(DEADLINE_MAX_S);

@@ -1,5 +1,5 @@
-//! A vote to release a redemption from the contract's queue: stolen keys voted for it, and no honest authority votes for
-//! it again.
+//! A vote to release a redemption from the contract's queue: stolen keys voted for it, and no honest authority votes
+//! for it again.
 
 use std::path::Path;
 
@@ -42,8 +42,8 @@ impl From<RedemptionFile> for Redemption {
     }
 }
 
-/// Signs the release of the redemption in `file`, which waits with votes of a compromised epoch, if this authority's
-/// running node does not vote for it: it has not confirmed it, or stolen keys certified it and the account owes there.
+/// Signs the release of the redemption in `file`, queued with votes of a compromised epoch, if this authority's running
+/// node does not vote for it: the node has not confirmed it, or stolen keys certified it and the account owes there.
 ///
 /// # Errors
 /// See [`CommitteeError`].
@@ -69,7 +69,7 @@ pub async fn release(config: &Config, keys: &[AuthorityKeys], file: &Path) -> Re
     Ok(Ballot { text, vote })
 }
 
-/// Why the running node does not vote for this redemption; none if it does (K17, R7a in docs/PROTOCOL.md).
+/// Why the running node does not vote for this redemption; `None` if it does (K17, R7a in docs/PROTOCOL.md).
 async fn why_not_due(
     config: &Config,
     nodes: &Nodes,

@@ -39,7 +39,7 @@ pub async fn sign(
     Ok(Ballot { text, vote })
 }
 
-/// The announcement, for the person who signs it.
+/// Describes the announcement to the operator who signs it.
 fn describe(
     announcement: &Announcement,
     now: &Committee,

@@ -1,5 +1,5 @@
-//! Numbers that their owner asked to unlock: the contract's events about them, what follows for the account, and what this
-//! authority may sign. The rules are in `core/src/shard/unlock.rs`.
+//! Unlocking of numbers at their owner's request: applies the contract's events and their consequences for the account,
+//! and decides what this authority may sign. The rules are in `core/src/shard/unlock.rs`.
 
 use fastpay_core::{AccountId, Certificate, SequenceNumber, UnlockEvent, VoteFloor};
 use fastpay_rpc::Refusal;
@@ -10,7 +10,7 @@ use crate::authority::shard::command::{MayVote, UnlockKnowledge};
 use crate::authority::shard::commit::Commits;
 
 impl<C: Commits> Actor<C> {
-    /// Applies an event about one number, and what follows from it for the account.
+    /// Applies an event about one number, and its consequences for the account.
     pub(super) fn follow_unlock(&mut self, event: &UnlockEvent) -> Result<Result<(), Refusal>, ShardError> {
         let record = match self.decide(|shard| shard.follow_unlock(event))? {
             Ok(Some(record)) => record,
@@ -57,8 +57,8 @@ impl<C: Commits> Actor<C> {
         Ok(voted.map(|()| UnlockKnowledge::VoidVoted(epoch)))
     }
 
-    /// Takes an account over numbers that the contract has decided: past one that is void, and through one whose upheld
-    /// certificate is kept here.
+    /// Moves an account past the numbers that the contract has decided: it skips a void number, and executes an upheld
+    /// certificate that is kept here.
     pub(super) fn advance(&mut self, account: AccountId) -> Result<(), ShardError> {
         loop {
             if let Some(record) = self.shard.step_over(account) {
@@ -73,7 +73,7 @@ impl<C: Commits> Actor<C> {
                 .committees()
                 .get(epoch)
                 .and_then(|committee| Certificate::clone(&certificate).verify(&self.domain, committee).ok());
-            // It was verified before it was kept.
+            // The certificate was verified before it was kept.
             let Some(verified) = verified else { return Ok(()) };
             match self.decide(|shard| shard.confirm(&verified, view))? {
                 Ok(Some(record)) => self.append(&record)?,

@@ -1,4 +1,4 @@
-//! Why a data folder is not used.
+//! Errors of a data folder.
 
 use super::super::journal::JournalError;
 use std::io;
@@ -11,7 +11,7 @@ pub enum StorageError {
     /// The file system failed.
     #[error("cannot {action} {path}: {source}")]
     Io {
-        /// The failed action, as a verb with its object's article.
+        /// The failed action: a verb with the article of its object.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
@@ -29,14 +29,14 @@ pub enum StorageError {
         path: PathBuf,
     },
 
-    /// The folder has not been created, or not to the end.
+    /// The folder was not created, or not completely.
     #[error("{path} is not an authority's data folder: check the path, or create the folder with `init`")]
     NotCreated {
         /// The data folder.
         path: PathBuf,
     },
 
-    /// The folder is already somebody's.
+    /// The folder already belongs to an authority.
     #[error(
         "{path} already is an authority's data folder: start the authority on it, or choose another \
          folder"
@@ -65,7 +65,7 @@ pub enum StorageError {
         path: PathBuf,
         /// The version found.
         found: u32,
-        /// The newest version that is understood.
+        /// The newest version that this program reads.
         supported: u32,
     },
 
@@ -81,7 +81,7 @@ pub enum StorageError {
         what: &'static str,
         /// The value in the folder.
         stored: String,
-        /// The value that the caller gave.
+        /// The configured value.
         configured: String,
     },
 

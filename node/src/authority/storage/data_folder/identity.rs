@@ -9,17 +9,17 @@ use std::path::Path;
 const FORMAT_VERSION: u32 = 1;
 /// The file that identifies the folder; a folder without it is no data folder.
 pub(crate) const META_FILE: &str = "meta.json";
-/// Far above what a real one has; a larger file is something else and not worth reading.
+/// Far above the size of a real file; a larger file is something else and not worth reading.
 pub(super) const META_BYTES_MAX: u64 = 64 << 10;
 
-/// The identity of a data folder. It is fixed when the folder is created, apart from names of new keys.
+/// The identity of a data folder. It is fixed when the folder is created, except that names of new keys are added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FolderIdentity {
-    /// The authority's names, in hex: the one that the folder was made for, then those under which it has
-    /// voted since. For [`super::DataFolder::open`], those of the keys that there are: one of them must be known.
+    /// The authority's names, in hex: first the one that the folder was made for, then those that it has voted under
+    /// since. For [`super::DataFolder::open`], the names of the present keys: the folder must list one of them.
     pub names: Vec<String>,
-    /// How many shards share the accounts: with another number accounts would change their shard.
+    /// The number of shards. With another number, accounts would move to other shards.
     pub shards: u32,
     /// The Primary's chain id, or the one that a stand-alone network signs for.
     pub chain_id: u64,
@@ -49,7 +49,7 @@ impl FolderIdentity {
         }
         let bytes = fs::read(&path).map_err(failed)?;
         let meta: Meta = serde_json::from_slice(&bytes).map_err(|error| malformed(&path, &error))?;
-        // Before the rest: a newer version may have other fields.
+        // Check the version first: a newer one may have other fields.
         if meta.format_version > FORMAT_VERSION {
             return Err(StorageError::UnsupportedVersion {
                 path: folder.to_owned(),
@@ -60,7 +60,7 @@ impl FolderIdentity {
         serde_json::from_value(serde_json::Value::Object(meta.rest)).map_err(|error| malformed(&path, &error))
     }
 
-    /// Writes it durably, all of it or nothing.
+    /// Writes the file durably, completely or not at all.
     ///
     /// # Errors
     /// `Io`.

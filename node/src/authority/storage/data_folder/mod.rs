@@ -1,16 +1,16 @@
-//! An authority's data folder: who may use it, whose it is, and what is where.
+//! An authority's data folder: its lock, its identity, and the paths in it.
 //!
 //! ```text
 //! data/
-//!   unjudged                 there until it is known whether its authority has voted before
+//!   unjudged                 exists until it is known whether the authority has voted before
 //!   lock                     held by the process that uses the folder
-//!   meta.json                whose folder this is; written last by `create`
+//!   meta.json                the folder's identity; written last by `create`
 //!   shard-000/journal/       see `journal`
 //!   shard-000/checkpoint/    see `checkpoint`
 //! ```
-//! Invariants: one process at a time; a folder is either whole or has no `meta.json`; it never serves
-//! another authority, contract or number of shards than the one that it was made for. The folder is
-//! closed to other users of the machine.
+//! Invariants: only one process at a time uses a folder. A folder is either complete or has no `meta.json`. It never
+//! serves another authority, contract or number of shards than the one that it was made for. Other users of the machine
+//! cannot access it.
 
 mod error;
 mod identity;
@@ -27,9 +27,9 @@ pub use error::StorageError;
 pub use identity::FolderIdentity;
 pub(crate) use identity::META_FILE;
 
-/// Made with the folder and never replaced.
+/// Created with the folder and never replaced.
 pub(crate) const LOCK_FILE: &str = "lock";
-/// Made with the folder; taken away once its authority's memory was judged (`crate::authority::rollback`).
+/// Created with the folder, and removed once the authority's memory was judged (`crate::authority::rollback`).
 pub(crate) const NEW_FILE: &str = "unjudged";
 const OWNER_ONLY: u32 = 0o700;
 
@@ -43,14 +43,14 @@ pub struct ShardFolders {
 }
 
 impl ShardFolders {
-    /// Those of a shard, counted from zero, in a data folder.
+    /// The folders of a shard, counted from zero, in a data folder.
     pub(crate) fn of(data: &Path, shard: u32) -> Self {
         let folder = data.join(format!("shard-{shard:03}"));
         Self { journal: folder.join("journal"), checkpoint: folder.join("checkpoint") }
     }
 }
 
-/// The folders of all shards of a data folder, which another process may use.
+/// The folders of all shards of a data folder, which another process may be using.
 ///
 /// # Errors
 /// `Malformed`, `UnsupportedVersion`, `Io`.
@@ -59,7 +59,7 @@ pub(crate) fn shard_folders(data: &Path) -> Result<Vec<ShardFolders>, StorageErr
     Ok((0..shards).map(|shard| ShardFolders::of(data, shard)).collect())
 }
 
-/// A data folder that this process alone may use while the value lives.
+/// A data folder that only this process may use while the value lives.
 #[derive(Debug)]
 pub struct DataFolder {
     path: PathBuf,
@@ -69,8 +69,8 @@ pub struct DataFolder {
 }
 
 impl DataFolder {
-    /// Makes a data folder with an empty journal per shard, durably. One that an earlier attempt
-    /// left half made is completed.
+    /// Creates a data folder with an empty journal for each shard, durably. It completes a folder that an earlier
+    /// attempt left unfinished.
     ///
     /// # Errors
     /// `AlreadyCreated`, `InUse`, `Journal`, `Io`.
@@ -89,19 +89,19 @@ impl DataFolder {
             create_folder(&folders.journal)?;
             folder.create_journal(&folders.journal)?;
         }
-        // Before the folder can be opened: one that is not known to be new would count as whole.
+        // Before the folder can be opened: without this file, a new folder would count as whole.
         let new = path.join(NEW_FILE);
         files::replace(&new, b"").map_err(|source| io_error("write the file", &new, source))?;
         identity.write(path)?;
         Ok(folder)
     }
 
-    /// Locks the folder of an authority and checks that it is this one's.
+    /// Locks an authority's folder and checks that it has this identity.
     ///
     /// # Errors
     /// `NotCreated`, `InUse`, `Malformed`, `UnsupportedVersion`, `Mismatch`, `Io`.
     pub fn open(path: &Path, identity: &FolderIdentity) -> Result<Self, StorageError> {
-        // Before the lock, so that a mistyped path gets no lock file.
+        // Check before locking, so that a mistyped path gets no lock file.
         let meta_path = path.join(META_FILE);
         if !meta_path.exists() {
             let path = path.to_owned();
@@ -123,7 +123,7 @@ impl DataFolder {
         Ok(folder)
     }
 
-    /// Locks a folder of any identity, for its operator's command while no node runs there.
+    /// Locks a folder of any identity, for an operator's command while no node runs on it.
     ///
     /// # Errors
     /// `NotCreated`, `InUse`, `Io`.
@@ -135,7 +135,7 @@ impl DataFolder {
         Self::lock(path, 0)
     }
 
-    /// The authority's names: the one that the folder was made for, and those that were added.
+    /// The authority's names: the one that the folder was made for, and those added later.
     ///
     /// # Errors
     /// `Malformed`, `UnsupportedVersion`, `Io`.
@@ -143,8 +143,8 @@ impl DataFolder {
         Ok(FolderIdentity::read(&self.path)?.names)
     }
 
-    /// Notes durably that this folder's authority votes under another name from now on: a key of that name
-    /// will open it, too. Changes nothing where the name is known.
+    /// Notes durably that this folder's authority votes under another name from now on, so that a key of that name
+    /// opens the folder, too. A known name changes nothing.
     ///
     /// # Errors
     /// `Malformed`, `UnsupportedVersion`, `Io`.
@@ -157,7 +157,7 @@ impl DataFolder {
         identity.write(&self.path)
     }
 
-    /// The folder itself, for other files of the authority; write them with [`fastpay_program::files::replace`].
+    /// The folder's path, for other files of the authority. Write them with [`fastpay_program::files::replace`].
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -173,8 +173,8 @@ impl DataFolder {
             Err(JournalError::AlreadyExists { .. }) => Journal::open(folder, options, JournalPosition::default()),
             created => created,
         }?;
-        // An empty one is left by an attempt that did not get as far as `meta.json`; with records in
-        // it, the folder was in use and has lost its `meta.json`.
+        // An attempt that did not get as far as `meta.json` leaves an empty journal. If the journal has records, the
+        // folder was in use and has lost its `meta.json`.
         if journal.end() == JournalPosition::default() {
             return Ok(());
         }
@@ -215,7 +215,7 @@ fn expect<T: PartialEq + ToString>(
     })
 }
 
-/// Creates a folder and those above it that are missing, closed to other users and durably.
+/// Creates a folder and its missing parents, durably and closed to other users.
 fn create_folder(path: &Path) -> Result<(), StorageError> {
     let failed = |source| io_error("create the folder", path, source);
     let missing: Vec<_> = path.ancestors().take_while(|path| !path.exists()).collect();
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn a_folder_that_is_not_known_to_be_new_cannot_be_opened() {
         let (_parent, path) = temporary();
-        // A folder stands where the file that says so would be written.
+        // A folder at the marker file's path makes writing the marker fail.
         let unwritten = path.join(NEW_FILE);
         fs::create_dir_all(&unwritten).unwrap();
         DataFolder::create(&path, &identity()).unwrap_err();

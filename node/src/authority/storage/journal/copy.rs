@@ -1,7 +1,7 @@
 //! Copies a journal, also while its owner writes to it.
 //!
 //! A journal only grows: bytes of complete frames never change, and a segment that is followed by another one is
-//! complete. So the bytes up to a length that was measured are the same whenever they are read. The last frame may be
+//! complete. So the bytes up to a measured length are the same whenever they are read. The last frame may be
 //! incomplete; opening the copy cuts it off, as after a crash.
 
 use super::error::JournalError;
@@ -61,7 +61,7 @@ impl JournalExtent {
         JournalPosition(self.last().0)
     }
 
-    /// The position after the last byte, which may be inside of an incomplete frame.
+    /// The position after the last byte, which may be inside an incomplete frame.
     #[must_use]
     pub fn end(&self) -> JournalPosition {
         let (start, length) = self.last();
@@ -93,7 +93,7 @@ impl JournalExtent {
         files::sync_folder(to).map_err(|source| io_error("sync the folder", to, source))
     }
 
-    /// Removes everything from `end` on, durably, where a frame starts or the journal ends. The journal is not in use.
+    /// Removes everything from `end` on, durably. A frame must start there, or the journal end. Nobody may use it.
     ///
     /// # Errors
     /// `Io`.

@@ -1,17 +1,17 @@
-//! Errors of a journal, and the recovery from each.
+//! Errors of a journal, and what to do about each.
 
 use fastpay_core::JournalPosition;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why the journal refused. Positions are byte offsets over all segments.
+/// Why the journal cannot do what is asked. Positions are byte offsets over all segments.
 #[derive(Debug, Error)]
 pub enum JournalError {
-    /// The file system failed. From a commit, the journal is poisoned by it.
+    /// The file system failed. If that was in a commit, the journal is poisoned.
     #[error("cannot {action} {path}: {source}")]
     Io {
-        /// The failed action, as a verb with its object's article.
+        /// The failed action: a verb with the article of its object.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
@@ -31,7 +31,7 @@ pub enum JournalError {
     RecordTooLarge {
         /// The size of the refused record.
         bytes: usize,
-        /// The largest size that is taken.
+        /// The largest allowed size.
         bytes_max: usize,
     },
 
@@ -51,12 +51,11 @@ pub enum JournalError {
         end: JournalPosition,
     },
 
-    /// No intact record starts at the position: it points into the middle of something, or the
-    /// record was damaged on disk. A caller who got the position from outside refuses it; a caller
-    /// who got it from its own state stops.
+    /// No intact record starts at the position: it points into the middle of a record or frame, or the record was
+    /// damaged on disk. If a client sent the position, refuse it; if it comes from the caller's own state, stop.
     #[error("no intact record starts at position {position}")]
     BadRecord {
-        /// The position asked for.
+        /// The requested position.
         position: JournalPosition,
     },
 
@@ -70,7 +69,7 @@ pub enum JournalError {
         position: JournalPosition,
         /// The segment that holds it.
         path: PathBuf,
-        /// How we know.
+        /// The evidence of the damage.
         damage: Damage,
     },
 
@@ -129,7 +128,7 @@ pub enum JournalError {
         position: JournalPosition,
         /// The version found.
         found: u16,
-        /// The newest version that is understood.
+        /// The newest version that this program reads.
         supported: u16,
     },
 
@@ -146,14 +145,14 @@ pub enum JournalError {
     },
 }
 
-/// How damage shows itself.
+/// The evidence of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Damage {
     /// The header of the segment's file is not intact.
     #[error("the segment's header is damaged")]
     SegmentHeader,
 
-    /// A batch is not intact, although a later one was written, which is done only after a sync.
+    /// A batch is damaged, although a later one was written. That happens only after a sync.
     #[error("this batch was synced, since another one follows at position {follower}")]
     BatchBeforeAnother {
         /// The start of the later batch.

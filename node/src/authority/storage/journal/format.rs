@@ -5,12 +5,12 @@
 //! frame         = frame header · record · record · …        one commit: the unit that can tear
 //! record        = length u32 · checksum u32 · payload
 //! ```
-//! A position counts the bytes of frames over all segments, without the segments' own headers, so it
-//! is known at append time, before anyone knows whether the commit will start a new segment.
+//! A position counts the bytes of frames over all segments, without the segments' own headers. So it is known at append
+//! time, before it is decided whether the commit will start a new segment.
 //!
-//! Every checksum is seeded with the journal's salt, a random number that leaves the machine in no
-//! answer, and covers the position of what it protects. So bytes that a user chose (a memo inside a
-//! record) cannot pose as a frame or record, nor can a shifted, stale or foreign piece.
+//! Every checksum is seeded with the journal's salt, a random number that no answer reveals, and covers the position of
+//! what it protects. So bytes that a user chose (a memo inside a record) cannot pass for a frame or record, and neither
+//! can a shifted, stale or foreign piece.
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::JournalPosition;
@@ -18,11 +18,11 @@ use fastpay_core::JournalPosition;
 /// The newest format that is read, and the one that is written.
 pub(super) const FORMAT_VERSION: u16 = 1;
 
-/// The largest record, in bytes of payload. A certificate of 100 authorities is about 10 KB; the
-/// bound is what a reader may have to allocate for one damaged length.
+/// The largest record, in bytes of payload. A certificate of 100 authorities is about 10 KB. A reader may have to
+/// allocate this much for one damaged length.
 pub const RECORD_BYTES_MAX: usize = 1 << 20;
 
-/// The largest batch, in bytes with all headers: what a commit may have to hold in memory.
+/// The largest batch, in bytes with all headers: a commit may have to hold this much in memory.
 pub const BATCH_BYTES_MAX: usize = 64 << 20;
 
 pub(super) const SEGMENT_HEADER_BYTES: usize = 32;
@@ -35,7 +35,7 @@ const SEGMENT_SUFFIX: &str = ".journal";
 /// As many digits as the largest position has, so that names sort like positions.
 const SEGMENT_DIGITS: usize = 20;
 
-// A stream that stands between two records tells a frame header from a record by its first word.
+// A reader between two records tells a frame header from a record by its first word.
 const _: () = assert!(u32::from_le_bytes(FRAME_MAGIC) as usize > RECORD_BYTES_MAX);
 
 /// The initial value of all checksums of one journal.
@@ -67,7 +67,7 @@ pub(super) struct SegmentHeader {
     reserved: u16,
     /// The position of the segment's first frame.
     pub start: u64,
-    /// Random, the same in all segments of a journal, different in every other journal.
+    /// A random number, equal in all segments of a journal and different in every other journal.
     pub salt: u64,
     reserved_too: u32,
     checksum: u32,
@@ -88,7 +88,7 @@ impl SegmentHeader {
         encode(&self)
     }
 
-    /// `None` if it is not intact; an intact one may still have a newer version.
+    /// Parses a header. `None` if it is damaged; an intact one may still have a newer version.
     pub fn parse(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> Option<Self> {
         let header: Self = borsh::from_slice(bytes).ok()?;
         let intact = header.magic == SEGMENT_MAGIC && header.checksum == crc32c::crc32c(without_checksum(bytes));
@@ -103,9 +103,9 @@ pub(super) struct FrameHeader {
     pub version: u16,
     reserved: u16,
     position: u64,
-    /// The bytes of all records, their headers included.
+    /// The size of all records, including their headers.
     pub body_bytes: u32,
-    /// How many records.
+    /// The number of records.
     pub records: u32,
     /// Over the body alone; the header's own checksum covers it.
     pub body_checksum: u32,
@@ -137,8 +137,8 @@ impl FrameHeader {
         encode(&self)
     }
 
-    /// `None` if no intact header of this journal stands at `position`; an intact one may still have
-    /// a newer version. The magic and the position decide fast in a search over many positions.
+    /// Parses a header of this journal for `position`. `None` if it is not intact; an intact one may still have a newer
+    /// version. The magic and the position decide fast in a search over many positions.
     pub fn parse(seed: Seed, position: u64, bytes: &[u8; FRAME_HEADER_BYTES]) -> Option<FrameHeader> {
         if !bytes.starts_with(&FRAME_MAGIC) {
             return None;
@@ -164,7 +164,7 @@ impl RecordHeader {
         encode(&(payload_bytes, checksum))
     }
 
-    /// `None` if the length is one that no record has.
+    /// Parses a header. `None` if no record has this length.
     pub fn parse(bytes: &[u8; RECORD_HEADER_BYTES]) -> Option<Self> {
         let (payload_bytes, checksum) = borsh::from_slice::<(u32, u32)>(bytes).ok()?;
         let payload_bytes = usize::try_from(payload_bytes).ok()?;
@@ -181,8 +181,8 @@ pub(super) fn segment_name(start: u64) -> String {
     format!("{start:0SEGMENT_DIGITS$}{SEGMENT_SUFFIX}")
 }
 
-/// The start in a segment's file name: `None` for files that are no segments, `Some(Err)` for those
-/// that should be.
+/// The start position in a segment's file name: `None` for files that are no segments, `Some(Err)` for malformed names
+/// of segments.
 pub(super) fn parse_segment_name(name: &str) -> Option<Result<JournalPosition, ()>> {
     // Dot files are the leftovers of a crash while a segment was created.
     let digits = name.strip_suffix(SEGMENT_SUFFIX)?;
@@ -202,7 +202,7 @@ fn without_checksum(bytes: &[u8]) -> &[u8] {
     bytes.split_last_chunk::<4>().map_or(bytes, |(head, _)| head)
 }
 
-/// Encodes what has a fixed size.
+/// Encodes a value of fixed size.
 fn encode<const SIZE: usize>(value: &impl BorshSerialize) -> [u8; SIZE] {
     let mut bytes = [0; SIZE];
     borsh::to_writer(bytes.as_mut_slice(), value).expect("the size is the header's own");
@@ -213,7 +213,7 @@ fn encode<const SIZE: usize>(value: &impl BorshSerialize) -> [u8; SIZE] {
 mod tests {
     use super::*;
 
-    /// The layout is on disks: this test changes only together with the format version.
+    /// The layout is on disks, so this test may change only together with the format version.
     #[test]
     fn the_layout_is_pinned() {
         let segment = SegmentHeader::new(0x0102, 0x0304).to_bytes();

@@ -13,7 +13,7 @@
 //! - A segment is created, durably, only after the one before it was synced and closed for ever.
 //! - After a failed write or sync nothing is accepted any more: the kernel may show bytes that the
 //!   disk does not have. For the same reason `open` writes the last frame again before it trusts it.
-//! - Nothing that a position from outside can do panics or allocates more than one record.
+//! - No position from outside can cause a panic or an allocation of more than one record.
 
 mod copy;
 mod error;
@@ -40,19 +40,19 @@ use std::path::Path;
 use std::sync::Arc;
 use writer::Writer;
 
-/// The side that owns a journal: one per shard.
+/// The owner's side of a journal. There is one owner per shard.
 pub trait JournalWrite {
     /// A batch of records that becomes durable together.
     type Batch: SealedBatch;
 
-    /// Adds a record to the batch, in memory only, and says where it will be once committed.
+    /// Adds a record to the batch, in memory only, and returns its position once committed.
     ///
     /// # Errors
     /// `RecordTooLarge`, `BatchFull` (seal, then append again), `Poisoned`.
     fn append(&mut self, payload: &[u8]) -> Result<JournalPosition, JournalError>;
 
-    /// Closes the batch of all records appended since the last one; `None` if there are none. The next
-    /// record begins another batch, at once.
+    /// Closes the batch of all records appended since the last one; `None` if there are none. The next record begins
+    /// another batch at once.
     ///
     /// # Errors
     /// `Poisoned`.
@@ -66,24 +66,22 @@ pub trait JournalWrite {
         self.seal()?.map_or(Ok(()), SealedBatch::commit)
     }
 
-    /// The first position after the last sealed batch: what a checkpoint of all of them states, once they
-    /// are committed.
+    /// The first position after the last sealed batch: the position for a checkpoint that includes all of these
+    /// batches, once they are committed.
     fn end(&self) -> JournalPosition;
 }
 
 /// A batch that is complete and not yet durable.
 pub trait SealedBatch: Send {
-    /// Makes the records durable, all or none. Batches are committed in the order in which they were
-    /// sealed.
+    /// Makes the records durable, all or none. Commit batches in the order in which they were sealed.
     ///
     /// # Errors
-    /// `Io`, and from then on `Poisoned`: the batch may or may not be found at the next open, so
-    /// nothing of it may be told, and the process should stop. `Poisoned` too where an earlier batch was
-    /// not committed.
+    /// `Io`, and from then on `Poisoned`: the next open may or may not find the batch, so nothing of it may be
+    /// published, and the process should stop. `Poisoned` also if an earlier batch was not committed.
     fn commit(self) -> Result<(), JournalError>;
 }
 
-/// The side that reads committed records, from any thread.
+/// The readers' side of a journal: committed records, from any thread.
 pub trait JournalRead: Send + Sync {
     /// The payload of the record at a position.
     ///
@@ -91,9 +89,9 @@ pub trait JournalRead: Send + Sync {
     /// `OutOfRange` at or after the end, `BadRecord` if no intact record starts there, `Io`.
     fn read_at(&self, position: JournalPosition) -> Result<Vec<u8>, JournalError>;
 
-    /// The records from a position on, to the end as it is now, each with its own position. The
-    /// position is that of a record, or an end that [`JournalWrite::end`] has told earlier. The
-    /// stream holds about one record in memory and stops after its first error.
+    /// The records from a position on, up to the present end, each with its own position. The position must be that of
+    /// a record, or one that [`JournalWrite::end`] returned earlier. The stream holds about one record in memory and
+    /// stops after its first error.
     fn read_from(&self, position: JournalPosition) -> RecordStream;
 
     /// The first position after the last committed record.
@@ -103,10 +101,10 @@ pub trait JournalRead: Send + Sync {
 /// Sizes that an operator may choose.
 #[derive(Clone, Copy, Debug)]
 pub struct JournalOptions {
-    /// A segment that would grow above so many bytes is followed by another one. A batch is never
-    /// split, so a segment with a single large batch can be larger.
+    /// A segment that would grow above this many bytes is followed by another one. A batch is never split, so a segment
+    /// with a single large batch can be larger.
     pub segment_bytes_max: u64,
-    /// How many segment files the readers of one journal keep open together.
+    /// The maximum number of segment files that the readers of one journal keep open together.
     pub open_files_max: usize,
 }
 
@@ -120,7 +118,7 @@ impl Default for JournalOptions {
 pub struct Journal {
     shared: Arc<Shared>,
     writer: Arc<Writer>,
-    /// One frame in the making: room for its header, then records. Empty without records.
+    /// The frame being filled: room for its header, then records. Empty without records.
     batch: Vec<u8>,
     batch_records: u32,
     /// The position after the last sealed frame.
@@ -150,13 +148,13 @@ impl Journal {
         Self::open_on(disk, folder, options, JournalPosition::default())
     }
 
-    /// Opens a journal. It is read and validated from the segment that holds `validate_from` on, and
-    /// must reach there: recovery passes its checkpoint's position, or zero to validate everything.
-    /// A torn batch at the very end is cut off, which [`Journal::recovery`] tells.
+    /// Opens a journal. It reads and validates the journal from the segment that contains `validate_from` on, and fails
+    /// if the journal ends before: recovery passes its checkpoint's position, or zero to validate everything. It cuts
+    /// off a torn batch at the very end, which [`Journal::recovery`] reports.
     ///
     /// # Errors
     /// `NotFound`, `BehindCheckpoint`, `Corrupt`, `SegmentMissing`, `SegmentName`, `ForeignSegment`,
-    /// `UnsupportedVersion`: nothing was changed, a person has to decide. `Io`.
+    /// `UnsupportedVersion`: nothing was changed, and an operator has to decide. `Io`.
     pub fn open(folder: &Path, options: JournalOptions, validate_from: JournalPosition) -> Result<Self, JournalError> {
         Self::open_on(Arc::new(RealDisk), folder, options, validate_from)
     }
@@ -187,7 +185,7 @@ impl Journal {
         &self.recovery
     }
 
-    /// How many bytes are free where the journal is.
+    /// The number of free bytes on the journal's disk.
     ///
     /// # Errors
     /// The error of the disk.
@@ -195,7 +193,7 @@ impl Journal {
         self.shared.disk().free_bytes(self.shared.folder())
     }
 
-    /// A handle for other threads.
+    /// A reader for other threads.
     pub fn reader(&self) -> JournalReader {
         JournalReader::new(Arc::clone(&self.shared))
     }

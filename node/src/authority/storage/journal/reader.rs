@@ -1,7 +1,7 @@
-//! Reading committed records, from any thread, while the owner writes.
+//! Reads committed records, from any thread, while the owner writes.
 //!
-//! Invariant: a reader reads only below the published end and inside one segment at a time, and uses nothing before
-//! its checksum fits.
+//! Invariant: a reader reads only below the published end and inside one segment at a time, and uses no bytes before it
+//! has verified their checksum.
 
 use super::error::JournalError;
 use super::format::{
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// How much a stream reads at once, in bytes; more if a record is larger.
+/// How many bytes a stream reads at once; more if a record is larger.
 const WINDOW_BYTES: usize = 256 << 10;
 
 /// Reads committed records. Clones share their open files.
@@ -30,10 +30,10 @@ pub(super) struct Shared {
     folder: PathBuf,
     salt: u64,
     seed: Seed,
-    /// The start of each segment, ascending. Only grows, and before `end` passes the new start.
+    /// The start of each segment, ascending. Starts are only added, each before `end` passes it.
     starts: RwLock<Vec<u64>>,
     end: AtomicU64,
-    /// Most recently used last.
+    /// The open files, the most recently used last.
     open_files: Mutex<Vec<(u64, Arc<dyn SegmentFile>)>>,
     open_files_max: usize,
 }
@@ -90,7 +90,7 @@ impl Shared {
         starts.push(start);
     }
 
-    /// Shows readers everything before `end`.
+    /// Publishes everything before `end` to the readers.
     pub fn publish(&self, end: u64) {
         self.end.store(end, Ordering::Release);
     }
@@ -216,7 +216,7 @@ impl Iterator for RecordStream {
 }
 
 impl RecordStream {
-    /// The position after the last record that was read. The next record stands there, or a frame that begins with it.
+    /// The position after the last record that was read. The next record starts there, or a frame that begins with it.
     #[must_use]
     pub fn position(&self) -> JournalPosition {
         JournalPosition(self.position)
@@ -258,7 +258,7 @@ impl RecordStream {
         Ok(None)
     }
 
-    /// The next so many bytes, from the window or, if they are not all in it, from the file.
+    /// The next `wanted` bytes: from the window, or from the file if they are not all in it.
     fn bytes(&mut self, wanted: usize) -> Result<&[u8], JournalError> {
         let skip = self.position.checked_sub(self.window_start);
         let skip = skip.and_then(|skip| usize::try_from(skip).ok());
@@ -278,7 +278,7 @@ impl RecordStream {
         JournalError::BadRecord { position: JournalPosition(self.position) }
     }
 
-    /// Moves the window to the position, with at least so many bytes.
+    /// Moves the window to the position, with at least `wanted` bytes.
     fn fill(&mut self, wanted: usize) -> Result<(), JournalError> {
         let place = self.shared.locate(self.position)?;
         let available = usize::try_from(place.available).unwrap_or(usize::MAX);

@@ -1,8 +1,8 @@
 //! Finds the end of a journal after any crash or damage.
 //!
-//! Flow: list the segments and check that they meet → walk the frames of those that are to be
-//! validated → judge the first damage: before the last segment, or before another frame, it is
-//! corruption; else it is what a crash tore, and is cut off → make what is kept durable.
+//! Flow: list the segments and check that they meet → walk the frames of the segments to be validated → judge the first
+//! damage: before the last segment, or before another frame, it is corruption; otherwise a crash tore the last frame,
+//! which is cut off → make the rest durable.
 //!
 //! Invariant: nothing is changed before everything has been judged.
 
@@ -17,15 +17,15 @@ use fastpay_program::disk::{Disk, SegmentFile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How much of a file is read at once, in bytes.
+/// How many bytes of a file are read at once.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// The findings of opening a journal.
+/// The result of opening a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
     /// The first position after the last committed record.
     pub end: JournalPosition,
-    /// From where on every byte was validated.
+    /// The position from which every byte was validated.
     pub validated_from: JournalPosition,
     /// How many records were validated.
     pub records: u64,
@@ -33,7 +33,7 @@ pub struct Recovery {
     pub bytes_cut: u64,
 }
 
-/// Everything that a journal needs to go on.
+/// The state from which a journal continues.
 pub(super) struct Found {
     pub salt: u64,
     /// The start of every segment, ascending.
@@ -126,8 +126,8 @@ pub(super) fn list_segments(disk: &dyn Disk, folder: &Path) -> Result<Vec<u64>, 
     Ok(starts)
 }
 
-/// Checks that all segments belong together and meet; returns their salt, the last one's start, and
-/// the position after the last byte of all.
+/// Checks that all segments belong to one journal and meet. Returns their salt, the last one's start, and the position
+/// after the last byte of all.
 fn survey(disk: &dyn Disk, folder: &Path, starts: &[u64]) -> Result<(u64, u64, u64), JournalError> {
     let mut salt_of_all = None;
     let mut last_start = 0;
@@ -184,7 +184,7 @@ impl Segment {
         Ok(header.salt)
     }
 
-    /// Reads frame after frame from the segment's start to its end or the first one not intact.
+    /// Reads frame after frame, from the segment's start to its end or to the first damaged frame.
     fn walk(&self, seed: Seed) -> Result<Walk, JournalError> {
         let mut walk = Walk { end: self.start, last_frame: None, records: 0 };
         let mut chunk = Vec::new();
@@ -223,8 +223,8 @@ impl Segment {
         Ok(Some(header))
     }
 
-    /// Searches for an intact frame header anywhere after a damaged position. The header alone proves that the frame
-    /// before it was synced, whatever the state of the body.
+    /// Searches for an intact frame header anywhere after a damaged position. Such a header alone proves that the frame
+    /// before it was synced, whatever the state of its own body.
     fn find_frame_after(&self, seed: Seed, damaged: u64) -> Result<Option<u64>, JournalError> {
         let mut window = vec![0; CHUNK_BYTES];
         let mut position = damaged + 1;
@@ -239,7 +239,7 @@ impl Segment {
                 }
                 position += 1;
             }
-            // Too short for a header from here on, if this was the last window.
+            // The last window: what remains is too short for a header.
             if wanted <= CHUNK_BYTES {
                 break;
             }
@@ -247,7 +247,7 @@ impl Segment {
         Ok(None)
     }
 
-    /// Makes the intact frames durable, and the cut behind them.
+    /// Makes the intact frames durable, and cuts off the rest.
     fn settle(&self, walk: &Walk) -> Result<(), JournalError> {
         let failed = |source| io_error("settle the segment", &self.path, source);
         if walk.end < self.end {
@@ -255,8 +255,8 @@ impl Segment {
             self.file.truncate(length).map_err(failed)?;
         }
         if let Some(frame) = walk.last_frame {
-            // The process before us may have failed to sync this frame, and after such a failure
-            // the kernel shows it to us without intending to store it: so it is written again.
+            // The process before this one may have failed to sync this frame. After such a failure the kernel still
+            // returns its bytes, without intending to store them, so the frame is written again.
             let mut chunk = Vec::new();
             self.read_chunks(frame, walk.end, &mut chunk, |offset, bytes| {
                 self.file.write_all_at(bytes, offset).map_err(failed)
@@ -265,7 +265,7 @@ impl Segment {
         self.file.sync().map_err(failed)
     }
 
-    /// Hands the bytes between two positions in order to `take`, with their offset in the file.
+    /// Passes the bytes between two positions to `take`, in order, with their offset in the file.
     fn read_chunks(
         &self,
         from: u64,

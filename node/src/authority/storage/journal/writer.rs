@@ -1,4 +1,4 @@
-//! Writing sealed batches, one after the other, on whichever thread commits them.
+//! Writes sealed batches, one after the other, on whichever thread commits them.
 
 use super::error::JournalError;
 use super::format::{FRAME_HEADER_BYTES, FrameHeader, SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A larger buffer than this is not kept for a later batch, in bytes.
+/// The largest buffer that is kept for a later batch, in bytes.
 const BUFFER_BYTES_KEPT: usize = 4 << 20;
-/// One is filled while another one is written, and one may wait between them.
+/// The number of kept buffers: one is filled while another one is written, and one may wait between them.
 const BUFFERS_KEPT: usize = 3;
 
 /// A sealed batch: one write and one sync.
@@ -24,15 +24,15 @@ pub struct Frame {
     bytes: Vec<u8>,
 }
 
-/// The parts that all frames of a journal are written with.
+/// The shared parts with which all frames of a journal are written.
 pub(super) struct Writer {
     shared: Arc<Shared>,
     options: JournalOptions,
     /// Held while a frame is written.
     tail: Mutex<Tail>,
-    /// After a failed write or sync.
+    /// Set after a failed write or sync.
     poisoned: AtomicBool,
-    /// Empty, with their room: never held while anything is written.
+    /// Empty buffers with their capacity. The lock is never held during a write.
     buffers: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -43,7 +43,7 @@ struct Tail {
     end: u64,
 }
 
-/// The segment that is written to.
+/// The segment that is being written.
 pub(super) struct OpenSegment {
     pub start: u64,
     pub path: PathBuf,
@@ -55,7 +55,7 @@ impl Frame {
         Self { writer, start, records, bytes }
     }
 
-    /// How many records the batch has.
+    /// The number of records in the batch.
     #[must_use]
     pub fn records(&self) -> u32 {
         self.records
@@ -66,7 +66,7 @@ impl SealedBatch for Frame {
     fn commit(mut self) -> Result<(), JournalError> {
         let writer = self.writer;
         let mut tail = lock(&writer.tail);
-        // A frame that is missing would be a hole, on which the next start would give up.
+        // A missing frame would leave a hole, at which the next start would fail.
         if writer.is_poisoned() || tail.end != self.start {
             writer.poisoned.store(true, Ordering::Release);
             return Err(JournalError::Poisoned);
@@ -89,7 +89,7 @@ impl Writer {
         self.poisoned.load(Ordering::Acquire)
     }
 
-    /// An empty buffer, with the room of an earlier batch where there is one.
+    /// An empty buffer, with the capacity of an earlier batch's if there is one.
     pub fn take_buffer(&self) -> Vec<u8> {
         lock(&self.buffers).pop().unwrap_or_default()
     }
@@ -125,7 +125,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Follows the current segment by a new one that starts at the end.
+    /// Starts a new segment at the end of the present one.
     fn start_segment(&mut self, shared: &Shared) -> Result<(), JournalError> {
         let (path, file) = create_segment(shared.disk(), shared.folder(), self.end, shared.salt())?;
         shared.add_segment(self.end);
@@ -149,7 +149,7 @@ pub(super) fn create_segment(
     }
 }
 
-/// Data behind a lock whose holder panicked is consistent: each change is one assignment.
+/// Data behind a lock whose holder panicked is consistent, because each change is one assignment.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
