@@ -1,7 +1,7 @@
-//! The audit of the demo and the tests, from what everyone can read: per asset and authority, the accounts one by
-//! one, the shards' own totals, the redemption log, and the contract.
+//! The audit of the demo and the tests, from public data: per asset and authority it compares the accounts, the shards'
+//! own totals, the redemption log, and the contract.
 //!
-//! The wallet has an audit of its own; this one is written apart from it, so that one can catch the other's mistake.
+//! The wallet has its own audit; this one is written separately, so that each can reveal the other's mistakes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,31 +13,31 @@ use fastpay_ethereum::{Primary, PrimaryConfig};
 use crate::failure::{Failure, wait_for};
 use crate::network::Network;
 
-/// So long credits may be on their way between shards.
+/// The longest time for which credits may be on their way between shards.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// One asset.
+/// The audit of one asset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AssetLine {
-    /// Which one.
+    /// The asset.
     pub asset: Asset,
-    /// What the contract holds for accounts.
+    /// The amount that the contract holds for accounts.
     pub contract_total: Balance,
-    /// The sum of all accounts: at every authority the same, where `ok`.
+    /// The sum of all accounts, which is the same at every authority if `ok`.
     pub accounts_total: Balance,
-    /// Certified and not yet redeemed.
+    /// The sum of redemptions that are certified and not yet paid by the contract.
     pub redeemable: Balance,
-    /// True where at every authority the contract's total is the sum of the other two.
+    /// Whether the contract's total is the sum of the other two at every authority.
     pub ok: bool,
     /// The contradictions.
     pub findings: Vec<String>,
 }
 
-/// Audits all authorities, once nothing moves any more. `accounts` are all that ever held anything. Who pays waits for a
-/// quorum, so an authority may have missed what the others have: it is brought that first, as any wallet would.
+/// Audits all authorities once no money moves any more. `accounts` must be all that ever held anything. A payer waits
+/// for a quorum only, so the audit first brings each authority the certificates that it missed, as any wallet would.
 ///
 /// # Errors
-/// If somebody does not answer. That the sums do not fit is in the answer.
+/// If an authority or the contract does not answer. Sums that do not agree are no error but part of the result.
 pub async fn audit(network: &Network, accounts: &[AccountId], assets: &[Asset]) -> Result<Vec<AssetLine>, Failure> {
     bring_all_up_to_date(network, accounts).await?;
     let primary = primary(network).await?;
@@ -64,10 +64,10 @@ pub async fn audit(network: &Network, accounts: &[AccountId], assets: &[Asset]) 
     }
 }
 
-/// Has the certificates of these accounts that any authority has confirmed at all of them.
+/// Confirms at all authorities the certificates of these accounts that any authority has confirmed.
 ///
 /// # Errors
-/// If somebody does not answer, or shows what is no certificate.
+/// If an authority does not answer, or returns an invalid certificate.
 pub async fn bring_all_up_to_date(network: &Network, accounts: &[AccountId]) -> Result<(), Failure> {
     let committees = committees(&primary(network).await?).await?;
     let clients = network.clients()?;
@@ -96,7 +96,7 @@ async fn primary(network: &Network) -> Result<Primary, Failure> {
     Primary::connect(config).await.map_err(Failure::wrong)
 }
 
-/// Those of all epochs, as the contract lists them.
+/// The committees of all epochs, as the contract lists them.
 async fn committees(primary: &Primary) -> Result<Committees, Failure> {
     let first = primary.committee(Epoch(0)).await.map_err(Failure::wrong)?;
     let mut committees = Committees::new(first).map_err(Failure::wrong)?;
@@ -151,7 +151,7 @@ async fn audit_asset(
     Ok(AssetLine { asset, contract_total, accounts_total, redeemable, ok: findings.is_empty(), findings })
 }
 
-/// What an authority has confirmed to be redeemed and the contract has not paid.
+/// The redemptions that an authority has confirmed and the contract has not paid.
 async fn redeemable(
     primary: &Primary,
     committees: &Committees,

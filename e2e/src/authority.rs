@@ -1,4 +1,4 @@
-//! One authority as its operator handles it: keys, configuration, process.
+//! One authority as its operator runs it: keys, configuration, process.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,16 +16,16 @@ use crate::place::{Place, program};
 use crate::ports::Ports;
 use crate::process::{Finished, Program, run};
 
-// Nothing takes this long, however busy the machine is.
+// No start takes this long, however busy the machine is.
 const READY_PATIENCE: Duration = Duration::from_secs(120);
 const STOP_PATIENCE: Duration = Duration::from_secs(60);
 
-/// A place of its own for an authority.
+/// The network namespace of one authority.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// The address there, as text.
+    /// The authority's address in the namespace, as text.
     pub host: String,
-    /// The place.
+    /// The namespace.
     pub namespace: Arc<Namespace>,
 }
 
@@ -39,18 +39,18 @@ pub struct Authority {
     log: PathBuf,
     endpoints: Option<AuthorityEndpoints>,
     program: Option<Program>,
-    /// A core that the process is bound to.
+    /// The core to which the process is bound, if any.
     core: Option<usize>,
-    /// The address it listens on.
+    /// The address on which the process listens.
     host: String,
     /// The network namespace of its commands and its process, if it has its own.
     inside: Option<Arc<Namespace>>,
-    /// Its program, if not this workspace's.
+    /// The program to run instead of this workspace's, if any.
     node: Option<&'static Path>,
 }
 
 impl Authority {
-    /// Makes the keys of authority `number`.
+    /// Creates the keys of authority `number`.
     ///
     /// # Errors
     /// If the command fails.
@@ -64,7 +64,7 @@ impl Authority {
         Ok(Self { name, member, config, keys, log, endpoints: None, program: None, core: None, host, inside, node })
     }
 
-    /// Has it live in a namespace, and listen at an address there, from [`Authority::init`] on.
+    /// Makes the authority run in a namespace and listen on its address there, from [`Authority::init`] on.
     pub fn move_into(&mut self, cell: Cell) {
         (self.host, self.inside) = (cell.host, Some(cell.namespace));
     }
@@ -78,7 +78,7 @@ impl Authority {
         })
     }
 
-    /// Writes its configuration and makes its data folder.
+    /// Writes the configuration and creates the data folder.
     ///
     /// # Errors
     /// If the command fails.
@@ -104,8 +104,8 @@ impl Authority {
         Ok(())
     }
 
-    /// Makes its keys for the next epoch beside those that it has, from its next start on. Answers with their
-    /// public side.
+    /// Creates keys for the next epoch beside the present ones, for use from the next start on. Returns their public
+    /// part.
     ///
     /// # Errors
     /// If the command fails, or the configuration cannot be written.
@@ -120,10 +120,10 @@ impl Authority {
         Ok(member)
     }
 
-    /// Takes the keys that it had first out of the configuration, and deletes them.
+    /// Removes the first keys from the configuration and deletes their folder.
     ///
     /// # Errors
-    /// If the configuration has no others, or cannot be written.
+    /// If the configuration has no other keys, or cannot be written.
     pub fn drop_first_keys(&mut self) -> Result<(), Failure> {
         let io = |error| Failure::Io { path: self.config.clone(), error };
         let text = std::fs::read_to_string(&self.config).map_err(io)?;
@@ -136,7 +136,7 @@ impl Authority {
         std::fs::remove_dir_all(&self.keys).map_err(|error| Failure::Io { path: self.keys.clone(), error })
     }
 
-    /// Tells it where the others are, from its next start on.
+    /// Configures the other authorities' endpoints, from the next start on.
     ///
     /// # Errors
     /// If the configuration cannot be written.
@@ -146,7 +146,7 @@ impl Authority {
         std::fs::write(&self.config, format!("endpoints = {:?}\n{text}", file.display().to_string())).map_err(io)
     }
 
-    /// Gives it bounds of what strangers may take, as lines of TOML, from its next start on.
+    /// Configures limits for clients, as lines of TOML, from the next start on.
     ///
     /// # Errors
     /// If the configuration cannot be written.
@@ -156,10 +156,10 @@ impl Authority {
         std::fs::write(&self.config, format!("{text}\n[limits]\n{lines}\n")).map_err(io)
     }
 
-    /// Has it ask these Ethereum nodes, from its next start on.
+    /// Configures these Ethereum nodes, from the next start on.
     ///
     /// # Errors
-    /// If it has no Primary, or the configuration cannot be written.
+    /// If the authority has no Primary, or the configuration cannot be written.
     pub fn set_rpc_urls(&self, urls: &[&str]) -> Result<(), Failure> {
         let io = |error| Failure::Io { path: self.config.clone(), error };
         let text = std::fs::read_to_string(&self.config).map_err(io)?;
@@ -170,7 +170,7 @@ impl Authority {
         std::fs::write(&self.config, table.to_string()).map_err(io)
     }
 
-    /// Copies its data folder, as operators do.
+    /// Copies the data folder as operators do.
     ///
     /// # Errors
     /// If that fails.
@@ -178,7 +178,7 @@ impl Authority {
         copy(&self.data(), to)
     }
 
-    /// Puts a copy in the place of its data folder. It must not run.
+    /// Replaces the data folder with a copy. The process must not run.
     ///
     /// # Errors
     /// If that fails.
@@ -187,15 +187,15 @@ impl Authority {
         copy(from, &self.data())
     }
 
-    /// Runs `fastpay-node` with one of the commands that take its configuration alone.
+    /// Runs a command of `fastpay-node` that takes nothing but the configuration.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// If the command cannot be started.
     pub fn operate(&self, command: &str) -> Result<Finished, Failure> {
         run(Command::new(node_program(self.node)?).arg(command).arg("--config").arg(&self.config))
     }
 
-    /// Its operator proves possession of the pair in a folder that [`Authority::add_keys`] made, into the file `out`.
+    /// Proves possession of the keys in a folder that [`Authority::add_keys`] made, and writes the proof to `out`.
     ///
     /// # Errors
     /// If the command cannot be run.
@@ -205,7 +205,7 @@ impl Authority {
         run(&mut command)
     }
 
-    /// Its operator signs (`sign`) or accepts (`accept`) an announcement, into the file `out`.
+    /// Signs (`sign`) or accepts (`accept`) an announcement, and writes the result to the file `out`.
     ///
     /// # Errors
     /// If the command cannot be run.
@@ -224,47 +224,47 @@ impl Authority {
         Ok(command)
     }
 
-    /// Runs this workspace's program from its next start on.
+    /// Makes the authority run this workspace's program from the next start on.
     pub fn upgrade(&mut self) {
         self.node = None;
     }
 
-    /// Binds the process to one core, from its next start on.
+    /// Binds the process to one core from the next start on.
     pub fn bind_to_core(&mut self, core: usize) {
         self.core = Some(core);
     }
 
-    /// Its process's name.
+    /// The name of the process.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// As the committee lists it.
+    /// The authority as the committee lists it.
     #[must_use]
     pub fn member(&self) -> Member {
         self.member
     }
 
-    /// Its configuration file.
+    /// The path of the configuration file.
     #[must_use]
     pub fn config(&self) -> &PathBuf {
         &self.config
     }
 
-    /// Its data folder.
+    /// The path of the data folder.
     #[must_use]
     pub fn data(&self) -> PathBuf {
         self.config.with_file_name("data")
     }
 
-    /// The folder of its keys.
+    /// The path of the keys' folder.
     #[must_use]
     pub fn keys_folder(&self) -> &PathBuf {
         &self.keys
     }
 
-    /// How it is reached.
+    /// The authority's endpoints.
     ///
     /// # Errors
     /// Before [`Authority::init`].
@@ -272,7 +272,7 @@ impl Authority {
         self.endpoints.as_ref().ok_or_else(|| Failure::Wrong(format!("{} is not set up", self.name)))
     }
 
-    /// A client of it.
+    /// A client of the authority.
     ///
     /// # Errors
     /// Before [`Authority::init`].
@@ -280,10 +280,10 @@ impl Authority {
         AuthorityClient::new(self.endpoints()?, ClientOptions::default()).map_err(Failure::wrong)
     }
 
-    /// Its secret keys, for tests that play a Byzantine authority and for the bench.
+    /// The authority's secret keys, for tests that play a Byzantine authority and for the bench.
     ///
     /// # Errors
-    /// If they are not in the clear.
+    /// If the keys are encrypted.
     pub fn secret_keys(&self) -> Result<AuthorityKeys, Failure> {
         let secret = |name: &str| {
             let path = self.keys.join(name).with_extension("key");
@@ -294,7 +294,7 @@ impl Authority {
         AuthorityKeys::from_secrets(secret("voting")?, secret("redemption")?).map_err(Failure::wrong)
     }
 
-    /// The command that runs it.
+    /// The command that runs the authority.
     ///
     /// # Errors
     /// If the program was not built.
@@ -312,16 +312,16 @@ impl Authority {
     /// Starts the process, without waiting until it is ready.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// If the process cannot be started.
     pub fn start(&mut self) -> Result<(), Failure> {
         self.program = Some(Program::start(&self.name, &mut self.run_command()?, &self.log)?);
         Ok(())
     }
 
-    /// Waits until it votes and has followed the Primary to its head.
+    /// Waits until the authority votes and has followed the Primary to its head.
     ///
     /// # Errors
-    /// If it ends or takes too long.
+    /// If the process ends, or is not ready in time.
     pub async fn wait_ready(&mut self) -> Result<(), Failure> {
         let http = self.endpoints()?.http.clone().unwrap_or_default();
         let name = self.name.clone();
@@ -345,25 +345,25 @@ impl Authority {
         ended.map_or(Ok(()), Err)
     }
 
-    /// Its running process.
+    /// The running process.
     ///
     /// # Errors
-    /// If it is not running.
+    /// If the process is not running.
     pub fn program(&mut self) -> Result<&mut Program, Failure> {
         self.program.as_mut().ok_or_else(|| Failure::Wrong(format!("{} is not running", self.name)))
     }
 
-    /// Ends it as a power cut would: `kill -9`.
+    /// Ends the process as a power cut would: `kill -9`.
     pub fn kill(&mut self) {
         if let Some(mut program) = self.program.take() {
             program.kill();
         }
     }
 
-    /// Ends it as its operator would: SIGTERM, and it must end by itself, well.
+    /// Ends the process as its operator would: with SIGTERM, after which it must end by itself without an error.
     ///
     /// # Errors
-    /// If it does not.
+    /// If the process does not end so.
     pub fn stop(&mut self) -> Result<(), Failure> {
         let Some(mut program) = self.program.take() else { return Ok(()) };
         let status = program.stop(STOP_PATIENCE)?;
@@ -373,10 +373,10 @@ impl Authority {
         Err(Failure::Ended { name: self.name.clone(), status: status.to_string(), log: program.log_tail() })
     }
 
-    /// Runs it to its end, for starts that must fail.
+    /// Runs the process to its end, for starts that must fail.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// If the process cannot be started.
     pub fn run_to_end(&self) -> Result<Finished, Failure> {
         run(&mut self.run_command()?)
     }

@@ -1,4 +1,4 @@
-//! Account owners, and what they order.
+//! Account owners and the transfers that they sign.
 
 use fastpay_core::{
     AccountId, AccountKey, Amount, Asset, Domain, Memo, Output, Outputs, Payment, Payout, PrimaryAddress, Redemption,
@@ -15,19 +15,19 @@ pub struct TestAccount {
 }
 
 impl TestAccount {
-    /// The Ed25519 account of this number.
+    /// The Ed25519 account with this number.
     #[must_use]
     pub fn ed25519(number: u64) -> Self {
         Self { key: AccountKey::ed25519(secret(1, number)) }
     }
 
-    /// The Ethereum account of this number.
+    /// The Ethereum account with this number.
     #[must_use]
     pub fn ethereum(number: u64) -> Self {
         Self { key: AccountKey::ethereum(secret(2, number)).expect("test secrets are valid keys") }
     }
 
-    /// The account of this number: Ed25519 where it is even, Ethereum where it is odd.
+    /// The account with this number: Ed25519 if it is even, Ethereum if it is odd.
     #[must_use]
     pub fn numbered(number: u64) -> Self {
         if number.is_multiple_of(2) { Self::ed25519(number) } else { Self::ethereum(number) }
@@ -39,7 +39,7 @@ impl TestAccount {
         self.key.account()
     }
 
-    /// The signed order of a transfer.
+    /// Signs a transfer as an order.
     #[must_use]
     pub fn sign(&self, domain: &Domain, transfer: impl Into<Transfer>) -> TransferOrder {
         self.key.order(domain, transfer.into())
@@ -80,7 +80,7 @@ pub fn payment(sender: AccountId, recipient: AccountId, amount: u128, sequence: 
 /// A payout of ETH without memos. Other fields: `Payout { memo, ..payout(…) }`.
 ///
 /// # Panics
-/// If these are no outputs of a payout.
+/// If the outputs do not form a valid payout.
 #[must_use]
 pub fn payout(sender: AccountId, outputs: &[(AccountId, u128)], sequence: u64) -> Payout {
     let output = |(recipient, amount): &(AccountId, u128)| Output {

@@ -1,5 +1,4 @@
-//! An honest authority of several shards. Messages between its shards wait until the test delivers
-//! them.
+//! An honest authority of several shards. Messages between its shards wait until the test delivers them.
 
 use fastpay_core::{
     Account, AccountId, AuthorityKeys, Balance, Certificate, CertificateError, Committees, CrossShardCredit, Deposit,
@@ -8,19 +7,19 @@ use fastpay_core::{
 
 use crate::{Outcome, TestCommittee, TestShard};
 
-/// Why an authority does not do what it is asked.
+/// Why an authority refuses a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TestAuthorityError {
-    /// The order is bad in itself.
+    /// The order itself is invalid.
     #[error(transparent)]
     Order(#[from] OrderError),
-    /// The certificate is bad in itself.
+    /// The certificate itself is invalid.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
-    /// The certificate is of an epoch that the authority has not come to.
+    /// The certificate belongs to an epoch that the authority has not reached.
     #[error("epoch {0} is not known here yet")]
     UnknownEpoch(Epoch),
-    /// The rules say no.
+    /// A rule of the protocol rejects the request.
     #[error(transparent)]
     Rejection(#[from] Rejection),
 }
@@ -37,7 +36,7 @@ pub struct TestAuthority {
 }
 
 impl TestAuthority {
-    /// The member at `index`, with `shard_count` shards and a Primary.
+    /// The member at `index` of a committee, with `shard_count` shards and a Primary.
     #[must_use]
     pub fn new(committee: &TestCommittee, index: usize, shard_count: u32) -> Self {
         let layout = ShardLayout::new(shard_count.try_into().expect("at least one shard"));
@@ -50,20 +49,20 @@ impl TestAuthority {
         }
     }
 
-    /// The whole committee, each member with as many shards as `shard_counts` says for it.
+    /// All members of a committee; `shard_counts` states how many shards each has.
     #[must_use]
     pub fn all(committee: &TestCommittee, shard_counts: &[u32]) -> Vec<Self> {
         let members = 0..committee.keys.len();
         members.map(|index| Self::new(committee, index, shard_counts[index % shard_counts.len()])).collect()
     }
 
-    /// Follows the Primary to the next epoch, in which it is the member at `index`. Locks stay.
+    /// Follows the Primary to the next epoch, in which this authority is the member at `index`. Locks stay.
     pub fn rotate(&mut self, next: &TestCommittee, index: usize) {
         self.committees.install(next.committee.clone()).expect("epochs come one by one");
         self.keys = next.keys[index].clone();
     }
 
-    /// The epoch in which it votes.
+    /// The epoch in which the authority votes.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.committees.current().epoch()
@@ -81,10 +80,10 @@ impl TestAuthority {
         self.shards[self.layout.shard_of(account).0 as usize].account(account)
     }
 
-    /// Votes for an order, or gives its vote again.
+    /// Votes for an order, or returns the vote again.
     ///
     /// # Errors
-    /// If an honest authority refuses.
+    /// If an honest authority refuses the order.
     pub fn order(&mut self, order: &TransferOrder) -> Result<Vote, TestAuthorityError> {
         let verified = order.clone().verify(&self.domain)?;
         self.shard(&verified.transfer().sender()).lock(&verified)?;
@@ -94,7 +93,7 @@ impl TestAuthority {
     /// Executes a certificate.
     ///
     /// # Errors
-    /// If an honest authority refuses.
+    /// If an honest authority refuses the certificate.
     pub fn confirm(&mut self, certificate: &Certificate) -> Result<Outcome, TestAuthorityError> {
         let committee =
             self.committees.get(certificate.epoch).ok_or(TestAuthorityError::UnknownEpoch(certificate.epoch))?;
@@ -102,7 +101,7 @@ impl TestAuthority {
         Ok(self.shard(&verified.transfer().sender()).confirm(&verified)?)
     }
 
-    /// Follows the Primary to a deposit, on all shards. Deposits must come in their order.
+    /// Follows the Primary to a deposit, on all shards. Deposits must be passed in their order.
     ///
     /// # Errors
     /// The rejection, if a rule refuses it.
@@ -116,7 +115,7 @@ impl TestAuthority {
         Ok(())
     }
 
-    /// The credits on their way, with the shard that each is for.
+    /// The credits that wait, each with the shard that receives it.
     #[must_use]
     pub fn credits_waiting(&self) -> Vec<(ShardId, CrossShardCredit)> {
         let ledgers = self.shards.iter().map(TestShard::ledger);
@@ -126,24 +125,24 @@ impl TestAuthority {
             .collect()
     }
 
-    /// Brings a credit to its shard, and tells the sending shard of it.
+    /// Delivers a credit to its shard, and acknowledges it to the sending shard.
     ///
     /// # Errors
-    /// As the rules say, if it is not its turn.
+    /// The rejection, if it is not the credit's turn.
     pub fn deliver(&mut self, to: ShardId, credit: &CrossShardCredit) -> Result<Outcome, Rejection> {
         let outcome = self.shards[to.0 as usize].credit(credit)?;
         self.shards[credit.from.0 as usize].acknowledge(to, credit.number);
         Ok(outcome)
     }
 
-    /// Delivers all credits that wait, in order.
+    /// Delivers all waiting credits in order.
     pub fn deliver_all(&mut self) {
         for (to, credit) in self.credits_waiting() {
             self.deliver(to, &credit).expect("credits wait in the order of their numbers");
         }
     }
 
-    /// The sum of all balances in all assets, over all accounts of all shards.
+    /// The sum of all balances over all assets and all accounts of all shards.
     #[must_use]
     pub fn balances_total(&self) -> Balance {
         let accounts = self.shards.iter().flat_map(|shard| shard.accounts().into_values());

@@ -1,4 +1,4 @@
-//! A committee of which the test holds all keys.
+//! A committee, all of whose keys the test has.
 
 use fastpay_core::{
     AuthorityKeys, Certificate, Committee, Domain, Epoch, PrimaryAddress, TransferOrder, VerifiedCertificate,
@@ -7,7 +7,7 @@ use fastpay_core::{
 
 use crate::secret;
 
-/// The domain of test committees: anvil's chain id and a made-up contract.
+/// The domain of test committees: anvil's chain id and an invented contract.
 #[must_use]
 pub fn test_domain() -> Domain {
     Domain::new(31337, PrimaryAddress::repeat_byte(0xFA))
@@ -37,13 +37,13 @@ impl TestCommittee {
         Self::of((1..).take(size).map(authority_keys).collect(), domain, epoch)
     }
 
-    /// The same authorities in the next epoch, each with new keys. Who is at an index here is there as well.
+    /// The same authorities in the next epoch, each with new keys and at the same index.
     #[must_use]
     pub fn rotated(&self) -> Self {
         self.rotated_to(self.keys.len())
     }
 
-    /// As [`TestCommittee::rotated`], with more or fewer authorities.
+    /// As [`TestCommittee::rotated`], but with more or fewer authorities.
     #[must_use]
     pub fn rotated_to(&self, size: usize) -> Self {
         let epoch = Epoch(self.committee.epoch().0 + 1);
@@ -57,41 +57,41 @@ impl TestCommittee {
         Self { domain, committee, keys }
     }
 
-    /// The vote of the member at `index`, whatever it is for.
+    /// The vote of the member at `index` for any order.
     #[must_use]
     pub fn vote(&self, index: usize, order: &TransferOrder) -> Vote {
         let digest = self.domain.transfer_digest(&order.transfer);
         sign_vote(&self.keys[index], &self.domain, self.committee.epoch(), &order.transfer, digest)
     }
 
-    /// A certificate by the given members, whether or not they are a quorum.
+    /// A certificate with the votes of the given members, whether or not they are a quorum.
     #[must_use]
     pub fn certificate_by(&self, order: &TransferOrder, members: &[usize]) -> Certificate {
         let votes = members.iter().map(|index| self.vote(*index, order)).collect();
         Certificate { order: order.clone(), epoch: self.committee.epoch(), votes }
     }
 
-    /// A certificate by the first members that are a quorum.
+    /// A certificate with the votes of the first members that form a quorum.
     #[must_use]
     pub fn certificate(&self, order: &TransferOrder) -> Certificate {
         let members: Vec<usize> = (0..self.committee.quorum()).collect();
         self.certificate_by(order, &members)
     }
 
-    /// The order, which must be a good one, as verified.
+    /// Verifies the order, which must be valid.
     #[must_use]
     pub fn verified(&self, order: &TransferOrder) -> VerifiedOrder {
         order.clone().verify(&self.domain).expect("a good order")
     }
 
-    /// A certificate of the order, which must be a good one, as verified.
+    /// A verified certificate of the order, which must be valid.
     #[must_use]
     pub fn certified(&self, order: &TransferOrder) -> VerifiedCertificate {
         self.certificate(order).verify(&self.domain, &self.committee).expect("a good order and a quorum")
     }
 }
 
-/// The keys of the authority of this number.
+/// The keys of the authority with this number.
 fn authority_keys(number: u64) -> AuthorityKeys {
     AuthorityKeys::from_secrets(secret(3, number), secret(4, number)).expect("test secrets are valid keys")
 }

@@ -1,15 +1,15 @@
-//! A shard's journal in memory: the encoded records one after the other, as they would be on disk.
+//! A shard's journal in memory: the encoded records in sequence, as on disk.
 
 use fastpay_core::{JournalPosition, Record};
 
-/// Records by position, which counts their bytes as a journal on disk does.
+/// Records by position. As in a journal on disk, positions count the bytes of the records.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryJournal {
     bytes: Vec<u8>,
 }
 
 impl MemoryJournal {
-    /// Adds a record and says where it stands.
+    /// Adds a record and returns its position.
     pub fn append(&mut self, record: &Record) -> JournalPosition {
         let position = self.end();
         borsh::to_writer(&mut self.bytes, record).expect("writing to memory does not fail");
@@ -22,7 +22,7 @@ impl MemoryJournal {
         JournalPosition(self.bytes.len() as u64)
     }
 
-    /// The record at `position`, which must be one that [`MemoryJournal::append`] gave.
+    /// The record at `position`, which must be a position that [`MemoryJournal::append`] returned.
     #[must_use]
     pub fn read(&self, position: JournalPosition) -> Record {
         self.records_from(position).next().expect("a position before the end").1

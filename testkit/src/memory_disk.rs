@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use fastpay_program::disk::{Disk, SegmentFile};
 
-/// Small, so that short test files span several pages that are lost or kept one by one.
+/// The size of a page: small, so that short test files span several pages, each of which a power cut keeps or loses.
 const PAGE_BYTES: usize = 64;
 
 /// A disk for tests and simulations. Clones are the same disk.
@@ -21,7 +21,7 @@ pub struct MemoryDisk(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Told when syncs begin, and when they may go on.
+    /// Notified when a sync begins to wait, and when syncs may go on.
     syncing: Condvar,
 }
 
@@ -49,17 +49,17 @@ impl MemoryDisk {
         Self::default()
     }
 
-    /// From now on only so many more bytes fit; `None` makes it endless again.
+    /// From now on only this many more bytes fit; `None` removes the limit.
     pub fn set_bytes_free(&self, bytes_free: Option<usize>) {
         self.state().bytes_free = bytes_free;
     }
 
-    /// Whether syncs fail from now on.
+    /// Makes syncs fail, or succeed again.
     pub fn set_failing_syncs(&self, failing: bool) {
         self.state().failing_syncs = failing;
     }
 
-    /// Whether syncs of files hang from now on. Those that hang go on when they no longer shall.
+    /// Makes syncs of files hang, or lets them go on, including those that hang.
     pub fn set_held_syncs(&self, held: bool) {
         self.state().syncs_held = held;
         self.0.syncing.notify_all();
@@ -71,13 +71,13 @@ impl MemoryDisk {
         drop(waiting.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// How many syncs of files have succeeded.
+    /// The number of syncs of files that have succeeded.
     pub fn syncs(&self) -> u64 {
         self.state().syncs
     }
 
-    /// Cuts the power: of what was not synced, each page and each change of length survives only if
-    /// `survives` says so.
+    /// Cuts the power: each page and each change of length that was not synced survives only if `survives` returns
+    /// true.
     pub fn lose_power(&self, mut survives: impl FnMut() -> bool) {
         for images in self.state().files.values_mut() {
             if images.length_is_dirty && survives() {
@@ -98,13 +98,13 @@ impl MemoryDisk {
         self.state().files.keys().cloned().collect()
     }
 
-    /// The bytes of a file, empty if there is none.
+    /// The bytes of a file, or none if the file does not exist.
     pub fn bytes(&self, path: &Path) -> Vec<u8> {
         let state = self.state();
         state.files.get(path).map(|images| images.seen.clone()).unwrap_or_default()
     }
 
-    /// Puts a whole file, durable at once: to damage one as a failing disk or a person would.
+    /// Writes a whole file, durable at once, so that a test can damage a file as a failing disk or a person would.
     pub fn put(&self, path: &Path, bytes: Vec<u8>) {
         let images = Images { stored: bytes.clone(), seen: bytes, ..Images::default() };
         self.state().files.insert(path.to_owned(), images);
@@ -130,7 +130,7 @@ impl MemoryDisk {
 }
 
 impl State {
-    /// Takes room for `wanted` bytes; says how many fit.
+    /// Reserves room for up to `wanted` bytes and returns how many fit.
     fn take_room(&mut self, wanted: usize) -> usize {
         let Some(bytes_free) = &mut self.bytes_free else {
             return wanted;

@@ -1,4 +1,4 @@
-//! A shard with a journal: what a node does around the rules, without threads and disk.
+//! A shard with a journal: does what a node does around core's rules, without threads and disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,16 +14,16 @@ use crate::MemoryJournal;
 /// How a message was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It changed the state.
+    /// The message changed the state.
     Committed,
-    /// It had been done before.
+    /// The shard had already executed the message.
     Already,
 }
 
-/// So few that accounts come and go all the time.
+/// So few accounts that they are loaded and evicted all the time.
 const ACCOUNTS_IN_MEMORY_MAX: usize = 4;
 
-/// Accounts, encoded, and ledger as they were after the records before `position`.
+/// The encoded accounts and the ledger after all records before `position`.
 #[derive(Clone, Debug, Default)]
 struct Checkpoint {
     accounts: BTreeMap<AccountId, Vec<u8>>,
@@ -38,9 +38,9 @@ pub struct TestShard {
     layout: ShardLayout,
     with_primary: bool,
     journal: MemoryJournal,
-    /// The newest checkpoint that is whole.
+    /// The newest complete checkpoint.
     stored: Checkpoint,
-    /// The accounts that were taken for the next one so far, and the ledger when it began.
+    /// The accounts taken so far for the checkpoint in progress, and the ledger when it began.
     under_way: Option<Checkpoint>,
     /// Every account that a record of the journal changes.
     named: BTreeSet<AccountId>,
@@ -61,7 +61,7 @@ impl TestShard {
         }
     }
 
-    /// Asks to lock an account on an order.
+    /// Locks an account on an order.
     ///
     /// # Errors
     /// The rejection, if a rule refuses it.
@@ -69,18 +69,18 @@ impl TestShard {
         self.lock_from(VoteFloor::Zero, order)
     }
 
-    /// The same where all votes for the account are remembered from `floor` on.
+    /// As [`TestShard::lock`], when the authority remembers all its votes for the account from `floor` on.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// The rejection, if a rule refuses it.
     pub fn lock_from(&mut self, floor: VoteFloor, order: &VerifiedOrder) -> Result<Outcome, Rejection> {
         self.lock_with(floor, PrimaryView::Recent, order)
     }
 
-    /// The same with this view of the Primary.
+    /// As [`TestShard::lock`], with this view of the Primary.
     ///
     /// # Errors
-    /// As the rules say.
+    /// The rejection, if a rule refuses it.
     pub fn lock_with(
         &mut self,
         floor: VoteFloor,
@@ -98,18 +98,18 @@ impl TestShard {
         self.confirm_with(PrimaryView::Recent, certificate)
     }
 
-    /// The same with this view of the Primary.
+    /// As [`TestShard::confirm`], with this view of the Primary.
     ///
     /// # Errors
-    /// As the rules say.
+    /// The rejection, if a rule refuses it.
     pub fn confirm_with(&mut self, view: PrimaryView, certificate: &VerifiedCertificate) -> Result<Outcome, Rejection> {
         self.drive(|shard| shard.confirm(certificate, view))
     }
 
-    /// Asks to lock an account on an order, with an old view of the Primary.
+    /// Locks an account on an order, with an old view of the Primary.
     ///
     /// # Errors
-    /// As the rules say.
+    /// The rejection, if a rule refuses it.
     pub fn lock_late(&mut self, order: &VerifiedOrder) -> Result<Outcome, Rejection> {
         self.lock_with(VoteFloor::Zero, PrimaryView::TooOld, order)
     }
@@ -117,29 +117,29 @@ impl TestShard {
     /// Executes a certificate, with an old view of the Primary.
     ///
     /// # Errors
-    /// As the rules say.
+    /// The rejection, if a rule refuses it.
     pub fn confirm_late(&mut self, certificate: &VerifiedCertificate) -> Result<Outcome, Rejection> {
         self.confirm_with(PrimaryView::TooOld, certificate)
     }
 
-    /// Follows the Primary over an event about one number.
+    /// Follows the Primary to an event about one number.
     ///
     /// # Errors
-    /// As the rules say.
+    /// The rejection, if a rule refuses it.
     pub fn follow_unlock(&mut self, event: &UnlockEvent) -> Result<Outcome, Rejection> {
         self.drive(|shard| shard.follow_unlock(event))
     }
 
-    /// Follows the Primary over the installation of a committee.
+    /// Follows the Primary to the installation of a committee.
     ///
     /// # Errors
-    /// As the rules say.
+    /// The rejection, if a rule refuses it.
     pub fn follow_installation(&mut self, installation: &Installation) -> Result<Outcome, Rejection> {
         self.drive(|shard| shard.follow_installation(installation))
     }
 
-    /// Takes an account, after an event about one of its numbers, over those that the contract has decided: past what is
-    /// void, and through what is upheld and kept here. `verify` checks again what was checked before it was kept.
+    /// After an event about a number of the account, passes over the numbers that the contract has voided and executes
+    /// the upheld certificates that the shard keeps. `verify` verifies again what was verified before it was kept.
     pub fn advance(
         &mut self,
         account: AccountId,
@@ -158,10 +158,10 @@ impl TestShard {
         }
     }
 
-    /// Asks for a vote to void a number.
+    /// Requests a vote to void a number.
     ///
     /// # Errors
-    /// As the rules say.
+    /// The rejection, if a rule refuses it.
     pub fn void_vote(
         &mut self,
         number: (AccountId, SequenceNumber),
@@ -173,7 +173,7 @@ impl TestShard {
         self.drive(|shard| shard.void_vote(number, unanimous, epoch, floor, chain_time))
     }
 
-    /// Takes a credit from another shard.
+    /// Accepts a credit from another shard.
     ///
     /// # Errors
     /// The rejection, if a rule refuses it.
@@ -189,18 +189,18 @@ impl TestShard {
         self.drive(|shard| shard.synchronize(order))
     }
 
-    /// Where its journal ends.
+    /// The position at which the journal ends.
     #[must_use]
     pub fn journal_end(&self) -> JournalPosition {
         self.journal.end()
     }
 
-    /// The other shard has applied all credits up to `number`.
+    /// Notes that the other shard has applied all credits up to `number`.
     pub fn acknowledge(&mut self, to: ShardId, number: u64) {
         self.shard.acknowledge(to, number);
     }
 
-    /// Takes a decision, loading the accounts that it asks for, and executes it.
+    /// Executes the decision of `decide`, after loading the accounts that it needs.
     fn drive(&mut self, decide: impl Fn(&Shard) -> Decision) -> Result<Outcome, Rejection> {
         loop {
             match decide(&self.shard) {
@@ -232,8 +232,8 @@ impl TestShard {
         self.shard.apply(record, position);
     }
 
-    /// Brings the accounts of a record into memory, after a checkpoint of all records before `end` where there is no
-    /// room without.
+    /// Loads the accounts of a record into memory. If there is no room, takes a checkpoint of all records before `end`
+    /// first.
     fn load(&mut self, accounts: Vec<AccountId>, end: JournalPosition) {
         while !self.shard.has_room(accounts.len()) {
             self.checkpoint(end);
@@ -248,24 +248,24 @@ impl TestShard {
         Some(Account::try_from_slice(bytes).expect("what was encoded can be decoded"))
     }
 
-    /// Takes all accounts out of memory.
+    /// Evicts all accounts from memory.
     pub fn evict(&mut self) {
         self.checkpoint(self.journal.end());
         self.named.iter().for_each(|account| self.shard.unload(account));
     }
 
-    /// Ends the checkpoint that is being taken, and takes another one as a whole.
+    /// Completes the checkpoint in progress, and then takes another complete one.
     fn checkpoint(&mut self, end: JournalPosition) {
         while self.advance_checkpoint(usize::MAX, end) {}
         while self.advance_checkpoint(usize::MAX, end) {}
     }
 
-    /// The next part of a checkpoint: it begins, takes up to `limit` accounts, or is stored.
+    /// Takes the next step of a checkpoint: begins it, takes up to `limit` accounts, or stores it.
     pub fn take_part_of_checkpoint(&mut self, limit: usize) {
         self.advance_checkpoint(limit, self.journal.end());
     }
 
-    /// Says whether a checkpoint is under way then.
+    /// Takes the next step of a checkpoint, and returns whether the checkpoint is still in progress.
     fn advance_checkpoint(&mut self, limit: usize, end: JournalPosition) -> bool {
         let Some(mut checkpoint) = self.under_way.take() else {
             self.shard.begin_checkpoint();
@@ -285,18 +285,18 @@ impl TestShard {
         false
     }
 
-    /// Forgets everything but the journal and the last whole checkpoint, and starts from them.
+    /// Restarts the shard from its journal and its last complete checkpoint alone.
     pub fn restart(&mut self) {
         self.restart_from(self.stored.clone());
     }
 
-    /// Forgets everything but the journal, and starts from it alone.
+    /// Restarts the shard from its journal alone.
     pub fn restart_from_journal(&mut self) {
         self.restart_from(Checkpoint::default());
     }
 
     fn restart_from(&mut self, checkpoint: Checkpoint) {
-        // As it is read from a disk.
+        // Encode and decode the ledger as a disk would.
         let ledger = borsh::to_vec(&checkpoint.ledger).expect("writing to memory does not fail");
         let ledger = ShardLedger::try_from_slice(&ledger).expect("what was encoded can be decoded");
         let id = self.shard.id();
@@ -316,13 +316,13 @@ impl TestShard {
         self.named.iter().map(|account| (*account, self.account(account))).collect()
     }
 
-    /// An account, which need not be in memory. A new one where nothing is known of it.
+    /// An account, whether or not it is in memory; a new one if the shard does not know it.
     #[must_use]
     pub fn account(&self, id: &AccountId) -> Account {
         self.shard.account(id).cloned().or_else(|| self.stored_account(id)).unwrap_or_default()
     }
 
-    /// All but the accounts.
+    /// The shard's state apart from its accounts.
     #[must_use]
     pub fn ledger(&self) -> &ShardLedger {
         self.shard.ledger()

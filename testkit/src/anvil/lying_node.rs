@@ -1,4 +1,4 @@
-//! A node between a test and a real one that can change answers, refuse, or go away.
+//! A proxy between a test and a real Ethereum node that can change answers, refuse requests, or become unreachable.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,14 +15,14 @@ struct Behaviour {
     away: bool,
 }
 
-/// Forwards JSON-RPC to a real node and passes each answer through a lie.
+/// Forwards JSON-RPC to a real node, and lets a function of the test change each answer.
 pub struct LyingNode {
     url: Url,
     behaviour: Arc<Mutex<Behaviour>>,
 }
 
 impl LyingNode {
-    /// An honest proxy of `upstream`, until told otherwise. Its threads end with the test's process.
+    /// A proxy of `upstream` that changes nothing at first. Its threads end with the test's process.
     #[must_use]
     pub fn start(upstream: &Url) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -39,7 +39,7 @@ impl LyingNode {
         Self { url, behaviour }
     }
 
-    /// The address it listens on.
+    /// The address on which the proxy listens.
     #[must_use]
     pub fn url(&self) -> Url {
         self.url.clone()
@@ -51,7 +51,7 @@ impl LyingNode {
         self.behaviour.lock().unwrap().lie = Some(Box::new(lie));
     }
 
-    /// From now on it changes only the logs.
+    /// From now on `change` may change the logs, and nothing else.
     pub fn lie_about_logs(&self, mut change: impl FnMut(&mut Vec<Value>) + Send + 'static) {
         self.lie(move |method, _, answer| {
             if let ("eth_getLogs", Some(logs)) = (method, answer["result"].as_array_mut()) {
@@ -60,7 +60,7 @@ impl LyingNode {
         });
     }
 
-    /// From now on every answer to `method` is this error.
+    /// From now on the proxy answers every request for `method` with this error.
     pub fn refuse(&self, method: &'static str, code: i64, message: &'static str) {
         self.lie(move |asked, _, answer| {
             if asked == method {
@@ -70,12 +70,12 @@ impl LyingNode {
         });
     }
 
-    /// From now on it says the truth.
+    /// From now on the proxy changes nothing.
     pub fn repent(&self) {
         self.behaviour.lock().unwrap().lie = None;
     }
 
-    /// Closes every connection without an answer, or answers again.
+    /// Starts or stops closing every connection without an answer.
     pub fn go_away(&self, away: bool) {
         self.behaviour.lock().unwrap().away = away;
     }
@@ -100,7 +100,7 @@ fn serve(mut stream: TcpStream, upstream: &str, behaviour: &Mutex<Behaviour>) ->
     write!(stream, "{head}Content-Length: {}\r\n\r\n{answer}", answer.len()).ok()
 }
 
-/// The body of an HTTP message with a Content-Length.
+/// Reads the body of an HTTP message with a Content-Length.
 fn read_body(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut reader = BufReader::new(stream);
     let mut length = None;

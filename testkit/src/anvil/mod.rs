@@ -1,7 +1,7 @@
-//! A real chain for tests: an anvil of its own for each, and the compiled contract deployed on it.
+//! A real chain for tests: each test runs its own anvil with the compiled contract deployed on it.
 //!
-//! Not for production: it panics where the set-up is missing. Needs `node_modules/` and `out/`, which
-//! `make setup` brings.
+//! Not for production: it panics if the set-up is missing. Needs `node_modules/` and `out/`, which `make setup`
+//! creates.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc, clippy::indexing_slicing)]
 
 mod lying_node;
@@ -42,8 +42,8 @@ pub const DEPLOYER_KEY: u32 = 9;
 /// The number of the guardian's key.
 pub const GUARDIAN_KEY: u32 = 8;
 
-/// Its safety parameters, as short as the contract allows. All that is held of an asset may leave in an hour, so that only
-/// a test about waiting waits.
+/// The contract's safety parameters, as short as it allows. All of an asset's holdings may leave within an hour, so
+/// that only a test about waiting waits.
 pub const SAFETY_PARAMETERS: SafetyParameters = SafetyParameters {
     pauseDuration: 3_600,
     pauseCooldown: 3_600,
@@ -54,13 +54,13 @@ pub const SAFETY_PARAMETERS: SafetyParameters = SafetyParameters {
     unlockWindow: 3 * 86_400,
 };
 
-/// The repository's root.
+/// The root folder of the repository.
 #[must_use]
 pub fn workspace_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// A chain that mines when told to, and ends with this value.
+/// A chain that mines blocks as configured, and ends when this value is dropped.
 #[derive(Debug)]
 pub struct Anvil {
     child: Child,
@@ -72,11 +72,11 @@ pub struct Anvil {
 /// How a test's chain makes blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mining {
-    /// One block for each transaction, at once.
+    /// Mines one block for each transaction, at once.
     Each,
-    /// Only by [`Anvil::mine`].
+    /// Mines blocks in [`Anvil::mine`] only.
     Manual,
-    /// One block each so many milliseconds.
+    /// Mines one block every so many milliseconds.
     EveryMs(u64),
 }
 
@@ -87,12 +87,12 @@ impl Anvil {
         Self::start_at(mining, 0)
     }
 
-    /// As [`Anvil::start`], on this port.
+    /// As [`Anvil::start`], on the given port.
     #[must_use]
     pub fn start_at(mining: Mining, port: u16) -> Self {
         let binary = workspace_root().join("node_modules/.bin/anvil");
         assert!(binary.exists(), "{} is missing: run `make setup` first", binary.display());
-        // Its cache of states goes where it is deleted with the test.
+        // Anvil's cache of states goes into a folder that is deleted with the test.
         let state = tempfile::tempdir().unwrap();
         let mut command = Command::new(native_anvil(&binary));
         command.args(["--port", &port.to_string(), "--slots-in-an-epoch", "1", "--host", "127.0.0.1"]);
@@ -111,51 +111,51 @@ impl Anvil {
             .by_ref()
             .find_map(|line| line.ok()?.strip_prefix("Listening on ").map(str::to_owned))
             .expect("anvil starts");
-        // Its later words are read and dropped, or it would block on a full pipe.
+        // Read and drop the rest of its output, or it would block on a full pipe.
         std::thread::spawn(move || lines.for_each(drop));
         let url: Url = format!("http://{address}").parse().unwrap();
         Self { child, rpc: RpcClient::new_http(url.clone()), url, _state: state }
     }
 
-    /// The address it listens on.
+    /// The address on which the chain listens.
     #[must_use]
     pub fn url(&self) -> Url {
         self.url.clone()
     }
 
-    /// Its port.
+    /// The port on which the chain listens.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.url.port().unwrap()
     }
 
-    /// Any JSON-RPC request.
+    /// Sends any JSON-RPC request.
     pub async fn request<T: RpcRecv>(&self, method: &'static str, params: Value) -> T {
         self.rpc.request::<Value, T>(method, params).await.unwrap_or_else(|error| panic!("{method}: {error}"))
     }
 
-    /// Mines so many blocks.
+    /// Mines this many blocks.
     pub async fn mine(&self, count: u64) {
         let _: Value = self.request("anvil_mine", json!([U64::from(count)])).await;
     }
 
-    /// The newest block's number.
+    /// The number of the newest block.
     pub async fn block_number(&self) -> u64 {
         self.request::<U64>("eth_blockNumber", json!([])).await.to()
     }
 
-    /// Replaces the newest `depth` blocks by as many empty ones.
+    /// Replaces the newest `depth` blocks with as many empty ones.
     pub async fn reorganise(&self, depth: u64) {
         let _: Value = self.request("anvil_reorg", json!([depth, []])).await;
     }
 
-    /// A key with 10,000 ETH. Each number is another key.
+    /// A key with 10,000 ETH. Each number has its own key.
     #[must_use]
     pub fn rich_key(&self, number: u32) -> PrivateKeySigner {
         rich_key(number)
     }
 
-    /// Deploys FastPay with this committee, and mines the block where mining is manual.
+    /// Deploys FastPay with this committee, and mines the block if mining is manual.
     pub async fn deploy(&self, committee: &Committee) -> Address {
         let deployer = rich_key(DEPLOYER_KEY);
         let nonce = self.next_nonce(deployer.address()).await;
@@ -165,7 +165,7 @@ impl Anvil {
         self.created_by(hash).await
     }
 
-    /// Deploys what Foundry compiled to `out/<artifact>`, with these encoded arguments.
+    /// Deploys the contract that Foundry compiled to `out/<artifact>`, with these encoded arguments.
     pub async fn deploy_artifact(&self, artifact: &str, arguments: &[u8]) -> Address {
         let deployer = rich_key(DEPLOYER_KEY);
         let nonce = self.next_nonce(deployer.address()).await;
@@ -188,7 +188,7 @@ impl Anvil {
         self.request("eth_sendRawTransaction", json!([raw])).await
     }
 
-    /// The receipt, after mining a block if there is none yet.
+    /// Returns the receipt, after mining a block if there is none yet.
     pub async fn mined_receipt(&self, hash: B256) -> Value {
         for _ in 0..100 {
             let receipt: Value = self.request("eth_getTransactionReceipt", json!([hash])).await;
@@ -202,13 +202,13 @@ impl Anvil {
         panic!("transaction {hash} is not mined");
     }
 
-    /// Installs the next committee of `contract`, announced, endorsed and a day later accepted. The newest block is that of
-    /// the installation.
+    /// Installs the next committee of `contract`: announced, endorsed, and accepted a day later. The newest block is
+    /// then that of the installation.
     pub async fn rotate(&self, contract: Address, now: Signers<'_>, next: Signers<'_>) {
         self.install(&Rotation::new(contract, now, next, self.time_s().await + 86_400)).await;
     }
 
-    /// Takes a rotation all the way.
+    /// Performs all steps of a rotation.
     pub async fn install(&self, rotation: &Rotation) {
         for call in [rotation.announce(), rotation.endorse()] {
             self.call_as_guardian(call).await;
@@ -220,7 +220,7 @@ impl Anvil {
         self.call_as_guardian(rotation.install(number.to(), hash)).await;
     }
 
-    /// Has the guardian make a call, and waits until it is mined. Answers with the receipt.
+    /// Sends a call from the guardian, waits until it is mined, and returns the receipt.
     pub async fn call_as_guardian(&self, call: Call) -> Value {
         let key = rich_key(GUARDIAN_KEY);
         let nonce: U64 = self.request("eth_getTransactionCount", json!([key.address(), "latest"])).await;
@@ -228,30 +228,30 @@ impl Anvil {
         self.mined_receipt(hash).await
     }
 
-    /// The newest block's time, in seconds since 1970.
+    /// The time of the newest block, in seconds since 1970.
     pub async fn time_s(&self) -> u64 {
         let block: Value = self.request("eth_getBlockByNumber", json!(["latest", false])).await;
         serde_json::from_value::<U64>(block["timestamp"].clone()).unwrap().to()
     }
 
-    /// The chain's clock goes on by so many seconds, to a new block.
+    /// Advances the chain's clock by this many seconds and mines a block.
     pub async fn pass(&self, seconds: u64) {
         let _: Value = self.request("evm_increaseTime", json!([seconds])).await;
         self.mine(1).await;
     }
 
-    /// How to reach `contract` here.
+    /// The configuration by which to reach `contract` on this chain.
     #[must_use]
     pub fn config(&self, contract: Address) -> PrimaryConfig {
         PrimaryConfig::new(vec![self.url()], CHAIN_ID, contract)
     }
 
-    /// A connection to `contract` here.
+    /// A connection to `contract` on this chain.
     pub async fn primary(&self, contract: Address, finality: Finality) -> Primary {
         Primary::connect(PrimaryConfig { finality, ..self.config(contract) }).await.unwrap()
     }
 
-    /// A sender that looks often.
+    /// A sender that polls often.
     pub async fn sender(&self, contract: Address, key: PrivateKeySigner, finality: Finality) -> Sender {
         let config = SenderConfig { poll_interval_ms: 30, stuck_after_ms: 1_500, ..SenderConfig::default() };
         Sender::new(self.primary(contract, finality).await, key, config)
@@ -312,7 +312,7 @@ pub fn raw_transaction(key: &PrivateKeySigner, nonce: u64, to: TxKind, value: U2
         nonce,
         gas_limit: 12_000_000,
         max_fee_per_gas: 100_000_000_000,
-        // A better tip than a sender offers, so that this one comes first.
+        // A higher tip than a sender offers, so that this transaction comes first.
         max_priority_fee_per_gas: 2_000_000_000,
         to,
         value,
@@ -341,7 +341,7 @@ pub fn rich_key(number: u32) -> PrivateKeySigner {
     KEYS[number as usize].parse().unwrap()
 }
 
-/// The program itself, where the package's launcher is a script: a killed launcher would leave it behind.
+/// The native program, if the package's launcher is a script: killing the launcher would leave the program running.
 fn native_anvil(launcher: &Path) -> PathBuf {
     let packages = std::fs::read_dir(workspace_root().join("node_modules/@foundry-rs")).into_iter().flatten();
     let native = packages.flatten().map(|package| package.path().join("bin/anvil")).find(|path| path.is_file());

@@ -1,4 +1,4 @@
-//! How a committee of which a test has all keys is followed by the next one: announced, endorsed, matured and installed.
+//! Replaces a committee, all of whose keys the test has, with the next one: announced, endorsed, matured and installed.
 
 use alloy::primitives::{Address, B256, Bytes, U256};
 use alloy::sol_types::SolCall;
@@ -13,10 +13,10 @@ use super::{CHAIN_ID, GUARDIAN, council_of};
 /// `Council`'s short delay, which follows the guardian's endorsement.
 const DELAY_S: u64 = 86_400;
 
-/// A committee and the keys of all its members, in its order.
+/// A committee and the keys of all its members, in the committee's order.
 #[derive(Clone, Copy, Debug)]
 pub struct Signers<'a> {
-    /// The members' public side.
+    /// The committee with the members' public keys.
     pub committee: &'a Committee,
     /// Their keys.
     pub keys: &'a [AuthorityKeys],
@@ -31,7 +31,7 @@ impl Signers<'_> {
     }
 }
 
-/// The calls that install a committee, in their order. The guardian's key is that of [`GUARDIAN`], before and after.
+/// The calls that install a committee, in order. The guardian's key is that of [`GUARDIAN`], before and after.
 #[derive(Clone, Debug)]
 pub struct Rotation {
     domain: Domain,
@@ -42,13 +42,13 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// From one committee to the next, to be announced by `deadline_s`.
+    /// A rotation from one committee to the next, to be announced by `deadline_s`.
     #[must_use]
     pub fn new(contract: Address, now: Signers<'_>, next: Signers<'_>, deadline_s: u64) -> Self {
         Self::since(next.committee.epoch(), contract, now, next, deadline_s)
     }
 
-    /// The same where keys were out since an epoch.
+    /// As [`Rotation::new`], for a rotation after the keys of all epochs from the given one on were compromised.
     #[must_use]
     pub fn since(
         compromised_since: Epoch,
@@ -75,13 +75,13 @@ impl Rotation {
         Self { domain, announcement, proofs, votes, next_keys: next.keys.to_vec() }
     }
 
-    /// The announcement's name on the contract.
+    /// The name by which the contract knows the announcement.
     #[must_use]
     pub fn id(&self) -> B256 {
         self.domain.council_digest(&CouncilStatement::Announcement(&self.announcement))
     }
 
-    /// So long after the endorsement it can mature.
+    /// The delay between the endorsement and the maturity.
     #[must_use]
     pub fn delay_s(&self) -> u64 {
         DELAY_S
@@ -97,26 +97,26 @@ impl Rotation {
         Call { to: self.council(), value: U256::ZERO, data: call.abi_encode().into() }
     }
 
-    /// Announces it.
+    /// The call that announces the next committee.
     #[must_use]
     pub fn announce(&self) -> Call {
         let announcement = ContractAnnouncement::from(&self.announcement);
         self.call(&ICouncil::announceCall { announcement, proofs: self.proofs.clone(), votes: self.votes.clone() })
     }
 
-    /// Endorses it, by the guardian.
+    /// The call by which the guardian endorses the next committee.
     #[must_use]
     pub fn endorse(&self) -> Call {
         self.call(&ICouncil::endorseCall { id: self.id() })
     }
 
-    /// Finds it installable.
+    /// The call that matures the announcement.
     #[must_use]
     pub fn mature(&self) -> Call {
         self.call(&ICouncil::matureCall { id: self.id() })
     }
 
-    /// Installs it, accepted with this block.
+    /// The call that installs the next committee, with an acceptance that names this block.
     #[must_use]
     pub fn install(&self, block_number: u64, block_hash: B256) -> Call {
         let (announcement, epoch) = (self.id(), self.announcement.committee.epoch());

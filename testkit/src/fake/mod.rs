@@ -1,5 +1,5 @@
-//! Fake authorities behind real gRPC: honest ones by core's rules, and ones with a [`Role`] that no real node can be
-//! made to have.
+//! Fake authorities behind real gRPC: honest ones that follow core's rules, and ones with a [`Role`] that no real node
+//! can be made to play.
 #![allow(clippy::unwrap_used)]
 
 mod role;
@@ -21,10 +21,10 @@ use crate::{TestAuthority, TestAuthorityError, TestCommittee};
 
 pub use role::{LIES, Role};
 
-/// Every authority that answers at all answers sooner, however busy the machine is; for others a client waits so long.
+/// Authorities that answer at all answer within this time on any machine; a client waits this long for the others.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Is called with every order and certificate that an authority receives, before it answers.
+/// A function that is called with every order and certificate that an authority receives, before the authority answers.
 type Observer = Arc<dyn Fn(&Message) + Send + Sync>;
 
 /// A request to an authority.
@@ -48,7 +48,7 @@ struct State {
     certificates_asked: usize,
     batches_asked: usize,
     is_waited_for: bool,
-    /// How many requests came while it was erratic.
+    /// The number of requests that came while the authority was erratic.
     erratic: u64,
 }
 
@@ -85,17 +85,17 @@ impl FakeAuthority {
         self.state.lock().unwrap()
     }
 
-    /// Its committee in the epoch that it has reached.
+    /// The authority's committee in the epoch that it has reached.
     fn current(&self, state: &State) -> TestCommittee {
         self.epochs.lock().unwrap()[usize::try_from(state.authority.epoch().0).unwrap()].clone()
     }
 
-    /// Has this role from now on.
+    /// Gives the authority this role from now on.
     pub fn play(&self, role: Role) {
         self.state().role = role;
     }
 
-    /// Whether it votes for every order, whatever it voted for before.
+    /// Whether the authority votes for every order, whatever it voted for before.
     #[must_use]
     pub fn votes_for_all(&self) -> bool {
         matches!(self.state().role, Role::VotesForAll(_))
@@ -119,44 +119,44 @@ impl FakeAuthority {
         self.state().authority.account(&account).pending.is_some()
     }
 
-    /// Every order that came, in order.
+    /// Every order that the authority received, in order.
     #[must_use]
     pub fn orders_seen(&self) -> Vec<TransferOrder> {
         self.state().orders_seen.clone()
     }
 
-    /// Every certificate that came, in order.
+    /// Every certificate that the authority received, in order.
     #[must_use]
     pub fn certificates_seen(&self) -> Vec<Certificate> {
         self.state().certificates_seen.clone()
     }
 
-    /// How many requests for certificates came.
+    /// The number of requests for certificates that the authority received.
     #[must_use]
     pub fn certificates_asked(&self) -> usize {
         self.state().certificates_asked
     }
 
-    /// How many requests for a vote on a batch came.
+    /// The number of requests for a vote on a batch that the authority received.
     #[must_use]
     pub fn batches_asked(&self) -> usize {
         self.state().batches_asked
     }
 
-    /// Whether a client waits for a certificate that it withholds.
+    /// Whether a client waits for a certificate that the authority withholds.
     #[must_use]
     pub fn is_waited_for(&self) -> bool {
         self.state().is_waited_for
     }
 
-    /// Whether its redemption log has a redemption of this number, of any account.
+    /// Whether the authority's redemption log has a redemption of this number, of any account.
     #[must_use]
     pub fn has_redemption(&self, sequence: u64) -> bool {
         let state = self.state();
         state.redemptions.iter().any(|certificate| certificate.order.transfer.sequence().0 == sequence)
     }
 
-    /// As if restored from a copy of when it had received so many payments for `account`. Those that it had beyond.
+    /// Restores the state in which `account` had received `count` payments. Returns the receipts that this removes.
     pub fn set_back(&self, account: AccountId, count: usize) -> Vec<Receipt> {
         let mut state = self.state();
         let later = state.received.get_mut(&account).unwrap().split_off(count);
@@ -173,17 +173,17 @@ impl FakeAuthority {
         state.redemptions.retain(|certificate| certificate.order.transfer.sequence().0 != sequence);
     }
 
-    /// As if the order had come to this authority alone.
+    /// Locks the account on the order at this authority alone.
     pub fn lock(&self, order: &TransferOrder) {
         self.state().authority.order(order).unwrap();
     }
 
-    /// As if the certificate had come to this authority alone.
+    /// Confirms the certificate at this authority alone.
     pub fn confirm(&self, certificate: &Certificate) {
         self.state().confirm(certificate).unwrap();
     }
 
-    /// Appends the certificate to its redemption log, be it right or wrong, and confirms it where the rules allow that.
+    /// Appends the certificate, valid or not, to the redemption log, and confirms it where the rules allow that.
     pub fn publish(&self, certificate: &Certificate) {
         let transfer = &certificate.order.transfer;
         let mut state = self.state();
@@ -194,7 +194,7 @@ impl FakeAuthority {
         state.redemptions.push(certificate.clone());
     }
 
-    /// Empties its redemption log.
+    /// Empties the redemption log.
     pub fn clear(&self) {
         self.state().redemptions.clear();
     }
@@ -226,7 +226,7 @@ impl FakeAuthority {
     }
 }
 
-/// Fake authorities that are a committee.
+/// Fake authorities that form a committee.
 pub struct FakeCommittee {
     /// The committee of the first epoch.
     pub committee: TestCommittee,
@@ -239,7 +239,7 @@ pub struct FakeCommittee {
 }
 
 impl FakeCommittee {
-    /// Honest authorities, served nowhere yet.
+    /// Honest authorities that no server offers yet.
     #[must_use]
     pub fn new(committee: TestCommittee) -> Self {
         let (epochs, observer) = (Arc::new(Mutex::new(vec![committee.clone()])), Arc::default());
@@ -291,7 +291,7 @@ impl FakeCommittee {
         fakes
     }
 
-    /// Has `observer` called with every order and certificate that any authority receives, before it answers.
+    /// Calls `observer` with every order and certificate that any authority receives, before the authority answers.
     pub fn observe(&self, observer: impl Fn(&Message) + Send + Sync + 'static) {
         *self.observer.lock().unwrap() = Some(Arc::new(observer));
     }
@@ -313,7 +313,7 @@ impl FakeCommittee {
         self.network_with(REQUEST_TIMEOUT)
     }
 
-    /// The same where an authority may take so long to answer.
+    /// As [`FakeCommittee::network`], but an authority may take this long to answer.
     #[must_use]
     pub fn network_with(&self, request_timeout: Duration) -> Network {
         let options = ClientOptions { connect_timeout: REQUEST_TIMEOUT, request_timeout };
@@ -321,19 +321,19 @@ impl FakeCommittee {
         Network::with_options(self.committee.domain, committees, &self.endpoints, options).unwrap()
     }
 
-    /// Deposit number `index` of so many wei for an account, at the authorities of these numbers.
+    /// Applies deposit number `index` of `amount` wei for an account at the authorities with the numbers `at`.
     pub fn fund(&self, index: u64, account: AccountId, amount: u128, at: &[usize]) {
         let index = TransactionIndex(index);
         let deposit = Deposit { index, recipient: account, asset: Asset::ETHER, amount: Amount(amount) };
         at.iter().for_each(|authority| self.authorities[*authority].deposit(&deposit));
     }
 
-    /// Waits until the condition holds of all authorities.
+    /// Waits until the condition holds for all authorities.
     pub async fn until(&self, condition: impl Fn(&FakeAuthority) -> bool) {
         self.until_so_many(self.authorities.len(), condition).await;
     }
 
-    /// Waits until the condition holds of so many authorities: a client that ends once a quorum has settled leaves the
+    /// Waits until the condition holds for `count` authorities: a client that ends once a quorum has settled leaves the
     /// others behind.
     ///
     /// # Panics
@@ -349,7 +349,7 @@ impl FakeCommittee {
     }
 }
 
-/// Deadlines of a client for fake authorities: short, as these answer at once.
+/// A client's deadlines for fake authorities, which are short because these answer at once.
 #[must_use]
 pub fn options() -> QuorumOptions {
     QuorumOptions {

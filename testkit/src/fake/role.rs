@@ -7,79 +7,79 @@ use std::time::Duration;
 pub enum Role {
     /// An honest authority.
     Honest,
-    /// Answers nothing, ever.
+    /// Never answers.
     Silent,
     /// Refuses every request, as a stopped process does.
     Down,
-    /// Answers, this late.
+    /// Answers after this delay.
     Slow(Duration),
     /// Votes with a signature of something else, for orders and for batches.
     BadVote,
-    /// Gives the vote of the next authority as its own, for orders and for batches.
+    /// Returns the next authority's vote as its own, for orders and for batches.
     StolenVote,
-    /// Says that the account is ahead of the order.
+    /// Claims that the account is ahead of the order.
     FalseAlreadyConfirmed,
-    /// Says that earlier certificates are missing.
+    /// Claims that earlier certificates are missing.
     FalseGap,
-    /// Says that later certificates are missing.
+    /// Claims that later certificates are missing.
     FalseFuture,
-    /// Says that the account has nothing.
+    /// Claims that the account has no balance.
     FalseInsufficientBalance,
-    /// Shows a pending order that nobody signed.
+    /// Returns a pending order that nobody signed.
     ForgedPending,
-    /// Confirms without doing so, naming an old number.
+    /// Claims to have confirmed a certificate, with an old number, but has not.
     FalseConfirmation,
     /// Refuses every certificate.
     RefusesCertificates,
-    /// Lists payments and states that never were.
+    /// Lists payments and states that never existed.
     FalseHistory,
-    /// Lists so many payments received that never were, and votes for nothing.
+    /// Lists this many received payments that never existed, and votes for nothing.
     FalseReceipts(u64),
-    /// The same, two thousand of them, and each page so late.
+    /// Lists two thousand received payments that never existed, each page after this delay, and votes for nothing.
     SlowReceipts(Duration),
-    /// Honest, but lists no asset unless it is asked for by name.
+    /// Honest, but lists no asset unless the client names it.
     ShortLists,
-    /// Honest, but lists one payment in a page.
+    /// Honest, but lists one payment in each page.
     ShortPages,
     /// Answers with garbage.
     Garbage,
-    /// Votes in an epoch that never was.
+    /// Votes in an epoch that never existed.
     FalseEpoch,
-    /// Says that every account holds one unit more of everything.
+    /// Claims that every account holds one unit more of each asset.
     FalseBalances,
-    /// Counts seven units more in its accounts and as deposited.
+    /// Adds seven units to its sums of balances and of deposits.
     FalseTotals,
-    /// Claims a redemption log without an end.
+    /// Claims a redemption log without end.
     FalseRedemptionCount,
-    /// The same, and lists the last redemption three times more on each page.
+    /// Claims a redemption log without end, and lists the last redemption three more times on each page.
     EndlessRedemptions,
-    /// When asked for a batch, lacks a redemption that it was not asked for.
+    /// Asked for a batch, claims to lack a redemption that is not in it.
     FalseBatchPosition,
-    /// When asked for a batch, lacks the first redemption, whatever it has confirmed.
+    /// Asked for a batch, claims to lack the first redemption, whether or not it has confirmed it.
     AlwaysMissing,
-    /// Has no certificate, when asked.
+    /// Claims to have no certificate.
     HidesCertificates,
-    /// Lists payments received as they are, and never answers a request for a certificate.
+    /// Lists the payments that it received, and never answers a request for a certificate.
     WithholdsCertificates,
-    /// The same, and in the place of each of them lists a payment that never was. Claims that the account sent much.
+    /// Withholds certificates, replaces received payments with invented ones, and claims a high next number.
     InventsAndWithholds,
-    /// Shows certificates so late.
+    /// Returns certificates after this delay.
     SlowCertificates(Duration),
-    /// Lists certificates that never were, without end.
+    /// Lists certificates that never existed, without end.
     EndlessLog,
-    /// Lists the same certificates for ever: its cursor stands still.
+    /// Lists the same certificates for ever: its cursor does not advance.
     StuckLog,
-    /// Shows certificates with a vote that is not valid.
+    /// Returns certificates with an invalid vote.
     SpoiltCertificates,
-    /// Cannot read so many certificates when asked, and then all.
+    /// Fails to read this many requested certificates, and then reads all.
     LosesCertificates(usize),
-    /// Loses some requests and answers others late, by this seed.
+    /// Loses some requests and answers others late, at random from this seed.
     Erratic(u64),
-    /// The same, and votes for every order, whatever it voted for before.
+    /// Erratic with this seed, and votes for every order, whatever it voted for before.
     VotesForAll(u64),
 }
 
-/// Lies about an order, from which a client must reach the right result nevertheless.
+/// Lies about an order, despite which a client must reach the right result.
 pub const LIES: [Role; 11] = [
     Role::FalseEpoch,
     Role::BadVote,

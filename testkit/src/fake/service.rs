@@ -19,13 +19,13 @@ use tonic::{Request, Response, Status, Streaming};
 use super::{FakeAuthority, Message, Role};
 use crate::{TestAccount, TestAuthorityError, TestCommittee, payment};
 
-/// Late: every unlock window has passed.
+/// The chain time of fake authorities, at which every unlock window has passed.
 const CHAIN_TIME: u64 = u64::MAX;
-/// How many payments received are invented where each page of them is late.
+/// The number of invented payments of [`Role::SlowReceipts`].
 const SLOW_RECEIPTS: u64 = 2_000;
 
 impl FakeAuthority {
-    /// Its role; before that, what the role does to every request.
+    /// Delays or fails a request as the authority's role does with every request, and returns the role.
     async fn arrive(&self) -> Result<Role, Status> {
         let role = self.state().role;
         match role {
@@ -256,7 +256,7 @@ impl Shard for FakeAuthority {
         let mut state = self.state();
         state.certificates_asked += 1;
         if role == Role::FalseHistory {
-            // Any certificate at all, in place of the one asked for.
+            // Return any certificate in place of the requested one.
             let any = state.certificates.values().next().ok_or_else(|| Status::not_found("none"))?;
             return Ok(Response::new(any.into()));
         }
@@ -456,7 +456,7 @@ impl Shard for FakeAuthority {
         Ok(Response::new(proto::UnlockVoteResponse { response: Some(response) }))
     }
 
-    /// Its certificates by account and number. A cursor is the number of the first one that is not read yet.
+    /// Lists the certificates by account and number. A cursor is the number of the first one that has not been read.
     async fn list_confirmed(
         &self,
         request: Request<proto::ConfirmedRequest>,

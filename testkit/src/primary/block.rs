@@ -8,7 +8,7 @@ use alloy::primitives::{Address, B256, Log};
 use alloy::rpc::types;
 use alloy::rpc::types::{BlockTransactions, TransactionReceipt};
 
-/// A signed transaction and who signed it.
+/// A signed transaction with its signer.
 pub(super) type Transaction = Recovered<TxEnvelope>;
 
 /// A transaction in a block.
@@ -20,7 +20,7 @@ pub(super) struct Included {
     pub(super) cumulative_gas_used: u64,
     pub(super) created: Option<Address>,
     pub(super) logs: Vec<Log>,
-    /// The number of its first log among those of the block.
+    /// The index of its first log within the block.
     pub(super) first_log: u64,
 }
 
@@ -29,7 +29,7 @@ impl Included {
         *self.transaction.tx_hash()
     }
 
-    /// The receipt as the block's root of receipts counts it.
+    /// The receipt in the form that the block's receipts root commits to.
     pub(super) fn consensus_receipt(&self) -> ReceiptEnvelope<Log> {
         self.envelope(self.logs.clone())
     }
@@ -73,7 +73,7 @@ impl Block {
         self.transactions.iter().position(|included| included.hash() == hash)
     }
 
-    /// The block as JSON-RPC shows it.
+    /// The block in its JSON-RPC form.
     pub(super) fn to_rpc(&self, with_transactions: bool) -> types::Block {
         let transactions = if with_transactions {
             BlockTransactions::Full((0..self.transactions.len()).map(|position| self.transaction(position)).collect())
@@ -83,7 +83,7 @@ impl Block {
         types::Block::new(types::Header::from_sealed(self.header.clone()), transactions)
     }
 
-    /// The transaction at a position as JSON-RPC shows it.
+    /// The transaction at a position in its JSON-RPC form.
     pub(super) fn transaction(&self, position: usize) -> types::Transaction {
         let transaction = &self.transactions[position].transaction;
         types::Transaction {
@@ -130,7 +130,7 @@ impl Block {
     }
 }
 
-/// A transaction that is in no block.
+/// The JSON-RPC form of a transaction that is in no block.
 pub(super) fn waiting_transaction(transaction: &Transaction) -> types::Transaction {
     types::Transaction {
         inner: transaction.clone(),

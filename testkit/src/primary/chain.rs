@@ -1,4 +1,4 @@
-//! The chain itself: blocks with the state after each, what waits to be included, and how blocks come and go.
+//! The chain: its blocks, the state after each, the waiting transactions, and how blocks are added and replaced.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,30 +13,30 @@ use super::evm;
 use super::pool::{Pool, PoolError};
 use super::state::{Surroundings, WorldState};
 
-/// The address that gets the tips.
+/// The address that receives the tips.
 const PROPOSER: Address = Address::repeat_byte(0xbe);
-/// The gas of a block.
+/// The maximum gas of a block.
 pub(super) const BLOCK_GAS_MAX: u64 = 30_000_000;
 
 /// The parameters of a chain. Every field may be changed before the chain begins.
 #[derive(Clone, Copy, Debug)]
 pub struct ChainConfig {
-    /// EIP-155.
+    /// The chain id of EIP-155.
     pub chain_id: u64,
-    /// Blocks so far behind the newest count as final.
+    /// The number of blocks by which the newest final block is behind the newest.
     pub finalized_depth: u64,
-    /// Blocks so far behind the newest count as safe.
+    /// The number of blocks by which the newest safe block is behind the newest.
     pub safe_depth: u64,
-    /// Nodes keep the state of so many newest blocks.
+    /// The number of newest blocks whose state nodes keep.
     pub state_depth: u64,
-    /// When it begins, in seconds since 1970.
+    /// The time of the first block, in seconds since 1970.
     pub genesis_time_s: u64,
     /// The first block's base fee, in wei per gas.
     pub base_fee: u64,
 }
 
 impl Default for ChainConfig {
-    /// Anvil's chain id and finality, geth's memory.
+    /// Anvil's chain id and finality, and geth's state depth.
     fn default() -> Self {
         Self {
             chain_id: crate::anvil::CHAIN_ID,
@@ -54,9 +54,9 @@ impl Default for ChainConfig {
 pub enum Fate {
     /// The first of the new blocks includes it again, if it still can.
     Again,
-    /// It waits, and the next block after the new ones may include it.
+    /// It waits, and the block after the new ones may include it.
     Later,
-    /// No node knows it any more.
+    /// All nodes forget it.
     Lost,
 }
 
@@ -68,14 +68,14 @@ pub(super) struct Chain {
     pub(super) final_max: Option<u64>,
     /// The blocks from genesis to the newest.
     pub(super) branch: Vec<Arc<Block>>,
-    /// The state after each block that is young enough, of abandoned ones too.
+    /// The state after each block that is recent enough, including abandoned blocks.
     states: BTreeMap<B256, WorldState>,
     pub(super) pool: Pool,
-    /// Replaces the base fee of the next block.
+    /// The base fee of the next block, if it is set.
     base_fee_next: Option<u64>,
-    /// Sets blocks apart that would otherwise be the same.
+    /// A counter that distinguishes blocks that would otherwise be equal.
     sealed: u64,
-    /// Over all questions and answers.
+    /// A digest of all requests and answers.
     pub(super) digest: B256,
 }
 
@@ -102,7 +102,7 @@ impl Chain {
         chain
     }
 
-    /// The newest final block where this one is the newest.
+    /// The newest final block's number when the newest block is `newest`.
     pub(super) fn final_of(&self, newest: u64) -> u64 {
         newest.saturating_sub(self.config.finalized_depth).min(self.final_max.unwrap_or(u64::MAX))
     }
@@ -111,7 +111,7 @@ impl Chain {
         self.branch.last().expect("there is always a first block")
     }
 
-    /// The state after a block; `None` if it is forgotten.
+    /// The state after a block; `None` if the chain has forgotten it.
     pub(super) fn state(&self, block: B256) -> Option<&WorldState> {
         self.states.get(&block)
     }
@@ -120,7 +120,7 @@ impl Chain {
         self.state(self.newest().hash()).expect("the newest block's state is kept")
     }
 
-    /// Gives an account this balance, out of nothing. In every block, so that no reorganisation takes it back.
+    /// Sets an account's balance in the state of every block, so that no reorganisation reverts it.
     pub(super) fn set_balance(&mut self, owner: Address, wei: U256) {
         self.states.values_mut().for_each(|state| state.set_balance(owner, wei));
     }
@@ -149,8 +149,8 @@ impl Chain {
         self.pool.add(transaction, self.config.chain_id, state)
     }
 
-    /// Adds a block at this time, in seconds since 1970 (at least a second after the one before), with what waits
-    /// and pays enough.
+    /// Adds a block at this time, in seconds since 1970 (at least a second after the block before), with the waiting
+    /// transactions that pay enough.
     pub(super) fn mine(&mut self, time_s: u64) {
         let parent = self.newest().clone();
         let mut header = Header {
@@ -180,15 +180,15 @@ impl Chain {
         self.pool.prune(self.states.get(&self.newest().hash()).expect("it was just kept"));
     }
 
-    /// Replaces the newest `depth` blocks by as many others at the same times. `fate` says what becomes of their
-    /// transactions; those that come again do so in the order in which `fate` was asked, if they pay alike.
+    /// Replaces the newest `depth` blocks with as many others at the same times. `fate` decides about each of their
+    /// transactions. Those included again come in the order of the calls of `fate`, if they pay the same.
     pub(super) fn reorganise(&mut self, depth: usize, mut fate: impl FnMut(B256) -> Fate) {
         let keep = self.branch.len().saturating_sub(depth).max(1);
         let abandoned = self.branch.split_off(keep);
         let waiting = std::mem::take(&mut self.pool);
         let base_fee_next = self.base_fee_next.take();
         let mut later = Vec::new();
-        // The newest first: what was last in the old blocks comes first in the new ones, where nonces allow.
+        // The newest come first: the last transactions of the old blocks are first in the new ones, where nonces allow.
         for transaction in abandoned.iter().rev().flat_map(|block| &block.transactions) {
             match fate(transaction.hash()) {
                 Fate::Again => self.pool.put_back(transaction.transaction.clone()),
@@ -214,7 +214,7 @@ impl Chain {
         header.transactions_root = calculate_transaction_root(&signed);
         header.receipts_root = calculate_receipt_root(&receipts);
         header.logs_bloom = transactions.iter().flat_map(|included| &included.logs).collect::<Bloom>();
-        // There is no root of the state: nobody here checks Merkle proofs.
+        // The header has no state root: no client here checks Merkle proofs.
         header.extra_data = self.sealed.to_be_bytes().into();
         let block = Block { header: header.seal_slow(), transactions };
         self.states.insert(block.hash(), state);

@@ -1,4 +1,4 @@
-//! A FastPay contract on a simulated chain, as a test looks at it: directly, whatever the nodes say.
+//! A FastPay contract on a simulated chain, which a test reads directly, without the nodes.
 
 use std::ops::RangeInclusive;
 
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::SimulatedPrimary;
 
-/// A FastPay contract. A copy is the same contract.
+/// A FastPay contract. Clones refer to the same contract.
 #[derive(Clone, Debug)]
 pub struct SimulatedContract {
     primary: SimulatedPrimary,
@@ -25,13 +25,13 @@ impl SimulatedContract {
         Self { primary, address }
     }
 
-    /// Its location.
+    /// The contract's address.
     #[must_use]
     pub fn address(&self) -> Address {
         self.address
     }
 
-    /// Lets a deposit of ETH wait for the next block.
+    /// Submits a deposit of ETH, which waits for the next block.
     ///
     /// # Panics
     /// If the pool refuses it.
@@ -39,7 +39,7 @@ impl SimulatedContract {
         self.primary.send(key, Call::deposit_ether(self.address, recipient, amount));
     }
 
-    /// Lets an approval and a deposit of a token wait for the next block.
+    /// Submits an approval and a deposit of a token, which wait for the next block.
     ///
     /// # Panics
     /// If the pool refuses them.
@@ -58,13 +58,13 @@ impl SimulatedContract {
         self.view_of(self.address, call, BlockNumberOrTag::Latest)
     }
 
-    /// The address of its council.
+    /// The address of the contract's council.
     #[must_use]
     pub fn council(&self) -> Address {
         council_of(self.address)
     }
 
-    /// Calls a view of its council in the newest block.
+    /// Calls a view of the council in the newest block.
     ///
     /// # Panics
     /// If it reverts.
@@ -73,7 +73,7 @@ impl SimulatedContract {
         self.view_of(council_of(self.address), call, BlockNumberOrTag::Latest)
     }
 
-    /// The same in the newest final block.
+    /// Calls a view of the council in the newest final block.
     ///
     /// # Panics
     /// If it reverts.
@@ -100,20 +100,20 @@ impl SimulatedContract {
         self.view_of(asset.0, &IToken::balanceOfCall { account: self.address }, BlockNumberOrTag::Latest)
     }
 
-    /// The amount of an asset that it holds for accounts in the newest block.
+    /// The amount of an asset that the contract holds for accounts in the newest block.
     #[must_use]
     pub fn total_balance(&self, asset: Asset) -> U256 {
         self.view(&IFastPay::totalBalanceCall { asset: asset.0 })
     }
 
-    /// Whether an order is redeemed, in the newest block.
+    /// Whether an order has been redeemed, in the newest block.
     #[must_use]
     pub fn is_redeemed(&self, sender: AccountId, sequence: SequenceNumber) -> bool {
         self.view(&IFastPay::isRedeemedCall { sender: sender.0.into(), sequence: sequence.0 })
     }
 
-    /// Makes of the set of redeemed numbers what it must not be: whatever is below a redeemed number counts as
-    /// redeemed. So one can see that a test would notice.
+    /// Breaks the set of redeemed numbers: every number below a redeemed one in its word counts as redeemed, too. With
+    /// this one can see that a test would notice such a contract.
     ///
     /// # Panics
     /// If the set is not where Solidity puts a mapping of mappings.
@@ -122,7 +122,7 @@ impl SimulatedContract {
             let word = U256::from(event.sequence >> 8);
             let marks = self.view(&IFastPay::redeemedBitmapCall { sender: event.sender, word });
             let mark = U256::ONE << (event.sequence & 0xff);
-            // The places of the marks reveal where the mapping begins.
+            // The positions of the marks reveal where the mapping begins.
             let place = |base: u64| {
                 let account = keccak256((event.sender, U256::from(base)).abi_encode());
                 U256::from_be_bytes(keccak256((word, account).abi_encode()).0)
@@ -132,7 +132,7 @@ impl SimulatedContract {
         }
     }
 
-    /// All its events of one kind, in order, in the chain as it is now.
+    /// All events of one kind that the contract emitted, in order, in the current chain.
     ///
     /// # Panics
     /// If an event is not as declared.
@@ -141,7 +141,7 @@ impl SimulatedContract {
         self.events_in(0..=self.primary.block_number())
     }
 
-    /// The same of a range of blocks; `None` if it is empty.
+    /// All events of one kind in a range of blocks, which may be empty.
     ///
     /// # Panics
     /// If an event is not as declared.

@@ -1,4 +1,4 @@
-//! Runs transactions and calls in revm, on top of one state.
+//! Executes transactions and calls with revm on one state.
 
 use std::convert::Infallible;
 
@@ -13,12 +13,12 @@ use revm::{ExecuteEvm, MainBuilder, MainContext};
 use super::block::Transaction;
 use super::state::Surroundings;
 
-/// The most gas that a transaction may have (EIP-7825).
+/// The maximum gas of a transaction (EIP-7825).
 pub(super) const TRANSACTION_GAS_MAX: u64 = 1 << 24;
-/// An estimate may be above what is needed by one part in so many, as geth's.
+/// An estimate may exceed the required gas by one part in this many, as geth's may.
 const ESTIMATE_PRECISION: u64 = 64;
 
-/// A call that is tried and leaves no trace.
+/// A call that is executed without changing the state.
 #[derive(Clone, Debug)]
 pub(super) struct TrialCall {
     pub(super) from: Address,
@@ -26,20 +26,20 @@ pub(super) struct TrialCall {
     pub(super) value: U256,
     pub(super) data: Bytes,
     pub(super) gas: u64,
-    /// In wei per gas: the most in all, and of that for the proposer. Without them it is tried for nothing.
+    /// The maximum fee and, within it, the proposer's tip, in wei per gas. Without them the call pays no fees.
     pub(super) fees: Option<(u128, u128)>,
 }
 
-/// Why nothing was run.
+/// Why a transaction or call was not executed.
 #[derive(Debug)]
 pub(super) enum NotRun {
-    /// The sender cannot pay for value and gas.
+    /// The sender cannot pay for the value and the gas.
     InsufficientFunds,
-    /// Anything else, in revm's words.
+    /// Any other reason, in revm's words.
     Invalid(String),
 }
 
-/// Runs a signed transaction in the block of this header.
+/// Executes a signed transaction in the block of this header.
 pub(super) fn execute(
     header: &Header,
     chain_id: u64,
@@ -63,7 +63,7 @@ pub(super) fn execute(
     run(header, chain_id, around, environment, false)
 }
 
-/// Tries a call after the block of this header.
+/// Executes a call after the block of this header.
 pub(super) fn try_call(
     header: &Header,
     chain_id: u64,
@@ -79,14 +79,14 @@ pub(super) fn try_call(
         kind: call.to,
         value: call.value,
         data: call.data.clone(),
-        // Needed by every kind of transaction but the oldest.
+        // All types of transactions but the oldest need a chain id.
         chain_id: call.fees.map(|_| chain_id),
         ..TxEnv::default()
     };
     Ok(run(header, chain_id, around, environment, true)?.result)
 }
 
-/// The least gas with which a call succeeds, to a sixty-fourth; or what it ends with where it does not.
+/// The least gas with which a call succeeds, to a sixty-fourth; or the result of the call if it fails.
 pub(super) fn estimate(
     header: &Header,
     chain_id: u64,
@@ -137,7 +137,7 @@ fn run(
     };
     let context = Context::mainnet().with_db(WrapDatabaseRef(around)).with_block(block).modify_cfg_chained(|rules| {
         rules.chain_id = chain_id;
-        // As nodes try calls: from anybody, for nothing.
+        // Nodes execute calls from any sender and without payment.
         rules.disable_nonce_check = is_trial;
         rules.disable_base_fee = is_trial;
     });

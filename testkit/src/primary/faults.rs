@@ -1,4 +1,4 @@
-//! Faults of one Ethereum node.
+//! The faults of one Ethereum node.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -13,25 +13,25 @@ use super::block::Block;
 /// How a node behaves. The default is correct and answers at once.
 #[derive(Clone, Debug)]
 pub struct Behaviour {
-    /// It shows the chain as it was so many blocks ago.
+    /// The number of blocks by which the node's view is behind the chain.
     pub lag: usize,
-    /// How long a question is under way to it, and an answer back, in milliseconds of virtual time.
+    /// The delay of a request on its way to the node, and of its answer back, in milliseconds of virtual time.
     pub delay_ms: RangeInclusive<u64>,
-    /// Nobody listens at its address.
+    /// The node's address refuses connections.
     pub away: bool,
-    /// It takes every question and never answers.
+    /// The node accepts every request and never answers.
     pub silent: bool,
-    /// The percentage of requests that are answered with an error without details.
+    /// The percentage of requests that the node answers with an error without details.
     pub errors_percent: u32,
-    /// It takes transactions and passes none on.
+    /// The node accepts transactions and passes none on.
     pub swallows_transactions: bool,
-    /// Which methods it refuses, as nodes with limits do.
+    /// The methods that the node refuses, as nodes with limits do.
     pub refuses: Vec<&'static str>,
-    /// Lies that it tells instead of the contract's logs.
+    /// Changes that the node makes to the contract's logs.
     pub lies: Vec<LogLie>,
-    /// So many seconds later than they were made are the blocks that it shows, in its answers. The newest block is not.
+    /// The number of seconds that the node adds to the time of blocks in its answers, except of the newest block.
     pub later_s: i64,
-    /// It stays with this branch, whatever the others go on with.
+    /// The branch that the node keeps, whatever the other nodes follow.
     pub(super) stuck_on: Option<Vec<Arc<Block>>>,
 }
 
@@ -52,32 +52,32 @@ impl Default for Behaviour {
     }
 }
 
-/// A change to the answer of `eth_getLogs`. Positions are taken modulo the number of logs, or of deposits where the change
-/// is to a deposit; an answer without any stays as it is.
+/// A change to the answer of `eth_getLogs`. Positions are taken modulo the number of logs, or of deposits if the change
+/// is to a deposit; an answer without any stays unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogLie {
-    /// One is left out.
+    /// Removes one log.
     Withheld(usize),
-    /// All are left out.
+    /// Removes all logs.
     AllWithheld,
-    /// One comes twice.
+    /// Repeats one log.
     Repeated(usize),
-    /// All come in the opposite order.
+    /// Reverses the order of all logs.
     Reversed,
-    /// One is marked as taken back.
+    /// Marks one log as removed by a reorganisation.
     Removed(usize),
-    /// One has a larger amount.
+    /// Increases the amount of one deposit.
     Amount(usize),
-    /// One has another recipient.
+    /// Changes the recipient of one deposit.
     Recipient(usize),
-    /// One has another index.
+    /// Changes the index of one deposit.
     Index(usize),
-    /// One is of another contract.
+    /// Changes the contract of one log.
     Contract(usize),
 }
 
 impl LogLie {
-    /// Every kind, about the log at `position`.
+    /// Changes of every kind, to the log at `position`.
     #[must_use]
     pub fn all(position: usize) -> [Self; 9] {
         [
@@ -93,7 +93,7 @@ impl LogLie {
         ]
     }
 
-    /// Those that can be seen through without another node, by what the contract says and the order of its events.
+    /// Changes that a client can detect without another node, by what the contract states and the order of its events.
     #[must_use]
     pub fn clumsy(position: usize) -> [Self; 7] {
         [
@@ -139,7 +139,7 @@ fn is_deposit(log: &Log) -> bool {
     log.topic0() == Some(&IFastPay::Funded::SIGNATURE_HASH)
 }
 
-/// `Funded` has its index and its recipient as topics.
+/// Changes a topic of a `Funded` event, whose index and recipient are topics.
 fn change_topic(log: &mut Log, topic: usize) {
     if let Some(word) = log.inner.data.topics_mut().get_mut(topic) {
         *word = B256::from(U256::from_be_bytes(word.0).wrapping_add(U256::ONE));

@@ -11,8 +11,8 @@
 //! come and go), `rpc` (questions and answers), `faults` and `node` (one node's view), `weather` (a seeded script of
 //! all that may go wrong), and here what a test does with it.
 //!
-//! Nothing here has a clock, a thread or a source of randomness of its own: blocks come when the test says so, with
-//! the time that it says; delays are in tokio's time, which tests pause; chance comes from seeds.
+//! Nothing here has its own clock, threads or randomness: blocks are added when the test says so, at the time that it
+//! gives; delays are in tokio's time, which tests pause; random values come from seeds.
 
 mod block;
 mod chain;
@@ -44,12 +44,12 @@ use url::Url;
 use chain::Chain;
 use rpc::View;
 
-/// How far apart blocks are where a test does not say, in seconds.
+/// The time between blocks if a test does not choose it, in seconds.
 pub const SLOT_S: u64 = 12;
-/// In wei, what each of the ten keys of anvil has.
+/// The balance of each of anvil's ten keys, in wei.
 const RICHES: u128 = 10_000 * 1_000_000_000_000_000_000;
 
-/// A chain, as the test holds it. A copy is the same chain.
+/// A test's handle to a chain. Clones refer to the same chain.
 #[derive(Clone, Debug)]
 pub struct SimulatedPrimary {
     chain: Arc<Mutex<Chain>>,
@@ -68,7 +68,7 @@ impl SimulatedPrimary {
         self.chain.lock().expect("no user of the chain panics")
     }
 
-    /// A node that follows this chain. `name` stands for it in the digest and in its URL; `seed` is for its delays
+    /// A node that follows this chain. `name` identifies it in the digest and in its URL; `seed` determines its delays
     /// and errors.
     #[must_use]
     pub fn node(&self, name: &str, seed: u64) -> SimulatedNode {
@@ -91,12 +91,12 @@ impl SimulatedPrimary {
         Primary::connect_lazily_over(config, client).expect("there is a node")
     }
 
-    /// Adds a block at this time, in seconds since 1970, with what waits and pays enough.
+    /// Adds a block at this time, in seconds since 1970, with the waiting transactions that pay enough.
     pub fn mine_at(&self, time_s: u64) {
         self.chain().mine(time_s);
     }
 
-    /// Adds so many blocks, each a slot after the one before.
+    /// Adds this many blocks, each a slot after the one before.
     pub fn mine(&self, count: u64) {
         let mut chain = self.chain();
         for _ in 0..count {
@@ -105,13 +105,13 @@ impl SimulatedPrimary {
         }
     }
 
-    /// Adds blocks until what is in the newest one now is final.
+    /// Adds blocks until the current newest one is final.
     pub fn finalize(&self) {
         let depth = self.chain().config.finalized_depth;
         self.mine(depth);
     }
 
-    /// Whether blocks become final from now on.
+    /// Sets whether blocks become final from now on.
     pub fn finalizes(&self, does: bool) {
         let mut chain = self.chain();
         chain.final_max = None;
@@ -125,8 +125,8 @@ impl SimulatedPrimary {
         chain.final_of(chain.newest().number())
     }
 
-    /// Replaces the newest `depth` blocks by as many others. `fate` says what becomes of each of their transactions,
-    /// the newest first.
+    /// Replaces the newest `depth` blocks with as many others. `fate` decides about each of their transactions, the
+    /// newest first.
     pub fn reorganise(&self, depth: usize, fate: impl FnMut(B256) -> Fate) {
         self.chain().reorganise(depth, fate);
     }
@@ -150,14 +150,14 @@ impl SimulatedPrimary {
         self.chain().branch.get(number).map(|block| block.hash())
     }
 
-    /// When the block of this number was made, in seconds since 1970, if there is one.
+    /// The time of the block with this number, in seconds since 1970, if there is one.
     #[must_use]
     pub fn block_time(&self, number: u64) -> Option<u64> {
         let number = usize::try_from(number).ok()?;
         self.chain().branch.get(number).map(|block| block.header.timestamp)
     }
 
-    /// Whether the newest block has no transaction.
+    /// Whether the newest block contains no transaction.
     #[must_use]
     pub fn is_newest_empty(&self) -> bool {
         self.chain().newest().transactions.is_empty()
@@ -169,23 +169,23 @@ impl SimulatedPrimary {
         self.chain().next_base_fee()
     }
 
-    /// Gives the next block this base fee, in wei per gas. Later ones follow from it.
+    /// Sets the base fee of the next block, in wei per gas. Later fees follow from it.
     pub fn set_next_base_fee(&self, wei: u64) {
         self.chain().set_next_base_fee(wei);
     }
 
-    /// The transactions that wait, by sender and nonce.
+    /// The waiting transactions, by sender and nonce.
     #[must_use]
     pub fn waiting(&self) -> Vec<B256> {
         self.chain().pool.iter().map(|transaction| *transaction.tx_hash()).collect()
     }
 
-    /// Forgets a transaction that waits. False where it does not wait.
+    /// Forgets a waiting transaction. Returns false if it does not wait.
     pub fn forget(&self, transaction: B256) -> bool {
         self.chain().pool.forget(transaction)
     }
 
-    /// Gives an address this balance, out of nothing.
+    /// Sets the balance of an address.
     pub fn set_balance(&self, owner: Address, wei: U256) {
         self.chain().set_balance(owner, wei);
     }
@@ -204,14 +204,14 @@ impl SimulatedPrimary {
         self.chain().set_storage(owner, slot, value);
     }
 
-    /// The next nonce of an address, counting what waits.
+    /// The next nonce of an address, counting waiting transactions.
     #[must_use]
     pub fn next_nonce(&self, owner: Address) -> u64 {
         let chain = self.chain();
         chain.pool.next_nonce(owner, chain.newest_state())
     }
 
-    /// Signs a call with the key's next nonce and lets it wait.
+    /// Signs a call with the key's next nonce and submits it.
     ///
     /// # Panics
     /// If the pool refuses it.
@@ -219,7 +219,7 @@ impl SimulatedPrimary {
         self.send_at(key, self.next_nonce(key.address()), call.to.into(), call.value, call.data)
     }
 
-    /// The same with a nonce of the caller's choice, or to create a contract.
+    /// Signs and submits a call with the given nonce, or the creation of a contract.
     ///
     /// # Panics
     /// If the pool refuses it.
@@ -249,7 +249,7 @@ impl SimulatedPrimary {
         SimulatedContract::new(self.clone(), self.create(nonce, fastpay_codes(committee, nonce)))
     }
 
-    /// Deploys what Foundry compiled to `out/<artifact>`, with these encoded arguments, in a block of its own.
+    /// Deploys the contract that Foundry compiled to `out/<artifact>`, with these encoded arguments, in its own block.
     ///
     /// # Panics
     /// If the constructor reverts.
@@ -258,7 +258,7 @@ impl SimulatedPrimary {
         self.create(self.next_nonce(rich_key(DEPLOYER_KEY).address()), [creation_code(artifact, arguments)])
     }
 
-    /// Creates contracts from a nonce on, all in the next block. Gives the last one's address.
+    /// Creates contracts from a nonce on, all in the next block. Returns the last one's address.
     fn create(&self, nonce: u64, codes: impl IntoIterator<Item = Bytes>) -> Address {
         let send = |(nonce, code)| self.send_at(&rich_key(DEPLOYER_KEY), nonce, TxKind::Create, U256::ZERO, code);
         let last = (nonce..).zip(codes).map(send).last().expect("there is one");
@@ -268,13 +268,13 @@ impl SimulatedPrimary {
         receipt.contract_address.expect("it created a contract")
     }
 
-    /// Over all questions and answers so far, in order: the same where a run was the same.
+    /// A digest of all requests and answers so far, in order: equal runs have equal digests.
     #[must_use]
     pub fn digest(&self) -> B256 {
         self.chain().digest
     }
 
-    /// Looks at the chain as a correct node that is up to date does.
+    /// Reads the chain as a correct and current node does.
     fn view<T>(&self, view: impl FnOnce(View<'_>) -> T) -> T {
         let chain = self.chain();
         view(View { chain: &chain, branch: &chain.branch })

@@ -19,7 +19,7 @@ use super::chain::Chain;
 use super::faults::Behaviour;
 use super::rpc::{self, RpcFailure, View};
 
-/// A node's own view of a chain, and its own faults. A copy is the same node.
+/// A node with its own view of the chain and its own faults. Clones refer to the same node.
 #[derive(Clone, Debug)]
 pub struct SimulatedNode {
     name: Arc<str>,
@@ -33,7 +33,7 @@ struct Conduct {
     random: Rng,
 }
 
-/// The fate of one request, drawn in advance.
+/// The outcome of one request, drawn in advance.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     there: Duration,
@@ -48,10 +48,10 @@ impl SimulatedNode {
         Self { name: name.into(), chain, conduct: Arc::new(Mutex::new(conduct)) }
     }
 
-    /// Its address in a configuration.
+    /// The node's address in a configuration.
     ///
     /// # Panics
-    /// If its name cannot be a host's.
+    /// If the node's name cannot be a host name.
     #[must_use]
     pub fn url(&self) -> Url {
         format!("http://{}", self.name).parse().expect("the name is a host's")
@@ -63,17 +63,17 @@ impl SimulatedNode {
         RpcClient::new(self.clone(), true)
     }
 
-    /// Changes its behaviour from now on. Questions under way are answered as they would have been.
+    /// Changes the node's behaviour from now on. Requests under way are answered as they would have been before.
     pub fn behave(&self, change: impl FnOnce(&mut Behaviour)) {
         change(&mut self.conduct().behaviour);
     }
 
-    /// Makes it correct again.
+    /// Makes the node correct again.
     pub fn recover(&self) {
         self.behave(|behaviour| *behaviour = Behaviour::default());
     }
 
-    /// Leaves it on the branch that is the newest now, whatever becomes of that.
+    /// Keeps the node on the branch that is the newest now, even if the chain abandons it.
     pub fn get_stuck(&self) {
         let branch = self.chain().branch.clone();
         self.behave(|behaviour| behaviour.stuck_on = Some(branch));
@@ -163,7 +163,7 @@ impl SimulatedNode {
         Ok(serde_json::to_value(logs).expect("logs are JSON"))
     }
 
-    /// Adds question and answer to the chain's digest.
+    /// Adds a request and its answer to the chain's digest.
     fn note(&self, method: &str, params: &str, answer: &ResponsePayload) {
         let answer = match answer {
             ResponsePayload::Success(value) => value.get(),
@@ -175,7 +175,7 @@ impl SimulatedNode {
     }
 }
 
-/// Whether a block is asked for, and not as the newest.
+/// Whether a request asks for a block other than the newest.
 fn is_older_block(method: &str, params: &[Value]) -> bool {
     ["eth_getBlockByNumber", "eth_getBlockByHash"].contains(&method)
         && params.first().is_some_and(|which| which != "latest")

@@ -1,5 +1,4 @@
-//! Transactions that wait to be included, by the rules of the usual nodes: one for each sender and nonce, replaced
-//! only by a better offer.
+//! Waiting transactions, by the rules of common nodes: one for each sender and nonce, replaced only by a better offer.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +9,10 @@ use super::block::Transaction;
 use super::evm::TRANSACTION_GAS_MAX;
 use super::state::WorldState;
 
-/// A replacement has to offer so many percent more, in both fees.
+/// The percentage by which a replacement has to raise both fees.
 const REPLACEMENT_PERCENT: u128 = 10;
 
-/// Why a transaction is not taken, as geth says it: senders read these words.
+/// Why the pool refuses a transaction, in geth's words, which senders parse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PoolError {
     #[error("already known")]
@@ -37,7 +36,7 @@ pub(super) enum PoolError {
 #[derive(Clone, Debug)]
 struct Waiting {
     transaction: Transaction,
-    /// The earlier of two equal offers goes first.
+    /// The order of arrival: the earlier of two equal offers goes first.
     arrival: u64,
 }
 
@@ -49,7 +48,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// Takes a transaction in.
+    /// Adds a transaction.
     pub(super) fn add(&mut self, transaction: Transaction, chain_id: u64, state: &WorldState) -> Result<(), PoolError> {
         let (sender, nonce) = (transaction.signer(), transaction.nonce());
         if transaction.is_eip4844() || transaction.is_eip7702() {
@@ -86,7 +85,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Puts a transaction of an abandoned block back, behind all others, unless a better one took its place.
+    /// Puts a transaction of an abandoned block back, behind all others, unless another one has taken its nonce.
     pub(super) fn put_back(&mut self, transaction: Transaction) {
         if !self.waiting.contains_key(&(transaction.signer(), transaction.nonce())) {
             self.put(transaction);
@@ -109,19 +108,19 @@ impl Pool {
         self.waiting.values().map(|waiting| &waiting.transaction)
     }
 
-    /// Forgets a transaction. False where it is not there.
+    /// Forgets a transaction. Returns false if it is not in the pool.
     pub(super) fn forget(&mut self, hash: B256) -> bool {
         let before = self.waiting.len();
         self.waiting.retain(|_, waiting| *waiting.transaction.tx_hash() != hash);
         self.waiting.len() < before
     }
 
-    /// Forgets those whose nonce is used.
+    /// Forgets the transactions whose nonces are used.
     pub(super) fn prune(&mut self, state: &WorldState) {
         self.waiting.retain(|(sender, nonce), _| *nonce >= state.nonce(*sender));
     }
 
-    /// The next nonce of a sender, counting what waits without gap.
+    /// The next nonce of a sender, counting waiting transactions without gaps.
     pub(super) fn next_nonce(&self, sender: Address, state: &WorldState) -> u64 {
         let mut nonce = state.nonce(sender);
         while self.waiting.contains_key(&(sender, nonce)) {

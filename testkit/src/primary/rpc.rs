@@ -1,4 +1,4 @@
-//! JSON-RPC: the questions that Ethereum's clients ask, answered from one branch of the chain.
+//! JSON-RPC: answers the requests of Ethereum's clients from one branch of the chain.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use super::state::{Surroundings, WorldState};
 
 /// The tip for the proposer that nodes suggest, in wei per gas.
 const SUGGESTED_TIP: u64 = 1_000_000_000;
-/// The longest fee history.
+/// The maximum number of blocks in a fee history.
 const FEE_HISTORY_MAX: u64 = 1_024;
 
-/// An error as JSON-RPC tells it.
+/// An error in its JSON-RPC form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RpcFailure {
     pub(super) code: i64,
@@ -59,7 +59,7 @@ impl From<PoolError> for RpcFailure {
 
 type Answer = Result<Value, RpcFailure>;
 
-/// Takes a signed transaction in.
+/// Submits a signed transaction.
 pub(super) fn submit(chain: &mut Chain, params: &[Value]) -> Answer {
     let raw: Bytes = parameter(params, 0)?;
     let undecodable = |error: String| RpcFailure::new(-32_000, format!("the transaction cannot be decoded: {error}"));
@@ -72,7 +72,7 @@ pub(super) fn submit(chain: &mut Chain, params: &[Value]) -> Answer {
     to_json(hash)
 }
 
-/// A node's knowledge: the chain up to the block that it takes for the newest.
+/// A node's view of the chain, up to the block that it considers the newest.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View<'a> {
     pub(super) chain: &'a Chain,
@@ -80,7 +80,7 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Answers any question.
+    /// Answers any request.
     pub(super) fn answer(&self, method: &str, params: &[Value]) -> Answer {
         match method {
             "eth_chainId" => to_json(U64::from(self.chain.config.chain_id)),
@@ -164,7 +164,7 @@ impl<'a> View<'a> {
         to_json(U64::from(count))
     }
 
-    /// All logs that match.
+    /// All logs that match the filter.
     pub(super) fn matching_logs(&self, filter: &Filter) -> Result<Vec<Log>, RpcFailure> {
         let (first, last) = match filter.block_option {
             FilterBlockOption::AtBlockHash(hash) => {

@@ -1,5 +1,5 @@
-//! All accounts as they are after one block. Cheap to copy: what did not change is shared, so every block keeps its
-//! own and a reorganisation only has to look at an older one.
+//! All accounts after one block. Copies are cheap because they share what did not change, so every block keeps its own
+//! state and a reorganisation only returns to an older one.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -50,7 +50,7 @@ impl WorldState {
         Arc::make_mut(self.accounts.entry(owner).or_default()).storage.insert(slot, value);
     }
 
-    /// Takes over what a transaction changed.
+    /// Applies the changes of a transaction.
     pub(super) fn apply(&mut self, changes: AddressMap<Touched>) {
         for (address, touched) in changes {
             if !touched.is_touched() {
@@ -71,14 +71,14 @@ impl WorldState {
                     account.storage.insert(*slot, value.present_value);
                 }
             }
-            // Code that was not loaded is as it was.
+            // Code that was not loaded is unchanged.
             let code = touched.info.code.clone().or_else(|| account.info.code.take());
             account.info = AccountInfo { code, ..touched.info };
         }
     }
 }
 
-/// The state that a transaction sees: the accounts, and the blocks before its own.
+/// The state that a transaction reads: the accounts, and the blocks before its own.
 #[derive(Debug)]
 pub(super) struct Surroundings<'a> {
     pub(super) state: &'a WorldState,
@@ -93,7 +93,7 @@ impl DatabaseRef for Surroundings<'_> {
     }
 
     fn code_by_hash_ref(&self, _: B256) -> Result<Bytecode, Infallible> {
-        // Every account brings its code along.
+        // Every account is loaded together with its code.
         Ok(Bytecode::default())
     }
 

@@ -1,4 +1,4 @@
-//! A seeded script of what may go wrong on the way to Ethereum and there.
+//! A seeded script of the troubles of a chain and its nodes.
 
 use alloy::primitives::U256;
 use fastpay_ethereum::PrivateKeySigner;
@@ -9,27 +9,27 @@ use super::{Fate, LogLie, SimulatedNode, SimulatedPrimary};
 /// The base fee of a spike, in wei per gas.
 const SPIKE_BASE_FEE: u64 = 400_000_000_000;
 
-/// How much later, in seconds, a node that lies pretends blocks to be.
+/// The seconds by which a lying node shifts the time of blocks.
 const LATER_S: [i64; 4] = [0, 0, 8 * 86_400, -3_600];
 
-/// Makes the blocks of a chain, and its troubles. Nothing that it does is more than a correct follower, relayer or
-/// wallet has to get over: no block goes that was final, and a node that is wrong becomes right again.
+/// Adds blocks to a chain, and causes troubles. A correct follower, relayer or wallet has to overcome all of them: no
+/// final block is replaced, and a wrong node becomes correct again.
 #[derive(Debug)]
 pub struct Weather {
     primary: SimulatedPrimary,
     nodes: Vec<SimulatedNode>,
-    /// The keys whose nonces may be used up.
+    /// The keys whose nonces other transactions may use up.
     keys: Vec<PrivateKeySigner>,
     random: Rng,
     depth_max: u64,
-    /// Nodes that tell any lie about logs, and about the time of blocks.
+    /// Nodes that may tell any lie about logs and about the time of blocks.
     liars: Vec<usize>,
-    /// Nodes that tell lies which can be seen through without another node.
+    /// Nodes that may tell only lies that a client can detect without another node.
     clumsy_liars: Vec<usize>,
 }
 
 impl Weather {
-    /// The weather of this seed over a chain and its nodes.
+    /// The weather of this seed for a chain and its nodes.
     #[must_use]
     pub fn new(primary: SimulatedPrimary, nodes: Vec<SimulatedNode>, seed: u64) -> Self {
         let depth_max = primary.chain().config.finalized_depth;
@@ -44,22 +44,22 @@ impl Weather {
         }
     }
 
-    /// The same, which also takes nonces of these keys as somebody does who uses them elsewhere.
+    /// Lets the weather also use up nonces of these keys, as somebody does who uses them elsewhere.
     #[must_use]
     pub fn with_keys(mut self, keys: Vec<PrivateKeySigner>) -> Self {
         self.keys = keys;
         self
     }
 
-    /// The same, in which some nodes tell any lie about logs and the time of blocks, and some such that can be seen through without another
-    /// node. A lie lasts no longer than other troubles.
+    /// Lets some nodes tell any lie about logs and the time of blocks, and some only lies that a client can detect
+    /// without another node. A lie lasts no longer than other troubles.
     #[must_use]
     pub fn with_liars(mut self, liars: Vec<usize>, clumsy_liars: Vec<usize>) -> Self {
         (self.liars, self.clumsy_liars) = (liars, clumsy_liars);
         self
     }
 
-    /// One slot: a block at this time, perhaps, and perhaps one trouble.
+    /// One slot, in which there may be a block at this time and one trouble.
     pub fn slot(&mut self, time_s: u64) {
         match self.random.u32(..24) {
             // A slot without a block.
@@ -76,13 +76,13 @@ impl Weather {
         self.primary.mine_at(time_s);
     }
 
-    /// A slot without trouble, and no trouble left from before.
+    /// One slot with a block, without new troubles, in which old troubles end.
     pub fn calm_slot(&mut self, time_s: u64) {
         self.nodes.iter().for_each(SimulatedNode::recover);
         self.primary.mine_at(time_s);
     }
 
-    /// Blocks that are not final may be replaced.
+    /// Replaces some blocks that are not final.
     fn reorganise(&mut self) {
         let deepest = self.depth_max.min(self.primary.block_number());
         if deepest == 0 {

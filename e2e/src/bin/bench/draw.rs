@@ -1,21 +1,21 @@
-//! Who pays whom: every account alike, or a few much more often than most (Zipf).
+//! Draws who pays whom: all accounts equally often, or a few much more often than most (Zipf).
 
 use fastpay_core::{AccountId, ShardLayout};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// Every run draws the same payments.
+/// The seed, the same for every run, so that every run draws the same payments.
 const SEED: u64 = 20_200_325;
 
-/// Numbers from 0 with probabilities in the proportion of 1 / (number + 1)^exponent.
+/// Draws numbers from 0 with probabilities in proportion to 1 / (number + 1)^exponent.
 #[derive(Clone, Debug)]
 pub struct Zipf {
-    /// The probability of a number up to this one.
+    /// The probability that a number is at most the index.
     cumulative: Vec<f64>,
 }
 
 impl Zipf {
-    /// An exponent of 0 is the same chance for all.
+    /// An exponent of 0 gives all numbers the same probability.
     pub fn new(count: usize, exponent: f64) -> Self {
         let mut sum = 0.0;
         let mut cumulative: Vec<f64> = (1..=count)
@@ -30,19 +30,19 @@ impl Zipf {
 
     pub fn draw(&self, rng: &mut StdRng) -> usize {
         let point: f64 = rng.random();
-        // The last one is 1 but for rounding.
+        // The last value is 1 except for rounding.
         self.cumulative.partition_point(|value| *value <= point).min(self.cumulative.len().saturating_sub(1))
     }
 }
 
-/// A payment's two ends, as numbers of accounts.
+/// A payment's sender and recipient, as numbers of accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
     pub sender: usize,
     pub recipient: usize,
 }
 
-/// Each account pays once in each round, another one.
+/// Payments in which each account pays another one once in each round.
 pub fn rounds(accounts: usize, rounds: usize) -> Vec<Pair> {
     let recipient = |sender: usize, round: usize| (sender * 31 + 7 + round * 101) % accounts.max(1);
     let pair = |round| move |sender| Pair { sender, recipient: recipient(sender, round) };
@@ -52,17 +52,17 @@ pub fn rounds(accounts: usize, rounds: usize) -> Vec<Pair> {
 /// How senders and recipients are drawn.
 #[derive(Clone, Copy, Debug)]
 pub struct Mix {
-    /// 0 draws all accounts alike.
+    /// The exponent of the distribution; 0 draws all accounts equally often.
     pub zipf_exponent: f64,
     /// A sender's payments go one after the other, so one who had a tenth of all would measure its own
     /// round trips instead of the shard: drawn again above this number.
     pub payments_per_sender_max: usize,
-    /// The share of payments whose recipient lives in another shard; none: as it comes.
+    /// The share of payments whose recipient is in another shard; `None` leaves it to chance.
     pub cross_shard: Option<f64>,
 }
 
 impl Mix {
-    /// So many payments among these accounts, in order.
+    /// Draws this many payments among these accounts, in order.
     pub fn draw(&self, count: usize, accounts: &[AccountId], layout: ShardLayout) -> Vec<Pair> {
         let shards: Vec<u32> = accounts.iter().map(|id| layout.shard_of(id).0).collect();
         self.draw_in(count, &shards, &mut StdRng::seed_from_u64(SEED))
@@ -87,7 +87,7 @@ impl Mix {
 
 fn recipient(sender: usize, crosses: Option<bool>, shards: &[u32], zipf: &Zipf, rng: &mut StdRng) -> usize {
     loop {
-        // Backwards, so that those who pay most are not those who are paid most.
+        // In reverse order, so that the most frequent senders are not the most frequent recipients.
         let recipient = shards.len() - 1 - zipf.draw(rng);
         let fits = crosses.is_none_or(|crosses| crosses == (shards.get(recipient) != shards.get(sender)));
         if recipient != sender && fits {

@@ -1,4 +1,4 @@
-//! One address that sends nothing of worth as fast as it can, beside clients that pay: they must keep their throughput.
+//! One address that sends worthless requests as fast as it can, while other clients pay and must keep their throughput.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -16,26 +16,26 @@ use crate::machine::Cores;
 use crate::overload::Peak;
 use crate::wire;
 
-/// Another one than the payers'.
+/// The flood's address, which differs from the payers'.
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
-/// Each on a connection of its own.
+/// The number of streams, each on its own connection.
 const STREAMS: usize = 32;
-/// Different ones, so that none is known from before.
+/// The number of forged orders, all different, so that the node knows none of them from before.
 pub const FORGED: usize = 8_192;
 
-/// What a flood does.
+/// The effect of a flood.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Flood {
-    /// The closed loop's without the flood.
+    /// The result of the closed loop without the flood.
     pub peak: Peak,
-    /// What the payers still settle, as a share of the peak.
+    /// The throughput that the payers keep, as a share of the peak.
     pub ratio: f64,
-    /// The same for each second of the node's processor time.
+    /// The same share per second of the node's processor time.
     pub ratio_by_processor_time: f64,
     pub report: Report,
 }
 
-/// The closed loop `base` once more, with the flood beside it.
+/// Runs the closed loop `base` once more, during a flood.
 pub fn measure(base: &Scenario, cores: Cores) -> Result<Flood, Failure> {
     let name = format!("the same beside {STREAMS} streams of forged orders from another address");
     let report = load::measure(&Scenario { name, flood: true, ..base.clone() }, cores)?;
@@ -50,14 +50,14 @@ impl Flood {
     }
 }
 
-/// A flood that goes on as long as this value lives.
+/// A flood that lasts as long as this value lives.
 pub struct Running {
     refused: Arc<AtomicU64>,
     _streams: JoinSet<()>,
 }
 
 impl Running {
-    /// Sends `forged` to a shard, again and again, over all streams.
+    /// Sends `forged` to a shard again and again over all streams.
     pub async fn start(address: &str, forged: &[Bytes]) -> Result<Self, Failure> {
         let refused = Arc::new(AtomicU64::new(0));
         let mut streams = JoinSet::new();
@@ -76,13 +76,13 @@ impl Running {
         Ok(Self { refused, _streams: streams })
     }
 
-    /// How many were answered so far.
+    /// The number of answers so far, all of which should be refusals.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 }
 
-/// Whether the bench measures it: the system must let us have [`ADDRESS`].
+/// Whether the bench measures the flood: the system must let it use [`ADDRESS`].
 pub fn is_wanted(arguments: &Arguments) -> bool {
     let wanted = arguments.wants(crate::arguments::Topic::Flood);
     let possible = std::net::TcpListener::bind((ADDRESS, 0)).is_ok();

@@ -1,4 +1,4 @@
-//! Which payment goes next. A sender's payments go one after the other, whoever else pays meanwhile.
+//! Selects the next payment. A sender's payments go one after the other, whoever else pays meanwhile.
 //!
 //! Payments wait in the order in which they were drawn. One whose sender has an earlier payment open is put
 //! aside, and is the next to go once that one is settled. One that was refused as busy goes to the end.
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 /// A payment's index among those that were prepared.
 pub type PaymentIndex = u32;
 
-/// Whose payment it is, and its place among the sender's.
+/// A payment's sender, and its place among the sender's payments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub sender: u32,
@@ -22,7 +22,7 @@ struct Sender {
     aside: VecDeque<PaymentIndex>,
 }
 
-/// The order in which payments go.
+/// The order in which payments begin.
 #[derive(Debug)]
 pub struct Flow {
     places: Vec<Place>,
@@ -31,14 +31,14 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// All payments wait, in the order given. Each sender's are in the order of their sequence, from 0.
+    /// All payments wait in the given order. Each sender's payments are in the order of their sequence, from 0.
     pub fn new(places: Vec<Place>) -> Self {
         let senders = places.iter().map(|place| place.sender as usize + 1).max().unwrap_or_default();
         let waiting = (0..places.len() as PaymentIndex).collect();
         Self { places, senders: vec![Sender::default(); senders], waiting }
     }
 
-    /// The next payment, which from now on is open; none where no payment can go now.
+    /// Takes and opens the next payment; `None` if no payment can begin now.
     pub fn take(&mut self) -> Option<PaymentIndex> {
         while let Some(index) = self.waiting.pop_front() {
             let place = self.places.get(index as usize)?;
@@ -52,7 +52,7 @@ impl Flow {
         None
     }
 
-    /// An open payment is done.
+    /// Notes that an open payment is settled.
     pub fn settled(&mut self, index: PaymentIndex) {
         let Some(sender) = self.sender_of(index) else { return };
         sender.open = false;
@@ -62,7 +62,7 @@ impl Flow {
         }
     }
 
-    /// An open payment was refused, and may come again.
+    /// Notes that an open payment was refused, and may begin again.
     pub fn refused(&mut self, index: PaymentIndex) {
         let Some(sender) = self.sender_of(index) else { return };
         sender.open = false;
@@ -74,7 +74,7 @@ impl Flow {
         self.senders.len()
     }
 
-    /// How many payments of each sender are done.
+    /// The number of settled payments of each sender.
     pub fn settled_by_sender(&self) -> Vec<u64> {
         self.senders.iter().map(|sender| u64::from(sender.next)).collect()
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::statistics::{Percentiles, Times};
 
-/// Not measured: connections are opened, caches filled.
+/// The number of payments before the measurement, in which connections are opened and caches filled.
 const WARM_UP: u64 = 20;
 
 /// From the order on.

@@ -1,4 +1,4 @@
-//! What processes use: processor time, memory, disk. From `/proc`, so on Linux only.
+//! Measures what processes use: processor time, memory, disk. Reads `/proc`, so it needs Linux.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -6,28 +6,28 @@ use std::time::{Duration, Instant};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Linux counts processor time in these, whatever the kernel's own clock.
+/// The ticks in which Linux counts processor time, per second, whatever the kernel's own clock.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// What a process has used so far.
 #[derive(Clone, Debug)]
 pub struct Usage {
     pub at: Instant,
-    /// Seconds of processor time.
+    /// Processor time in seconds.
     pub user: f64,
     pub system: f64,
-    /// The same by the names of threads, for those that are alive.
+    /// Processor time in seconds by thread name, for threads that are alive.
     pub threads: BTreeMap<String, f64>,
-    /// What went to the disk, in bytes, with everything that the file system adds.
+    /// The bytes written to the disk, including what the file system adds.
     pub written_bytes: u64,
 }
 
 impl Usage {
-    /// Zeros where the system does not tell.
+    /// The usage of a process; zeros if the system does not report it.
     pub fn of(process: u32) -> Self {
         let at = Instant::now();
         let stat = read(&format!("/proc/{process}/stat"));
-        // The name, in parentheses, may hold anything.
+        // The name, in parentheses, may contain any character.
         let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
         let mut ticks = fields.skip(11).map(|field| field.parse::<f64>().unwrap_or_default() / TICKS_PER_SECOND);
         let (user, system) = (ticks.next().unwrap_or_default(), ticks.next().unwrap_or_default());
@@ -53,7 +53,7 @@ fn threads(process: u32) -> BTreeMap<String, f64> {
     threads
 }
 
-/// What a process holds in memory now, in bytes.
+/// The memory that a process holds now, in bytes.
 pub fn resident_bytes(process: u32) -> u64 {
     number_after(&read(&format!("/proc/{process}/status")), "VmRSS:").unwrap_or_default() * 1024
 }
@@ -76,12 +76,12 @@ impl CoreTime {
     }
 }
 
-/// Processor time of the calling thread.
+/// The processor time of the calling thread.
 pub fn thread_time() -> Duration {
     since_zero(ClockId::ThreadCPUTime)
 }
 
-/// Processor time of this process.
+/// The processor time of this process.
 pub fn process_time() -> Duration {
     since_zero(ClockId::ProcessCPUTime)
 }
@@ -91,14 +91,14 @@ fn since_zero(clock: ClockId) -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
-/// Does the work on a thread of its own, bound to a core where one is given.
+/// Runs `work` on a new thread, which is bound to a core if one is given.
 pub fn on_core<T: Send>(core: Option<usize>, work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let bound = scope.spawn(move || {
             if let Some(core) = core {
                 let mut cores = CpuSet::new();
                 cores.set(core);
-                // If that is not allowed, the figures say how much of the core was had.
+                // If that is not allowed, the figures show how much of the core was available.
                 let _ = sched_setaffinity(None, &cores);
             }
             work()

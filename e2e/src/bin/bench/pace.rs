@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-/// The load's shape.
+/// The shape of the load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// So many are under way at any time: each that ends makes room for the next. Says what the node can do.
+    /// This many payments are under way at any time: each that ends makes room for the next. Measures capacity.
     Closed { in_flight: usize },
-    /// So many begin in a second, whatever the node does. Says how long people wait.
+    /// This many payments begin in each second, whatever the node does. Measures latency.
     Open { per_second: f64 },
 }
 
@@ -27,12 +27,12 @@ impl Timetable {
         Self { start, interval: Duration::from_secs_f64(1.0 / per_second), begun: 0 }
     }
 
-    /// When the next payment is to begin.
+    /// The instant at which the next payment is to begin.
     pub fn next(&self) -> Instant {
         self.start + self.interval * self.begun
     }
 
-    /// The instant of the next payment, if it has come. Each is given once, however late.
+    /// The instant of the next payment, if it has come. Each instant is returned once, however late.
     pub fn take_due(&mut self, now: Instant) -> Option<Instant> {
         let due = self.next();
         (due <= now).then(|| {

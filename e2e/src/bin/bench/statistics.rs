@@ -1,10 +1,10 @@
-//! What many measurements come to.
+//! Statistics of many measurements.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// How long many things of one kind took.
+/// The durations of many events of one kind.
 #[derive(Clone, Debug, Default)]
 pub struct Times {
     micros: Vec<u32>,
@@ -34,7 +34,7 @@ impl Times {
     }
 }
 
-/// The smallest value that at least so many of a thousand are not above.
+/// The smallest value that at least this many of a thousand do not exceed.
 fn nearest_rank<T>(sorted: &[T], per_mille: usize) -> Option<&T> {
     let rank = (sorted.len() * per_mille).div_ceil(1000);
     sorted.get(rank.max(1) - 1)
@@ -49,7 +49,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Nothing where nothing was measured.
+    /// The spread of these values; zeros if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_unstable_by(f64::total_cmp);

@@ -20,41 +20,41 @@ use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Endpoint;
 use tonic::{Status, Streaming};
 
-/// What a gRPC message has before it.
+/// The bytes that precede a gRPC message.
 pub const MESSAGE_HEADER_BYTES: usize = 5;
-/// If a stream does not take this many requests, a client has no place for another order: it is offered, and not
-/// sent.
+/// The number of requests not taken by a stream at which a client does not send another order: it counts as offered
+/// only.
 const UNSENT_MAX: usize = 64;
-/// Answers are read at once: the server never waits for us.
+/// The flow-control window. Answers are read at once, so the server never waits for the bench.
 const WINDOW_BYTES: u32 = 4 << 20;
 
-/// An answer as it came.
+/// An answer as received.
 #[derive(Debug)]
 pub struct Answer {
     pub id: u64,
     pub response: Response,
     pub at: Instant,
-    /// On the wire, with the message's header.
+    /// Its size on the wire, including the message's header.
     pub bytes: usize,
 }
 
-/// What comes back on all streams. If one breaks, a failure comes in place of an answer.
+/// The answers of all streams. If a stream breaks, a failure comes instead of an answer.
 pub type Answers = UnboundedReceiver<Result<Answer, Failure>>;
 
-/// Many streams, each on a connection of its own.
+/// Many streams, each on its own connection.
 pub struct Streams {
-    /// By shard.
+    /// The streams of each shard.
     shards: Vec<Vec<Stream>>,
 }
 
-/// The way into a stream, and what has not found its way through.
+/// The sending end of a stream, and the number of requests that the stream has not taken.
 struct Stream {
     requests: UnboundedSender<Bytes>,
     unsent: Arc<AtomicUsize>,
 }
 
 impl Streams {
-    /// Opens so many to each shard.
+    /// Opens this many connections to each shard.
     pub async fn open(addresses: &[String], connections: usize) -> Result<(Self, Answers), Failure> {
         let (sender, answers) = unbounded_channel();
         let mut shards = Vec::new();
@@ -73,11 +73,11 @@ impl Streams {
         self.stream(shard, turn).is_some_and(|stream| stream.unsent.load(Ordering::Relaxed) < UNSENT_MAX)
     }
 
-    /// Sends a request to a shard. `turn` decides over which of its connections.
+    /// Sends a request to a shard. `turn` selects one of its connections.
     pub fn send(&self, shard: u32, turn: u32, request: Bytes) {
         if let Some(stream) = self.stream(shard, turn) {
             stream.unsent.fetch_add(1, Ordering::Relaxed);
-            // If it is broken, its reader has said so.
+            // If the stream is broken, its reader has reported that.
             let _ = stream.requests.send(request);
         }
     }
@@ -109,7 +109,7 @@ async fn open(address: &str, answers: UnboundedSender<Result<Answer, Failure>>) 
     Ok(Stream { requests, unsent })
 }
 
-/// A stream on a connection of its own, from one of this machine's addresses where that matters.
+/// Opens a stream on its own connection, from a given address of this machine if there is one.
 pub async fn connect(
     address: &str,
     from: Option<IpAddr>,
