@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SIDE_BY_SIDE = 2
 # These programs take longest, so they start first.
-LONGEST = ["e2e", "node", "wallet", "testkit", "relayer", "fastpay_testkit"]
+LONGEST = ["e2e", "node", "wallet", "testkit", "relayer"]
 # These tests mostly wait for blocks and processes, so more of them run at a time than there are cores.
 WAITING, WAITING_SIDE_BY_SIDE = "e2e", 4
 # Besides unit tests, `make check` runs the tests of the rules, without the differential test, which runs the contract.
@@ -40,7 +40,7 @@ ENVIRONMENT = os.environ | {
 
 def build(quick: bool) -> list[dict]:
     """The test programs, as cargo describes them."""
-    targets = ["--lib", f"--test={QUICK}"] if quick else ["--lib", "--bins", "--tests"]
+    targets = ["--lib", f"--test={QUICK}"] if quick else []
     cargo = ["cargo", "test", "--workspace", *targets, "--no-run", "--message-format=json-render-diagnostics"]
     built = subprocess.run(cargo, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
     if built.returncode != 0:
