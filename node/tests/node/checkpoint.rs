@@ -10,15 +10,15 @@ use fastpay_core::checkpoint::{
     CheckpointError as NotCertified, CheckpointMismatch, CheckpointState, Segment, SegmentEntry,
 };
 use fastpay_core::{
-    AccountId, Amount, AuthorityKeys, Domain, Epoch, PrimaryAddress, SequenceNumber, TransactionIndex, UnlockVote,
-    VerifiedContractVote,
+    AccountId, Amount, AuthorityKeys, Domain, Epoch, PrimaryAddress, SequenceNumber, ShardId, TransactionIndex,
+    UnlockVote, VerifiedContractVote,
 };
 use fastpay_ethereum::{Call, DepositsError, Finality, PrimaryConfig, Sender, certified_redemption};
 use fastpay_node::authority::config::Config;
 use fastpay_node::authority::deployment::folder_identity;
 use fastpay_node::authority::follower;
 use fastpay_node::authority::rollback::{HighWaterMark, default_high_water_mark};
-use fastpay_node::authority::storage::DataFolder;
+use fastpay_node::authority::storage::{DataFolder, Journal, JournalOptions, JournalPosition, JournalWrite};
 use fastpay_node::operator::checkpoint::{
     Archive, ArchiveError, Certified, CheckpointBallot, CheckpointError, Defect, Proposal, Report, certify, propose,
     sign, verify,
@@ -480,6 +480,15 @@ async fn nobody_signs_what_it_has_not_executed_or_what_is_not_next() {
     assert!(matches!(error, CheckpointError::Mismatch { mismatch } if mismatch == number), "{error}");
     assert!(matches!(scene.members[2].propose().await, Err(CheckpointError::Nothing(1))));
     scene.stop().await;
+
+    // A record that this program did not write.
+    let journal = scene.members[1].config.data.join("shard-001/journal");
+    let mut journal = Journal::open(&journal, JournalOptions::default(), JournalPosition(0)).unwrap();
+    let at = journal.append(b"a vote").unwrap();
+    journal.commit().unwrap();
+    let error = scene.members[1].propose().await.unwrap_err();
+    let is_record = matches!(error, CheckpointError::Record { shard: ShardId(1), position } if position == at);
+    assert!(is_record, "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -401,3 +401,58 @@ fn verify_for(
         entries,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::checkpoint::InstalledCommittee;
+    use fastpay_testkit::TestCommittee;
+
+    fn installed(committee: &TestCommittee, compromised_since: u64, checkpoint: Digest) -> InstalledCommittee {
+        let (committee, compromised_since) = (committee.committee.clone(), Epoch(compromised_since));
+        InstalledCommittee { committee, compromised_since, checkpoint }
+    }
+
+    /// The first checkpoint, signed in epoch 0.
+    fn base(first: &TestCommittee) -> Base {
+        let state = CheckpointState::new(first.committee.clone()).unwrap();
+        let checkpoint = Checkpoint::first(&state).next(&first.domain, Epoch(0), &state, Digest::ZERO).unwrap();
+        let votes = first.keys.iter().map(|keys| checkpoint.sign(keys, &first.domain)).collect();
+        let certificate = CheckpointCertificate::from_votes(checkpoint, &first.domain, &first.committee, votes);
+        Base { checkpoint, certificate, state }
+    }
+
+    #[test]
+    fn a_checkpoint_is_built_on_while_its_epoch_counts_or_an_installation_names_it() {
+        let first = TestCommittee::new(4);
+        let (second, third) = (first.rotated(), first.rotated().rotated());
+        let base = base(&first);
+        let check = |later: Vec<InstalledCommittee>| {
+            let mut installations = Installations::new(first.committee.clone()).unwrap();
+            later.into_iter().for_each(|next| installations.install(next).unwrap());
+            base.check(&first.domain, &installations)
+        };
+        let sound = |named| installed(&second, 1, named);
+        check(vec![]).unwrap();
+        check(vec![sound(Digest::ZERO)]).unwrap();
+        let error = check(vec![sound(Digest::ZERO), installed(&third, 2, Digest::ZERO)]).unwrap_err();
+        let is_ended = matches!(error, CheckpointError::Base { number: 1, error: NotCertified::EpochEnded(Epoch(0)) });
+        assert!(is_ended, "{error}");
+        let error = check(vec![installed(&second, 0, Digest::ZERO)]).unwrap_err();
+        let is_compromised = matches!(error, CheckpointError::Base { error: NotCertified::EpochCompromised(_), .. });
+        assert!(is_compromised, "{error}");
+        let named = first.domain.checkpoint_digest(&base.checkpoint);
+        check(vec![installed(&second, 0, named)]).unwrap();
+        check(vec![sound(named), installed(&third, 2, Digest::ZERO)]).unwrap();
+    }
+
+    #[test]
+    fn the_committees_of_a_state_are_the_deployments() {
+        let first = TestCommittee::new(4);
+        let state = CheckpointState::new(first.committee.clone()).unwrap();
+        let known = |committee: &TestCommittee| Committees::new(committee.committee.clone()).unwrap();
+        check_committees(&state, &known(&first)).unwrap();
+        let error = check_committees(&state, &known(&TestCommittee::new(7))).unwrap_err();
+        assert!(matches!(error, Defect::OtherCommittee(Epoch(0))), "{error}");
+    }
+}

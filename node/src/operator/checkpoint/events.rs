@@ -130,3 +130,87 @@ fn convert(event: &OrderEvent, domain: &Domain) -> Result<PrimaryEvent, Checkpoi
     };
     Ok(PrimaryEvent { index: event.index(), kind })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::{Digest, PrimaryAddress};
+    use fastpay_ethereum::{ContractAuthority, IFastPay};
+    use fastpay_testkit::TestCommittee;
+
+    fn installed(authorities: Vec<ContractAuthority>) -> OrderEvent {
+        OrderEvent::CommitteeInstalled(IFastPay::CommitteeInstalled {
+            index: 7,
+            epoch: 1,
+            authorities,
+            guardian: PrimaryAddress::ZERO,
+            previousEpochEnds: Default::default(),
+            compromisedSince: 0,
+            checkpoint: Digest::repeat_byte(4),
+        })
+    }
+
+    #[test]
+    fn an_installation_names_a_committee_and_what_was_out() {
+        let next = TestCommittee::new(4).rotated();
+        let member = |member: &Authority| ContractAuthority {
+            votingKey: member.name.0.into(),
+            redemptionKey: member.redemption_key,
+        };
+        let event = installed(next.committee.members().iter().map(member).collect());
+        let kind = PrimaryEventKind::Installed(InstalledCommittee {
+            committee: next.committee,
+            compromised_since: Epoch(0),
+            checkpoint: Digest::repeat_byte(4),
+        });
+        let expected = PrimaryEvent { index: TransactionIndex(7), kind };
+        assert_eq!(convert(&event, &next.domain).unwrap(), expected);
+        let error = convert(&installed(Vec::new()), &next.domain).unwrap_err();
+        assert!(matches!(error, CheckpointError::Installation { epoch: Epoch(1), .. }), "{error}");
+    }
+
+    #[test]
+    fn what_the_contract_paid_queued_and_released_is_told_apart() {
+        let (sender, digest) = (Digest::repeat_byte(1), Digest::repeat_byte(2));
+        let (account, sequence, address) = (AccountId(sender.0), SequenceNumber(3), PrimaryAddress::ZERO);
+        let paid = IFastPay::Redeemed {
+            sender,
+            recipient: address,
+            asset: address,
+            index: 1,
+            sequence: 3,
+            amount: 2,
+            fee: 1,
+            relayer: address,
+            digest,
+        };
+        let queued = IFastPay::RedemptionQueued {
+            sender,
+            recipient: address,
+            asset: address,
+            index: 2,
+            sequence: 3,
+            amount: 2,
+            fee: 1,
+            relayer: address,
+            digest,
+            epoch: 0,
+            executableAt: Default::default(),
+        };
+        let released = IFastPay::RedemptionReleased { sender, index: 3, sequence: 3, digest };
+        let events = [
+            OrderEvent::Redeemed(paid),
+            OrderEvent::RedemptionQueued(queued),
+            OrderEvent::RedemptionReleased(released),
+        ];
+        let kinds = events.map(|event| convert(&event, &TestCommittee::new(4).domain).unwrap().kind);
+        assert_eq!(
+            kinds,
+            [
+                PrimaryEventKind::Redeemed { account, sequence, digest },
+                PrimaryEventKind::Queued { account, sequence, digest },
+                PrimaryEventKind::Released { account, sequence, digest },
+            ]
+        );
+    }
+}
