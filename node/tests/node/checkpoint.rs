@@ -1,5 +1,5 @@
-//! Checkpoints of the committee by command: authorities at work compute, sign and certify the same ones, and each reason
-//! for which one is not proposed, signed, certified or verified.
+//! Checkpoints of the committee by command: authorities at work compute, sign and certify the same ones, and each
+//! reason for which one is not proposed, signed, certified or verified.
 
 use std::fs;
 use std::num::NonZeroU32;
@@ -385,7 +385,7 @@ async fn events_come_from_final_blocks_on_which_the_nodes_agree_and_each_epoch_s
     );
     member.config = honest;
 
-    // The committee is replaced: what was proposed before is signed by nobody, and nobody proposes before having followed.
+    // The committee is replaced: nobody signs what was proposed before, or proposes before it has followed.
     scene.stop().await;
     let next = scene.committee.rotated();
     let deadline = chain.anvil.time_s().await + 86_400;

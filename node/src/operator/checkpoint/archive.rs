@@ -6,8 +6,8 @@
 //!  0000000001.state   ─┼─ replaced until they are certified      written last, by `certify`: the number is complete
 //!  0000000001.cut.json ┘
 //! ```
-//! Each file is written under another name, synced, and renamed, so it is whole or not there. A checkpoint counts if its
-//! certificate is there; files of the number after the newest certificate are a proposal.
+//! Each file is written under another name, synced, and renamed, so it is whole or not there. A checkpoint counts if
+//! its certificate is there; files of the number after the newest certificate are a proposal.
 
 use std::fmt;
 use std::fs::File;
@@ -78,8 +78,8 @@ pub enum Defect {
     Certificate(NotCertified),
     /// The file does not belong to this number's certificate, or proposal.
     #[error(
-        "the file is of another checkpoint than this number's segment leads to; copy it from another authority's archive, \
-         or propose or sign the checkpoint again if it is not certified yet"
+        "the file is of another checkpoint than this number's segment leads to; copy it from another authority's \
+         archive, or propose or sign the checkpoint again if it is not certified yet"
     )]
     OtherCheckpoint,
     /// The committee is not the deployment's.
@@ -130,8 +130,8 @@ pub(super) struct Base {
 }
 
 impl Base {
-    /// Checks that the checkpoint still counts where these committees were installed: its epoch is the newest, or the one
-    /// before with sound keys, or an installation names the checkpoint.
+    /// Checks that the checkpoint still counts where these committees were installed: its epoch is the newest, or the
+    /// one before with sound keys, or an installation names the checkpoint.
     pub fn check(&self, domain: &Domain, installations: &Installations) -> Result<(), CheckpointError> {
         let Some(certificate) = &self.certificate else { return Ok(()) };
         let digest = domain.checkpoint_digest(&self.checkpoint);
@@ -347,8 +347,8 @@ impl fmt::Display for Report {
         }
         write!(
             f,
-            "{number} checkpoints verified; the newest is {checkpoint} of epoch {epoch}: {accounts} accounts, events up to \
-             {up_to}, {entries} entries in all"
+            "{number} checkpoints verified; the newest is {checkpoint} of epoch {epoch}: {accounts} accounts, events up \
+             to {up_to}, {entries} entries in all"
         )
     }
 }

@@ -3,8 +3,8 @@
 //! ```text
 //!  executed here ─► before what is frozen without outcome ─► at most so many orders ─► what covers each is included
 //! ```
-//! Balances are summed here once more, apart from the rules by which a checkpoint is computed. An error here makes a cut
-//! that nobody certifies, and nothing worse.
+//! Balances are summed here once more, apart from the rules by which a checkpoint is computed. An error here makes a
+//! cut that nobody certifies, and nothing worse.
 
 use std::collections::{BTreeMap, BTreeSet};
 

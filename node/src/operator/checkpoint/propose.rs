@@ -37,16 +37,6 @@ pub struct Proposal {
 /// # Errors
 /// See [`CheckpointError`].
 pub async fn propose(config: &Config, folder: &Path, told: Progress<'_>) -> Result<Proposal, CheckpointError> {
-    propose_at_most(config, folder, cut::ORDERS_MAX, told).await
-}
-
-/// As [`propose`], with about so many orders at most.
-async fn propose_at_most(
-    config: &Config,
-    folder: &Path,
-    orders_max: usize,
-    told: Progress<'_>,
-) -> Result<Proposal, CheckpointError> {
     let archive = Archive::create(folder)?;
     let deployment = deployment::load(config).await?;
     let domain = deployment.domain();
@@ -59,7 +49,7 @@ async fn propose_at_most(
     let events = events::read(&deployment, previous.up_to, told).await?;
     check_events(&base, &events, up_to)?;
     let followed = follow(&base, &events, up_to, &domain)?;
-    let limits = (orders_max, journals.shards());
+    let limits = (cut::ORDERS_MAX, journals.shards());
     let choose =
         |records: &mut dyn Iterator<Item = _>| cut::choose(previous, up_to, &followed, records, &domain, limits);
     let (cut, _) = journals.read(told, choose)?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fastpay_core::AuthorityKeys;
-use fastpay_core::checkpoint::{CheckpointMismatch, Segment};
+use fastpay_core::checkpoint::{CheckpointMismatch, Cut, Segment};
 use fastpay_rpc::json::Hex;
 
 use super::archive::{Archive, read_cut};
@@ -12,7 +12,6 @@ use super::journals::{Executed, Journals};
 use super::{CheckpointError, CheckpointVoteFile, Progress, events};
 use crate::authority::config::Config;
 use crate::authority::deployment;
-use fastpay_core::checkpoint::Cut;
 
 /// A vote with what it is for.
 #[derive(Debug)]
@@ -23,8 +22,8 @@ pub struct CheckpointBallot {
     pub vote: CheckpointVoteFile,
 }
 
-/// Computes the cut in `file` from this authority's own journals and Ethereum nodes, writes segment, state and cut into the
-/// archive in `folder`, and signs.
+/// Computes the cut in `file` from this authority's own journals and Ethereum nodes, writes segment, state and cut into
+/// the archive in `folder`, and signs.
 ///
 /// # Errors
 /// See [`CheckpointError`]; nothing is signed then.
@@ -73,8 +72,8 @@ pub async fn sign(
     let vote = computed.checkpoint.sign(keys, &domain);
     let (number, epoch, digest) = (proposed.number, proposed.epoch, domain.checkpoint_digest(&proposed));
     let text = format!(
-        "checkpoint {number}: {digest}\nevents up to {}, {} accounts, {} entries since checkpoint {}\nsigned as authority \
-         {} of epoch {epoch}",
+        "checkpoint {number}: {digest}\nevents up to {}, {} accounts, {} entries since checkpoint {}\nsigned as \
+         authority {} of epoch {epoch}",
         proposed.up_to,
         cut.next.len(),
         computed.segment.entries.len(),
