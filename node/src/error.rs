@@ -12,6 +12,7 @@ use fastpay_node::authority::rotation::RotationError;
 use fastpay_node::authority::shard::ShardError;
 use fastpay_node::authority::storage::StorageError;
 use fastpay_node::operator::backup::BackupError;
+use fastpay_node::operator::checkpoint::{ArchiveError, CheckpointError};
 use fastpay_node::operator::committee::CommitteeError;
 use fastpay_node::operator::setup::SetupError;
 use fastpay_node::operator::status::StatusError;
@@ -32,6 +33,8 @@ pub enum CommandError {
     Authority(Box<AuthorityError>),
     #[error(transparent)]
     Committee(#[from] CommitteeError),
+    #[error(transparent)]
+    Checkpoint(Box<CheckpointError>),
     /// A command of an earlier version.
     #[error("there is no command `{old}` any more; use `{new}`")]
     Replaced { old: &'static str, new: &'static str },
@@ -58,6 +61,12 @@ impl From<AuthorityError> for CommandError {
     }
 }
 
+impl From<CheckpointError> for CommandError {
+    fn from(error: CheckpointError) -> Self {
+        Self::Checkpoint(Box::new(error))
+    }
+}
+
 impl CommandError {
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -67,6 +76,7 @@ impl CommandError {
             Self::Setup(error) => of_setup(error),
             Self::Authority(error) => of_authority(error),
             Self::Committee(error) => of_committee(error),
+            Self::Checkpoint(error) => of_checkpoint(error),
             Self::Replaced { .. } => ErrorKind::Argument,
             Self::Unwritten { error, .. } if error.kind() == io::ErrorKind::AlreadyExists => ErrorKind::Argument,
             Self::Unwritten { .. } => ErrorKind::Storage,
@@ -97,10 +107,7 @@ fn of_authority(error: &AuthorityError) -> ErrorKind {
     match error {
         AuthorityError::Config(_) | AuthorityError::VoterStatus(_) | AuthorityError::Peers(_) => ErrorKind::Config,
         AuthorityError::Listen { .. } | AuthorityError::Tls(_) => ErrorKind::Config,
-        AuthorityError::Deployment(DeploymentError::Genesis { .. } | DeploymentError::Committee(_)) => {
-            ErrorKind::Config
-        }
-        AuthorityError::Deployment(DeploymentError::Primary(_) | DeploymentError::Epochs(_)) => ErrorKind::Primary,
+        AuthorityError::Deployment(error) => of_deployment(error),
         AuthorityError::Rotation(error) => of_rotation(error),
         AuthorityError::Storage(error) => of_storage(error),
         AuthorityError::Memory(error) => of_detection(error),
@@ -113,6 +120,13 @@ fn of_authority(error: &AuthorityError) -> ErrorKind {
         AuthorityError::Traces(TraceError::Exporter(_)) => ErrorKind::Config,
         AuthorityError::Traces(TraceError::Thread(_)) | AuthorityError::Index(_) => ErrorKind::System,
         AuthorityError::ShardPanicked(_) | AuthorityError::Server(_) => ErrorKind::System,
+    }
+}
+
+fn of_deployment(error: &DeploymentError) -> ErrorKind {
+    match error {
+        DeploymentError::Genesis { .. } | DeploymentError::Committee(_) => ErrorKind::Config,
+        DeploymentError::Primary(_) | DeploymentError::Epochs(_) => ErrorKind::Primary,
     }
 }
 
@@ -177,6 +191,24 @@ fn of_committee(error: &CommitteeError) -> ErrorKind {
     }
 }
 
+fn of_checkpoint(error: &CheckpointError) -> ErrorKind {
+    use CheckpointError as E;
+    match error {
+        E::Deployment(error) => of_deployment(error),
+        E::Epochs(_) => ErrorKind::Config,
+        E::Archive(ArchiveError::Io { .. } | ArchiveError::Wrong { .. }) => ErrorKind::Storage,
+        E::Archive(ArchiveError::Missing(_)) => ErrorKind::Argument,
+        E::Storage(error) => of_storage(error),
+        E::Journal(_) | E::Record { .. } => ErrorKind::Storage,
+        E::Chain(_) | E::Primary(_) | E::Installation { .. } | E::ChainBehind { .. } => ErrorKind::Primary,
+        E::Nothing(_) | E::EpochEnded { .. } | E::Base { .. } | E::NotItsCut(_) => ErrorKind::Argument,
+        E::Mismatch { .. } | E::Segment(_) => ErrorKind::Argument,
+        E::OtherCheckpoint { .. } | E::Vote { .. } | E::TooFewVotes { .. } => ErrorKind::Argument,
+        E::NotExecuted { .. } | E::NotApplied { .. } => ErrorKind::Unreachable,
+        E::NotAMember(_) => ErrorKind::Key,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,6 +248,10 @@ mod tests {
             (CommitteeError::NoPrimary.into(), ErrorKind::Config),
             (CommitteeError::NotAMember(Epoch(1)).into(), ErrorKind::Key),
             (CommitteeError::Disagreement { node: "n".into() }.into(), ErrorKind::Primary),
+            (CheckpointError::Nothing(3).into(), ErrorKind::Argument),
+            (CheckpointError::NotAMember(Epoch(1)).into(), ErrorKind::Key),
+            (CheckpointError::from(ArchiveError::Missing(path())).into(), ErrorKind::Argument),
+            (CheckpointError::from(DeploymentError::from(PrimaryError::NoUrl)).into(), ErrorKind::Primary),
             (CommandError::Replaced { old: "a", new: "b" }, ErrorKind::Argument),
             (away(no_address).into(), ErrorKind::Config),
             (away(ClientError::Unreachable("no".into())).into(), ErrorKind::Unreachable),

@@ -13,7 +13,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use fastpay_node::authority::config::{Config, Overrides};
 use fastpay_node::authority::keys::{self, KeyFiles, passphrase_source};
 use fastpay_node::authority::{self, rollback};
-use fastpay_node::operator::{backup, check, committee, setup, status};
+use fastpay_node::operator::{backup, check, checkpoint, committee, setup, status};
 use fastpay_program::configuration::NodeUrl;
 use fastpay_program::console::{LogFormat, Shell, answer, complain, completions, end_at_arguments, fail, start_log};
 use fastpay_program::{files, stop_signal};
@@ -70,6 +70,12 @@ enum Command {
     /// committee does not know
     #[command(subcommand)]
     Committee(CommitteeCommand),
+    /// Propose, sign and certify checkpoints of the committee, which an archive keeps
+    #[command(subcommand)]
+    Checkpoint(CheckpointCommand),
+    /// Look at an archive of checkpoints
+    #[command(subcommand)]
+    Archive(ArchiveCommand),
     /// Replaced by `committee sign`
     #[command(hide = true, disable_help_flag = true)]
     VoteCommittee(Replaced),
@@ -188,6 +194,65 @@ enum CommitteeCommand {
     },
 }
 
+#[derive(Subcommand)]
+enum CheckpointCommand {
+    /// Choose a cut of what this authority has executed, and write its segment, state and cut into the archive. The node
+    /// may run. A proposal that was not certified is replaced
+    Propose {
+        #[command(flatten)]
+        archive: ArchiveArguments,
+        #[command(flatten)]
+        folder: FolderArguments,
+    },
+    /// Compute a proposed cut from this authority's own journals and Ethereum nodes, write it into the archive, and sign it
+    /// with the pair that votes in the current epoch. The node may run
+    Sign {
+        #[command(flatten)]
+        archive: ArchiveArguments,
+        /// The configuration
+        #[arg(long, default_value = "authority.toml")]
+        config: PathBuf,
+        /// The proposer's file NUMBER.cut.json
+        #[arg(long)]
+        cut: PathBuf,
+        #[command(flatten)]
+        signing: SigningArguments,
+    },
+    /// Gather a quorum's votes into the certificate of the archive's newest cut. Copy the certificate into the archives of
+    /// the others
+    Certify {
+        #[command(flatten)]
+        archive: ArchiveArguments,
+        /// A member's vote, as `checkpoint sign` made it; one for each member of a quorum
+        #[arg(long = "vote", required = true)]
+        votes: Vec<PathBuf>,
+        #[command(flatten)]
+        folder: FolderArguments,
+    },
+}
+
+#[derive(clap::Args)]
+struct ArchiveArguments {
+    /// The folder of certified checkpoints; made if there is none
+    #[arg(long)]
+    archive: PathBuf,
+}
+
+#[derive(Subcommand)]
+enum ArchiveCommand {
+    /// Recompute all checkpoints from the first committee on, and check their certificates. Names the first file that is
+    /// wrong
+    Verify {
+        /// The archive
+        archive: PathBuf,
+        /// One JSON document instead of a line
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        folder: FolderArguments,
+    },
+}
+
 /// An announcement and the proofs of its members.
 #[derive(clap::Args)]
 struct NextArguments {
@@ -292,7 +357,10 @@ fn main() -> ExitCode {
         Err(error) => return end_at_arguments(&error),
     };
     // `config check --json` prints a document itself.
-    let for_programs = matches!(command, Command::Status { json: true, .. });
+    let for_programs = matches!(
+        command,
+        Command::Status { json: true, .. } | Command::Archive(ArchiveCommand::Verify { json: true, .. })
+    );
     match execute(command, log_format) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error.kind(), &error, for_programs.then(|| error.kind().document(&error))),
@@ -317,6 +385,12 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
             runtime()?.block_on(async { Ok(authority::run(config, keys, stop_signal()?).await?) })
         }
         Command::Committee(command) => sign_for_committee(command),
+        Command::Checkpoint(command) => make_checkpoint(command),
+        Command::Archive(ArchiveCommand::Verify { archive, json, folder: FolderArguments { config, overrides } }) => {
+            let config = Config::read(&config, overrides)?;
+            let report = runtime()?.block_on(checkpoint::verify(&config, &archive, &mut tell))?;
+            Ok(answer(if json { page(&report) } else { report.to_string() })?)
+        }
         Command::VoteCommittee(_) => {
             Err(CommandError::Replaced { old: "vote-committee", new: "fastpay-node committee sign" })
         }
@@ -407,6 +481,35 @@ fn sign_for_committee(command: CommitteeCommand) -> Result<(), CommandError> {
     };
     complain(&ballot.text);
     write_out(&document(&ballot.vote), out)
+}
+
+fn make_checkpoint(command: CheckpointCommand) -> Result<(), CommandError> {
+    let runtime = runtime()?;
+    match command {
+        CheckpointCommand::Propose { archive, folder: FolderArguments { config, overrides } } => {
+            let config = Config::read(&config, overrides)?;
+            let proposal = runtime.block_on(checkpoint::propose(&config, &archive.archive, &mut tell))?;
+            Ok(answer(document(&proposal))?)
+        }
+        CheckpointCommand::Sign { archive, config, cut, signing } => {
+            let SigningArguments { out, passphrase_file, overrides } = signing;
+            let config = Config::read(&config, overrides)?;
+            let keys = keys::read_all(&config.keys, &passphrase_source(passphrase_file))?;
+            let ballot = runtime.block_on(checkpoint::sign(&config, &keys, &archive.archive, &cut, &mut tell))?;
+            complain(&ballot.text);
+            write_out(&document(&ballot.vote), out)
+        }
+        CheckpointCommand::Certify { archive, votes, folder: FolderArguments { config, overrides } } => {
+            let config = Config::read(&config, overrides)?;
+            let certified = runtime.block_on(checkpoint::certify(&config, &archive.archive, &votes, &mut tell))?;
+            Ok(answer(document(&certified))?)
+        }
+    }
+}
+
+/// Shows how far long work is. The work continues if nobody reads it.
+fn tell(what: String) {
+    drop(writeln!(std::io::stderr(), "{what}"));
 }
 
 /// Prints the answer, or writes it to a new file.

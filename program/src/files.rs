@@ -2,7 +2,7 @@
 //! synced. Only their owner can read them, unless a function states otherwise.
 
 use std::fs::{self, File, Permissions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
@@ -67,7 +67,15 @@ fn create_with(path: &Path, content: &[u8], mode: u32) -> io::Result<bool> {
 /// # Errors
 /// Any of the file system. The path then has either the old file or the new one.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let file = write_temporary(path, content, OWNER)?;
+    replace_with(path, |file| file.write_all(content))
+}
+
+/// As [`replace`], with content that `write` gives, which need not fit into memory at once.
+///
+/// # Errors
+/// Any of the file system, or of `write`. The old file is then still there, or the new one is.
+pub fn replace_with(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let file = write_temporary_with(path, OWNER, write)?;
     step(Step::Name);
     file.persist(path).map_err(|error| error.error)?;
     sync_folder(folder_of(path))
@@ -152,12 +160,23 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 fn write_temporary(path: &Path, content: &[u8], mode: u32) -> io::Result<NamedTempFile> {
+    write_temporary_with(path, mode, |file| file.write_all(content))
+}
+
+fn write_temporary_with(
+    path: &Path,
+    mode: u32,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<NamedTempFile> {
     if path.file_name().is_none() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{} does not name a file", path.display())));
     }
     let permissions = Permissions::from_mode(mode);
     let mut file = Builder::new().prefix(TEMPORARY_PREFIX).permissions(permissions).tempfile_in(folder_of(path))?;
-    file.write_all(content)?;
+    let mut writer = BufWriter::new(file.as_file_mut());
+    write(&mut writer)?;
+    writer.flush()?;
+    drop(writer);
     step(Step::Content);
     file.as_file().sync_all()?;
     Ok(file)

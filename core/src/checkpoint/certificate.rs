@@ -115,7 +115,11 @@ pub struct CheckpointVote {
 }
 
 impl CheckpointVote {
-    fn check(&self, committee: &Committee, digest: Digest) -> Result<(), CheckpointError> {
+    /// Checks the vote of a member of `committee` on the checkpoint with this `digest`.
+    ///
+    /// # Errors
+    /// [`CheckpointError::NotAMember`], [`CheckpointError::Signature`].
+    pub fn check(&self, committee: &Committee, digest: Digest) -> Result<(), CheckpointError> {
         let Self { authority, signature } = self;
         committee.member(authority).ok_or(CheckpointError::NotAMember(*authority))?;
         if !verify_ed25519(&authority.0, signature, digest) {

@@ -1,9 +1,10 @@
 //! Commands for an authority's operator: `setup` makes a configuration and a data folder, `check` finds errors that
-//! prevent a start, `status` asks a running authority, `backup` copies its data folder, and `committee` signs statements
-//! for the contract's council.
+//! prevent a start, `status` asks a running authority, `backup` copies its data folder, `committee` signs statements
+//! for the contract's council, and `checkpoint` makes checkpoints of the committee and verifies archives of them.
 
 pub mod backup;
 pub mod check;
+pub mod checkpoint;
 pub mod committee;
 pub mod setup;
 pub mod status;

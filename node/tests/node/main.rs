@@ -5,6 +5,7 @@
 mod alarm;
 mod authority;
 mod backup;
+mod checkpoint;
 mod committee;
 mod credits;
 mod deposit_sink;

@@ -8,9 +8,10 @@ use super::format::{
     FRAME_HEADER_BYTES, FRAME_MAGIC, FrameHeader, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, Seed,
     segment_name,
 };
-use super::{JournalRead, io_error};
+use super::recovery::{self, Committed};
+use super::{JournalOptions, JournalRead, io_error};
 use fastpay_core::JournalPosition;
-use fastpay_program::disk::{Disk, SegmentFile};
+use fastpay_program::disk::{Disk, RealDisk, SegmentFile};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -148,6 +149,17 @@ impl Place {
 impl JournalReader {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self { shared }
+    }
+
+    /// Reads a journal that another process may be writing, up to its present end. All that it reads is durable.
+    ///
+    /// # Errors
+    /// `NotFound`, `Corrupt`, `SegmentMissing`, `SegmentName`, `ForeignSegment`, `UnsupportedVersion`, `Io`.
+    pub fn open(folder: &Path) -> Result<Self, JournalError> {
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let Committed { salt, starts, end } = recovery::committed(&*disk, folder)?;
+        let open_files_max = JournalOptions::default().open_files_max;
+        Ok(Self::new(Arc::new(Shared::new(disk, folder.to_owned(), salt, starts, end, open_files_max))))
     }
 
     /// Whether a read may take a while; see [`Disk::is_slow`].

@@ -42,6 +42,15 @@ pub(super) struct Found {
     pub recovery: Recovery,
 }
 
+/// What a reader needs of a journal that belongs to another process.
+pub(super) struct Committed {
+    pub salt: u64,
+    /// The start of every segment, ascending.
+    pub starts: Vec<u64>,
+    /// The position after the last complete frame.
+    pub end: u64,
+}
+
 /// One segment file.
 struct Segment {
     start: u64,
@@ -106,6 +115,23 @@ pub(super) fn recover(disk: &dyn Disk, folder: &Path, validate_from: JournalPosi
         starts,
         last_start,
     })
+}
+
+/// Finds the end of a journal to which another process may append, and changes nothing. Everything before that end is
+/// durable. A frame that is still being written is not part of it. Only the last segment is validated here.
+pub(super) fn committed(disk: &dyn Disk, folder: &Path) -> Result<Committed, JournalError> {
+    let starts = list_segments(disk, folder)?;
+    let (salt, last_start, _) = survey(disk, folder, &starts)?;
+    let (seed, segment) = (Seed::new(salt), Segment::open(disk, folder, last_start)?);
+    // A segment is followed by another one only after it was synced, so the others are durable.
+    segment.file.sync().map_err(|source| io_error("sync the segment", &segment.path, source))?;
+    let walk = segment.walk(seed)?;
+    // The owner writes frames one after the other: a later one means that this one was complete.
+    if let Some(follower) = segment.find_frame_after(seed, walk.end)? {
+        let follower = JournalPosition(follower);
+        return Err(segment.corrupt(walk.end, Damage::BatchBeforeAnother { follower }));
+    }
+    Ok(Committed { salt, starts, end: walk.end })
 }
 
 /// The starts of all segments in a folder, ascending.

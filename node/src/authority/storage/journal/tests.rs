@@ -43,6 +43,50 @@ fn payloads(number: usize) -> Vec<Vec<u8>> {
 }
 
 #[test]
+fn a_reader_of_a_journal_that_is_being_written_sees_complete_frames_and_changes_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("journal");
+    std::fs::create_dir(&folder).unwrap();
+    let mut journal = Journal::create(&folder, small_segments()).unwrap();
+    let mut expected = Vec::new();
+    for number in 0..20 {
+        let before = expected.len();
+        let end = journal.end();
+        commit(&mut journal, &payloads(number));
+        expected.extend(payloads(number));
+        let reader = JournalReader::open(&folder).unwrap();
+        assert_eq!((all(&reader), reader.end()), (expected.clone(), journal.end()));
+
+        // The same while its last frame is being written.
+        let mut segments: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        segments.sort();
+        let last = segments.last().unwrap();
+        let whole = std::fs::read(last).unwrap();
+        let frame_bytes = (journal.end().0 - end.0) as usize;
+        for missing in [1, frame_bytes / 2, frame_bytes - 1] {
+            let torn = &whole[..whole.len() - missing];
+            std::fs::write(last, torn).unwrap();
+            let reader = JournalReader::open(&folder).unwrap();
+            assert_eq!((all(&reader), reader.end()), (expected[..before].to_vec(), end));
+            assert_eq!(std::fs::read(last).unwrap(), torn, "nothing is cut off");
+        }
+        std::fs::write(last, &whole).unwrap();
+    }
+    // A damaged frame before another one is none that is being written.
+    let folder = place.path().join("damaged");
+    std::fs::create_dir(&folder).unwrap();
+    let mut journal = Journal::create(&folder, JournalOptions::default()).unwrap();
+    commit(&mut journal, &[vec![7; 20]]);
+    commit(&mut journal, &[vec![8; 20]]);
+    let path = folder.join(segment_name(0));
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[SEGMENT_HEADER_BYTES + 40] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    assert!(matches!(JournalReader::open(&folder), Err(JournalError::Corrupt { .. })));
+    assert!(matches!(JournalReader::open(place.path()), Err(JournalError::NotFound { .. })));
+}
+
+#[test]
 fn records_come_back_by_position_and_in_order_over_segments() {
     let disk = MemoryDisk::new();
     let mut journal = create(&disk);

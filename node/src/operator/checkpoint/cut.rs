@@ -1,0 +1,254 @@
+//! Chooses a cut that can be certified.
+//!
+//! ```text
+//!  executed here ─► before what is frozen without outcome ─► at most so many orders ─► what covers each is included
+//! ```
+//! Balances are summed here once more, apart from the rules by which a checkpoint is computed. An error here makes a
+//! cut that nobody certifies, and nothing worse.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fastpay_core::checkpoint::{CheckpointState, Cut, NumberState};
+use fastpay_core::{
+    AccountId, Amount, Asset, Balance, Domain, Record, SequenceNumber, ShardId, TransactionIndex, Transfer,
+};
+
+/// The orders of a proposed cut. A segment is read into memory, and 10 million orders are as many as one checkpoint is
+/// meant to take (LIFE §4); those beyond are for the next one.
+pub(super) const ORDERS_MAX: usize = 10_000_000;
+
+/// A number that the cut includes as far as is known.
+struct Taken {
+    /// What it moves; nothing for a void number, or for a redemption that the contract never pays.
+    transfer: Option<Transfer>,
+}
+
+/// Accounts' sums while the cut is chosen.
+struct Balances {
+    held: BTreeMap<(AccountId, Asset), Balance>,
+    /// Those below zero.
+    owing: BTreeSet<(AccountId, Asset)>,
+}
+
+impl Balances {
+    fn change(&mut self, account: AccountId, asset: Asset, change: impl FnOnce(Balance) -> Balance) {
+        let balance = self.held.entry((account, asset)).or_default();
+        *balance = change(*balance);
+        if *balance < Balance::ZERO {
+            self.owing.insert((account, asset));
+        } else {
+            self.owing.remove(&(account, asset));
+        }
+    }
+
+    fn include(&mut self, transfer: &Transfer) {
+        self.move_value(transfer, Balance::debit, Balance::credit);
+    }
+
+    fn exclude(&mut self, transfer: &Transfer) {
+        self.move_value(transfer, Balance::credit, Balance::debit);
+    }
+
+    fn move_value(
+        &mut self,
+        transfer: &Transfer,
+        of_sender: fn(Balance, Amount) -> Balance,
+        of_recipient: fn(Balance, Amount) -> Balance,
+    ) {
+        let asset = transfer.asset();
+        for receipt in transfer.receipts() {
+            let amount = receipt.payment.amount;
+            self.change(receipt.payment.recipient, asset, |balance| of_recipient(balance, amount));
+        }
+        self.change(transfer.sender(), asset, |balance| of_sender(balance, transfer.amount()));
+    }
+}
+
+/// Chooses the cut after `previous`, with the events up to `up_to`. `followed` is the state of `previous` after these
+/// events, in which no number is taken. Of each of `shards` shards at most an equal part of `orders_max` numbers is
+/// taken.
+pub(super) fn choose(
+    previous: &Cut,
+    up_to: TransactionIndex,
+    followed: &CheckpointState,
+    records: &mut dyn Iterator<Item = (ShardId, Record)>,
+    domain: &Domain,
+    (orders_max, shards): (usize, usize),
+) -> Cut {
+    let (mut taken, mut ended) = (BTreeMap::<AccountId, Vec<Taken>>::new(), BTreeSet::new());
+    let mut balances = Balances { held: followed.balances().clone(), owing: BTreeSet::new() };
+    let (quota, mut counts) = (orders_max.div_ceil(shards.max(1)), BTreeMap::<ShardId, usize>::new());
+    for (shard, record) in records {
+        let (account, sequence, transfer) = match record {
+            Record::Confirmation { certificate, sent, .. } => {
+                let transfer = certificate.order.transfer.clone();
+                (transfer.sender(), SequenceNumber(sent.number), Some(transfer))
+            }
+            Record::Void { account, sent } => (account, SequenceNumber(sent.number), None),
+            _ => continue,
+        };
+        if sequence < previous.next(&account) || ended.contains(&account) {
+            continue;
+        }
+        let count = counts.entry(shard).or_default();
+        let said = followed.numbers().get(&(account, sequence));
+        let Some(effect) = effect(transfer, said, domain).filter(|_| *count < quota) else {
+            ended.insert(account);
+            continue;
+        };
+        *count = count.saturating_add(1);
+        effect.transfer.iter().for_each(|transfer| balances.include(transfer));
+        taken.entry(account).or_default().push(effect);
+    }
+    while let Some((debtor, asset)) = balances.owing.first().copied() {
+        match taken.get_mut(&debtor).and_then(Vec::pop) {
+            Some(last) => last.transfer.iter().for_each(|transfer| balances.exclude(transfer)),
+            // Without its own orders no account owes. Were it so, the computation would refuse the cut.
+            None => drop(balances.owing.remove(&(debtor, asset))),
+        }
+    }
+    let mut cut = Cut { up_to, next: previous.next.clone() };
+    for (account, taken) in taken.into_iter().filter(|(_, taken)| !taken.is_empty()) {
+        let next = previous.next(&account).0.saturating_add(taken.len() as u64);
+        cut.next.insert(account, SequenceNumber(next));
+    }
+    cut
+}
+
+/// What a number does in a cut that includes it; `None` if no cut may include it yet.
+fn effect(transfer: Option<Transfer>, said: Option<&NumberState>, domain: &Domain) -> Option<Taken> {
+    let Some(transfer) = transfer else {
+        return said.is_some_and(NumberState::is_voided).then_some(Taken { transfer: None });
+    };
+    let Some(said) = said else { return Some(Taken { transfer: Some(transfer) }) };
+    let digest = domain.transfer_digest(&transfer);
+    let is_frozen = said.is_requested && said.upheld() != Some(digest);
+    let is_displaced =
+        matches!(transfer, Transfer::Redemption(_)) && said.spent.is_some_and(|spent| spent.digest != digest);
+    let transfer = Some(transfer).filter(|_| !is_displaced);
+    (!said.is_voided() && !is_frozen).then_some(Taken { transfer })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::operator::checkpoint::compute::apply;
+    use fastpay_core::checkpoint::{PrimaryEvent, PrimaryEventKind, Segment, SegmentEntry};
+    use fastpay_core::{Effect, Link, PrimaryAddress};
+    use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption};
+
+    /// What an authority has executed: deposits of 10 for accounts 0 and 1, and orders of accounts, in this order.
+    struct Scene {
+        committee: TestCommittee,
+        records: Vec<(ShardId, Record)>,
+        events: Vec<PrimaryEventKind>,
+    }
+
+    fn id(number: u64) -> AccountId {
+        TestAccount::numbered(number).id()
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let deposit =
+                |number| PrimaryEventKind::Deposit { recipient: id(number), asset: Asset::ETHER, amount: Amount(10) };
+            Self { committee: TestCommittee::new(4), records: Vec::new(), events: vec![deposit(0), deposit(1)] }
+        }
+
+        fn execute(&mut self, shard: u32, owner: u64, transfer: impl Into<Transfer>) {
+            let order = TestAccount::numbered(owner).sign(&self.committee.domain, transfer);
+            let sent = Link { number: order.transfer.sequence().0, previous: None, skip: None };
+            let certificate = Arc::new(self.committee.certificate(&order));
+            let effect = Effect::Forwarded { to: ShardId(9), number: 1 };
+            self.records.push((ShardId(shard), Record::Confirmation { certificate, sent, effect }));
+        }
+
+        fn pay(&mut self, shard: u32, from: u64, to: u64, amount: u128, sequence: u64) {
+            self.execute(shard, from, payment(id(from), id(to), amount, sequence));
+        }
+
+        /// The next numbers of accounts 0 to 3 in a cut, which the real computation takes.
+        fn choose(&self, orders_max: usize, shards: usize) -> [u64; 4] {
+            let first = CheckpointState::new(self.committee.committee.clone()).unwrap();
+            let events = || (1..).map(TransactionIndex).zip(&self.events);
+            let events = || events().map(|(index, kind)| PrimaryEvent { index, kind: kind.clone() });
+            let entries = events().map(SegmentEntry::Event).collect();
+            let domain = &self.committee.domain;
+            let (followed, _) = apply(first.clone(), &Segment { entries }, domain, &mut |_| ()).unwrap();
+            let (previous, up_to) = (Cut::default(), TransactionIndex(self.events.len() as u64));
+            let mut records = self.records.iter().cloned();
+            let cut = choose(&previous, up_to, &followed, &mut records, domain, (orders_max, shards));
+            let records = self.records.iter().cloned().map(|(_, record)| record);
+            let segment = Segment::from_records(events(), records, &previous, &cut);
+            assert_eq!(*apply(first, &segment, domain, &mut |_| ()).unwrap().0.cut(), cut);
+            [0, 1, 2, 3].map(|number| cut.next(&id(number)).0)
+        }
+    }
+
+    #[test]
+    fn a_cut_has_at_most_so_many_orders_of_each_shard_and_covers_them() {
+        let mut scene = Scene::new();
+        for sequence in 0..3 {
+            scene.pay(0, 0, 2, 1, sequence);
+        }
+        // Account 2 spends what comes last.
+        scene.pay(1, 2, 3, 2, 0);
+        scene.pay(1, 3, 0, 2, 0);
+        scene.pay(1, 2, 3, 1, 1);
+        assert_eq!(scene.choose(10, 2), [3, 0, 2, 1]);
+        assert_eq!(scene.choose(4, 2), [2, 0, 1, 1], "two of each shard");
+        // One payment does not cover two units, and then account 3 has nothing to spend.
+        assert_eq!(scene.choose(2, 2), [1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn what_is_not_covered_takes_what_rests_on_it_with_it() {
+        let mut scene = Scene::new();
+        // Who pays account 2 is not in these journals yet.
+        scene.pay(0, 2, 3, 5, 0);
+        scene.pay(0, 3, 0, 5, 0);
+        scene.pay(0, 0, 1, 12, 0);
+        scene.pay(0, 1, 2, 1, 0);
+        assert_eq!(scene.choose(10, 1), [0, 1, 0, 0]);
+    }
+
+    #[test]
+    fn a_cut_ends_before_what_is_frozen_and_passes_what_is_decided() {
+        let mut scene = Scene::new();
+        for sequence in 0..3 {
+            scene.pay(0, 0, 2, 1, sequence);
+        }
+        let (account, sequence) = (id(0), SequenceNumber(1));
+        let request = |is_authorized| PrimaryEventKind::UnlockRequested { account, sequence, is_authorized };
+        scene.events.push(request(false));
+        assert_eq!(scene.choose(10, 1), [3, 0, 0, 0]);
+        scene.events.push(request(true));
+        assert_eq!(scene.choose(10, 1), [1, 0, 0, 0]);
+        let digest = scene.committee.domain.transfer_digest(&payment(account, id(2), 1, 1).into());
+        for (digest, next) in [(digest, 3), (fastpay_core::Digest::repeat_byte(1), 1)] {
+            let mut scene = Scene { events: scene.events.clone(), records: scene.records.clone(), ..Scene::new() };
+            scene.events.push(PrimaryEventKind::Upheld { account, sequence, digest });
+            assert_eq!(scene.choose(10, 1), [next, 0, 0, 0]);
+        }
+        scene.events.push(PrimaryEventKind::Voided { account, sequence });
+        assert_eq!(scene.choose(10, 1), [1, 0, 0, 0], "executed here: the node raises the alarm");
+        let sent = Link { number: 1, previous: None, skip: None };
+        scene.records[1] = (ShardId(0), Record::Void { account, sent });
+        assert_eq!(scene.choose(10, 1), [3, 0, 0, 0]);
+        scene.events.pop();
+        assert_eq!(scene.choose(10, 1), [1, 0, 0, 0], "voided after the cut");
+    }
+
+    #[test]
+    fn a_redemption_that_the_contract_never_pays_covers_what_follows() {
+        let mut scene = Scene::new();
+        scene.execute(0, 0, redemption(id(0), PrimaryAddress::repeat_byte(7), 10, 0));
+        scene.pay(0, 0, 2, 10, 1);
+        assert_eq!(scene.choose(10, 1), [1, 0, 0, 0]);
+        let digest = fastpay_core::Digest::repeat_byte(1);
+        scene.events.push(PrimaryEventKind::Redeemed { account: id(0), sequence: SequenceNumber(0), digest });
+        assert_eq!(scene.choose(10, 1), [2, 0, 0, 0]);
+    }
+}

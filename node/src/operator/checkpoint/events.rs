@@ -1,0 +1,216 @@
+//! The contract's events, as a segment holds them: read from the configured Ethereum nodes as the follower reads them,
+//! from final blocks on which all nodes agree. Without a Primary they are the deposits of the genesis.
+
+use std::time::Duration;
+
+use fastpay_core::checkpoint::{InstalledCommittee, PrimaryEvent, PrimaryEventKind};
+use fastpay_core::{
+    AccountId, Authority, AuthorityName, Committee, Deposit, Domain, Epoch, SequenceNumber, TransactionIndex,
+    is_unlock_authorized,
+};
+use fastpay_ethereum::{DepositBatch, DepositReader, OrderEvent, Primary, PrimaryConfig, RANGE_BLOCKS_DEFAULT};
+
+use super::{CheckpointError, Progress};
+use crate::authority::deployment::Deployment;
+
+/// A failing Ethereum node is asked so often before the command gives up: long enough for a provider's rate limit.
+const TRIES_MAX: u32 = 5;
+/// The wait after the first failure; it doubles.
+const RETRY_WAIT: Duration = Duration::from_secs(1);
+/// Progress is told each time so many blocks are read.
+const TOLD_BLOCKS: u64 = 100_000;
+
+/// All final events after an index, in their order.
+pub(super) async fn read(
+    deployment: &Deployment,
+    after: TransactionIndex,
+    told: Progress<'_>,
+) -> Result<Vec<PrimaryEvent>, CheckpointError> {
+    match deployment {
+        Deployment::StandAlone(genesis) => {
+            Ok(genesis.deposits().filter(|deposit| deposit.index > after).map(of_deposit).collect())
+        }
+        Deployment::OnPrimary { config, .. } => read_chain(config, after, told).await,
+    }
+}
+
+/// No cursor is kept between commands, so the chain is read from the contract's first block.
+async fn read_chain(
+    config: &PrimaryConfig,
+    after: TransactionIndex,
+    told: Progress<'_>,
+) -> Result<Vec<PrimaryEvent>, CheckpointError> {
+    let primary = Primary::connect(config.clone()).await?;
+    let domain = primary.domain();
+    let mut reader = DepositReader::new(primary, RANGE_BLOCKS_DEFAULT);
+    let mut cursor = reader.start().await?;
+    let (mut events, mut told_at) = (Vec::new(), cursor.block_number);
+    loop {
+        let batch = next(&mut reader, &cursor, told).await?;
+        for event in batch.events.iter().filter(|event| event.index() > after) {
+            events.push(convert(event, &domain)?);
+        }
+        cursor = batch.cursor;
+        if cursor.block_number.saturating_sub(told_at) >= TOLD_BLOCKS {
+            told_at = cursor.block_number;
+            told(format!("read the chain up to block {told_at} of {}", batch.final_block));
+        }
+        if cursor.block_number >= batch.final_block {
+            return Ok(events);
+        }
+    }
+}
+
+async fn next(
+    reader: &mut DepositReader,
+    cursor: &fastpay_ethereum::Cursor,
+    told: Progress<'_>,
+) -> Result<DepositBatch, CheckpointError> {
+    let (mut tries, mut wait) = (1, RETRY_WAIT);
+    loop {
+        match reader.next(cursor).await {
+            Err(error) if error.is_retryable() && tries < TRIES_MAX => {
+                told(format!("{error}; trying again in {} s", wait.as_secs()));
+                tokio::time::sleep(wait).await;
+                (tries, wait) = (tries.saturating_add(1), wait.saturating_mul(2));
+            }
+            read => return Ok(read?),
+        }
+    }
+}
+
+fn of_deposit(deposit: Deposit) -> PrimaryEvent {
+    let Deposit { index, recipient, asset, amount } = deposit;
+    PrimaryEvent { index, kind: PrimaryEventKind::Deposit { recipient, asset, amount } }
+}
+
+fn convert(event: &OrderEvent, domain: &Domain) -> Result<PrimaryEvent, CheckpointError> {
+    if let Some(deposit) = event.deposit() {
+        return Ok(of_deposit(deposit));
+    }
+    let slot = |account: &[u8; 32], sequence: u64| (AccountId(*account), SequenceNumber(sequence));
+    let kind = match event {
+        OrderEvent::Funded(_) => unreachable!("it is a deposit"),
+        OrderEvent::CommitteeInstalled(installed) => {
+            let epoch = Epoch(installed.epoch);
+            let members = installed.authorities.iter().map(|member| Authority {
+                name: AuthorityName(member.votingKey.0),
+                redemption_key: member.redemptionKey,
+            });
+            let committee = Committee::new(epoch, members.collect())
+                .map_err(|error| CheckpointError::Installation { epoch, error })?;
+            let (compromised_since, checkpoint) = (Epoch(installed.compromisedSince), installed.checkpoint);
+            PrimaryEventKind::Installed(InstalledCommittee { committee, compromised_since, checkpoint })
+        }
+        OrderEvent::UnlockRequested(request) => {
+            let (account, sequence) = slot(&request.account, request.sequence);
+            let is_authorized = is_unlock_authorized(domain, account, sequence, &request.authorization);
+            PrimaryEventKind::UnlockRequested { account, sequence, is_authorized }
+        }
+        OrderEvent::SequenceUpheld(upheld) => {
+            let (account, sequence) = slot(&upheld.account, upheld.sequence);
+            PrimaryEventKind::Upheld { account, sequence, digest: upheld.digest }
+        }
+        OrderEvent::SequenceVoided(voided) => {
+            let (account, sequence) = slot(&voided.account, voided.sequence);
+            PrimaryEventKind::Voided { account, sequence }
+        }
+        OrderEvent::Redeemed(paid) => {
+            let (account, sequence) = slot(&paid.sender, paid.sequence);
+            PrimaryEventKind::Redeemed { account, sequence, digest: paid.digest }
+        }
+        OrderEvent::RedemptionQueued(queued) => {
+            let (account, sequence) = slot(&queued.sender, queued.sequence);
+            PrimaryEventKind::Queued { account, sequence, digest: queued.digest }
+        }
+        OrderEvent::RedemptionReleased(released) => {
+            let (account, sequence) = slot(&released.sender, released.sequence);
+            PrimaryEventKind::Released { account, sequence, digest: released.digest }
+        }
+    };
+    Ok(PrimaryEvent { index: event.index(), kind })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::{Digest, PrimaryAddress};
+    use fastpay_ethereum::{ContractAuthority, IFastPay};
+    use fastpay_testkit::TestCommittee;
+
+    fn installed(authorities: Vec<ContractAuthority>) -> OrderEvent {
+        OrderEvent::CommitteeInstalled(IFastPay::CommitteeInstalled {
+            index: 7,
+            epoch: 1,
+            authorities,
+            guardian: PrimaryAddress::ZERO,
+            previousEpochEnds: Default::default(),
+            compromisedSince: 0,
+            checkpoint: Digest::repeat_byte(4),
+        })
+    }
+
+    #[test]
+    fn an_installation_names_a_committee_and_what_was_out() {
+        let next = TestCommittee::new(4).rotated();
+        let member = |member: &Authority| ContractAuthority {
+            votingKey: member.name.0.into(),
+            redemptionKey: member.redemption_key,
+        };
+        let event = installed(next.committee.members().iter().map(member).collect());
+        let kind = PrimaryEventKind::Installed(InstalledCommittee {
+            committee: next.committee,
+            compromised_since: Epoch(0),
+            checkpoint: Digest::repeat_byte(4),
+        });
+        let expected = PrimaryEvent { index: TransactionIndex(7), kind };
+        assert_eq!(convert(&event, &next.domain).unwrap(), expected);
+        let error = convert(&installed(Vec::new()), &next.domain).unwrap_err();
+        assert!(matches!(error, CheckpointError::Installation { epoch: Epoch(1), .. }), "{error}");
+    }
+
+    #[test]
+    fn what_the_contract_paid_queued_and_released_is_told_apart() {
+        let (sender, digest) = (Digest::repeat_byte(1), Digest::repeat_byte(2));
+        let (account, sequence, address) = (AccountId(sender.0), SequenceNumber(3), PrimaryAddress::ZERO);
+        let paid = IFastPay::Redeemed {
+            sender,
+            recipient: address,
+            asset: address,
+            index: 1,
+            sequence: 3,
+            amount: 2,
+            fee: 1,
+            relayer: address,
+            digest,
+        };
+        let queued = IFastPay::RedemptionQueued {
+            sender,
+            recipient: address,
+            asset: address,
+            index: 2,
+            sequence: 3,
+            amount: 2,
+            fee: 1,
+            relayer: address,
+            digest,
+            epoch: 0,
+            executableAt: Default::default(),
+        };
+        let released = IFastPay::RedemptionReleased { sender, index: 3, sequence: 3, digest };
+        let events = [
+            OrderEvent::Redeemed(paid),
+            OrderEvent::RedemptionQueued(queued),
+            OrderEvent::RedemptionReleased(released),
+        ];
+        let kinds = events.map(|event| convert(&event, &TestCommittee::new(4).domain).unwrap().kind);
+        assert_eq!(
+            kinds,
+            [
+                PrimaryEventKind::Redeemed { account, sequence, digest },
+                PrimaryEventKind::Queued { account, sequence, digest },
+                PrimaryEventKind::Released { account, sequence, digest },
+            ]
+        );
+    }
+}
