@@ -23,7 +23,7 @@ async fn thrifty() -> Scene {
 }
 
 #[tokio::test]
-async fn however_much_dust_stands_before_it_an_honest_one_is_taken_in_the_same_round() {
+async fn however_much_dust_stands_before_it_an_honest_one_is_taken() {
     let mut scene = thrifty().await;
     // Another asset of which nothing is served.
     scene.config.assets = fastpay_relayer::Assets::default();
@@ -38,7 +38,8 @@ async fn however_much_dust_stands_before_it_an_honest_one_is_taken_in_the_same_r
     }
     scene.publish_worth(DUST, ETHER / 10, ETHER / 1_000);
     let mut relayer = scene.relayer().await;
-    assert!(relayer.tick(false).await.unwrap().caught_up);
+    // A round reads for two seconds at most, so a busy machine needs several.
+    while !relayer.tick(false).await.unwrap().caught_up {}
     assert_eq!(waiting(&relayer), [DUST]);
     let state = relayer.state();
     // Each is counted once, though all authorities show it.
