@@ -170,7 +170,7 @@ fn of_backup(error: &BackupError) -> ErrorKind {
         BackupError::Mark(error) => of_detection(error),
         BackupError::Exists(_) | BackupError::Inside(_) | BackupError::Unfinished { .. } => ErrorKind::Argument,
         BackupError::Io { .. } | BackupError::Journal(_) => ErrorKind::Storage,
-        BackupError::Record { .. } | BackupError::Torn { .. } => ErrorKind::Storage,
+        BackupError::Record(_) | BackupError::Torn { .. } => ErrorKind::Storage,
     }
 }
 
@@ -199,7 +199,7 @@ fn of_checkpoint(error: &CheckpointError) -> ErrorKind {
         E::Archive(ArchiveError::Io { .. } | ArchiveError::Wrong { .. }) => ErrorKind::Storage,
         E::Archive(ArchiveError::Missing(_)) => ErrorKind::Argument,
         E::Storage(error) => of_storage(error),
-        E::Journal(_) | E::Record { .. } => ErrorKind::Storage,
+        E::Journal(_) | E::Record(_) => ErrorKind::Storage,
         E::Chain(_) | E::Primary(_) | E::Installation { .. } | E::ChainBehind { .. } => ErrorKind::Primary,
         E::Nothing(_) | E::EpochEnded { .. } | E::Base { .. } | E::NotItsCut(_) => ErrorKind::Argument,
         E::Mismatch { .. } | E::Segment(_) => ErrorKind::Argument,

@@ -487,7 +487,8 @@ async fn nobody_signs_what_it_has_not_executed_or_what_is_not_next() {
     let at = journal.append(b"a vote").unwrap();
     journal.commit().unwrap();
     let error = scene.members[1].propose().await.unwrap_err();
-    let is_record = matches!(error, CheckpointError::Record { shard: ShardId(1), position } if position == at);
+    let is_record =
+        matches!(error, CheckpointError::Record(record) if (record.shard, record.position) == (ShardId(1), at));
     assert!(is_record, "{error}");
 }
 

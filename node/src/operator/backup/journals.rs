@@ -15,12 +15,12 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-use borsh::BorshDeserialize;
 use fastpay_core::{JournalPosition, Record, ShardId};
 use fastpay_program::files;
 
 use super::{BackupError, Copied, OWNER_ONLY, failed};
 use crate::authority::storage::{Journal, JournalExtent, JournalOptions, JournalRead, ShardFolders, shard_folders};
+use crate::operator::decode;
 
 /// Copies the journals of the data folder `from` to `to`, up to ends at which they fit each other.
 pub(super) fn copy(from: &Path, to: &Path, copied: &mut Copied) -> Result<(), BackupError> {
@@ -106,7 +106,7 @@ impl Scan {
                 scan.add(frame, std::mem::take(&mut credits), at, tail_from);
                 frame = at;
             }
-            let record = Record::try_from_slice(&bytes).map_err(|_| BackupError::Record { shard, position })?;
+            let record = decode(shard, position, &bytes)?;
             credits.add(Credits::of(&record));
             at = records.position();
         }

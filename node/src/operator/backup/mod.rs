@@ -24,7 +24,8 @@ use fastpay_program::files;
 
 use crate::authority::known_committees::COMMITTEES_FILE;
 use crate::authority::rollback::{self, DetectionError};
-use crate::authority::storage::{DataFolder, JournalError, JournalPosition, LOCK_FILE, META_FILE, StorageError};
+use crate::authority::storage::{DataFolder, JournalError, LOCK_FILE, META_FILE, StorageError};
+use crate::operator::UndecodableRecord;
 
 /// Left out of a copy, because it is rebuilt from the journals.
 const INDEX_FOLDER: &str = "index";
@@ -40,16 +41,8 @@ pub enum BackupError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// A record cannot be decoded by this program.
-    #[error(
-        "the record at position {position} of shard {shard}'s journal cannot be decoded: the disk has changed it, or a \
-         newer program wrote it"
-    )]
-    Record {
-        /// The shard.
-        shard: ShardId,
-        /// The position of the record.
-        position: JournalPosition,
-    },
+    #[error(transparent)]
+    Record(#[from] UndecodableRecord),
     /// The journals lack credits between each other, whatever is left out at their ends.
     #[error(
         "shard {to} has applied {applied} credits of shard {from}, which has issued {issued}: a journal of this folder has \
@@ -244,7 +237,7 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> BackupError {
 mod tests {
     use super::*;
     use crate::authority::rollback::{HighWaterMark, Memory, default_high_water_mark};
-    use crate::authority::storage::{FolderIdentity, Journal, JournalOptions, JournalWrite};
+    use crate::authority::storage::{FolderIdentity, Journal, JournalOptions, JournalPosition, JournalWrite};
     use fastpay_core::{AccountId, Epoch, Record, SequenceNumber};
 
     struct Scene(tempfile::TempDir);
@@ -350,7 +343,7 @@ mod tests {
         let at = journal.append(b"a vote").unwrap();
         journal.commit().unwrap();
         let refused = back_up(&data, &backup).unwrap_err();
-        assert!(matches!(refused, BackupError::Record { position, .. } if position == at), "{refused}");
+        assert!(matches!(refused, BackupError::Record(record) if record.position == at), "{refused}");
         assert!(restore(&backup, &scene.path("second")).is_err());
     }
 

@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use borsh::BorshDeserialize;
 use fastpay_core::{AccountId, Record, SequenceNumber, ShardId, TransactionIndex};
 
 use super::{CheckpointError, Progress};
 use crate::authority::storage::{JournalPosition, JournalRead, JournalReader, shard_folders};
+use crate::operator::decode;
 
 /// Progress is told each time so many records are read.
 const TOLD_RECORDS: u64 = 1_000_000;
@@ -81,7 +81,7 @@ impl Journals {
                     executed.applied.push(TransactionIndex(0));
                     return Some(None);
                 };
-                match record.map_err(CheckpointError::from).and_then(|(at, bytes)| decode(shard, at, &bytes)) {
+                match record.map_err(CheckpointError::from).and_then(|(at, bytes)| Ok(decode(shard, at, &bytes)?)) {
                     Ok(record) => {
                         executed.add(&record);
                         count = count.saturating_add(1);
@@ -103,8 +103,4 @@ impl Journals {
         };
         failure.map_or(Ok((taken, executed)), Err)
     }
-}
-
-fn decode(shard: ShardId, position: JournalPosition, bytes: &[u8]) -> Result<Record, CheckpointError> {
-    Record::try_from_slice(bytes).map_err(|_| CheckpointError::Record { shard, position })
 }

@@ -32,14 +32,15 @@ use fastpay_core::checkpoint::{
 };
 use fastpay_core::{
     AccountId, AuthorityName, CommitteeError as NotACommittee, Digest, Ed25519Signature, Epoch, EpochsError,
-    SequenceNumber, ShardId, TransactionIndex,
+    SequenceNumber, TransactionIndex,
 };
 use fastpay_ethereum::{DepositsError, PrimaryError};
 use fastpay_rpc::json::Hex;
 use serde::{Deserialize, Serialize};
 
 use crate::authority::deployment::DeploymentError;
-use crate::authority::storage::{JournalError, JournalPosition, StorageError};
+use crate::authority::storage::{JournalError, StorageError};
+use crate::operator::UndecodableRecord;
 
 pub use archive::{Archive, ArchiveError, Defect, Report, verify};
 pub use certify::{Certified, certify};
@@ -68,16 +69,8 @@ pub enum CheckpointError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// A record is not one of this program.
-    #[error(
-        "the record at position {position} of shard {shard}'s journal cannot be decoded: the disk has changed it, or a \
-         newer program wrote it"
-    )]
-    Record {
-        /// The shard.
-        shard: ShardId,
-        /// The position of the record.
-        position: JournalPosition,
-    },
+    #[error(transparent)]
+    Record(#[from] UndecodableRecord),
     /// The contract's events cannot be read.
     #[error(transparent)]
     Chain(#[from] DepositsError),
