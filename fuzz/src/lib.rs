@@ -11,7 +11,7 @@
 //! | target | bytes of | decoded by |
 //! |---|---|---|
 //! | `wire` | clients and authorities | `rpc`, then `core`'s verifier |
-//! | `stored` | a shard's journal records and checkpoint | `core` |
+//! | `stored` | a shard's journal records and checkpoint, an archive's segments and states | `core` |
 //! | `journal` | a shard's segment files | `node`'s storage |
 //! | `configuration` | operators and owners: TOML and JSON | `node`, `relayer`, `wallet`, `rpc`, `core` |
 //! | `files` | what programs keep for themselves | `relayer`, `wallet`, `node` |

@@ -1,11 +1,16 @@
-//! A shard's journal records and checkpoint, after their checksums have been found correct.
+//! A shard's journal records and checkpoint, after their checksums have been found correct; and the segments and states
+//! of an archive of the committee's checkpoints.
 
 use borsh::{BorshDeserialize, BorshSerialize};
+use fastpay_core::checkpoint::{CheckpointState, PrimaryEvent, PrimaryEventKind, Segment, SegmentEntry};
 use fastpay_core::{
-    Account, AccountId, AppliedCredit, Certificate, Chain, CrossShardCredit, Deposit, Destination, Effect, Epoch,
-    Forwarded, History, Installation, JournalPosition, Output, PendingOrder, Record, ShardId, ShardLedger,
+    Account, AccountId, AppliedCredit, Balance, Certificate, Chain, CrossShardCredit, Deposit, Destination, Effect,
+    Epoch, Forwarded, History, Installation, JournalPosition, Output, PendingOrder, Record, ShardId, ShardLedger,
     ShardOutputs, SynchronizationOrder, TransactionIndex, Transfer, TransferOrder, Vote,
 };
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 
 use crate::signed::SIGNED;
 use crate::tagged;
@@ -13,7 +18,7 @@ use crate::tagged;
 /// The first byte selects which type the other bytes are.
 pub fn run(bytes: &[u8]) {
     let Some((tag, bytes)) = bytes.split_first() else { return };
-    match tag % 6 {
+    match tag % 8 {
         0 => {
             if let Some(record) = canonical::<Record>(bytes) {
                 let (accounts, _) = (record.accounts(), (record.forwarded(), record.payout_digest()));
@@ -47,7 +52,21 @@ pub fn run(bytes: &[u8]) {
         }
         3 => drop(canonical::<Certificate>(bytes).map(|certificate| SIGNED.check_certificate(certificate))),
         4 => drop(canonical::<TransferOrder>(bytes).map(|order| SIGNED.check_order(order))),
-        _ => drop((canonical::<Vote>(bytes), canonical::<History>(bytes).inspect(history))),
+        5 => drop((canonical::<Vote>(bytes), canonical::<History>(bytes).inspect(history))),
+        6 => {
+            if let Ok(state) = CheckpointState::read(&mut &bytes[..]) {
+                assert_eq!(written(|writer| state.write(writer)), bytes);
+            }
+        }
+        _ => {
+            if let Ok(segment) = Segment::read(&mut &bytes[..]) {
+                assert_eq!(written(|writer| segment.write(writer)), bytes);
+                let first = CheckpointState::new(SIGNED.committee.committee.clone()).unwrap();
+                let applied = first.apply(segment, &SIGNED.committee.domain, &mut StdRng::seed_from_u64(1));
+                let balances = applied.iter().flat_map(|(state, _)| state.balances().values());
+                assert!(balances.copied().all(|balance| balance > Balance::ZERO));
+            }
+        }
     }
 }
 
@@ -56,6 +75,12 @@ fn canonical<T: BorshDeserialize + BorshSerialize>(bytes: &[u8]) -> Option<T> {
     let value = T::try_from_slice(bytes).ok()?;
     assert_eq!(borsh::to_vec(&value).unwrap(), bytes);
     Some(value)
+}
+
+fn written(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write(&mut bytes).unwrap();
+    bytes
 }
 
 fn history(history: &History) {
@@ -116,5 +141,12 @@ pub fn seeds() -> Vec<Vec<u8>> {
     seeds.extend(signed.orders.iter().map(|known| encode(4, &|| borsh::to_vec(known).unwrap())));
     seeds.push(encode(5, &|| borsh::to_vec(&certificate.votes[0]).unwrap()));
     seeds.push(encode(5, &|| borsh::to_vec(&History::default()).unwrap()));
+    let (recipient, asset, amount) = (payment.sender, payment.asset, payment.amount);
+    let kind = PrimaryEventKind::Deposit { recipient, asset, amount };
+    let funded = SegmentEntry::Event(PrimaryEvent { index: TransactionIndex(1), kind });
+    let segment = Segment { entries: vec![funded, SegmentEntry::Executed(order.clone())] };
+    let first = CheckpointState::new(signed.committee.committee.clone()).unwrap();
+    seeds.push(encode(6, &|| written(|writer| first.write(writer))));
+    seeds.push(encode(7, &|| written(|writer| segment.write(writer))));
     seeds
 }
