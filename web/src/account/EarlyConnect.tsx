@@ -29,13 +29,14 @@ export function EarlyConnect({ place, size = "sm" }: { place: ConnectPlace; size
   const button = useRef<HTMLButtonElement>(null);
   const [isPressed, setPressed] = useState(false);
   // A ref changes at once: React may remove this button before it renders the press, or before the pointer is lifted.
-  const press = useRef<"none" | "begun" | "done">("none");
-  const begin = (): void => void (press.current = "begun");
-  const cancel = (): void => void (press.current === "begun" && (press.current = "none"));
+  const press = useRef({ hasBegun: false, isDone: false });
+  const setBegun = (hasBegun: boolean): void => {
+    press.current.hasBegun = hasBegun;
+  };
   useLayoutEffect(() => {
     const mine = button.current;
     return () => {
-      const isPressed = press.current !== "none";
+      const isPressed = press.current.hasBegun || press.current.isDone;
       // A press counts even if the focus moved elsewhere after it.
       const isLeft = isPressed || (document.activeElement === mine && left?.isPressed !== true);
       if (isLeft) left = { place, isPressed, path: location.pathname };
@@ -46,13 +47,13 @@ export function EarlyConnect({ place, size = "sm" }: { place: ConnectPlace; size
       ref={button}
       size={size}
       leftSection={<IconWallet size={18} aria-hidden />}
-      onPointerDown={({ button: which }) => which === 0 && begin()}
-      onPointerLeave={cancel}
-      onPointerCancel={cancel}
-      onKeyDown={({ key }) => key === " " && begin()}
-      onBlur={cancel}
+      onPointerDown={(event) => setBegun(event.button === 0)}
+      onPointerLeave={() => setBegun(false)}
+      onPointerCancel={() => setBegun(false)}
+      onKeyDown={(event) => setBegun(event.key === " ")}
+      onBlur={() => setBegun(false)}
       onClick={() => {
-        press.current = "done";
+        press.current.isDone = true;
         setPressed(true);
       }}
       loading={isPressed || wasUsed()}
