@@ -27,8 +27,6 @@ export default defineConfig({
   // Nothing takes this long, however busy the machine is.
   timeout: 300_000,
   expect: { timeout: 60_000 },
-  // What passes the second time only is listed as flaky.
-  retries: 1,
   reporter: [["list"]],
   use: {
     viewport: { width: 1280, height: 860 },

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::scene::{ETHER, Scene, UNFUNDED};
 
-/// Several pages.
-const DUST: u64 = 1_500;
+/// Several pages, which a busy machine reads within the two seconds that a round reads for.
+const DUST: u64 = 300;
 
 fn waiting(relayer: &Relayer) -> Vec<u64> {
     relayer.state().items.iter().map(|item| item.redemption.sequence.0).collect()
@@ -23,7 +23,7 @@ async fn thrifty() -> Scene {
 }
 
 #[tokio::test]
-async fn however_much_dust_stands_before_it_an_honest_one_is_taken() {
+async fn however_much_dust_stands_before_it_an_honest_one_is_taken_in_the_same_round() {
     let mut scene = thrifty().await;
     // Another asset of which nothing is served.
     scene.config.assets = fastpay_relayer::Assets::default();
@@ -38,8 +38,7 @@ async fn however_much_dust_stands_before_it_an_honest_one_is_taken() {
     }
     scene.publish_worth(DUST, ETHER / 10, ETHER / 1_000);
     let mut relayer = scene.relayer().await;
-    // A round reads for two seconds at most, so a busy machine needs several.
-    while !relayer.tick(false).await.unwrap().caught_up {}
+    assert!(relayer.tick(false).await.unwrap().caught_up);
     assert_eq!(waiting(&relayer), [DUST]);
     let state = relayer.state();
     // Each is counted once, though all authorities show it.
