@@ -59,7 +59,7 @@ pub enum ArchiveError {
 #[derive(Debug, thiserror::Error)]
 pub enum Defect {
     /// The bytes cannot be read.
-    #[error("the file is damaged ({0}); copy it from another authority's archive")]
+    #[error("the file is damaged, or of another kind ({0}); get it again from an authority that has it")]
     Damaged(String),
     /// The entries do not follow from the state before.
     #[error("the segment does not follow from the checkpoint before: {0}; copy it from another authority's archive")]
@@ -347,8 +347,8 @@ impl fmt::Display for Report {
         }
         write!(
             f,
-            "{number} checkpoints verified; the newest is {checkpoint} of epoch {epoch}: {accounts} accounts, events up \
-             to {up_to}, {entries} entries in all"
+            "checkpoints 1 to {number} are verified; the newest is {checkpoint} of epoch {epoch}: {accounts} accounts, \
+             events up to {up_to}, {entries} entries in all"
         )
     }
 }
