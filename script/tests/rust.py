@@ -24,7 +24,7 @@ SIDE_BY_SIDE = 2
 # These programs take longest, so they start first.
 LONGEST = ["e2e", "node", "wallet", "testkit", "relayer"]
 # These tests mostly wait for blocks and processes, so more of them run at a time than there are cores.
-WAITING, WAITING_SIDE_BY_SIDE = "e2e", 3
+WAITING, WAITING_SIDE_BY_SIDE = "e2e", 4
 # Besides unit tests, `make check` runs the tests of the rules, without the differential test, which runs the contract.
 QUICK = "core"
 QUICK_LEAVES_OUT = ["--skip", "differential::"]

@@ -12,6 +12,7 @@ use fastpay_rpc::{MESSAGE_BYTES_MAX, Refusal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::Code;
+use tonic::transport::Endpoint;
 
 use crate::scene::{key, payment, standalone};
 
@@ -129,8 +130,10 @@ async fn a_peer_that_never_reads_is_not_read_either() {
     let order: proto::TransferOrder = (&order).into();
     let mut streams = Vec::new();
     let mut stalled = 0;
+    // Few answers fit into a window as small as this, so the node soon has nowhere to put the next one.
+    let endpoint = Endpoint::from_shared(scene.address()).unwrap().initial_stream_window_size(1_024);
     for _ in 0..4 {
-        let mut grpc = Grpc::connect(scene.address()).await.unwrap();
+        let mut grpc = Grpc::new(endpoint.connect().await.unwrap());
         let (requests, outgoing) = tokio::sync::mpsc::channel(16);
         let answers = grpc.submit(tokio_stream::wrappers::ReceiverStream::new(outgoing)).await.unwrap().into_inner();
         for id in 0..60_000 {

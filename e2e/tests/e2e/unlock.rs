@@ -130,15 +130,21 @@ impl Scene {
 
     /// Shows one authority the certificate of an order, once it has read the request for its number.
     async fn show_late(&self, order: &TransferOrder, certificate: &Certificate) {
+        self.wait_until_frozen(1, order).await;
         let client = self.network.clients().unwrap()[1].clone();
+        let refused = client.shard_of(&self.account).confirm(certificate).await;
+        assert_eq!(refused, Err(ClientError::Refused(Refusal::Frozen(SequenceNumber(0)))));
+    }
+
+    /// Waits until an authority has read the request to unlock the order's number.
+    async fn wait_until_frozen(&self, authority: usize, order: &TransferOrder) {
+        let client = self.network.clients().unwrap()[authority].clone();
         let shard = client.shard_of(&self.account);
         let frozen = wait_for(PATIENCE, async || match shard.order(order).await {
             Err(ClientError::Refused(refusal @ Refusal::Frozen(_))) => Ok(refusal),
             other => Err(format!("not frozen: {other:?}")),
         });
         assert_eq!(frozen.await.unwrap(), Refusal::Frozen(SequenceNumber(0)));
-        let refused = shard.confirm(certificate).await;
-        assert_eq!(refused, Err(ClientError::Refused(Refusal::Frozen(SequenceNumber(0)))));
     }
 
     async fn is_sound(&self) {
@@ -183,10 +189,13 @@ async fn with_an_authority_away_a_quorum_unlocks_after_the_window() {
     let mut scene = scene("unlock-window").await;
     scene.equivocate(0).await;
     scene.network.authority(3).unwrap().kill();
-    // Long enough for the authorities to read the request: their window begins then.
-    let waiting = scene.unlock("60").await;
+    let waiting = scene.unlock("10").await;
     assert_eq!((&waiting["outcome"], &waiting["state"]), (&serde_json::Value::Null, &"waiting".into()), "{waiting}");
     assert!(waiting["voidableFrom"].is_u64(), "{waiting}");
+    // The window begins at each authority when it has read the request.
+    for authority in 0..3 {
+        scene.wait_until_frozen(authority, &scene.order(1_000, 0)).await;
+    }
     scene.network.chain().unwrap().pass(WINDOW_S + 3_600).await.unwrap();
     let unlocked = scene.unlock("100").await;
     assert_eq!(unlocked["outcome"], "voided", "{unlocked}");
