@@ -13,6 +13,11 @@ export default defineConfig({
       {
         test: {
           name: "unit",
+          // The modules keep no state, so that all files of a worker share them.
+          isolate: false,
+          // Half of their time is waiting. The live tests, which come afterwards, share one network.
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
           include: ["test/unit/**/*.test.ts"],
           testTimeout: PATIENCE_MS,
           hookTimeout: PATIENCE_MS,
@@ -24,6 +29,8 @@ export default defineConfig({
           name: "live",
           include: ["test/live/**/*.test.ts"],
           globalSetup: ["test/support/localnet.ts"],
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
           testTimeout: PATIENCE_MS,
           hookTimeout: PATIENCE_MS,
         },
