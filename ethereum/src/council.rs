@@ -1,7 +1,10 @@
-//! Reads `Council`: the times of an announcement, the address that may announce a recovery, and the digests against
-//! which it checks votes.
+//! Reads `Council`: the committees announced, the times of an announcement, the address that may announce a recovery,
+//! and the digests against which it checks votes.
+
+use std::collections::BTreeSet;
 
 use alloy::primitives::{Address, B256};
+use alloy::sol_types::SolEvent;
 use fastpay_core::{CouncilStatement, Digest, Epoch};
 
 use crate::contract::{CapRaise, ICouncil, IFastPay};
@@ -15,6 +18,8 @@ use crate::primary::Primary;
 pub struct Clock {
     /// The epoch that it would begin.
     pub epoch: Epoch,
+    /// The time of its block.
+    pub announced_at: u64,
     /// The time from which it can mature and be installed.
     pub installable_at: u64,
     /// The time from which it can no longer be installed.
@@ -25,7 +30,31 @@ pub struct Clock {
     pub is_recovery: bool,
 }
 
+impl Clock {
+    /// Whether it can still be installed in a contract whose epoch is `current` and whose quorum last gave a sign of
+    /// life at `sign_of_life`, at the time `now`.
+    #[must_use]
+    pub fn is_open(&self, current: Epoch, sign_of_life: u64, now: u64) -> bool {
+        let is_cancelled = self.is_recovery && self.announced_at <= sign_of_life;
+        current.0.checked_add(1) == Some(self.epoch.0) && !is_cancelled && now <= self.lapses_at
+    }
+}
+
 impl Primary {
+    /// The digests of the committees that were announced in the blocks from `first` to `last`, according to any node.
+    ///
+    /// # Errors
+    /// If a node does not answer: it may know of one that the others leave out.
+    pub async fn committees_announced(&self, first: u64, last: u64) -> Result<BTreeSet<Digest>, PrimaryError> {
+        let (council, kinds) = (self.council().await?, [ICouncil::CommitteeAnnounced::SIGNATURE_HASH]);
+        let mut announced = BTreeSet::new();
+        for node in self.endpoints() {
+            let logs = node.logs_of(council, &kinds, first, last).await?;
+            announced.extend(logs.iter().filter_map(|log| log.topics().get(1).copied()));
+        }
+        Ok(announced)
+    }
+
     /// The address of `Council`.
     ///
     /// # Errors
@@ -64,6 +93,7 @@ impl Primary {
         }
         Ok(Some(Clock {
             epoch: Epoch(clock.epoch),
+            announced_at: clock.announcedAt.saturating_to(),
             installable_at: clock.installableAt.saturating_to(),
             lapses_at: clock.lapsesAt.saturating_to(),
             matured_block: (!clock.maturedBlock.is_zero()).then(|| clock.maturedBlock.saturating_to()),

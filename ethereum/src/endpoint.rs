@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use alloy::primitives::{Address, Bytes, U64};
+use alloy::primitives::{Address, B256, Bytes, U64};
 use alloy::rpc::client::RpcClient;
 use alloy::rpc::json_rpc::RpcRecv;
 use alloy::rpc::types::Log;
@@ -131,14 +131,20 @@ impl Endpoint {
     }
 
     /// The contract's logs of these kinds of events, in the whole blocks from `first` to `last`.
-    pub(crate) async fn logs(
+    pub(crate) async fn logs(&self, kinds: &[B256], first: u64, last: u64) -> Result<Vec<Log>, PrimaryError> {
+        self.logs_of(self.contract, kinds, first, last).await
+    }
+
+    /// A contract's logs of these kinds of events, in the whole blocks from `first` to `last`.
+    pub(crate) async fn logs_of(
         &self,
-        kinds: &[alloy::primitives::B256],
+        address: Address,
+        kinds: &[B256],
         first: u64,
         last: u64,
     ) -> Result<Vec<Log>, PrimaryError> {
         let filter = json!([{
-            "address": self.contract,
+            "address": address,
             "topics": [kinds],
             "fromBlock": U64::from(first),
             "toBlock": U64::from(last),

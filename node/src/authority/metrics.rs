@@ -202,6 +202,8 @@ pub struct AuthorityMetrics {
     index_behind: Gauge,
     index_failed: Gauge,
     redemptions_waiting: Gauge,
+    announcements_open: Gauge,
+    announcement_installable_timestamp: Gauge,
     redemption_waiting_timestamp: Gauge,
     assets_imbalanced: Gauge,
     asset_deposited: Amounts,
@@ -248,6 +250,12 @@ impl AuthorityMetrics {
     pub fn observe_waiting(&self, count: u64, oldest: Option<u64>) {
         self.redemptions_waiting.set(signed(count));
         self.redemption_waiting_timestamp.set(signed(oldest.unwrap_or_default()));
+    }
+
+    /// Sets how many announced committees can still be installed, and from when the first can, in seconds since 1970.
+    pub fn observe_announcements(&self, count: usize, installable_at: Option<u64>) {
+        self.announcements_open.set(signed(count as u64));
+        self.announcement_installable_timestamp.set(signed(installable_at.unwrap_or_default()));
     }
 
     /// Sets the sums of all shards, and checks that each shard's sums balance exactly.
@@ -377,6 +385,14 @@ fn authority(registry: &mut Registry) -> AuthorityMetrics {
         "When the one of them that has waited longest was first seen; 0 for none",
         Unit::Seconds,
         metrics.redemption_waiting_timestamp.clone(),
+    );
+    let announced = metrics.announcements_open.clone();
+    registry.register("announcements_open", "Announced committees that can be installed, now or later", announced);
+    registry.register_with_unit(
+        "announcement_installable_timestamp",
+        "When the first of them can be installed; 0 for none",
+        Unit::Seconds,
+        metrics.announcement_installable_timestamp.clone(),
     );
     let imbalanced = metrics.assets_imbalanced.clone();
     registry.register("assets_imbalanced", "Sums of assets in shards that do not add up", imbalanced);

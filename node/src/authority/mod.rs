@@ -6,6 +6,7 @@
 //! ```
 //! If any part ends by itself, the process ends: an authority that limps is worse than one that is away.
 
+pub mod announcements;
 pub mod config;
 pub mod deployment;
 pub mod deposit_sink;
@@ -43,6 +44,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+use self::announcements::Announcements;
 use self::config::{Config, ConfigError};
 use self::deployment::{Deployment, DeploymentError, folder_identity};
 use self::deposit_sink::DepositSink;
@@ -498,6 +500,7 @@ async fn serve(
         Payouts::new(primary, parts.voter_status.clone(), &shards, file, parts.metrics.clone())
     });
     let (payouts, waiting) = payouts.unzip();
+    let announcements = primary.clone().map(|primary| Announcements::new(primary, parts.metrics.clone()));
     let sink = DepositSink::new(parts.domain, parts.layout, &shards);
     let own_shards = shards.clone();
     let listener = listen(config.http).await?;
@@ -531,6 +534,9 @@ async fn serve(
     }
     if let Some(payouts) = payouts {
         followers.spawn(payouts.run(ended.clone()));
+    }
+    if let Some(announcements) = announcements {
+        followers.spawn(announcements.run(ended.clone()));
     }
     let own = OwnShards::new(own_shards, parts.metrics.network.clone());
     if let Some(peers) = peer_sync(config, parts, own) {

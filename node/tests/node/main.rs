@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 mod alarm;
+mod announcements;
 mod authority;
 mod backup;
 mod checkpoint;

@@ -100,6 +100,8 @@ function show(status, metrics) {
   const { state, block, reason } = status.follower;
   const behind = (one("fastpay_follower_final_block") ?? 0) - Number(block ?? 0);
   const polled = one("fastpay_follower_polled_timestamp_seconds");
+  const announced = one("fastpay_announcements_open");
+  const installable = one("fastpay_announcement_installable_timestamp_seconds");
   const healthy = status.votes && !status.restored && state !== "stopped";
   byId("state").textContent = healthy ? "Votes." : [
     !status.votes && "Does not vote in this epoch.",
@@ -112,10 +114,11 @@ function show(status, metrics) {
     ["Authority", status.authority],
     ["Contract", `${status.contract ?? "none"} on chain ${status.chainId}`],
     ["Epoch", status.epoch],
+    announced > 0 && ["Announced committees", `${announced}; the first can be installed from ${new Date(installable * 1000).toISOString()} on`, "bad"],
     ["Version", status.version],
     ["Primary", follower, state === "stopped" ? "bad" : ""],
     ["Connections to shards", String(one("fastpay_connections") ?? "unknown")],
-  ]);
+  ].filter(Boolean));
   rows(byId("assets"), solvency(status));
   const members = metrics.filter((sample) => sample.name === "fastpay_peer_vote_timestamp_seconds");
   rows(byId("members"), members.map(({ labels, value }) => {

@@ -76,7 +76,14 @@ mod tests {
     use super::*;
 
     fn clock(matured_block: Option<u64>) -> Clock {
-        Clock { epoch: Epoch(1), installable_at: 100, lapses_at: 200, matured_block, is_recovery: false }
+        Clock {
+            epoch: Epoch(1),
+            announced_at: 1,
+            installable_at: 100,
+            lapses_at: 200,
+            matured_block,
+            is_recovery: false,
+        }
     }
 
     #[test]
