@@ -29,9 +29,10 @@ COPY = ROOT / "target" / "mutants"
 MUTANTS = ROOT / "testkit" / "mutants.toml"
 KNOWN = ROOT / "testkit" / "mutants.seeds"
 RESULT = ROOT / "target" / "sim.json"
-# The number of seeds after which a mutant counts as missed. A seed of *World* takes milliseconds.
-SEEDS_MAX = 100
-WORLD_SEEDS_MAX = 1000
+# The number of seeds after which a mutant counts as missed, and how many one run takes. A seed of *World* takes
+# milliseconds.
+SEEDS_MAX, SEEDS_OF_A_RUN = 100, 1
+WORLD_SEEDS_MAX, WORLD_SEEDS_OF_A_RUN = 1000, 100
 # The test of *World* that runs seeds.
 WORLD = "properties::unlocks::unlocking_in_whatever_order"
 # A run takes seconds. A run that takes this long counts as endless, and its mutant as found.
@@ -165,7 +166,8 @@ def hunt(programs: dict[str, Path], mutant: dict, known: int | None, until: floa
     """The first seed that finds the mutant, and the reason. The known seed is tried before the others."""
     name, by = mutant["name"], mutant.get("by", "sim")
     first = [] if known is None else [range(known, known + 1)]
-    others = [range(seed, seed + 1) for seed in range(SEEDS_MAX)] if by == "sim" else [range(WORLD_SEEDS_MAX)]
+    count, step = (SEEDS_MAX, SEEDS_OF_A_RUN) if by == "sim" else (WORLD_SEEDS_MAX, WORLD_SEEDS_OF_A_RUN)
+    others = [range(seed, seed + step) for seed in range(0, count, step)]
     for seeds in first + others:
         if known is None and time.monotonic() > until:
             return None

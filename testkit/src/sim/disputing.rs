@@ -19,6 +19,7 @@ use super::dice::Dice;
 use super::disputed::Disputed;
 use super::oracle::{Breach, require};
 use super::relaying;
+use super::scenario::fund;
 use super::world::{Word, World};
 use crate::{TestAccount, payment};
 
@@ -81,9 +82,7 @@ pub async fn dispute(world: &Arc<World>) -> Result<(), Breach> {
     for account in owners().iter().chain([&payer.owner]) {
         world.chain.deposit(0, account.id(), Asset::ETHER, Amount(FUNDS));
     }
-    while world.chain.deposits().0 < world.chain.deposits().1 {
-        sleep(Duration::from_secs(1)).await;
-    }
+    fund(world).await?;
     sleep(BLOCKS).await;
     for number in 0..world.plan.disputes {
         Round::new(world, number).run(&mut payer).await?;
@@ -205,6 +204,7 @@ impl Round {
         let failed = |error| Breach(format!("a payment of {amount} while numbers are in dispute fails: {error}"));
         let certificate = self.client.certify(&order).await.map_err(failed)?;
         let settled = self.client.settle(&certificate).await.map_err(failed)?;
+        self.world.oracle().is_settled(certificate.transfer(), &self.world.epochs())?;
         let confirmed = settled.rest.await.unwrap_or_default();
         self.world.trace.note("paid", format_args!("{amount}, confirmed by {confirmed}"));
         *next += 1;

@@ -56,7 +56,7 @@ pub struct LiveShard {
     pub journal: JournalReader,
     /// Its disk.
     pub disk: Arc<Mutex<ShardDisk>>,
-    /// The epoch when its newest batch was on disk: what is decided after that belongs to this epoch or a later one.
+    /// The epoch when the oldest batch that is not on disk was decided: all of them belong to this epoch or a later one.
     pub epoch: AtomicU64,
 }
 
@@ -139,7 +139,12 @@ pub async fn run(live: Arc<LiveShard>, arrivals: Arc<Notify>) {
                     continue;
                 }
                 Next::Commit => shard.commit().map(|()| None),
-                Next::Turn => shard.turn(),
+                Next::Turn => {
+                    if shard.batches_waiting() == 0 {
+                        live.epoch.store(world.epoch_of(live.authority), Ordering::Relaxed);
+                    }
+                    shard.turn()
+                }
             };
             (outcome, shard.batches_waiting())
         };
@@ -158,9 +163,7 @@ pub async fn run(live: Arc<LiveShard>, arrivals: Arc<Notify>) {
                 return world.record(live.authority, Word::Failed);
             }
         }
-        if waiting == 0 {
-            live.epoch.store(world.epoch_of(live.authority), Ordering::Relaxed);
-        } else if commit_at.is_none() {
+        if waiting > 0 && commit_at.is_none() {
             commit_at = Some(Instant::now() + sync_delay(&world));
         }
     }

@@ -30,6 +30,7 @@ mod process;
 mod relaying;
 mod scenario;
 mod storage;
+mod straddling;
 mod trace;
 mod unlock_oracle;
 mod weather;

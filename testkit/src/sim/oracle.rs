@@ -143,8 +143,8 @@ impl Oracle {
         self.executed_in.entry((authority, slot)).or_insert(epoch);
     }
 
-    /// A correct client's wallet notes that an order is settled, when honest authorities are in these epochs: a quorum has
-    /// confirmed it in one epoch by then. Byzantine authorities may have said so to the wallet.
+    /// A correct client says that an order is settled, or its wallet notes so, when honest authorities are in these epochs:
+    /// a quorum has confirmed it in one epoch by then. Byzantine authorities may have said so to the client.
     pub fn is_settled(&self, transfer: &Transfer, epochs: &[u64]) -> Result<(), Breach> {
         let (sender, sequence) = (transfer.sender(), transfer.sequence().0);
         let certified = self.certified.get(&(sender, sequence)).map(|certificate| &certificate.order.transfer);
@@ -159,8 +159,8 @@ impl Oracle {
         let confirmed = (0..=newest).map(confirmed_in).max().unwrap_or_default();
         require!(
             confirmed + self.byzantine >= self.quorum(),
-            "the wallet of {sender} notes that #{sequence} is settled, and {confirmed} honest authorities confirmed it \
-             in one epoch"
+            "a client takes #{sequence} of {sender} for settled, and {confirmed} honest authorities confirmed it in one \
+             epoch"
         );
         Ok(())
     }

@@ -73,6 +73,9 @@ pub struct Plan {
     /// At the end, so many times, owners of accounts sign two orders for a number each, and ask to unlock it.
     #[serde(default)]
     pub disputes: u64,
+    /// At the end, so many times, a payment is settled while the committee changes.
+    #[serde(default)]
+    pub straddles: u64,
     /// Some of the kills of a wallet fall right after it has sent an order or a certificate.
     #[serde(default)]
     pub aimed_kills: bool,
@@ -121,9 +124,10 @@ impl Plan {
             redemptions_per_mille: *dice.pick(&[300, 300, 800]),
             nodes_lie: dice.chance(400),
             is_restored,
-            // Right after a rotation all members together cannot void yet. Neither of these takes dice: other plans stay as
+            // Right after a rotation all members together cannot void yet. None of these takes dice: other plans stay as
             // they were.
             disputes: if rotations == 0 && seed.is_multiple_of(4) { 3 } else { 0 },
+            straddles: if seed % 4 == 1 { 2 } else { 0 },
             aimed_kills: seed % 8 == 6,
         }
     }
@@ -141,6 +145,8 @@ impl Plan {
         };
         with(|plan| plan.disputes = 0);
         with(|plan| plan.disputes = plan.disputes.min(1));
+        with(|plan| plan.straddles = 0);
+        with(|plan| plan.straddles = plan.straddles.min(1));
         with(|plan| plan.aimed_kills = false);
         with(|plan| plan.adversaries = 0);
         with(|plan| plan.byzantine.clear());

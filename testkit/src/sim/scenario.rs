@@ -21,7 +21,7 @@ use super::plan::Plan;
 use super::process::Keeper;
 use super::trace::Summary;
 use super::world::{ASSETS, Word, Words, World};
-use super::{adversary, byzantine, depositing, disputing, owner, relaying};
+use super::{adversary, byzantine, depositing, disputing, owner, relaying, straddling};
 
 /// Once all is well a correct client needs less than this for what it has begun, and all it still has to do.
 const CALM_PATIENCE: Duration = Duration::from_secs(240);
@@ -112,6 +112,7 @@ async fn carry_out(world: &Arc<World>, words: Words, errands: Errands) -> Result
     quiet(world).await?;
     redeem(world).await?;
     disputing::dispute(world).await?;
+    straddling::straddle(world).await?;
     quiet(world).await?;
     for authority in 0..world.plan.honest() {
         world.record(authority, Word::Restart);
@@ -143,7 +144,7 @@ async fn rotate(world: Arc<World>) {
 }
 
 /// Every deposit that was wanted is made, and once.
-async fn fund(world: &Arc<World>) -> Result<(), Breach> {
+pub(super) async fn fund(world: &Arc<World>) -> Result<(), Breach> {
     let began = Instant::now();
     loop {
         let (made, wanted) = world.chain.deposits();
@@ -157,7 +158,7 @@ async fn fund(world: &Arc<World>) -> Result<(), Breach> {
 }
 
 /// Anyone can bring every certificate to every honest authority, and none is refused for good.
-async fn spread(world: &Arc<World>) -> Result<(), Breach> {
+pub(super) async fn spread(world: &Arc<World>) -> Result<(), Breach> {
     let network = world.network(usize::MAX);
     world.follow(&network);
     let certificates = world.oracle().certificates();

@@ -288,7 +288,8 @@ impl World {
     #[must_use]
     pub fn keys(&self, authority: usize) -> Vec<Arc<AuthorityKeys>> {
         let all = std::iter::successors(Some(self.committees().remove(0)), |last| Some(last.rotated()));
-        let epochs = usize::try_from(self.plan.rotations).expect("few rotations") + 1;
+        let rotations = self.plan.rotations + self.plan.straddles;
+        let epochs = usize::try_from(rotations).expect("few rotations") + 1;
         all.take(epochs).map(|committee| Arc::new(committee.keys[authority].clone())).collect()
     }
 

@@ -27,6 +27,7 @@ fn plan(seed: u64) -> Plan {
         is_restored: false,
         redemptions_per_mille: 300,
         disputes: 0,
+        straddles: 0,
         aimed_kills: false,
     }
 }
@@ -50,6 +51,16 @@ fn disputed_numbers_are_decided_and_the_run_repeats_itself() {
     assert!(decided("dispute") >= 2, "{:?}", first.counts);
     assert_eq!(decided("upheld") + decided("voided"), decided("dispute"), "{:?}", first.counts);
     assert_eq!(run(disputed(0), false), first);
+}
+
+#[test]
+fn a_payment_straddles_a_change_of_the_committee_and_the_run_repeats_itself() {
+    let alone = Plan { byzantine: Vec::new(), clients: 1, payments: 1, adversaries: 0, rotations: 0, ..plan(0) };
+    let straddling = Plan { straddles: 1, ..alone };
+    let first = run(straddling.clone(), false);
+    assert_eq!(first.violation, None);
+    assert!(first.counts.contains_key("straddled"), "{:?}", first.counts);
+    assert_eq!(run(straddling, false), first);
 }
 
 #[test]

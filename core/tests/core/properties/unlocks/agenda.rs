@@ -179,7 +179,14 @@ impl World {
             }
             (Move::Redeem, Some(index)) => self.redeem(index),
             (Move::Steal, _) => self.steal(slot),
-            (Move::Forge, _) => self.forge(slot),
+            (Move::Forge, _) => {
+                // Votes to void that no longer count once the number is open again.
+                for at in 0..self.nodes.len() {
+                    self.follow_all(at);
+                    self.ask_for_void(at, slot, false);
+                }
+                self.forge(slot);
+            }
             (Move::Install, _) => self.install(),
             (Move::LeaveQueue, _) => self.leave_queue(slot),
             (Move::Copy, _) => self.copy(),

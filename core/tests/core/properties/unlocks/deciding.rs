@@ -225,7 +225,9 @@ impl World {
     pub fn settle(&mut self) {
         self.contract.is_stalled = false;
         if self.has_thief {
+            self.overdraw();
             self.install();
+            self.is_overdrawn_for_all();
         }
         self.nodes.iter_mut().for_each(|node| node.clock_error = 0);
         self.pass(1);
@@ -247,7 +249,8 @@ impl World {
                 assert_eq!(executed, expected, "authority {at}, a certificate of {} #{}", slot.0, slot.1);
             }
         }
-        self.oracle.balanced(&self.contract, &self.stolen, self.deposited);
+        self.oracle.balanced(&self.contract, &self.stolen, self.debtor(), self.deposited);
+        self.is_overdrawn_for_all();
         for (at, node) in self.nodes.iter().enumerate() {
             for owner in &self.owners {
                 let (account, books) = (node.authority.account(&owner.id()), &self.oracle.books[at]);

@@ -10,6 +10,7 @@ mod contract;
 mod deciding;
 mod following;
 mod oracle;
+mod overdrawn;
 mod world;
 
 use std::ops::Range;

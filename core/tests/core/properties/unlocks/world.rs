@@ -19,7 +19,7 @@ use super::oracle::{Oracle, signed};
 pub const VIEW_AGE_MAX: i64 = WINDOW as i64 / 2;
 /// Clocks are wrong by so much at most where they are behind.
 const CLOCK_BEHIND_MAX: i64 = 100;
-const OWNERS: u64 = 4;
+pub const OWNERS: u64 = 4;
 
 /// An honest authority with what its node has beside the rules.
 pub struct Node {
@@ -61,6 +61,8 @@ pub struct World {
     /// would hold.
     pub has_thief: bool,
     pub stolen: BTreeSet<Slot>,
+    /// What it certified beyond what an account of its own has.
+    pub overdrawn: Option<VerifiedCertificate>,
     /// Votes to void that whoever wants a number void has collected.
     pub void_votes: BTreeMap<(Slot, bool), Vec<ContractVote>>,
     /// When somebody honest acts for a request of an owner that is final.
@@ -108,6 +110,7 @@ impl World {
             certified: BTreeMap::new(),
             has_thief,
             stolen: BTreeSet::new(),
+            overdrawn: None,
             void_votes: BTreeMap::new(),
             acts_at: BTreeMap::new(),
         }
