@@ -1,5 +1,5 @@
-//! `fastpay-node`: makes an authority's keys, sets it up, runs it, and asks how it is. The exit code tells the kind of an
-//! error: docs/OPERATIONS.md.
+//! `fastpay-node`: creates an authority's keys, sets it up, runs it and shows its state. docs/OPERATIONS.md lists the
+//! exit codes.
 
 mod arguments;
 mod error;
@@ -221,14 +221,14 @@ fn init(arguments: InitArguments) -> Result<(), CommandError> {
     Ok(answer(document(&endpoints))?)
 }
 
-const OWN: &str = "what this program answers has a form in JSON";
+const OWN: &str = "this program's own answers can be written as JSON";
 
-/// JSON for programs, on one line.
+/// An answer as JSON on one line.
 fn document(answer: &impl Serialize) -> String {
     serde_json::to_string(answer).expect(OWN)
 }
 
-/// JSON for programs, on several lines.
+/// An answer as indented JSON.
 fn page(answer: &impl Serialize) -> String {
     serde_json::to_string_pretty(answer).expect(OWN)
 }

@@ -147,7 +147,7 @@ impl BundleConfig {
 /// Values given by flags or environment. They override the file.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Overrides {
-    /// An Ethereum RPC URL instead of the configured ones. Can be repeated.
+    /// The URL of an Ethereum node, instead of the configured ones. Can be repeated.
     #[arg(
         long = "rpc-url",
         env = "FASTPAY_RELAYER_RPC_URLS",
@@ -156,22 +156,22 @@ pub struct Overrides {
         value_parser = configuration::NodeUrl
     )]
     pub rpc_urls: Vec<Url>,
-    /// The file of the authorities' endpoints.
+    /// The JSON file of the authorities' endpoints.
     #[arg(long, env = "FASTPAY_RELAYER_ENDPOINTS")]
     pub endpoints: Option<PathBuf>,
-    /// The folder for what must survive a restart.
+    /// The folder of the relayer's state.
     #[arg(long, env = "FASTPAY_RELAYER_DATA_DIR")]
     pub data_dir: Option<PathBuf>,
     /// The file of the gas key.
     #[arg(long, env = "FASTPAY_RELAYER_KEY_FILE")]
     pub key_file: Option<PathBuf>,
-    /// Serve metrics here.
+    /// The address and port that serve metrics.
     #[arg(long, env = "FASTPAY_RELAYER_METRICS")]
     pub metrics: Option<SocketAddr>,
-    /// Tell wallets the fees here.
+    /// The address and port that serve fees and unlock requests to wallets.
     #[arg(long, env = "FASTPAY_RELAYER_HTTP")]
     pub http: Option<SocketAddr>,
-    /// A file whose first line is the passphrase of the gas key.
+    /// A file whose first line is the gas key's passphrase.
     #[arg(long, env = "FASTPAY_RELAYER_PASSPHRASE_FILE")]
     pub passphrase_file: Option<PathBuf>,
 }

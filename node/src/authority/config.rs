@@ -120,16 +120,16 @@ pub struct TlsFiles {
 /// Flags and environment variables that override the configuration file.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Overrides {
-    /// Use this data folder instead of the configured one
+    /// The data folder, instead of the configured one
     #[arg(long, env = "FASTPAY_NODE_DATA")]
     pub data: Option<PathBuf>,
-    /// Listen here instead: the address of shard 0, shard k is k ports above
+    /// The address and port of shard 0, instead of the configured one. Shard k listens on the port that is k higher
     #[arg(long, env = "FASTPAY_NODE_LISTEN")]
     pub listen: Option<SocketAddr>,
-    /// Serve the JSON API, health, readiness and metrics here instead
+    /// The address and port of the JSON API, health, readiness and metrics, instead of the configured one
     #[arg(long, env = "FASTPAY_NODE_HTTP")]
     pub http: Option<SocketAddr>,
-    /// Ask this Ethereum node instead; several times for several, which must then agree
+    /// The URL of an Ethereum node, instead of the configured ones. Repeat it for several nodes, which must agree
     #[arg(
         long = "rpc-url",
         env = "FASTPAY_NODE_RPC_URLS",

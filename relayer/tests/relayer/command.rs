@@ -129,7 +129,7 @@ fn a_relayer_that_works_for_nothing_is_warned() {
     std::fs::write(&path, text.replace("below_cost = \"leave\"", "below_cost = \"pay\"")).unwrap();
     assert_eq!(run(folder.path(), &["run"]).1.matches(warning).count(), 1);
     let help = run(folder.path(), &["--help"]).0.stdout;
-    assert!(String::from_utf8_lossy(&help).starts_with("Bring redemptions of FastPay"));
+    assert!(String::from_utf8_lossy(&help).starts_with("Submit FastPay redemptions"));
 }
 
 #[test]

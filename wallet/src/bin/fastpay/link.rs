@@ -1,4 +1,4 @@
-//! `link`, and what `pay` makes of a link: docs/PAYMENT_LINKS.md.
+//! `link`, and how `pay` reads a link: docs/PAYMENT_LINKS.md.
 
 use std::io::{BufRead, IsTerminal};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,7 +16,7 @@ use crate::args::{AccountArgs, AssetName, PayArgs, parse_asset, read_memo};
 use crate::context::Context;
 use crate::output::Report;
 
-/// The request.
+/// The payment to request.
 #[derive(Debug, Args)]
 pub struct LinkArgs {
     #[command(flatten)]
@@ -33,13 +33,13 @@ pub struct LinkArgs {
     /// Your name, shown to the payer.
     #[arg(long)]
     pub label: Option<String>,
-    /// For how many seconds the payment is expected.
+    /// The time until the link expires, in seconds [default: never].
     #[arg(long, value_name = "SECONDS")]
     pub expires_in: Option<u64>,
-    /// The page of a web wallet that opens the link, for payers without a program for it.
+    /// The page of a web wallet that opens the link, for payers without a wallet program.
     #[arg(long, value_name = "URL")]
     pub web: Option<Url>,
-    /// Show a QR code, too.
+    /// Also show a QR code.
     #[arg(long)]
     pub qr: bool,
 }
