@@ -53,7 +53,7 @@ test("however often authorities are waited for, an order stays known to be signe
   const [first] = AUTHORITIES;
   if (first === undefined) throw new Error("there are authorities");
   report({ type: "catching-up", authority: first, account: ACCOUNT, sequence: 3n, afterMs: 0 });
-  expect(hindrances(now(), ({ url }) => url)).toEqual([`${first.url} is brought up to date`, ...silent.slice(1)]);
+  expect(hindrances(now(), ({ url }) => url)).toEqual([`${first.url} is being brought up to date`, ...silent.slice(1)]);
   report({ type: "vote", authority: first, votes: 1, quorum: 5, afterMs: 0 });
   expect(hindrances(now(), ({ url }) => url)).toEqual(silent.slice(1));
 
@@ -80,7 +80,7 @@ test("a payout that is done without a transaction of one's own was somebody else
   report({ type: "signing", what: "transaction", afterMs: 0 });
   expect(detail(now())).toBe("confirm the transaction in your wallet");
   expect(detail({ ...now(), state: "failed" })).toBeUndefined();
-  expect(detail({ ...now(), state: "done" })).toBe("somebody else did it");
+  expect(detail({ ...now(), state: "done" })).toBe("another account submitted it");
   report({ type: "submitted", hash: HASH, afterMs: 0 });
   expect(detail({ ...now(), state: "done" })).toMatch(/^as 0x2222/);
 });

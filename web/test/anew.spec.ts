@@ -49,7 +49,7 @@ test("the page notices it, uses nothing of the old one, and begins anew when it 
   // The Ethereum node is another chain's from one moment to the next, as after a restart.
   use(anew);
   await page.route(`${read(old).rpc.replace(/\/$/, "")}/**`, (route) => route.continue({ url: read(anew).rpc }));
-  const notice = page.getByRole("alert").filter({ hasText: "This is another network" });
+  const notice = page.getByRole("alert").filter({ hasText: "The network has changed" });
   await expect(notice).toContainText("it may hold orders that are not finished there");
   await isAccessible(page);
   expect(requests).toBeLessThan(REQUESTS_MAX);

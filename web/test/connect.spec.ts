@@ -9,7 +9,7 @@ test("without a wallet the page says what it is, and what to trust", async ({ pa
   await expect(page.getByText(`chain ${network().chainId}`).first()).toBeVisible();
   await page.getByRole("link", { name: "What this page trusts" }).click();
   await expect(page.getByText(network().contract)).toBeVisible();
-  await expect(page.getByText("3 of 4 votes decide")).toBeVisible();
+  await expect(page.getByText("3 of 4 votes are a quorum")).toBeVisible();
   await expect(page.getByText("answers", { exact: true })).toHaveCount(4);
   await picture(page, "network");
   await page.getByRole("banner").getByRole("button", { name: "Connect wallet" }).click();
@@ -66,7 +66,7 @@ test("authorities have the labels of network.json, or the hosts of their address
   await expect(page.getByRole("region", { name: "Authorities" }).getByText("Ada's bakery", { exact: true })).toBeVisible();
   await page.route("**/network.json", (route) => route.fulfill({ json: { ...rest, authorities: [{ ...authorities[0], label: "" }] } }));
   await page.reload();
-  await expect(page.getByText("an authority's label has not 1 to 40 characters")).toBeVisible();
+  await expect(page.getByText("an authority's label must have 1 to 40 characters")).toBeVisible();
 });
 
 test("an authority that is a little slower than the others is not said to be away", async ({ page }) => {
@@ -120,7 +120,7 @@ test("on a wrong network nothing can be signed until the wallet has switched", a
   await expect(wrong).toContainText("Your wallet is on Ethereum (chain 1). This page works with Localnet (chain 31337)");
   await isAccessible(page);
   await picture(page, "wrong-network");
-  await page.getByRole("navigation", { name: "What to do" }).getByRole("link", { name: "Pay" }).click();
+  await page.getByRole("navigation", { name: "Actions" }).getByRole("link", { name: "Pay" }).click();
   await page.getByLabel("To", { exact: true }).fill("0x70997970C51812dc3A010C7d01b50e0d17dc79C8");
   await page.getByLabel("Amount", { exact: true }).fill("1");
   await expect(page.getByRole("button", { name: "Pay 1 ETH" })).toBeDisabled();

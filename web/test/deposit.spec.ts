@@ -31,7 +31,7 @@ test("a deposit that was sent survives a silent Ethereum node and a reload, and 
   await agree(page);
   const work = activity(page, "Deposit 1.5 ETH");
   await expect(work.getByText("Submitted to Ethereum: done")).toBeVisible();
-  await expect(work.getByText("The Ethereum node does not answer and is asked again")).toBeVisible();
+  await expect(work.getByText("The Ethereum node does not answer; retrying")).toBeVisible();
   await expect(work.getByRole("alert")).toBeHidden();
 
   await work.getByRole("button", { name: "Stop waiting" }).click();

@@ -162,7 +162,7 @@ test("a vote that an authority has changed is found, and said", async ({ page, p
   await expect(answers.getByRole("alert")).toContainText("One authority shows a certificate that is not valid");
   await answers.getByRole("button", { name: /forged/ }).click();
   await expect(answers.getByText(liar)).toBeVisible();
-  await expect(answers.locator("[data-good=false]").filter({ visible: true })).toHaveText(/has a wrong signature/);
+  await expect(answers.locator("[data-good=false]").filter({ visible: true })).toHaveText(/has an invalid signature/);
   await expect(page.getByText("Certified", { exact: true })).toBeVisible();
   await picture(page, "explorer-forged");
   await page.unrouteAll({ behavior: "ignoreErrors" });
@@ -180,7 +180,7 @@ test("a deposit is found by its number; what is not there is said to be not ther
   await lookUp(page, "999999999");
   await expect(page.getByRole("alert", { name: "Not found" })).toContainText("Too few authorities report this deposit");
   await lookUp(page, `0x${"12".repeat(32)}`);
-  await expect(page.getByRole("alert", { name: "No valid certificate" })).toContainText("No authority shows one");
+  await expect(page.getByRole("alert", { name: "No valid certificate" })).toContainText("No authority has one");
   await lookUp(page, "0x12");
   await expect(page.getByText("Give an address that starts with fp1 or 0x")).toBeVisible();
 });

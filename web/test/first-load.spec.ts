@@ -104,7 +104,7 @@ test("what is pressed before the wallet's code is here happens when it is", asyn
   await connect.press("Enter");
   await expect(page.getByRole("dialog")).toHaveCount(0);
   release();
-  await expect(page.getByRole("dialog").getByRole("button", { name: "Make a key" })).toBeVisible();
+  await expect(page.getByRole("dialog").getByRole("button", { name: "Create a key" })).toBeVisible();
   // The focus is on the button that took its place, and comes back to it.
   expect(await first?.evaluate((node) => node.isConnected)).toBe(false);
   await page.keyboard.press("Escape");
@@ -127,7 +127,7 @@ test("a press that has only begun when the wallet's code is here opens the dialo
     if (isDrawnAway) {
       await expect(connect).toBeEnabled();
       await expect(dialog).toHaveCount(0);
-    } else await expect(dialog.getByRole("button", { name: "Make a key" })).toBeVisible();
+    } else await expect(dialog.getByRole("button", { name: "Create a key" })).toBeVisible();
   }
 });
 
@@ -137,7 +137,7 @@ test("an early press is kept where the focus moves on, and dropped on another pa
   await page.getByRole("banner").getByRole("button", { name: "Connect wallet" }).press("Enter");
   await page.getByRole("main").getByRole("button", { name: "Connect wallet" }).focus();
   release();
-  await expect(page.getByRole("dialog").getByRole("button", { name: "Make a key" })).toBeVisible();
+  await expect(page.getByRole("dialog").getByRole("button", { name: "Create a key" })).toBeVisible();
 
   const later = await holdCode(page);
   await page.goto("/");
@@ -154,10 +154,10 @@ test("a page whose code cannot be loaded says so, and keeps its link", async ({ 
   await page.route(/\/page-.*\.js$/, (route) => route.abort());
   const link = "/pay#to=0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
   await page.goto(link);
-  await expect(page.getByRole("heading", { name: "This page failed" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "This page has crashed" })).toBeVisible();
   await expect(page.getByRole("alert")).toContainText("Your orders are safe");
   await page.unroute(/\/page-.*\.js$/);
   await page.getByRole("button", { name: "Try again" }).click();
-  await expect(page.getByRole("heading", { name: "This page failed" })).toHaveCount(0);
+  await expect(page.getByRole("heading", { name: "This page has crashed" })).toHaveCount(0);
   expect(page.url()).toContain(link);
 });

@@ -24,7 +24,7 @@ test("a link with amount and memo, as text and as a QR code, is paid as it stand
   const form = alice.page.getByRole("form", { name: "Payment" });
   await expect(form).toContainText("1.5 ETH");
   await expect(form).toContainText("coffee & cake");
-  await expect(form).toContainText("Bob's café (nobody has checked this)");
+  await expect(form).toContainText("Bob's café (not verified)");
   await picture(alice.page, "pay-by-link");
   await form.getByRole("button", { name: "Clear" }).click();
 
@@ -34,7 +34,7 @@ test("a link with amount and memo, as text and as a QR code, is paid as it stand
   await expect(form).toContainText(bob.wallet.key.address);
   expect(new URL(alice.page.url()).hash).toBe("");
   await form.getByRole("button", { name: "Pay 1.5 ETH" }).click();
-  await expect(alice.page.getByRole("region", { name: "Review" })).toContainText("Bob's café (nobody has checked this)");
+  await expect(alice.page.getByRole("region", { name: "Review" })).toContainText("Bob's café (not verified)");
   await agree(alice.page);
   await expect(activity(alice.page, /^Pay 1.5 ETH/).getByText("Done", { exact: true })).toBeVisible();
   await goTo(bob.page, "Wallet");
@@ -111,7 +111,7 @@ test("a link that expires while the wallet's question stands open is not paid: n
 
   await page.reload();
   await expect(page.getByText("You have 1 ETH in FastPay")).toBeVisible();
-  await expect(activity(page, "Finish an unfinished order")).toBeHidden();
+  await expect(activity(page, "Finish an earlier order")).toBeHidden();
   expect(sent).toEqual([]);
 });
 
@@ -121,7 +121,7 @@ test("who skips to the page keeps the link that stands there", async ({ page, pe
   const link = `fastpay:0x70997970C51812dc3A010C7d01b50e0d17dc79C8@${chainId}/${contract}?amount=500000000000000000`;
   await goTo(page, "Pay");
   await page.getByLabel("To", { exact: true }).fill(link);
-  await page.getByRole("link", { name: "Skip to the page" }).press("Enter");
+  await page.getByRole("link", { name: "Skip to content" }).press("Enter");
   await expect(page.getByRole("main")).toBeFocused();
   await expect(page.getByText("This link cannot be used")).toBeHidden();
   await expect(page.getByRole("button", { name: "Pay 0.5 ETH" })).toBeEnabled();
@@ -157,7 +157,7 @@ test("a link that is opened where one stands already, or after one was paid, wai
   await expect.poll(() => new URL(page.url()).hash).toBe("");
   await expect(form.getByLabel("To", { exact: true })).toBeVisible();
 
-  await notice.getByRole("button", { name: "Show it instead" }).press("Enter");
+  await notice.getByRole("button", { name: "Use the link" }).press("Enter");
   await expect(notice).toBeHidden();
   await expect(form).toContainText(mallory);
   await expect(form.getByRole("button", { name: "Pay 2 ETH" })).toBeEnabled();
@@ -171,7 +171,7 @@ test("an amount that cannot be read is asked for by no code and no link", async 
   await expect(codes).toBeVisible();
   for (const text of ["1,500", "0", "one"]) {
     await amount.fill(text);
-    await expect(page.getByText(/^No code and no link now\. /)).toBeVisible();
+    await expect(page.getByText(/^No code or link can be shown\. /)).toBeVisible();
     await expect(codes).toBeHidden();
     await expect(page.getByTestId("payment-link")).toBeHidden();
     await expect(page.getByRole("button", { name: /^Copy (fastpay: )?link$/ })).toHaveCount(0);

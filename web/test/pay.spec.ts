@@ -53,7 +53,7 @@ test("a payment is reviewed before anything is asked to be signed: to whom, how 
   await expect(review.getByRole("heading", { name: "Pay 0.5 ETH?" })).toBeVisible();
   await expect(review).toContainText(bob);
   await expect(review).toContainText("1.5 ETH");
-  await expect(review).toContainText("rent (everyone can read it)");
+  await expect(review).toContainText("rent (public)");
   await expect(review).toContainText("First payment to this account");
   await isAccessible(page);
   await picture(page, "pay-review");
@@ -162,7 +162,7 @@ test("one slow authority of four holds no payment up, and is shown", async ({ pa
   await expect(work.getByText("Certified: a quorum of authorities voted for it: done")).toBeVisible();
   await expect(work.getByText("Done", { exact: true })).toBeVisible();
   await goTo(page, "Wallet");
-  await expect(page.getByText("3 of 4 authorities answered at once; that is enough")).toBeVisible();
+  await expect(page.getByText("3 of 4 authorities answered at once; a quorum is enough")).toBeVisible();
   await picture(page, "slow-authority");
   await page.getByRole("link", { name: "Show them" }).click();
   await expect(page.getByText("does not answer", { exact: true })).toHaveCount(1);

@@ -25,7 +25,7 @@ test("a payment that a reload cuts off is finished without a second signature, a
 
   await page.unrouteAll({ behavior: "ignoreErrors" });
   await page.reload();
-  const finish = activity(page, "Finish an unfinished order");
+  const finish = activity(page, "Finish an earlier order");
   await expect(finish.getByText("Settled and final: the money has arrived: done")).toBeVisible();
   await picture(page, "resumed");
   expect(wallet.asked.filter((method) => method === "eth_signTypedData_v4")).toHaveLength(1);
@@ -80,7 +80,7 @@ test("an order of another device is found, finished, and only then the next one 
   await wallet.inject(other);
   await other.goto("/");
   await connect(other);
-  const notice = other.getByRole("alert").filter({ hasText: "An order is not finished" });
+  const notice = other.getByRole("alert").filter({ hasText: "Unfinished order" });
   await expect(notice).toContainText("Order #0 pays 1 ETH");
   await isAccessible(other);
   await picture(other, "other-device");

@@ -86,7 +86,7 @@ test("an order is paid in the web wallet, which its link opens", async ({ page, 
   const href = await page.getByRole("link", { name: "Pay in the web wallet" }).getAttribute("href");
   await buyer.page.goto(href ?? "");
   const form = buyer.page.getByRole("form", { name: "Payment" });
-  await expect(form).toContainText("The corner bakery (nobody has checked this)");
+  await expect(form).toContainText("The corner bakery (not verified)");
   await form.getByRole("button", { name: "Pay 0.01 ETH" }).click();
   await agree(buyer.page);
   await expect(activity(buyer.page, /^Pay 0.01 ETH/).getByText("Done", { exact: true })).toBeVisible();

@@ -45,7 +45,7 @@ test("accounts, memos and the token are there as people read them and as they ar
   expect(orderFields(payment, INFO).filter(({ raw }) => raw !== undefined)).toEqual([
     { label: "To", text: "0xABaBaBaBABabABabAbAbABAbABabababaBaBABaB", raw: ALICE },
     { label: "Token", text: "ETH", raw: ETHER },
-    { label: "Memo", text: "rent (everyone can read it)", raw: encodeMemo("rent") },
+    { label: "Memo", text: "rent (public)", raw: encodeMemo("rent") },
     { label: "From", text: "0xABaBaBaBABabABabAbAbABAbABabababaBaBABaB", raw: ALICE },
   ]);
 });
