@@ -38,7 +38,7 @@ function* lost(): Generator<ActivityProgress> {
   }
 }
 
-test("however often authorities are waited for, an order stays known to be signed and certified", () => {
+test("any number of waiting steps keeps the signed and certified steps of an order", () => {
   const { report, now } = work("pay");
   report({ type: "signing", transfer: TRANSFER, afterMs: 0 });
   report({ type: "ordered", transfer: TRANSFER, digest: HASH, resumed: false, afterMs: 0 });
@@ -63,7 +63,7 @@ test("however often authorities are waited for, an order stays known to be signe
   expect(transferSteps(now())[1]?.detail).toBe("1 of 5 votes");
 });
 
-test("however often the node is away, a transaction stays known to be sent", () => {
+test("any number of node failures keeps the submitted step of a transaction", () => {
   const { report, now } = work("deposit");
   report({ type: "submitted", hash: HASH, afterMs: 0 });
   for (let time = 0; time < 300; time += 1) {
@@ -73,7 +73,7 @@ test("however often the node is away, a transaction stays known to be sent", () 
   expect(now().steps.at(-1)).toMatchObject({ type: "node", failure: undefined });
 });
 
-test("a payout that is done without a transaction of one's own was somebody else's; until then the wallet is waited for", () => {
+test("a payout done without an own transaction was submitted by another account; until then it waits for the wallet", () => {
   const detail = (activity: Activity): string | undefined => chainSteps(activity).find(({ label }) => label === "Submitted to Ethereum")?.detail;
   const { report, now } = work("payout");
   expect(detail(now())).toBeUndefined();

@@ -25,7 +25,7 @@ async function redeem(page: Page, amount: string): Promise<void> {
 
 const redemptions = (page: Page) => page.getByRole("region", { name: "Your redemptions" });
 
-test("a redemption that no relayer takes is brought to Ethereum by a button", async ({ page, person }) => {
+test("a redemption that no relayer takes is submitted by a button", async ({ page, person }) => {
   await person({ deposit: "2" });
   const before = await balanceOnChain(OUT);
   await redeem(page, "1.5");
@@ -37,7 +37,7 @@ test("a redemption that no relayer takes is brought to Ethereum by a button", as
   expect((await balanceOnChain(OUT)) - before).toBe(parseEther("1.5"));
 });
 
-test("what has waited in the contract's queue is paid out by a button, and not before", async ({ page, person }) => {
+test("a queued redemption is paid out by a button once its time has come, and not before", async ({ page, person }) => {
   const { wallet } = await person();
   const token = await deployToken(wallet.key);
   await addAndDeposit(page, token, "NEW", "500");
@@ -67,7 +67,7 @@ test("what has waited in the contract's queue is paid out by a button, and not b
   expect(await balanceOnChain(OUT, token)).toBe(500_000_000n);
 });
 
-test("a redemption whose certificate is older than the committee's keys is voted for again, and paid", async ({ page, person }) => {
+test("a redemption certified under earlier keys is certified again and paid", async ({ page, person }) => {
   await person({ deposit: "2" });
   const before = await balanceOnChain(OUT);
   await redeem(page, "1");

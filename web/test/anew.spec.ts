@@ -34,7 +34,7 @@ test.afterAll(async () => {
   networks = [];
 });
 
-test("the page notices it, uses nothing of the old one, and begins anew when it is told to", async ({ page, person }) => {
+test("the page detects it, uses none of the old data, and starts over when asked to", async ({ page, person }) => {
   const [old, anew] = networks as [StartedNetwork, StartedNetwork];
   expect(read(anew).contract).toBe(read(old).contract);
   use(old);

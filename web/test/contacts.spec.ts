@@ -6,7 +6,7 @@ import { activity, agree, expect, goTo, pay, picture, test } from "./support/peo
 const BOB = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 const CAROL = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
 
-test("an account gets a name, which is typed, chosen, reviewed and shown; who was paid recently is offered", async ({ person }) => {
+test("a contact name can be typed, chosen, reviewed and shown; recent recipients are suggested", async ({ person }) => {
   const { page } = await person({ deposit: "2" });
   await goTo(page, "Pay");
   await pay(page, CAROL, "0.1");

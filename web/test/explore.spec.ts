@@ -21,7 +21,7 @@ async function lookUp(page: Page, text: string): Promise<void> {
   await page.getByRole("search").getByRole("button", { name: "Look up" }).click();
 }
 
-test("the first page shows what the contract holds and owes, and how each authority is", async ({ page, person }) => {
+test("the explorer's first page shows the contract's balances and debts, and each authority's state", async ({ page, person }) => {
   const { wallet } = await person();
   const index = await depositEther(wallet.key, "1");
   await page.goto("/explore");
@@ -83,7 +83,7 @@ test("the first page shows what the contract holds and owes, and how each author
   await isAccessible(page);
 });
 
-test("the first page shows the latest transfers, each of which leads to its page; one that nobody proves is not shown", async ({ page, person }) => {
+test("the explorer's first page links the latest transfers, and hides one without a proof", async ({ page, person }) => {
   const alice = await person({ deposit: "1" });
   await paid(alice);
   const digest = new URL(page.url()).pathname.split("/").at(-1) ?? "";
@@ -114,7 +114,7 @@ test("the first page shows the latest transfers, each of which leads to its page
   await expect(latest.getByRole("listitem").filter({ hasText: "0.5 ETH" }).first()).not.toHaveAttribute("data-digest", digest);
 });
 
-test("anyone finds a payment by digest, by account and by number, with each vote checked here", async ({ browser, person }) => {
+test("a payment is found by digest, by account and by number, and each vote is checked here", async ({ browser, person }) => {
   const alice = await person({ deposit: "1" });
   await paid(alice);
   const digest = new URL(alice.page.url()).pathname.split("/").at(-1) ?? "";
@@ -147,7 +147,7 @@ test("anyone finds a payment by digest, by account and by number, with each vote
   await context.close();
 });
 
-test("a vote that an authority has changed is found, and said", async ({ page, person }) => {
+test("a vote that an authority altered is detected and reported", async ({ page, person }) => {
   const alice = await person({ deposit: "1" });
   const liar = network().authorities[1]?.http ?? "";
   await page.route(authority(1), async (route) => {
@@ -168,7 +168,7 @@ test("a vote that an authority has changed is found, and said", async ({ page, p
   await page.unrouteAll({ behavior: "ignoreErrors" });
 });
 
-test("a deposit is found by its number; what is not there is said to be not there", async ({ page, person }) => {
+test("a deposit is found by its number; an unknown one is reported as not found", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "1" });
   const index = await depositEther(wallet.key, "0.25");
   await goTo(page, "Explore");

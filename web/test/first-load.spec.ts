@@ -49,7 +49,7 @@ function configuration(): string {
   return JSON.stringify({ chainId, rpc, contract, token, authorities, relayers });
 }
 
-test("the first page is small, takes few requests and is soon usable", async ({ page }) => {
+test("the first page is small, sends few requests and is soon usable", async ({ page }) => {
   const devtools = await page.context().newCDPSession(page);
   await devtools.send("Network.enable");
   const mbit = 1_000_000 / 8;
@@ -96,7 +96,7 @@ async function holdCode(page: Page): Promise<() => void> {
   return release;
 }
 
-test("what is pressed before the wallet's code is here happens when it is", async ({ page }) => {
+test("a button pressed before the wallet's code has loaded acts once it has", async ({ page }) => {
   const release = await holdCode(page);
   await page.goto("/");
   const connect = page.getByRole("banner").getByRole("button", { name: "Connect wallet" });
@@ -111,7 +111,7 @@ test("what is pressed before the wallet's code is here happens when it is", asyn
   await expect(connect).toBeFocused();
 });
 
-test("a press that has only begun when the wallet's code is here opens the dialog; one that was drawn away does not", async ({ page }) => {
+test("a press under way when the wallet's code has loaded opens the dialog; one that was dragged away does not", async ({ page }) => {
   const connect = page.getByRole("banner").getByRole("button", { name: "Connect wallet" });
   const dialog = page.getByRole("dialog");
   for (const isDrawnAway of [false, true]) {
@@ -131,7 +131,7 @@ test("a press that has only begun when the wallet's code is here opens the dialo
   }
 });
 
-test("an early press is kept where the focus moves on, and dropped on another page", async ({ page }) => {
+test("an early press is kept when the focus moves, and dropped on another page", async ({ page }) => {
   const release = await holdCode(page);
   await page.goto("/");
   await page.getByRole("banner").getByRole("button", { name: "Connect wallet" }).press("Enter");

@@ -140,7 +140,7 @@ async function collects(page: Page, wallet: TestWallet, hand: Hand): Promise<voi
   await hand.look();
 }
 
-test("by the keyboard alone", async ({ page, person, browser }) => {
+test("with the keyboard alone", async ({ page, person, browser }) => {
   test.slow();
   const { wallet } = await person();
   await page.reload();
@@ -156,7 +156,7 @@ test("by the keyboard alone", async ({ page, person, browser }) => {
 test.describe("on a phone", () => {
   test.use(PHONE);
 
-  test("by a finger", async ({ page, person, browser }) => {
+  test("with touch", async ({ page, person, browser }) => {
     test.slow();
     await person();
     await page.reload();

@@ -12,7 +12,7 @@ async function paid(page: Page, to: string, amount: string, memo: string): Promi
   await expect(activity(page, `Pay ${amount} ETH`).getByText("Done", { exact: true })).toBeVisible();
 }
 
-test("a history is in order, has filters, and goes to a file and onto paper", async ({ person }) => {
+test("a history is ordered, can be filtered, saved and printed", async ({ person }) => {
   test.slow();
   const bob = await person();
   const alice = await person({ deposit: "2" });

@@ -73,7 +73,7 @@ async function closeMenu(item: Locator): Promise<void> {
 const isDone = (page: Page, title: RegExp): Promise<void> =>
   expect(activity(page, title).getByText("Done", { exact: true })).toBeVisible();
 
-test("a key is made, funded, paid with, unlocked after a reload, redeemed from, and goes to another device", async ({ page, browser }) => {
+test("a key is created, funded, used, unlocked after a reload, redeemed from, and moved to another device", async ({ page, browser }) => {
   test.slow();
   const folder = mkdtempSync(`${tmpdir()}/fastpay-web-keys-`);
   const file = `${folder}/key.json`;
@@ -144,7 +144,7 @@ test("a key is made, funded, paid with, unlocked after a reload, redeemed from, 
   }
 });
 
-test("a key that nobody signs with for a quarter of an hour is locked", async ({ page }) => {
+test("a key is locked after 15 minutes without a signature", async ({ page }) => {
   const folder = mkdtempSync(`${tmpdir()}/fastpay-web-keys-`);
   try {
     await page.clock.install();
@@ -178,7 +178,7 @@ test("a key that nobody signs with for a quarter of an hour is locked", async ({
   }
 });
 
-test("a browser whose WebCrypto has no Ed25519 says so, makes no key, and a wallet works", async ({ page, person }) => {
+test("a browser without Ed25519 in WebCrypto says so and creates no key; a wallet works", async ({ page, person }) => {
   const folder = mkdtempSync(`${tmpdir()}/fastpay-web-keys-`);
   const says = "This browser cannot sign with a key of its own";
   try {

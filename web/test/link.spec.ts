@@ -3,7 +3,7 @@ import { activity, agree, expect, goTo, inFastPay, picture, test } from "./suppo
 import { deployToken, network } from "./support/net";
 import { withCamera } from "./support/camera";
 
-test("a link with amount and memo, as text and as a QR code, is paid as it stands", async ({ person }) => {
+test("a link with amount and memo, as text and as a QR code, is paid unchanged", async ({ person }) => {
   const bob = await person();
   const alice = await person({ deposit: "3" });
   await goTo(bob.page, "Receive");
@@ -42,7 +42,7 @@ test("a link with amount and memo, as text and as a QR code, is paid as it stand
   await expect(bob.page.getByRole("region", { name: "History entries" })).toContainText("“coffee & cake”");
 });
 
-test("a link asks for more than there is: said, and not payable", async ({ page, person }) => {
+test("a link for more than the balance is reported and cannot be paid", async ({ page, person }) => {
   await person({ deposit: "1" });
   const { chainId, contract } = network();
   await goTo(page, "Pay");
@@ -52,7 +52,7 @@ test("a link asks for more than there is: said, and not payable", async ({ page,
   await expect(page.getByRole("button", { name: "Pay 2 ETH" })).toBeDisabled();
 });
 
-test("a link that expires while it stands there is not paid, nor when it is tried once more", async ({ page, person }) => {
+test("a link that expires while it is shown is not paid, also on a second attempt", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "1" });
   await goTo(page, "Pay");
   const { chainId, contract } = network();
@@ -85,7 +85,7 @@ test("a link that expires while it stands there is not paid, nor when it is trie
   expect(wallet.asked).toHaveLength(askedBefore);
 });
 
-test("a link that expires while the wallet's question stands open is not paid: nothing is sent, nothing is left to finish", async ({ page, person }) => {
+test("a link that expires while the wallet asks is not paid: nothing is sent or left to finish", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "1" });
   const sent: string[] = [];
   page.on("request", (request) => {
@@ -115,7 +115,7 @@ test("a link that expires while the wallet's question stands open is not paid: n
   expect(sent).toEqual([]);
 });
 
-test("who skips to the page keeps the link that stands there", async ({ page, person }) => {
+test("the skip link keeps the payment link in the address", async ({ page, person }) => {
   await person({ deposit: "1" });
   const { chainId, contract } = network();
   const link = `fastpay:0x70997970C51812dc3A010C7d01b50e0d17dc79C8@${chainId}/${contract}?amount=500000000000000000`;
@@ -127,7 +127,7 @@ test("who skips to the page keeps the link that stands there", async ({ page, pe
   await expect(page.getByRole("button", { name: "Pay 0.5 ETH" })).toBeEnabled();
 });
 
-test("a link that is opened where one stands already, or after one was paid, waits until it is asked for", async ({ page, person }) => {
+test("a link opened while another is shown, or after a payment, waits until the user accepts it", async ({ page, person }) => {
   await person({ deposit: "3" });
   const { chainId, contract } = network();
   const linkTo = (account: string, ether: string): string =>
@@ -163,7 +163,7 @@ test("a link that is opened where one stands already, or after one was paid, wai
   await expect(form.getByRole("button", { name: "Pay 2 ETH" })).toBeEnabled();
 });
 
-test("an amount that cannot be read is asked for by no code and no link", async ({ page, person }) => {
+test("an invalid amount yields no code and no link", async ({ page, person }) => {
   await person();
   await goTo(page, "Receive");
   const amount = page.getByLabel("Amount (optional)");
@@ -182,7 +182,7 @@ test("an amount that cannot be read is asked for by no code and no link", async 
   await expect(page.getByRole("img", { name: "QR code that asks for 1,500 ETH" })).toBeVisible();
 });
 
-test("a link for a token that nobody here knows says so", async ({ page, person }) => {
+test("a link for an unknown token says so", async ({ page, person }) => {
   const { wallet } = await person();
   const token = await deployToken(wallet.key);
   const { chainId, contract } = network();

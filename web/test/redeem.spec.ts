@@ -7,7 +7,7 @@ import { balanceOnChain, contracts, network, deployMoodyToken, deployToken, OUTF
 
 const OUT = "0x000000000000000000000000000000000000bEEF";
 
-test("a relayer brings a redemption to Ethereum for its fee", async ({ page, person }) => {
+test("a relayer submits a redemption to Ethereum for its fee", async ({ page, person }) => {
   await person({ deposit: "4" });
   await goTo(page, "Redeem");
   const before = await balanceOnChain(OUT);
@@ -48,7 +48,7 @@ test("a relayer brings a redemption to Ethereum for its fee", async ({ page, per
   await expect(inFastPay(page, "ETH")).toHaveText("2.5");
 });
 
-test("a payout that a merchant's service prepared stands in the form, is reviewed with its memo, and has it", async ({ page, person }) => {
+test("a merchant's prepared payout fills the form, and its memo is reviewed and signed", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "4" });
   const { chainId, contract } = network();
   const memo = `pyt_${"7".repeat(28)}`;
@@ -75,7 +75,7 @@ test("a payout that a merchant's service prepared stands in the form, is reviewe
   await expect(page.getByText(memo)).toBeVisible();
 });
 
-test("a redemption is reviewed; one that is declined stands in the form", async ({ page, person }) => {
+test("a redemption is reviewed; a declined one stays in the form", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "4" });
   await goTo(page, "Redeem");
   await page.getByLabel("Amount", { exact: true }).fill("1.5");
@@ -101,7 +101,7 @@ test("a redemption is reviewed; one that is declined stands in the form", async 
   await expect(page.getByLabel("Amount", { exact: true })).toHaveValue("1.5");
 });
 
-test("the fee is proposed as relayers say that they take it, with the time that it usually takes", async ({ page, person }) => {
+test("the proposed fee and the usual time are those that the relayers announce", async ({ page, person }) => {
   await person({ deposit: "2" });
   await goTo(page, "Redeem");
   const before = await balanceOnChain(OUT);
@@ -126,7 +126,7 @@ test("the fee is proposed as relayers say that they take it, with the time that 
   expect((await balanceOnChain(OUT)) - before).toBe(parseEther("1") - parseEther(proposed));
 });
 
-test("a redemption is brought to Ethereum alone", async ({ page, person }) => {
+test("a redemption is submitted without a relayer", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "2" });
   await goTo(page, "Redeem");
   const before = await balanceOnChain(OUT);
@@ -141,7 +141,7 @@ test("a redemption is brought to Ethereum alone", async ({ page, person }) => {
   expect(wallet.asked).toContain("eth_signTypedData_v4");
 });
 
-test("a redemption whose number a thief spent is never called paid", async ({ page, person }) => {
+test("a redemption whose number a thief spent is never shown as paid", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "2" });
   await goTo(page, "Redeem");
   await page.getByLabel("Amount", { exact: true }).fill("1");
@@ -165,7 +165,7 @@ test("a redemption whose number a thief spent is never called paid", async ({ pa
   await expect(inFastPay(page, "ETH")).toHaveText("2");
 });
 
-test("a token that the page does not know is added; what exceeds its outflow limit waits, and is then paid out", async ({ page, person }) => {
+test("an unknown token is added; a redemption above its outflow limit waits and is then paid out", async ({ page, person }) => {
   const { wallet } = await person();
   const token = await deployToken(wallet.key);
   await addAndDeposit(page, token, "NEW", "500");
@@ -198,7 +198,7 @@ test("a token that the page does not know is added; what exceeds its outflow lim
   expect(await balanceOnChain(OUT, token)).toBe(500_000_000n);
 });
 
-test("a token without permits is deposited by an approval; a payout that it refuses is kept, and collected", async ({ page, person }) => {
+test("a token without permits is deposited after an approval; a refused payout is kept and claimed", async ({ page, person }) => {
   const { wallet } = await person();
   const token = await deployMoodyToken(wallet.key);
   await addAndDeposit(page, token, "ZOO", "4");

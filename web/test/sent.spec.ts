@@ -33,7 +33,7 @@ async function isFollowed(page: Page, title: string, button: string, warning: st
   await expect(offered).toBeDisabled();
 }
 
-test("a redemption that its owner brings to Ethereum is followed over a reload, not offered again, and paid once", async ({ page, person }) => {
+test("a redemption that its owner submits is followed over a reload, not offered again, and paid once", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "2" });
   const before = await balanceOnChain(OUT);
   await goTo(page, "Redeem");
@@ -55,7 +55,7 @@ test("a redemption that its owner brings to Ethereum is followed over a reload, 
   await expect(activity(page, "Submit redemption #0 to Ethereum")).toBeHidden();
 });
 
-test("a claim is followed over a reload, not offered again, and collected once", async ({ page, person }) => {
+test("a claim is followed over a reload, not offered again, and paid once", async ({ page, person }) => {
   const { wallet } = await person();
   const token = await deployMoodyToken(wallet.key);
   await addAndDeposit(page, token, "ZOO", "4");
@@ -105,7 +105,7 @@ async function depositAndLeave(page: Page, wallet: TestWallet, amount: string): 
   return { hash, nonce };
 }
 
-test("a deposit that was sped up in the wallet while no page was open is found; one that was cancelled is said to be", async ({ page, person }) => {
+test("a deposit sped up in the wallet while no page was open is found; a cancelled one is reported", async ({ page, person }) => {
   test.slow();
   const { wallet } = await person();
   for (const [how, amount] of [["sped up", "1.5"], ["cancelled", "0.5"]] as const) {

@@ -4,7 +4,7 @@ import { isAccessible } from "./support/axe";
 import { network } from "./support/net";
 import { activity, agree, expect, goTo, picture, test } from "./support/people";
 
-test("a token that is not known is said to be that, nothing can be done with it, and it is asked again", async ({ page, person }) => {
+test("an unreadable token is reported, cannot be used, and is retried", async ({ page, person }) => {
   await person({ tokens: "40" });
   const { chainId, contract, token, rpc } = network();
   await goTo(page, "Deposit");

@@ -40,7 +40,7 @@ async function payTwice(signer: Signer): Promise<void> {
 
 const stuck = (page: Page) => page.getByRole("alert").filter({ hasText: "This account is stuck" });
 
-test("a stuck account is unlocked by the keyboard alone, also after a reload, and pays again", async ({ page, person }) => {
+test("a stuck account is unlocked with the keyboard alone, also after a reload, and pays again", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "3" });
   await payTwice(ethereumSigner(walletOf(wallet.key)));
   await page.reload();
@@ -120,7 +120,7 @@ async function unlocksAndPays(page: Page, hand: Hand): Promise<void> {
 test.describe("on a phone", () => {
   test.use(PHONE);
 
-  test("a browser key signs the request to unlock its account, and a wallet beside it pays", async ({ page }) => {
+  test("a browser key signs the unlock request, and a connected wallet pays", async ({ page }) => {
     const wallet = await withStuckKey(page);
     const hand = finger(page);
     await hand.press(stuck(page).getByRole("button", { name: "Connect a wallet to do it yourself" }));
@@ -131,7 +131,7 @@ test.describe("on a phone", () => {
   });
 });
 
-test("a relayer unlocks the account of a browser key, by the keyboard alone, and nobody needs a wallet", async ({ page }) => {
+test("a relayer unlocks the account of a browser key without a wallet, with the keyboard alone", async ({ page }) => {
   const wallet = await withStuckKey(page);
   const hand = keyboard(page);
   await hand.press(stuck(page).getByRole("button", { name: "Let a relayer unlock it" }));

@@ -56,7 +56,7 @@ function contextWith(relayers: readonly string[], newest = 100n): Context {
   return { ...scene.context, contract: contract as never, relayers };
 }
 
-test("the fee that more than half of them take is proposed, with the time that it usually takes", async () => {
+test("the fee that more than half of the relayers accept is proposed, with the usual time", async () => {
   const urls = await Promise.all([300n, 100n, 200n].map((fee) => relayer(quote(fee))));
   const fees = await relayerFees(contextWith(urls), ETHER);
   expect(fees.offers).toEqual([
@@ -70,7 +70,7 @@ test("the fee that more than half of them take is proposed, with the time that i
   expect((await relayerFees(contextWith(urls.slice(0, 1)), TOKEN)).proposed).toBe(7n);
 });
 
-test("one alone cannot move the proposal far, however high or low it speaks", async () => {
+test("one relayer cannot move the proposal far, whatever fee it announces", async () => {
   const honest = await Promise.all([100n, 110n].map((fee) => relayer(quote(fee))));
   for (const fee of [0n, 2n ** 128n - 1n]) {
     const { proposed = 0n } = await relayerFees(contextWith([...honest, await relayer(quote(fee))]), ETHER);
@@ -92,7 +92,7 @@ test.each([
   expect(fees.silent.map(({ url }) => url)).toEqual([bad]);
 });
 
-test("where nobody serves an asset, or nobody answers, nothing is proposed", async () => {
+test("nothing is proposed if no relayer serves the asset or answers", async () => {
   const url = await relayer(quote(1n, { fees: [] }));
   expect(await relayerFees(contextWith([url, "http://127.0.0.1:1"]), ETHER)).toMatchObject({
     offers: [],
