@@ -493,10 +493,10 @@ pub enum BogusCertificate {
     #[error(transparent)]
     Invalid(#[from] CertificateError),
     /// Its epoch is not known here.
-    #[error("it is of epoch {0}, which is not known here")]
+    #[error("it belongs to epoch {0}, which this client does not know")]
     UnknownEpoch(Epoch),
     /// It is of a sender or number that was not asked for.
-    #[error("it is of another sender or sequence number than asked for")]
+    #[error("it has another sender or sequence number than requested")]
     Another,
 }
 

@@ -131,7 +131,7 @@ impl BorshDeserialize for Committee {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommitteeError {
     /// Too few or too many.
-    #[error("a committee has {COMMITTEE_SIZE_MIN} to {COMMITTEE_SIZE_MAX} authorities, not {0}")]
+    #[error("a committee must have {COMMITTEE_SIZE_MIN} to {COMMITTEE_SIZE_MAX} authorities, not {0}")]
     Size(usize),
     /// A key of this authority is zero.
     #[error("authority {0} has a key that is zero")]

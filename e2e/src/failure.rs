@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// A file of the set-up is not there.
-    #[error("{0} is missing: run `make setup`, and `make build` for the programs")]
+    #[error("{0} is missing; run `make setup`, and `make build` for the programs")]
     Missing(PathBuf),
     /// A file cannot be read or written.
     #[error("cannot use {path}: {error}")]
@@ -19,7 +19,7 @@ pub enum Failure {
         error: std::io::Error,
     },
     /// No ports are free.
-    #[error("no block of free ports was found")]
+    #[error("no free block of ports was found")]
     Ports,
     /// A command ended with an error.
     #[error("`{command}` failed ({status}): {output}")]

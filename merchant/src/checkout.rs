@@ -39,14 +39,14 @@ pub struct Item {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckoutError {
     /// The description is empty, too long or not plain.
-    #[error("description has 1 to {DESCRIPTION_LENGTH_MAX} characters, none of them a control character")]
+    #[error("description must have 1 to {DESCRIPTION_LENGTH_MAX} characters and no control character")]
     Description,
     /// Too many lines.
-    #[error("items has at most {ITEMS_MAX} entries")]
+    #[error("items must have at most {ITEMS_MAX} entries")]
     TooMany,
     /// A line's name or quantity is not valid.
     #[error(
-        "an item has a name of 1 to {NAME_LENGTH_MAX} characters, none a control character, and a quantity of 1 or more"
+        "an item must have a name of 1 to {NAME_LENGTH_MAX} characters without control characters, and a quantity of at least 1"
     )]
     Item,
     /// The items do not add up to the amount, so the customer would see another sum than the one to pay.

@@ -49,7 +49,7 @@ impl From<FolderError> for WatchError {
 #[derive(Debug, thiserror::Error)]
 pub enum Blindness {
     /// The wallet did not reach the end of the lists of a quorum.
-    #[error("there are more payments than are read in one go, or some whose certificates cannot be had now")]
+    #[error("there are more payments than one request returns, or some whose certificates are unavailable now")]
     Unproven,
     /// The authorities cannot be read, or another command uses the wallet.
     #[error(transparent)]

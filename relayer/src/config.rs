@@ -190,7 +190,7 @@ pub enum ConfigError {
         error: std::io::Error,
     },
     /// The file has an unknown key, misses one, or has a value of the wrong kind.
-    #[error("the configuration {path} is wrong: {error}")]
+    #[error("the configuration {path} is invalid: {error}")]
     Malformed {
         /// The file.
         path: PathBuf,

@@ -75,7 +75,7 @@ export function formatPaymentLink(link: PaymentLink): string {
 function wholeLabel(label: string): string {
   const { length } = [...plainText(label, Number.POSITIVE_INFINITY)];
   if (length <= LABEL_LENGTH_MAX) return label;
-  throw invalid(`its label has ${length} characters, and payers see ${LABEL_LENGTH_MAX}`, "shorten it");
+  throw invalid(`its label has ${length} characters; at most ${LABEL_LENGTH_MAX} are shown`, "shorten it");
 }
 
 /**

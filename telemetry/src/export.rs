@@ -42,7 +42,7 @@ pub enum TraceError {
     #[error("cannot send traces: {0}")]
     Exporter(#[from] ExporterBuildError),
     /// The system cannot start a thread.
-    #[error("the system gives no thread to the traces: {0}")]
+    #[error("cannot start the thread for traces: {0}")]
     Thread(std::io::Error),
 }
 

@@ -62,12 +62,12 @@ pub struct PaymentLink {
 
 /// Why a text is not a usable link.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this is no payment link that can be used: {0}")]
+#[error("this payment link cannot be used: {0}")]
 pub struct LinkError(String);
 
 /// A label has so many characters that payers would see only a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the label has {0} characters, and payers see {LABEL_LENGTH_MAX}; shorten it")]
+#[error("the label has {0} characters; at most {LABEL_LENGTH_MAX} are shown, so shorten it")]
 pub struct LabelTooLong(pub usize);
 
 impl From<LabelTooLong> for LinkError {

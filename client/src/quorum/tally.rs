@@ -19,16 +19,16 @@ pub enum PeerFailure {
     #[error("{0}")]
     Silent(String),
     /// Its queue is full. It asks the client to wait this long.
-    #[error("it is busy, and asks to be left alone for {} ms", .0.as_millis())]
+    #[error("it is busy; it can be asked again after {} ms", .0.as_millis())]
     Busy(Duration),
     /// It was restored from an older copy, and does not know yet what it may have voted for from this account.
-    #[error("it was restored from an older copy, and first asks the others what it may have voted for")]
+    #[error("it was restored from an older copy and does not vote until it has recovered its earlier votes")]
     Restored,
     /// Its balance of the account is too low: deposits or payments have not arrived there.
-    #[error("it knows of a balance of {0} only")]
+    #[error("it reports a balance of only {0}")]
     InsufficientBalance(Balance),
     /// It has no room for new orders during this time.
-    #[error("{whose} for now; it may be asked again after {} s", .retry_after.as_secs())]
+    #[error("{whose}; it can be asked again after {} s", .retry_after.as_secs())]
     NoRoom {
         /// The account or address whose share is full.
         whose: Room,
@@ -36,7 +36,7 @@ pub enum PeerFailure {
         retry_after: Duration,
     },
     /// It lacks earlier certificates, and no other authority has them.
-    #[error("it waits for the certificate of sequence number {0}, which is not to be found: finish that order first")]
+    #[error("it lacks the certificate of sequence number {0}, which no authority has; finish that order first")]
     Behind(SequenceNumber),
     /// It is locked on another order.
     #[error("it is locked on another order ({0})")]
@@ -48,13 +48,13 @@ pub enum PeerFailure {
     #[error("it runs without a Primary")]
     NoPrimary,
     /// It knows of no request to unlock the number that the account's owner signed.
-    #[error("it knows of no request of the account's owner to unlock this number")]
+    #[error("it knows of no unlock request of the account's owner for this number")]
     NotRequested,
     /// It refused the request as wrong.
     #[error("it refused: {0}")]
     Refused(String),
     /// Its answer proves that it misbehaves.
-    #[error("it gave a wrong answer: {0}")]
+    #[error("it sent an invalid answer: {0}")]
     Misbehaved(String),
 }
 
@@ -62,13 +62,13 @@ pub enum PeerFailure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Room {
     /// The account's share of its disk is full.
-    #[error("this account has ordered as much as an authority takes from one account")]
+    #[error("this account has reached its limit of orders at an authority")]
     Account,
     /// The share of the client's network address is full.
-    #[error("as many orders came as an authority takes from one network address")]
+    #[error("this network address has reached its limit of orders at an authority")]
     Address,
     /// Its disk is nearly full.
-    #[error("the disk is nearly full and takes no new order")]
+    #[error("its disk is nearly full")]
     Disk,
 }
 

@@ -37,7 +37,7 @@ fn a_node_says_what_is_wrong_with_its_configuration() {
     try_config(good.replace("listen =", "# listen ="), "missing field `listen`");
     try_config("not TOML at all".into(), "is wrong");
     assert_fails(&node(&["run", "--config", "/nowhere/authority.toml"]), "cannot read the configuration");
-    assert_fails(&node(&["status", "--config", &text(authority.config())]), "is the node running?");
+    assert_fails(&node(&["status", "--config", &text(authority.config())]), "check that the node runs");
 
     // Data that is not there is not made anew: an authority that forgot its votes could vote twice.
     let empty = network.place().path("empty");
@@ -55,7 +55,7 @@ fn a_node_says_what_is_wrong_with_its_configuration() {
     let genesis = text(&genesis);
     init.extend(["--genesis", &genesis]);
     init.extend(ports);
-    assert_fails(&node(&init), "exists already");
+    assert_fails(&node(&init), "already exists");
 }
 
 #[test]

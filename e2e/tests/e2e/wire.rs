@@ -112,7 +112,7 @@ async fn bad_orders_are_refused_and_change_nothing() {
             memo: Memo::ZERO,
         })
     };
-    refused(wire.order(&wire.sender.order(wire.domain(), redemption(6))).await, "fee 6 is above the amount 5");
+    refused(wire.order(&wire.sender.order(wire.domain(), redemption(6))).await, "fee 6 exceeds the amount 5");
     assert_eq!(refused(wire.order(&wire.sender.order(wire.domain(), redemption(0))).await, ""), Refusal::NoPrimary);
 
     assert_eq!(wire.state().await.pending, None);

@@ -83,7 +83,7 @@ fn an_amount_is_typed_in_whole_units_and_a_wrong_one_is_refused_before_anybody_i
         ("1.0000000000000000001", "more decimals"),
         ("-3", "is not an amount"),
         ("1e3", "is not an amount"),
-        ("1500000000000000000000000", "more than any account can hold"),
+        ("1500000000000000000000000", "exceeds what any account can hold"),
     ] {
         let (code, message) = create(amount);
         assert!(code == 2 && message.contains(words), "{amount}: {message}");
@@ -197,7 +197,7 @@ fn a_reader_that_goes_away_is_no_reason_to_panic() {
         command(folder.path(), arguments).stdout(out).stderr(closed_pipe()).status().unwrap().code()
     };
     assert_eq!(code(&init, closed_pipe()), Some(0));
-    assert!(folder.path().join("merchant/merchant.toml").exists(), "what was to be done is done");
+    assert!(folder.path().join("merchant/merchant.toml").exists(), "the command itself succeeded");
     assert_eq!(code(&["--json", "invoice", "list"], closed_pipe()), Some(8));
     assert_eq!(code(&["--json", "bake"], closed_pipe()), Some(2));
     // An answer that is lost is another thing than one that nobody wants.

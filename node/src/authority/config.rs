@@ -144,7 +144,7 @@ pub struct Overrides {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// No such file, or it cannot be read.
-    #[error("cannot read the configuration {path}: {error}; `fastpay-node init` writes one")]
+    #[error("cannot read the configuration {path}: {error}; create one with `fastpay-node init`")]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -152,7 +152,7 @@ pub enum ConfigError {
         error: std::io::Error,
     },
     /// The file is not TOML, or has an unknown key or a value of the wrong type.
-    #[error("the configuration {path} is wrong: {error}")]
+    #[error("the configuration {path} is invalid: {error}")]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -166,20 +166,16 @@ pub enum ConfigError {
     #[error("the configuration must have either [primary] or genesis, and not both")]
     PrimaryOrGenesis,
     /// An Ethereum node is named for a committee without a Primary.
-    #[error(
-        "the configuration has a genesis and no [primary], so there is no use for --rpc-url or FASTPAY_NODE_RPC_URLS"
-    )]
+    #[error("the configuration has a genesis and no [primary]; remove --rpc-url or FASTPAY_NODE_RPC_URLS")]
     NoPrimary,
     /// The number of shards is too high.
-    #[error("the configuration asks for {0} shards; at most {SHARDS_MAX} are possible")]
+    #[error("the configuration sets {0} shards; at most {SHARDS_MAX} are possible")]
     Shards(u32),
     /// Too few accounts for each shard.
-    #[error(
-        "the configuration keeps {0} accounts in memory; at least {ACCOUNTS_IN_MEMORY_MIN} for each shard are needed"
-    )]
+    #[error("the configuration keeps {0} accounts in memory; each shard needs at least {ACCOUNTS_IN_MEMORY_MIN}")]
     AccountsInMemory(usize),
     /// The limit is so low that one address could keep all others out.
-    #[error("the configuration's {name} is {value}; at least {CONNECTIONS_MIN} connections are needed")]
+    #[error("the configuration's {name} is {value}; it must be at least {CONNECTIONS_MIN}")]
     Connections {
         /// The key.
         name: &'static str,

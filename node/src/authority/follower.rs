@@ -164,7 +164,7 @@ impl Follower {
                 }
                 Err(error) => match inconsistent.raise().filter(|_| error.is_of_the_nodes()) {
                     Some(wait) => {
-                        tracing::warn!(%error, wait_s = wait.as_secs(), rereads_max = REREADS_MAX, "the Ethereum nodes say what cannot be true; reading again before the follower stops");
+                        tracing::warn!(%error, wait_s = wait.as_secs(), rereads_max = REREADS_MAX, "the Ethereum nodes contradict the contract's rules; reading again before the follower stops");
                         self.metrics.rereads.inc();
                         self.metrics.rereading.set(1);
                         self.progress.send_replace(Progress::Rereading(error.to_string()));

@@ -96,7 +96,7 @@ pub enum AuthorityError {
     #[error(transparent)]
     Memory(#[from] DetectionError),
     /// The floors of the rollback protection in the data folder cannot be read.
-    #[error("cannot read what the other authorities said of earlier votes: {0}")]
+    #[error("cannot read the other authorities' answers about earlier votes: {0}")]
     VoteFloors(std::io::Error),
     /// The other authorities cannot be asked for their knowledge of earlier votes.
     #[error("the data folder is an older copy, and the other authorities cannot be asked: {0}")]
@@ -143,13 +143,13 @@ pub enum AuthorityError {
         error: ShardError,
     },
     /// A shard's thread panicked.
-    #[error("shard {0} ended by a defect; see the log above")]
+    #[error("shard {0} stopped because of a defect; see the log above")]
     ShardPanicked(ShardId),
     /// The system cannot start a thread.
-    #[error("the system gives no thread to the index: {0}")]
+    #[error("cannot start the index's thread: {0}")]
     Index(std::io::Error),
     /// A port cannot be opened.
-    #[error("cannot listen on {address}: {error}; is another node running, or the port taken?")]
+    #[error("cannot listen on {address}: {error}; check whether another program uses the port")]
     Listen {
         /// The address.
         address: std::net::SocketAddr,

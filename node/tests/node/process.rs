@@ -232,7 +232,11 @@ async fn it_ends_when_asked_and_tells_how_it_is() {
     })
     .await;
     let away = node(&["status", "--config", config]).output().unwrap();
-    assert!(!away.status.success() && text(&away.stderr).contains("is the node running?"), "{}", text(&away.stderr));
+    assert!(
+        !away.status.success() && text(&away.stderr).contains("check that the node runs"),
+        "{}",
+        text(&away.stderr)
+    );
     let client = operator.client();
     let alice = TestAccount::numbered(0);
     let order = alice.sign(&operator.committee.domain, payment(alice.id(), alice.id(), 1, 0));
@@ -364,7 +368,7 @@ async fn a_configuration_is_checked_and_a_folder_backed_up_and_restored_by_comma
 
     assert!(succeeds(&node(&["backup", &backup, "--config", config]).output().unwrap()).contains("marked"));
     let refused = node(&["restore", &backup, "--config", config]).output().unwrap();
-    assert!(!refused.status.success() && text(&refused.stderr).contains("is there already"));
+    assert!(!refused.status.success() && text(&refused.stderr).contains("already exists"));
     std::fs::remove_dir_all(&data).unwrap();
     let missing = check();
     assert_eq!((missing.status.code(), level(&missing, "data").as_str()), (Some(3), "error"));

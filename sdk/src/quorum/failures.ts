@@ -14,7 +14,7 @@ export function describePeerFailure(failure: PeerFailure): string {
     case "silent":
       return failure.message;
     case "restored":
-      return "it was restored from an older copy, and first asks the others what it may have voted for";
+      return "it was restored from an older copy and does not vote until it has recovered its earlier votes";
     case "insufficient-balance":
       return "the balance there is too low: it has not received some deposits or payments yet";
     case "no-room":
@@ -36,7 +36,7 @@ export function describePeerFailure(failure: PeerFailure): string {
     case "refused":
       return `it refused: ${failure.message}`;
     case "misbehaved":
-      return `it gave a wrong answer: ${failure.message}`;
+      return `it sent an invalid answer: ${failure.message}`;
   }
 }
 

@@ -24,9 +24,7 @@ const STORE_LOG_BYTES_MAX: u64 = 64 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
     /// The embedded store failed.
-    #[error(
-        "the index {folder} failed: {source}; free or replace the disk, or remove this folder: it is then made anew"
-    )]
+    #[error("the index {folder} failed: {source}; free or replace the disk, or remove this folder to have it rebuilt")]
     Store {
         /// The index's folder.
         folder: PathBuf,
