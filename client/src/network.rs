@@ -123,7 +123,10 @@ impl Network {
             if committees.iter().any(|committee| committee.member(&entry.name).is_some()) {
                 listed.push(AuthorityClient::new(entry, options)?);
             } else {
-                tracing::warn!(authority = %entry.name, "the endpoints file names an authority that never was a member");
+                tracing::warn!(
+                    authority = %entry.name,
+                    "the endpoints file names an authority that was never a member"
+                );
             }
         }
         Self::of(domain, committees, listed)
@@ -431,7 +434,7 @@ impl Network {
             match answer {
                 (name, Ok(certificate)) => match self.verify_certificate(certificate, account, sequence) {
                     Ok(certificate) => return Some(certificate),
-                    Err(error) => tracing::warn!(authority = %name, %error, "an authority gave a bad certificate"),
+                    Err(error) => tracing::warn!(authority = %name, %error, "an authority sent an invalid certificate"),
                 },
                 (_, Err(ClientError::NotFound)) => without = without.saturating_add(1),
                 _ => {}

@@ -121,7 +121,7 @@ impl BorshDeserialize for Committee {
         let (epoch, members) = <(Epoch, Vec<_>)>::deserialize_reader(reader)?;
         let committee = Self::new(epoch, members.clone()).map_err(|error| Error::new(ErrorKind::InvalidData, error))?;
         if committee.members() != members {
-            return Err(Error::new(ErrorKind::InvalidData, "the members are not in the order of names"));
+            return Err(Error::new(ErrorKind::InvalidData, "the members are not sorted by name"));
         }
         Ok(committee)
     }

@@ -59,7 +59,8 @@ pub enum Rejection {
     },
     /// This authority may have voted for another order of this number and forgotten it.
     #[error(
-        "this authority runs on an older copy of its data and may have voted for another order; ask the other authorities"
+        "this authority runs on an older copy of its data and may have voted for another order; ask the other \
+         authorities"
     )]
     VotesForgotten {
         /// The first number for which this authority certainly gave no vote; none while that is unknown.

@@ -128,7 +128,7 @@ async fn audit_asset(
         for shard in client.shards() {
             let status = shard.status().await.map_err(Failure::wrong)?;
             if status.credits_in_flight > 0 {
-                findings.push(format!("{name}: {} credits are on their way", status.credits_in_flight));
+                findings.push(format!("{name}: {} credits are in flight", status.credits_in_flight));
             }
             let totals = status.totals.iter().filter(|(of, _)| *of == asset);
             by_shard = totals.fold(by_shard, |sum, (_, totals)| sum.plus(totals.accounts));

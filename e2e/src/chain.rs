@@ -99,7 +99,9 @@ impl Chain {
         let parsed = url.parse().map_err(Failure::wrong)?;
         let rpc = RpcClient::new_http(parsed);
         let up = wait_for(START_PATIENCE, async || {
-            rpc.request::<_, U64>("eth_chainId", json!([])).await.map_err(|error| format!("anvil is not up: {error}"))
+            rpc.request::<_, U64>("eth_chainId", json!([]))
+                .await
+                .map_err(|error| format!("anvil does not answer: {error}"))
         });
         match up.await {
             Ok(_) => Ok(Self { program, url, rpc }),

@@ -282,7 +282,7 @@ async fn block_head(node: &Endpoint, number: u64) -> Result<BlockHead, DepositsE
     let block = node.block(At::Number(number)).await?;
     match block {
         Some(block) if block.number() == number => Ok(block),
-        Some(_) => Err(node.bad_answer("eth_getBlockByNumber", "another block than the one asked for").into()),
+        Some(_) => Err(node.bad_answer("eth_getBlockByNumber", "another block than the requested one").into()),
         None => Err(node.bad_answer("eth_getBlockByNumber", "no such block, though a later one is final").into()),
     }
 }

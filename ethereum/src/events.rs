@@ -254,7 +254,7 @@ type Place = (u64, B256, u64);
 fn check_place(previous: Option<Place>, range: &BlockRange, log: &Log) -> Result<Place, Alarm> {
     let block = log.block_number.unwrap_or_default();
     let (Some(number), Some(hash), Some(position)) = (log.block_number, log.block_hash, log.log_index) else {
-        return Err(Alarm::Malformed { block, reason: "it does not say where it stands" });
+        return Err(Alarm::Malformed { block, reason: "it has no position" });
     };
     if log.removed {
         return Err(Alarm::Removed { block });

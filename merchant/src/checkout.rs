@@ -46,7 +46,8 @@ pub enum CheckoutError {
     TooMany,
     /// A line's name or quantity is not valid.
     #[error(
-        "an item must have a name of 1 to {NAME_LENGTH_MAX} characters without control characters, and a quantity of at least 1"
+        "an item must have a name of 1 to {NAME_LENGTH_MAX} characters without control characters, and a quantity of \
+         at least 1"
     )]
     Item,
     /// The items do not add up to the amount, so the customer would see another sum than the one to pay.

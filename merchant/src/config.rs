@@ -151,7 +151,8 @@ pub enum ConfigError {
     Exposed(SocketAddr),
     /// Customers would see a payment link that anybody on the way can change.
     #[error(
-        "checkout_url {0} is not encrypted; give a URL that begins with https://, or with http:// and this machine's own name"
+        "checkout_url {0} is not encrypted; give a URL that begins with https://, or with http:// and this machine's \
+         own name"
     )]
     Readable(Url),
     /// The file has a key of an earlier release.
@@ -340,7 +341,7 @@ mod tests {
         assert!(matches!(home.config(), Err(ConfigError::Readable(_))));
         let long = Config { label: Some("x".repeat(65)), ..config.clone() };
         std::fs::write(&path, toml::to_string(&long).unwrap()).unwrap();
-        assert!(home.config().unwrap_err().to_string().contains("payers see 64"));
+        assert!(home.config().unwrap_err().to_string().contains("at most 64 are shown"));
         let exposed = Config { listen: "0.0.0.0:7080".parse().unwrap(), ..config.clone() };
         let elsewhere = Home::new(folder.path().join("new"));
         let made = elsewhere.init(&exposed, &Folder::new(folder.path())).await;

@@ -22,14 +22,14 @@ pub async fn follow(wallet: Wallet, ledger: Ledger) -> Result<(), LedgerError> {
     loop {
         for asset in ledger.assets()? {
             if let Err(error) = wallet.asset_info(asset).await {
-                tracing::debug!(%asset, %error, "how its amounts are written is not known now");
+                tracing::debug!(%asset, %error, "the asset's decimals are not available now");
             }
         }
         let payouts = ledger.payouts_on_their_way()?;
         if !payouts.is_empty() {
             match wallet.primary().await {
                 Ok(primary) => look(&wallet, &primary, &ledger, &payouts).await?,
-                Err(error) => tracing::warn!(%error, "how far payouts are on Ethereum is not known now"),
+                Err(error) => tracing::warn!(%error, "the payouts' states on Ethereum are not available now"),
             }
         }
         sleep(PAUSE).await;
@@ -42,7 +42,7 @@ async fn look(wallet: &Wallet, primary: &Primary, ledger: &Ledger, payouts: &[Pa
         let Some(certificate) = wallet.certificate(ledger.account(), sequence).await else { continue };
         match redemption_state(primary, &certificate).await {
             Ok(state) => ledger.payout_is(payout, word(&state), is_final(primary, &state).await)?,
-            Err(error) => tracing::warn!(%error, %sequence, "how far a payout is on Ethereum is not known now"),
+            Err(error) => tracing::warn!(%error, %sequence, "a payout's state on Ethereum is not available now"),
         }
     }
     Ok(())

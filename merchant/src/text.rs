@@ -77,7 +77,7 @@ pub fn invoice(document: &Value, amounts: &Amounts) -> String {
     let count = document.get("paymentCount").and_then(Value::as_u64).unwrap_or_default();
     let unlisted = count.saturating_sub(list(document, "payments").len() as u64);
     if unlisted > 0 {
-        lines.push(format!("  payment    {unlisted} more, none of them greater: fastpay-merchant invoice export"));
+        lines.push(format!("  payment    {unlisted} more, none of them larger: fastpay-merchant invoice export"));
     }
     for webhook in list(document, "webhooks") {
         let error = webhook.get("lastError").and_then(Value::as_str).map(|error| format!(": {error}"));

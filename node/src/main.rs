@@ -79,16 +79,13 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
         }
         Command::Backup { to, folder: FolderArguments { config, overrides } } => {
             let copied = backup::back_up(&Config::read(&config, overrides)?.data, &to)?;
-            Ok(answer(format_args!(
-                "copied {} files, {} bytes; the copy is marked as one",
-                copied.files, copied.bytes
-            ))?)
+            Ok(answer(format_args!("copied {} files, {} bytes; the copy is marked stale", copied.files, copied.bytes))?)
         }
         Command::Restore { from, folder: FolderArguments { config, overrides } } => {
             let config = Config::read(&config, overrides)?;
             let copied = backup::restore(&from, &config.data)?;
             answer(format_args!(
-                "restored {} files, {} bytes, marked as an older copy. Never run this authority in two places",
+                "restored {} files, {} bytes, and marked them stale. Never run this authority in two places",
                 copied.files, copied.bytes
             ))?;
             if config.endpoints.is_none() {
@@ -99,12 +96,12 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
         Command::MarkStale(FolderArguments { config, overrides }) => {
             let data = Config::read(&config, overrides)?.data;
             rollback::mark_stale(&data)?;
-            Ok(answer(format_args!("{} is marked as an older copy", data.display()))?)
+            Ok(answer(format_args!("{} is marked stale", data.display()))?)
         }
         Command::TrustData(FolderArguments { config, overrides }) => {
             let config = Config::read(&config, overrides)?;
             rollback::trust_data(&config.data, config.high_water_mark())?;
-            Ok(answer(format_args!("{} counts as whole: it remembers every vote", config.data.display()))?)
+            Ok(answer(format_args!("{} is declared complete: it has every vote", config.data.display()))?)
         }
         Command::Status { config, json, overrides } => {
             let config = Config::read(&config, overrides)?;

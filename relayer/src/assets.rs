@@ -41,7 +41,8 @@ impl TryFrom<String> for Rate {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no rate: a decimal number above 0 with at most {DIGITS_MAX} digits");
+        let wrong =
+            || format!("{text:?} is not a rate; give a decimal number above 0 with at most {DIGITS_MAX} digits");
         let (whole, fraction) = text.split_once('.').unwrap_or((&text, "0"));
         let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         if !is_digits(whole) || !is_digits(fraction) || whole.len() + fraction.len() > DIGITS_MAX {

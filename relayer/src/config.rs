@@ -19,8 +19,8 @@ const WEI_PER_GWEI: u128 = 1_000_000_000;
 
 /// Keys of earlier releases, and what replaces them.
 const GONE: [(&str, &str); 2] = [("default_minimum_fee", MINIMUM_FEES_NOW), ("minimum_fees", MINIMUM_FEES_NOW)];
-const MINIMUM_FEES_NOW: &str = "[assets] lists the assets that are served, each with the wei of ETH that its smallest \
-    unit is worth, and [bundle] below_cost says what becomes of a fee that does not cover the gas";
+const MINIMUM_FEES_NOW: &str = "[assets] lists the assets that are served, each with the value of its smallest unit in \
+    wei of ETH, and [bundle] below_cost sets what happens to a redemption whose fee does not cover the gas";
 
 /// The relayer's configuration. Paths are relative to the file's folder.
 #[derive(Clone, Debug, Deserialize)]
@@ -133,7 +133,7 @@ impl Default for UnlockConfig {
 
 fn ether<'de, D: serde::Deserializer<'de>>(from: D) -> Result<U256, D::Error> {
     let text = String::deserialize(from)?;
-    parse_ether(&text).map_err(|_| serde::de::Error::custom(format!("{text:?} is no amount of ETH")))
+    parse_ether(&text).map_err(|_| serde::de::Error::custom(format!("{text:?} is not an amount of ETH")))
 }
 
 impl BundleConfig {
@@ -209,7 +209,7 @@ impl Config {
             std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;
         let malformed = |error: String| ConfigError::Malformed { path: path.to_owned(), error };
         if let Some((key, now)) = gone(&text) {
-            return Err(malformed(format!("`{key}` is no key any more: {now}")));
+            return Err(malformed(format!("`{key}` was replaced: {now}")));
         }
         let mut config: Self = configuration::read(&text).map_err(|error| malformed(error.to_string()))?;
         if config.assets.is_empty() {
@@ -344,7 +344,7 @@ mod tests {
         check(&format!("{MINIMAL}\n[bundle]\nitems_max = 0\n"), "at least 1");
         check(&format!("{MINIMAL}\n[bundle]\nitems_max = 257\n"), "at most 256");
         check(&format!("{MINIMAL}\n[bundle]\nbelow_cost = \"maybe\"\n"), "`pay` or `leave`");
-        check(&format!("{MINIMAL}\n[unlock]\ndaily_budget_ether = \"much\"\n"), "is no amount of ETH");
+        check(&format!("{MINIMAL}\n[unlock]\ndaily_budget_ether = \"much\"\n"), "is not an amount of ETH");
         check(&format!("{MINIMAL}\n[assets]\n"), "must list an asset");
         check(&format!("{MINIMAL}\n[assets]\n\"{}\" = \"0\"\n", Asset::ETHER), "is no rate");
         for old in

@@ -70,7 +70,7 @@ impl NodeAgreement {
                     Answer::Says(answer)
                 }
                 Err(error) if error.is_retryable() => {
-                    tracing::debug!(node, %error, "an Ethereum node does not say what became of a redemption");
+                    tracing::debug!(node, %error, "an Ethereum node does not return a redemption's state");
                     contact.failed_at = Some(Instant::now());
                     contact.without_answer()
                 }
@@ -92,7 +92,7 @@ impl NodeAgreement {
         for (node, contact) in self.nodes.iter_mut().enumerate() {
             match ask(node).await {
                 Ok(head_s) => contact.head_s = head_s,
-                Err(error) => tracing::debug!(node, %error, "an Ethereum node does not say its newest block"),
+                Err(error) => tracing::debug!(node, %error, "an Ethereum node does not return its newest block"),
             }
         }
         let newest_s = self.nodes.iter().map(|contact| contact.head_s).max().unwrap_or_default();

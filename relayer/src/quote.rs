@@ -84,7 +84,7 @@ impl Quotes {
         }
         let offer = match sender.current_offer().await {
             Ok(offer) => offer,
-            Err(error) => return tracing::debug!(%error, "the gas price is not known"),
+            Err(error) => return tracing::debug!(%error, "the gas price is unknown"),
         };
         let (primary, gas_price_wei) = (sender.primary(), offer.price());
         let quote = Quote {
@@ -108,9 +108,7 @@ async fn answer(Shared(quotes): Shared<QuoteReader>) -> Response {
     let quote = quotes.borrow().clone().filter(|(_, at)| at.elapsed() < AGE_MAX);
     let (status, body) = match quote {
         Some((quote, _)) => (StatusCode::OK, quote.to_json()),
-        None => {
-            (StatusCode::SERVICE_UNAVAILABLE, json!({ "error": "the price of gas is not known now; try again later" }))
-        }
+        None => (StatusCode::SERVICE_UNAVAILABLE, json!({ "error": "the gas price is unknown now; try again later" })),
     };
     let headers =
         [("content-type", "application/json"), ("access-control-allow-origin", "*"), ("cache-control", "no-store")];

@@ -212,9 +212,9 @@ mod tests {
             funds: Ok(Funds { balance_wei: U256::ZERO, gas_price_wei: 1, redemptions }),
         };
         let told = |redemptions| decision_text(&state, Some(&gas_balance(redemptions)));
-        assert_eq!(told(Some(0)), "waits: the gas key cannot pay for a transaction");
+        assert_eq!(told(Some(0)), "waits: the gas key has too little ETH for a transaction");
         for enough in [Some(1), None] {
-            assert!(told(enough).starts_with("waits: more company would save gas"), "{enough:?}");
+            assert!(told(enough).starts_with("waits: a larger bundle would save gas"), "{enough:?}");
         }
         assert!(decision_text(&state, None).starts_with("waits: more company"));
     }

@@ -160,7 +160,8 @@ pub enum StoreError {
     NeverRun(PathBuf),
     /// The file is not a state file.
     #[error(
-        "the state file {path} cannot be read: {reason}; delete it to rebuild it from the redemption logs; nothing is lost"
+        "the state file {path} cannot be read: {reason}; delete it to rebuild it from the redemption logs; nothing is \
+         lost"
     )]
     Malformed {
         /// The file.

@@ -63,8 +63,8 @@ pub enum Refusal {
     #[error(
         "the authority was restored from an older copy and may have voted for another order with this number; {}",
         match .0 {
-            Some(from) => format!("it votes for the account from number {from} on: ask the others"),
-            None => "it is asking the others: ask them too, or it again later".to_owned(),
+            Some(from) => format!("it votes for the account from number {from} on; ask the others"),
+            None => "it is recovering its votes from the others; ask them, or ask it again later".to_owned(),
         }
     )]
     CatchingUp(Option<SequenceNumber>),
@@ -97,7 +97,8 @@ pub enum Refusal {
     Overruled(Digest),
     /// The contract has voided the number; the value is the account's next number.
     #[error(
-        "the contract voided this sequence number, so nothing was paid with it; the next one is {0}. Run `fastpay unlock` to record it"
+        "the contract voided this sequence number, so nothing was paid with it; the next one is {0}. Run `fastpay \
+         unlock` to record it"
     )]
     Voided(SequenceNumber),
     /// The authority has read no final block that contains a request to unlock this number.

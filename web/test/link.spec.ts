@@ -222,7 +222,7 @@ test("links of another deployment, expired or damaged ones, and pictures without
   await to.fill(`fastpay:${bob}@${chainId}/${contract}?expires=1600000000`);
   await expect(alert).toContainText("This link has expired");
   await to.fill(`fastpay:${bob}@${chainId}/${contract}?amount=1.5`);
-  await expect(alert).toContainText("amount is no number in range");
+  await expect(alert).toContainText("amount is not a number in range");
   const picture = await page.getByRole("banner").screenshot();
   await page.getByLabel("Picture of a QR code").setInputFiles({ name: "x.png", mimeType: "image/png", buffer: picture });
   await expect(page.getByRole("alert").filter({ hasText: "No QR code was found" })).toBeVisible();

@@ -47,7 +47,7 @@ async fn money_goes_in_around_and_out_again() {
     let no_gas = bob.try_fastpay(["redeem", "1", "--to", &out, "--self"]).await.unwrap();
     assert_eq!(no_gas.status.code(), Some(4), "{}{}", no_gas.out, no_gas.err);
     let above = bob.try_fastpay(["redeem", "1", "--to", &out, "--fee", "1.5"]).await.unwrap();
-    assert!(above.err.contains("the fee of 1.5 ETH is above the amount of 1 ETH"), "{}", above.err);
+    assert!(above.err.contains("the fee of 1.5 ETH exceeds the amount of 1 ETH"), "{}", above.err);
 
     // Through the relayer, which keeps its fee …
     let redeemed = bob.fastpay(["redeem", "1", "--to", &out, "--fee", "0.25", "--wait", "60"]).await.unwrap();

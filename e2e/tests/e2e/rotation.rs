@@ -337,7 +337,7 @@ async fn an_emergency_ends_the_stolen_keys_votes_at_once_and_a_recovery_is_follo
     // The keys of epoch 0 were out.
     let rotation = network.propose("keys-1", &second, &[0, 1, 2], (1, 0)).await.unwrap();
     let said = network.sign(&rotation).unwrap();
-    assert!(said[0].err.contains("keys were out since epoch 0"), "{}", said[0].err);
+    assert!(said[0].err.contains("keys are compromised since epoch 0"), "{}", said[0].err);
     network.announce(&rotation).await.unwrap();
     network.chain().unwrap().pass(DELAY_S + 1).await.unwrap();
     network.install(&rotation).await.unwrap();

@@ -135,7 +135,7 @@ async fn bad_certificates_are_refused_and_change_nothing() {
 
     let mut few = good.clone();
     few.votes.pop();
-    refused(wire.confirm(&few).await, "exactly 3 are a quorum");
+    refused(wire.confirm(&few).await, "it must have exactly 3");
     let mut twice = good.clone();
     twice.votes[1] = twice.votes[0].clone();
     refused(wire.confirm(&twice).await, "repeated");

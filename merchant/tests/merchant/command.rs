@@ -60,7 +60,7 @@ fn init_leaves_nothing_where_the_endpoints_or_the_label_cannot_be_used() {
     std::fs::write(folder.path().join("endpoints.json"), endpoints.to_string()).unwrap();
     let long = run(folder.path(), &[&init[..], &["--label", &"x".repeat(65)]].concat());
     let said = String::from_utf8(long.stderr).unwrap();
-    assert!(long.status.code() == Some(2) && said.contains("payers see 64"), "{said}");
+    assert!(long.status.code() == Some(2) && said.contains("at most 64 are shown"), "{said}");
     assert!(!folder.path().join("merchant").exists());
     let made = run(folder.path(), &init);
     assert!(made.status.success(), "{made:?}");

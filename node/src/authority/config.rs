@@ -348,7 +348,7 @@ mod tests {
         check(format!("colour = 1\n{GOOD}"), "unknown field `colour`");
         check(GOOD.replace("shards = 2", "shards = 0"), "nonzero");
         check(GOOD.replace("shards = 2", "shards = 65"), "at most 64");
-        check(GOOD.replace("shards = 2", "shards = 2\naccounts_in_memory = 19999"), "at least 10000 for each shard");
+        check(GOOD.replace("shards = 2", "shards = 2\naccounts_in_memory = 19999"), "each shard needs at least 10000");
         check(GOOD.replace(":9000", ":65535"), "no port for every shard");
         check(format!("{GOOD}\n[limits]\nhttp_connections_max = 15\n"), "http_connections_max is 15; at least 16");
         check(format!("{GOOD}\n[limits]\nshard_connections_max = 0\n"), "shard_connections_max is 0; at least 16");

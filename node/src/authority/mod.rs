@@ -205,7 +205,10 @@ pub async fn run(
     let folder = Arc::new(DataFolder::open(&config.data, &identity)?);
     let voter_status = VoterStatus::new(committees, keys, &remembered_names(&folder)?)?;
     if voter_status.voter().is_none() {
-        tracing::warn!(epoch = %voter_status.epoch(), "this authority does not vote in the current epoch; it confirms, and answers what it is asked");
+        tracing::warn!(
+            epoch = %voter_status.epoch(),
+            "this authority does not vote in the current epoch; it confirms, and answers what it is asked"
+        );
     }
     let (tracer, export) = traces(&config, voter_status.public().name)?;
     let layout = ShardLayout::new(config.shards);
@@ -292,7 +295,10 @@ async fn recover(
         let journal = shard.journal_recovery();
         tracing::info!(shard = %id, replayed = shard.replayed, journal_end = %journal.end, "recovered");
         if journal.bytes_cut > 0 {
-            tracing::warn!(shard = %id, bytes = journal.bytes_cut, "a write that a crash tore was cut off; nothing of it was ever answered");
+            tracing::warn!(
+                shard = %id, bytes = journal.bytes_cut,
+                "a write torn by a crash was cut off; none of it was ever answered"
+            );
         }
         recovered.push(shard);
     }
@@ -396,7 +402,10 @@ fn peer_sync(config: &Config, parts: &Parts, own: OwnShards) -> Option<PeerSync>
     });
     peers
         .inspect_err(|error| {
-            tracing::error!(%error, "the other authorities cannot be asked for what this one missed; correct the file and start again");
+            tracing::error!(
+                %error,
+                "the other authorities cannot be asked for what this one missed; correct the file and start again"
+            );
         })
         .ok()
 }
@@ -549,7 +558,7 @@ async fn serve(
     end.send_replace(true);
     let drained = tokio::time::timeout(SHUTDOWN_GRACE, async { while servers.join_next().await.is_some() {} });
     if drained.await.is_err() {
-        tracing::warn!("clients were still connected; closing their connections");
+        tracing::warn!("closing the connections of clients that are still connected");
     }
     servers.shutdown().await;
     followers.shutdown().await;
@@ -564,7 +573,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 
 fn describe(server: Result<Result<(), String>, tokio::task::JoinError>) -> String {
     match server {
-        Ok(Ok(())) => "it ended by itself".into(),
+        Ok(Ok(())) => "it ended unexpectedly".into(),
         Ok(Err(error)) => error,
         Err(error) => error.to_string(),
     }

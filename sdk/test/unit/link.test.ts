@@ -100,7 +100,7 @@ describe("a link is refused:", () => {
     expect(() => formatPaymentLink({ account: bob, domain, asset: ETHER, amount: 0n })).toThrow();
     const withLabel = (length: number): PaymentLink => ({ account: bob, domain, asset: ETHER, label: "☕".repeat(length) });
     expect(parsePaymentLink(formatPaymentLink(withLabel(64)))).toEqual(withLabel(64));
-    expect(() => formatPaymentLink(withLabel(65))).toThrow("payers see 64");
+    expect(() => formatPaymentLink(withLabel(65))).toThrow("at most 64 are shown");
     const expires = 10n ** 30n;
     expect(() => formatPaymentLink({ ...withLabel(0), expires })).toThrow();
   });

@@ -81,7 +81,7 @@ test("one relayer cannot move the proposal far, whatever fee it announces", asyn
 test.each([
   ["of another chain", quote(1n, { chainId: "1" }), 200],
   ["of another contract", quote(1n, { contract: RELAYER }), 200],
-  ["that does not know the price of gas", { error: "the price of gas is not known now" }, 503],
+  ["that does not know the price of gas", { error: "the gas price is unknown now" }, 503],
   ["that answers no JSON", "<html>", 200],
   ["that answers another form", { fees: "all" }, 200],
   ["with a fee that is none", quote(-1n), 200],

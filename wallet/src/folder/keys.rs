@@ -136,8 +136,7 @@ impl Keys {
         let malformed = |reason: String| KeyError::Malformed { path: path.clone(), reason };
         let mut file: Map<String, Value> =
             serde_json::from_slice(&content).map_err(|error| malformed(error.to_string()))?;
-        let metadata =
-            file.remove(METADATA).ok_or_else(|| malformed("it does not say which account it owns".into()))?;
+        let metadata = file.remove(METADATA).ok_or_else(|| malformed("it does not name its account".into()))?;
         let Metadata { kind, account } =
             serde_json::from_value(metadata).map_err(|error| malformed(error.to_string()))?;
         Ok(KeyEntry { name: name.into(), kind, account })
@@ -242,7 +241,7 @@ impl Keys {
         let secret = decrypt(&path, name, passphrase)?;
         let key = account_key(entry.kind, &secret)?;
         if key.account() != entry.account {
-            return Err(KeyError::Malformed { path, reason: "it holds the key of another account".into() });
+            return Err(KeyError::Malformed { path, reason: "it contains the key of another account".into() });
         }
         Ok(key)
     }

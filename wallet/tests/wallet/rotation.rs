@@ -203,7 +203,7 @@ async fn a_redemption_of_an_ended_epoch_is_voted_for_again_and_paid() {
     assert_eq!(by_votes.data[..4], IFastPay::redeemBatchCall::SELECTOR);
     let account = scene.chain_account().await;
     let refused = account.redeem(&redemption, by_certificate).await.unwrap_err();
-    assert!(refused.to_string().contains("have the current committee vote"), "{refused}");
+    assert!(refused.to_string().contains("have the current committee certify"), "{refused}");
     assert!(account.redeem(&redemption, by_votes.clone()).await.unwrap().is_some());
     assert_eq!(primary.payout(redemption.sender, redemption.sequence).await.unwrap(), Payout::Done);
     assert_eq!(primary.ether_balance(OUT).await.unwrap(), U256::from(300));
@@ -316,7 +316,7 @@ async fn the_audit_tells_what_a_thief_was_paid_from_what_the_owner_was() {
     for said in ["was credited back: another order was spent under it", "no authority shows a certificate of that"] {
         assert!(findings.contains(said), "{findings}");
     }
-    for wrong in ["it is said to hold", "not those of its redemption log", "certificates make it"] {
+    for wrong in ["it reports", "not those of its redemption log", "certificates prove"] {
         assert!(!findings.contains(wrong), "{findings}");
     }
 }

@@ -50,7 +50,7 @@ pub struct Report {
 
 impl Report {
     pub fn new() -> Self {
-        println!("FastPay, the whole way. All processes are real, on loopback; logs are in target/demo/logs.\n");
+        println!("FastPay from start to audit. All processes are real, on loopback; logs are in target/demo/logs.\n");
         Self { started: Instant::now(), steps: Vec::new(), audit: Vec::new(), failed: false }
     }
 

@@ -81,7 +81,7 @@ async fn set_the_scene(report: &mut Report) -> Result<(Network, Token), Failure>
         let relayer = network.relayer()?;
         wait_for(START_PATIENCE, async || relayer.status().map_err(|error| error.to_string())).await?;
         relayer.program()?.check()?;
-        Ok(((), "it holds a gas key and nothing else".to_owned()))
+        Ok(((), "its gas key is its only secret".to_owned()))
     };
     report.step("start the relayer", relayer).await?;
     Ok((network, token))
@@ -268,7 +268,7 @@ async fn redemptions(report: &mut Report, scene: &mut Scene) -> Result<(), Failu
         let to = OUT.to_string();
         scene.bob.fastpay(["redeem", "1", "--from", "fastpay", "--to", &to]).await?;
         scene.payers.bring_all_up_to_date(&scene.accounts).await?;
-        Ok(((), "1 ETH is out of his account and not yet out of the contract".to_owned()))
+        Ok(((), "1 ETH has left his account and is still in the contract".to_owned()))
     };
     report.step("Bob certifies a redemption that nobody submits", left).await
 }

@@ -69,7 +69,8 @@ pub enum BackupError {
     Inside(PathBuf),
     /// The folder to copy is inside the folder for incomplete copies, which is removed first.
     #[error(
-        "{from} is in {unfinished}, the rest of an interrupted attempt, which is removed first; move it elsewhere and name that place"
+        "{from} is in {unfinished}, the rest of an interrupted attempt, which is removed first; move it elsewhere and \
+         name that place"
     )]
     Unfinished {
         /// The folder to copy.

@@ -78,7 +78,10 @@ pub enum CommitteeError {
     #[error(transparent)]
     NotACommittee(#[from] NotACommittee),
     /// The file's epoch is not the next one.
-    #[error("the file is for epoch {found}; the contract is in epoch {current}, so only epoch {} can be announced", .current.0.saturating_add(1))]
+    #[error(
+        "the file is for epoch {found}; the contract is in epoch {current}, so only epoch {} can be announced",
+        .current.0.saturating_add(1)
+    )]
     Epoch {
         /// The contract's epoch.
         current: Epoch,

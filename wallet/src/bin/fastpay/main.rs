@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            let message = format!("the system gives no threads: {error}");
+            let message = format!("cannot start threads: {error}");
             return fail(ErrorKind::System, &message, json.then(|| ErrorKind::System.document(&message)));
         }
     };

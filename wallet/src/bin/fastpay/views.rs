@@ -45,8 +45,8 @@ pub async fn balance(context: &Context, args: AccountArgs) -> Result<Report, Wal
     }
     if view.truncated {
         lines.push(
-            "  the account holds more assets than an authority lists; shown are the first ones and those that this \
-             wallet knows"
+            "  the account has more assets than an authority lists; only the first ones and those that this wallet \
+            knows are shown"
                 .into(),
         );
     }
