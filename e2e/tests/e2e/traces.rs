@@ -1,5 +1,5 @@
-//! Traces of real payments, as a collector gets them: spans of wallet, authorities and relayer that have only a digest
-//! in common. And collectors that are away, or take connections and never answer.
+//! Traces of real payments, as a collector receives them: spans of wallet, authorities and relayer, which share only a
+//! digest. And collectors that are unreachable, or accept connections and never answer.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -23,7 +23,7 @@ use tonic::{Request, Response, Status, async_trait};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// All that may be said of a stage.
+/// The attributes that a stage may have.
 const ATTRIBUTES: [&str; 10] = [
     "error.type",
     "fastpay.authority",
@@ -37,13 +37,13 @@ const ATTRIBUTES: [&str; 10] = [
     "fastpay.transaction",
 ];
 
-/// Has a program trace all payments, from its next start on.
+/// Makes a program trace all payments, from its next start on.
 pub fn trace_to(config: &Path, address: &str) {
     let mut file = std::fs::OpenOptions::new().append(true).open(config).unwrap();
     writeln!(file, "\n[traces]\nendpoint = \"http://{address}\"\nratio = 1.0").unwrap();
 }
 
-/// A real receiver of OTLP.
+/// A real OTLP receiver.
 pub struct Collector {
     address: String,
     took: Took,
@@ -63,7 +63,7 @@ impl TraceService for Took {
     }
 }
 
-/// A span, and who said it.
+/// A span and the program that sent it.
 #[derive(Clone, Debug)]
 struct Seen {
     service: String,
@@ -90,7 +90,7 @@ impl Seen {
         self.span.status.as_ref().is_some_and(|status| status.code() == StatusCode::Error)
     }
 
-    /// Its beginning, its steps by name, its end: in order.
+    /// Its beginning, its steps by name and its end, in order.
     fn steps(&self) -> Vec<&str> {
         let mut before = self.span.start_time_unix_nano;
         for event in &self.span.events {
@@ -116,7 +116,7 @@ impl Collector {
         &self.address
     }
 
-    /// Authorities and relayer trace to it, from their next start on.
+    /// Makes authorities and relayer trace to it, from their next start on.
     pub fn watch(&self, network: &Network) {
         let configs = network.authorities.iter().map(|authority| authority.config());
         for config in configs.chain(network.relayer.iter().map(|relayer| relayer.config())) {
@@ -142,7 +142,7 @@ impl Collector {
         trace
     }
 
-    /// The trace, once it has at least so many spans of each of these names, beside those that tell of a refusal.
+    /// The trace, once it has at least this many spans of each of these names, not counting refusals.
     async fn wait_for(&self, digest: &Digest, names: &[(&str, usize)]) -> Trace {
         wait_for(PATIENCE, async || {
             let trace = Trace(self.trace(digest));
@@ -160,7 +160,7 @@ impl Collector {
         .unwrap()
     }
 
-    /// A payment that `paid` describes was seen from order to settled.
+    /// Checks that the payment `paid` was traced from order to settled.
     pub async fn expect_payment(&self, network: &Network, paid: &Value, [sender, recipient]: [AccountId; 2]) {
         let digest: Digest = paid["digest"].as_str().unwrap().parse().unwrap();
         let quorum = network.committee().quorum();
@@ -187,7 +187,7 @@ impl Collector {
         }
     }
 
-    /// A redemption that `redeemed` describes was seen from order to payout.
+    /// Checks that the redemption `redeemed` was traced from order to payout.
     pub async fn expect_redemption(&self, network: &Network, redeemed: &Value) {
         let digest: Digest = redeemed["digest"].as_str().unwrap().parse().unwrap();
         let quorum = network.committee().quorum();
@@ -213,7 +213,7 @@ impl Collector {
         assert_eq!(included.says("fastpay.block").unwrap(), block.to_string());
     }
 
-    /// Nothing that was sent says who pays whom, how much, or what for.
+    /// Checks that no span contains payer, recipient, amount or memo.
     pub fn expect_nothing_private(&self, accounts: &[AccountId]) {
         let requests = self.took.0.lock().unwrap().clone();
         let spans = requests.iter().flat_map(|request| &request.resource_spans).flat_map(|from| &from.scope_spans);
@@ -225,7 +225,7 @@ impl Collector {
         }
         let all = format!("{requests:?}").to_lowercase();
         let accounts = accounts.iter().flat_map(|account| {
-            // As it is shown, in full, and as the address that it is.
+            // The account as shown, in full, and as an address.
             let digits = alloy::primitives::hex::encode(account.0);
             [account.to_string().to_lowercase(), digits.clone(), digits[24..].to_owned()]
         });
@@ -243,7 +243,7 @@ impl Trace {
         self.0.iter().filter(move |seen| seen.span.name == name)
     }
 
-    /// One root, which the wallet says, and everything under it; a quorum of authorities says what it did, in order.
+    /// One root span of the wallet, and all others under it; a quorum of authorities sent its stages in order.
     fn expect_whole(&self, network: &Network, digest: &Digest, root: &str) {
         let root_id = root_span_id(digest).to_bytes();
         let (roots, others): (Vec<_>, Vec<_>) = self.0.iter().partition(|seen| seen.span.parent_span_id.is_empty());
@@ -271,7 +271,7 @@ impl Trace {
                 assert_eq!(seen.steps(), ["taken", "decided", "durable"]);
                 assert!(seen.says("fastpay.batch").unwrap().parse::<u64>().unwrap() > 0);
                 assert!(seen.says("fastpay.shard").is_some());
-                // One that is behind the others may know of no money yet.
+                // A lagging authority may not have the money yet.
                 match (seen.says("fastpay.outcome").as_deref(), seen.is_failed()) {
                     (Some("refused"), true) => assert!(seen.says("error.type").is_some(), "{seen:?}"),
                     (found, failed) => {
@@ -286,7 +286,7 @@ impl Trace {
             let all = || self.named(name);
             assert!(all().all(|seen| seen.service == "fastpay-wallet"));
             assert!(all().all(|seen| members.contains(&seen.says("fastpay.authority").unwrap())));
-            // Those beyond the quorum are cut off.
+            // Requests beyond the quorum are cancelled.
             let good =
                 all().filter(|seen| seen.says("fastpay.outcome").as_deref() == Some(outcome) && !seen.is_failed());
             assert!(good.count() >= network.committee().quorum(), "{name}: {:?}", all().collect::<Vec<_>>());
@@ -294,7 +294,7 @@ impl Trace {
     }
 }
 
-/// Takes connections, and never says a word.
+/// Accepts connections, and never answers.
 pub struct Hanging {
     address: String,
     /// An address at which nobody listens.
@@ -318,7 +318,7 @@ impl Hanging {
         &self.address
     }
 
-    /// Half of the authorities trace to it, and half to nobody.
+    /// Half of the authorities trace to it, and half to an unused address.
     pub fn watch(&self, network: &mut Network) {
         for (authority, address) in network.authorities.iter().zip([&self.address, &self.nowhere].into_iter().cycle()) {
             trace_to(authority.config(), address);
@@ -326,8 +326,8 @@ impl Hanging {
     }
 }
 
-/// Authorities say in their metrics that spans were dropped, and that none was taken: at least a quorum, since a wallet
-/// need not have asked all of them.
+/// Checks that the metrics of at least a quorum of authorities show dropped spans and no sent ones. A wallet need not
+/// have asked all authorities.
 pub async fn expect_dropped(network: &Network) {
     let urls: Vec<_> =
         network.authorities.iter().map(|authority| authority.endpoints().unwrap().http.clone().unwrap()).collect();

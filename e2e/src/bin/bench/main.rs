@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says what is being done.
+/// Reports the current step.
 fn progress(what: &str) {
     eprintln!("{what} …");
 }

@@ -1,4 +1,4 @@
-//! What the demo does: two users and many payers pay, an authority dies and comes back, and an audit ends it.
+//! The demo's steps: two users and many payers pay, an authority dies and comes back, and an audit ends it.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ impl Scene {
     }
 }
 
-/// All of it.
+/// Runs all steps.
 pub async fn run(report: &mut Report) -> Result<(), Failure> {
     let (network, token) = set_the_scene(report).await?;
     let mut scene = people(report, network, token).await?;
@@ -210,7 +210,7 @@ fn describe(paid: &PaymentReport) -> String {
     format!("{} payments, {rate:.0} a second, certified after {median:.1} ms (median)", paid.payments)
 }
 
-/// Waits until every authority says the same of every account. Returns how many balances were compared.
+/// Waits until all authorities agree on every account. Returns how many balances were compared.
 async fn same_everywhere(scene: &Scene) -> Result<usize, Failure> {
     let clients = scene.network.clients()?;
     wait_for(CATCH_UP_PATIENCE, async || {
@@ -314,7 +314,7 @@ async fn final_audit(report: &mut Report, scene: &Scene) -> Result<(), Failure> 
         Err(Failure::Wrong(findings.join("; ")))
     };
     let audited = report.step("audit: contract = accounts + redeemable", auditing).await;
-    // Shown also where it fails: above all then.
+    // The audit is shown even if it fails.
     report.audit(&lines, |line| match line.asset {
         Asset::ETHER => ("ETH".into(), 18),
         _ => (scene.token.symbol.clone(), scene.token.decimals),
