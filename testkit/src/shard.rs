@@ -1,4 +1,4 @@
-//! A shard with a journal: does what a node does around core's rules, without threads and disk.
+//! A shard with a journal: what a node does around core's rules, without threads and disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ pub enum Outcome {
     Already,
 }
 
-/// So few accounts that they are loaded and evicted all the time.
+/// Few accounts, so that they are loaded and evicted all the time.
 const ACCOUNTS_IN_MEMORY_MAX: usize = 4;
 
 /// The encoded accounts and the ledger after all records before `position`.

@@ -1,4 +1,4 @@
-//! The real sender against pools that forget, fees that jump, nonces that are taken and blocks that go.
+//! The real sender against pools that drop transactions, fee spikes, used nonces and reorganizations.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ fn deposit(scene: &Scene, wei: u128) -> Call {
     Call::deposit_ether(scene.contract.address(), ALICE, Amount(wei))
 }
 
-/// A submission that is being driven, and what was stored of it.
+/// A running submission, and its stored states.
 struct Drive {
     stored: Arc<Mutex<Vec<Submission>>>,
     task: JoinHandle<Result<Inclusion, SendError>>,
