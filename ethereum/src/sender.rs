@@ -548,14 +548,14 @@ async fn is_known_at(node: &Endpoint, hash: B256) -> Result<bool, PrimaryError> 
 fn out_of_gas_is_a_revert(error: PrimaryError) -> PrimaryError {
     const WORDS: [&str; 3] = ["out of gas", "outofgas", "gas required exceeds"];
     match &error {
-        PrimaryError::Refused { message, .. } if says(message, &WORDS) => {
+        PrimaryError::Refused { message, .. } if mentions(message, &WORDS) => {
             PrimaryError::Reverted(Box::new(Revert::Unknown(Bytes::new())))
         }
         _ => error,
     }
 }
 
-fn says(message: &str, any: &[&str]) -> bool {
+fn mentions(message: &str, any: &[&str]) -> bool {
     let message = message.to_ascii_lowercase();
     any.iter().any(|words| message.contains(words))
 }
@@ -582,7 +582,7 @@ fn is_for_good(message: &str) -> bool {
         "rlp",
         "cannot be decoded",
     ];
-    says(message, &FOR_GOOD)
+    mentions(message, &FOR_GOOD)
 }
 
 /// Whether a refusal means that the node has this transaction, a better one with the same nonce, or one already in a
@@ -590,7 +590,7 @@ fn is_for_good(message: &str) -> bool {
 fn is_harmless(message: &str) -> bool {
     const HARMLESS: [&str; 6] =
         ["already known", "already imported", "already in the pool", "nonce too low", "underpriced", "already exists"];
-    says(message, &HARMLESS)
+    mentions(message, &HARMLESS)
 }
 
 #[cfg(test)]

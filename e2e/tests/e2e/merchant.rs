@@ -82,7 +82,7 @@ async fn a_shop_is_paid_and_told() {
     let paid = merchant.until(&cake, "paid", "delivered").await;
     assert_eq!((paid["received"].as_str(), paid["webhooks"][0]["attempts"].as_u64()), (Some("700"), Some(1)));
     assert_eq!(paid["payments"][0]["sender"], key(0).account().to_string());
-    assert_eq!(merchant.told(&cake), ["invoice.paid"]);
+    assert_eq!(merchant.webhook_types(&cake), ["invoice.paid"]);
 
     // An underpayment while the shop is down is announced again with the same ID; then the rest is paid; then once
     // more.
@@ -97,7 +97,7 @@ async fn a_shop_is_paid_and_told() {
     merchant.until(&bread, "paid", "delivered").await;
     people.pay_amount(&bread, SMALLEST).await;
     merchant.until(&bread, "overpaid", "delivered").await;
-    assert_eq!(merchant.told(&bread)[2..], ["invoice.underpaid", "invoice.paid", "invoice.overpaid"]);
+    assert_eq!(merchant.webhook_types(&bread)[2..], ["invoice.underpaid", "invoice.paid", "invoice.overpaid"]);
 
     // The whole amount is paid twice while the shop never answers: the same message is sent until it does.
     let pie = merchant.create("pie", "7", "600");

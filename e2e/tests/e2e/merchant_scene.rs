@@ -173,7 +173,7 @@ impl Merchant {
     }
 
     /// The types of an invoice's webhooks, in order of arrival.
-    pub fn told(&self, invoice: &Value) -> Vec<String> {
+    pub fn webhook_types(&self, invoice: &Value) -> Vec<String> {
         let kind = |message: Message| serde_json::from_str::<Value>(&message.body).unwrap()["type"].clone();
         self.messages(invoice).into_iter().map(|message| kind(message).as_str().unwrap().to_owned()).collect()
     }

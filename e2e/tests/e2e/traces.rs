@@ -82,7 +82,7 @@ fn text(attributes: &[KeyValue], key: &str) -> Option<String> {
 }
 
 impl Seen {
-    fn says(&self, key: &str) -> Option<String> {
+    fn value_of(&self, key: &str) -> Option<String> {
         text(&self.span.attributes, key)
     }
 
@@ -182,8 +182,8 @@ impl Collector {
         trace.expect_whole(network, &digest, "fastpay.payment");
         assert_eq!(trace.named("fastpay.credit").count() > 0, crosses);
         for credit in trace.named("fastpay.credit") {
-            assert_eq!(credit.says("fastpay.shard"), Some(layout.shard_of(&sender).0.to_string()));
-            assert_eq!(credit.says("fastpay.to_shard"), Some(layout.shard_of(&recipient).0.to_string()));
+            assert_eq!(credit.value_of("fastpay.shard"), Some(layout.shard_of(&sender).0.to_string()));
+            assert_eq!(credit.value_of("fastpay.to_shard"), Some(layout.shard_of(&recipient).0.to_string()));
         }
     }
 
@@ -204,13 +204,13 @@ impl Collector {
             assert_eq!((stage.service.as_str(), stage.instance.as_ref()), ("fastpay-relayer", Some(&relayer)));
         }
         let [_, submitted, included, paid] = &stages;
-        let transaction = submitted.says("fastpay.transaction").unwrap();
-        assert_eq!(included.says("fastpay.transaction").as_ref(), Some(&transaction));
-        assert_eq!(paid.says("fastpay.outcome").unwrap(), "redeemed");
+        let transaction = submitted.value_of("fastpay.transaction").unwrap();
+        assert_eq!(included.value_of("fastpay.transaction").as_ref(), Some(&transaction));
+        assert_eq!(paid.value_of("fastpay.outcome").unwrap(), "redeemed");
         let receipt: Value =
             network.chain().unwrap().request("eth_getTransactionReceipt", json!([transaction])).await.unwrap();
         let block = u64::from_str_radix(receipt["blockNumber"].as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
-        assert_eq!(included.says("fastpay.block").unwrap(), block.to_string());
+        assert_eq!(included.value_of("fastpay.block").unwrap(), block.to_string());
     }
 
     /// Checks that no span contains payer, recipient, amount or memo.
@@ -251,7 +251,7 @@ impl Trace {
         assert_eq!((roots[0].service.as_str(), roots[0].span.name.as_str()), ("fastpay-wallet", root));
         assert_eq!((roots[0].span.span_id.as_slice(), roots[0].instance.as_ref()), (root_id.as_slice(), None));
         assert_eq!(
-            (roots[0].says("fastpay.resumed").unwrap().as_str(), roots[0].steps()),
+            (roots[0].value_of("fastpay.resumed").unwrap().as_str(), roots[0].steps()),
             ("false", vec!["certified"])
         );
         for seen in &others {
@@ -260,7 +260,7 @@ impl Trace {
         let ids: BTreeSet<_> = self.0.iter().map(|seen| seen.span.span_id.clone()).collect();
         assert_eq!(ids.len(), self.0.len(), "no id twice");
         for seen in &self.0 {
-            assert_eq!(seen.says("fastpay.digest"), Some(digest.to_string()));
+            assert_eq!(seen.value_of("fastpay.digest"), Some(digest.to_string()));
         }
 
         let members: BTreeSet<_> = network.authorities.iter().map(|each| each.member().name.to_string()).collect();
@@ -269,11 +269,11 @@ impl Trace {
             for seen in self.named(name) {
                 assert_eq!(seen.service, "fastpay-node");
                 assert_eq!(seen.steps(), ["taken", "decided", "durable"]);
-                assert!(seen.says("fastpay.batch").unwrap().parse::<u64>().unwrap() > 0);
-                assert!(seen.says("fastpay.shard").is_some());
+                assert!(seen.value_of("fastpay.batch").unwrap().parse::<u64>().unwrap() > 0);
+                assert!(seen.value_of("fastpay.shard").is_some());
                 // A lagging authority may not have the money yet.
-                match (seen.says("fastpay.outcome").as_deref(), seen.is_failed()) {
-                    (Some("refused"), true) => assert!(seen.says("error.type").is_some(), "{seen:?}"),
+                match (seen.value_of("fastpay.outcome").as_deref(), seen.is_failed()) {
+                    (Some("refused"), true) => assert!(seen.value_of("error.type").is_some(), "{seen:?}"),
                     (found, failed) => {
                         assert_eq!((found, failed), (Some(outcome), false), "{seen:?}");
                         said.insert(seen.instance.clone().unwrap());
@@ -285,10 +285,10 @@ impl Trace {
         for (name, outcome) in [("fastpay.vote", "voted"), ("fastpay.confirmation", "confirmed")] {
             let all = || self.named(name);
             assert!(all().all(|seen| seen.service == "fastpay-wallet"));
-            assert!(all().all(|seen| members.contains(&seen.says("fastpay.authority").unwrap())));
+            assert!(all().all(|seen| members.contains(&seen.value_of("fastpay.authority").unwrap())));
             // Requests beyond the quorum are cancelled.
             let good =
-                all().filter(|seen| seen.says("fastpay.outcome").as_deref() == Some(outcome) && !seen.is_failed());
+                all().filter(|seen| seen.value_of("fastpay.outcome").as_deref() == Some(outcome) && !seen.is_failed());
             assert!(good.count() >= network.committee().quorum(), "{name}: {:?}", all().collect::<Vec<_>>());
         }
     }

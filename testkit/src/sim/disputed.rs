@@ -177,11 +177,11 @@ impl Disputed {
                 continue;
             };
             self.world.trace.note("tries to void", format_args!("#{number} unanimous: {unanimous}"));
-            self.tell(vote, packed);
+            self.decide(vote, packed);
         }
     }
 
-    fn tell(&self, vote: UnlockVote, votes: Vec<u8>) {
+    fn decide(&self, vote: UnlockVote, votes: Vec<u8>) {
         let (council, sequence) = (self.world.chain.council(), SequenceNumber(self.number));
         self.send(Call::decide_unlock(council, self.owner.id(), sequence, vote, votes));
     }
@@ -192,7 +192,7 @@ impl Disputed {
         let ballot = self.client.vote_unlock((account, sequence), unanimous, PATIENCE).await;
         self.world.trace.note("ballot", format_args!("#{sequence} {:?}", ballot.votes()));
         if let Some(UnlockDecision { vote, votes }) = ballot.decision() {
-            self.tell(vote, votes);
+            self.decide(vote, votes);
         }
     }
 

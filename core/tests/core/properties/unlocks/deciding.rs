@@ -75,12 +75,12 @@ impl World {
         let mut following: Vec<_> = (0..self.nodes.len()).collect();
         following.shuffle(&mut self.rng);
         following.into_iter().skip(self.lagging_max).for_each(|at| self.follow_all(at));
-        self.bring(slot);
+        self.confirm_up_to(slot);
         assert!(self.uphold(index), "a certificate of {} #{} is known and cannot be upheld", slot.0, slot.1);
     }
 
-    /// Brings everybody the certificates of the account up to a number.
-    fn bring(&mut self, slot: Slot) {
+    /// Shows all nodes the certificates of the account up to a number.
+    fn confirm_up_to(&mut self, slot: Slot) {
         let chain: Vec<_> = self.certified.range((slot.0, 0)..=slot).map(|(slot, index)| (*slot, *index)).collect();
         for (earlier, index) in chain {
             if self.served(earlier).is_some() {
@@ -269,7 +269,7 @@ impl World {
     fn decide(&mut self, slot: Slot) {
         let is_requested = self.acts_at.contains_key(&slot);
         if let Some(index) = self.served(slot) {
-            self.bring(slot);
+            self.confirm_up_to(slot);
             // What was paid is executed at once, unless keys of that epoch were out.
             let is_executed = self.oracle.books.iter().all(|books| books.executed.contains_key(&slot));
             if !is_executed && is_requested && !self.contract.outcomes.contains_key(&slot) {
