@@ -15,9 +15,9 @@ const URL_LENGTH_MAX: usize = 1_024;
 /// The text of an invoice for the customer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checkout {
-    /// What it is for.
+    /// A description for the customer.
     pub description: Option<String>,
-    /// What is bought.
+    /// The purchased items.
     pub items: Vec<Item>,
     /// The URL to which the customer returns.
     pub return_url: Option<String>,
@@ -27,9 +27,9 @@ pub struct Checkout {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Item {
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// How many.
+    /// The quantity.
     pub quantity: u32,
     /// The price of all of them, in the asset's smallest unit.
     pub amount: Amount,
