@@ -74,7 +74,7 @@ pub(super) struct Problem {
     status: u16,
     /// The details of this occurrence.
     detail: String,
-    /// For programs. Stable.
+    /// A stable code for programs.
     code: ProblemCode,
     /// The recommended action, for people.
     action: String,
