@@ -1,4 +1,4 @@
-//! What the customer sees of an invoice on its checkout page: what it is for, and the way back to the shop.
+//! The customer's data of an invoice on its checkout page: its description and items, and the link back to the shop.
 //!
 //! The page's address contains a separate key, because everybody can read the invoice's id in its payments' memo.
 
@@ -87,7 +87,7 @@ impl Checkout {
     }
 }
 
-/// Whether a customer may be sent to a URL: nobody on the way can read or change it, and it is no script.
+/// Whether a customer may be sent to a URL: it is encrypted or local, and not a script.
 pub(crate) fn is_safe(text: &str) -> bool {
     let Ok(url) = Url::parse(text) else { return false };
     let is_this_machine = match url.host() {

@@ -55,7 +55,7 @@ async fn answers_find_their_requests_in_any_order() {
             if waiting.len() < BATCH {
                 continue;
             }
-            // The newest first; and between them, answers to what nobody asked, and the same twice.
+            // The newest first, mixed with answers to no request and duplicates.
             for request in waiting.drain(..).rev() {
                 let answer = confirmed(&request);
                 let strange = SubmitResponse { id: request.id + 1_000_000, ..answer.clone() };
@@ -202,7 +202,7 @@ async fn a_client_finds_its_server_again() {
 
 #[tokio::test]
 async fn all_that_wait_for_a_server_that_is_away_hear_of_it_at_once() {
-    // Taken, and closed again: nobody listens there.
+    // A port that was bound and closed again, so that nothing listens on it.
     let address = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let client = client(&format!("http://{address}"));
     let mut asked = JoinSet::new();

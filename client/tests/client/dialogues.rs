@@ -171,7 +171,7 @@ struct Question {
     answer: oneshot::Sender<Value>,
 }
 
-/// Passes the requests of one authority on, and returns what it is to say.
+/// Forwards the requests to one authority, and returns its scripted answer.
 #[derive(Clone)]
 struct Ear(usize, mpsc::UnboundedSender<Question>);
 
@@ -262,7 +262,7 @@ impl<'a> Dialogue<'a> {
         Self { said, scene, client, _servers: servers, questions, waiting: BTreeMap::new(), heard }
     }
 
-    /// Has the authorities say their lines, and returns what the client concludes after the last one.
+    /// Plays the authorities' scripted answers, and returns the client's conclusion after the last one.
     async fn play(mut self, client: JoinHandle<Value>) -> Value {
         let lines = self.said["says"].as_array().unwrap();
         for (at, says) in lines.iter().enumerate() {

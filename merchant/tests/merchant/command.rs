@@ -1,4 +1,4 @@
-//! The command makes its folder or leaves nothing, and ends quietly where nobody reads.
+//! The command creates its folder completely or not at all, and ends quietly on a closed pipe.
 
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
@@ -19,7 +19,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Output {
     command(folder, arguments).output().unwrap()
 }
 
-/// The end of a pipe that nobody reads from.
+/// A pipe without a reader.
 fn closed_pipe() -> Stdio {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -200,7 +200,7 @@ fn a_reader_that_goes_away_is_no_reason_to_panic() {
     assert!(folder.path().join("merchant/merchant.toml").exists(), "the command itself succeeded");
     assert_eq!(code(&["--json", "invoice", "list"], closed_pipe()), Some(8));
     assert_eq!(code(&["--json", "bake"], closed_pipe()), Some(2));
-    // An answer that is lost is another thing than one that nobody wants.
+    // A lost answer is an error; a closed pipe is not.
     let full = || std::fs::File::options().write(true).open("/dev/full").unwrap().into();
     let elsewhere: Vec<_> = [&["--home", "elsewhere"][..], &init].concat();
     assert_eq!(code(&elsewhere, full()), Some(16));

@@ -80,7 +80,7 @@ impl Port {
         TcpStream::connect(self.url.strip_prefix("http://").unwrap()).await.unwrap()
     }
 
-    /// What is said to these words, until the service closes the connection.
+    /// The answer to these bytes, until the service closes the connection.
     async fn request(&self, words: &str) -> String {
         let mut stream = self.connect().await;
         // It may be closed before all is sent.

@@ -1,4 +1,4 @@
-//! What the watch sees, and what follows from not seeing everything, with a wallet and authorities behind real gRPC.
+//! The watch on payments, also with an incomplete view, with a wallet and authorities behind real gRPC.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

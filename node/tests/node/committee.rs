@@ -1,4 +1,4 @@
-//! What an operator signs for the council: what each command checks, and each reason for which nothing is signed.
+//! The operator's signatures for the council: the checks of each command, and each reason to refuse.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What was answered is still known after any crash, and what is not on disk is not answered.
+//! Each answer survives any crash, and nothing is answered before it is on disk.
 
 use std::path::Path;
 use std::sync::Arc;

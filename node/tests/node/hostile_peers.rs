@@ -1,4 +1,4 @@
-//! Peers that mean no good, or are broken: what they do costs them their connection, and nobody else.
+//! Malicious and broken peers: they lose their connection, and affect nobody else.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What one peer can take of the HTTP port, and for how long.
+//! The resources of the HTTP port that one peer can use, and for how long.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -33,7 +33,7 @@ fn succeeds(output: &Output) -> String {
     text(&output.stdout)
 }
 
-/// The end of a pipe that nobody reads from.
+/// A pipe without a reader.
 fn closed_pipe() -> Stdio {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -50,7 +50,7 @@ fn a_reader_that_goes_away_is_no_reason_to_panic() {
     assert!(folder.path().join("unread/voting.key").exists(), "what was to be done is done");
     assert_eq!(code(&["config", "check", "--config", "nowhere.toml"], closed_pipe()), Some(3));
     assert_eq!(code(&["run", "--config", "nowhere.toml"], closed_pipe()), Some(3));
-    // An answer that is lost is another thing than one that nobody wants.
+    // A lost answer is an error; a closed pipe is not.
     for command in [&["keygen", "--plain", "--keys", "lost"][..], &["--version"], &["completions", "bash"]] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         assert_eq!(code(command, full.into()), Some(16), "{command:?}");
@@ -382,7 +382,7 @@ async fn a_configuration_is_checked_and_a_folder_backed_up_and_restored_by_comma
     assert_eq!(level(&check(), "memory"), "warning");
 }
 
-/// The payments of one owner, confirmed one after the other until told to end.
+/// Confirms payments of one owner one after the other, until stopped.
 async fn pay_on(
     client: AuthorityClient,
     committee: TestCommittee,

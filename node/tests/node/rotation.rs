@@ -21,7 +21,7 @@ use tonic::Code;
 use crate::network::{Served, answers, ask, refusal};
 use crate::scene::voter_status;
 
-/// Every part hears of the next committee.
+/// All parts learn of the next committee.
 fn rotate(served: &Served, committees: &[&TestCommittee]) {
     served.shards.voter_status.send_replace(Arc::new(voter_status(committees)));
 }

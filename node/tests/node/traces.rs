@@ -1,4 +1,4 @@
-//! What shards say of the payments that are traced.
+//! The spans of shards for traced payments.
 
 use std::sync::mpsc::sync_channel;
 

@@ -285,7 +285,7 @@ async fn a_fee_below_its_share_of_the_gas_waits_and_is_then_paid_or_left() {
         let mut scene = Scene::new(Mining::Manual).await;
         scene.config.bundle = BundleConfig { wait_ms_max: 1_500, below_cost, ..scene.config.bundle.clone() };
         let price: U256 = scene.anvil.request("eth_gasPrice", serde_json::json!([])).await;
-        // A quarter of what company would make of it.
+        // A fee for a quarter of the gas that it would cost in a bundle.
         scene.publish_worth(0, worth, 7_500 * price.to::<u128>());
         let mut relayer = scene.relayer().await;
         relayer.tick(false).await.unwrap();

@@ -1,4 +1,4 @@
-//! The command makes what it needs, and says what is wrong.
+//! The command creates its files, and reports what is wrong.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -167,7 +167,7 @@ fn a_reader_that_goes_away_is_no_reason_to_panic() {
     // It has something to log before it finds that.
     std::fs::remove_file(folder.path().join("endpoints.json")).unwrap();
     assert_eq!(code(&["run"]), Some(3));
-    // An answer that is lost is another thing than one that nobody wants.
+    // A lost answer is an error; a closed pipe is not.
     let full = || Stdio::from(std::fs::File::options().write(true).open("/dev/full").unwrap());
     assert_eq!(code(&["completions", "bash"]), Some(0));
     assert_eq!([["completions", "bash"], ["--help", "--version"]].map(|words| code_to(full(), &words)), [Some(16); 2]);

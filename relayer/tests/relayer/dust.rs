@@ -1,4 +1,4 @@
-//! Entries of redemption logs that are worth nothing: they keep no others waiting, and nothing is believed of them.
+//! Worthless entries of redemption logs: they delay no others, and are not trusted.
 
 use alloy::primitives::U256;
 use fastpay_core::{Amount, Asset, Redemption, Transfer};

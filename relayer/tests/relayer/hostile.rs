@@ -36,7 +36,7 @@ async fn settle(scene: &Scene, relayer: &mut Relayer) -> usize {
     count
 }
 
-/// Goes on until nothing is under way.
+/// Continues until no transaction is in flight.
 async fn settle_all(scene: &Scene, relayer: &mut Relayer) -> usize {
     let mut count = 0;
     for _ in 0..20 {

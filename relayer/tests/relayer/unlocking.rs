@@ -73,7 +73,7 @@ async fn work_until(relayer: &mut Relayer, done: impl Fn(&State) -> bool) {
     panic!("{:?}", relayer.state());
 }
 
-/// What the relayer answers to a request that its owner, or somebody else, signed.
+/// The relayer's answer to a request signed by its owner or another account.
 async fn ask_signed_by(
     relayer: &mut Relayer,
     key: &AccountKey,

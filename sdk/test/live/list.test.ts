@@ -1,4 +1,4 @@
-/** A list is the same list here and for the command line: who pays it second pays nobody again. */
+/** A list is the same for this library and the command line: paying it a second time pays nobody again. */
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** What authorities send is read with care: fields, streams, and rules over many answers. */
+/** Validation of authorities' answers: fields, streams, and rules over many answers. */
 
 import { describe, expect, test } from "vitest";
 

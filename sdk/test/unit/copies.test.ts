@@ -15,7 +15,7 @@ beforeEach(async () => {
 
 afterEach(() => scene.close());
 
-/** What every node was sent, by number. */
+/** The orders that each node received, by number. */
 function digestsByNumber(): Map<string, Set<string>> {
   const digests = new Map<string, Set<string>>();
   for (const body of scene.nodes.flatMap(({ orders }) => orders)) {

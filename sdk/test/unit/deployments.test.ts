@@ -1,4 +1,4 @@
-/** What was stored for one deployment is never used in another one at the same address, and never lost. */
+/** Entries of one deployment are never used in another one at the same address, and never lost. */
 
 import { expect, test } from "vitest";
 

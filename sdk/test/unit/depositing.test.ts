@@ -1,4 +1,4 @@
-/** A deposit that was sent goes on, whatever becomes of the Ethereum node or of the page; nobody is told to send it again. */
+/** A submitted deposit continues despite failures of the Ethereum node or the page; nobody is asked to send it again. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { pad } from "viem";

@@ -1,4 +1,4 @@
-/** What authorities show is judged by the committee that voted, and by no other. */
+/** Certificates are checked against the committee that voted, and no other. */
 
 import { afterEach, beforeEach, expect, test } from "vitest";
 

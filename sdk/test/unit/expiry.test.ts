@@ -1,4 +1,4 @@
-/** What is asked for until a time is not signed, stored or sent after it; what was ordered in time is finished. */
+/** A request with an expiry is not signed, stored or sent after it; an order made in time is finished. */
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 

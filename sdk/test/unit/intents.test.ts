@@ -1,4 +1,4 @@
-/** Whoever asks for what cannot be ordered is told what was expected; amounts in errors are those that people write. */
+/** Errors of invalid transfers say what was expected, with amounts in whole units. */
 
 import { expect, test } from "vitest";
 

@@ -8,7 +8,7 @@ import { Scene } from "../support/scene.js";
 
 let scene: Scene;
 let latest: LatestTransfers;
-/** How many certificates were asked for. */
+/** The number of requested certificates. */
 let asked: number;
 
 beforeEach(async () => {

@@ -1,4 +1,4 @@
-/** Answers count by member: what one of them says at two addresses is one voice. */
+/** Answers count by member: one member's answers at two addresses count once. */
 
 import type { ServerResponse } from "node:http";
 

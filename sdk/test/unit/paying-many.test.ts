@@ -1,4 +1,4 @@
-/** Many people are paid with few orders: all or nothing before the first signature, and nobody twice, whatever breaks. */
+/** Many recipients are paid with few orders: all or nothing before the first signature, and nobody twice, whatever fails. */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 

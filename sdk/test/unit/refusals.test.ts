@@ -1,4 +1,4 @@
-/** What is refused before anything is sent, where no network is needed to find out. */
+/** Refusals before anything is sent, for which no network is needed. */
 
 import {
   createPublicClient,

@@ -1,4 +1,4 @@
-/** What relayers take: of each that answers for this deployment, and a fee that most of them take. */
+/** Relayers' fees: of each that answers for this deployment, and a fee that most of them accept. */
 
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";

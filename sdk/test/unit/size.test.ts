@@ -1,4 +1,4 @@
-/** What is not used is not in the bundle. Sizes are minified, without compression, with some room to grow. */
+/** Unused code is not in the bundle. The limits are minified, uncompressed sizes with a margin. */
 
 import { fileURLToPath } from "node:url";
 import { build, type Rolldown } from "vite";

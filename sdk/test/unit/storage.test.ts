@@ -1,4 +1,4 @@
-/** Every storage keeps an entry as it was first written, whoever writes at the same time. */
+/** Every storage keeps the first value of an entry, also with concurrent writers. */
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

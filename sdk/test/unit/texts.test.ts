@@ -1,4 +1,4 @@
-/** What people write and read: accounts, amounts, memos, signatures as wallets give them. */
+/** Texts: accounts, amounts, memos, and signatures as wallets return them. */
 
 import { describe, expect, test } from "vitest";
 

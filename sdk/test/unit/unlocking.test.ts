@@ -1,4 +1,4 @@
-/** A number for which two orders were signed: the contract decides, and the account goes on. */
+/** A number with two signed orders: the contract decides, and the account continues. */
 
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";

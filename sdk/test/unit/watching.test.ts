@@ -1,4 +1,4 @@
-/** A watch tells what is proven, and each thing once, whatever single authorities say. */
+/** A watch emits each proven event once, whatever single authorities claim. */
 
 import type { ServerResponse } from "node:http";
 import { afterEach, beforeEach, expect, test } from "vitest";

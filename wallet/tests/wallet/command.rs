@@ -114,7 +114,7 @@ fn new_key(home: &Path, name: &str, kind: &str) -> AccountId {
     key["account"].as_str().unwrap().parse().unwrap()
 }
 
-/// The end of a pipe that nobody reads from.
+/// A pipe without a reader.
 fn closed_pipe() -> Stdio {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);

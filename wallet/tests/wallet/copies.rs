@@ -219,7 +219,7 @@ impl Copy {
     }
 }
 
-/// What is known of a run when all is over.
+/// The result of a run.
 #[derive(Default)]
 struct Record {
     certified: BTreeMap<SequenceNumber, Transfer>,

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::support::{Wallets, pay};
 
-/// How long one authority may take for an answer: far longer than a busy machine does.
+/// The time limit of one authority's answer, far longer than a busy machine needs.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::support::{Wallets, pay};
 
-/// How far a command came before it was killed.
+/// The progress of a command before it was killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum KilledAfter {
     OrderWritten,

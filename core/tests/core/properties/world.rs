@@ -148,7 +148,7 @@ impl World {
         (0..self.size()).filter(move |at| mask >> at & 1 == 1)
     }
 
-    /// Does what the step says, and checks what must hold where it was done.
+    /// Executes a step, and checks the invariants that it may affect.
     pub fn take(&mut self, step: &Step) {
         match step {
             Step::Deposit { owner, asset, amount } => {
@@ -354,7 +354,7 @@ impl World {
         }
     }
 
-    /// What an authority voted for it is still locked on, until a certificate of that number comes.
+    /// An authority stays locked on the order that it voted for, until a certificate of that number arrives.
     fn check_locks(&self, at: usize) {
         for ((account, sequence), digest) in &self.voted[at] {
             let state = self.authorities[at].account(account);
@@ -391,7 +391,7 @@ impl World {
         }
     }
 
-    /// Deposits = balances + redemptions, for each asset, and nobody owes anything.
+    /// For each asset, deposits = balances + redemptions, and no balance is negative.
     fn check_value(&self, at: usize) {
         for asset in ASSETS {
             let of_asset = self.deposits.iter().filter(|deposit| deposit.asset == asset);
@@ -437,7 +437,7 @@ impl World {
         by_number.collect::<BTreeMap<_, _>>().into_values()
     }
 
-    /// What must be the same at every authority.
+    /// The state that must be the same at every authority.
     fn view(&self, authority: &TestAuthority) -> Vec<(SequenceNumber, u64, u64, Vec<Balance>)> {
         let accounts = self.owners.iter().map(|owner| authority.account(&owner.id()));
         accounts

@@ -1,4 +1,4 @@
-//! What a shard refuses, what it does once, and what it must never refuse.
+//! The requests that a shard refuses, executes once, and must never refuse.
 
 use std::sync::Arc;
 
