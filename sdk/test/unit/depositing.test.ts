@@ -1,4 +1,4 @@
-/** A submitted deposit continues despite failures of the Ethereum node or the page; nobody is asked to send it again. */
+/** A submitted deposit continues despite failures of the Ethereum node or the page; nobody has to send it again. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { pad } from "viem";

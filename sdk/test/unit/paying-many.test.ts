@@ -1,4 +1,4 @@
-/** Many recipients are paid with few orders: all or nothing before the first signature, and nobody twice, whatever fails. */
+/** Many recipients are paid with few orders: all are checked before the first signature, and nobody is paid twice. */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
