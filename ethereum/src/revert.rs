@@ -415,14 +415,14 @@ mod tests {
     }
 
     #[test]
-    fn what_time_or_others_cure_says_when_and_how() {
+    fn a_temporary_refusal_says_when_and_how_to_retry() {
         let paused = Revert::decode(IFastPay::PausedUntil { until: U256::from(1_795_289_465) }.abi_encode().into());
         assert_eq!(paused.paused_until(), Some(1_795_289_465));
         assert!(paused.to_string().contains("until 2026-11-21T19:31:05Z"), "{paused}");
         let ended = IFastPay::EpochEnded { epoch: 3, endedAt: U256::ZERO };
         let ended = Revert::decode(ended.abi_encode().into());
         assert!(ended.is_epoch_ended() && ended.paused_until().is_none());
-        assert!(ended.to_string().contains("vote for the same redemption again"), "{ended}");
+        assert!(ended.to_string().contains("certify the same redemption again"), "{ended}");
         let early = Revert::decode(IFastPay::TooEarly { executableAt: U256::from(60) }.abi_encode().into());
         assert!(early.to_string().contains("1970-01-01T00:01:00Z"), "{early}");
     }

@@ -112,12 +112,12 @@ mod tests {
         let nines = "9".repeat(DIGITS_MAX - 1);
         assert_eq!(rate(&nines).unwrap().worth(Amount(u128::MAX)), u128::MAX);
         for wrong in ["", "0", "0.0", "-1", "+1", "1e3", ".5", "1.", "1.2.3", "0x1", " 1", &"1".repeat(DIGITS_MAX)] {
-            assert!(rate(wrong).unwrap_err().contains("is no rate"), "{wrong}");
+            assert!(rate(wrong).unwrap_err().contains("is not a rate"), "{wrong}");
         }
     }
 
     #[test]
-    fn an_amount_for_some_wei_is_worth_them_and_one_less_is_not() {
+    fn an_amount_for_a_value_in_wei_is_the_smallest_that_covers_it() {
         for text in ["1", "400000000", "0.0004", "3.7", "0.000000000000000001"] {
             let rate = rate(text).unwrap();
             for wei in [1, 2, 999, 65_499_000_000_000] {

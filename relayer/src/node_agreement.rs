@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_node_that_stands_still_is_left_out_until_it_goes_on() {
+    async fn a_stalled_node_is_ignored_until_it_advances() {
         let mut agreement = NodeAgreement::new(3);
         // The last node never saw the redemption.
         let ask = async |node| Ok(node < 2);

@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn the_decision_says_what_it_rests_on() {
+    fn a_decision_states_its_reason() {
         let decision = judge(&[due(GOOD), GOOD], CHEAP, POLICY).decision;
         let gas_each = Plan::Batch.gas_each(3, 2);
         let expected = Decision {

@@ -122,7 +122,7 @@ mod tests {
     use crate::policy::{BelowCost, Conditions, Policy, Room, Waiting, judge};
 
     #[test]
-    fn who_pays_the_quoted_fee_is_served_alone_and_at_a_price_that_rose_by_an_eighth() {
+    fn the_quoted_fee_suffices_alone_and_at_a_price_that_rose_by_an_eighth() {
         let token = Asset([7; 20].into());
         let rate = Rate::try_from("0.003".to_owned()).unwrap();
         let assets: Assets = [(Asset::ETHER, Rate::ONE), (token, rate)].into_iter().collect();

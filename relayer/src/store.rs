@@ -337,7 +337,7 @@ mod tests {
         for text in ["{", r#"{"version": 2}"#] {
             std::fs::write(folder.path().join("state.json"), text).unwrap();
             let error = Store::open(folder.path(), 1, Address::ZERO).unwrap_err().to_string();
-            assert!(error.contains("delete it to start again"), "{error}");
+            assert!(error.contains("delete it to rebuild it"), "{error}");
         }
     }
 

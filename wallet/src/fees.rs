@@ -138,8 +138,8 @@ mod tests {
             ("chainId", json!("6"), "on chain 6"),
             ("contract", json!(Address::repeat_byte(8)), "serves the contract"),
             ("fees", json!([{ "asset": Asset::ETHER, "fee": "-1" }]), "no amount"),
-            ("fees", json!([{ "asset": Asset::ETHER, "fee": 1 }]), "no list of fees"),
-            ("waitSeconds", json!(null), "no list of fees"),
+            ("fees", json!([{ "asset": Asset::ETHER, "fee": 1 }]), "not a list of fees"),
+            ("waitSeconds", json!(null), "not a list of fees"),
         ] {
             let mut bad = good.clone();
             bad[field] = value;

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_busy_is_asked_again_when_it_says() {
+    fn a_busy_authority_is_asked_again_after_its_delay() {
         let asked = Duration::from_millis(70);
         let busy = failure_of(ClientError::Refused(Refusal::Busy(asked)));
         assert_eq!((busy.retry_after(), &busy), (asked, &PeerFailure::Busy(asked)));

@@ -219,12 +219,12 @@ impl Tally {
     }
 
     /// The orders of this number and the authorities that are locked on them.
-    fn contest(&self) -> OrderConflict {
-        let mut contest = OrderConflict::new(&self.committee);
-        contest.enter(&self.order);
-        self.votes.keys().for_each(|name| contest.hold(&self.order, *name));
-        self.locked.iter().for_each(|(name, other)| contest.hold(other, *name));
-        contest
+    fn conflict(&self) -> OrderConflict {
+        let mut conflict = OrderConflict::new(&self.committee);
+        conflict.enter(&self.order);
+        self.votes.keys().for_each(|name| conflict.hold(&self.order, *name));
+        self.locked.iter().for_each(|(name, other)| conflict.hold(other, *name));
+        conflict
     }
 
     /// Why there is no certificate.
@@ -235,7 +235,7 @@ impl Tally {
         // f + 1 reports contain an honest one.
         let trusted = self.committee.faults_tolerated().saturating_add(1);
         if self.locked.len() > blocking || (timed_out && !self.locked.is_empty()) {
-            return QuorumError::Conflict(Box::new(self.contest()));
+            return QuorumError::Conflict(Box::new(self.conflict()));
         }
         if self.failures.values().filter(|failure| **failure == PeerFailure::NoPrimary).count() >= trusted {
             return QuorumError::NoPrimary;
@@ -350,10 +350,10 @@ mod tests {
         let mut locked = case();
         assert_eq!(locked.lock(0), Verdict::Wait);
         assert_eq!(locked.lock(1), Verdict::Impossible);
-        let QuorumError::Conflict(contest) = locked.tally.error(false) else { panic!() };
-        assert_eq!(contest.leader().unwrap().order(), &locked.other, "nobody holds ours");
+        let QuorumError::Conflict(conflict) = locked.tally.error(false) else { panic!() };
+        assert_eq!(conflict.leader().unwrap().order(), &locked.other, "nobody holds ours");
         assert_eq!(
-            contest.contenders().iter().map(|c| (c.holders.len(), c.reach)).collect::<Vec<_>>(),
+            conflict.contenders().iter().map(|c| (c.holders.len(), c.reach)).collect::<Vec<_>>(),
             [(2, 4), (0, 2)]
         );
         // A locked authority that was released votes after all.

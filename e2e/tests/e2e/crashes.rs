@@ -78,7 +78,7 @@ pub async fn assert_all_paid(network: &Network, payers: &Payers, each: usize) {
 
 /// A power cut for the whole committee: payers continue where they stopped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_authorities_killed_at_once_go_on_where_they_stood() {
+async fn all_authorities_killed_at_once_continue_where_they_stopped() {
     let accounts: Vec<_> = (0..PAYERS).map(|number| key(number).account()).collect();
     let mut network = standalone("power-cut", &accounts);
     network.start_authorities().await.unwrap();

@@ -27,7 +27,7 @@ async fn bring(clients: &[AuthorityClient], order: TransferOrder) -> Result<Sequ
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_authority_whose_disk_is_full_says_nothing_more_and_loses_nothing_that_it_said() {
+async fn an_authority_with_a_full_disk_answers_nothing_more_and_loses_no_answer() {
     let namespace = match Namespace::new(Own::Mounts) {
         Ok(namespace) => Arc::new(namespace),
         Err(error) => return skip("a full disk", &format!("users may not mount here: {error}")),

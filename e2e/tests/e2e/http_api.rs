@@ -57,7 +57,7 @@ async fn until(lines: &mut BufReader<TcpStream>, words: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_has_nothing_but_http_pays_and_is_paid() {
+async fn a_client_with_http_alone_pays_and_is_paid() {
     let (alice, bob) = (key(4), key(5).account());
     let mut network = standalone("http", &[alice.account()]);
     network.start_authorities().await.unwrap();

@@ -53,7 +53,7 @@ fn has_ended(invoice: &Value) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_shop_is_paid_and_told() {
+async fn a_shop_is_paid_and_notified() {
     let (network, mut merchant, people) = People::with_a_merchant("merchant").await;
 
     // An invoice paid by its link is announced once, even if the shop repeats its request.

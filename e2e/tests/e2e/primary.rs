@@ -53,7 +53,7 @@ async fn wait_for_deposits(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn payments_go_on_without_the_ethereum_node_and_deposits_after_it() {
+async fn payments_continue_without_the_ethereum_node_and_deposits_after_it() {
     let (mut network, proxy) = network_behind_a_wire("away").await;
     network.start_authorities().await.unwrap();
     let alice = User::new(&network, "alice").await.unwrap();

@@ -192,7 +192,7 @@ async fn an_authority_that_forgot_its_votes_gives_no_second_one_and_votes_again_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_authority_that_lost_its_disk_begins_anew_as_an_older_copy() {
+async fn an_authority_that_lost_its_disk_starts_over_as_an_older_copy() {
     let mut scene = Scene::new("lost-disk");
     for authority in &scene.network.authorities {
         authority.set_endpoints(&scene.network.endpoints_file()).unwrap();

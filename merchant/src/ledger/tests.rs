@@ -97,7 +97,7 @@ async fn asking_twice_makes_one_invoice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn payments_of_the_smallest_unit_are_told_of_a_few_times_and_hide_no_other() {
+async fn payments_of_the_smallest_unit_are_announced_a_few_times_and_hide_no_other() {
     let (ledger, _folder) = alone().await;
     let (invoice, _) = ledger.made(&request("order 1", 700)).unwrap();
     let payments = (0..999).map(|number| match number {
@@ -195,7 +195,7 @@ async fn an_event_is_due_until_it_was_taken_or_given_up_oldest_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_shop_to_tell_nothing_waits_for_one() {
+async fn without_a_webhook_url_no_webhook_waits() {
     let folder = tempfile::tempdir().unwrap();
     let ledger = open(folder.path(), true).await;
     let (invoice, waiting) = expire(&ledger, "order 1");
@@ -219,7 +219,7 @@ async fn without_a_shop_to_tell_nothing_waits_for_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_said_that_the_disk_does_not_have() {
+async fn no_answer_is_sent_before_it_is_on_disk() {
     let folder = tempfile::tempdir().unwrap();
     let ledger = open(folder.path(), true).await;
     let (_, waiting) = expire(&ledger, "order 1");
@@ -365,7 +365,7 @@ fn account(byte: u8) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_due_goes_on_one_list_once() {
+async fn a_due_refund_is_on_one_list_only() {
     let (ledger, _folder) = alone().await;
     in_excess(&ledger);
     let (list, is_new) = ledger.prepared(&of_all("monday")).unwrap();
@@ -392,7 +392,7 @@ async fn what_is_due_goes_on_one_list_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_an_invoice_goes_back_what_is_due_or_what_the_owner_says_and_never_more_than_came() {
+async fn an_invoices_refund_is_what_is_due_or_named_and_never_more_than_received() {
     let (ledger, _folder) = alone().await;
     let ids = in_excess(&ledger);
     let asked = |reference: &str, id: &str, amount| {
@@ -412,7 +412,7 @@ async fn of_an_invoice_goes_back_what_is_due_or_what_the_owner_says_and_never_mo
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_is_bounded_and_the_rest_goes_on_the_next() {
+async fn a_list_is_bounded_and_the_next_one_has_the_rest() {
     let (ledger, _folder) = alone().await;
     let many: Vec<_> = (0..1_100).map(|number| paid(1, number, 9, 1)).collect();
     ledger.take_in(&many, 0).unwrap();

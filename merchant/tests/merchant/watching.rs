@@ -120,7 +120,7 @@ async fn one_liar_keeps_nothing_from_expiring() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_came_in_is_told_while_the_wallet_still_waits() {
+async fn a_received_payment_is_reported_while_the_wallet_still_waits() {
     let scene = Arc::new(Scene::new().await);
     assert!(scene.poll().await.is_none());
     scene.pay();

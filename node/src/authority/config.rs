@@ -350,8 +350,14 @@ mod tests {
         check(GOOD.replace("shards = 2", "shards = 65"), "at most 64");
         check(GOOD.replace("shards = 2", "shards = 2\naccounts_in_memory = 19999"), "each shard needs at least 10000");
         check(GOOD.replace(":9000", ":65535"), "no port for every shard");
-        check(format!("{GOOD}\n[limits]\nhttp_connections_max = 15\n"), "http_connections_max is 15; at least 16");
-        check(format!("{GOOD}\n[limits]\nshard_connections_max = 0\n"), "shard_connections_max is 0; at least 16");
+        check(
+            format!("{GOOD}\n[limits]\nhttp_connections_max = 15\n"),
+            "http_connections_max is 15; it must be at least 16",
+        );
+        check(
+            format!("{GOOD}\n[limits]\nshard_connections_max = 0\n"),
+            "shard_connections_max is 0; it must be at least 16",
+        );
         check(format!("{GOOD}\n[limits]\naccount_journal_bytes_per_day = 0\n"), "nonzero");
         check(format!("{GOOD}\n[limits]\nconnections_max = 99\n"), "unknown field `connections_max`");
         check(format!("{GOOD}\n[traces]\nratio = 0.5\n"), "missing field `endpoint`");

@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_follower_ends_with_its_shards_and_with_the_word_to_stop() {
+    async fn a_follower_ends_with_its_shards_and_at_a_stop_signal() {
         let limits = crate::authority::shard::ShardLimits::default();
         let (handle, queue) = ShardHandle::new(&limits, crate::authority::metrics::Metrics::new(1).shards[0].clone());
         let (stop, stopped) = watch::channel(false);
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_inconsistent_answer_is_read_again_and_the_follower_goes_on_by_itself() {
+    async fn an_inconsistent_answer_is_reread_and_the_follower_recovers_by_itself() {
         let mut scene = Scene::new().await;
         scene.wait_for(|progress| *progress == Progress::AtHead).await;
         for (number, lie) in (1..).zip(fastpay_testkit::primary::LogLie::all(0)) {
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_time_of_a_block_is_told_only_when_all_nodes_agree_on_it_and_its_events_are_applied() {
+    async fn a_blocks_time_is_published_only_when_all_nodes_agree_and_its_events_are_applied() {
         let primary = fastpay_testkit::primary::SimulatedPrimary::new(Default::default());
         let contract = primary.deploy(&fastpay_testkit::TestCommittee::new(4).committee);
         let key = fastpay_testkit::anvil::rich_key(1);

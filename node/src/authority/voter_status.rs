@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_in_the_current_epoch_has_no_vote_and_keeps_its_name() {
+    fn an_authority_outside_the_current_epoch_has_no_vote_and_keeps_its_name() {
         let keys = vec![pair(1)];
         let voter_status = VoterStatus::new(committees(&[FIRST, SECOND]), keys, &names(&[1])).unwrap();
         assert!(voter_status.voter().is_none());

@@ -276,7 +276,7 @@ async fn a_file_that_the_contract_would_not_take_is_not_signed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_signature_rests_on_the_word_of_all_ethereum_nodes_and_on_the_contracts_own_digest() {
+async fn a_signature_needs_all_ethereum_nodes_to_agree_and_the_contracts_own_digest() {
     let scene = Scene::new().await;
     let file = scene.file(json!({}));
     let proofs = scene.proofs_of(&scene.next.keys);

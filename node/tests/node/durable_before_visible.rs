@@ -279,7 +279,7 @@ const TRIGGERS: [(&str, Trigger); 12] = [
 ];
 
 #[test]
-fn each_thing_that_a_shard_says_is_on_disk_before() {
+fn each_message_of_a_shard_is_on_disk_before() {
     for (what, trigger) in TRIGGERS {
         let mut stage = Stage::new(ShardLimits::default(), 2);
         let mut is_visible = trigger(&mut stage);

@@ -204,7 +204,7 @@ async fn what_was_answered_survives_kill_9_at_any_instant() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_ends_when_asked_and_tells_how_it_is() {
+async fn it_stops_when_asked_and_reports_its_state() {
     let operator = Operator::new();
     let mut process = operator.run().await;
     let config = operator.config();
@@ -462,7 +462,7 @@ async fn a_running_authority_is_backed_up_under_load_and_a_killed_backup_is_none
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_log_is_an_object_a_line_for_those_who_collect_it() {
+async fn the_log_can_be_one_json_object_per_line() {
     let operator = Operator::new();
     let config = operator.config();
     let mut command = node(&["run", "--log-format", "json", "--config", config.to_str().unwrap()]);
@@ -480,7 +480,7 @@ async fn the_log_is_an_object_a_line_for_those_who_collect_it() {
 }
 
 #[test]
-fn each_thing_that_stands_in_the_way_of_a_start_is_found() {
+fn each_obstacle_to_a_start_is_found() {
     let operator = Operator::new();
     let config = operator.config();
     let good = std::fs::read_to_string(&config).unwrap();
@@ -554,7 +554,7 @@ fn no_key_of_an_ethereum_provider_is_in_the_log_however_much_is_logged() {
 }
 
 #[test]
-fn an_ethereum_provider_s_key_in_the_environment_is_not_said() {
+fn an_ethereum_providers_key_in_the_environment_is_not_printed() {
     for (urls, arguments, expected) in [
         ("https://eth.example/v3/0123456789", &["config", "check", "--help"][..], "[env: FASTPAY_NODE_RPC_URLS]"),
         ("eth.example/v3/0123456789", &["config", "check"], "invalid value for '--rpc-url <RPC_URLS>'"),

@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_written_as_its_name_says() {
+    fn a_code_is_written_as_its_name() {
         for code in RefusalCode::ALL {
             assert_eq!(serde_json::to_string(code).unwrap(), format!("\"{}\"", code.as_str()));
         }

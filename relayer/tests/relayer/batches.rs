@@ -225,7 +225,7 @@ async fn what_the_guardian_postpones_is_executed_later_and_never_given_up() {
 }
 
 #[tokio::test]
-async fn what_another_relayer_had_queued_is_left_to_it_unless_told_otherwise() {
+async fn redemptions_queued_by_another_relayer_are_left_to_it_by_default() {
     let mut scene = Scene::new(Mining::Manual).await;
     scene.publish_worth(0, ETHER * 6 / 10, 1);
     scene.publish_worth(1, ETHER * 3 / 10, 1);
@@ -256,7 +256,7 @@ async fn what_another_relayer_had_queued_is_left_to_it_unless_told_otherwise() {
 }
 
 #[tokio::test]
-async fn a_pause_is_waited_out_and_said() {
+async fn a_pause_is_reported_and_waited_out() {
     let scene = Scene::new(Mining::Manual).await;
     scene.publish([0, 1]);
     scene.pause().await;

@@ -44,7 +44,7 @@ fn init_as_it_is(folder: &Path, more: &[&str]) -> Output {
 }
 
 #[test]
-fn an_ethereum_provider_s_key_in_the_environment_is_not_said() {
+fn an_ethereum_providers_key_in_the_environment_is_not_printed() {
     let folder = tempfile::tempdir().unwrap();
     for (urls, arguments, expected) in [
         ("https://eth.example/v3/0123456789", &["run", "--help"][..], "[env: FASTPAY_RELAYER_RPC_URLS]"),
@@ -133,7 +133,7 @@ fn a_relayer_that_works_for_nothing_is_warned() {
 }
 
 #[test]
-fn a_wrong_or_absent_passphrase_is_said_so() {
+fn a_wrong_or_absent_passphrase_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("right"), "right").unwrap();
     std::fs::write(folder.path().join("wrong"), "wrong").unwrap();
@@ -197,7 +197,7 @@ fn a_log_has_colours_on_a_terminal_alone_and_is_json_where_asked() {
 }
 
 #[test]
-fn a_missing_file_and_an_unknown_key_are_said_so() {
+fn a_missing_file_and_an_unknown_key_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (output, words) = run(folder.path(), &["run"]);
     assert!(output.status.code() == Some(3) && words.contains("relayer.toml"), "{words}");

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn who_voted_for_both_is_proven_by_a_file_that_anyone_can_check() {
+    fn an_equivocation_is_proven_by_a_file_that_anyone_can_check() {
         let case = Case::new();
         let proofs = case.proofs();
         let members = case.committee.committee.members();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_proof_is_told_from_one() {
+    fn an_invalid_proof_is_distinguished_from_a_valid_one() {
         let case = Case::new();
         let proof = case.proofs().remove(0);
         let refused = |change: &dyn Fn(&mut Proof)| {

@@ -178,7 +178,7 @@ async fn an_authority_that_is_behind_is_not_taken_for_one_that_is_wrong() {
 }
 
 #[tokio::test]
-async fn one_that_does_not_answer_is_said_and_a_quorum_does() {
+async fn an_authority_that_does_not_answer_is_reported_and_a_quorum_suffices() {
     let scene = Scene::new().await;
     scene.trade().await;
     scene.committee.authorities[1].play(Role::Down);

@@ -290,7 +290,7 @@ async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_is_paid_as_it_says_by_those_who_agree() {
+async fn a_link_is_paid_as_requested_after_confirmation() {
     let committee = FakeCommittee::start().await;
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();

@@ -279,7 +279,7 @@ async fn what_exceeds_the_outflow_limit_is_queued_shown_and_executed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_audit_tells_what_a_thief_was_paid_from_what_the_owner_was() {
+async fn the_audit_distinguishes_payouts_to_a_thief_from_payouts_to_the_owner() {
     let scene = Scene::new().await;
     scene.deposit(&alice(), 10 * ETHER).await;
     // A thief has a quorum's redemption keys, and spends a number that Alice has not come to. The contract does not see
@@ -409,7 +409,7 @@ async fn no_deposit_is_for_the_account_of_a_contract() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_paused_contract_is_said_before_anything_is_signed() {
+async fn a_paused_contract_is_reported_before_anything_is_signed() {
     let scene = Scene::new().await;
     scene.deposit(&bob(), 10 * ETHER).await;
     let keys = Folder::new(scene.home.path()).keys();

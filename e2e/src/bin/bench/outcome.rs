@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_aims_stand_at_the_top_of_the_json_under_their_names() {
+    fn the_key_figures_are_at_the_top_level_of_the_json() {
         let mut outcome = Outcome::new(Arguments::parse_from(["fastpay-bench"]), Machine::default());
         outcome.stages = vec![costs(4, 11.0, 12.0), costs(20, 13.0, 24.0)];
         outcome.load = vec![report(10, 17_000.0), report(4, 21_000.0)];

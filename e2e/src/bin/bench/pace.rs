@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_has_as_many_as_the_rate_says() {
+    fn a_second_has_as_many_payments_as_the_rate() {
         let start = Instant::now();
         let mut table = Timetable::new(start, 60_000.0);
         let count = std::iter::from_fn(|| table.take_due(start + Duration::from_secs(1))).count();

@@ -63,7 +63,7 @@ async fn the_committee_is_read_as_it_was_deployed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_lie_about_logs_stops_the_reader_where_another_node_says_the_truth() {
+async fn every_lie_about_logs_stops_the_reader_if_another_node_is_honest() {
     // Before the three deposits there is the event of the deployment, which has no index and credits nobody.
     for position in 1..4 {
         for lie in LogLie::all(position) {

@@ -191,7 +191,7 @@ async fn a_wallets_second_deposit_through_nodes_that_lag_is_a_second_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_would_revert_is_not_sent_and_says_why() {
+async fn a_call_that_would_revert_is_not_sent_and_the_reason_is_reported() {
     let scene = Scene::new(1);
     let nothing = scene.sender(0).prepare(deposit(&scene, 0)).await.unwrap_err();
     assert!(nothing.to_string().contains("deposit more than zero"), "{nothing}");
