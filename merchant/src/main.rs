@@ -278,12 +278,12 @@ async fn main() -> ExitCode {
     };
     start_log(cli.log_format, "RUST_LOG", "info");
     let json = cli.json;
-    let told = commands::run(cli).await.and_then(|report| {
+    let result = commands::run(cli).await.and_then(|report| {
         let text = report.json.filter(|_| json).map_or(report.text, |document| document.to_string());
         if !text.is_empty() {
             answer(text.trim_end())?;
         }
         Ok(ExitCode::SUCCESS)
     });
-    told.unwrap_or_else(|error| fail(error.kind(), &error, json.then(|| error.kind().document(&error))))
+    result.unwrap_or_else(|error| fail(error.kind(), &error, json.then(|| error.kind().document(&error))))
 }

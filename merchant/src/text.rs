@@ -64,7 +64,7 @@ pub fn invoice(document: &Value, amounts: &Amounts) -> String {
     ];
     for (label, name) in [("checkout   ", "checkoutUrl"), ("for        ", "description"), ("back to    ", "returnUrl")]
     {
-        lines.extend(document.get(name).and_then(Value::as_str).map(|said| format!("  {label}{said}")));
+        lines.extend(document.get(name).and_then(Value::as_str).map(|value| format!("  {label}{value}")));
     }
     for item in list(document, "items") {
         let quantity = item.get("quantity").and_then(Value::as_u64).unwrap_or_default();

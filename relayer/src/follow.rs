@@ -271,9 +271,9 @@ impl Relayer {
     pub(crate) async fn spending(&mut self, id: &RedemptionId) -> Option<Spending> {
         let primary = self.sender.primary();
         let ask = async |node| {
-            let said = primary.final_spending_by(node, id.sender, id.sequence).await;
+            let answer = primary.final_spending_by(node, id.sender, id.sequence).await;
             // This node may still answer all other requests.
-            Ok(said
+            Ok(answer
                 .inspect_err(
                     |error| tracing::warn!(node, %error, "the logs do not show which order a number was spent on"),
                 )

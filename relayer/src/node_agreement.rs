@@ -121,22 +121,22 @@ impl Contact {
 /// The answer on which the configured nodes agree.
 fn agreed<T: PartialEq>(answers: Vec<Answer<T>>) -> Option<T> {
     let configured = answers.len();
-    let mut said: Option<T> = None;
+    let mut first: Option<T> = None;
     let mut count = 0_usize;
     for answer in answers {
         match answer {
             Answer::Silent => return None,
             Answer::Away => {}
             Answer::Says(answer) => {
-                if said.as_ref().is_some_and(|said| *said != answer) {
+                if first.as_ref().is_some_and(|first| *first != answer) {
                     return None;
                 }
-                said = Some(answer);
+                first = Some(answer);
                 count = count.saturating_add(1);
             }
         }
     }
-    said.filter(|_| count.saturating_mul(2) > configured)
+    first.filter(|_| count.saturating_mul(2) > configured)
 }
 
 #[cfg(test)]

@@ -145,7 +145,7 @@ function readParameters(query: string): Parameters {
       throw invalid(`it needs ${JSON.stringify(name.slice(4))}, which this wallet does not know`, "use a newer wallet");
     }
     if (known === undefined) continue;
-    if (found[known] !== undefined) throw invalid(`it says ${known} twice`, "do not pay; ask for another link");
+    if (found[known] !== undefined) throw invalid(`it has ${known} twice`, "do not pay; ask for another link");
     found[known] = decode(value);
   }
   return found;

@@ -20,7 +20,7 @@ export function encodeMemo(text: string): Hex {
   }
   const bytes = new TextEncoder().encode(text);
   if (bytes.length > MEMO_BYTES_MAX) {
-    const message = `the memo has ${bytes.length} bytes, and ${MEMO_BYTES_MAX} are the most`;
+    const message = `the memo has ${bytes.length} bytes; at most ${MEMO_BYTES_MAX} fit`;
     throw new FastPayError("invalid-argument", message, "shorten it, or give the hash of a longer text");
   }
   const memo = new Uint8Array(MEMO_BYTES_MAX);

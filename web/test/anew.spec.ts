@@ -50,7 +50,7 @@ test("the page detects it, uses none of the old data, and starts over when asked
   use(anew);
   await page.route(`${read(old).rpc.replace(/\/$/, "")}/**`, (route) => route.continue({ url: read(anew).rpc }));
   const notice = page.getByRole("alert").filter({ hasText: "The network has changed" });
-  await expect(notice).toContainText("it may hold orders that are not finished there");
+  await expect(notice).toContainText("it may contain unfinished orders of the old network");
   await isAccessible(page);
   expect(requests).toBeLessThan(REQUESTS_MAX);
   await picture(page, "another-network");

@@ -479,8 +479,8 @@ impl Book {
             return vec![format!("it reports next sequence number {next}, and certificates prove {sent}")];
         }
         if state.received != view.received {
-            let (said, made) = (state.received, view.received);
-            return vec![format!("it reports {said} received payments, and its certificates prove {made}")];
+            let (reported, made) = (state.received, view.received);
+            return vec![format!("it reports {reported} received payments, and its certificates prove {made}")];
         }
         let deposits = usize::try_from(state.deposits).unwrap_or(usize::MAX);
         if deposits > self.deposit_count {
@@ -492,12 +492,12 @@ impl Book {
         let held = holdings(state);
         assets.extend(held.keys());
         let wrong = assets.into_iter().filter_map(|asset| {
-            let said = held.get(&asset).copied().unwrap_or_default();
+            let reported = held.get(&asset).copied().unwrap_or_default();
             let made = self.expected(view, deposits, asset);
             // An authority that lags behind the contract's events has not credited it back yet.
             let before = made.plus(moved_below(&self.credited_back, view.sent, asset).negated());
-            let text = || format!("it reports {said} of {asset}, and deposits and certificates prove {made}");
-            (said != made && said != before).then(text)
+            let text = || format!("it reports {reported} of {asset}, and deposits and certificates prove {made}");
+            (reported != made && reported != before).then(text)
         });
         wrong.collect()
     }

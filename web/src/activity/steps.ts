@@ -122,8 +122,8 @@ function since(step: ActivityProgress | undefined, from: ActivityProgress | unde
 }
 
 function join(...parts: (string | undefined)[]): string | undefined {
-  const said = parts.filter((part) => part !== undefined);
-  return said.length === 0 ? undefined : said.join(", ");
+  const present = parts.filter((part) => part !== undefined);
+  return present.length === 0 ? undefined : present.join(", ");
 }
 
 const SIGNING = {
@@ -233,10 +233,10 @@ function sentDetail(steps: readonly ActivityProgress[]): string | undefined {
 /** The number of votes, and the time from which they suffice. */
 function votesText({ attesting, voiding, members, quorum, voidableFrom, unanimousFrom }: Of<"unlock-votes">): string {
   if (attesting > 0) return `${attesting} of ${quorum} needed authorities know a certified payment with this number`;
-  const said = `${voiding} of ${members} authorities know of no certified payment with this number`;
+  const text = `${voiding} of ${members} authorities know of no certified payment with this number`;
   const from = Number(voiding < members || voidableFrom < unanimousFrom ? voidableFrom : unanimousFrom) * 1_000;
-  if (from <= Date.now()) return said;
-  return `${said}; ${voiding < members ? `${quorum} suffice` : "that counts"} from ${timeText(from)} on`;
+  if (from <= Date.now()) return text;
+  return `${text}; ${voiding < members ? `${quorum} suffice` : "that counts"} from ${timeText(from)} on`;
 }
 
 /** The newest delay of each authority, in a fixed order. */

@@ -63,14 +63,14 @@ fn main() -> ExitCode {
 }
 
 fn report(json: bool, outcome: Result<Report, WalletError>) -> ExitCode {
-    let told = outcome.and_then(|report| {
+    let result = outcome.and_then(|report| {
         let text = if json { report.json.to_string() } else { report.text };
         if !text.is_empty() {
             answer(text)?;
         }
         Ok(report.exit_code.into())
     });
-    told.unwrap_or_else(|error| fail(error.kind(), &error, json.then(|| error_json(&error))))
+    result.unwrap_or_else(|error| fail(error.kind(), &error, json.then(|| error_json(&error))))
 }
 
 async fn run(context: &Context, command: Command) -> Result<Report, WalletError> {

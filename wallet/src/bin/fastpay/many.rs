@@ -67,11 +67,11 @@ pub async fn pay(context: &Context, args: &PayArgs, file: &Path) -> Result<Repor
         let key = context.unlock(&entry)?;
         wallet.begin_job(name, entry.account, outputs_max)?;
         let screen = context.screen.clone();
-        let told = |states: &PageStates| {
+        let show_progress = |states: &PageStates| {
             let (paid, settled) = (count(&plan, states, |_| true), count(&plan, states, is_settled));
             screen.line(format!("{paid} of {} payments ordered, {settled} settled", plan.lines.len()));
         };
-        let outcome = wallet.pay_many(&key, name, &plan.pages, told).await;
+        let outcome = wallet.pay_many(&key, name, &plan.pages, show_progress).await;
         if let Err(error) = outcome {
             // Report what is paid, also if some payments failed.
             let states = wallet.page_states(name, entry.account, &plan.pages)?;

@@ -172,8 +172,8 @@ pub async fn receive(context: &Context, args: ReceiveArgs) -> Result<Report, Wal
         if args.follow {
             for received in &new {
                 let (json, text) = tell_received(&wallet, received).await?;
-                let told = if context.json { print(json) } else { print(text) };
-                match told {
+                let printed = if context.json { print(json) } else { print(text) };
+                match printed {
                     Ok(()) => {}
                     // The reader has closed its end (`| head -1`); `fastpay history` shows the payments.
                     Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
