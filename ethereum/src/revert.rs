@@ -329,7 +329,7 @@ fn describe_council(error: &ICouncilErrors, f: &mut fmt::Formatter<'_>) -> fmt::
 fn describe_unlock(error: &ICouncilErrors, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     use ICouncilErrors as E;
     match error {
-        E::AlreadyDecided(e) => write!(f, "number {} is already decided", number(e.account, e.sequence)),
+        E::AlreadyDecided(e) => write!(f, "{} is already decided", number(e.account, e.sequence)),
         E::AlreadyRequested(e) => write!(f, "the unlock of {} is already requested", number(e.account, e.sequence)),
         E::NotRequested(e) => {
             write!(f, "nobody has requested the unlock of {}; request it first", number(e.account, e.sequence))

@@ -68,7 +68,7 @@ pub enum Room {
     #[error("this network address has reached its limit of orders at an authority")]
     Address,
     /// Its disk is nearly full.
-    #[error("its disk is nearly full")]
+    #[error("the authority's disk is nearly full")]
     Disk,
 }
 
