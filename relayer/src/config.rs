@@ -346,7 +346,7 @@ mod tests {
         check(&format!("{MINIMAL}\n[bundle]\nbelow_cost = \"maybe\"\n"), "`pay` or `leave`");
         check(&format!("{MINIMAL}\n[unlock]\ndaily_budget_ether = \"much\"\n"), "is not an amount of ETH");
         check(&format!("{MINIMAL}\n[assets]\n"), "must list an asset");
-        check(&format!("{MINIMAL}\n[assets]\n\"{}\" = \"0\"\n", Asset::ETHER), "is no rate");
+        check(&format!("{MINIMAL}\n[assets]\n\"{}\" = \"0\"\n", Asset::ETHER), "is not a rate");
         for old in
             ["default_minimum_fee = \"0\"\n".to_owned(), format!("[minimum_fees]\n\"{}\" = \"1\"\n", Asset::ETHER)]
         {
