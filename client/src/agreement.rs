@@ -69,22 +69,22 @@ pub fn agreed_balances(states: &[&AccountState], trusted: usize) -> Vec<AgreedBa
 
 fn agreed_balance(states: &[&AccountState], asset: Asset, trusted: usize) -> Option<AgreedBalance> {
     // By value: how many authorities report it, and the most advanced state among them (next number, then credits).
-    let mut said: BTreeMap<Balance, (usize, SequenceNumber, u64)> = BTreeMap::new();
+    let mut by_balance: BTreeMap<Balance, (usize, SequenceNumber, u64)> = BTreeMap::new();
     for state in states {
-        let entry = said.entry(state.balance(asset)).or_default();
+        let entry = by_balance.entry(state.balance(asset)).or_default();
         entry.0 = entry.0.saturating_add(1);
         let known = state.received.saturating_add(state.deposits);
         (entry.1, entry.2) = (entry.1, entry.2).max((state.next_sequence, known));
     }
-    let vouched = said.iter().filter(|(_, (count, ..))| *count >= trusted);
-    let newest = vouched.max_by_key(|(_, (count, sequence, known))| (*sequence, *known, *count));
+    let confirmed = by_balance.iter().filter(|(_, (count, ..))| *count >= trusted);
+    let newest = confirmed.max_by_key(|(_, (count, sequence, known))| (*sequence, *known, *count));
     let (balance, agreeing) = match newest {
         Some((balance, (count, ..))) => (*balance, *count),
         None => {
             let mut all: Vec<_> = states.iter().map(|state| state.balance(asset)).collect();
             all.sort_unstable();
             let balance = *all.iter().nth_back(trusted.saturating_sub(1))?;
-            (balance, said.get(&balance).map_or(0, |(count, ..)| *count))
+            (balance, by_balance.get(&balance).map_or(0, |(count, ..)| *count))
         }
     };
     Some(AgreedBalance { asset, balance, agreeing, answered: states.len() })

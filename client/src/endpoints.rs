@@ -120,22 +120,22 @@ pub enum EndpointsError {
         error: String,
     },
     /// No authority at all.
-    #[error("{0} lists no authority; put into it the line that `fastpay-node init` printed for each of them")]
+    #[error("{0} lists no authority; add the line that `fastpay-node init` printed for each of them")]
     Nobody(PathBuf),
     /// No shard, or far too many.
     #[error("authority {0} must list between 1 and {SHARDS_MAX} shards")]
     Shards(AuthorityName),
     /// Far too many relayers.
-    #[error("more than {RELAYERS_MAX} relayers are listed; keep those that people use")]
+    #[error("more than {RELAYERS_MAX} relayers are listed; remove some")]
     Relayers,
     /// A relayer's address is not an HTTP or HTTPS URL.
-    #[error("{0} is not the address of a relayer: it begins with http:// or https://")]
+    #[error("{0} is not the address of a relayer; give a URL that begins with http:// or https://")]
     RelayerUrl(String),
     /// The explorer's address is not an HTTP or HTTPS URL.
-    #[error("{0} is not the address of an explorer: it begins with http:// or https://")]
+    #[error("{0} is not the address of an explorer; give a URL that begins with http:// or https://")]
     ExplorerUrl(String),
     /// A label that is empty, too long or not plain.
-    #[error("the label of authority {0} has not 1 to {LABEL_LENGTH_MAX} characters, or a control character")]
+    #[error("the label of authority {0} must have 1 to {LABEL_LENGTH_MAX} characters and no control character")]
     Label(AuthorityName),
     /// Two entries for one authority.
     #[error("authority {0} is listed twice")]

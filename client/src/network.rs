@@ -123,7 +123,10 @@ impl Network {
             if committees.iter().any(|committee| committee.member(&entry.name).is_some()) {
                 listed.push(AuthorityClient::new(entry, options)?);
             } else {
-                tracing::warn!(authority = %entry.name, "the endpoints file names an authority that never was a member");
+                tracing::warn!(
+                    authority = %entry.name,
+                    "the endpoints file names an authority that was never a member"
+                );
             }
         }
         Self::of(domain, committees, listed)
@@ -431,7 +434,7 @@ impl Network {
             match answer {
                 (name, Ok(certificate)) => match self.verify_certificate(certificate, account, sequence) {
                     Ok(certificate) => return Some(certificate),
-                    Err(error) => tracing::warn!(authority = %name, %error, "an authority gave a bad certificate"),
+                    Err(error) => tracing::warn!(authority = %name, %error, "an authority sent an invalid certificate"),
                 },
                 (_, Err(ClientError::NotFound)) => without = without.saturating_add(1),
                 _ => {}
@@ -493,10 +496,10 @@ pub enum BogusCertificate {
     #[error(transparent)]
     Invalid(#[from] CertificateError),
     /// Its epoch is not known here.
-    #[error("it is of epoch {0}, which is not known here")]
+    #[error("it belongs to epoch {0}, which this client does not know")]
     UnknownEpoch(Epoch),
     /// It is of a sender or number that was not asked for.
-    #[error("it is of another sender or sequence number than asked for")]
+    #[error("it has another sender or sequence number than requested")]
     Another,
 }
 

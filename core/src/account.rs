@@ -94,7 +94,7 @@ impl BorshDeserialize for Balances {
     fn deserialize_reader<R: Read>(reader: &mut R) -> Result<Self> {
         let held = Vec::<(Asset, Balance)>::deserialize_reader(reader)?;
         if !held.is_sorted_by(|(one, _), (next, _)| one < next) {
-            return Err(Error::new(ErrorKind::InvalidData, "assets are not in order"));
+            return Err(Error::new(ErrorKind::InvalidData, "assets are not sorted"));
         }
         Ok(Self(held.into_iter().collect()))
     }

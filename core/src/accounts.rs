@@ -202,7 +202,7 @@ impl AccountTable {
 
     /// Begins a checkpoint of all changes up to now. The one before must be in the store.
     pub(crate) fn begin_checkpoint(&mut self) {
-        assert!(self.under_way.is_none(), "one checkpoint is under way at a time");
+        assert!(self.under_way.is_none(), "one checkpoint is written at a time");
         let due = std::mem::take(&mut self.changed);
         self.under_way = Some(UnderWay { unchanged: due.len(), due, copied: Vec::new() });
         self.next = self.next.wrapping_add(1);

@@ -129,7 +129,7 @@ impl VerifiedCertificate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateError {
     /// Signed by another committee.
-    #[error("the certificate is of epoch {found}, the committee of epoch {expected}")]
+    #[error("the certificate belongs to epoch {found}, the committee to epoch {expected}")]
     WrongEpoch {
         /// The committee's.
         expected: Epoch,
@@ -137,7 +137,7 @@ pub enum CertificateError {
         found: Epoch,
     },
     /// Too few votes, or more than are needed.
-    #[error("the certificate has {found} votes; exactly {expected} are a quorum")]
+    #[error("the certificate has {found} votes; it must have exactly {expected}")]
     VoteCount {
         /// The quorum.
         expected: usize,
@@ -145,7 +145,7 @@ pub enum CertificateError {
         found: usize,
     },
     /// A vote twice, or out of order.
-    #[error("the vote of authority {0} is repeated or not in the order of names")]
+    #[error("the vote of authority {0} is repeated or out of order; votes are sorted by authority")]
     VotesUnsorted(AuthorityName),
     /// The order in it is bad.
     #[error(transparent)]

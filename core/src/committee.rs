@@ -121,7 +121,7 @@ impl BorshDeserialize for Committee {
         let (epoch, members) = <(Epoch, Vec<_>)>::deserialize_reader(reader)?;
         let committee = Self::new(epoch, members.clone()).map_err(|error| Error::new(ErrorKind::InvalidData, error))?;
         if committee.members() != members {
-            return Err(Error::new(ErrorKind::InvalidData, "the members are not in the order of names"));
+            return Err(Error::new(ErrorKind::InvalidData, "the members are not sorted by name"));
         }
         Ok(committee)
     }
@@ -131,7 +131,7 @@ impl BorshDeserialize for Committee {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommitteeError {
     /// Too few or too many.
-    #[error("a committee has {COMMITTEE_SIZE_MIN} to {COMMITTEE_SIZE_MAX} authorities, not {0}")]
+    #[error("a committee must have {COMMITTEE_SIZE_MIN} to {COMMITTEE_SIZE_MAX} authorities, not {0}")]
     Size(usize),
     /// A key of this authority is zero.
     #[error("authority {0} has a key that is zero")]

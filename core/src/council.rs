@@ -37,7 +37,7 @@ pub struct PossessionProof {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PossessionError {
     /// The voting key is of small order or malformed: anybody can sign in its name.
-    #[error("the voting key {0} is not a safe Ed25519 key: anybody could vote in its name; make another one")]
+    #[error("the voting key {0} is a weak Ed25519 key: anybody could vote in its name; create another one")]
     UnsafeVotingKey(AuthorityName),
     /// The signature of the voting key is wrong.
     #[error("the proof of {0} is not signed by its voting key for this pair, chain and contract")]

@@ -106,7 +106,7 @@ impl From<Committees> for Vec<Vec<Authority>> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EpochsError {
     /// An epoch is missing, or comes twice.
-    #[error("the next committee must be of epoch {expected}, not {found}")]
+    #[error("the next committee must belong to epoch {expected}, not {found}")]
     Gap {
         /// The epoch whose turn it is.
         expected: Epoch,

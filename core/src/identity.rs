@@ -126,13 +126,13 @@ serde_as_text!(AuthorityName, AccountId);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseIdentityError {
     /// Not an account in either text form.
-    #[error("{0:?} is not an account: give an address that starts with fp1 or 0x, whole and unchanged")]
+    #[error("{0:?} is not an account; give a complete address that starts with fp1 or 0x")]
     Account(String),
     /// An Ethereum address whose capitals do not fit its digits.
-    #[error("{0:?} has a wrong checksum: a character was mistyped; copy the address again")]
+    #[error("{0:?} has an invalid checksum: a character was mistyped; copy the address again")]
     Checksum(String),
     /// Not an authority's name.
-    #[error("{0:?} is not an authority's name: give its Ed25519 key as 64 hexadecimal digits")]
+    #[error("{0:?} is not an authority's name; give its Ed25519 key as 64 hexadecimal digits")]
     Authority(String),
 }
 

@@ -59,7 +59,7 @@ pub enum Rejection {
     },
     /// This authority may have voted for another order of this number and forgotten it.
     #[error(
-        "this authority works on an older copy of its memory and may have voted for another order; ask the other \
+        "this authority runs on an older copy of its data and may have voted for another order; ask the other \
          authorities"
     )]
     VotesForgotten {
@@ -88,31 +88,33 @@ pub enum Rejection {
         expected: SequenceNumber,
     },
     /// Nobody asked the contract to unlock the number, or the block with the request is not final.
-    #[error("no final block has a request of the owner to unlock sequence number {sequence}")]
+    #[error("no final block contains the owner's request to unlock sequence number {sequence}")]
     NotRequested {
         /// The number.
         sequence: SequenceNumber,
     },
     /// A void vote where the number has a certificate.
-    #[error("a certificate of this sequence number is known here; uphold it")]
+    #[error("this authority has a certificate of this sequence number; uphold it")]
     CertificateKnown {
         /// The certificate.
         certificate: Arc<Certificate>,
     },
     /// A void vote by a quorum before the window has passed.
-    #[error("this authority votes to void the number from chain time {voidable_at} on (seconds since 1970)")]
+    #[error("this authority votes to void the number from chain time {voidable_at} on (Unix seconds)")]
     WindowOpen {
         /// In seconds since 1970.
         voidable_at: u64,
     },
     /// The newest final block that is applied is too old.
-    #[error("the newest final block of Ethereum known here is too old: an order may have been voided since")]
+    #[error(
+        "the newest final Ethereum block that this authority has read is too old: an order may have been voided since"
+    )]
     PrimaryTooOld,
     /// A redemption, in a committee without a Primary.
     #[error("this committee runs without a Primary: nothing can be redeemed")]
     NoPrimary,
     /// A deposit out of order, from this authority's own follower.
-    #[error("deposits up to {synchronized} are applied; the next step must start there")]
+    #[error("deposits up to {synchronized} are applied; the next batch must start there")]
     SynchronizationGap {
         /// The shard's index.
         synchronized: TransactionIndex,

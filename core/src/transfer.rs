@@ -287,7 +287,7 @@ pub enum InvalidTransfer {
     #[error("the amount is zero; order at least one of the asset's smallest unit")]
     ZeroAmount,
     /// The relayer would get more than is debited.
-    #[error("the fee {fee} is above the amount {amount}; lower the fee")]
+    #[error("the fee {fee} exceeds the amount {amount}; lower the fee")]
     FeeAboveAmount {
         /// The amount debited.
         amount: Amount,

@@ -128,7 +128,7 @@ pub enum VoteError {
     #[error("authority {0} is not a member of the committee")]
     NotAMember(AuthorityName),
     /// A payment's vote on a redemption, or the other way round.
-    #[error("the vote of authority {0} is not of the kind that this transfer needs")]
+    #[error("the vote of authority {0} has the wrong kind for this transfer")]
     WrongKind(AuthorityName),
     /// The Merkle path is malformed.
     #[error("the Merkle path in the vote of authority {0} is malformed")]

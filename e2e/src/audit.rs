@@ -33,11 +33,11 @@ pub struct AssetLine {
     pub findings: Vec<String>,
 }
 
-/// Audits all authorities once no money moves any more. `accounts` must be all that ever held anything. A payer waits
+/// Audits all authorities once no payment is in flight. `accounts` must be all that ever held anything. A payer waits
 /// for a quorum only, so the audit first brings each authority the certificates that it missed, as any wallet would.
 ///
 /// # Errors
-/// If an authority or the contract does not answer. Sums that do not agree are no error but part of the result.
+/// If an authority or the contract does not answer. Sums that differ are part of the result, not an error.
 pub async fn audit(network: &Network, accounts: &[AccountId], assets: &[Asset]) -> Result<Vec<AssetLine>, Failure> {
     bring_all_up_to_date(network, accounts).await?;
     let primary = primary(network).await?;
@@ -128,7 +128,7 @@ async fn audit_asset(
         for shard in client.shards() {
             let status = shard.status().await.map_err(Failure::wrong)?;
             if status.credits_in_flight > 0 {
-                findings.push(format!("{name}: {} credits are on their way", status.credits_in_flight));
+                findings.push(format!("{name}: {} credits are in flight", status.credits_in_flight));
             }
             let totals = status.totals.iter().filter(|(of, _)| *of == asset);
             by_shard = totals.fold(by_shard, |sum, (_, totals)| sum.plus(totals.accounts));

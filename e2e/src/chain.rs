@@ -18,15 +18,15 @@ use crate::place::{Place, foundry, root};
 use crate::ports::Ports;
 use crate::process::{Program, run};
 
-/// Anvil's own.
+/// Anvil's chain ID.
 pub const CHAIN_ID: u64 = 31_337;
 
-/// How long what exceeds the outflow limit is queued in the deployments here, in seconds.
+/// How long these deployments queue redemptions above the outflow limit, in seconds.
 pub const OUTFLOW_DELAY_S: u64 = 259_200;
 /// How long votes of an epoch count after its end, in seconds.
 pub const VOTES_VALIDITY_S: u64 = 518_400;
 
-/// Keys of anvil's well-known mnemonic, each with 10,000 ETH on every anvil in the world. Worth nothing elsewhere.
+/// Keys of anvil's well-known mnemonic, each with 10,000 test ETH on every anvil.
 pub const RICH_KEYS: [&str; 4] = [
     "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
     "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
@@ -37,7 +37,7 @@ const DEPLOYER_KEY: &str = RICH_KEYS[3];
 /// The address of that key; anvil signs for it.
 pub(crate) const DEPLOYER: Address = alloy::primitives::address!("0x90F79bf6EB2c4f870365E785982E1f101E93b906");
 
-// Nothing takes this long, however busy the machine is.
+// Time limits that also hold on a busy machine.
 const START_PATIENCE: Duration = Duration::from_secs(120);
 const RECEIPT_PATIENCE: Duration = Duration::from_secs(120);
 
@@ -59,12 +59,12 @@ pub struct Chain {
 /// A token to try FastPay with.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Token {
-    /// Its contract.
+    /// The address of its contract.
     #[serde(rename = "token")]
     pub address: Address,
-    /// Its short name.
+    /// Its symbol.
     pub symbol: String,
-    /// Of one unit.
+    /// Its decimals.
     pub decimals: u8,
 }
 
@@ -78,28 +78,30 @@ impl Chain {
     /// behind the newest.
     ///
     /// # Errors
-    /// If it does not come up.
+    /// If anvil does not start.
     pub async fn start(place: &Place, ports: &mut Ports, block_time: Duration) -> Result<Self, Failure> {
         Self::start_with_id(place, ports.next(1)?, block_time, CHAIN_ID).await
     }
 
-    /// The same on a known port, as the chain `id`.
+    /// The same on a given port, as the chain `id`.
     ///
     /// # Errors
-    /// If it does not come up.
+    /// If anvil does not start.
     pub async fn start_with_id(place: &Place, port: u16, block_time: Duration, id: u64) -> Result<Self, Failure> {
         let mut command = Command::new(foundry("anvil")?);
         command.args(["--host", "127.0.0.1", "--slots-in-an-epoch", "1", "--mixed-mining"]);
         command.args(["--port", &port.to_string(), "--chain-id", &id.to_string()]);
         command.args(["--block-time", &block_time.as_secs_f64().to_string()]);
-        // It keeps files of its own in the home folder.
+        // Anvil keeps files in the home folder.
         command.env("HOME", place.folder()).current_dir(place.folder());
         let mut program = Program::start("anvil", &mut command, &place.log("anvil"))?;
         let url = format!("http://127.0.0.1:{port}");
         let parsed = url.parse().map_err(Failure::wrong)?;
         let rpc = RpcClient::new_http(parsed);
         let up = wait_for(START_PATIENCE, async || {
-            rpc.request::<_, U64>("eth_chainId", json!([])).await.map_err(|error| format!("anvil is not up: {error}"))
+            rpc.request::<_, U64>("eth_chainId", json!([]))
+                .await
+                .map_err(|error| format!("anvil does not answer: {error}"))
         });
         match up.await {
             Ok(_) => Ok(Self { program, url, rpc }),
@@ -118,10 +120,10 @@ impl Chain {
         &mut self.program
     }
 
-    /// Any JSON-RPC request.
+    /// Sends a JSON-RPC request.
     ///
     /// # Errors
-    /// If the chain says no, or nothing.
+    /// If the chain returns an error or does not answer.
     pub async fn request<T: RpcRecv>(&self, method: &'static str, params: Value) -> Result<T, Failure> {
         let answer = self.rpc.request::<Value, T>(method, params).await;
         answer.map_err(|error| Failure::Wrong(format!("{method}: {error}")))
@@ -136,7 +138,7 @@ impl Chain {
             .iter()
             .map(|member| json!({ "votingKey": member.name, "redemptionKey": member.redemption_key }))
             .collect();
-        // As short as the contract allows, and all that is held of an asset may leave in an hour.
+        // The shortest times that the contract allows. All of an asset may leave within an hour.
         let parameters = json!({
             "pauseDuration": 3600, "pauseCooldown": 3600, "outflowWindow": 3600, "outflowShare": 10_000,
             "outflowDelay": OUTFLOW_DELAY_S, "votesValidity": VOTES_VALIDITY_S, "unlockWindow": 259_200,
@@ -150,17 +152,17 @@ impl Chain {
         Ok(read::<Deployment>(&deployment)?.contract)
     }
 
-    /// Verifies that a contract is this source, with the parameters that the place has deployed it with.
+    /// Verifies that a contract was compiled from this source, with this deployment's parameters.
     ///
     /// # Errors
-    /// If it is not.
+    /// If it was not.
     pub fn verify(&self, place: &Place, contract: Address) -> Result<(), Failure> {
         let (committee, contract) = (place.path("committee.json"), contract.to_string());
         let variables: [(&str, &Path); 2] = [("COMMITTEE", &committee), ("CONTRACT", Path::new(&contract))];
         self.script(place, "script/Verify.s.sol", &[], &variables)
     }
 
-    /// Deploys a token, all of which belongs to the deployer.
+    /// Deploys a token and gives its whole supply to the deployer.
     ///
     /// # Errors
     /// If the script fails.
@@ -170,7 +172,7 @@ impl Chain {
         read(&deployment)
     }
 
-    /// Runs a function of the script that brings operators' files to the council.
+    /// Runs a function of the script that submits operators' files to the council.
     ///
     /// # Errors
     /// If the script fails.
@@ -185,7 +187,7 @@ impl Chain {
         arguments: &[&str],
         variables: &[(&str, &Path)],
     ) -> Result<(), Failure> {
-        // Two of them at once would write each other's records.
+        // Two runs at once would overwrite each other's records.
         static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
         let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut command = Command::new(foundry("forge")?);
@@ -229,7 +231,7 @@ impl Chain {
         self.send(contract, U256::ZERO, IFastPay::pauseCall {}.abi_encode().into()).await
     }
 
-    /// Makes no block from now on but by [`Chain::mine`].
+    /// Stops mining: from now on only [`Chain::mine`] makes blocks.
     ///
     /// # Errors
     /// If the chain refuses.
@@ -247,7 +249,7 @@ impl Chain {
         self.request::<Value>("evm_setIntervalMining", json!([1])).await.map(drop)
     }
 
-    /// Makes so many blocks at once.
+    /// Makes this many blocks at once.
     ///
     /// # Errors
     /// If the chain refuses.
@@ -255,7 +257,7 @@ impl Chain {
         self.request::<Value>("anvil_mine", json!([U64::from(blocks)])).await.map(drop)
     }
 
-    /// Replaces the newest blocks, so many of them, by empty ones.
+    /// Replaces this many of the newest blocks by empty ones.
     ///
     /// # Errors
     /// If the chain refuses.
@@ -274,7 +276,7 @@ impl Chain {
         Ok(time.to())
     }
 
-    /// Lets the chain's clock go on by so many seconds.
+    /// Advances the chain's clock by this many seconds.
     ///
     /// # Errors
     /// If the chain refuses.
@@ -283,10 +285,10 @@ impl Chain {
         self.request::<Value>("evm_mine", json!([])).await.map(drop)
     }
 
-    /// Calls a contract from an account that has nothing else to do with it, and waits until that is mined.
+    /// Calls a contract from an unrelated account, and waits until the transaction is mined.
     ///
     /// # Errors
-    /// If the contract refuses, with its words.
+    /// If the contract reverts, with its reason.
     pub async fn send(&self, to: Address, value: U256, data: Bytes) -> Result<(), Failure> {
         let hash = self.submit(to, value, data.clone()).await?;
         let status = wait_for(RECEIPT_PATIENCE, async || {
@@ -311,7 +313,7 @@ impl Chain {
         self.request("eth_sendTransaction", transaction(to, value, &data)).await
     }
 
-    /// What an address holds, in wei.
+    /// The balance of an address, in wei.
     ///
     /// # Errors
     /// If the chain does not answer.

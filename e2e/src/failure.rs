@@ -1,67 +1,67 @@
-//! What can go wrong while parts are started, and waiting with a limit.
+//! Errors of starting and watching programs, and waiting with a time limit.
 
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Why a network does not stand, or does not do what it should.
+/// Why a network cannot be started, or fails.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// A file of the set-up is not there.
-    #[error("{0} is missing: run `make setup`, and `make build` for the programs")]
+    /// A file of the set-up is missing.
+    #[error("{0} is missing; run `make setup`, and `make build` for the programs")]
     Missing(PathBuf),
     /// A file cannot be read or written.
     #[error("cannot use {path}: {error}")]
     Io {
-        /// Which one.
+        /// The path of the file.
         path: PathBuf,
         /// The error of the operating system.
         error: std::io::Error,
     },
     /// No ports are free.
-    #[error("no block of free ports was found")]
+    #[error("no free block of ports was found")]
     Ports,
     /// A command ended with an error.
     #[error("`{command}` failed ({status}): {output}")]
     Command {
         /// The command line.
         command: String,
-        /// How it ended.
+        /// Its exit status.
         status: String,
-        /// What it said.
+        /// Its output.
         output: String,
     },
     /// A process that should run has ended.
     #[error("{name} ended ({status}); the end of its log:\n{log}")]
     Ended {
-        /// Which one.
+        /// The name of the process.
         name: String,
-        /// How.
+        /// Its exit status.
         status: String,
-        /// Its last words.
+        /// The end of its log.
         log: String,
     },
     /// Something did not happen in time.
     #[error("after {patience:?} still: {last}")]
     TooLate {
-        /// How long was waited.
+        /// The time limit.
         patience: Duration,
-        /// What was found last.
+        /// The last state found.
         last: String,
     },
-    /// An answer was not what it must be.
+    /// An unexpected answer.
     #[error("{0}")]
     Wrong(String),
 }
 
 impl Failure {
-    /// An answer that cannot be, or an error of a library, with what was tried.
+    /// An unexpected answer, or an error of a library.
     pub fn wrong(what: impl Display) -> Self {
         Self::Wrong(what.to_string())
     }
 }
 
-/// Asks `probe` until it has a value, and says what it last found where it never has.
+/// Retries `probe` until it returns a value. The error contains the last reason.
 ///
 /// # Errors
 /// [`Failure::TooLate`].
@@ -82,7 +82,7 @@ where
     }
 }
 
-/// The outcome of `work`, or a failure after `patience`.
+/// The result of `work`, or an error after `patience`.
 ///
 /// # Errors
 /// [`Failure::TooLate`].

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// No answer takes this long, however busy the machine is; a node that is frozen gives none.
+/// The time limit of an answer, also on a busy machine. A frozen node gives none.
 const PATIENCE: Duration = Duration::from_secs(20);
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 

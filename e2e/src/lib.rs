@@ -1,13 +1,12 @@
-//! Real processes on a real anvil: what the demo, the localnet, the bench and the end-to-end tests share.
+//! Real processes on a real anvil: the common parts of the demo, the localnet, the bench and the end-to-end tests.
 //!
 //! ```text
 //!  Place (folder, programs) ─► Ports ─► Chain (anvil, deployment) ─► Authority × n ─► Relayer ─► Network
 //!                                                                                      User ─┘ (the `fastpay` command)
 //! ```
-//! Everything is reached as a user reaches it: through command lines, ports and files. Nothing here looks into a
-//! part's memory. Invariants: every process that is started ends with the value that stands for it; every wait has
-//! a limit and says what was waited for, with the end of the process's log; no two networks share a port, not even
-//! those of two test programs that run at once.
+//! The programs are used as a user does: through command lines, ports and files, never through their memory.
+//! Invariants: each process ends when its value is dropped; each wait has a limit, and its error names what was awaited
+//! and has the end of the process's log; no two networks share a port, also across test programs that run at once.
 
 mod audit;
 mod authority;

@@ -1,21 +1,21 @@
-//! A corner of the system with its own mounts or its own network, made without privileges where the system lets
-//! users have namespaces: a process that only waits holds it, and others are started in it.
+//! A Linux namespace with its own mounts or network, created without privileges if the system allows user namespaces.
+//! An idle process keeps it open, and others are started in it.
 
 use std::process::{Child, Command, Stdio};
 
 use crate::failure::Failure;
 use crate::process::run;
 
-/// What a namespace has of its own.
+/// The kind of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Own {
     /// Mounts, and the rights of root over them.
     Mounts,
-    /// A network. The caller must have the rights of root over its own.
+    /// A network. The caller must have root's rights over its own network.
     Network,
 }
 
-/// A namespace, which is gone with this value and the processes in it.
+/// A namespace. It is removed when this value is dropped and its processes have ended.
 #[derive(Debug)]
 pub struct Namespace {
     holder: Child,
@@ -23,16 +23,16 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Makes one.
+    /// Creates one.
     ///
     /// # Errors
-    /// If the system does not permit it: the words of `unshare`.
+    /// If the system does not permit it, with the message of `unshare`.
     pub fn new(own: Own) -> Result<Self, Failure> {
         let kind: &[&str] = match own {
             Own::Mounts => &["--user", "--map-root-user", "--mount"],
             Own::Network => &["--net"],
         };
-        // Says when it is there: before, whoever enters would enter ours.
+        // The shell reports when the namespace exists. Earlier, a process would enter our own namespace.
         let mut command = Command::new("unshare");
         command.args(kind).args(["sh", "-c", "echo there; exec sleep infinity"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -46,7 +46,7 @@ impl Namespace {
         Err(Failure::Wrong(String::from_utf8_lossy(&ended.stderr).into_owned()))
     }
 
-    /// The number of the process that holds it.
+    /// The ID of the process that keeps it open.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.holder.id()
@@ -71,10 +71,10 @@ impl Namespace {
         entered
     }
 
-    /// Runs a line of shell inside, which must succeed.
+    /// Runs a shell command inside.
     ///
     /// # Errors
-    /// If it does not.
+    /// If it fails.
     pub fn shell(&self, line: &str) -> Result<String, Failure> {
         let mut command = Command::new("sh");
         command.args(["-c", line]);

@@ -1,4 +1,4 @@
-//! A whole committee: with the contract on a chain and a relayer, or alone from a genesis.
+//! A whole committee: with the contract on a chain and a relayer, or from a genesis without Ethereum.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,14 +15,14 @@ use crate::place::Place;
 use crate::ports::Ports;
 use crate::relayer::Relayer;
 
-/// How large a network is.
+/// The size of a network.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
-    /// How many authorities.
+    /// The number of authorities.
     pub authorities: usize,
-    /// How many shards each of them has.
+    /// The number of shards of each authority.
     pub shards: u16,
-    /// How often the chain makes a block.
+    /// The time between blocks.
     pub block_time: Duration,
     /// The `fastpay-node` that sets authorities up and runs them until [`Authority::upgrade`]; this workspace's if none.
     pub node: Option<&'static Path>,
@@ -34,23 +34,23 @@ impl Default for Layout {
     }
 }
 
-/// What the committee's money is.
+/// The source of the committee's money.
 #[derive(Clone, Debug)]
 pub enum Primary {
-    /// In a contract.
+    /// A contract.
     Contract {
-        /// An Ethereum node.
+        /// The URL of an Ethereum node.
         rpc_url: String,
         /// The chain.
         chain_id: u64,
-        /// FastPay.
+        /// The FastPay contract.
         contract: Address,
     },
-    /// In a file.
+    /// A genesis file.
     Genesis(PathBuf),
 }
 
-/// A committee, its chain and its relayer. All processes end with it.
+/// A committee, its chain and its relayer. All processes end when it is dropped.
 #[derive(Debug)]
 pub struct Network {
     /// The authorities.
@@ -63,7 +63,7 @@ pub struct Network {
     domain: Domain,
     committee: Committee,
     ports: Ports,
-    // Last, so that the processes are gone before their files.
+    // The last field, so that the processes end before their files are removed.
     place: Place,
 }
 
@@ -76,7 +76,8 @@ fn new_authorities(place: &Place, layout: Layout) -> Result<Vec<Authority>, Fail
 }
 
 impl Network {
-    /// Starts a chain, deploys for a new committee, and sets its authorities and a relayer up. Starts none of them.
+    /// Starts a chain, deploys the contract for a new committee, and sets up its authorities and a relayer without
+    /// starting them.
     ///
     /// # Errors
     /// If a step fails.
@@ -86,7 +87,7 @@ impl Network {
         Self::on_chain(place, ports, layout, chain, None).await
     }
 
-    /// The same on a chain that runs already. The authorities reach it at `rpc_url` where one is given.
+    /// The same on a running chain. The authorities reach it at `rpc_url` if given.
     ///
     /// # Errors
     /// If a step fails.
@@ -117,7 +118,7 @@ impl Network {
         Ok(Self { authorities, relayer, chain: Some(chain), primary, domain, committee, ports, place })
     }
 
-    /// Sets a committee up without a Primary. Starts nothing.
+    /// Sets up a committee without a Primary and without starting it.
     ///
     /// # Errors
     /// If a step fails.
@@ -125,7 +126,7 @@ impl Network {
         Self::prepare_apart(place, layout, balances, Vec::new())
     }
 
-    /// The same with the first authorities in cells, one each.
+    /// The same with each of the first authorities in a cell of its own.
     ///
     /// # Errors
     /// If a step fails.
@@ -196,7 +197,7 @@ impl Network {
         self.chain.as_ref().ok_or_else(|| Failure::Wrong("this network has no chain".into()))
     }
 
-    /// What the committee's money is.
+    /// The source of the committee's money.
     #[must_use]
     pub fn primary(&self) -> &Primary {
         &self.primary
@@ -231,13 +232,13 @@ impl Network {
         &self.place
     }
 
-    /// Its ports, for whatever else is to listen.
+    /// Its ports, for other programs that listen.
     pub fn ports(&mut self) -> &mut Ports {
         &mut self.ports
     }
 
-    /// Has the relayer tell its fees, and the file of endpoints say where. Gives the base of the address. The relayer
-    /// learns of that when it starts.
+    /// Configures the relayer to serve its fees, and lists it in the endpoints file. Returns its base URL. The relayer
+    /// applies this at its next start.
     ///
     /// # Errors
     /// If there is no relayer, no port is left, or a file cannot be written.
@@ -248,7 +249,7 @@ impl Network {
         Ok(url)
     }
 
-    /// The file that says where the authorities are.
+    /// The endpoints file.
     #[must_use]
     pub fn endpoints_file(&self) -> PathBuf {
         self.place.path("endpoints.json")
@@ -262,7 +263,7 @@ impl Network {
         self.authorities.iter().map(Authority::client).collect()
     }
 
-    /// The committee as the wallet library speaks to it.
+    /// The wallet library's client of the committee.
     ///
     /// # Errors
     /// If the file of endpoints is malformed.

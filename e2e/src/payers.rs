@@ -1,4 +1,4 @@
-//! Many accounts of both kinds that pay one another through the wallet library, all at once.
+//! Many accounts of both kinds that pay one another concurrently through the wallet library.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 use crate::failure::Failure;
 use crate::network::Network;
 
-/// For one account's state, however busy the machine is.
+/// The time limit for one account's state, also on a busy machine.
 const READ_PATIENCE: Duration = Duration::from_secs(30);
-/// So often a member tries one payment while too few authorities answer it in time: on a busy machine one of them can be
+/// The number of attempts at one payment while too few authorities answer in time: on a busy machine one of them can be
 /// late while another is dead.
 const ATTEMPTS: usize = 3;
 
@@ -27,19 +27,19 @@ pub struct Payers {
     settled: Arc<AtomicUsize>,
 }
 
-/// What many payments took.
+/// The figures of many payments.
 #[derive(Clone, Debug, Default)]
 pub struct PaymentReport {
-    /// How many were settled.
+    /// The number of settled payments.
     pub payments: usize,
-    /// From the first order to the last settlement.
+    /// The time from the first order to the last settlement.
     pub elapsed: Duration,
-    /// From order to certificate, ascending.
+    /// The times from order to certificate, ascending.
     pub certified_after: Vec<Duration>,
 }
 
 impl PaymentReport {
-    /// The time to a certificate that so many of a hundred payments stayed below.
+    /// A percentile of the times to a certificate.
     #[must_use]
     pub fn certified_percentile(&self, percent: usize) -> Duration {
         let last = self.certified_after.len().saturating_sub(1);
@@ -48,7 +48,7 @@ impl PaymentReport {
 }
 
 impl Payers {
-    /// So many new accounts, every other one of an Ethereum key.
+    /// Creates this many accounts, every other one with an Ethereum key.
     ///
     /// # Errors
     /// If the file of endpoints is malformed.
@@ -77,7 +77,7 @@ impl Payers {
         &self.wallet
     }
 
-    /// How many payments are settled so far.
+    /// The number of payments settled so far.
     #[must_use]
     pub fn settled(&self) -> usize {
         self.settled.load(Ordering::Relaxed)
@@ -87,8 +87,8 @@ impl Payers {
         self.keys.get(member).ok_or_else(|| Failure::Wrong(format!("there is no payer {member}")))
     }
 
-    /// One payment or redemption of a member. Returns how long its certificate took. While too few authorities answer it
-    /// is tried again, which never pays twice.
+    /// Makes one payment or redemption of a member. Returns the time to its certificate. Retries while too few
+    /// authorities answer, which never pays twice.
     ///
     /// # Errors
     /// If it is not settled.
@@ -106,9 +106,9 @@ impl Payers {
         Ok(receipt.certified_after)
     }
 
-    /// The payments that [`Payers::pay`] makes: who pays, who is paid, what and how much. Each member in turn pays a
-    /// different member and the next asset; the amounts are 1, 2, 3 … of the asset's smallest unit, so that a payment
-    /// that is lost or doubled shows in the balances.
+    /// The payments that [`Payers::pay`] makes: payer, recipient, asset and amount. Each member in turn pays a
+    /// different member and the next asset. The amounts are 1, 2, 3 … of the asset's smallest unit, so that a lost or
+    /// doubled payment shows in the balances.
     #[must_use]
     pub fn plan(&self, each: usize, assets: &[Asset]) -> Vec<Vec<(AccountId, Asset, Amount)>> {
         let accounts = self.accounts();
@@ -121,7 +121,7 @@ impl Payers {
         (0..accounts.len()).map(|member| (0..each).filter_map(|round| one(member, round)).collect()).collect()
     }
 
-    /// Makes the payments of [`Payers::plan`]: each member one after the other, all members at once.
+    /// Makes the payments of [`Payers::plan`]: all members concurrently, each one payment at a time.
     ///
     /// # Errors
     /// The first payment that is not settled.
@@ -149,7 +149,7 @@ impl Payers {
         Ok(report)
     }
 
-    /// A member takes money out, to an address on the chain.
+    /// Redeems a member's money to an address on the chain.
     ///
     /// # Errors
     /// If it is not settled.
@@ -164,11 +164,11 @@ impl Payers {
         self.send(member, Intent::Redeem { recipient, asset, amount, fee, memo: Memo::ZERO }).await.map(drop)
     }
 
-    /// Has what `accounts` sent confirmed at every authority, as any wallet can that finds one lagging: their last
-    /// certificates go to all, and what is missing before them follows.
+    /// Brings every authority up to date with the transfers of `accounts`, as a wallet does with a lagging authority:
+    /// sends their last certificates to all, and then the missing earlier ones.
     ///
     /// # Errors
-    /// If an authority does not take them.
+    /// If an authority does not accept them.
     pub async fn bring_all_up_to_date(&self, accounts: &[AccountId]) -> Result<(), Failure> {
         let network = self.wallet.network();
         let client = CommitteeClient::new(network.clone(), Arc::new(NoCertificates), QuorumOptions::default());

@@ -1,4 +1,4 @@
-//! Where things are: the repository, the programs, and a folder for each network.
+//! The locations of the repository and the programs, and a folder for each network.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -29,8 +29,8 @@ pub fn program(name: &str) -> Result<PathBuf, Failure> {
     if path.is_file() { Ok(path) } else { Err(Failure::Missing(path)) }
 }
 
-/// A tool of Foundry, itself where the package of this platform has it: a launcher that is killed would leave it
-/// behind.
+/// A tool of Foundry: the binary from this platform's package, if there is one. Killing the launcher would leave the
+/// tool running.
 pub(crate) fn foundry(name: &str) -> Result<PathBuf, Failure> {
     let packages = std::fs::read_dir(root().join("node_modules/@foundry-rs")).into_iter().flatten().flatten();
     let prefix = format!("{name}-");
@@ -48,10 +48,10 @@ pub struct Place {
 }
 
 impl Place {
-    /// An empty folder with a fixed name, which stays when this value goes.
+    /// An empty folder with a fixed name, which is kept when this value is dropped.
     ///
     /// # Errors
-    /// If the old one cannot be removed or the new one not made.
+    /// If the old folder cannot be removed or the new one not created.
     pub fn fixed(name: &str) -> Result<Self, Failure> {
         let folder = root().join("target").join(name);
         if folder.exists() {
@@ -60,10 +60,10 @@ impl Place {
         Self { folder, keep: true }.made()
     }
 
-    /// An empty folder of its own, which goes with this value, except after a panic: then its logs are wanted.
+    /// An empty folder that is removed when this value is dropped, except after a panic, which keeps its logs.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If it cannot be created.
     pub fn temporary(name: &str) -> Result<Self, Failure> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -98,7 +98,7 @@ impl Place {
     /// Writes a file in it.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// If the file cannot be written.
     pub fn write(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<PathBuf, Failure> {
         let path = self.path(name);
         std::fs::write(&path, content).map_err(|error| Failure::Io { path: path.clone(), error })?;

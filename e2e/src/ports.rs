@@ -1,7 +1,7 @@
-//! Free ports, also among test programs that run at the same time.
+//! Free ports, unique among test programs that run at the same time.
 //!
-//! They come in aligned blocks below the system's own range for outgoing connections. Whoever listens on the first
-//! port of a block owns the block; so a port stays its owner's while a node is down and comes back.
+//! Ports come in aligned blocks below the system's range for outgoing connections. The process that listens on the
+//! first port of a block owns the block, so a port stays reserved while a node is down.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +12,7 @@ const FIRST: u16 = 12_288;
 const BLOCK: u16 = 64;
 const BLOCKS: u32 = 300;
 
-/// A block of ports that nobody else uses as long as this value lives.
+/// A block of ports, reserved as long as this value lives.
 #[derive(Debug)]
 pub struct Ports {
     _guard: TcpListener,
@@ -27,7 +27,7 @@ impl Ports {
     /// If there is none.
     pub fn take() -> Result<Self, Failure> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        // Programs that start together begin at different places.
+        // Programs that start together begin to search at different places.
         let start = std::process::id().wrapping_mul(7);
         for _ in 0..BLOCKS {
             let block = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % BLOCKS;
@@ -41,7 +41,7 @@ impl Ports {
         Err(Failure::Ports)
     }
 
-    /// The first of `count` ports in a row.
+    /// Takes `count` consecutive ports, and returns the first.
     ///
     /// # Errors
     /// If the block is used up.

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
 
-/// So much of a log is shown in an error.
+/// The number of log lines that an error shows.
 const LOG_LINES: usize = 25;
 
-/// A running process, which is killed when this value goes.
+/// A running process, which is killed when this value is dropped.
 #[derive(Debug)]
 pub struct Program {
     name: String,
@@ -21,18 +21,18 @@ pub struct Program {
 /// A command that has ended.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// What was run.
+    /// The command line.
     pub command: String,
-    /// How it ended.
+    /// Its exit status.
     pub status: ExitStatus,
-    /// What it wrote to standard output.
+    /// Its standard output.
     pub out: String,
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub err: String,
 }
 
 impl Finished {
-    /// The same where it succeeded.
+    /// The same value if it succeeded.
     ///
     /// # Errors
     /// [`Failure::Command`].
@@ -51,7 +51,7 @@ fn show(command: &Command) -> String {
     program + &arguments.collect::<String>()
 }
 
-/// What a developer has exported for a network of their own must not reach ours.
+/// A developer's exported variables must not affect these processes.
 fn isolate(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let ours = ["FASTPAY_", "OTEL_"].iter().any(|prefix| name.to_string_lossy().starts_with(prefix));
@@ -64,7 +64,7 @@ fn isolate(command: &mut Command) {
 /// Runs a command to its end.
 ///
 /// # Errors
-/// If it cannot be started. That it failed is in the answer.
+/// If it cannot be started. A failure of the command is part of the result.
 pub fn run(command: &mut Command) -> Result<Finished, Failure> {
     isolate(command);
     let shown = show(command);
@@ -75,7 +75,7 @@ pub fn run(command: &mut Command) -> Result<Finished, Failure> {
 }
 
 impl Program {
-    /// Starts a process whose output goes to the end of `log`.
+    /// Starts a process whose output is appended to `log`.
     ///
     /// # Errors
     /// If the log cannot be opened or the program not started.
@@ -89,18 +89,18 @@ impl Program {
         Ok(Self { name: name.to_owned(), child, log: log.to_owned() })
     }
 
-    /// The process's number.
+    /// The process ID.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// How it ended, if it has.
+    /// Its exit status, if it has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// An error where the process has ended.
+    /// Checks that the process is still running.
     ///
     /// # Errors
     /// [`Failure::Ended`].
@@ -122,13 +122,13 @@ impl Program {
         lines.get(lines.len().saturating_sub(LOG_LINES)..).unwrap_or_default().join("\n")
     }
 
-    /// Its log, over all its runs.
+    /// Its log of all its runs.
     #[must_use]
     pub fn log_text(&self) -> String {
         std::fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 
-    /// Ends it at once, as `kill -9` does, and waits until it is gone.
+    /// Kills it at once, as `kill -9` does, and waits until it has ended.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -140,7 +140,7 @@ impl Program {
         let _ = Command::new("sh").args(["-c", &command]).stderr(Stdio::null()).status();
     }
 
-    /// Asks it to end, and kills it where it does not.
+    /// Sends SIGTERM, and kills the process if it does not end.
     ///
     /// # Errors
     /// If it had to be killed.

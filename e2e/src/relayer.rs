@@ -1,4 +1,4 @@
-//! The relayer as its operator handles it.
+//! One relayer as its operator runs it.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,9 +14,9 @@ use crate::place::{Place, program};
 use crate::process::{Program, run};
 
 const STOP_PATIENCE: Duration = Duration::from_secs(60);
-/// For gas: 100 ETH.
+/// The gas key's balance: 100 ETH.
 const GAS_WEI: u128 = 100_000_000_000_000_000_000;
-/// The worth of the smallest unit of a token that is served: with six decimals, a token is worth 0.0005 ETH.
+/// The value of a token's smallest unit in wei: a token with six decimals is worth 0.0005 ETH.
 const TOKEN_WEI: u64 = 500_000_000;
 
 /// A relayer, running or not.
@@ -30,7 +30,7 @@ pub struct Relayer {
 }
 
 impl Relayer {
-    /// Makes a gas key with some ETH and a configuration that looks often and waits for no company.
+    /// Creates a gas key with some ETH, and a configuration that polls often and bundles without waiting.
     ///
     /// # Errors
     /// If a command fails.
@@ -50,7 +50,7 @@ impl Relayer {
         let address = address.ok_or_else(|| Failure::Wrong(format!("no gas address in {:?}", made.out)))?;
         let io = |error| Failure::Io { path: config.clone(), error };
         let written = std::fs::read_to_string(&config).map_err(io)?;
-        // It works for nothing.
+        // It relays without a fee.
         let paying = "below_cost = \"pay\"\nwait_ms_max = 300\n";
         let written = written.replace("below_cost = \"leave\"\n", paying);
         let text = format!("poll_interval_ms = 200\n{written}\n[sender]\npoll_interval_ms = 200\n");
@@ -59,7 +59,7 @@ impl Relayer {
         Ok(Self { name: name.to_owned(), config, log: place.log(name), address, program: None })
     }
 
-    /// The address that pays for gas.
+    /// The address that pays gas.
     #[must_use]
     pub fn address(&self) -> Address {
         self.address
@@ -71,7 +71,7 @@ impl Relayer {
         &self.config
     }
 
-    /// Has it serve a token, too, whose smallest unit is worth [`TOKEN_WEI`]. It learns of that when it starts.
+    /// Adds a token to serve, whose smallest unit is worth [`TOKEN_WEI`], from the next start on.
     ///
     /// # Errors
     /// If its configuration cannot be written.
@@ -82,8 +82,7 @@ impl Relayer {
         std::fs::write(&self.config, text).map_err(io)
     }
 
-    /// Has it leave redemptions whose fee does not cover the gas, as relayers do unless they are told to pay for everybody.
-    /// It learns of that when it starts.
+    /// Makes it leave redemptions whose fee does not cover the gas, as relayers do by default, from the next start on.
     ///
     /// # Errors
     /// If its configuration cannot be written.
@@ -94,14 +93,14 @@ impl Relayer {
         std::fs::write(&self.config, text).map_err(io)
     }
 
-    /// Has it tell its fees on a port of this machine. It learns of that when it starts. Gives the base of the address.
+    /// Makes it serve its fees on a local port, from the next start on. Returns the base URL.
     ///
     /// # Errors
     /// If its configuration cannot be written.
     pub fn publish_fees(&self, port: u16) -> Result<String, Failure> {
         let io = |error| Failure::Io { path: self.config.clone(), error };
         let written = std::fs::read_to_string(&self.config).map_err(io)?;
-        // Above the tables of the file.
+        // The key must precede the tables of the file.
         let text = format!("http = \"127.0.0.1:{port}\"\n{written}");
         std::fs::write(&self.config, text).map_err(io)?;
         Ok(format!("http://127.0.0.1:{port}"))
@@ -126,14 +125,14 @@ impl Relayer {
         self.program.as_mut().ok_or_else(|| Failure::Wrong("the relayer is not running".into()))
     }
 
-    /// Ends it as a power cut would: `kill -9`.
+    /// Kills it as a power cut would: `kill -9`.
     pub fn kill(&mut self) {
         if let Some(mut program) = self.program.take() {
             program.kill();
         }
     }
 
-    /// Ends it as its operator would.
+    /// Stops it as its operator would.
     ///
     /// # Errors
     /// If it does not end.
@@ -144,7 +143,7 @@ impl Relayer {
         }
     }
 
-    /// What it last wrote to disk.
+    /// The state that it last wrote to disk.
     ///
     /// # Errors
     /// If the command fails.

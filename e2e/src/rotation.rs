@@ -1,4 +1,5 @@
-//! How operators change the committee's keys: proofs, votes, the guardian's endorsement, a day, acceptances.
+//! Changing the committee's keys as operators do: proofs, votes, the guardian's endorsement, a day's delay,
+//! acceptances.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,12 +15,12 @@ use crate::failure::{Failure, wait_for};
 use crate::network::Network;
 use crate::process::Finished;
 
-/// A block becomes final, and each follower reads it, within so long, however busy the machine is.
+/// The time limit for a block to become final and to be read by each follower, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The council's short delay.
 const DELAY_S: u64 = 86_400;
 
-/// A committee on its way to the contract.
+/// A committee that is being announced.
 #[derive(Debug)]
 pub struct Rotation {
     /// The announcement's file.
@@ -32,9 +33,9 @@ pub struct Rotation {
 }
 
 impl Network {
-    /// Has all members prove the keys that [`crate::Authority::add_keys`] put into `folder`, and writes the announcement of
-    /// `epoch`. Keys were out since `compromised_since`, where it is an earlier epoch. The deployer is the guardian and may
-    /// recover.
+    /// Makes all members prove the keys that [`crate::Authority::add_keys`] put into `folder`, and writes the
+    /// announcement of `epoch`. If `compromised_since` is an earlier epoch, keys were compromised since then. The
+    /// deployer is the guardian and may recover.
     ///
     /// # Errors
     /// If a command fails.
@@ -64,7 +65,7 @@ impl Network {
         Ok(Rotation { announcement, proofs, epoch: Epoch(epoch), council, voters: voters.to_vec() })
     }
 
-    /// Has the voters sign an announcement. Answers with what their commands said.
+    /// Makes the voters sign an announcement. Returns the output of their commands.
     ///
     /// # Errors
     /// If a command fails.
@@ -77,7 +78,7 @@ impl Network {
         Ok(signed)
     }
 
-    /// Announces and endorses a committee, as anyone and the guardian do.
+    /// Announces a committee, as anyone may, and endorses it, as the guardian may.
     ///
     /// # Errors
     /// If the contract refuses.
@@ -91,7 +92,7 @@ impl Network {
         self.chain()?.council(self.place(), "endorse", &variables[..2])
     }
 
-    /// Announces a committee in place of one that is silent.
+    /// Announces a recovery, which replaces a silent committee.
     ///
     /// # Errors
     /// If the contract refuses.
@@ -102,7 +103,7 @@ impl Network {
         self.chain()?.council(self.place(), "announceRecovery", &variables)
     }
 
-    /// Matures and installs a committee that is installable, once the voters have accepted it.
+    /// Matures an announced committee, makes the voters accept it, and installs it.
     ///
     /// # Errors
     /// If a command or the contract refuses.
@@ -119,7 +120,7 @@ impl Network {
         let block: U64 = serde_json::from_value(block).map_err(Failure::wrong)?;
         for voter in &rotation.voters {
             let (authority, out) = (self.at(*voter)?, self.vote_file(rotation.epoch.0, "accept", *voter));
-            // Each waits until its own node has read the block.
+            // Retry until the voter's own node has read the block.
             wait_for(PATIENCE, async || {
                 let vote = authority.vote("accept", &rotation.announcement, &rotation.proofs, &out);
                 vote.and_then(Finished::success).map_err(|error| error.to_string())
@@ -132,7 +133,7 @@ impl Network {
         chain.council(self.place(), "install", &variables)
     }
 
-    /// All of it, with the day between.
+    /// Runs all steps, with a day between them.
     ///
     /// # Errors
     /// If a command or the contract refuses.

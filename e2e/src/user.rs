@@ -1,4 +1,4 @@
-//! A person with a wallet: every action is the `fastpay` command.
+//! A user with a wallet. Each action runs the `fastpay` command.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::network::{Network, Primary};
 use crate::place::program;
 use crate::process::{Finished, Program, run};
 
-/// Test keys are encrypted too, with this.
+/// The passphrase of the test keys.
 const PASSPHRASE: &str = "correct horse battery staple";
 
 /// A wallet's folder and its commands.
@@ -52,7 +52,7 @@ impl User {
         Ok(person)
     }
 
-    /// What to call them.
+    /// The user's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -77,17 +77,17 @@ impl User {
         Ok(command)
     }
 
-    /// Runs `fastpay --json …` and reads its answer.
+    /// Runs `fastpay --json …` and parses its answer.
     ///
     /// # Errors
-    /// If it fails, or answers with no JSON.
+    /// If it fails, or its answer is not JSON.
     pub async fn fastpay(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Value, Failure> {
         let done = self.try_fastpay(arguments).await?.success()?;
         serde_json::from_str(&done.out)
             .map_err(|error| Failure::Wrong(format!("{}: {error}: {}", done.command, done.out)))
     }
 
-    /// Runs it to its end, if it may fail.
+    /// Runs a command that may fail, to its end.
     ///
     /// # Errors
     /// If it cannot be started.
@@ -99,7 +99,7 @@ impl User {
         tokio::task::spawn_blocking(move || run(&mut command)).await.map_err(Failure::wrong)?
     }
 
-    /// Starts it and does not wait.
+    /// Starts a command without waiting for it.
     ///
     /// # Errors
     /// If it cannot be started.
@@ -107,7 +107,7 @@ impl User {
         Program::start(&self.name, &mut self.command(arguments)?, &self.log)
     }
 
-    /// Takes in one of the rich keys of the chain, and says its account.
+    /// Imports one of the chain's rich keys, and returns its account.
     ///
     /// # Errors
     /// If the command fails.
@@ -116,7 +116,7 @@ impl User {
         self.import_key(name, "--ethereum", secret).await
     }
 
-    /// Takes in a key of a kind, given as 64 hexadecimal digits, and says its account.
+    /// Imports a key of this kind, given as 64 hexadecimal digits, and returns its account.
     ///
     /// # Errors
     /// If the command fails.
@@ -129,7 +129,7 @@ impl User {
         self.account(name).await
     }
 
-    /// Makes an Ed25519 key, and says its account.
+    /// Creates an Ed25519 key, and returns its account.
     ///
     /// # Errors
     /// If the command fails.
@@ -138,7 +138,7 @@ impl User {
         self.account(name).await
     }
 
-    /// The same wallet through the library, and one of its keys.
+    /// Opens the same wallet and one of its keys through the library.
     ///
     /// # Errors
     /// If the wallet cannot be opened or the key not decrypted.

@@ -64,9 +64,7 @@ pub enum DepositsError {
     #[error(transparent)]
     Primary(#[from] PrimaryError),
     /// A node is behind the reader's position: it lags or is syncing.
-    #[error(
-        "the Ethereum node {node} is at final block {head}, behind block {cursor} that was read before; it is tried again"
-    )]
+    #[error("the Ethereum node {node} is at final block {head}, behind block {cursor} that was read before; retrying")]
     Lagging {
         /// The node that was asked.
         node: String,
@@ -76,13 +74,13 @@ pub enum DepositsError {
         cursor: u64,
     },
     /// The chain changed during the read, in blocks that were not final before.
-    #[error("block {block} changed while it was read; it is tried again")]
+    #[error("block {block} changed while it was read; retrying")]
     Moved {
         /// The block's number.
         block: u64,
     },
     /// The node's answer is impossible.
-    #[error("the Ethereum nodes say what cannot be true: {0}")]
+    #[error("the Ethereum nodes contradict the contract's rules: {0}")]
     Alarm(#[from] Alarm),
 }
 
@@ -284,7 +282,7 @@ async fn block_head(node: &Endpoint, number: u64) -> Result<BlockHead, DepositsE
     let block = node.block(At::Number(number)).await?;
     match block {
         Some(block) if block.number() == number => Ok(block),
-        Some(_) => Err(node.bad_answer("eth_getBlockByNumber", "another block than the one asked for").into()),
+        Some(_) => Err(node.bad_answer("eth_getBlockByNumber", "another block than the requested one").into()),
         None => Err(node.bad_answer("eth_getBlockByNumber", "no such block, though a later one is final").into()),
     }
 }

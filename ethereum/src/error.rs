@@ -16,7 +16,7 @@ pub enum PrimaryError {
     #[error("no Ethereum RPC URL is given; configure at least one")]
     NoUrl,
     /// An address is not an HTTP URL, such as `localhost:8545`.
-    #[error("{0} is not the URL of an Ethereum node: it begins with http:// or https://")]
+    #[error("{0} is not the URL of an Ethereum node; give one that begins with http:// or https://")]
     NotHttp(String),
     /// No answer: the node is down, cannot be reached, or is too slow.
     #[error("the Ethereum node {node} does not answer ({reason}); check that it runs, or try again later")]
@@ -39,7 +39,7 @@ pub enum PrimaryError {
         message: String,
     },
     /// The node's answer is not what the method returns.
-    #[error("the Ethereum node {node} gave an unreadable answer to {method}: {reason}; try again later")]
+    #[error("the Ethereum node {node} sent an unreadable answer to {method}: {reason}; try again later")]
     BadAnswer {
         /// The node that was asked.
         node: String,
@@ -55,7 +55,7 @@ pub enum PrimaryError {
         node: String,
     },
     /// The node serves another chain than the configured one.
-    #[error("the Ethereum node {node} serves chain {found}, not {expected}; correct the RPC URL or the chain id")]
+    #[error("the Ethereum node {node} serves chain {found}, not {expected}; correct the RPC URL or the chain ID")]
     WrongChain {
         /// The node that was asked.
         node: String,
@@ -73,13 +73,13 @@ pub enum PrimaryError {
         address: Address,
     },
     /// The call would revert.
-    #[error("the call is refused: {0}")]
+    #[error("the contract rejects the call: {0}")]
     Reverted(Box<Revert>),
     /// The account cannot pay for value and gas.
     #[error("the Ethereum account cannot pay for the value and the gas; send it some ETH")]
     InsufficientFunds,
     /// The contract's committee breaks a rule of FastPay.
-    #[error("the contract's committee of epoch {epoch} is not one: {error}; is this the right contract?")]
+    #[error("the contract's committee of epoch {epoch} is invalid: {error}; is this the right contract?")]
     Committee {
         /// The requested epoch.
         epoch: Epoch,

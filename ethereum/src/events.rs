@@ -123,9 +123,7 @@ pub enum Alarm {
         seconds: u64,
     },
     /// An event is missing: the indices jump.
-    #[error(
-        "event {found} of the order follows where {expected} was due, in block {block}; compare the node with others"
-    )]
+    #[error("block {block} contains event {found} where {expected} was due; compare the node with others")]
     Gap {
         /// The expected index.
         expected: TransactionIndex,
@@ -135,7 +133,7 @@ pub enum Alarm {
         block: u64,
     },
     /// An event was repeated.
-    #[error("event {index} of the order came again in block {block}; compare the node with others")]
+    #[error("block {block} repeats event {index}; compare the node with others")]
     Repeated {
         /// The repeated index.
         index: TransactionIndex,
@@ -167,15 +165,13 @@ pub enum Alarm {
         block: u64,
     },
     /// A log is of a block outside the requested range, or of another block with the same number.
-    #[error(
-        "an event is said to be in block {block}, which is not among those asked for; compare the node with others"
-    )]
+    #[error("the node returned an event of block {block}, which was not requested; compare the node with others")]
     WrongBlock {
         /// The block of the log.
         block: u64,
     },
     /// A log is of another contract, or of an event without an index.
-    #[error("a log in block {block} is of {address} and not of our contract's order; compare the node with others")]
+    #[error("a log in block {block} is from {address} and not an event of this contract; compare the node with others")]
     Foreign {
         /// The block of the log.
         block: u64,
@@ -183,7 +179,7 @@ pub enum Alarm {
         address: Address,
     },
     /// The contract is in an earlier epoch than before.
-    #[error("{node} says that epoch {found} votes in block {block}, after epoch {known}; compare the node with others")]
+    #[error("{node} reports epoch {found} in block {block}, after epoch {known}; compare the node with others")]
     EpochLost {
         /// The node.
         node: String,
@@ -258,7 +254,7 @@ type Place = (u64, B256, u64);
 fn check_place(previous: Option<Place>, range: &BlockRange, log: &Log) -> Result<Place, Alarm> {
     let block = log.block_number.unwrap_or_default();
     let (Some(number), Some(hash), Some(position)) = (log.block_number, log.block_hash, log.log_index) else {
-        return Err(Alarm::Malformed { block, reason: "it does not say where it stands" });
+        return Err(Alarm::Malformed { block, reason: "it has no position" });
     };
     if log.removed {
         return Err(Alarm::Removed { block });

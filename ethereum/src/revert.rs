@@ -172,7 +172,7 @@ fn describe(error: &IFastPayErrors, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         E::UnknownEpoch(e) => write!(f, "the contract knows no committee of epoch {}", e.epoch),
         E::EpochEnded(e) => write!(
             f,
-            "votes of epoch {} are not taken any more; have the current committee vote for the same redemption again",
+            "votes of epoch {} have expired; have the current committee certify the same redemption again",
             e.epoch
         ),
         E::EmptyBatch(_) => f.write_str("the batch is empty"),
@@ -195,13 +195,14 @@ fn describe(error: &IFastPayErrors, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         }
         E::AssetUnderCollateralized(e) => write!(
             f,
-            "the contract holds {} of {} and would owe {} with this deposit; the token took something away, so do not \
-             deposit it",
+            "the contract holds {} of {} and would owe {} with this deposit; the token takes fees, so do not deposit \
+             it",
             e.held, e.asset, e.owed
         ),
         E::EpochCompromised(e) => write!(
             f,
-            "it was queued with votes of epoch {}, whose keys were out; have the current committee vote for it again",
+            "it was queued with votes of epoch {}, whose keys were compromised; have the current committee certify it \
+             again",
             e.epoch
         ),
         E::EpochNotCompromised(e) => {
@@ -276,13 +277,13 @@ fn describe_council(error: &ICouncilErrors, f: &mut fmt::Formatter<'_>) -> fmt::
         E::InvalidCompromisedSince(e) => {
             write!(
                 f,
-                "keys cannot have been out since epoch {}: it is after the next, or this is a recovery",
+                "keys cannot be compromised since epoch {}: it is after the next epoch, or this is a recovery",
                 e.compromisedSince
             )
         }
         E::InvalidDeadline(e) => write!(
             f,
-            "the deadline {} is over, or after {}; announce it with another one",
+            "the deadline {} has passed, or is after {}; announce with another one",
             utc(e.deadline),
             moment(e.latest)
         ),
@@ -290,11 +291,11 @@ fn describe_council(error: &ICouncilErrors, f: &mut fmt::Formatter<'_>) -> fmt::
             write!(f, "{} bytes of proofs of possession where the members have {}", e.length, e.expected)
         }
         E::NoPossession(e) => write!(f, "the member at {} did not prove that it has its redemption key", e.member),
-        E::AlreadyAnnounced(e) => write!(f, "{} is announced already; change the deadline to announce it anew", e.id),
+        E::AlreadyAnnounced(e) => write!(f, "{} is already announced; change the deadline to announce it again", e.id),
         E::NotAnnounced(e) => write!(f, "nothing was announced as {}", e.id),
-        E::AnnouncementEnded(e) => write!(f, "announcement {} has ended; announce it anew", e.id),
+        E::AnnouncementEnded(e) => write!(f, "announcement {} has ended; announce it again", e.id),
         E::AnnouncementLapsed(e) => {
-            write!(f, "announcement {} lapsed at {}; announce it anew", e.id, moment(e.lapsedAt))
+            write!(f, "announcement {} lapsed at {}; announce it again", e.id, moment(e.lapsedAt))
         }
         E::AlreadyEndorsed(e) => write!(f, "{} is endorsed already", e.id),
         E::RecoveryNotEndorsable(e) => write!(f, "{} is a recovery: an endorsement does not shorten it", e.id),
@@ -328,28 +329,28 @@ fn describe_council(error: &ICouncilErrors, f: &mut fmt::Formatter<'_>) -> fmt::
 fn describe_unlock(error: &ICouncilErrors, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     use ICouncilErrors as E;
     match error {
-        E::AlreadyDecided(e) => write!(f, "it is decided already what holds under {}", number(e.account, e.sequence)),
-        E::AlreadyRequested(e) => write!(f, "the unlock of {} is requested already", number(e.account, e.sequence)),
+        E::AlreadyDecided(e) => write!(f, "{} is already decided", number(e.account, e.sequence)),
+        E::AlreadyRequested(e) => write!(f, "the unlock of {} is already requested", number(e.account, e.sequence)),
         E::NotRequested(e) => {
             write!(f, "nobody has requested the unlock of {}; request it first", number(e.account, e.sequence))
         }
         E::NotOwner(e) => {
             write!(
                 f,
-                "neither does the owner of {} call, nor is the authorization its signature",
+                "the caller is not the owner of {}, and the authorization is not the owner's signature",
                 AccountId(e.account.0)
             )
         }
         E::AuthorizationTooLong(e) => {
             write!(f, "an authorization of {} bytes; at most {} are taken", e.length, e.max)
         }
-        E::WrongBond(e) => write!(f, "{} wei came along; send {} as bond", e.sent, e.expected),
+        E::WrongBond(e) => write!(f, "{} wei were sent; send a bond of {}", e.sent, e.expected),
         E::NotVoidable(e) => {
             let (number, from) = (number(e.account, e.sequence), moment(e.voidableFrom));
             write!(f, "{number} can be voided so from {from} on; try again then")
         }
         E::NoBond(e) => write!(f, "there is no bond to return of {}", number(e.account, e.sequence)),
-        E::BondRefused(e) => write!(f, "{} did not take the bond; call from an account that does", e.to),
+        E::BondRefused(e) => write!(f, "{} rejected the bond; call from an account that accepts ETH", e.to),
         _ => f.write_str("the council refused it"),
     }
 }
@@ -410,18 +411,18 @@ mod tests {
         assert!(early.starts_with("number 7 of ") && early.contains("from 1970-01-01T00:01:00Z"), "{early}");
         let bond = ICouncil::WrongBond { sent: U256::ZERO, expected: U256::from(5) };
         let bond = Revert::decode(bond.abi_encode().into()).to_string();
-        assert_eq!(bond, "0 wei came along; send 5 as bond");
+        assert_eq!(bond, "0 wei were sent; send a bond of 5");
     }
 
     #[test]
-    fn what_time_or_others_cure_says_when_and_how() {
+    fn a_temporary_refusal_says_when_and_how_to_retry() {
         let paused = Revert::decode(IFastPay::PausedUntil { until: U256::from(1_795_289_465) }.abi_encode().into());
         assert_eq!(paused.paused_until(), Some(1_795_289_465));
         assert!(paused.to_string().contains("until 2026-11-21T19:31:05Z"), "{paused}");
         let ended = IFastPay::EpochEnded { epoch: 3, endedAt: U256::ZERO };
         let ended = Revert::decode(ended.abi_encode().into());
         assert!(ended.is_epoch_ended() && ended.paused_until().is_none());
-        assert!(ended.to_string().contains("vote for the same redemption again"), "{ended}");
+        assert!(ended.to_string().contains("certify the same redemption again"), "{ended}");
         let early = Revert::decode(IFastPay::TooEarly { executableAt: U256::from(60) }.abi_encode().into());
         assert!(early.to_string().contains("1970-01-01T00:01:00Z"), "{early}");
     }

@@ -73,7 +73,7 @@ pub enum SendError {
         cap_gwei: u64,
     },
     /// The transaction is in a block and reverted, because something changed since it was simulated.
-    #[error("transaction {hash} reverted in block {block_number} and changed nothing; look at it before trying again")]
+    #[error("transaction {hash} reverted in block {block_number} and changed nothing; inspect it before trying again")]
     RevertedOnChain {
         /// The transaction's hash.
         hash: B256,
@@ -89,7 +89,7 @@ pub enum SendError {
         nonce: u64,
     },
     /// A stored submission is of another key.
-    #[error("the stored transaction is of {stored} and the key given is of {given}; give the right key")]
+    #[error("the stored transaction belongs to {stored}, the given key to {given}; give the right key")]
     OtherKey {
         /// The sender of the stored submission.
         stored: Address,
@@ -108,9 +108,7 @@ pub enum SendError {
         chain_id: u64,
     },
     /// The call needs more gas than a transaction may have.
-    #[error(
-        "the transaction would have {gas_limit} gas, and a transaction has {gas_max} at most here; make it smaller"
-    )]
+    #[error("the transaction needs {gas_limit} gas, and the limit is {gas_max}; make it smaller")]
     TooMuchGas {
         /// The gas limit that it would have.
         gas_limit: u64,
@@ -118,7 +116,7 @@ pub enum SendError {
         gas_max: u64,
     },
     /// Every node refuses it for a permanent reason, and none has an earlier offer of it.
-    #[error("no Ethereum node will ever take transaction {hash}: {reason}")]
+    #[error("no Ethereum node can accept transaction {hash}: {reason}")]
     Unsendable {
         /// The transaction's hash.
         hash: B256,
@@ -129,7 +127,7 @@ pub enum SendError {
     #[error("the transaction could not be stored and was not sent: {0}")]
     NotStored(#[from] io::Error),
     /// Signing failed.
-    #[error("the key did not sign: {0}")]
+    #[error("signing failed: {0}")]
     Signing(#[from] alloy::signers::Error),
 }
 
@@ -550,14 +548,14 @@ async fn is_known_at(node: &Endpoint, hash: B256) -> Result<bool, PrimaryError> 
 fn out_of_gas_is_a_revert(error: PrimaryError) -> PrimaryError {
     const WORDS: [&str; 3] = ["out of gas", "outofgas", "gas required exceeds"];
     match &error {
-        PrimaryError::Refused { message, .. } if says(message, &WORDS) => {
+        PrimaryError::Refused { message, .. } if mentions(message, &WORDS) => {
             PrimaryError::Reverted(Box::new(Revert::Unknown(Bytes::new())))
         }
         _ => error,
     }
 }
 
-fn says(message: &str, any: &[&str]) -> bool {
+fn mentions(message: &str, any: &[&str]) -> bool {
     let message = message.to_ascii_lowercase();
     any.iter().any(|words| message.contains(words))
 }
@@ -584,7 +582,7 @@ fn is_for_good(message: &str) -> bool {
         "rlp",
         "cannot be decoded",
     ];
-    says(message, &FOR_GOOD)
+    mentions(message, &FOR_GOOD)
 }
 
 /// Whether a refusal means that the node has this transaction, a better one with the same nonce, or one already in a
@@ -592,7 +590,7 @@ fn is_for_good(message: &str) -> bool {
 fn is_harmless(message: &str) -> bool {
     const HARMLESS: [&str; 6] =
         ["already known", "already imported", "already in the pool", "nonce too low", "underpriced", "already exists"];
-    says(message, &HARMLESS)
+    mentions(message, &HARMLESS)
 }
 
 #[cfg(test)]

@@ -58,11 +58,11 @@ impl Token {
     /// # Errors
     /// [`PrimaryError::BadToken`] if it has no readable ones, or no node answers.
     pub async fn metadata(&self) -> Result<TokenMetadata, PrimaryError> {
-        let decimals = self.view(&IToken::decimalsCall {}, "it does not say its decimals").await?;
+        let decimals = self.view(&IToken::decimalsCall {}, "it does not return its decimals").await?;
         if decimals > 77 {
             return Err(self.bad("it has more decimals than a number has digits"));
         }
-        let symbol = self.view(&IToken::symbolCall {}, "it does not say its symbol").await?;
+        let symbol = self.view(&IToken::symbolCall {}, "it does not return its symbol").await?;
         let symbol: String = symbol.chars().filter(|c| !c.is_control()).take(SYMBOL_LENGTH_MAX).collect();
         Ok(TokenMetadata { symbol, decimals })
     }
@@ -72,7 +72,7 @@ impl Token {
     /// # Errors
     /// [`PrimaryError::BadToken`] if the token does not report it, or no node answers.
     pub async fn balance_of(&self, owner: Address) -> Result<U256, PrimaryError> {
-        self.view(&IToken::balanceOfCall { account: owner }, "it does not say balances").await
+        self.view(&IToken::balanceOfCall { account: owner }, "it does not return balances").await
     }
 
     /// How much of `owner`'s tokens the FastPay contract may take, in the smallest unit.
@@ -81,7 +81,7 @@ impl Token {
     /// [`PrimaryError::BadToken`] if the token does not report it, or no node answers.
     pub async fn allowance(&self, owner: Address) -> Result<U256, PrimaryError> {
         let call = IToken::allowanceCall { owner, spender: self.primary.contract() };
-        self.view(&call, "it does not say allowances").await
+        self.view(&call, "it does not return allowances").await
     }
 
     /// The call by which its sender allows the FastPay contract to take up to `value`. Some tokens require an allowance

@@ -1,4 +1,4 @@
-//! What the customer sees of an invoice on its checkout page: what it is for, and the way back to the shop.
+//! The customer's data of an invoice on its checkout page: its description and items, and the link back to the shop.
 //!
 //! The page's address contains a separate key, because everybody can read the invoice's id in its payments' memo.
 
@@ -15,9 +15,9 @@ const URL_LENGTH_MAX: usize = 1_024;
 /// The text of an invoice for the customer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checkout {
-    /// What it is for.
+    /// A description for the customer.
     pub description: Option<String>,
-    /// What is bought.
+    /// The purchased items.
     pub items: Vec<Item>,
     /// The URL to which the customer returns.
     pub return_url: Option<String>,
@@ -27,9 +27,9 @@ pub struct Checkout {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Item {
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// How many.
+    /// The quantity.
     pub quantity: u32,
     /// The price of all of them, in the asset's smallest unit.
     pub amount: Amount,
@@ -39,14 +39,15 @@ pub struct Item {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckoutError {
     /// The description is empty, too long or not plain.
-    #[error("description has 1 to {DESCRIPTION_LENGTH_MAX} characters, none of them a control character")]
+    #[error("description must have 1 to {DESCRIPTION_LENGTH_MAX} characters and no control character")]
     Description,
     /// Too many lines.
-    #[error("items has at most {ITEMS_MAX} entries")]
+    #[error("items must have at most {ITEMS_MAX} entries")]
     TooMany,
     /// A line's name or quantity is not valid.
     #[error(
-        "an item has a name of 1 to {NAME_LENGTH_MAX} characters, none a control character, and a quantity of 1 or more"
+        "an item must have a name of 1 to {NAME_LENGTH_MAX} characters without control characters, and a quantity of \
+         at least 1"
     )]
     Item,
     /// The items do not add up to the amount, so the customer would see another sum than the one to pay.
@@ -86,7 +87,7 @@ impl Checkout {
     }
 }
 
-/// Whether a customer may be sent to a URL: nobody on the way can read or change it, and it is no script.
+/// Whether a customer may be sent to a URL: it is encrypted or local, and not a script.
 pub(crate) fn is_safe(text: &str) -> bool {
     let Ok(url) = Url::parse(text) else { return false };
     let is_this_machine = match url.host() {

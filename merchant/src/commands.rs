@@ -193,7 +193,7 @@ async fn prepare_body(service: &Service, wallet: &Wallet, args: PrepareArgs) -> 
             Some(wallet.read_amount(asset.map_or(Asset::ETHER, Asset), text).await?.to_string())
         }
         (Some(_), _) => {
-            let why = "--amount is of one invoice; prepare a list for each, or leave the amount out";
+            let why = "--amount is for one invoice; prepare a list for each, or omit the amount";
             return Err(WalletError::Argument(why.into()).into());
         }
     };

@@ -136,7 +136,7 @@ pub enum ConfigError {
         error: std::io::Error,
     },
     /// A file is malformed.
-    #[error("{path} is wrong: {reason}")]
+    #[error("{path} is invalid: {reason}")]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -150,19 +150,22 @@ pub enum ConfigError {
     )]
     Exposed(SocketAddr),
     /// Customers would see a payment link that anybody on the way can change.
-    #[error("checkout_url {0} is not encrypted: it begins with https://, or with http:// and this machine's own name")]
+    #[error(
+        "checkout_url {0} is not encrypted; give a URL that begins with https://, or with http:// and this machine's \
+         own name"
+    )]
     Readable(Url),
     /// The file has a key of an earlier release.
-    #[error("`keep_days` is no setting any more: the database keeps all invoices. Remove it from merchant.toml")]
+    #[error("`keep_days` was removed: the database keeps all invoices. Delete it from merchant.toml")]
     KeepDays,
     /// The shop's name is too long.
     #[error(transparent)]
     Label(#[from] LabelTooLong),
     /// The folder does not exist, or is another one.
-    #[error("{0} is not there; make it with `fastpay-merchant init`, or name the service's folder with --home")]
+    #[error("{0} does not exist; create it with `fastpay-merchant init`, or name the service's folder with --home")]
     NotSetUp(PathBuf),
     /// The folder exists already.
-    #[error("{0} exists already; it is never overwritten")]
+    #[error("{0} already exists; it is never overwritten")]
     Exists(PathBuf),
     /// The wallet in it cannot be used.
     #[error(transparent)]
@@ -338,7 +341,7 @@ mod tests {
         assert!(matches!(home.config(), Err(ConfigError::Readable(_))));
         let long = Config { label: Some("x".repeat(65)), ..config.clone() };
         std::fs::write(&path, toml::to_string(&long).unwrap()).unwrap();
-        assert!(home.config().unwrap_err().to_string().contains("payers see 64"));
+        assert!(home.config().unwrap_err().to_string().contains("at most 64 are shown"));
         let exposed = Config { listen: "0.0.0.0:7080".parse().unwrap(), ..config.clone() };
         let elsewhere = Home::new(folder.path().join("new"));
         let made = elsewhere.init(&exposed, &Folder::new(folder.path())).await;

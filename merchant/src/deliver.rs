@@ -71,7 +71,7 @@ pub async fn deliver(ledger: Ledger, target: Target) -> Result<(), DeliverError>
             let tried = delivery.attempts.saturating_add(1);
             let outcome = outcome(answer, tried, now_ms(), target.first_delay_ms, fastrand::f64());
             if let Outcome::Failed { reason, .. } | Outcome::GivenUp { reason } = &outcome {
-                tracing::warn!(event = delivery.event.id, tried, reason, "the shop did not take a webhook");
+                tracing::warn!(event = delivery.event.id, tried, reason, "the shop did not accept a webhook");
             }
             ledger.attempted(&delivery.event.id, &outcome)?;
         }

@@ -23,11 +23,11 @@ pub enum CommandError {
     /// An amount is not valid, or the asset's decimals are unknown.
     #[error(transparent)]
     Amount(#[from] WalletError),
-    #[error("cannot listen at {0}: {1}; is the service running already, or `listen` of merchant.toml wrong?")]
+    #[error("cannot listen on {0}: {1}; check whether the service is already running, and `listen` in merchant.toml")]
     Listen(SocketAddr, std::io::Error),
     #[error("the service does not answer at {0}; start it with `fastpay-merchant run`")]
     Away(SocketAddr),
-    #[error("the system refuses: {0}")]
+    #[error("the operating system reports an error: {0}")]
     System(#[from] std::io::Error),
     #[error(transparent)]
     Output(#[from] LostAnswer),

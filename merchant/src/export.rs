@@ -87,7 +87,7 @@ pub enum Place {
 
 /// The text is not a place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("after is the id of an invoice, or what the header Link of the part before says")]
+#[error("after must be the ID of an invoice, or the value in the header Link of the previous page")]
 pub struct ParsePlaceError;
 
 /// Replaces the invoice's id for a payment of no invoice.

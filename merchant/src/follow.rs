@@ -22,27 +22,32 @@ pub async fn follow(wallet: Wallet, ledger: Ledger) -> Result<(), LedgerError> {
     loop {
         for asset in ledger.assets()? {
             if let Err(error) = wallet.asset_info(asset).await {
-                tracing::debug!(%asset, %error, "how its amounts are written is not known now");
+                tracing::debug!(%asset, %error, "the asset's decimals are not available now");
             }
         }
         let payouts = ledger.payouts_on_their_way()?;
         if !payouts.is_empty() {
             match wallet.primary().await {
-                Ok(primary) => look(&wallet, &primary, &ledger, &payouts).await?,
-                Err(error) => tracing::warn!(%error, "how far payouts are on Ethereum is not known now"),
+                Ok(primary) => read_states(&wallet, &primary, &ledger, &payouts).await?,
+                Err(error) => tracing::warn!(%error, "the payouts' states on Ethereum are not available now"),
             }
         }
         sleep(PAUSE).await;
     }
 }
 
-async fn look(wallet: &Wallet, primary: &Primary, ledger: &Ledger, payouts: &[Payout]) -> Result<(), LedgerError> {
+async fn read_states(
+    wallet: &Wallet,
+    primary: &Primary,
+    ledger: &Ledger,
+    payouts: &[Payout],
+) -> Result<(), LedgerError> {
     for payout in payouts {
         let Some((sequence, _)) = payout.ordered else { continue };
         let Some(certificate) = wallet.certificate(ledger.account(), sequence).await else { continue };
         match redemption_state(primary, &certificate).await {
-            Ok(state) => ledger.payout_is(payout, word(&state), is_final(primary, &state).await)?,
-            Err(error) => tracing::warn!(%error, %sequence, "how far a payout is on Ethereum is not known now"),
+            Ok(state) => ledger.payout_is(payout, name_of(&state), is_final(primary, &state).await)?,
+            Err(error) => tracing::warn!(%error, %sequence, "a payout's state on Ethereum is not available now"),
         }
     }
     Ok(())
@@ -55,7 +60,7 @@ async fn is_final(primary: &Primary, state: &RedemptionState) -> bool {
 }
 
 /// The state's name, as in `fastpay show`.
-fn word(state: &RedemptionState) -> &'static str {
+fn name_of(state: &RedemptionState) -> &'static str {
     match state {
         RedemptionState::Open => "open",
         RedemptionState::Queued(_) => "queued",

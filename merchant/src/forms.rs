@@ -48,7 +48,7 @@ pub struct NewInvoice {
     /// The shop's own name for the invoice, without control characters: asking again with it makes no second one.
     #[schema(min_length = 1, max_length = 128)]
     pub reference: String,
-    /// How much, in the asset's smallest unit; at least 1.
+    /// The amount in the asset's smallest unit; at least 1.
     pub amount: Uint128,
     /// How long the payment is expected, in seconds: up to a year.
     #[schema(minimum = 1, maximum = 31_622_400)]
@@ -58,14 +58,14 @@ pub struct NewInvoice {
     /// A memo of the shop's own choice, unique among its invoices: up to 32 bytes of text, or 0x and 64 hexadecimal
     /// digits. If it is not given, the invoice's id is its memo.
     pub memo: Option<String>,
-    /// What it is for, as the customer reads it, without control characters.
+    /// A description for the customer, without control characters.
     #[schema(min_length = 1, max_length = 256)]
     pub description: Option<String>,
-    /// What is bought; the amounts add up to that of the invoice.
+    /// The purchased items. Their amounts add up to the invoice's amount.
     #[serde(default)]
     #[schema(max_items = 50)]
     pub items: Vec<InvoiceItem>,
-    /// Where the customer goes afterwards: https, or http on this machine.
+    /// The page to which the customer returns: https, or http on this machine.
     #[schema(max_length = 1024)]
     pub return_url: Option<String>,
 }
@@ -74,10 +74,10 @@ pub struct NewInvoice {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InvoiceItem {
-    /// What it is, without control characters.
+    /// Its name, without control characters.
     #[schema(min_length = 1, max_length = 128)]
     pub name: String,
-    /// How many; 1 where it is not given.
+    /// The quantity; 1 by default.
     #[serde(default = "one")]
     #[schema(minimum = 1)]
     pub quantity: u32,
@@ -112,7 +112,7 @@ pub struct Payment {
     /// The output's number, if it is an output of a payout.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<u16>,
-    /// How much, in the asset's smallest unit.
+    /// The amount in the asset's smallest unit.
     amount: Uint128,
     /// When it was seen first, in milliseconds since 1970.
     received_at_ms: u64,
@@ -133,7 +133,7 @@ impl Payment {
     }
 }
 
-/// How far the delivery of a webhook is.
+/// The state of a webhook's delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryState {
@@ -155,9 +155,9 @@ pub struct Webhook {
     id: String,
     /// `invoice.` and the state that it reports.
     r#type: String,
-    /// How far its delivery is.
+    /// The state of its delivery.
     delivery: DeliveryState,
-    /// How often it was tried.
+    /// The number of attempts.
     attempts: u32,
     /// Why the last attempt failed.
     #[schema(required)]
@@ -202,11 +202,11 @@ pub struct Invoice {
     asset: Bytes20,
     /// The amount to be paid, in the asset's smallest unit.
     amount: Uint128,
-    /// How much came.
+    /// The amount received, in the asset's smallest unit.
     received: Uint128,
     /// The memo that the payment must carry.
     memo: Bytes32,
-    /// The same for people.
+    /// The memo as text.
     memo_text: String,
     /// The time, in milliseconds since 1970.
     created_at_ms: u64,
@@ -214,17 +214,17 @@ pub struct Invoice {
     expires_at: u64,
     /// The payment link, to be shown as text and as a QR code. It asks for the amount that is still missing.
     link: String,
-    /// The same link for a browser; null if no web wallet is configured.
+    /// The link for a web wallet; null if none is configured.
     #[schema(required)]
     web_link: Option<String>,
-    /// What it is for.
+    /// A description for the customer.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// What is bought.
+    /// The purchased items.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     items: Vec<InvoiceItem>,
-    /// Where the customer goes afterwards.
+    /// The page to which the customer returns.
     #[serde(skip_serializing_if = "Option::is_none")]
     return_url: Option<String>,
     /// The page on which the customer pays, and later sees the receipt. Whoever has the address sees it.
@@ -271,7 +271,7 @@ impl Invoice {
         }
     }
 
-    /// The same with its webhooks.
+    /// The invoice with its webhooks.
     #[must_use]
     pub fn with_webhooks(self, deliveries: &[Delivery]) -> Self {
         Self { webhooks: Some(deliveries.iter().map(Webhook::from).collect()), ..self }
@@ -380,7 +380,7 @@ pub struct RefundLine {
     recipient: Account,
     /// The address of an ERC-20, or zero for ETH.
     asset: Bytes20,
-    /// How much, in the asset's smallest unit.
+    /// The amount in the asset's smallest unit.
     amount: Uint128,
     /// The memo that the refund must carry, as text.
     memo: String,
@@ -429,9 +429,9 @@ pub struct RefundSummary {
     reference: String,
     /// The time, in milliseconds since 1970.
     created_at_ms: u64,
-    /// How many lines it has.
+    /// The number of its lines.
     refunds: u64,
-    /// How many of them are paid.
+    /// The number of paid lines.
     paid: u64,
 }
 
@@ -446,7 +446,7 @@ impl From<&RefundList> for RefundSummary {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RefundLists {
-    /// In the order in which they were prepared.
+    /// In order of preparation.
     pub lists: Vec<RefundSummary>,
     /// Pass this as `after` to get the next page; null on the last page.
     #[schema(required)]

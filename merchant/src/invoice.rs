@@ -28,7 +28,7 @@ pub struct Terms {
     pub created_at_ms: u64,
     /// The time until which the payment is expected, in seconds since 1970, as in its link.
     pub expires_at: u64,
-    /// What the customer sees.
+    /// The data shown to the customer.
     #[serde(skip)]
     pub checkout: Checkout,
     /// The key in the address of its checkout page; `None` for an invoice from before there were such pages.

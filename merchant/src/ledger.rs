@@ -121,7 +121,7 @@ impl Ledger {
             let (before, now) = (inner.looked_at_ms, inner.looked_at_ms.max(looked_at_ms));
             inner.store.change(|rows| {
                 for received in received {
-                    rows.looked(before)?;
+                    rows.set_looked_at_ms(before)?;
                     rows.add_payment(&Arrival::new(received, before))?;
                 }
                 self.teller.announce(rows, now)
@@ -410,12 +410,12 @@ impl Teller {
         for number in &ended {
             rows.set_state(*number, State::Expired)?;
         }
-        for number in ended.into_iter().chain(rows.untold()?) {
+        for number in ended.into_iter().chain(rows.unreported()?) {
             let Some(record) = rows.invoice_numbered(number)? else { continue };
-            let (count, told) = rows.told(number)?;
+            let (count, reported) = rows.reported(number)?;
             // Report further payments in the same state, too, but only a few times.
-            if told != Some(record.state) || count < EVENTS_MAX {
-                rows.looked(looked_at_ms)?;
+            if reported != Some(record.state) || count < EVENTS_MAX {
+                rows.set_looked_at_ms(looked_at_ms)?;
                 rows.add_event(number, looked_at_ms, &self.delivery(rows, &record)?)?;
             }
             rows.announced(number)?;

@@ -29,12 +29,10 @@ impl From<rusqlite::Error> for LedgerError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The reference belongs to an invoice with other terms.
-    #[error("reference {0:?} belongs to an invoice of other terms already; use another reference")]
+    #[error("reference {0:?} already belongs to an invoice with other terms; use another reference")]
     OtherTerms(String),
     /// The reference belongs to an invoice that an earlier program moved to archive/.
-    #[error(
-        "reference {reference:?} belongs to {id}, which ended long ago and is in the archive; use another reference"
-    )]
+    #[error("reference {reference:?} belongs to the archived invoice {id}; use another reference")]
     Archived {
         /// The reference.
         reference: String,
@@ -42,22 +40,22 @@ pub enum RequestError {
         id: String,
     },
     /// The memo belongs to another invoice.
-    #[error("another invoice has this memo; leave the memo out, and the invoice gets one of its own")]
+    #[error("another invoice has this memo; omit the memo to have one assigned")]
     MemoTaken,
     /// The number of unpaid invoices has reached this limit.
-    #[error("{0} invoices are open already; those that are paid or expire make room")]
+    #[error("the limit of {0} open invoices is reached; wait until some are paid or expire")]
     TooManyOpen(usize),
     /// The reference belongs to a list with other lines.
-    #[error("reference {0:?} belongs to a list of other refunds already; use another reference")]
+    #[error("reference {0:?} already belongs to a list of other refunds; use another reference")]
     OtherRefunds(String),
     /// The reference belongs to a payout with other terms.
-    #[error("reference {0:?} belongs to a payout of other terms already; use another reference")]
+    #[error("reference {0:?} already belongs to a payout with other terms; use another reference")]
     OtherPayout(String),
     /// There is no such invoice.
-    #[error("there is no invoice of the id {0:?}")]
+    #[error("there is no invoice with the ID {0:?}")]
     UnknownInvoice(String),
     /// The requested amount is more than was received, or than is left.
-    #[error("of {invoice} only {left} of the smallest unit can still go back")]
+    #[error("only {left} of the smallest unit of {invoice} can still be refunded")]
     NotSoMuch {
         /// The invoice.
         invoice: String,

@@ -1,7 +1,7 @@
-//! `fastpay-merchant`: invoices that are paid with FastPay. See docs/MERCHANT.md.
+//! `fastpay-merchant`: invoices to be paid with FastPay. See docs/MERCHANT.md.
 //!
-//! Results go to standard output (with `--json` one document), the log to standard error. The exit code tells the kind of
-//! an error, as that of the wallet does (docs/CLI.md).
+//! Results go to standard output (with `--json` as one document), the log to standard error. The exit codes are those
+//! of the wallet (docs/CLI.md).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 mod client;
@@ -20,17 +20,17 @@ use fastpay_program::console::{LogFormat, Shell, answer, end_at_arguments, fail,
 use fastpay_wallet::parse_address;
 use url::Url;
 
-/// Invoices that are paid with FastPay.
+/// Create invoices, receive their payments with FastPay, and notify the shop.
 #[derive(Debug, Parser)]
 #[command(name = "fastpay-merchant", version, max_term_width = 100)]
 struct Cli {
     /// The service's folder.
     #[arg(long, global = true, env = "FASTPAY_MERCHANT_HOME", value_name = "FOLDER", default_value = "merchant")]
     home: PathBuf,
-    /// Write one JSON document, errors too.
+    /// Write results and errors to standard output as one JSON document.
     #[arg(long, global = true)]
     json: bool,
-    /// The form of the log on standard error; RUST_LOG says how much.
+    /// The format of the log on standard error. RUST_LOG sets its level.
     #[arg(
         long,
         global = true,
@@ -46,26 +46,26 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make the service's folder, with the committee and the Primary of a wallet.
+    /// Create the service's folder, with the committee and Primary of an existing wallet.
     Init(Box<InitArgs>),
     /// Serve the shop until interrupted.
     #[command(after_help = "Example:\n  fastpay-merchant --home ~/merchant run")]
     Run,
-    /// Make and show invoices of the running service.
+    /// Create, show and export invoices of the running service.
     #[command(subcommand)]
     Invoice(InvoiceCommand),
-    /// Prepare refunds, which the owner's wallet pays.
+    /// Prepare refunds for the owner's wallet to pay.
     #[command(subcommand)]
     Refunds(RefundsCommand),
-    /// Prepare payouts to Ethereum, which the owner's wallet signs.
+    /// Prepare payouts to Ethereum for the owner's wallet to sign.
     #[command(subcommand)]
     Payouts(PayoutsCommand),
-    /// Write the script that makes a shell complete this command.
+    /// Print a shell completion script.
     #[command(
         after_help = "Example:\n  fastpay-merchant completions bash > ~/.local/share/bash-completion/completions/fastpay-merchant"
     )]
     Completions {
-        /// For which shell.
+        /// The shell.
         shell: Shell,
     },
 }
@@ -82,13 +82,13 @@ struct InitArgs {
     /// The account to be paid (fp1… or 0x…). Its key need not be on this machine.
     #[arg(long)]
     account: AccountId,
-    /// The address at which this service listens for the shop.
+    /// The address and port at which this service listens.
     #[arg(long, default_value = "127.0.0.1:7080", value_name = "ADDRESS")]
     listen: SocketAddr,
-    /// Allow an address beyond this machine, because a reverse proxy with TLS is in front of this service.
+    /// Allow a --listen address that other machines can reach. Put a reverse proxy with TLS in front of it.
     #[arg(long)]
     behind_proxy: bool,
-    /// The URL at which the shop receives webhooks.
+    /// The shop's URL for webhooks [default: none are sent].
     #[arg(long, value_name = "URL")]
     webhook_url: Option<Url>,
     /// The shop's name in payment links.
@@ -97,7 +97,7 @@ struct InitArgs {
     /// The page of a web wallet that opens payment links.
     #[arg(long, value_name = "URL")]
     web_wallet: Option<Url>,
-    /// Where customers reach the checkout pages, if a server stands before this one.
+    /// The public URL of the checkout pages, if they are served through a reverse proxy.
     #[arg(long, value_name = "URL")]
     checkout_url: Option<Url>,
 }
@@ -111,7 +111,7 @@ enum InvoiceCommand {
         after_help = "Examples:\n  fastpay-merchant invoice list --state underpaid\n  fastpay-merchant --json invoice list --after inv_5d1c…"
     )]
     List {
-        /// Start after the invoice with this id.
+        /// Start after the invoice with this ID.
         #[arg(long, value_name = "ID")]
         after: Option<String>,
         /// Only invoices in this state, such as paid.
@@ -121,7 +121,7 @@ enum InvoiceCommand {
     /// Show an invoice, its payments and its webhooks.
     #[command(after_help = "Example:\n  fastpay-merchant invoice show inv_5d1c…")]
     Show {
-        /// Its id.
+        /// The invoice's ID.
         id: String,
     },
     /// Write all invoices and payments as CSV.
@@ -140,22 +140,23 @@ struct CreateArgs {
     /// The amount, such as 0.012.
     #[arg(long, allow_negative_numbers = true)]
     amount: String,
-    /// The address of a token [default: ETH].
+    /// The asset, as the address of a token [default: ETH].
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     asset: Option<PrimaryAddress>,
     /// A memo of your own choice: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
     #[arg(long)]
     memo: Option<String>,
-    /// Seconds until the invoice expires.
+    /// The time until the invoice expires, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     expires_in: u64,
-    /// What the invoice is for, as the customer reads it.
+    /// A description of the purchase, shown to the customer.
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// A line that the customer reads, with the price of all its pieces. Can be repeated; the prices add up to the amount.
+    /// A line shown to the customer; PRICE is the total for QUANTITY. Can be repeated; prices must add up to the
+    /// amount.
     #[arg(long, value_name = "NAME,QUANTITY,PRICE")]
     item: Vec<ItemArg>,
-    /// Where the customer goes afterwards.
+    /// The page to which the customer returns afterwards.
     #[arg(long, value_name = "URL")]
     return_url: Option<Url>,
 }
@@ -176,32 +177,33 @@ impl FromStr for ItemArg {
         let mut fields = text.rsplitn(3, ',').map(str::trim);
         let (price, quantity, name) = (fields.next(), fields.next(), fields.next());
         let (Some(price), Some(quantity), Some(name)) = (price, quantity, name) else {
-            return Err("a line is NAME,QUANTITY,PRICE, such as 'Sourdough loaf,2,0.01'");
+            return Err("give NAME,QUANTITY,PRICE, such as 'Sourdough loaf,2,0.01'");
         };
-        let quantity = quantity.parse().map_err(|_| "the quantity is a whole number")?;
+        let quantity = quantity.parse().map_err(|_| "the quantity must be a whole number")?;
         Ok(Self { name: name.into(), quantity, price: price.into() })
     }
 }
 
 #[derive(Debug, Subcommand)]
 enum RefundsCommand {
-    /// Prepare a list of refunds. Repeating the command shows the existing list. It moves no money.
+    /// Prepare a list of refunds without paying them. Repeating the command shows the existing list.
     #[command(
         after_help = "Examples:\n  fastpay-merchant refunds prepare monday --due\n  fastpay-merchant refunds prepare order-7 --invoice inv_5d1c… --amount 0.002"
     )]
     Prepare(PrepareArgs),
-    /// Show the lists, a hundred at a time.
+    /// Show lists, a hundred at a time.
     List {
         /// Start after the list with this reference.
         #[arg(long, value_name = "REFERENCE")]
         after: Option<String>,
     },
-    /// Show a list, and which of its lines are paid.
+    /// Show a list and which of its lines are paid.
     Show {
         /// The list's reference.
         reference: String,
     },
-    /// Write a list as CSV for `fastpay pay --csv` and the web wallet. The file is always the same and is paid once.
+    /// Write a list as CSV for `fastpay pay --csv` or the web wallet. Repeating the command writes the same file, which
+    /// a wallet pays once.
     #[command(
         after_help = "Example:\n  fastpay-merchant refunds csv monday > monday.csv\n  fastpay pay --csv monday.csv --from till"
     )]
@@ -215,13 +217,14 @@ enum RefundsCommand {
 struct PrepareArgs {
     /// The list's reference.
     reference: String,
-    /// Refund what is due of this invoice. Can be repeated.
+    /// Refund what is due to this invoice's payers. Can be repeated.
     #[arg(long, value_name = "ID", required_unless_present_any = ["due", "unmatched"])]
     invoice: Vec<String>,
-    /// Refund this amount of the one invoice, such as 0.002, instead of what is due.
+    /// Refund this amount of a single --invoice, such as 0.002, instead of what is due.
     #[arg(long, allow_negative_numbers = true, requires = "invoice")]
     amount: Option<String>,
-    /// Refund what is due of all invoices: overpayments, late payments, and payments of invoices that expired unpaid.
+    /// Refund what is due of all invoices: overpayments, late payments, and payments of invoices that expired
+    /// underpaid.
     #[arg(long)]
     due: bool,
     /// Refund the payments that belong to no invoice.
@@ -231,9 +234,9 @@ struct PrepareArgs {
 
 #[derive(Debug, Subcommand)]
 enum PayoutsCommand {
-    /// Prepare a payout. Repeating the command shows the existing one. It moves no money.
+    /// Prepare a payout without signing it. Repeating the command shows the existing payout.
     #[command(
-        after_help = "Example:\n  fastpay-merchant payouts prepare november --amount 2.5 --to 0x…\n\nThe answer has the command and the link by which the owner signs it."
+        after_help = "Example:\n  fastpay-merchant payouts prepare november --amount 2.5 --to 0x…\n\nThe answer contains the command and the link with which the owner signs it."
     )]
     Prepare(PayoutArgs),
     /// Show payouts, a hundred at a time, the newest first.
@@ -242,7 +245,7 @@ enum PayoutsCommand {
         #[arg(long, value_name = "REFERENCE")]
         after: Option<String>,
     },
-    /// Show a payout, and how far it is.
+    /// Show a payout and its progress.
     Show {
         /// The payout's reference.
         reference: String,
@@ -253,16 +256,16 @@ enum PayoutsCommand {
 struct PayoutArgs {
     /// The payout's reference.
     reference: String,
-    /// How much leaves the account, such as 2.5. The fee is part of it.
+    /// The amount to debit, including the fee, such as 2.5.
     #[arg(long, allow_negative_numbers = true)]
     amount: String,
-    /// The address on Ethereum that receives it.
+    /// The Ethereum address to pay.
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     to: PrimaryAddress,
-    /// The address of a token [default: ETH].
+    /// The asset, as the address of a token [default: ETH].
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     asset: Option<PrimaryAddress>,
-    /// The relayer's fee, such as 0.001 [default: what the cheapest relayer takes, at most a tenth of the amount].
+    /// The relayer's fee, such as 0.001 [default: the cheapest relayer's, at most a tenth of the amount].
     #[arg(long, allow_negative_numbers = true)]
     fee: Option<String>,
 }
@@ -275,12 +278,12 @@ async fn main() -> ExitCode {
     };
     start_log(cli.log_format, "RUST_LOG", "info");
     let json = cli.json;
-    let told = commands::run(cli).await.and_then(|report| {
+    let result = commands::run(cli).await.and_then(|report| {
         let text = report.json.filter(|_| json).map_or(report.text, |document| document.to_string());
         if !text.is_empty() {
             answer(text.trim_end())?;
         }
         Ok(ExitCode::SUCCESS)
     });
-    told.unwrap_or_else(|error| fail(error.kind(), &error, json.then(|| error.kind().document(&error))))
+    result.unwrap_or_else(|error| fail(error.kind(), &error, json.then(|| error.kind().document(&error))))
 }

@@ -60,7 +60,7 @@ pub(crate) fn take_redemption(
         rows.set_ordered(payout.number, sequence, &digest)?;
     } else {
         let why = if is_it { "it was ordered before" } else { "it pays another address, asset or amount" };
-        tracing::error!(sequence, %digest, why, "an order carries the memo of a payout and is none");
+        tracing::error!(sequence, %digest, why, "an order carries the memo of a payout and is not its redemption");
     }
     Ok(())
 }

@@ -156,7 +156,10 @@ pub(crate) fn take_sent(rows: &Rows, certificate: &VerifiedCertificate) -> Resul
             rows.set_paid(refund.number, &PaidBy { sequence, output, digest })?;
         } else {
             let why = if is_it { "it was paid before" } else { "it pays another account, asset or amount" };
-            tracing::error!(sequence, ?output, %digest, why, "an order carries the memo of a refund and pays none");
+            tracing::error!(
+                sequence, ?output, %digest, why,
+                "an order carries the memo of a refund and does not pay it"
+            );
         }
     }
     rows.set_sent_next(sequence.saturating_add(1))?;

@@ -20,7 +20,7 @@ pub struct Request {
     pub memo: Option<Memo>,
     /// How long the payment is expected, in seconds.
     pub expires_in: u64,
-    /// What the customer sees.
+    /// The data shown to the customer.
     pub checkout: Checkout,
 }
 

@@ -64,7 +64,7 @@ pub fn invoice(document: &Value, amounts: &Amounts) -> String {
     ];
     for (label, name) in [("checkout   ", "checkoutUrl"), ("for        ", "description"), ("back to    ", "returnUrl")]
     {
-        lines.extend(document.get(name).and_then(Value::as_str).map(|said| format!("  {label}{said}")));
+        lines.extend(document.get(name).and_then(Value::as_str).map(|value| format!("  {label}{value}")));
     }
     for item in list(document, "items") {
         let quantity = item.get("quantity").and_then(Value::as_u64).unwrap_or_default();
@@ -77,7 +77,7 @@ pub fn invoice(document: &Value, amounts: &Amounts) -> String {
     let count = document.get("paymentCount").and_then(Value::as_u64).unwrap_or_default();
     let unlisted = count.saturating_sub(list(document, "payments").len() as u64);
     if unlisted > 0 {
-        lines.push(format!("  payment    {unlisted} more, none of them greater: fastpay-merchant invoice export"));
+        lines.push(format!("  payment    {unlisted} more, none of them larger: fastpay-merchant invoice export"));
     }
     for webhook in list(document, "webhooks") {
         let error = webhook.get("lastError").and_then(Value::as_str).map(|error| format!(": {error}"));

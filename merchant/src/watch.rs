@@ -49,7 +49,7 @@ impl From<FolderError> for WatchError {
 #[derive(Debug, thiserror::Error)]
 pub enum Blindness {
     /// The wallet did not reach the end of the lists of a quorum.
-    #[error("there are more payments than are read in one go, or some whose certificates cannot be had now")]
+    #[error("there are more payments than one request returns, or some whose certificates are unavailable now")]
     Unproven,
     /// The authorities cannot be read, or another command uses the wallet.
     #[error(transparent)]
@@ -65,7 +65,7 @@ pub async fn watch(wallet: Wallet, ledger: Ledger, pause: Duration) -> Result<()
     loop {
         let blindness = poll(&wallet, &ledger, &mut taken).await?;
         if let Some(error) = blindness.as_ref().filter(|_| !was_blind) {
-            tracing::warn!(%error, "not all payments can be seen now; nothing expires meanwhile");
+            tracing::warn!(%error, "not all payments are visible now; no invoice expires meanwhile");
         }
         was_blind = blindness.is_some();
         sleep(pause).await;
@@ -116,7 +116,7 @@ async fn follow_sent(wallet: &Wallet, ledger: &Ledger) -> Result<(), WatchError>
 /// Whether the contract voided a number of the account, as far as can be known now.
 async fn is_void(wallet: &Wallet, account: AccountId, sequence: SequenceNumber) -> bool {
     wallet.is_voided(account, sequence).await.unwrap_or_else(|error| {
-        tracing::debug!(%error, "whether a number of the account is void cannot be known now");
+        tracing::debug!(%error, "cannot find out now whether a number of the account is void");
         false
     })
 }

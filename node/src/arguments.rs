@@ -14,14 +14,14 @@ use fastpay_program::console::{LogFormat, Shell};
 #[derive(Parser)]
 #[command(name = "fastpay-node", version, about = "An authority of a FastPay committee")]
 pub(super) struct Arguments {
-    /// The form of the log on standard error; FASTPAY_LOG says how much
+    /// The format of the log on standard error. FASTPAY_LOG sets its level
     #[arg(long, global = true, value_enum, env = "FASTPAY_NODE_LOG_FORMAT", default_value = "text")]
     pub(super) log_format: LogFormat,
     #[command(subcommand)]
     pub(super) command: Command,
 }
 
-/// The arguments of a command of an earlier version, which are not read.
+/// The arguments of a command that was replaced. They are ignored.
 #[derive(Args)]
 pub(super) struct Replaced {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -30,39 +30,38 @@ pub(super) struct Replaced {
 
 #[derive(Subcommand)]
 pub(super) enum Command {
-    /// Make the authority's two keys and print their public side, which the committee lists
+    /// Create the authority's two keys and print the public keys for the committee's list
     Keygen {
-        /// The folder for the keys
+        /// The folder to create the keys in
         #[arg(long)]
         keys: PathBuf,
-        /// Do not encrypt: anyone who can read the files can vote in this authority's name
+        /// Write the keys unencrypted: anyone who can read the files can vote as this authority
         #[arg(long)]
         plain: bool,
-        /// Read the passphrase from the first line of this file instead of FASTPAY_PASSPHRASE or the terminal
+        /// A file whose first line is the passphrase [default: FASTPAY_PASSPHRASE, then a prompt]
         #[arg(long)]
         passphrase_file: Option<PathBuf>,
     },
-    /// Write a configuration, create an empty data folder, and print the authority's endpoints
+    /// Write a configuration file, create an empty data folder, and print the authority's endpoints
     Init(InitArguments),
     /// Run the authority until SIGTERM or Ctrl-C
     Run {
-        /// The configuration
+        /// The configuration file
         #[arg(long, default_value = "authority.toml")]
         config: PathBuf,
-        /// Read the passphrase from the first line of this file instead of FASTPAY_PASSPHRASE or the terminal
+        /// A file whose first line is the passphrase [default: FASTPAY_PASSPHRASE, then a prompt]
         #[arg(long)]
         passphrase_file: Option<PathBuf>,
         #[command(flatten)]
         overrides: Overrides,
     },
-    /// Prove, announce and accept the next committee, show that this one is there, raise a deposit cap, release what the
-    /// committee does not know
+    /// Sign the votes of a committee: for the next committee, heartbeats, deposit caps, and releases of redemptions
     #[command(subcommand)]
     Committee(CommitteeCommand),
-    /// Propose, sign and certify checkpoints of the committee, which an archive keeps
+    /// Propose, sign and certify the committee's checkpoints
     #[command(subcommand)]
     Checkpoint(CheckpointCommand),
-    /// Look at an archive of checkpoints
+    /// Verify an archive of checkpoints
     #[command(subcommand)]
     Archive(ArchiveCommand),
     /// Replaced by `committee sign`
@@ -74,108 +73,108 @@ pub(super) enum Command {
     /// Replaced by `trust-data`
     #[command(hide = true, disable_help_flag = true)]
     Vouch(Replaced),
-    /// Look at the configuration
+    /// Check the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Back up the data folder; the node may run. The backup is marked as an older copy: an authority that runs on it
-    /// votes only above the numbers that the other authorities know
+    /// Back up the data folder, also while the node runs. The backup is marked stale: an authority started from it
+    /// votes only for numbers above those that the other authorities know
     Backup {
-        /// The folder to make
+        /// The folder to create
         to: PathBuf,
         #[command(flatten)]
         folder: FolderArguments,
     },
-    /// Make the data folder from a backup, marked as an older copy. Be sure that the old node is gone for good: two
-    /// nodes of one key could sign two different orders
+    /// Create the data folder from a backup and mark it stale. Make sure that the old node never runs again: two nodes
+    /// with one key could sign conflicting orders
     Restore {
-        /// The backup
+        /// The backup's folder
         from: PathBuf,
         #[command(flatten)]
         folder: FolderArguments,
     },
-    /// Declare the data folder an older copy. The authority then votes only for numbers above those that the other
-    /// authorities know, until `trust-data`
+    /// Mark the data folder stale. Until `trust-data`, the authority votes only for numbers above those that the other
+    /// authorities know
     MarkStale(FolderArguments),
-    /// Declare the data folder complete and resume voting: it was moved whole while the node was stopped, or every
-    /// order that was pending when it was copied has been settled since
+    /// Declare the data folder complete and resume voting. Use it if the whole folder was moved while the node was
+    /// stopped, or if every order that was pending when it was copied has been settled
     TrustData(FolderArguments),
-    /// Ask a running authority how it is
+    /// Show the state of a running authority
     Status {
-        /// The configuration
+        /// The configuration file
         #[arg(long, default_value = "authority.toml")]
         config: PathBuf,
-        /// One JSON document instead of a table
+        /// Print one JSON document instead of a table
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         overrides: Overrides,
     },
-    /// Write the script that makes a shell complete this command
+    /// Print a shell completion script
     Completions {
-        /// For which shell
+        /// The shell
         shell: Shell,
     },
 }
 
 #[derive(Subcommand)]
 pub(super) enum CommitteeCommand {
-    /// Prove that this member has both keys of a pair, which an announcement needs of each
+    /// Prove possession of a key pair. An announcement needs a proof of each member of the next committee
     Prove {
-        /// The configuration: it names the chain and the contract
+        /// The configuration file, which names the chain and the contract
         #[arg(long, default_value = "authority.toml")]
         config: PathBuf,
-        /// The folder of the pair, as `keygen` made it
+        /// The folder of the key pair, as `keygen` created it
         #[arg(long)]
         keys: PathBuf,
         #[command(flatten)]
         signing: SigningArguments,
     },
-    /// Check an announcement and its members' proofs, and sign it with the pair that votes in the current epoch
+    /// Check an announcement and its members' proofs, and sign it with the key pair of the current epoch
     Sign {
         #[command(flatten)]
         next: NextArguments,
         #[command(flatten)]
         signing: SigningArguments,
     },
-    /// Accept an announcement that has matured on the contract, with the pair that votes in the epoch that it begins
+    /// Accept an announcement that has matured on the contract, with the key pair of the epoch that it begins
     Accept {
         #[command(flatten)]
         next: NextArguments,
-        /// The block that all acceptances name; without it that in which the announcement matured
+        /// The block number that all acceptances name [default: the block in which the announcement matured]
         #[arg(long)]
         block: Option<u64>,
         #[command(flatten)]
         signing: SigningArguments,
     },
-    /// Show that this committee is there: a quorum's heartbeats end an announced recovery
+    /// Sign a heartbeat. The heartbeats of a quorum cancel an announced recovery
     Heartbeat {
-        /// The configuration
+        /// The configuration file
         #[arg(long, default_value = "authority.toml")]
         config: PathBuf,
-        /// A recent final block, the same for all
+        /// The number of a recent final block, the same for all members
         #[arg(long)]
         block: u64,
         #[command(flatten)]
         signing: SigningArguments,
     },
-    /// Vote for a higher deposit cap of an asset
+    /// Sign a vote for a higher deposit cap of an asset
     RaiseCap {
-        /// The configuration
+        /// The configuration file
         #[arg(long, default_value = "authority.toml")]
         config: PathBuf,
-        /// The raise, the same file for all: {"epoch", "asset", "cap", "deadline"}
+        /// The JSON file of the raise, the same for all members: {"epoch", "asset", "cap", "deadline"}
         #[arg(long)]
         raise: PathBuf,
         #[command(flatten)]
         signing: SigningArguments,
     },
-    /// Vote to take a redemption of a compromised epoch out of the contract's queue. Needs the running node, which must not
-    /// have confirmed it
+    /// Sign a vote to remove a redemption of a compromised epoch from the contract's queue. The node must be running,
+    /// and must not have confirmed the redemption
     Release {
-        /// The configuration
+        /// The configuration file
         #[arg(long, default_value = "authority.toml")]
         config: PathBuf,
-        /// The redemption: {"sender", "recipient", "asset", "amount", "fee", "sequence", "memo"}
+        /// The JSON file of the redemption: {"sender", "recipient", "asset", "amount", "fee", "sequence", "memo"}
         #[arg(long)]
         redemption: PathBuf,
         #[command(flatten)]
@@ -185,20 +184,20 @@ pub(super) enum CommitteeCommand {
 
 #[derive(Subcommand)]
 pub(super) enum CheckpointCommand {
-    /// Choose a cut of what this authority has executed, and write its segment, state and cut into the archive. The node
-    /// may run. A proposal that was not certified is replaced
+    /// Choose a cut of what this authority has executed, and write its segment, state and cut to the archive, also
+    /// while the node runs. Replaces a proposal that was not certified
     Propose {
         #[command(flatten)]
         archive: ArchiveArguments,
         #[command(flatten)]
         folder: FolderArguments,
     },
-    /// Compute a proposed cut from this authority's own journals and Ethereum nodes, write it into the archive, and sign it
-    /// with the pair that votes in the current epoch. The node may run
+    /// Compute a proposed cut from this authority's own journals and Ethereum nodes, write it to the archive, and sign
+    /// it with the key pair of the current epoch, also while the node runs
     Sign {
         #[command(flatten)]
         archive: ArchiveArguments,
-        /// The configuration
+        /// The configuration file
         #[arg(long, default_value = "authority.toml")]
         config: PathBuf,
         /// The proposer's file NUMBER.cut.json
@@ -207,12 +206,12 @@ pub(super) enum CheckpointCommand {
         #[command(flatten)]
         signing: SigningArguments,
     },
-    /// Gather a quorum's votes into the certificate of the archive's newest cut. Copy the certificate into the archives of
-    /// the others
+    /// Combine a quorum's votes into the certificate of the archive's newest cut. Copy it to the other members'
+    /// archives
     Certify {
         #[command(flatten)]
         archive: ArchiveArguments,
-        /// A member's vote, as `checkpoint sign` made it; one for each member of a quorum
+        /// A file with a member's vote, as `checkpoint sign` wrote it. Repeat it for each member of a quorum
         #[arg(long = "vote", required = true)]
         votes: Vec<PathBuf>,
         #[command(flatten)]
@@ -222,19 +221,19 @@ pub(super) enum CheckpointCommand {
 
 #[derive(Args)]
 pub(super) struct ArchiveArguments {
-    /// The folder of certified checkpoints; made if there is none
+    /// The folder of certified checkpoints. Created if it does not exist
     #[arg(long)]
     pub(super) archive: PathBuf,
 }
 
 #[derive(Subcommand)]
 pub(super) enum ArchiveCommand {
-    /// Recompute all checkpoints from the first committee on, and check their certificates. Names the first file that is
-    /// wrong
+    /// Recompute all checkpoints from the first committee on, and check their certificates. Names the first invalid
+    /// file
     Verify {
-        /// The archive
+        /// The archive's folder
         archive: PathBuf,
-        /// One JSON document instead of a line
+        /// Print one JSON document instead of a line
         #[arg(long)]
         json: bool,
         #[command(flatten)]
@@ -245,14 +244,14 @@ pub(super) enum ArchiveCommand {
 /// An announcement and the proofs of its members.
 #[derive(Args)]
 pub(super) struct NextArguments {
-    /// The configuration
+    /// The configuration file
     #[arg(long, default_value = "authority.toml")]
     pub(super) config: PathBuf,
-    /// The announcement, the same file for all: {"chainId", "authorities", "guardian", "recovery", "epoch",
-    /// "compromisedSince", "checkpoint", "deadline"}
+    /// The JSON file of the announcement, the same for all members: {"chainId", "authorities", "guardian", "recovery",
+    /// "epoch", "compromisedSince", "checkpoint", "deadline"}
     #[arg(long)]
     pub(super) announcement: PathBuf,
-    /// A member's proof, as `committee prove` made it; one for each member
+    /// A file with a member's proof, as `committee prove` wrote it. Repeat it for each member
     #[arg(long = "proof", required = true)]
     pub(super) proofs: Vec<PathBuf>,
 }
@@ -260,10 +259,10 @@ pub(super) struct NextArguments {
 /// The arguments of every signing command.
 #[derive(Args)]
 pub(super) struct SigningArguments {
-    /// Write the answer to this file instead; never overwritten
+    /// Write the answer to this file, which must not exist [default: standard output]
     #[arg(long)]
     pub(super) out: Option<PathBuf>,
-    /// Read the passphrase from the first line of this file instead of FASTPAY_PASSPHRASE or the terminal
+    /// A file whose first line is the passphrase [default: FASTPAY_PASSPHRASE, then a prompt]
     #[arg(long)]
     pub(super) passphrase_file: Option<PathBuf>,
     #[command(flatten)]
@@ -272,15 +271,15 @@ pub(super) struct SigningArguments {
 
 #[derive(Subcommand)]
 pub(super) enum ConfigCommand {
-    /// Look at everything that a start rests on: files, keys, committee, data folder, ports. Fails where it would fail
+    /// Check everything that `run` needs: files, keys, committee, data folder and ports. Fails if `run` would fail
     Check {
-        /// The configuration
+        /// The configuration file
         #[arg(long, default_value = "authority.toml")]
         config: PathBuf,
-        /// One JSON document instead of a table
+        /// Print one JSON document instead of a table
         #[arg(long)]
         json: bool,
-        /// Read the passphrase from the first line of this file instead of FASTPAY_PASSPHRASE or the terminal
+        /// A file whose first line is the passphrase [default: FASTPAY_PASSPHRASE, then a prompt]
         #[arg(long)]
         passphrase_file: Option<PathBuf>,
         #[command(flatten)]
@@ -290,7 +289,7 @@ pub(super) enum ConfigCommand {
 
 #[derive(Args)]
 pub(super) struct FolderArguments {
-    /// The configuration
+    /// The configuration file
     #[arg(long, default_value = "authority.toml")]
     pub(super) config: PathBuf,
     #[command(flatten)]
@@ -299,43 +298,43 @@ pub(super) struct FolderArguments {
 
 #[derive(Args)]
 pub(super) struct InitArguments {
-    /// The configuration to write; never overwritten
+    /// The configuration file to write, which must not exist
     #[arg(long, default_value = "authority.toml")]
     pub(super) config: PathBuf,
-    /// The folder of journals and checkpoints to create
+    /// The data folder to create, for journals and checkpoints
     #[arg(long)]
     pub(super) data: PathBuf,
-    /// The folder with the authority's keys
+    /// The folder of the authority's keys
     #[arg(long)]
     pub(super) keys: PathBuf,
-    /// The file that says where all authorities are reached, the same as wallets use; it need not be there yet
+    /// The JSON file of all authorities' endpoints, the same file as for wallets. It need not exist yet
     #[arg(long)]
     pub(super) endpoints: Option<PathBuf>,
-    /// How many shards: threads that share the accounts. Cannot be changed later
+    /// The number of shards, which are threads that share the accounts. It cannot be changed later
     #[arg(long, default_value = "1")]
     pub(super) shards: NonZeroU32,
-    /// The address of shard 0; shard k listens k ports above
+    /// The address and port of shard 0. Shard k listens on the port that is k higher
     #[arg(long)]
     pub(super) listen: SocketAddr,
-    /// The address of the JSON API, the status page, health, readiness and metrics
+    /// The address and port of the JSON API, the status page, health, readiness and metrics
     #[arg(long)]
     pub(super) http: SocketAddr,
-    /// An Ethereum node; several times for several, which must then agree. Not with --genesis
+    /// The URL of an Ethereum node. Repeat it for several nodes, which must agree
     #[arg(long = "rpc-url", requires = "contract", required_unless_present = "genesis", value_parser = NodeUrl)]
     pub(super) rpc_urls: Vec<url::Url>,
-    /// The chain of the Primary (EIP-155)
+    /// The chain ID of the Primary (EIP-155)
     #[arg(long, requires = "contract")]
     pub(super) chain_id: Option<u64>,
-    /// The FastPay contract
+    /// The address of the FastPay contract
     #[arg(long, requires_all = ["rpc_urls", "chain_id"])]
     pub(super) contract: Option<fastpay_core::PrimaryAddress>,
-    /// From which block on the Primary is believed: finalized, safe, or a number of confirmations
+    /// The block that counts as final: finalized, safe, or a number of confirmations
     #[arg(long, default_value = "finalized")]
     pub(super) finality: setup::FinalityArgument,
-    /// Run without a Primary, from this genesis, in place of --rpc-url, --chain-id and --contract
+    /// A genesis file: run without a Primary, instead of --rpc-url, --chain-id and --contract
     #[arg(long, conflicts_with = "contract")]
     pub(super) genesis: Option<PathBuf>,
-    /// Read the passphrase from the first line of this file instead of FASTPAY_PASSPHRASE or the terminal
+    /// A file whose first line is the passphrase [default: FASTPAY_PASSPHRASE, then a prompt]
     #[arg(long)]
     pub(super) passphrase_file: Option<PathBuf>,
 }

@@ -36,12 +36,12 @@ pub enum CommandError {
     #[error(transparent)]
     Checkpoint(Box<CheckpointError>),
     /// A command of an earlier version.
-    #[error("there is no command `{old}` any more; use `{new}`")]
+    #[error("the command `{old}` was replaced by `{new}`")]
     Replaced { old: &'static str, new: &'static str },
     #[error("cannot write {path}: {error}")]
     Unwritten { path: PathBuf, error: io::Error },
     /// `config check` found this many problems.
-    #[error("the authority would not start; found: {0}")]
+    #[error("the authority would not start: {0}")]
     Unfit(usize),
     #[error(transparent)]
     Backup(#[from] BackupError),
@@ -49,7 +49,7 @@ pub enum CommandError {
     Memory(#[from] DetectionError),
     #[error(transparent)]
     Status(#[from] StatusError),
-    #[error("the system refuses: {0}")]
+    #[error("the operating system reports an error: {0}")]
     System(#[from] io::Error),
     #[error(transparent)]
     Output(#[from] LostAnswer),

@@ -1,5 +1,5 @@
-//! `fastpay-node`: makes an authority's keys, sets it up, runs it, and asks how it is. The exit code tells the kind of an
-//! error: docs/OPERATIONS.md.
+//! `fastpay-node`: creates an authority's keys, sets it up, runs it and shows its state. docs/OPERATIONS.md lists the
+//! exit codes.
 
 mod arguments;
 mod error;
@@ -79,16 +79,13 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
         }
         Command::Backup { to, folder: FolderArguments { config, overrides } } => {
             let copied = backup::back_up(&Config::read(&config, overrides)?.data, &to)?;
-            Ok(answer(format_args!(
-                "copied {} files, {} bytes; the copy is marked as one",
-                copied.files, copied.bytes
-            ))?)
+            Ok(answer(format_args!("copied {} files, {} bytes; the copy is marked stale", copied.files, copied.bytes))?)
         }
         Command::Restore { from, folder: FolderArguments { config, overrides } } => {
             let config = Config::read(&config, overrides)?;
             let copied = backup::restore(&from, &config.data)?;
             answer(format_args!(
-                "restored {} files, {} bytes, marked as an older copy. Never run this authority in two places",
+                "restored {} files, {} bytes, and marked them stale. Never run this authority in two places",
                 copied.files, copied.bytes
             ))?;
             if config.endpoints.is_none() {
@@ -99,12 +96,12 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
         Command::MarkStale(FolderArguments { config, overrides }) => {
             let data = Config::read(&config, overrides)?.data;
             rollback::mark_stale(&data)?;
-            Ok(answer(format_args!("{} is marked as an older copy", data.display()))?)
+            Ok(answer(format_args!("{} is marked stale", data.display()))?)
         }
         Command::TrustData(FolderArguments { config, overrides }) => {
             let config = Config::read(&config, overrides)?;
             rollback::trust_data(&config.data, config.high_water_mark())?;
-            Ok(answer(format_args!("{} counts as whole: it remembers every vote", config.data.display()))?)
+            Ok(answer(format_args!("{} is declared complete: it has every vote", config.data.display()))?)
         }
         Command::Status { config, json, overrides } => {
             let config = Config::read(&config, overrides)?;
@@ -221,14 +218,14 @@ fn init(arguments: InitArguments) -> Result<(), CommandError> {
     Ok(answer(document(&endpoints))?)
 }
 
-const OWN: &str = "what this program answers has a form in JSON";
+const OWN: &str = "this program's own answers can be written as JSON";
 
-/// JSON for programs, on one line.
+/// An answer as JSON on one line.
 fn document(answer: &impl Serialize) -> String {
     serde_json::to_string(answer).expect(OWN)
 }
 
-/// JSON for programs, on several lines.
+/// An answer as indented JSON.
 fn page(answer: &impl Serialize) -> String {
     serde_json::to_string_pretty(answer).expect(OWN)
 }

@@ -44,7 +44,7 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test(start_paused = true)]
-    async fn it_goes_on_with_tokios_time() {
+    async fn it_advances_with_tokios_time() {
         let clock = Clock::at(5_000);
         assert_eq!(clock.now_ms(), 5_000);
         tokio::time::advance(Duration::from_millis(1_234)).await;

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_and_where() {
+    fn an_error_names_its_cause_and_place() {
         let unknown = "unknown field `rpc_url`, expected one of `rpc_urls`, `chain_id`, `finality`, `listen`";
         check(
             &format!("[primary]\n  rpc_url = [\"https://eth.example/v3/{KEY}\"]\n"),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_there_is_not_said() {
+    fn an_error_does_not_repeat_the_value() {
         let url = format!("https://eth.example/v3/{KEY}");
         let check = |key: &str, value: &str, expected: &str| {
             check(&format!("[primary]\n{key} = {value}\n"), expected);

@@ -20,12 +20,12 @@ use crate::error_kind::ErrorKind;
 /// Alloy's HTTP transport logs the URL of the Ethereum node, and providers put keys there.
 const NEVER_LOGGED: &str = "alloy_transport_http";
 
-/// The form of a log.
+/// The format of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// A line for each event, in colours on a terminal.
+    /// One line per event, coloured on a terminal.
     Text,
-    /// One object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -73,7 +73,7 @@ pub fn print(text: impl Display) -> io::Result<()> {
 
 /// The answer of a command could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("the answer cannot be written: {0}; what was to be done is done")]
+#[error("the answer cannot be written: {0}; the command itself succeeded")]
 pub struct LostAnswer(#[from] io::Error);
 
 /// Prints the answer of a command as a line on standard output. The command has taken effect even if nobody reads the
@@ -125,7 +125,7 @@ pub fn completions(shell: Shell, mut command: clap::Command) -> String {
     String::from_utf8_lossy(&script).trim_end().to_owned()
 }
 
-/// Prints a line on standard error for a person. If that fails, the program goes on.
+/// Prints a line on standard error. A failure to write it is ignored.
 pub fn complain(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }

@@ -36,7 +36,7 @@ pub enum KeystoreError {
         error: std::io::Error,
     },
     /// Others can read an unencrypted key.
-    #[error("the key file {0} can be read by others; run `chmod 600` on it, and consider its key known")]
+    #[error("the key file {0} is readable by others; run `chmod 600` on it, and consider its key compromised")]
     Exposed(PathBuf),
     /// The file is neither a keystore nor a key.
     #[error("{path} is neither a keystore (Web3 secret storage) nor a key of 64 hexadecimal digits: {reason}")]
@@ -72,7 +72,7 @@ pub enum KeystoreError {
         error: std::io::Error,
     },
     /// The operation would overwrite a key.
-    #[error("{0} exists already; keys are never overwritten")]
+    #[error("{0} already exists; keys are never overwritten")]
     Exists(PathBuf),
 }
 

@@ -41,7 +41,8 @@ impl TryFrom<String> for Rate {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no rate: a decimal number above 0 with at most {DIGITS_MAX} digits");
+        let wrong =
+            || format!("{text:?} is not a rate; give a decimal number above 0 with at most {DIGITS_MAX} digits");
         let (whole, fraction) = text.split_once('.').unwrap_or((&text, "0"));
         let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         if !is_digits(whole) || !is_digits(fraction) || whole.len() + fraction.len() > DIGITS_MAX {
@@ -111,12 +112,12 @@ mod tests {
         let nines = "9".repeat(DIGITS_MAX - 1);
         assert_eq!(rate(&nines).unwrap().worth(Amount(u128::MAX)), u128::MAX);
         for wrong in ["", "0", "0.0", "-1", "+1", "1e3", ".5", "1.", "1.2.3", "0x1", " 1", &"1".repeat(DIGITS_MAX)] {
-            assert!(rate(wrong).unwrap_err().contains("is no rate"), "{wrong}");
+            assert!(rate(wrong).unwrap_err().contains("is not a rate"), "{wrong}");
         }
     }
 
     #[test]
-    fn an_amount_for_some_wei_is_worth_them_and_one_less_is_not() {
+    fn an_amount_for_a_value_in_wei_is_the_smallest_that_covers_it() {
         for text in ["1", "400000000", "0.0004", "3.7", "0.000000000000000001"] {
             let rate = rate(text).unwrap();
             for wei in [1, 2, 999, 65_499_000_000_000] {

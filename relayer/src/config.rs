@@ -19,8 +19,8 @@ const WEI_PER_GWEI: u128 = 1_000_000_000;
 
 /// Keys of earlier releases, and what replaces them.
 const GONE: [(&str, &str); 2] = [("default_minimum_fee", MINIMUM_FEES_NOW), ("minimum_fees", MINIMUM_FEES_NOW)];
-const MINIMUM_FEES_NOW: &str = "[assets] lists the assets that are served, each with the wei of ETH that its smallest \
-    unit is worth, and [bundle] below_cost says what becomes of a fee that does not cover the gas";
+const MINIMUM_FEES_NOW: &str = "[assets] lists the assets that are served, each with the value of its smallest unit in \
+    wei of ETH, and [bundle] below_cost sets what happens to a redemption whose fee does not cover the gas";
 
 /// The relayer's configuration. Paths are relative to the file's folder.
 #[derive(Clone, Debug, Deserialize)]
@@ -133,7 +133,7 @@ impl Default for UnlockConfig {
 
 fn ether<'de, D: serde::Deserializer<'de>>(from: D) -> Result<U256, D::Error> {
     let text = String::deserialize(from)?;
-    parse_ether(&text).map_err(|_| serde::de::Error::custom(format!("{text:?} is no amount of ETH")))
+    parse_ether(&text).map_err(|_| serde::de::Error::custom(format!("{text:?} is not an amount of ETH")))
 }
 
 impl BundleConfig {
@@ -147,7 +147,7 @@ impl BundleConfig {
 /// Values given by flags or environment. They override the file.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Overrides {
-    /// An Ethereum RPC URL instead of the configured ones. Can be repeated.
+    /// The URL of an Ethereum node, instead of the configured ones. Can be repeated.
     #[arg(
         long = "rpc-url",
         env = "FASTPAY_RELAYER_RPC_URLS",
@@ -156,22 +156,22 @@ pub struct Overrides {
         value_parser = configuration::NodeUrl
     )]
     pub rpc_urls: Vec<Url>,
-    /// The file of the authorities' endpoints.
+    /// The JSON file of the authorities' endpoints.
     #[arg(long, env = "FASTPAY_RELAYER_ENDPOINTS")]
     pub endpoints: Option<PathBuf>,
-    /// The folder for what must survive a restart.
+    /// The folder of the relayer's state.
     #[arg(long, env = "FASTPAY_RELAYER_DATA_DIR")]
     pub data_dir: Option<PathBuf>,
     /// The file of the gas key.
     #[arg(long, env = "FASTPAY_RELAYER_KEY_FILE")]
     pub key_file: Option<PathBuf>,
-    /// Serve metrics here.
+    /// The address and port that serve metrics.
     #[arg(long, env = "FASTPAY_RELAYER_METRICS")]
     pub metrics: Option<SocketAddr>,
-    /// Tell wallets the fees here.
+    /// The address and port that serve fees and unlock requests to wallets.
     #[arg(long, env = "FASTPAY_RELAYER_HTTP")]
     pub http: Option<SocketAddr>,
-    /// A file whose first line is the passphrase of the gas key.
+    /// A file whose first line is the gas key's passphrase.
     #[arg(long, env = "FASTPAY_RELAYER_PASSPHRASE_FILE")]
     pub passphrase_file: Option<PathBuf>,
 }
@@ -190,7 +190,7 @@ pub enum ConfigError {
         error: std::io::Error,
     },
     /// The file has an unknown key, misses one, or has a value of the wrong kind.
-    #[error("the configuration {path} is wrong: {error}")]
+    #[error("the configuration {path} is invalid: {error}")]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -209,7 +209,7 @@ impl Config {
             std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;
         let malformed = |error: String| ConfigError::Malformed { path: path.to_owned(), error };
         if let Some((key, now)) = gone(&text) {
-            return Err(malformed(format!("`{key}` is no key any more: {now}")));
+            return Err(malformed(format!("`{key}` was replaced: {now}")));
         }
         let mut config: Self = configuration::read(&text).map_err(|error| malformed(error.to_string()))?;
         if config.assets.is_empty() {
@@ -344,9 +344,9 @@ mod tests {
         check(&format!("{MINIMAL}\n[bundle]\nitems_max = 0\n"), "at least 1");
         check(&format!("{MINIMAL}\n[bundle]\nitems_max = 257\n"), "at most 256");
         check(&format!("{MINIMAL}\n[bundle]\nbelow_cost = \"maybe\"\n"), "`pay` or `leave`");
-        check(&format!("{MINIMAL}\n[unlock]\ndaily_budget_ether = \"much\"\n"), "is no amount of ETH");
+        check(&format!("{MINIMAL}\n[unlock]\ndaily_budget_ether = \"much\"\n"), "is not an amount of ETH");
         check(&format!("{MINIMAL}\n[assets]\n"), "must list an asset");
-        check(&format!("{MINIMAL}\n[assets]\n\"{}\" = \"0\"\n", Asset::ETHER), "is no rate");
+        check(&format!("{MINIMAL}\n[assets]\n\"{}\" = \"0\"\n", Asset::ETHER), "is not a rate");
         for old in
             ["default_minimum_fee = \"0\"\n".to_owned(), format!("[minimum_fees]\n\"{}\" = \"1\"\n", Asset::ETHER)]
         {

@@ -24,7 +24,7 @@ pub enum CommandError {
     Metrics(SocketAddr, std::io::Error),
     #[error("cannot publish the fees on {0}: {1}")]
     Http(SocketAddr, std::io::Error),
-    #[error("the system refuses: {0}")]
+    #[error("the operating system reports an error: {0}")]
     System(#[from] std::io::Error),
     #[error(transparent)]
     Output(#[from] LostAnswer),

@@ -138,7 +138,8 @@ impl Relayer {
 
     /// Finds the cause of the revert of a transaction with one redemption.
     async fn fault(&self, submission: &Submission, inclusion: &Inclusion) -> Result<Fault, PrimaryError> {
-        let unexplained = "and nothing explains it: its payee or its token may behave in transactions as in no trial";
+        let unexplained =
+            "for no known reason: its payee or token may behave differently in transactions than in simulations";
         Ok(match self.sender.why_reverted(submission, inclusion).await {
             Ok(Some(revert)) if revert.is_of_the_moment() => Fault::Moment(revert.to_string()),
             Ok(Some(revert)) => Fault::Redemption(revert.to_string()),
@@ -178,13 +179,13 @@ impl Relayer {
     pub(crate) fn take_apart(&mut self, index: usize, reason: &str) {
         let Some(Bundle { submission, items, .. }) = self.state.bundles.get(index).cloned() else { return };
         let nonce = submission.nonce;
-        tracing::error!(nonce, items = items.len(), reason, "no Ethereum node takes a transaction; it is taken apart");
+        tracing::error!(nonce, items = items.len(), reason, "no Ethereum node accepts a transaction; it is split");
         self.drop_bundle(index);
         self.sender.release(nonce);
         self.state.free_nonces.push(nonce);
         self.metrics.taken_apart.inc();
         match *items {
-            [id] => self.postpone(id, format!("no Ethereum node takes its transaction: {reason}")),
+            [id] => self.postpone(id, format!("no Ethereum node accepts its transaction: {reason}")),
             _ => items.into_iter().for_each(|id| self.set_alone(id)),
         }
     }
@@ -270,9 +271,13 @@ impl Relayer {
     pub(crate) async fn spending(&mut self, id: &RedemptionId) -> Option<Spending> {
         let primary = self.sender.primary();
         let ask = async |node| {
-            let said = primary.final_spending_by(node, id.sender, id.sequence).await;
+            let answer = primary.final_spending_by(node, id.sender, id.sequence).await;
             // This node may still answer all other requests.
-            Ok(said.inspect_err(|error| tracing::warn!(node, %error, "no log of what a number was spent on")).ok())
+            Ok(answer
+                .inspect_err(
+                    |error| tracing::warn!(node, %error, "the logs do not show which order a number was spent on"),
+                )
+                .ok())
         };
         self.agreement.agree(ask).await.ok().flatten().flatten().flatten()
     }
@@ -301,7 +306,7 @@ impl Relayer {
         if spending.is_none() {
             return Err("unknown");
         }
-        tracing::info!(sender = %id.sender, sequence = %id.sequence, "redeemed by somebody else");
+        tracing::info!(sender = %id.sender, sequence = %id.sequence, "redeemed by another account");
         self.state.totals.redeemed_by_others = self.state.totals.redeemed_by_others.saturating_add(1);
         Ok("by-others")
     }
@@ -312,7 +317,10 @@ impl Relayer {
         let Some((why, transaction)) = item.and_then(|item| self.displaced(&item.redemption, spending)) else {
             return false;
         };
-        tracing::error!(sender = %id.sender, sequence = %id.sequence, %transaction, why, "a redemption is never paid");
+        tracing::error!(
+            sender = %id.sender, sequence = %id.sequence, %transaction, why,
+            "a redemption cannot be paid any more"
+        );
         self.state.totals.displaced = self.state.totals.displaced.saturating_add(1);
         self.state.remember(Left { item: id, reason: why.into(), transaction: Some(transaction) });
         self.finish(id);
@@ -321,7 +329,10 @@ impl Relayer {
 
     /// Parks a redemption that failed; after too many failures, gives it up.
     pub(crate) fn park(&mut self, id: RedemptionId, reason: String) {
-        tracing::warn!(sender = %id.sender, sequence = %id.sequence, reason, "a redemption fails and is left out for a while");
+        tracing::warn!(
+            sender = %id.sender, sequence = %id.sequence, reason,
+            "a redemption fails and is skipped for a while"
+        );
         self.changed = true;
         let now_ms = self.clock.now_ms();
         let Some(position) = self.state.position(&id) else { return };

@@ -76,7 +76,7 @@ impl Relayer {
         self.refresh_gas_price().await;
         let mut tick = Tick { answered: 1, ..Tick::default() };
         if self.config.bundle.below_cost == BelowCost::Leave && self.gas_price.is_none() {
-            tracing::warn!("redemption logs are not read until it is known what gas costs");
+            tracing::warn!("redemption logs are not read until the gas price is known");
             return Ok(tick);
         }
         let began_at = Instant::now();
@@ -143,7 +143,10 @@ impl Relayer {
     async fn take_page(&mut self, page: RedemptionPage) -> Result<Read, RelayerError> {
         let RedemptionPage { shard, start, page } = page;
         if page.total < start {
-            tracing::warn!(authority = %shard.0, shard = shard.1, start, total = page.total, "a redemption log became shorter; it is read again");
+            tracing::warn!(
+                authority = %shard.0, shard = shard.1, start, total = page.total,
+                "a redemption log became shorter; reading it again"
+            );
             return Ok(Read { next: 0, is_of_use: true });
         }
         let mut next = start;
@@ -176,10 +179,16 @@ impl Relayer {
         }
         let mut invalid = self.state.totals.invalid.saturating_sub(invalid_before);
         if invalid > 0 {
-            tracing::warn!(authority = %shard.0, shard = shard.1, entries = invalid, "a redemption log has entries that are no valid redemptions");
+            tracing::warn!(
+                authority = %shard.0, shard = shard.1, entries = invalid,
+                "a redemption log has entries that are no valid redemptions"
+            );
         }
         if passed_by > 0 {
-            tracing::debug!(authority = %shard.0, shard = shard.1, entries = passed_by, "left to others: the fee does not cover the gas, or the asset is not served");
+            tracing::debug!(
+                authority = %shard.0, shard = shard.1, entries = passed_by,
+                "left to others: the fee does not cover the gas, or the asset is not served"
+            );
         }
         // One sample stands for all of them: it reveals a log of forged entries.
         if sample.is_some_and(|sample| !self.is_valid(sample)) {
@@ -256,7 +265,10 @@ impl Relayer {
             OnChain::Open | OnChain::Settling => {
                 item.firsts = self.firsts(&item.redemption).await?;
                 let digest = domain.transfer_digest(&item.redemption.clone().into());
-                tracing::info!(sender = %id.sender, sequence = %id.sequence, %digest, %fee, "a redemption to bring to the contract");
+                tracing::info!(
+                    sender = %id.sender, sequence = %id.sequence, %digest, %fee,
+                    "a redemption to bring to the contract"
+                );
             }
         }
         if self.state.counts().0 >= PENDING_MAX
@@ -286,7 +298,7 @@ impl Relayer {
                 self.committees = Some(committees);
             }
             Err(DepositsError::Alarm(alarm)) => {
-                tracing::error!(%alarm, "the committees cannot be followed; look at the Ethereum nodes");
+                tracing::error!(%alarm, "the committees cannot be read; check the Ethereum nodes");
             }
             Err(DepositsError::Primary(error)) => return Err(error),
             Err(error) => tracing::warn!(%error, "waiting"),
@@ -335,7 +347,7 @@ impl Relayer {
         }
         match self.sender.current_offer().await {
             Ok(offer) => self.gas_price = Some((offer.price(), Instant::now())),
-            Err(error) => tracing::debug!(%error, "what gas costs is not known"),
+            Err(error) => tracing::debug!(%error, "the gas price is unknown"),
         }
     }
 

@@ -21,7 +21,7 @@ fn source(passphrase_file: Option<&Path>) -> PassphraseSource {
 pub fn read_key(path: &Path, passphrase_file: Option<&Path>) -> Result<PrivateKeySigner, KeystoreError> {
     let secret = keystore::read_secret(path, &source(passphrase_file))?;
     PrivateKeySigner::from_slice(secret.as_slice())
-        .map_err(|_| KeystoreError::Malformed { path: path.to_owned(), reason: "it holds no secp256k1 key".into() })
+        .map_err(|_| KeystoreError::Malformed { path: path.to_owned(), reason: "it contains no secp256k1 key".into() })
 }
 
 /// Makes a new gas key in a new file, encrypted unless `unencrypted`.

@@ -1,4 +1,4 @@
-//! The `fastpay-relayer` command. The exit code tells the kind of an error: docs/OPERATIONS.md.
+//! The `fastpay-relayer` command. docs/OPERATIONS.md lists the exit codes.
 
 mod error;
 
@@ -19,14 +19,14 @@ use url::Url;
 
 use error::CommandError;
 
-/// Bring redemptions of FastPay to the contract on Ethereum, and earn their fees.
+/// Submit FastPay redemptions to the contract on Ethereum and earn their fees.
 #[derive(Debug, Parser)]
 #[command(name = "fastpay-relayer", version)]
 struct Arguments {
-    /// The configuration.
+    /// The configuration file.
     #[arg(long, global = true, env = "FASTPAY_RELAYER_CONFIG", default_value = "relayer.toml")]
     config: PathBuf,
-    /// The form of the log on standard error; RUST_LOG says how much.
+    /// The format of the log on standard error. RUST_LOG sets its level.
     #[arg(long, global = true, value_enum, env = "FASTPAY_RELAYER_LOG_FORMAT", default_value = "text")]
     log_format: LogFormat,
     #[command(subcommand)]
@@ -35,49 +35,49 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Makes a gas key and a configuration.
+    /// Create a gas key and a configuration file.
     Init(Init),
-    /// Relays until stopped.
+    /// Relay redemptions until interrupted.
     Run {
-        /// Relay what there is now, wait until it is final, and end.
+        /// Relay the redemptions that exist now, wait until they are final, and exit.
         #[arg(long)]
         once: bool,
         #[command(flatten)]
         overrides: Overrides,
     },
-    /// Shows what the relayer last wrote to disk, and what its key has for gas.
+    /// Show the relayer's last saved state, and the gas key's balance.
     Status {
-        /// As JSON.
+        /// Print one JSON document.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         overrides: Overrides,
     },
-    /// Writes the script that makes a shell complete this command.
+    /// Print a shell completion script.
     Completions {
-        /// For which shell.
+        /// The shell.
         shell: Shell,
     },
 }
 
 #[derive(Debug, Args)]
 struct Init {
-    /// An Ethereum RPC URL; may be repeated.
+    /// The URL of an Ethereum node. Can be repeated.
     #[arg(long = "rpc-url", required = true, value_parser = NodeUrl)]
     rpc_urls: Vec<Url>,
-    /// The chain's id.
+    /// The chain ID (EIP-155).
     #[arg(long)]
     chain_id: u64,
     /// The address of the FastPay contract.
     #[arg(long)]
     contract: PrimaryAddress,
-    /// The file of the authorities' endpoints, which must be there; relative to where the command runs, as for a wallet.
+    /// The JSON file of the authorities' endpoints. It must exist.
     #[arg(long, default_value = "endpoints.json")]
     endpoints: PathBuf,
-    /// A file whose first line is the passphrase of the new key.
+    /// A file whose first line is the new key's passphrase [default: FASTPAY_RELAYER_PASSPHRASE, then a prompt].
     #[arg(long)]
     passphrase_file: Option<PathBuf>,
-    /// Leave the key unencrypted, in a file readable by its owner alone.
+    /// Write the key unencrypted, in a file that only its owner can read.
     #[arg(long)]
     unencrypted_key: bool,
 }
@@ -123,20 +123,20 @@ fn initialise(path: &Path, init: &Init) -> Result<(), CommandError> {
         _ => String::new(),
     };
     let text = format!(
-        "# The relayer's configuration. Paths are relative to this file.\n\
+        "# Configuration of fastpay-relayer. Paths are relative to this file.\n\
          endpoints = {}\ndata_dir = \"relayer-data\"\n\
-         # Wallets ask here for the fees: put its public address into the file of endpoints, as \"relayers\".\n\
+         # Serves the fees to wallets. List its public URL under \"relayers\" in the endpoints file.\n\
          # http = \"127.0.0.1:9300\"\n\n\
-         # The assets that are served, each with the wei of ETH that its smallest unit is worth.\n\
+         # The assets to relay, each with the value of its smallest unit in wei of ETH.\n\
          [assets]\n\"0x0000000000000000000000000000000000000000\" = \"1\" # ETH\n\
-         # \"0xA0b8…\" = \"400000000\" # a token of six decimals that is worth 0.0004 ETH\n\n\
-         # What becomes of a redemption whose fee does not cover its gas: \"leave\" it, or \"pay\" for it.\n\
+         # \"0xA0b8…\" = \"400000000\" # a token with six decimals, worth 0.0004 ETH\n\n\
+         # A redemption whose fee does not cover its gas: \"leave\" it, or \"pay\" for it.\n\
          # With \"pay\" anyone can spend this relayer's gas.\n[bundle]\nbelow_cost = \"leave\"\n\n\
-         # What may be spent a day on requests to unlock accounts of owners without ETH, in ETH; \"0\" turns it off.\n\
+         # The daily budget, in ETH, for unlock requests of owners without ETH; \"0\" disables them.\n\
          # [unlock]\n# daily_budget_ether = \"0.02\"\n\n\
          [primary]\nrpc_urls = [{}]\nchain_id = {}\ncontract = {}\nfinality = \"finalized\"\n\n\
          [key]\nfile = \"gas.key\"\n{passphrase}\n\
-         # Traces of one in a hundred redemptions, for a collector on this machine (docs/OPERATIONS.md, Traces):\n\
+         # Send traces of one redemption in a hundred to a collector on this machine (docs/OPERATIONS.md, Traces):\n\
          # [traces]\n# endpoint = \"http://127.0.0.1:4317\"\n# ratio = 0.01\n",
         quoted(&endpoints.display()),
         urls.join(", "),
@@ -175,7 +175,7 @@ fn run(config: Config, once: bool) -> Result<(), CommandError> {
         if let Some(address) = http {
             let listener = tokio::net::TcpListener::bind(address).await;
             let listener = listener.map_err(|error| CommandError::Http(address, error))?;
-            tracing::info!(%address, "telling wallets the fees, and taking requests to unlock accounts");
+            tracing::info!(%address, "serving fees and unlock requests to wallets");
             tokio::spawn(serve_wallets(listener, relayer.quotes(), relayer.unlock_desk(), stop.clone()));
         }
         relayer.run(async { drop(stop.wait_for(|stop| *stop).await) }).await?;

@@ -70,7 +70,7 @@ impl NodeAgreement {
                     Answer::Says(answer)
                 }
                 Err(error) if error.is_retryable() => {
-                    tracing::debug!(node, %error, "an Ethereum node does not say what became of a redemption");
+                    tracing::debug!(node, %error, "an Ethereum node does not return a redemption's state");
                     contact.failed_at = Some(Instant::now());
                     contact.without_answer()
                 }
@@ -92,7 +92,7 @@ impl NodeAgreement {
         for (node, contact) in self.nodes.iter_mut().enumerate() {
             match ask(node).await {
                 Ok(head_s) => contact.head_s = head_s,
-                Err(error) => tracing::debug!(node, %error, "an Ethereum node does not say its newest block"),
+                Err(error) => tracing::debug!(node, %error, "an Ethereum node does not return its newest block"),
             }
         }
         let newest_s = self.nodes.iter().map(|contact| contact.head_s).max().unwrap_or_default();
@@ -121,22 +121,22 @@ impl Contact {
 /// The answer on which the configured nodes agree.
 fn agreed<T: PartialEq>(answers: Vec<Answer<T>>) -> Option<T> {
     let configured = answers.len();
-    let mut said: Option<T> = None;
+    let mut first: Option<T> = None;
     let mut count = 0_usize;
     for answer in answers {
         match answer {
             Answer::Silent => return None,
             Answer::Away => {}
             Answer::Says(answer) => {
-                if said.as_ref().is_some_and(|said| *said != answer) {
+                if first.as_ref().is_some_and(|first| *first != answer) {
                     return None;
                 }
-                said = Some(answer);
+                first = Some(answer);
                 count = count.saturating_add(1);
             }
         }
     }
-    said.filter(|_| count.saturating_mul(2) > configured)
+    first.filter(|_| count.saturating_mul(2) > configured)
 }
 
 #[cfg(test)]
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_node_that_stands_still_is_left_out_until_it_goes_on() {
+    async fn a_stalled_node_is_ignored_until_it_advances() {
         let mut agreement = NodeAgreement::new(3);
         // The last node never saw the redemption.
         let ask = async |node| Ok(node < 2);

@@ -70,13 +70,16 @@ impl Relayer {
         let payees: Vec<Address> = of_ether.map(|item| item.redemption.recipient).collect();
         match (payees.as_slice(), spent > error) {
             ([payee], true) if items.len() == 1 => {
-                tracing::warn!(%payee, spent, "a payee spends gas, and its redemptions are asked for a higher fee from now on");
+                tracing::warn!(%payee, spent, "a payee spends gas; its redemptions require a higher fee from now on");
                 self.state.note_payee(*payee, spent);
             }
             ([payee], false) if items.len() == 1 => self.state.acquit_payee(payee),
             (payees, true) => {
                 let count = payees.len();
-                tracing::warn!(transaction = %inclusion.hash, spent, payees = count, "some payee spends gas: each is paid by itself from now on");
+                tracing::warn!(
+                    transaction = %inclusion.hash, spent, payees = count,
+                    "some payee spends gas; each is paid in a transaction of its own from now on"
+                );
                 payees.iter().for_each(|payee| self.state.note_payee(*payee, 0));
             }
             (_, false) => return,

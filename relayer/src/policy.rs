@@ -102,19 +102,19 @@ pub enum Reason {
     /// There is nothing to submit.
     #[default]
     NothingToDo,
-    /// Submitted: one has waited as long as it may.
+    /// Submitted: one has waited for the maximum time.
     WaitedLongEnough,
     /// Submitted: no more fit into one transaction.
     Full,
-    /// Submitted: more company would save little.
+    /// Submitted: a larger bundle would save little gas.
     EnoughCompany,
-    /// Waits: more company would save gas.
+    /// Waits: a larger bundle would save gas.
     WaitsForCompany,
     /// Waits: the gas price is above the operator's limit.
     WaitsForCheaperGas,
     /// Waits: the fees do not cover the gas.
     WaitsForFees,
-    /// Waits: the gas key cannot pay for a transaction.
+    /// Waits: the gas key has too little ETH for a transaction.
     WaitsForFunds,
     /// Waits: the contract is paused.
     Paused,
@@ -126,13 +126,13 @@ impl Reason {
     pub fn text(self) -> &'static str {
         match self {
             Self::NothingToDo => "nothing to submit",
-            Self::WaitedLongEnough => "submitted: one has waited as long as it may",
-            Self::Full => "submitted: a transaction is full",
-            Self::EnoughCompany => "submitted: more company would save little",
-            Self::WaitsForCompany => "waits: more company would save gas",
-            Self::WaitsForCheaperGas => "waits: gas is dearer than patient_above_gwei",
+            Self::WaitedLongEnough => "submitted: one has waited for the maximum time",
+            Self::Full => "submitted: the transaction is full",
+            Self::EnoughCompany => "submitted: a larger bundle would save little gas",
+            Self::WaitsForCompany => "waits: a larger bundle would save gas",
+            Self::WaitsForCheaperGas => "waits: the gas price is above patient_above_gwei",
             Self::WaitsForFees => "waits: the fees do not cover the gas",
-            Self::WaitsForFunds => "waits: the gas key cannot pay for a transaction",
+            Self::WaitsForFunds => "waits: the gas key has too little ETH for a transaction",
             Self::Paused => "waits: the contract is paused",
         }
     }
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn the_decision_says_what_it_rests_on() {
+    fn a_decision_states_its_reason() {
         let decision = judge(&[due(GOOD), GOOD], CHEAP, POLICY).decision;
         let gas_each = Plan::Batch.gas_each(3, 2);
         let expected = Decision {

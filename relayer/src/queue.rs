@@ -25,7 +25,7 @@ impl Relayer {
         let (_, count) = self.state.counts();
         let wanted = queued.relayer == self.address() || self.config.bundle.execute_others;
         if wanted && count >= QUEUED_MAX {
-            tracing::warn!(queued = count, "no more queued redemptions are followed until some are executed");
+            tracing::warn!(queued = count, "no more queued redemptions are tracked until some are executed");
         }
         wanted && count < QUEUED_MAX
     }
@@ -135,7 +135,7 @@ impl Relayer {
                 let domain = self.sender.primary().domain();
                 let (agreement, _) = self.voters.agree(&domain, &committees, vec![item.clone()]).await;
                 let Some(agreement) = agreement else {
-                    self.postpone(item.id(), "too few authorities of the current committee vote for it again".into());
+                    self.postpone(item.id(), "too few authorities of the current committee certify it again".into());
                     return Ok(());
                 };
                 agreement.votes

@@ -84,7 +84,7 @@ impl Quotes {
         }
         let offer = match sender.current_offer().await {
             Ok(offer) => offer,
-            Err(error) => return tracing::debug!(%error, "the gas price is not known"),
+            Err(error) => return tracing::debug!(%error, "the gas price is unknown"),
         };
         let (primary, gas_price_wei) = (sender.primary(), offer.price());
         let quote = Quote {
@@ -108,9 +108,7 @@ async fn answer(Shared(quotes): Shared<QuoteReader>) -> Response {
     let quote = quotes.borrow().clone().filter(|(_, at)| at.elapsed() < AGE_MAX);
     let (status, body) = match quote {
         Some((quote, _)) => (StatusCode::OK, quote.to_json()),
-        None => {
-            (StatusCode::SERVICE_UNAVAILABLE, json!({ "error": "the price of gas is not known now; try again later" }))
-        }
+        None => (StatusCode::SERVICE_UNAVAILABLE, json!({ "error": "the gas price is unknown now; try again later" })),
     };
     let headers =
         [("content-type", "application/json"), ("access-control-allow-origin", "*"), ("cache-control", "no-store")];
@@ -124,7 +122,7 @@ mod tests {
     use crate::policy::{BelowCost, Conditions, Policy, Room, Waiting, judge};
 
     #[test]
-    fn who_pays_the_quoted_fee_is_served_alone_and_at_a_price_that_rose_by_an_eighth() {
+    fn the_quoted_fee_suffices_alone_and_at_a_price_that_rose_by_an_eighth() {
         let token = Asset([7; 20].into());
         let rate = Rate::try_from("0.003".to_owned()).unwrap();
         let assets: Assets = [(Asset::ETHER, Rate::ONE), (token, rate)].into_iter().collect();

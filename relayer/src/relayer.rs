@@ -273,7 +273,7 @@ impl Relayer {
                 }
                 self.metrics.observe_balance(wei);
             }
-            Err(error) => tracing::debug!(%error, "the gas key's balance is not known"),
+            Err(error) => tracing::debug!(%error, "the gas key's balance is unknown"),
         }
     }
 

@@ -203,7 +203,7 @@ mod tests {
     use alloy::primitives::{Address, U256};
 
     #[test]
-    fn a_key_without_gas_is_the_reason_that_is_told() {
+    fn a_key_without_gas_is_reported_as_the_reason() {
         let reason = Reason::WaitsForCompany;
         let decision = Decision { reason, plan: Some(Plan::Certificates), items: 1, ..Decision::default() };
         let state = State { decision, ..State::new(1, Address::ZERO) };
@@ -212,10 +212,10 @@ mod tests {
             funds: Ok(Funds { balance_wei: U256::ZERO, gas_price_wei: 1, redemptions }),
         };
         let told = |redemptions| decision_text(&state, Some(&gas_balance(redemptions)));
-        assert_eq!(told(Some(0)), "waits: the gas key cannot pay for a transaction");
+        assert_eq!(told(Some(0)), "waits: the gas key has too little ETH for a transaction");
         for enough in [Some(1), None] {
-            assert!(told(enough).starts_with("waits: more company would save gas"), "{enough:?}");
+            assert!(told(enough).starts_with("waits: a larger bundle would save gas"), "{enough:?}");
         }
-        assert!(decision_text(&state, None).starts_with("waits: more company"));
+        assert!(decision_text(&state, None).starts_with("waits: a larger bundle"));
     }
 }

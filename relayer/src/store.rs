@@ -156,11 +156,12 @@ pub enum StoreError {
         error: std::io::Error,
     },
     /// There is no state yet.
-    #[error("{0} is not there: this relayer has not run yet, or runs with another data_dir; start it with `run`")]
+    #[error("{0} does not exist: this relayer has not run yet, or has another data_dir; start it with `run`")]
     NeverRun(PathBuf),
     /// The file is not a state file.
     #[error(
-        "the state file {path} cannot be read: {reason}; delete it to start again from the redemption logs, nothing is lost"
+        "the state file {path} cannot be read: {reason}; delete it to rebuild it from the redemption logs; nothing is \
+         lost"
     )]
     Malformed {
         /// The file.
@@ -336,7 +337,7 @@ mod tests {
         for text in ["{", r#"{"version": 2}"#] {
             std::fs::write(folder.path().join("state.json"), text).unwrap();
             let error = Store::open(folder.path(), 1, Address::ZERO).unwrap_err().to_string();
-            assert!(error.contains("delete it to start again"), "{error}");
+            assert!(error.contains("delete it to rebuild it"), "{error}");
         }
     }
 

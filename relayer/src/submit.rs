@@ -104,7 +104,7 @@ impl Relayer {
         let offer = self.sender.current_offer().await?;
         let call = Call { to: self.address(), value: Default::default(), data: Default::default() };
         let submission = self.sender.prepare_within(call, &offer, FILLER_GAS).await?;
-        tracing::info!(nonce = submission.nonce, "a transaction that does nothing takes a free nonce");
+        tracing::info!(nonce = submission.nonce, "sending an empty transaction to use a free nonce");
         self.send(submission, &[]).await
     }
 
@@ -300,7 +300,7 @@ impl Relayer {
         tracing::warn!(items = refused.len(), "no quorum votes for some redemptions together");
         let (ended, live): (Vec<_>, Vec<_>) = refused.into_iter().partition(|item| outlook.ended.contains(&item.epoch));
         for item in ended {
-            self.postpone(item.id(), "its epoch has ended, and too few authorities vote for it again".into());
+            self.postpone(item.id(), "its epoch has ended, and too few authorities certify it again".into());
         }
         Ok(self.submit_certificates(outlook, live).await? || sent)
     }
@@ -374,7 +374,7 @@ impl Relayer {
         }
         match until {
             Some(until) => tracing::warn!(until = utc(until), "the contract is paused; waiting"),
-            None => tracing::info!("the contract is not paused any more"),
+            None => tracing::info!("the contract is no longer paused"),
         }
         self.state.paused_until = until;
         self.changed = true;

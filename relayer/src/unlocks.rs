@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_budget_is_of_a_day_and_a_clock_that_was_set_back_gives_none_anew() {
+    fn the_budget_is_daily_and_setting_the_clock_back_does_not_renew_it() {
         let (budget, day) = (U256::from(100), 20_000 * DAY_MS);
         let mut unlocks = Unlocks::default();
         assert_eq!(unlocks.left(budget, day), budget);

@@ -101,7 +101,7 @@ impl Voters {
         for authority in lacking.iter().map(AuthorityClient::name) {
             // It confirmed the certificates, and still lacks them.
             if ballot.missing().contains_key(&authority) {
-                self.distrust(authority, "it confirms a redemption and misses it");
+                self.distrust(authority, "it confirms a redemption and has no certificate of it");
             }
         }
         let Some(out) = ballot.in_the_way() else { return (None, items) };
@@ -139,7 +139,10 @@ impl Voters {
         let pause = DISTRUST.saturating_mul(1 << times.min(10)).min(DISTRUST_MAX);
         self.distrusted.insert(authority, (times.saturating_add(1), Instant::now() + pause));
         let pause_s = pause.as_secs();
-        tracing::warn!(%authority, what, pause_s, "an authority gave a wrong answer; it is not asked for votes for a while");
+        tracing::warn!(
+            %authority, what, pause_s,
+            "an authority sent an invalid answer; it is not asked for votes for a while"
+        );
     }
 }
 

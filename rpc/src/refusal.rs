@@ -61,10 +61,10 @@ pub enum Refusal {
     /// The authority was restored from an older copy and may have voted for another order of this number. It votes for
     /// the account again from the given number on, if it knows that number already.
     #[error(
-        "the authority was restored from an older copy and may have voted for another order of this number; {}",
+        "the authority was restored from an older copy and may have voted for another order with this number; {}",
         match .0 {
-            Some(from) => format!("it votes for the account from number {from} on: ask the others"),
-            None => "it is asking the others: ask them too, or it again later".to_owned(),
+            Some(from) => format!("it votes for the account from number {from} on; ask the others"),
+            None => "it is recovering its votes from the others; ask them, or ask it again later".to_owned(),
         }
     )]
     CatchingUp(Option<SequenceNumber>),
@@ -76,13 +76,13 @@ pub enum Refusal {
     DiskLow(Duration),
     /// The account's orders have filled their share of the authority's disk. Retry after this delay.
     #[error(
-        "this account's payments have filled their share of the authority's disk; send the same again after {} ms",
+        "this account has used up its share of the authority's disk; send the same again after {} ms",
         .0.as_millis()
     )]
     AccountBudget(Duration),
     /// The orders from the client's address have filled their share of the authority's disk. Retry after this delay.
     #[error(
-        "payments from this network address have filled their share of the authority's disk; send the same again after {} ms",
+        "this network address has used up its share of the authority's disk; send the same again after {} ms",
         .0.as_millis()
     )]
     AddressBudget(Duration),
@@ -97,14 +97,15 @@ pub enum Refusal {
     Overruled(Digest),
     /// The contract has voided the number; the value is the account's next number.
     #[error(
-        "the contract voided this sequence number, so nothing was paid with it; the next one is {0}. Run `fastpay unlock` to note it"
+        "the contract voided this sequence number, so nothing was paid with it; the next one is {0}. Run `fastpay \
+         unlock` to record it"
     )]
     Voided(SequenceNumber),
     /// The authority has read no final block that contains a request to unlock this number.
     #[error("the authority knows of no final request to unlock sequence number {0}; ask again when it is final")]
     NotRequested(SequenceNumber),
     /// The authority votes to void the number from this chain time on, in seconds since 1970.
-    #[error("the authority votes to void the number from chain time {0} on (seconds since 1970)")]
+    #[error("the authority votes to void the number from chain time {0} on (Unix seconds)")]
     WindowOpen(u64),
     /// The newest final block of Ethereum that the authority has read is too old.
     #[error("the newest final block that the authority has read is too old; ask the others, or send the same again")]

@@ -31,7 +31,7 @@ ROOT = HERE.parents[1]
 PAGE = ROOT / "docs" / "WALKTHROUGH.md"
 IMAGES = ROOT / "docs" / "images"
 # Pictures of the web wallet that README.md shows, and the tests that take them.
-PICTURES = {"received": "alice pays bob", "explorer-payment": "anyone finds a payment by digest"}
+PICTURES = {"received": "alice pays bob", "explorer-payment": "a payment is found by digest"}
 
 
 @dataclass

@@ -89,7 +89,7 @@ function parseEthereum(text: string): AccountId {
   if (!isSingleCase && checksumAddress(text) !== text) {
     throw new FastPayError(
       "invalid-account",
-      `${text} has a wrong checksum`,
+      `${text} has an invalid checksum`,
       "a character was mistyped; copy the address again",
     );
   }
@@ -100,7 +100,7 @@ function notAnAccount(text: string, cause?: unknown): FastPayError {
   return new FastPayError(
     "invalid-account",
     `${JSON.stringify(text.slice(0, 128))} is not an account`,
-    "give an address that starts with fp1 or 0x, whole and unchanged",
+    "give a complete address that starts with fp1 or 0x",
     { cause },
   );
 }

@@ -19,7 +19,7 @@ export function positionOf({ nextSequence, received, deposits }: AccountState): 
 }
 
 /** The highest value that at least `trusted` balances meet or exceed; undefined if there are fewer balances. */
-function vouchedFor(balances: readonly bigint[], trusted: number): bigint | undefined {
+function supportedBy(balances: readonly bigint[], trusted: number): bigint | undefined {
   return [...balances].sort((a, b) => (a < b ? 1 : -1))[trusted - 1];
 }
 
@@ -44,7 +44,7 @@ export function supportedBalance(
     }
     return balance;
   });
-  return vouchedFor(
+  return supportedBy(
     carried.filter((balance) => balance !== undefined),
     trusted,
   );
@@ -94,21 +94,21 @@ function agreedOn(
   trusted: number,
 ): AgreedBalance | undefined {
   // The positions of the authorities that report a balance, by balance.
-  const said = new Map<bigint, Position[]>();
+  const byBalance = new Map<bigint, Position[]>();
   for (const [number, state] of states.entries()) {
     const balance = balances[number] ?? 0n;
     const position = { sequence: state.nextSequence, known: state.received + state.deposits };
-    said.set(balance, [...(said.get(balance) ?? []), position]);
+    byBalance.set(balance, [...(byBalance.get(balance) ?? []), position]);
   }
-  const vouched = [...said].flatMap(([balance, positions]) => {
+  const supported = [...byBalance].flatMap(([balance, positions]) => {
     // At least one honest authority is at this position or further; higher positions may be lies.
     const proven = positions.sort(furthestFirst)[trusted - 1];
     return proven === undefined ? [] : [{ balance, proven, count: positions.length }];
   });
-  vouched.sort((a, b) => furthestFirst(a.proven, b.proven) || b.count - a.count);
-  const balance = vouched[0]?.balance ?? vouchedFor(balances, trusted);
+  supported.sort((a, b) => furthestFirst(a.proven, b.proven) || b.count - a.count);
+  const balance = supported[0]?.balance ?? supportedBy(balances, trusted);
   if (balance === undefined) return undefined;
-  return { asset, balance, agreeing: said.get(balance)?.length ?? 0, answered: states.length };
+  return { asset, balance, agreeing: byBalance.get(balance)?.length ?? 0, answered: states.length };
 }
 
 /** The next sequence numbers above `known` that authorities claim, highest first. Each still needs a proof. */

@@ -23,7 +23,7 @@ export function parseAmount(text: string, decimals: number): bigint {
     throw notAnAmount(text, `the asset has ${decimals} decimals`, "round it yourself");
   }
   const units = BigInt(`${match[1]}${fraction.padEnd(decimals, "0")}`);
-  if (units > AMOUNT_MAX) throw notAnAmount(text, "it is more than any account can hold", "give less");
+  if (units > AMOUNT_MAX) throw notAnAmount(text, "it exceeds what any account can hold", "give less");
   return units;
 }
 

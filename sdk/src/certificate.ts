@@ -81,7 +81,7 @@ export function certificateOf(
 
 /** The votes of a redemption certificate in the contract's encoding. */
 export function packRedemptionVotes(certificate: VerifiedCertificate, committee: Committee): Hex {
-  if (certificate.order.transfer.type !== "redemption") throw invalid("its votes are not for a redemption");
+  if (certificate.order.transfer.type !== "redemption") throw invalid("its votes are not votes for a redemption");
   return packVotes(committee, certificate.votes);
 }
 
@@ -107,7 +107,7 @@ export function quorumFault(
   if (votes.length !== committee.quorum)
     return `it has ${votes.length} votes instead of ${committee.quorum}`;
   const isSorted = votes.every((vote, i) => i === 0 || (votes[i - 1]?.authority ?? "") < vote.authority);
-  return isSorted ? undefined : "its votes are not in the order of the authorities' names, or one is repeated";
+  return isSorted ? undefined : "its votes are not sorted by authority, or one is repeated";
 }
 
 function faultOfOrder(order: TransferOrder, domain: Domain): string | undefined {

@@ -65,5 +65,5 @@ export function memberOf(committee: Committee, name: AuthorityName): { index: nu
 }
 
 function unfit(message: string): FastPayError {
-  return new FastPayError("invalid-committee", message, "is this the right contract, on the right chain?");
+  return new FastPayError("invalid-committee", message, "check the contract's address and the chain");
 }

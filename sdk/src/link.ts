@@ -75,7 +75,7 @@ export function formatPaymentLink(link: PaymentLink): string {
 function wholeLabel(label: string): string {
   const { length } = [...plainText(label, Number.POSITIVE_INFINITY)];
   if (length <= LABEL_LENGTH_MAX) return label;
-  throw invalid(`its label has ${length} characters, and payers see ${LABEL_LENGTH_MAX}`, "shorten it");
+  throw invalid(`its label has ${length} characters; at most ${LABEL_LENGTH_MAX} are shown`, "shorten it");
 }
 
 /**
@@ -92,11 +92,11 @@ export function formatWebLink(page: string, link: PaymentLink): string {
 export function parsePaymentLink(text: string): PaymentLink {
   if (text.length > LINK_LENGTH_MAX) throw invalid("it is too long", "ask for a shorter one");
   const bare = withoutPage(text.trim());
-  if (!hasScheme(bare)) throw invalid("it does not start with fastpay:", "copy it again, whole and unchanged");
+  if (!hasScheme(bare)) throw invalid("it does not start with fastpay:", "copy it again completely");
   const rest = bare.slice(SCHEME.length);
   const [target, query = ""] = splitOnce(rest, "?");
   const parts = /^([0-9A-Za-z]+)@([0-9]{1,16})\/(0x[0-9a-fA-F]{40})$/.exec(target);
-  if (parts === null) throw invalid("it names no account, chain and contract", "copy it again, whole and unchanged");
+  if (parts === null) throw invalid("it lacks an account, chain or contract", "copy it again completely");
   const [, account = "", chainId = "", contract = ""] = parts;
   const parameters = readParameters(query);
   return {
@@ -145,7 +145,7 @@ function readParameters(query: string): Parameters {
       throw invalid(`it needs ${JSON.stringify(name.slice(4))}, which this wallet does not know`, "use a newer wallet");
     }
     if (known === undefined) continue;
-    if (found[known] !== undefined) throw invalid(`it says ${known} twice`, "do not pay; ask for another link");
+    if (found[known] !== undefined) throw invalid(`it has ${known} twice`, "do not pay; ask for another link");
     found[known] = decode(value);
   }
   return found;
@@ -153,7 +153,7 @@ function readParameters(query: string): Parameters {
 
 function readWishes(parameters: Parameters): Partial<PaymentLink> {
   const amount = parameters.amount === undefined ? undefined : number("amount", parameters.amount, AMOUNT_MAX);
-  if (amount === 0n) throw invalid("it asks for nothing", "ask for a link with an amount");
+  if (amount === 0n) throw invalid("its amount is zero", "ask for a link with an amount");
   const memo = readMemo(parameters);
   const { label, expires } = parameters;
   return {
@@ -173,7 +173,7 @@ function decode(value: string): string {
   try {
     return decodeURIComponent(value);
   } catch (cause) {
-    throw invalid("a % is without its digits", "copy it again", cause);
+    throw invalid("a % lacks its digits", "copy it again", cause);
   }
 }
 
@@ -186,7 +186,7 @@ function readMemo({ memo, text }: Parameters): Hex | undefined {
 
 function number(what: string, text: string, max: bigint): bigint {
   const value = /^[0-9]{1,39}$/.test(text) ? BigInt(text) : undefined;
-  if (value === undefined || value > max) throw invalid(`its ${what} is no number in range`, "copy it again");
+  if (value === undefined || value > max) throw invalid(`its ${what} is not a number in range`, "copy it again");
   return value;
 }
 
@@ -194,7 +194,7 @@ function address(what: string, text: string): Address {
   const digits = text.slice(2);
   const isSingleCase = digits === digits.toLowerCase() || digits === digits.toUpperCase();
   if (!isHex(text, 20) || (!isSingleCase && checksumAddress(text) !== text)) {
-    throw invalid(`its ${what} is no address, or mistyped`, "copy it again, whole and unchanged");
+    throw invalid(`its ${what} is not an address, or is mistyped`, "copy it again completely");
   }
   return text.toLowerCase() as Address;
 }

@@ -16,11 +16,11 @@ export const MEMO_BYTES_MAX = 32;
 export function encodeMemo(text: string): Hex {
   if (text.startsWith("0x") && text.length === 66) {
     if (isHex(text, 32)) return text.toLowerCase() as Hex;
-    throw new FastPayError("invalid-argument", "the memo is not hexadecimal", "give 0x and 64 digits, or a text");
+    throw new FastPayError("invalid-argument", "the memo is not hexadecimal", "give 0x and 64 digits, or text");
   }
   const bytes = new TextEncoder().encode(text);
   if (bytes.length > MEMO_BYTES_MAX) {
-    const message = `the memo has ${bytes.length} bytes, and ${MEMO_BYTES_MAX} are the most`;
+    const message = `the memo has ${bytes.length} bytes; at most ${MEMO_BYTES_MAX} fit`;
     throw new FastPayError("invalid-argument", message, "shorten it, or give the hash of a longer text");
   }
   const memo = new Uint8Array(MEMO_BYTES_MAX);

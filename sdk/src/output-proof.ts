@@ -52,7 +52,7 @@ export function verifyOutputProof(
   domain: Domain,
 ): { readonly payment: Payment; readonly digest: Hex } {
   const { sender, asset, sequence, memo, position, output, hashes } = proof;
-  if (hashes.length > PAYOUT_OUTPUTS_MAX || !hashes.every((hash) => isHex(hash, 32))) throw invalid("its hashes are none");
+  if (hashes.length > PAYOUT_OUTPUTS_MAX || !hashes.every((hash) => isHex(hash, 32))) throw invalid("its hashes are malformed");
   if (hashes[position]?.toLowerCase() !== hashOf(output)) throw invalid("its output is not the one at that position");
   const fault = quorumFault(proof, committee);
   if (fault !== undefined) throw invalid(fault);

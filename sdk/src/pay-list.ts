@@ -54,7 +54,7 @@ export function planList(
   sender?: AccountId,
 ): PayListPlan {
   if (!Number.isInteger(maxOutputs) || maxOutputs < 1 || maxOutputs > PAYOUT_OUTPUTS_MAX) {
-    const message = `${maxOutputs} outputs cannot be in one order`;
+    const message = `an order cannot have ${maxOutputs} outputs`;
     throw new FastPayError("invalid-argument", message, `give a whole number from 1 to ${PAYOUT_OUTPUTS_MAX}`);
   }
   if (lines.length === 0) throw invalidList([wholeList("no-outputs", "the list is empty")], "give at least one payment");

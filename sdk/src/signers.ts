@@ -54,7 +54,7 @@ export function ethereumSigner(wallet: EthereumWallet | EIP1193Provider, address
     const signature = normalizeSignature(raw);
     if (signature === undefined) {
       const action = "use an address that has a key of its own: contract wallets cannot own an account";
-      throw new FastPayError("signature-unusable", "the wallet returned no secp256k1 signature", action);
+      throw new FastPayError("signature-unusable", "the wallet returned a value that is not a secp256k1 signature", action);
     }
     return { type: "ethereum", signature };
   };

@@ -138,7 +138,7 @@ export function checkTransfer(transfer: Transfer, domain: Domain): void {
       if (!isHex(recipient, 20)) throw invalid("malformed", "the recipient is not an address", "give an Ethereum address");
       checkPaid(accountFromEthereum(recipient), amount, domain);
       if (fee < 0n || fee > amount) {
-        throw invalid("fee-above-amount", "the fee is above the amount", "lower the fee");
+        throw invalid("fee-above-amount", "the fee exceeds the amount", "lower the fee");
       }
       break;
     }

@@ -111,5 +111,5 @@ function wrongKey(sender: string): FastPayError {
 
 function badSignature(sender: string): FastPayError {
   const message = `the signature of account ${sender} is not valid for this order in this deployment`;
-  return new FastPayError("invalid-order", message, "sign the order again as it is");
+  return new FastPayError("invalid-order", message, "sign the unchanged order again");
 }

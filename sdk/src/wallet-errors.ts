@@ -44,8 +44,8 @@ export function walletError(error: unknown): FastPayError {
   }
   const refused = tooPoor(error) ?? chainRevert(error);
   if (refused !== undefined) return refused;
-  const said = error instanceof BaseError ? error.shortMessage : messageOf(error);
-  return new FastPayError("wallet-failed", `the wallet failed: ${said}`, "look at the wallet, then try again", {
+  const reason = error instanceof BaseError ? error.shortMessage : messageOf(error);
+  return new FastPayError("wallet-failed", `the wallet failed: ${reason}`, "look at the wallet, then try again", {
     cause: error,
   });
 }
@@ -60,8 +60,8 @@ export function chainError(error: unknown): FastPayError {
     return new FastPayError("malformed-answer", "the contract's answer cannot be decoded", action, { cause: error });
   }
   const isSilent = find(error, HttpRequestError) ?? find(error, TimeoutError);
-  const said = error instanceof BaseError ? error.shortMessage : messageOf(error);
-  const message = isSilent ? "the Ethereum node does not answer" : `the Ethereum node failed: ${said}`;
+  const reason = error instanceof BaseError ? error.shortMessage : messageOf(error);
+  const message = isSilent ? "the Ethereum node does not answer" : `the Ethereum node failed: ${reason}`;
   return new FastPayError("chain-unreachable", message, "try again later, or use another Ethereum node", {
     cause: error,
   });

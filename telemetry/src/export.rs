@@ -42,7 +42,7 @@ pub enum TraceError {
     #[error("cannot send traces: {0}")]
     Exporter(#[from] ExporterBuildError),
     /// The system cannot start a thread.
-    #[error("the system gives no thread to the traces: {0}")]
+    #[error("cannot start the thread for traces: {0}")]
     Thread(std::io::Error),
 }
 
@@ -151,8 +151,8 @@ impl Sending {
             Some(_) => self.counts.dropped(spans),
         }
         match (&failure, self.failing) {
-            (Some(error), false) => tracing::warn!(error, "the collector does not take traces; they are dropped"),
-            (None, true) => tracing::info!("the collector takes traces again"),
+            (Some(error), false) => tracing::warn!(error, "the collector rejects traces; they are dropped"),
+            (None, true) => tracing::info!("the collector accepts traces again"),
             _ => {}
         }
         self.failing = failure.is_some();

@@ -31,7 +31,7 @@ pub struct Ratio(f64);
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SettingsError {
     /// Not the address of an HTTP/2 server. Only scheme, host and port are kept, since the rest may be a secret.
-    #[error("{0} is no collector; give an http or https address with a host and no user, path or query")]
+    #[error("{0} is not a collector; give an http or https URL with a host and no user, path or query")]
     Collector(String),
     /// The ratio is not between 0 and 1.
     #[error("{0} is not a ratio; give a number from 0 (no payment is traced) to 1 (all are)")]
@@ -121,8 +121,8 @@ mod tests {
             ("a:1", "a:…"),
         ] {
             let error = Collector::try_from(Url::parse(endpoint).unwrap()).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("{named} is no collector;")), "{error}");
-            check(&format!("endpoint = \"{endpoint}\"\n"), "is no collector");
+            assert!(error.starts_with(&format!("{named} is not a collector;")), "{error}");
+            check(&format!("endpoint = \"{endpoint}\"\n"), "is not a collector");
         }
         for ratio in ["1.01", "-0.1", "nan", "inf"] {
             check(&format!("endpoint = \"http://a:1\"\nratio = {ratio}\n"), "is not a ratio");

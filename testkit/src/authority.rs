@@ -17,7 +17,7 @@ pub enum TestAuthorityError {
     #[error(transparent)]
     Certificate(#[from] CertificateError),
     /// The certificate belongs to an epoch that the authority has not reached.
-    #[error("epoch {0} is not known here yet")]
+    #[error("epoch {0} is not known yet")]
     UnknownEpoch(Epoch),
     /// A rule of the protocol rejects the request.
     #[error(transparent)]

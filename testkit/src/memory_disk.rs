@@ -1,4 +1,4 @@
-//! A disk in memory that can do what real disks do on bad days: fill up, hang, fail to sync, lose power.
+//! An in-memory disk with the faults of real disks: it can fill up, hang, fail to sync and lose power.
 //!
 //! Each file has two images: what a reader sees (the page cache) and what would survive a power cut.
 //! A write changes the first and marks pages dirty; a sync copies dirty pages to the second. As on

@@ -1,4 +1,4 @@
-//! A shard with a journal: does what a node does around core's rules, without threads and disk.
+//! A shard with a journal: what a node does around core's rules, without threads and disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ pub enum Outcome {
     Already,
 }
 
-/// So few accounts that they are loaded and evicted all the time.
+/// Few accounts, so that they are loaded and evicted all the time.
 const ACCOUNTS_IN_MEMORY_MAX: usize = 4;
 
 /// The encoded accounts and the ledger after all records before `position`.
@@ -87,7 +87,7 @@ impl TestShard {
         view: PrimaryView,
         order: &VerifiedOrder,
     ) -> Result<Outcome, Rejection> {
-        self.drive(|shard| shard.lock(order, floor, view))
+        self.run(|shard| shard.lock(order, floor, view))
     }
 
     /// Executes a certificate.
@@ -103,7 +103,7 @@ impl TestShard {
     /// # Errors
     /// The rejection, if a rule refuses it.
     pub fn confirm_with(&mut self, view: PrimaryView, certificate: &VerifiedCertificate) -> Result<Outcome, Rejection> {
-        self.drive(|shard| shard.confirm(certificate, view))
+        self.run(|shard| shard.confirm(certificate, view))
     }
 
     /// Locks an account on an order, with an old view of the Primary.
@@ -127,7 +127,7 @@ impl TestShard {
     /// # Errors
     /// The rejection, if a rule refuses it.
     pub fn follow_unlock(&mut self, event: &UnlockEvent) -> Result<Outcome, Rejection> {
-        self.drive(|shard| shard.follow_unlock(event))
+        self.run(|shard| shard.follow_unlock(event))
     }
 
     /// Follows the Primary to the installation of a committee.
@@ -135,7 +135,7 @@ impl TestShard {
     /// # Errors
     /// The rejection, if a rule refuses it.
     pub fn follow_installation(&mut self, installation: &Installation) -> Result<Outcome, Rejection> {
-        self.drive(|shard| shard.follow_installation(installation))
+        self.run(|shard| shard.follow_installation(installation))
     }
 
     /// After an event about a number of the account, passes over the numbers that the contract has voided and executes
@@ -170,7 +170,7 @@ impl TestShard {
         floor: VoteFloor,
         chain_time: u64,
     ) -> Result<Outcome, Rejection> {
-        self.drive(|shard| shard.void_vote(number, unanimous, epoch, floor, chain_time))
+        self.run(|shard| shard.void_vote(number, unanimous, epoch, floor, chain_time))
     }
 
     /// Accepts a credit from another shard.
@@ -178,7 +178,7 @@ impl TestShard {
     /// # Errors
     /// The rejection, if a rule refuses it.
     pub fn credit(&mut self, credit: &CrossShardCredit) -> Result<Outcome, Rejection> {
-        self.drive(|shard| shard.credit(credit))
+        self.run(|shard| shard.credit(credit))
     }
 
     /// Follows the Primary one step.
@@ -186,7 +186,7 @@ impl TestShard {
     /// # Errors
     /// The rejection, if a rule refuses it.
     pub fn synchronize(&mut self, order: &SynchronizationOrder) -> Result<Outcome, Rejection> {
-        self.drive(|shard| shard.synchronize(order))
+        self.run(|shard| shard.synchronize(order))
     }
 
     /// The position at which the journal ends.
@@ -201,7 +201,7 @@ impl TestShard {
     }
 
     /// Executes the decision of `decide`, after loading the accounts that it needs.
-    fn drive(&mut self, decide: impl Fn(&Shard) -> Decision) -> Result<Outcome, Rejection> {
+    fn run(&mut self, decide: impl Fn(&Shard) -> Decision) -> Result<Outcome, Rejection> {
         loop {
             match decide(&self.shard) {
                 Decision::Load(accounts) => {

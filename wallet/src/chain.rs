@@ -123,7 +123,7 @@ impl ChainAccount {
                 Ok(done) => finished.push(Finished { resumed: true, ..done }),
                 // Known never to happen now: note it, and continue with the next one.
                 Err(WalletError::Send(error @ (SendError::RevertedOnChain { .. } | SendError::Superseded { .. }))) => {
-                    tracing::warn!(%error, "an earlier transaction did nothing");
+                    tracing::warn!(%error, "an earlier transaction had no effect");
                 }
                 Err(error) => return Err(error),
             }
@@ -277,7 +277,7 @@ impl ChainAccount {
         let owner = claim.owner.unwrap_or_else(|| self.address());
         let to = claim.to.unwrap_or(owner);
         if owner != self.address() && to != owner {
-            let error = format!("only {owner} can have this claim paid to another address; leave --to out");
+            let error = format!("only {owner} can direct this claim to another address; omit --to");
             return Err(WalletError::Argument(error));
         }
         let finished = self.finish_all(&journal).await?;

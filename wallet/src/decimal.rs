@@ -26,7 +26,7 @@ pub enum DecimalError {
         decimals: u8,
     },
     /// It has more than 128 bits.
-    #[error("{0} is more than any account can hold")]
+    #[error("{0} exceeds what any account can hold")]
     TooLarge(String),
 }
 

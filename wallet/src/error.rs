@@ -105,7 +105,7 @@ pub enum WalletError {
         quorum: usize,
     },
     /// An event did not happen within the time limit.
-    #[error("{what} did not happen within {seconds} s; it may still: {hint}")]
+    #[error("{what} did not happen within {seconds} s, and still may: {hint}")]
     TimedOut {
         /// The event that did not come in time.
         what: &'static str,
@@ -151,7 +151,7 @@ pub enum WalletError {
         recipient: PrimaryAddress,
     },
     /// A deposit was for the account of a contract, which has no key.
-    #[error("{account} is a contract, which has no key to spend from its account; name an account with a key by --to")]
+    #[error("{account} is a contract, which has no key to spend with; name an account with a key by --to")]
     AccountWithoutKey {
         /// The account to be funded.
         account: AccountId,
@@ -172,7 +172,7 @@ pub enum WalletError {
     #[error("{0}")]
     Argument(String),
     /// No relayer submits a request to the contract. The text contains the answer of each.
-    #[error("no relayer brings the request: {0}; pay for it with --gas-key, or try again later")]
+    #[error("no relayer submits the request: {0}; pay for it with --gas-key, or try again later")]
     Relayers(String),
     /// The audit found contradictions.
     #[error("the audit failed: {0}")]

@@ -106,12 +106,12 @@ async fn ask(client: &reqwest::Client, url: &str) -> Result<Vec<u8>, String> {
 
 fn offer(answer: &[u8], url: &str, domain: &Domain, asset: Asset) -> Result<Offer, String> {
     let Answer { chain_id, contract, relayer, wait_seconds, fees } =
-        serde_json::from_slice(answer).map_err(|error| format!("its answer is no list of fees: {error}"))?;
+        serde_json::from_slice(answer).map_err(|error| format!("its answer is not a list of fees: {error}"))?;
     if chain_id != domain.chain_id().to_string() || contract != domain.contract() {
         return Err(format!("it serves the contract {contract} on chain {chain_id}"));
     }
     let fee = fees.iter().find(|fee| fee.asset == asset).ok_or_else(|| format!("it does not serve {asset}"))?;
-    let fee = fee.fee.parse().map(Amount).map_err(|_| format!("its fee is no amount: {:?}", fee.fee))?;
+    let fee = fee.fee.parse().map(Amount).map_err(|_| format!("its fee is not an amount: {:?}", fee.fee))?;
     let paid_within = Duration::from_secs(wait_seconds).saturating_add(INCLUSION);
     Ok(Offer { url: url.into(), relayer, fee, paid_within })
 }
@@ -138,8 +138,8 @@ mod tests {
             ("chainId", json!("6"), "on chain 6"),
             ("contract", json!(Address::repeat_byte(8)), "serves the contract"),
             ("fees", json!([{ "asset": Asset::ETHER, "fee": "-1" }]), "no amount"),
-            ("fees", json!([{ "asset": Asset::ETHER, "fee": 1 }]), "no list of fees"),
-            ("waitSeconds", json!(null), "no list of fees"),
+            ("fees", json!([{ "asset": Asset::ETHER, "fee": 1 }]), "not a list of fees"),
+            ("waitSeconds", json!(null), "not a list of fees"),
         ] {
             let mut bad = good.clone();
             bad[field] = value;

@@ -133,7 +133,7 @@ impl Wallet {
             match attempt().await {
                 Err(QuorumError::NewEpoch { epoch, .. }) if Instant::now() < until => {
                     if let Err(error) = self.follow().await {
-                        tracing::warn!(%epoch, %error, "the committee has changed, and the Primary cannot be asked");
+                        tracing::warn!(%epoch, %error, "the committee has changed, and the Primary does not answer");
                     }
                     if self.network().committee().epoch() < epoch {
                         // The authorities have read the rotation in a final block; this wallet's node will do so soon.
@@ -202,7 +202,7 @@ impl Wallet {
                     journal.void(sequence)?;
                     continue;
                 }
-                tracing::warn!(%account, %sequence, "a certificate of another copy of this wallet is not to be found");
+                tracing::warn!(%account, %sequence, "a certificate of another copy of this wallet cannot be found");
                 continue;
             };
             journal.certify(&certificate)?;
@@ -247,7 +247,7 @@ impl Wallet {
             }
             match pending.clone().verify(self.network().domain()) {
                 Ok(order) => conflict.hold(&order, *name),
-                Err(error) => tracing::warn!(authority = %name, %error, "an authority shows a false pending order"),
+                Err(error) => tracing::warn!(authority = %name, %error, "an authority shows an invalid pending order"),
             }
         }
         conflict

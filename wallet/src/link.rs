@@ -62,12 +62,12 @@ pub struct PaymentLink {
 
 /// Why a text is not a usable link.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this is no payment link that can be used: {0}")]
+#[error("this payment link cannot be used: {0}")]
 pub struct LinkError(String);
 
 /// A label has so many characters that payers would see only a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the label has {0} characters, and payers see {LABEL_LENGTH_MAX}; shorten it")]
+#[error("the label has {0} characters; at most {LABEL_LENGTH_MAX} are shown, so shorten it")]
 pub struct LabelTooLong(pub usize);
 
 impl From<LabelTooLong> for LinkError {
@@ -149,16 +149,16 @@ impl FromStr for PaymentLink {
             return Err(invalid("it is too long; ask for a shorter one"));
         }
         let rest = after_scheme(without_page(text.trim()))
-            .ok_or_else(|| invalid("it does not start with fastpay:; copy it again, whole and unchanged"))?;
+            .ok_or_else(|| invalid("it does not start with fastpay:; copy it again completely"))?;
         let (target, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let incomplete = || invalid("it names no account, chain and contract; copy it again, whole and unchanged");
+        let incomplete = || invalid("it lacks an account, chain or contract; copy it again completely");
         let (account, deployment) = target.split_once('@').ok_or_else(incomplete)?;
         let (chain_id, contract) = deployment.split_once('/').ok_or_else(incomplete)?;
         let account = AccountId::from_str(account).map_err(|error| invalid(error.to_string()))?;
         let parameters = Parameters::read(query)?;
         let amount = parameters.number("amount", u128::MAX)?.map(Amount);
         if amount == Some(Amount(0)) {
-            return Err(invalid("it asks for nothing; ask for a link with an amount"));
+            return Err(invalid("its amount is zero; ask for a link with an amount"));
         }
         Ok(Self {
             account,
@@ -191,7 +191,7 @@ impl Parameters {
                 continue;
             };
             if found.insert(known, decode(value)?).is_some() {
-                return Err(invalid(format!("it says {known} twice; do not pay, and ask for another link")));
+                return Err(invalid(format!("it has {known} twice; do not pay, and ask for another link")));
             }
         }
         Ok(Self(found))
@@ -233,7 +233,7 @@ fn without_page(text: &str) -> &str {
 }
 
 fn decode(value: &str) -> Result<String, LinkError> {
-    let damaged = || invalid("a % is without its digits; copy it again");
+    let damaged = || invalid("a % lacks its digits; copy it again");
     let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);
     let mut escapes = value.as_bytes().split(|byte| *byte == b'%').skip(1);
     if !escapes.all(|after| is_digit(after.first()) && is_digit(after.get(1))) {
@@ -243,14 +243,14 @@ fn decode(value: &str) -> Result<String, LinkError> {
 }
 
 fn number(what: &str, text: &str, max: u128) -> Result<u128, LinkError> {
-    let wrong = || invalid(format!("its {what} is no number in range; copy it again"));
+    let wrong = || invalid(format!("its {what} is not a number in range; copy it again"));
     let is_plain = (1..=39).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     let value = text.parse().ok().filter(|value| is_plain && *value <= max);
     value.ok_or_else(wrong)
 }
 
 fn address(what: &str, text: &str) -> Result<PrimaryAddress, LinkError> {
-    let wrong = || invalid(format!("its {what} is no address, or mistyped; copy it again, whole and unchanged"));
+    let wrong = || invalid(format!("its {what} is not an address, or is mistyped; copy it again completely"));
     if text.len() != 42 || !text.starts_with("0x") {
         return Err(wrong());
     }

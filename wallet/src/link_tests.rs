@@ -127,5 +127,5 @@ fn a_label_that_payers_would_see_cut_is_refused_with_its_bound() {
     // What nobody sees does not count.
     assert_eq!(labelled(format!("  {}\n", "x".repeat(64))).unwrap().label.unwrap(), "x".repeat(64));
     let refused = labelled("é".repeat(65)).unwrap_err().to_string();
-    assert!(refused.contains("65 characters") && refused.contains("see 64"), "{refused}");
+    assert!(refused.contains("65 characters") && refused.contains("at most 64 are shown"), "{refused}");
 }

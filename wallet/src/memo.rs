@@ -8,10 +8,10 @@ use fastpay_core::Memo;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoError {
     /// The text has too many bytes.
-    #[error("the memo has {0} bytes, and 32 are the most")]
+    #[error("the memo has {0} bytes; at most 32 fit")]
     TooLong(usize),
     /// The text is `0x` and 64 characters that are not all hexadecimal digits.
-    #[error("the memo is not hexadecimal; give 0x and 64 digits, or a text")]
+    #[error("the memo is not hexadecimal; give 0x and 64 digits, or text")]
     NotHexadecimal,
 }
 

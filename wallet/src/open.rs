@@ -162,7 +162,7 @@ impl Wallet {
             // One of several nodes is away or behind: the known committees stay valid.
             Err(DepositsError::Alarm(Alarm::EpochLost { .. })) => {}
             Err(error) if error.is_retryable() => {
-                tracing::warn!(%error, "a change of the committee cannot be seen now")
+                tracing::warn!(%error, "cannot find out now whether the committee has changed")
             }
             Err(error) => return Err(error.into()),
         }
@@ -184,7 +184,7 @@ impl Wallet {
         }
         let before = self.network().committee().epoch();
         if let Err(error) = self.follow().await {
-            tracing::warn!(%error, "an authority speaks of a new committee, and the Primary cannot be asked about it");
+            tracing::warn!(%error, "an authority reports a new committee, and the Primary does not answer");
         }
         self.network().drop_hint();
         self.network().committee().epoch() > before

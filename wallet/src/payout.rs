@@ -193,7 +193,7 @@ mod tests {
         let good = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045";
         assert!(parse_address(good).is_ok() && parse_address(&good.to_lowercase()).is_ok());
         let one_digit_off = parse_address("0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96046").unwrap_err();
-        assert!(one_digit_off.contains("wrong checksum"), "{one_digit_off}");
+        assert!(one_digit_off.contains("invalid checksum"), "{one_digit_off}");
         for wrong in ["", "bob", "0x12", "fp1f4nyxqm66e32u9mzlszj7l0qchzyee5u7pwsdqhupftke2h700pq6ycndk"] {
             assert!(parse_address(wrong).unwrap_err().contains("is not an Ethereum address"), "{wrong}");
         }

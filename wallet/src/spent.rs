@@ -89,7 +89,7 @@ pub(crate) async fn logged(
     sequences: BTreeSet<SequenceNumber>,
 ) -> BTreeMap<SequenceNumber, Spending> {
     primary.spendings(sender, sequences).await.unwrap_or_else(|error| {
-        tracing::warn!(%error, "the Ethereum node does not say what numbers were spent on");
+        tracing::warn!(%error, "the Ethereum node does not return which orders numbers were spent on");
         BTreeMap::new()
     })
 }

@@ -142,7 +142,7 @@ impl Wallet {
         match self.resume(account).await {
             Ok(resumed) if self.first_open_number(account).await? > sequence => Ok(Some(resumed)),
             Ok(_) => {
-                let error = format!("no order of sequence number {sequence} is in the way: nothing is to be unlocked");
+                let error = format!("no order with sequence number {sequence} is pending: there is nothing to unlock");
                 Err(WalletError::Argument(error))
             }
             Err(WalletError::Quorum(
@@ -150,7 +150,7 @@ impl Wallet {
                 | QuorumError::InsufficientBalance { .. }
                 | QuorumError::NoQuorum { what: "votes", .. }),
             )) => {
-                tracing::info!(%account, %sequence, %error, "no order of the number can be finished");
+                tracing::info!(%account, %sequence, %error, "no order with this number can be finished");
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -176,7 +176,7 @@ impl Wallet {
             // The authorities may not have read it yet.
             Ok(_) => return Ok(()),
             Err(error) if error.is_retryable() => {
-                tracing::warn!(%error, "since when the request is final cannot be known now");
+                tracing::warn!(%error, "cannot find out now since when the request is final");
                 return Ok(());
             }
             Err(error) => return Err(error.into()),

@@ -80,7 +80,7 @@ impl Wallet {
                 false
             }
             Err(error) => {
-                tracing::warn!(%account, %sequence, %error, "whether a number is void cannot be known now");
+                tracing::warn!(%account, %sequence, %error, "cannot find out now whether a number is void");
                 false
             }
         }

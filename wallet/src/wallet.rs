@@ -147,7 +147,7 @@ impl CertificateSource for StoredCertificates {
         match self.0.orders(account).entry(sequence) {
             Ok(entry) => entry?.certificate,
             Err(error) => {
-                tracing::warn!(%error, "a stored certificate cannot be read; authorities are asked for it");
+                tracing::warn!(%error, "a stored certificate cannot be read; asking the authorities for it");
                 None
             }
         }

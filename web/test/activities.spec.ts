@@ -38,7 +38,7 @@ function* lost(): Generator<ActivityProgress> {
   }
 }
 
-test("however often authorities are waited for, an order stays known to be signed and certified", () => {
+test("any number of waiting steps keeps the signed and certified steps of an order", () => {
   const { report, now } = work("pay");
   report({ type: "signing", transfer: TRANSFER, afterMs: 0 });
   report({ type: "ordered", transfer: TRANSFER, digest: HASH, resumed: false, afterMs: 0 });
@@ -53,7 +53,7 @@ test("however often authorities are waited for, an order stays known to be signe
   const [first] = AUTHORITIES;
   if (first === undefined) throw new Error("there are authorities");
   report({ type: "catching-up", authority: first, account: ACCOUNT, sequence: 3n, afterMs: 0 });
-  expect(hindrances(now(), ({ url }) => url)).toEqual([`${first.url} is brought up to date`, ...silent.slice(1)]);
+  expect(hindrances(now(), ({ url }) => url)).toEqual([`${first.url} is being brought up to date`, ...silent.slice(1)]);
   report({ type: "vote", authority: first, votes: 1, quorum: 5, afterMs: 0 });
   expect(hindrances(now(), ({ url }) => url)).toEqual(silent.slice(1));
 
@@ -63,7 +63,7 @@ test("however often authorities are waited for, an order stays known to be signe
   expect(transferSteps(now())[1]?.detail).toBe("1 of 5 votes");
 });
 
-test("however often the node is away, a transaction stays known to be sent", () => {
+test("any number of node failures keeps the submitted step of a transaction", () => {
   const { report, now } = work("deposit");
   report({ type: "submitted", hash: HASH, afterMs: 0 });
   for (let time = 0; time < 300; time += 1) {
@@ -73,14 +73,14 @@ test("however often the node is away, a transaction stays known to be sent", () 
   expect(now().steps.at(-1)).toMatchObject({ type: "node", failure: undefined });
 });
 
-test("a payout that is done without a transaction of one's own was somebody else's; until then the wallet is waited for", () => {
+test("a payout done without an own transaction was submitted by another account; until then it waits for the wallet", () => {
   const detail = (activity: Activity): string | undefined => chainSteps(activity).find(({ label }) => label === "Submitted to Ethereum")?.detail;
   const { report, now } = work("payout");
   expect(detail(now())).toBeUndefined();
   report({ type: "signing", what: "transaction", afterMs: 0 });
   expect(detail(now())).toBe("confirm the transaction in your wallet");
   expect(detail({ ...now(), state: "failed" })).toBeUndefined();
-  expect(detail({ ...now(), state: "done" })).toBe("somebody else did it");
+  expect(detail({ ...now(), state: "done" })).toBe("another account submitted it");
   report({ type: "submitted", hash: HASH, afterMs: 0 });
   expect(detail({ ...now(), state: "done" })).toMatch(/^as 0x2222/);
 });

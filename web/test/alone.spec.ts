@@ -20,16 +20,16 @@ async function redeem(page: Page, amount: string): Promise<void> {
   await page.getByLabel("To (an Ethereum address)").fill(OUT);
   await page.getByRole("button", { name: `Redeem ${amount} ETH` }).click();
   await agree(page);
-  await expect(activity(page, /^Redeem/).getByText("Waits for a relayer", { exact: true })).toBeVisible();
+  await expect(activity(page, /^Redeem/).getByText("Waiting for a relayer", { exact: true })).toBeVisible();
 }
 
 const redemptions = (page: Page) => page.getByRole("region", { name: "Your redemptions" });
 
-test("a redemption that no relayer takes is brought to Ethereum by a button", async ({ page, person }) => {
+test("a redemption that no relayer takes is submitted by a button", async ({ page, person }) => {
   await person({ deposit: "2" });
   const before = await balanceOnChain(OUT);
   await redeem(page, "1.5");
-  await expect(redemptions(page).getByText("Waits for a relayer")).toBeVisible();
+  await expect(redemptions(page).getByText("Waiting for a relayer")).toBeVisible();
   await picture(page, "waits-for-a-relayer");
   await redemptions(page).getByRole("button", { name: "Submit it myself" }).click();
   await expect(activity(page, "Submit redemption #0 to Ethereum").getByText("Done", { exact: true })).toBeVisible();
@@ -37,7 +37,7 @@ test("a redemption that no relayer takes is brought to Ethereum by a button", as
   expect((await balanceOnChain(OUT)) - before).toBe(parseEther("1.5"));
 });
 
-test("what has waited in the contract's queue is paid out by a button, and not before", async ({ page, person }) => {
+test("a queued redemption is paid out by a button once its time has come, and not before", async ({ page, person }) => {
   const { wallet } = await person();
   const token = await deployToken(wallet.key);
   await addAndDeposit(page, token, "NEW", "500");
@@ -59,7 +59,7 @@ test("what has waited in the contract's queue is paid out by a button, and not b
   await passTime(OUTFLOW_DELAY_S + 100);
   await expect(page.getByRole("button", { name: "Pay it out" })).toHaveCount(0);
   await passTime(86_400);
-  await expect(redemptions(page).getByText("It has waited long enough.")).toBeVisible();
+  await expect(redemptions(page).getByText("It can be paid out now.")).toBeVisible();
   await picture(page, "due");
   await redemptions(page).getByRole("button", { name: "Pay it out" }).click();
   await expect(activity(page, "Pay out redemption #1").getByText("Done", { exact: true })).toBeVisible();
@@ -67,7 +67,7 @@ test("what has waited in the contract's queue is paid out by a button, and not b
   expect(await balanceOnChain(OUT, token)).toBe(500_000_000n);
 });
 
-test("a redemption whose certificate is older than the committee's keys is voted for again, and paid", async ({ page, person }) => {
+test("a redemption certified under earlier keys is certified again and paid", async ({ page, person }) => {
   await person({ deposit: "2" });
   const before = await balanceOnChain(OUT);
   await redeem(page, "1");

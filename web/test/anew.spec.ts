@@ -34,7 +34,7 @@ test.afterAll(async () => {
   networks = [];
 });
 
-test("the page notices it, uses nothing of the old one, and begins anew when it is told to", async ({ page, person }) => {
+test("the page detects it, uses none of the old data, and starts over when asked to", async ({ page, person }) => {
   const [old, anew] = networks as [StartedNetwork, StartedNetwork];
   expect(read(anew).contract).toBe(read(old).contract);
   use(old);
@@ -49,8 +49,8 @@ test("the page notices it, uses nothing of the old one, and begins anew when it 
   // The Ethereum node is another chain's from one moment to the next, as after a restart.
   use(anew);
   await page.route(`${read(old).rpc.replace(/\/$/, "")}/**`, (route) => route.continue({ url: read(anew).rpc }));
-  const notice = page.getByRole("alert").filter({ hasText: "This is another network" });
-  await expect(notice).toContainText("it may hold orders that are not finished there");
+  const notice = page.getByRole("alert").filter({ hasText: "The network has changed" });
+  await expect(notice).toContainText("it may contain unfinished orders of the old network");
   await isAccessible(page);
   expect(requests).toBeLessThan(REQUESTS_MAX);
   await picture(page, "another-network");

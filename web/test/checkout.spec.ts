@@ -38,7 +38,7 @@ async function isNarrow(page: Page): Promise<void> {
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
 }
 
-test("a customer pays in two parts, sees it happen, prints the receipt and goes back to the shop", async ({ page }) => {
+test("a customer pays in two parts, follows the progress, prints the receipt and returns to the shop", async ({ page }) => {
   const evil = "<img src=x onerror='window.owned = true'> & friends";
   const { checkoutUrl, id } = await create({
     reference: "order 7",
@@ -89,7 +89,7 @@ test("a customer pays in two parts, sees it happen, prints the receipt and goes 
   await expect(page).toHaveURL(`${shop.url}/`);
 });
 
-test("an invoice that expires while it is looked at asks for nothing any more", async ({ page }) => {
+test("an invoice that expires while it is open asks for nothing any more", async ({ page }) => {
   const { checkoutUrl } = await create({ reference: "order 8", amount: "1", expiresIn: 8 });
   await page.goto(checkoutUrl);
   await isNarrow(page);
@@ -98,7 +98,7 @@ test("an invoice that expires while it is looked at asks for nothing any more", 
   await expect(page.getByRole("link", { name: "Back to the shop" })).toBeHidden();
 });
 
-test("nothing opens without the key: neither the id, which is in public payments, nor another key", async ({ page }) => {
+test("an invoice opens only with its key: neither with its public ID nor with another key", async ({ page }) => {
   const { checkoutUrl, id } = await create({ reference: "order 9", amount: "1", expiresIn: 900 });
   for (const other of [id, "0".repeat(32)]) {
     await page.goto(checkoutUrl.replace(/[^/]+$/, other));

@@ -3,20 +3,20 @@ import { authority, connect, expect, picture, test } from "./support/people";
 import { giveOnChain, network } from "./support/net";
 import { TestWallet } from "./support/wallet";
 
-test("without a wallet the page says what it is, and what to trust", async ({ page }) => {
+test("without a wallet the page explains itself and what to trust", async ({ page }) => {
   await page.goto("/");
   await expect(page.getByRole("heading", { level: 1 })).toContainText("final after two round trips");
   await expect(page.getByText(`chain ${network().chainId}`).first()).toBeVisible();
   await page.getByRole("link", { name: "What this page trusts" }).click();
   await expect(page.getByText(network().contract)).toBeVisible();
-  await expect(page.getByText("3 of 4 votes decide")).toBeVisible();
+  await expect(page.getByText("3 of 4 votes are a quorum")).toBeVisible();
   await expect(page.getByText("answers", { exact: true })).toHaveCount(4);
   await picture(page, "network");
   await page.getByRole("banner").getByRole("button", { name: "Connect wallet" }).click();
   await expect(page.getByText("No wallet was found")).toBeVisible();
 });
 
-test("help is linked on each page, and answers open by the keyboard", async ({ page }) => {
+test("each page links to the help, and its answers open with the keyboard", async ({ page }) => {
   await page.goto("/");
   await page.locator("footer").getByRole("link", { name: "Help" }).click();
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("Help");
@@ -46,7 +46,7 @@ test("on a phone without a wallet, links open this page in a wallet's own browse
   await context.close();
 });
 
-test("a computer without a wallet gets no links to apps", async ({ page }) => {
+test("a desktop browser without a wallet gets no links to apps", async ({ page }) => {
   await page.goto("/");
   await page.getByRole("banner").getByRole("button", { name: "Connect wallet" }).click();
   await expect(page.getByText("No wallet was found")).toBeVisible();
@@ -66,10 +66,10 @@ test("authorities have the labels of network.json, or the hosts of their address
   await expect(page.getByRole("region", { name: "Authorities" }).getByText("Ada's bakery", { exact: true })).toBeVisible();
   await page.route("**/network.json", (route) => route.fulfill({ json: { ...rest, authorities: [{ ...authorities[0], label: "" }] } }));
   await page.reload();
-  await expect(page.getByText("an authority's label has not 1 to 40 characters")).toBeVisible();
+  await expect(page.getByText("an authority's label must have 1 to 40 characters")).toBeVisible();
 });
 
-test("an authority that is a little slower than the others is not said to be away", async ({ page }) => {
+test("an authority that is a little slower than the others is not shown as silent", async ({ page }) => {
   await page.route(authority(0), async (route) => {
     await new Promise((wake) => setTimeout(wake, 1_000));
     await route.continue().catch(() => undefined);
@@ -93,7 +93,7 @@ test("a wallet that announces itself is connected, and found again after a reloa
   await expect(page.getByRole("banner").getByRole("button", { name: "Connect wallet" })).toBeVisible();
 });
 
-test("a wallet that only stands at window.ethereum is connected, too", async ({ page }) => {
+test("a wallet that exists only as window.ethereum is connected", async ({ page }) => {
   const wallet = new TestWallet();
   await giveOnChain(wallet.key.address, "7");
   await wallet.inject(page, "window.ethereum");
@@ -102,7 +102,7 @@ test("a wallet that only stands at window.ethereum is connected, too", async ({ 
   await expect(page.locator("tr[data-asset=ETH]").getByTestId("on-chain")).toHaveText("7");
 });
 
-test("who declines to connect is told so, and nothing else happens", async ({ page }) => {
+test("declining to connect is reported, and nothing else happens", async ({ page }) => {
   const wallet = new TestWallet();
   wallet.declines = true;
   await wallet.inject(page);
@@ -120,7 +120,7 @@ test("on a wrong network nothing can be signed until the wallet has switched", a
   await expect(wrong).toContainText("Your wallet is on Ethereum (chain 1). This page works with Localnet (chain 31337)");
   await isAccessible(page);
   await picture(page, "wrong-network");
-  await page.getByRole("navigation", { name: "What to do" }).getByRole("link", { name: "Pay" }).click();
+  await page.getByRole("navigation", { name: "Actions" }).getByRole("link", { name: "Pay" }).click();
   await page.getByLabel("To", { exact: true }).fill("0x70997970C51812dc3A010C7d01b50e0d17dc79C8");
   await page.getByLabel("Amount", { exact: true }).fill("1");
   await expect(page.getByRole("button", { name: "Pay 1 ETH" })).toBeDisabled();
@@ -129,7 +129,7 @@ test("on a wrong network nothing can be signed until the wallet has switched", a
   await expect(page.getByRole("button", { name: "Pay 1 ETH" })).toBeEnabled();
 });
 
-test("wallets on other devices are offered where the host has a project, and their code is loaded for nobody else", async ({ page }) => {
+test("WalletConnect is offered if the host has a project ID, and its code is loaded only on use", async ({ page }) => {
   const { chainId, rpc, contract, token, authorities } = network();
   let walletConnectProjectId: string | undefined = "0123456789abcdef0123456789abcdef";
   await page.route("**/network.json", (route) => route.fulfill({ json: { chainId, rpc, contract, token, authorities, walletConnectProjectId } }));

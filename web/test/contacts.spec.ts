@@ -1,4 +1,4 @@
-/** Names for accounts, and accounts that were paid lately. */
+/** Names for accounts, and accounts that were paid recently. */
 
 import { isAccessible } from "./support/axe";
 import { activity, agree, expect, goTo, pay, picture, test } from "./support/people";
@@ -6,21 +6,21 @@ import { activity, agree, expect, goTo, pay, picture, test } from "./support/peo
 const BOB = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 const CAROL = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
 
-test("an account gets a name, which is typed, chosen, reviewed and shown; who was paid lately is offered", async ({ person }) => {
+test("a contact name can be typed, chosen, reviewed and shown; recent recipients are suggested", async ({ person }) => {
   const { page } = await person({ deposit: "2" });
   await goTo(page, "Pay");
   await pay(page, CAROL, "0.1");
   await expect(activity(page, /^Pay 0.1 ETH/).getByText("Done", { exact: true })).toBeVisible();
 
   await page.goto(`/explore/account/${BOB}`);
-  const name = page.getByLabel("Your name for this account");
+  const name = page.getByLabel("Contact name for this account");
   await name.fill("Bob of the bakery");
-  await page.getByRole("button", { name: "Save the name" }).click();
+  await page.getByRole("button", { name: "Save contact" }).click();
   await isAccessible(page);
   // No two accounts have one name.
   await page.goto(`/explore/account/${CAROL}`);
   await name.fill("bob OF the bakery ");
-  await page.getByRole("button", { name: "Save the name" }).click();
+  await page.getByRole("button", { name: "Save contact" }).click();
   await expect(page.getByText("Another account has this name.")).toBeVisible();
 
   await page.goto("/pay");
@@ -46,10 +46,10 @@ test("an account gets a name, which is typed, chosen, reviewed and shown; who wa
   await expect(listed).toHaveText([new RegExp(`Bob of the bakery ${BOB}`)]);
   await page.getByLabel("Account", { exact: true }).fill(CAROL);
   await page.getByLabel("Name", { exact: true }).fill("bob of the bakery");
-  await page.getByRole("button", { name: "Save the name" }).click();
+  await page.getByRole("button", { name: "Save contact" }).click();
   await expect(page.getByText("Another account has this name.")).toBeVisible();
   await page.getByLabel("Name", { exact: true }).fill("Ada");
-  await page.getByRole("button", { name: "Save the name" }).click();
+  await page.getByRole("button", { name: "Save contact" }).click();
   await expect(listed).toHaveText([new RegExp(`Ada ${CAROL}`), new RegExp(`Bob of the bakery ${BOB}`)]);
   await isAccessible(page);
   await picture(page, "contacts");
@@ -59,7 +59,7 @@ test("an account gets a name, which is typed, chosen, reviewed and shown; who wa
   await page.goto(`/explore/account/${BOB}`);
   await expect(name).toHaveValue("Bob of the bakery");
   await name.fill("");
-  await page.getByRole("button", { name: "Remove the name" }).click();
+  await page.getByRole("button", { name: "Remove contact" }).click();
   await page.goto("/pay");
   await page.getByLabel("To", { exact: true }).fill("Bob of the bakery");
   await expect(page.getByRole("button", { name: "Pay", exact: true })).toBeDisabled();

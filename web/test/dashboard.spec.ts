@@ -5,7 +5,7 @@ import { network } from "./support/net";
 import { expect, picture, test } from "./support/people";
 
 for (const colorScheme of ["light", "dark"] as const) {
-  test(`an authority's own page shows how it is, in ${colorScheme}`, async ({ page }) => {
+  test(`an authority's own page shows its state, in the ${colorScheme} theme`, async ({ page }) => {
     const authority = network().authorities[0];
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     const faults: string[] = [];

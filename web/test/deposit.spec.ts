@@ -19,7 +19,7 @@ test("ETH is deposited: submitted, in a block, final, credited", async ({ page, 
   expect(wallet.asked.filter((method) => method === "eth_sendTransaction")).toHaveLength(1);
 });
 
-test("a deposit that was sent survives a silent Ethereum node and a reload, and is sent once", async ({ page, person }) => {
+test("a submitted deposit survives a silent Ethereum node and a reload, and is sent once", async ({ page, person }) => {
   const { wallet } = await person();
   await goTo(page, "Deposit");
   await page.getByLabel("Amount", { exact: true }).fill("1.5");
@@ -31,7 +31,7 @@ test("a deposit that was sent survives a silent Ethereum node and a reload, and 
   await agree(page);
   const work = activity(page, "Deposit 1.5 ETH");
   await expect(work.getByText("Submitted to Ethereum: done")).toBeVisible();
-  await expect(work.getByText("The Ethereum node does not answer and is asked again")).toBeVisible();
+  await expect(work.getByText("The Ethereum node does not answer; retrying")).toBeVisible();
   await expect(work.getByRole("alert")).toBeHidden();
 
   await work.getByRole("button", { name: "Stop waiting" }).click();
@@ -52,7 +52,7 @@ test("a deposit that was sent survives a silent Ethereum node and a reload, and 
   await expect(work).toBeHidden();
 });
 
-test("a deposit is reviewed before the wallet is asked: from, to, contract, amount, and what remains", async ({ page, person }) => {
+test("before the wallet is asked, the review shows a deposit's sender, recipient, contract, amount and remaining balance", async ({ page, person }) => {
   const { wallet } = await person();
   await goTo(page, "Deposit");
   await page.getByLabel("Amount", { exact: true }).fill("2.5");
@@ -69,7 +69,7 @@ test("a deposit is reviewed before the wallet is asked: from, to, contract, amou
   expect(wallet.asked).not.toContain("eth_sendTransaction");
 });
 
-test("nothing is deposited before it is known what there is", async ({ page, person }) => {
+test("nothing can be deposited before the balance is known", async ({ page, person }) => {
   await page.clock.install();
   await person();
   let isAway = true;
@@ -101,7 +101,7 @@ test("a token is deposited by a permit, in one transaction", async ({ page, pers
   await expect(inFastPay(page, "DEMO")).toHaveText("25");
 });
 
-test("a deposit that is declined is said to be, keeps the money, and stands in the form to be tried again", async ({ page, person }) => {
+test("a declined deposit is reported, moves nothing, and can be retried from the form", async ({ page, person }) => {
   const { wallet } = await person();
   wallet.declines = true;
   let decide = (): void => undefined;
@@ -122,7 +122,7 @@ test("a deposit that is declined is said to be, keeps the money, and stands in t
   await expect(page.getByLabel("Amount", { exact: true })).toHaveValue("1");
 });
 
-test("a deposit that Ethereum reverts is said to be, moves nothing, and stands in the form to be tried again", async ({ page, person }) => {
+test("a reverted deposit is reported, moves nothing, and can be retried from the form", async ({ page, person }) => {
   const { wallet } = await person();
   const token = await deployToken(wallet.key);
   await addAndDeposit(page, token, "NEW", "4");
@@ -154,7 +154,7 @@ test("a deposit that Ethereum reverts is said to be, moves nothing, and stands i
   await expect(inFastPay(page, "NEW")).toHaveText("7");
 });
 
-test("a deposit that was declined is not offered again once another one was made", async ({ page, person }) => {
+test("a declined deposit is not offered again after another one was made", async ({ page, person }) => {
   const { wallet } = await person();
   await goTo(page, "Deposit");
   wallet.declines = true;
@@ -171,7 +171,7 @@ test("a deposit that was declined is not offered again once another one was made
   await expect(declined.getByRole("button", { name: "Try again" })).toBeHidden();
 });
 
-test("more than there is cannot be deposited, nor what is no amount", async ({ page, person }) => {
+test("the form refuses amounts above the balance and text that is not an amount", async ({ page, person }) => {
   await person();
   await goTo(page, "Deposit");
   const amount = page.getByLabel("Amount", { exact: true });

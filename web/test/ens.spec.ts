@@ -10,7 +10,7 @@ const BOB = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 test.beforeAll(() => setEnsName("bob.eth", BOB));
 test.afterAll(() => removeEns());
 
-test("a name is resolved, shown with its whole address in field and review, and paid", async ({ page, person }) => {
+test("an ENS name is resolved, shown with its whole address in field and review, and paid", async ({ page, person }) => {
   await person({ deposit: "2" });
   await goTo(page, "Pay");
   await page.getByLabel("To", { exact: true }).fill("Bob.eth");
@@ -26,7 +26,7 @@ test("a name is resolved, shown with its whole address in field and review, and 
   await expect(activity(page, /^Pay 0.5 ETH to 0x7099/).getByText("Done", { exact: true })).toBeVisible();
 });
 
-test("a redemption goes to a name's address", async ({ page, person }) => {
+test("a redemption goes to an ENS name's address", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "2" });
   await setEnsName("vault.eth", wallet.key.address);
   await goTo(page, "Redeem");
@@ -42,7 +42,7 @@ test("a redemption goes to a name's address", async ({ page, person }) => {
   expect((await balanceOnChain(wallet.key.address)) - before).toBe(parseEther("0.99"));
 });
 
-test("a name without an address, one that is not valid, and a chain without ENS say so, and nothing is payable", async ({ page, person }) => {
+test("a name without an address, an invalid name and a chain without ENS are reported, and cannot be paid", async ({ page, person }) => {
   await person({ deposit: "2" });
   await goTo(page, "Pay");
   await page.getByLabel("Amount", { exact: true }).fill("0.5");

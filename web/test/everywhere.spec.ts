@@ -13,7 +13,7 @@ async function isQuiet(page: Page): Promise<void> {
 }
 
 for (const colorScheme of ["light", "dark"] as const) {
-  test(`axe finds nothing, in ${colorScheme}`, async ({ page, person }) => {
+  test(`axe reports no violation in the ${colorScheme} theme`, async ({ page, person }) => {
     test.slow();
     const refused: string[] = [];
     page.on("console", (message) => {
@@ -52,7 +52,7 @@ for (const colorScheme of ["light", "dark"] as const) {
 test.describe("on a phone", () => {
   test.use({ viewport: { width: 375, height: 740 }, hasTouch: true, isMobile: true });
 
-  test("every page fits, and a payment is made", async ({ page, person }) => {
+  test("every page fits the screen, and a payment is made", async ({ page, person }) => {
     test.slow();
     const { wallet } = await person({ deposit: "2" });
     await goTo(page, "Pay");

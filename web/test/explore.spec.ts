@@ -21,7 +21,7 @@ async function lookUp(page: Page, text: string): Promise<void> {
   await page.getByRole("search").getByRole("button", { name: "Look up" }).click();
 }
 
-test("the first page shows what the contract holds and owes, and how each authority is", async ({ page, person }) => {
+test("the explorer's first page shows the contract's balances and debts, and each authority's state", async ({ page, person }) => {
   const { wallet } = await person();
   const index = await depositEther(wallet.key, "1");
   await page.goto("/explore");
@@ -83,7 +83,7 @@ test("the first page shows what the contract holds and owes, and how each author
   await isAccessible(page);
 });
 
-test("the first page shows the latest transfers, each of which leads to its page; one that nobody proves is not shown", async ({ page, person }) => {
+test("the explorer's first page links the latest transfers, and hides one without a proof", async ({ page, person }) => {
   const alice = await person({ deposit: "1" });
   await paid(alice);
   const digest = new URL(page.url()).pathname.split("/").at(-1) ?? "";
@@ -114,7 +114,7 @@ test("the first page shows the latest transfers, each of which leads to its page
   await expect(latest.getByRole("listitem").filter({ hasText: "0.5 ETH" }).first()).not.toHaveAttribute("data-digest", digest);
 });
 
-test("anyone finds a payment by digest, by account and by number, with each vote checked here", async ({ browser, person }) => {
+test("a payment is found by digest, by account and by number, and each vote is checked here", async ({ browser, person }) => {
   const alice = await person({ deposit: "1" });
   await paid(alice);
   const digest = new URL(alice.page.url()).pathname.split("/").at(-1) ?? "";
@@ -147,7 +147,7 @@ test("anyone finds a payment by digest, by account and by number, with each vote
   await context.close();
 });
 
-test("a vote that an authority has changed is found, and said", async ({ page, person }) => {
+test("a vote that an authority altered is detected and reported", async ({ page, person }) => {
   const alice = await person({ deposit: "1" });
   const liar = network().authorities[1]?.http ?? "";
   await page.route(authority(1), async (route) => {
@@ -162,13 +162,13 @@ test("a vote that an authority has changed is found, and said", async ({ page, p
   await expect(answers.getByRole("alert")).toContainText("One authority shows a certificate that is not valid");
   await answers.getByRole("button", { name: /forged/ }).click();
   await expect(answers.getByText(liar)).toBeVisible();
-  await expect(answers.locator("[data-good=false]").filter({ visible: true })).toHaveText(/has a wrong signature/);
+  await expect(answers.locator("[data-good=false]").filter({ visible: true })).toHaveText(/has an invalid signature/);
   await expect(page.getByText("Certified", { exact: true })).toBeVisible();
   await picture(page, "explorer-forged");
   await page.unrouteAll({ behavior: "ignoreErrors" });
 });
 
-test("a deposit is found by its number; what is not there is said to be not there", async ({ page, person }) => {
+test("a deposit is found by its number; an unknown one is reported as not found", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "1" });
   const index = await depositEther(wallet.key, "0.25");
   await goTo(page, "Explore");
@@ -180,7 +180,7 @@ test("a deposit is found by its number; what is not there is said to be not ther
   await lookUp(page, "999999999");
   await expect(page.getByRole("alert", { name: "Not found" })).toContainText("Too few authorities report this deposit");
   await lookUp(page, `0x${"12".repeat(32)}`);
-  await expect(page.getByRole("alert", { name: "No valid certificate" })).toContainText("No authority shows one");
+  await expect(page.getByRole("alert", { name: "No valid certificate" })).toContainText("No authority has one");
   await lookUp(page, "0x12");
   await expect(page.getByText("Give an address that starts with fp1 or 0x")).toBeVisible();
 });

@@ -49,7 +49,7 @@ function configuration(): string {
   return JSON.stringify({ chainId, rpc, contract, token, authorities, relayers });
 }
 
-test("the first page is small, takes few requests and is soon usable", async ({ page }) => {
+test("the first page is small, sends few requests and is soon usable", async ({ page }) => {
   const devtools = await page.context().newCDPSession(page);
   await devtools.send("Network.enable");
   const mbit = 1_000_000 / 8;
@@ -96,7 +96,7 @@ async function holdCode(page: Page): Promise<() => void> {
   return release;
 }
 
-test("what is pressed before the wallet's code is here happens when it is", async ({ page }) => {
+test("a button pressed before the wallet's code has loaded acts once it has", async ({ page }) => {
   const release = await holdCode(page);
   await page.goto("/");
   const connect = page.getByRole("banner").getByRole("button", { name: "Connect wallet" });
@@ -104,14 +104,14 @@ test("what is pressed before the wallet's code is here happens when it is", asyn
   await connect.press("Enter");
   await expect(page.getByRole("dialog")).toHaveCount(0);
   release();
-  await expect(page.getByRole("dialog").getByRole("button", { name: "Make a key" })).toBeVisible();
+  await expect(page.getByRole("dialog").getByRole("button", { name: "Create a key" })).toBeVisible();
   // The focus is on the button that took its place, and comes back to it.
   expect(await first?.evaluate((node) => node.isConnected)).toBe(false);
   await page.keyboard.press("Escape");
   await expect(connect).toBeFocused();
 });
 
-test("a press that has only begun when the wallet's code is here opens the dialog; one that was drawn away does not", async ({ page }) => {
+test("a press under way when the wallet's code has loaded opens the dialog; one that was dragged away does not", async ({ page }) => {
   const connect = page.getByRole("banner").getByRole("button", { name: "Connect wallet" });
   const dialog = page.getByRole("dialog");
   for (const isDrawnAway of [false, true]) {
@@ -127,17 +127,17 @@ test("a press that has only begun when the wallet's code is here opens the dialo
     if (isDrawnAway) {
       await expect(connect).toBeEnabled();
       await expect(dialog).toHaveCount(0);
-    } else await expect(dialog.getByRole("button", { name: "Make a key" })).toBeVisible();
+    } else await expect(dialog.getByRole("button", { name: "Create a key" })).toBeVisible();
   }
 });
 
-test("an early press is kept where the focus moves on, and dropped on another page", async ({ page }) => {
+test("an early press is kept when the focus moves, and dropped on another page", async ({ page }) => {
   const release = await holdCode(page);
   await page.goto("/");
   await page.getByRole("banner").getByRole("button", { name: "Connect wallet" }).press("Enter");
   await page.getByRole("main").getByRole("button", { name: "Connect wallet" }).focus();
   release();
-  await expect(page.getByRole("dialog").getByRole("button", { name: "Make a key" })).toBeVisible();
+  await expect(page.getByRole("dialog").getByRole("button", { name: "Create a key" })).toBeVisible();
 
   const later = await holdCode(page);
   await page.goto("/");
@@ -154,10 +154,10 @@ test("a page whose code cannot be loaded says so, and keeps its link", async ({ 
   await page.route(/\/page-.*\.js$/, (route) => route.abort());
   const link = "/pay#to=0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
   await page.goto(link);
-  await expect(page.getByRole("heading", { name: "This page failed" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "This page has crashed" })).toBeVisible();
   await expect(page.getByRole("alert")).toContainText("Your orders are safe");
   await page.unroute(/\/page-.*\.js$/);
   await page.getByRole("button", { name: "Try again" }).click();
-  await expect(page.getByRole("heading", { name: "This page failed" })).toHaveCount(0);
+  await expect(page.getByRole("heading", { name: "This page has crashed" })).toHaveCount(0);
   expect(page.url()).toContain(link);
 });

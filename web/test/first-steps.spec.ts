@@ -4,7 +4,7 @@ import { isAccessible } from "./support/axe";
 import { activity, agree, connect, expect, goTo, inFastPay, picture, test } from "./support/people";
 import { TestWallet } from "./support/wallet";
 
-test("an empty wallet gets ETH on the localnet and deposits; the steps are gone then", async ({ page }) => {
+test("an empty wallet gets test ETH and deposits; then the first steps disappear", async ({ page }) => {
   const wallet = new TestWallet();
   await wallet.inject(page);
   await page.goto("/");

@@ -77,11 +77,11 @@ async function everything(page: Page, hand: Hand): Promise<void> {
   await hand.press(page.getByRole("link", { name: "Contacts" }));
   await hand.write(page.getByLabel("Account", { exact: true }), BOB);
   await hand.write(page.getByLabel("Name", { exact: true }), "Bob of the bakery");
-  await hand.press(button(page, "Save the name"));
+  await hand.press(button(page, "Save contact"));
   await expect(page.getByRole("region", { name: "Names" })).toContainText(BOB);
   await hand.look();
   await hand.press(button(page, "Remove Bob of the bakery"));
-  await expect(page.getByText("Nobody yet")).toBeVisible();
+  await expect(page.getByText("No contacts yet")).toBeVisible();
 }
 
 /** Makes a key, unlocks it after a reload, and imports it where it is not. */
@@ -89,10 +89,10 @@ async function keys(page: Page, hand: Hand): Promise<void> {
   await page.goto("/");
   const dialog = page.getByRole("dialog");
   await hand.press(page.getByRole("banner").getByRole("button", { name: "Connect wallet" }));
-  await hand.press(dialog.getByRole("button", { name: "Make a key" }));
+  await hand.press(dialog.getByRole("button", { name: "Create a key" }));
   await hand.write(dialog.getByLabel("Passphrase", { exact: true }), PASSPHRASE);
   await hand.write(dialog.getByLabel("Passphrase once more"), PASSPHRASE);
-  await hand.press(dialog.getByRole("button", { name: "Make the key" }));
+  await hand.press(dialog.getByRole("button", { name: "Create the key" }));
   const saving = page.waitForEvent("download");
   await hand.press(dialog.getByRole("button", { name: "Save the key file" }));
   const file = await (await saving).path();
@@ -131,16 +131,16 @@ async function collects(page: Page, wallet: TestWallet, hand: Hand): Promise<voi
   await expect(claims).toContainText("3 ZOO");
   await setMood(wallet.key, token, "good");
   await hand.press(claims.getByRole("button", { name: "Part of it, or to another address" }));
-  await hand.write(page.getByLabel("Amount to collect"), "1");
-  await hand.write(page.getByLabel("Collect to (an Ethereum address)"), OUT);
-  await hand.press(claims.getByRole("button", { name: "Collect", exact: true }));
+  await hand.write(page.getByLabel("Amount to claim"), "1");
+  await hand.write(page.getByLabel("Claim to (an Ethereum address)"), OUT);
+  await hand.press(claims.getByRole("button", { name: "Claim", exact: true }));
   await hand.look();
-  await hand.press(button(page, "Yes, collect 1 ZOO"));
-  await isDone(page, "Collect 1 ZOO");
+  await hand.press(button(page, "Yes, claim 1 ZOO"));
+  await isDone(page, "Claim 1 ZOO");
   await hand.look();
 }
 
-test("by the keyboard alone", async ({ page, person, browser }) => {
+test("with the keyboard alone", async ({ page, person, browser }) => {
   test.slow();
   const { wallet } = await person();
   await page.reload();
@@ -156,7 +156,7 @@ test("by the keyboard alone", async ({ page, person, browser }) => {
 test.describe("on a phone", () => {
   test.use(PHONE);
 
-  test("by a finger", async ({ page, person, browser }) => {
+  test("with touch", async ({ page, person, browser }) => {
     test.slow();
     await person();
     await page.reload();

@@ -12,7 +12,7 @@ async function paid(page: Page, to: string, amount: string, memo: string): Promi
   await expect(activity(page, `Pay ${amount} ETH`).getByText("Done", { exact: true })).toBeVisible();
 }
 
-test("a history is in order, has filters, and goes to a file and onto paper", async ({ person }) => {
+test("a history is ordered, can be filtered, saved and printed", async ({ person }) => {
   test.slow();
   const bob = await person();
   const alice = await person({ deposit: "2" });
@@ -53,7 +53,7 @@ test("a history is in order, has filters, and goes to a file and onto paper", as
   expect(csv).toHaveLength(2);
   expect(csv[1]).toContain(`,${b},`);
   await alice.page.getByLabel("Account, memo or digest").fill("nobody");
-  await expect(alice.page.getByText("None of what is loaded is like that.")).toBeVisible();
+  await expect(alice.page.getByText("No loaded entry matches.")).toBeVisible();
   await alice.page.getByLabel("Kind").selectOption("Everything");
   await alice.page.getByLabel("Account, memo or digest").fill("");
   await expect(rows).toHaveCount(4);

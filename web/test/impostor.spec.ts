@@ -3,7 +3,7 @@
 import { deployToken } from "./support/net";
 import { activity, agree, expect, goTo, pay, picture, test } from "./support/people";
 
-test("an unknown token is marked in notice, history, choice and explorer, whatever it calls itself", async ({ person }) => {
+test("an unknown token is marked in notices, history, selection and explorer, whatever its name", async ({ person }) => {
   const bob = await person({ deposit: "1" });
   const mallory = await person();
   const token = (await deployToken(mallory.wallet.key, "DEMO")).toLowerCase();

@@ -26,18 +26,18 @@ async function makeKey(page: Page, file: string): Promise<void> {
   await page.getByRole("banner").getByRole("button", { name: "Connect wallet" }).click();
   const dialog = page.getByRole("dialog");
   await picture(page, "key-choose");
-  await dialog.getByRole("button", { name: "Make a key" }).click();
+  await dialog.getByRole("button", { name: "Create a key" }).click();
   await expect(dialog).toContainText("nobody can restore it");
   await dialog.getByLabel("Passphrase", { exact: true }).fill("short");
   await expect(dialog.getByText("This is too short.")).toBeVisible();
   await dialog.getByLabel("Passphrase", { exact: true }).fill(PASSPHRASE);
   await dialog.getByLabel("Passphrase once more").fill(`${PASSPHRASE}r`);
   await expect(dialog.getByText("The passphrases differ.")).toBeVisible();
-  await expect(dialog.getByRole("button", { name: "Make the key" })).toBeDisabled();
+  await expect(dialog.getByRole("button", { name: "Create the key" })).toBeDisabled();
   await dialog.getByLabel("Passphrase once more").fill(PASSPHRASE);
   await isAccessible(page);
   await picture(page, "key-make");
-  await dialog.getByRole("button", { name: "Make the key" }).click();
+  await dialog.getByRole("button", { name: "Create the key" }).click();
   const saved = page.waitForEvent("download");
   await dialog.getByRole("button", { name: "Save the key file" }).click();
   await (await saved).saveAs(file);
@@ -73,7 +73,7 @@ async function closeMenu(item: Locator): Promise<void> {
 const isDone = (page: Page, title: RegExp): Promise<void> =>
   expect(activity(page, title).getByText("Done", { exact: true })).toBeVisible();
 
-test("a key is made, funded, paid with, unlocked after a reload, redeemed from, and goes to another device", async ({ page, browser }) => {
+test("a key is created, funded, used, unlocked after a reload, redeemed from, and moved to another device", async ({ page, browser }) => {
   test.slow();
   const folder = mkdtempSync(`${tmpdir()}/fastpay-web-keys-`);
   const file = `${folder}/key.json`;
@@ -144,7 +144,7 @@ test("a key is made, funded, paid with, unlocked after a reload, redeemed from, 
   }
 });
 
-test("a key that nobody signs with for a quarter of an hour is locked", async ({ page }) => {
+test("a key is locked after 15 minutes without a signature", async ({ page }) => {
   const folder = mkdtempSync(`${tmpdir()}/fastpay-web-keys-`);
   try {
     await page.clock.install();
@@ -178,7 +178,7 @@ test("a key that nobody signs with for a quarter of an hour is locked", async ({
   }
 });
 
-test("a browser whose WebCrypto has no Ed25519 says so, makes no key, and a wallet works", async ({ page, person }) => {
+test("a browser without Ed25519 in WebCrypto says so and creates no key; a wallet works", async ({ page, person }) => {
   const folder = mkdtempSync(`${tmpdir()}/fastpay-web-keys-`);
   const says = "This browser cannot sign with a key of its own";
   try {
@@ -205,10 +205,10 @@ test("a browser whose WebCrypto has no Ed25519 says so, makes no key, and a wall
     await expect(unlocking.getByRole("button", { name: "Unlock" })).toBeDisabled();
     await unlocking.getByRole("button", { name: "Close" }).click();
     await ownerButton(page).click();
-    await page.getByRole("menuitem", { name: "Use another account" }).click();
+    await page.getByRole("menuitem", { name: "Switch account" }).click();
     const dialog = page.getByRole("dialog");
     await expect(dialog.getByRole("alert")).toContainText(says);
-    for (const name of ["Make a key", "Import a key file"]) await expect(dialog.getByRole("button", { name })).toBeDisabled();
+    for (const name of ["Create a key", "Import a key file"]) await expect(dialog.getByRole("button", { name })).toBeDisabled();
     await isAccessible(page);
     await picture(page, "key-not-here");
     await dialog.getByRole("button", { name: "Close" }).click();
@@ -245,7 +245,7 @@ async function importElsewhere(page: Page, other: Page, file: string): Promise<v
   const keep = (text: string): Promise<void> => other.evaluate((kept) => localStorage.setItem("fastpay.keys", kept), text);
   await keep("{}");
   await dialog.getByRole("button", { name: "Import the key" }).click();
-  await expect(dialog.getByRole("alert")).toContainText("it contains something else");
+  await expect(dialog.getByRole("alert")).toContainText("the stored key differs");
   await keep('["of a later version"]');
   await dialog.getByRole("button", { name: "Import the key" }).click();
   await expect(ownerButton(other)).toHaveAccessibleName(await ownerButton(page).innerText().then((text) => new RegExp(text.slice(-4))));

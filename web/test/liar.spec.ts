@@ -38,7 +38,7 @@ async function haveItLie(page: Page): Promise<void> {
   });
 }
 
-test("a history is read when there is more of it, and to its end, whatever one authority tells at each look", async ({ person }) => {
+test("a history is reread only when it has grown, and to its end, whatever one authority claims", async ({ person }) => {
   const alice = await person({ deposit: "1" });
   const bob = await person();
   let looks = 0;
@@ -61,7 +61,7 @@ test("a history is read when there is more of it, and to its end, whatever one a
   await bob.page.unrouteAll({ behavior: "ignoreErrors" });
 });
 
-test("an account of which one authority always tells something else is not looked at each second for ever", async ({ page, person }) => {
+test("one authority that always answers differently does not make the page poll every second forever", async ({ page, person }) => {
   await person();
   await haveItLie(page);
   await goTo(page, "Pay");

@@ -3,7 +3,7 @@ import { activity, agree, expect, goTo, inFastPay, picture, test } from "./suppo
 import { deployToken, network } from "./support/net";
 import { withCamera } from "./support/camera";
 
-test("a link with amount and memo, as text and as a QR code, is paid as it stands", async ({ person }) => {
+test("a link with amount and memo, as text and as a QR code, is paid unchanged", async ({ person }) => {
   const bob = await person();
   const alice = await person({ deposit: "3" });
   await goTo(bob.page, "Receive");
@@ -24,7 +24,7 @@ test("a link with amount and memo, as text and as a QR code, is paid as it stand
   const form = alice.page.getByRole("form", { name: "Payment" });
   await expect(form).toContainText("1.5 ETH");
   await expect(form).toContainText("coffee & cake");
-  await expect(form).toContainText("Bob's café (nobody has checked this)");
+  await expect(form).toContainText("Bob's café (not verified)");
   await picture(alice.page, "pay-by-link");
   await form.getByRole("button", { name: "Clear" }).click();
 
@@ -34,7 +34,7 @@ test("a link with amount and memo, as text and as a QR code, is paid as it stand
   await expect(form).toContainText(bob.wallet.key.address);
   expect(new URL(alice.page.url()).hash).toBe("");
   await form.getByRole("button", { name: "Pay 1.5 ETH" }).click();
-  await expect(alice.page.getByRole("region", { name: "Review" })).toContainText("Bob's café (nobody has checked this)");
+  await expect(alice.page.getByRole("region", { name: "Review" })).toContainText("Bob's café (not verified)");
   await agree(alice.page);
   await expect(activity(alice.page, /^Pay 1.5 ETH/).getByText("Done", { exact: true })).toBeVisible();
   await goTo(bob.page, "Wallet");
@@ -42,7 +42,7 @@ test("a link with amount and memo, as text and as a QR code, is paid as it stand
   await expect(bob.page.getByRole("region", { name: "History entries" })).toContainText("“coffee & cake”");
 });
 
-test("a link asks for more than there is: said, and not payable", async ({ page, person }) => {
+test("a link for more than the balance is reported and cannot be paid", async ({ page, person }) => {
   await person({ deposit: "1" });
   const { chainId, contract } = network();
   await goTo(page, "Pay");
@@ -52,7 +52,7 @@ test("a link asks for more than there is: said, and not payable", async ({ page,
   await expect(page.getByRole("button", { name: "Pay 2 ETH" })).toBeDisabled();
 });
 
-test("a link that expires while it stands there is not paid, nor when it is tried once more", async ({ page, person }) => {
+test("a link that expires while it is shown is not paid, also on a second attempt", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "1" });
   await goTo(page, "Pay");
   const { chainId, contract } = network();
@@ -85,7 +85,7 @@ test("a link that expires while it stands there is not paid, nor when it is trie
   expect(wallet.asked).toHaveLength(askedBefore);
 });
 
-test("a link that expires while the wallet's question stands open is not paid: nothing is sent, nothing is left to finish", async ({ page, person }) => {
+test("a link that expires while the wallet asks is not paid: nothing is sent or left to finish", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "1" });
   const sent: string[] = [];
   page.on("request", (request) => {
@@ -111,23 +111,23 @@ test("a link that expires while the wallet's question stands open is not paid: n
 
   await page.reload();
   await expect(page.getByText("You have 1 ETH in FastPay")).toBeVisible();
-  await expect(activity(page, "Finish an unfinished order")).toBeHidden();
+  await expect(activity(page, "Finish an earlier order")).toBeHidden();
   expect(sent).toEqual([]);
 });
 
-test("who skips to the page keeps the link that stands there", async ({ page, person }) => {
+test("the skip link keeps the payment link in the address", async ({ page, person }) => {
   await person({ deposit: "1" });
   const { chainId, contract } = network();
   const link = `fastpay:0x70997970C51812dc3A010C7d01b50e0d17dc79C8@${chainId}/${contract}?amount=500000000000000000`;
   await goTo(page, "Pay");
   await page.getByLabel("To", { exact: true }).fill(link);
-  await page.getByRole("link", { name: "Skip to the page" }).press("Enter");
+  await page.getByRole("link", { name: "Skip to content" }).press("Enter");
   await expect(page.getByRole("main")).toBeFocused();
   await expect(page.getByText("This link cannot be used")).toBeHidden();
   await expect(page.getByRole("button", { name: "Pay 0.5 ETH" })).toBeEnabled();
 });
 
-test("a link that is opened where one stands already, or after one was paid, waits until it is asked for", async ({ page, person }) => {
+test("a link opened while another is shown, or after a payment, waits until the user accepts it", async ({ page, person }) => {
   await person({ deposit: "3" });
   const { chainId, contract } = network();
   const linkTo = (account: string, ether: string): string =>
@@ -157,13 +157,13 @@ test("a link that is opened where one stands already, or after one was paid, wai
   await expect.poll(() => new URL(page.url()).hash).toBe("");
   await expect(form.getByLabel("To", { exact: true })).toBeVisible();
 
-  await notice.getByRole("button", { name: "Show it instead" }).press("Enter");
+  await notice.getByRole("button", { name: "Use the link" }).press("Enter");
   await expect(notice).toBeHidden();
   await expect(form).toContainText(mallory);
   await expect(form.getByRole("button", { name: "Pay 2 ETH" })).toBeEnabled();
 });
 
-test("an amount that cannot be read is asked for by no code and no link", async ({ page, person }) => {
+test("an invalid amount yields no code and no link", async ({ page, person }) => {
   await person();
   await goTo(page, "Receive");
   const amount = page.getByLabel("Amount (optional)");
@@ -171,7 +171,7 @@ test("an amount that cannot be read is asked for by no code and no link", async 
   await expect(codes).toBeVisible();
   for (const text of ["1,500", "0", "one"]) {
     await amount.fill(text);
-    await expect(page.getByText(/^No code and no link now\. /)).toBeVisible();
+    await expect(page.getByText(/^No code or link can be shown\. /)).toBeVisible();
     await expect(codes).toBeHidden();
     await expect(page.getByTestId("payment-link")).toBeHidden();
     await expect(page.getByRole("button", { name: /^Copy (fastpay: )?link$/ })).toHaveCount(0);
@@ -182,7 +182,7 @@ test("an amount that cannot be read is asked for by no code and no link", async 
   await expect(page.getByRole("img", { name: "QR code that asks for 1,500 ETH" })).toBeVisible();
 });
 
-test("a link for a token that nobody here knows says so", async ({ page, person }) => {
+test("a link for an unknown token says so", async ({ page, person }) => {
   const { wallet } = await person();
   const token = await deployToken(wallet.key);
   const { chainId, contract } = network();
@@ -222,7 +222,7 @@ test("links of another deployment, expired or damaged ones, and pictures without
   await to.fill(`fastpay:${bob}@${chainId}/${contract}?expires=1600000000`);
   await expect(alert).toContainText("This link has expired");
   await to.fill(`fastpay:${bob}@${chainId}/${contract}?amount=1.5`);
-  await expect(alert).toContainText("amount is no number in range");
+  await expect(alert).toContainText("amount is not a number in range");
   const picture = await page.getByRole("banner").screenshot();
   await page.getByLabel("Picture of a QR code").setInputFiles({ name: "x.png", mimeType: "image/png", buffer: picture });
   await expect(page.getByRole("alert").filter({ hasText: "No QR code was found" })).toBeVisible();

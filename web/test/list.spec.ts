@@ -34,7 +34,7 @@ async function saved(page: Page, button: string): Promise<string> {
   return readFileSync(await (await waiting).path(), "utf8");
 }
 
-test("all mistakes of a list are said at once, with their lines, and nothing is signed", async ({ page, person }) => {
+test("all errors of a list are shown at once with their lines, and nothing is signed", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "1" });
   await openLists(page);
   await check(page, `recipient,amount,memo\n${BOB},0.1\n${BOB},0\nnobody,1\n\n# a comment\n${BOB},1,${"m".repeat(33)}`);
@@ -55,7 +55,7 @@ test("all mistakes of a list are said at once, with their lines, and nothing is 
   expect(signatures(wallet)).toBe(0);
 });
 
-test("a list from a file: reviewed line by line, paid with one signature, saved, and paid once however often it is given", async ({ person }) => {
+test("a list from a file is reviewed by line, paid with one signature, saved, and paid only once", async ({ person }) => {
   const bob = await person();
   const alice = await person({ deposit: "5" });
   const [someone = ""] = nobodies(1);
@@ -141,7 +141,7 @@ test("a list from a file: reviewed line by line, paid with one signature, saved,
   await expect(review.getByRole("button", { name: /^Yes, pay / })).toBeHidden();
 });
 
-test("a list that was left half paid is gone on with after a reload, and nobody is paid twice", async ({ page, person }) => {
+test("a partly paid list continues after a reload, and nobody is paid twice", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "1" });
   const people = nobodies(300);
   await openLists(page);
@@ -183,7 +183,7 @@ test("a list that was left half paid is gone on with after a reload, and nobody 
 test.describe("on a phone", () => {
   test.use({ viewport: { width: 390, height: 780 }, hasTouch: true, isMobile: true });
 
-  test("a list is reviewed and paid, and nothing is wider than the screen", async ({ page, person }) => {
+  test("a list is reviewed and paid, and no page scrolls sideways", async ({ page, person }) => {
     const { wallet } = await person({ deposit: "1" });
     const fits = async (): Promise<void> => {
       expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);

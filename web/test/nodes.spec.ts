@@ -22,7 +22,7 @@ test.afterAll(() => {
   silent.close();
 });
 
-test("of three nodes one is down and one is silent", async ({ page, person }) => {
+test("with three nodes, one may be down and one silent", async ({ page, person }) => {
   const { chainId, rpc, contract, token, authorities, relayers } = network();
   const silentUrl = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
   const nodes = ["http://127.0.0.1:9", silentUrl, rpc];
@@ -44,7 +44,7 @@ test("of three nodes one is down and one is silent", async ({ page, person }) =>
   expect(asked).toBe(before);
 });
 
-test("where no node answers, the page says so and tries again", async ({ page }) => {
+test("without an answering node, the page says so and retries", async ({ page }) => {
   const { chainId, rpc, contract, token, authorities, relayers } = network();
   let nodes = ["http://127.0.0.1:9", "http://127.0.0.1:10"];
   await page.route("**/network.json", (route) => route.fulfill({ json: { chainId, rpc: nodes, contract, token, authorities, relayers } }));

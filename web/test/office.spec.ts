@@ -42,7 +42,7 @@ async function create(page: Page, reference: string, amount: string): Promise<st
 
 const rows = (page: Page) => page.getByRole("group", { name: "List of invoices" }).getByRole("row");
 
-test("without the token nothing is shown, and a wrong one is refused", async ({ page }) => {
+test("nothing is shown without the token or with a wrong one", async ({ page }) => {
   await page.goto(shop.merchant);
   await expect(page.getByRole("heading", { name: "Invoices" })).toBeHidden();
   await page.getByLabel(/^Token \(/).fill("0123456789abcdef");
@@ -83,7 +83,7 @@ test("invoices are created, found by reference and state, paid, and exported", a
   await expect(page.getByLabel(/^Token \(/)).toBeVisible();
 });
 
-test("what was paid twice is refunded: prepared here, paid by the owner's wallet, and found", async ({ page }, info) => {
+test("a double payment is refunded: prepared here, paid by the owner's wallet, and matched", async ({ page }, info) => {
   await open(page);
   const link = await create(page, "order 3", "0.015");
   await fastpay("pay", link, "--from", "alice", "--yes");
@@ -118,7 +118,7 @@ test("what was paid twice is refunded: prepared here, paid by the owner's wallet
   await expect(page.getByRole("alert")).toContainText("refund");
 });
 
-test("an invoice in a token is made and shown in whole units, with a description for the checkout page", async ({ page, context }) => {
+test("an invoice in a token is created and shown in whole units, with a description for the checkout page", async ({ page, context }) => {
   await open(page);
   await page.getByText("New invoice", { exact: true }).click();
   const form = page.getByRole("form", { name: "New invoice" });
@@ -161,7 +161,7 @@ test("a payout is prepared here, signed by the owner's wallet, and followed to E
   await expect(page.getByRole("group", { name: "List of payouts" }).getByRole("row").nth(1)).toContainText("paid", { timeout: 120_000 });
 });
 
-test("on a phone nothing is wider than the page", async ({ page }) => {
+test("on a phone no page scrolls sideways", async ({ page }) => {
   await page.setViewportSize({ width: 390, height: 844 });
   await open(page);
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);

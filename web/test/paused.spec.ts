@@ -1,7 +1,7 @@
 import { activity, expect, goTo, pay, picture, test } from "./support/people";
 import { guardianDoes, passTime } from "./support/net";
 
-test("while the contract is paused deposits and redemptions stand still, and payments go on", async ({ page, person }) => {
+test("while the contract is paused, deposits and redemptions stop and payments continue", async ({ page, person }) => {
   await page.clock.install();
   await person({ deposit: "2" });
   // The guardian may not pause again for a while after an earlier run.

@@ -6,7 +6,7 @@ import { keyboard } from "./support/hands";
 import { network } from "./support/net";
 import { activity, agree, authority, expect, goTo, inFastPay, pay, picture, test } from "./support/people";
 
-test("alice pays bob: certified, then settled; bob sees it come", async ({ person }) => {
+test("alice pays bob: certified, then settled; bob sees it arrive", async ({ person }) => {
   const alice = await person({ deposit: "5" });
   const bob = await person();
   await goTo(alice.page, "Pay");
@@ -31,7 +31,7 @@ test("alice pays bob: certified, then settled; bob sees it come", async ({ perso
   await picture(alice.page, "history");
 });
 
-test("a payment is announced to whoever is paid, without a reload", async ({ person }) => {
+test("the recipient is notified of a payment without a reload", async ({ person }) => {
   const bob = await person();
   // While her deposit becomes final, his page has long begun to listen.
   const alice = await person({ deposit: "1" });
@@ -40,7 +40,7 @@ test("a payment is announced to whoever is paid, without a reload", async ({ per
   await expect(bob.page.getByText(/^Received 0.5 ETH from 0x/)).toBeVisible();
 });
 
-test("a payment is reviewed before anything is asked to be signed: to whom, how much, what stays, and whether it is the first", async ({ page, person }) => {
+test("before signing, the review shows recipient, amount, remaining balance, and whether it is a first payment", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "2" });
   const bob = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8" as const;
   await goTo(page, "Pay");
@@ -53,7 +53,7 @@ test("a payment is reviewed before anything is asked to be signed: to whom, how 
   await expect(review.getByRole("heading", { name: "Pay 0.5 ETH?" })).toBeVisible();
   await expect(review).toContainText(bob);
   await expect(review).toContainText("1.5 ETH");
-  await expect(review).toContainText("rent (everyone can read it)");
+  await expect(review).toContainText("rent (public)");
   await expect(review).toContainText("First payment to this account");
   await isAccessible(page);
   await picture(page, "pay-review");
@@ -84,7 +84,7 @@ test("a payment is reviewed before anything is asked to be signed: to whom, how 
   await expect(review).not.toContainText("First payment to this account");
 });
 
-test("a declined payment is seen where the eye is, names itself, and stands in the form to be tried again", async ({ page, person }) => {
+test("a declined payment scrolls into view, has a title, and can be retried from the form", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "2" });
   const bob = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
   await page.setViewportSize({ width: 390, height: 560 });
@@ -104,7 +104,7 @@ test("a declined payment is seen where the eye is, names itself, and stands in t
   await expect(page.getByLabel("Memo (optional)")).toHaveValue("again");
 });
 
-test("who declines the signature is told so, and nothing is bound", async ({ page, person }) => {
+test("declining the signature is reported, and no order is stored", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "1" });
   await goTo(page, "Pay");
   wallet.declines = true;
@@ -120,7 +120,7 @@ test("who declines the signature is told so, and nothing is bound", async ({ pag
   await expect(inFastPay(page, "ETH")).toHaveText("0.75");
 });
 
-test("more than there is cannot be paid, nor to oneself or to nobody", async ({ page, person }) => {
+test("the form refuses amounts above the balance, the own account and an empty recipient", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "1" });
   await goTo(page, "Pay");
   await page.getByLabel("Amount", { exact: true }).fill("1.5");
@@ -134,7 +134,7 @@ test("more than there is cannot be paid, nor to oneself or to nobody", async ({ 
   expect(wallet.asked).toEqual(["eth_requestAccounts"]);
 });
 
-test("a comma is not taken for a decimal point: it may group thousands", async ({ page, person }) => {
+test("a comma groups thousands and is never a decimal point", async ({ page, person }) => {
   await person({ deposit: "3" });
   await goTo(page, "Pay");
   await page.getByLabel("To", { exact: true }).fill("0x70997970C51812dc3A010C7d01b50e0d17dc79C8");
@@ -149,7 +149,7 @@ test("a comma is not taken for a decimal point: it may group thousands", async (
   await expect(page.getByRole("button", { name: "Pay 1.5 ETH" })).toBeEnabled();
 });
 
-test("one slow authority of four holds no payment up, and is shown", async ({ page, person }) => {
+test("one slow authority of four delays no payment, and is shown", async ({ page, person }) => {
   await person({ deposit: "1" });
   // Answers after everything is over, as far as this page is concerned.
   await page.route(authority(0), async (route) => {
@@ -162,14 +162,14 @@ test("one slow authority of four holds no payment up, and is shown", async ({ pa
   await expect(work.getByText("Certified: a quorum of authorities voted for it: done")).toBeVisible();
   await expect(work.getByText("Done", { exact: true })).toBeVisible();
   await goTo(page, "Wallet");
-  await expect(page.getByText("3 of 4 authorities answered at once; that is enough")).toBeVisible();
+  await expect(page.getByText("3 of 4 authorities answered at once; a quorum is enough")).toBeVisible();
   await picture(page, "slow-authority");
   await page.getByRole("link", { name: "Show them" }).click();
   await expect(page.getByText("does not answer", { exact: true })).toHaveCount(1);
   await page.unrouteAll({ behavior: "ignoreErrors" });
 });
 
-test("where too few authorities can be reached, the page says so, and tries again", async ({ page, person }) => {
+test("with too few authorities reachable, the page says so and retries", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "1" });
   await goTo(page, "Pay");
   await expect(page.getByText("You have 1 ETH in FastPay")).toBeVisible();
@@ -188,7 +188,7 @@ test("where too few authorities can be reached, the page says so, and tries agai
   await expect(work.getByText("Done", { exact: true })).toBeVisible();
 });
 
-test("a payment for which there is no quorum names who did not answer and who refused, and is finished later", async ({ page, person }) => {
+test("a payment without a quorum names silent and refusing authorities, and is finished later", async ({ page, person }) => {
   const { authorities, ...rest } = network();
   const labels = ["Ada's bakery", "Grace's garage", "Mary's mill", "Hedy's harbour"];
   const named = authorities.map((one, i) => ({ ...one, label: labels[i] }));
@@ -222,7 +222,7 @@ test("a payment for which there is no quorum names who did not answer and who re
   await expect(inFastPay(page, "ETH")).toHaveText("0.5");
 });
 
-test("a payment is made by the keyboard alone", async ({ page, person }) => {
+test("a payment is made with the keyboard alone", async ({ page, person }) => {
   await person({ deposit: "1" });
   await page.reload();
   await expect(inFastPay(page, "ETH")).toHaveText("1");

@@ -27,7 +27,7 @@ test.beforeAll(async () => {
 });
 test.afterAll(() => shop.stop());
 
-test("the quick start leads to the checkout page, verifies the webhook, and delivers once", async () => {
+test("the quick start opens the checkout page, verifies the webhook, and delivers once", async () => {
   const bought = await fetch(`${shop.url}/buy`, { method: "POST", redirect: "manual" });
   expect(bought.status).toBe(302);
   const page = bought.headers.get("location") ?? "";

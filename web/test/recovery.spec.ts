@@ -18,14 +18,14 @@ async function payHalf(page: Page): Promise<void> {
   await expect(activity(page, /^Pay 1 ETH/).getByText("2 of 3 votes")).toBeVisible();
 }
 
-test("a payment that a reload cuts off is finished without a second signature, and paid once", async ({ page, person }) => {
+test("a payment interrupted by a reload is finished without a second signature, and paid once", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "3" });
   await payHalf(page);
   await picture(page, "half-done");
 
   await page.unrouteAll({ behavior: "ignoreErrors" });
   await page.reload();
-  const finish = activity(page, "Finish an unfinished order");
+  const finish = activity(page, "Finish an earlier order");
   await expect(finish.getByText("Settled and final: the money has arrived: done")).toBeVisible();
   await picture(page, "resumed");
   expect(wallet.asked.filter((method) => method === "eth_signTypedData_v4")).toHaveLength(1);
@@ -40,7 +40,7 @@ test("a payment that a reload cuts off is finished without a second signature, a
   await expect(page.getByRole("region", { name: "History entries" }).getByRole("listitem").filter({ hasText: "−" })).toHaveCount(2);
 });
 
-test("a payment whose number another device took meanwhile is shown as not done, with none of that one's steps", async ({ page, browser, person }) => {
+test("a payment whose number another device took is shown as not done, without the other order's steps", async ({ page, browser, person }) => {
   const { wallet } = await person({ deposit: "3" });
   await goTo(page, "Pay");
   let sign = (): void => undefined;
@@ -69,7 +69,7 @@ test("a payment whose number another device took meanwhile is shown as not done,
   await picture(page, "superseded");
 });
 
-test("an order of another device is found, finished, and only then the next one made", async ({ page, browser, person }) => {
+test("an order of another device is found and finished before the next one is made", async ({ page, browser, person }) => {
   const { wallet } = await person({ deposit: "3" });
   await payHalf(page);
   // This device is gone for good, with what it had stored.
@@ -80,7 +80,7 @@ test("an order of another device is found, finished, and only then the next one 
   await wallet.inject(other);
   await other.goto("/");
   await connect(other);
-  const notice = other.getByRole("alert").filter({ hasText: "An order is not finished" });
+  const notice = other.getByRole("alert").filter({ hasText: "Unfinished order" });
   await expect(notice).toContainText("Order #0 pays 1 ETH");
   await isAccessible(other);
   await picture(other, "other-device");

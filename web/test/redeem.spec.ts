@@ -7,7 +7,7 @@ import { balanceOnChain, contracts, network, deployMoodyToken, deployToken, OUTF
 
 const OUT = "0x000000000000000000000000000000000000bEEF";
 
-test("a relayer brings a redemption to Ethereum for its fee", async ({ page, person }) => {
+test("a relayer submits a redemption to Ethereum for its fee", async ({ page, person }) => {
   await person({ deposit: "4" });
   await goTo(page, "Redeem");
   const before = await balanceOnChain(OUT);
@@ -48,7 +48,7 @@ test("a relayer brings a redemption to Ethereum for its fee", async ({ page, per
   await expect(inFastPay(page, "ETH")).toHaveText("2.5");
 });
 
-test("a payout that a merchant's service prepared stands in the form, is reviewed with its memo, and has it", async ({ page, person }) => {
+test("a merchant's prepared payout fills the form, and its memo is reviewed and signed", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "4" });
   const { chainId, contract } = network();
   const memo = `pyt_${"7".repeat(28)}`;
@@ -58,12 +58,12 @@ test("a payout that a merchant's service prepared stands in the form, is reviewe
   await open(wallet.key.address, { chain: "5" });
   await expect(page.getByText("This payout cannot be used")).toBeVisible();
   await open("0x70997970C51812dc3A010C7d01b50e0d17dc79C8");
-  await expect(page.getByText("A payout waits to be signed")).toBeVisible();
+  await expect(page.getByText("A payout needs your signature")).toBeVisible();
   await expect(page.getByLabel("Amount", { exact: true })).toHaveValue("");
   await open(wallet.key.address);
   await expect(page.getByLabel("Amount", { exact: true })).toHaveValue("1.5");
   await expect(page.getByLabel("To (an Ethereum address)")).toHaveValue(OUT);
-  await expect(page.getByText("Prepared by the merchant's service")).toBeVisible();
+  await expect(page.getByText("Prepared by a merchant's service")).toBeVisible();
   expect(new URL(page.url()).hash).toBe("");
   await isAccessible(page);
   await page.getByRole("button", { name: "Redeem 1.5 ETH" }).click();
@@ -75,7 +75,7 @@ test("a payout that a merchant's service prepared stands in the form, is reviewe
   await expect(page.getByText(memo)).toBeVisible();
 });
 
-test("a redemption is reviewed; one that is declined stands in the form", async ({ page, person }) => {
+test("a redemption is reviewed; a declined one stays in the form", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "4" });
   await goTo(page, "Redeem");
   await page.getByLabel("Amount", { exact: true }).fill("1.5");
@@ -101,7 +101,7 @@ test("a redemption is reviewed; one that is declined stands in the form", async 
   await expect(page.getByLabel("Amount", { exact: true })).toHaveValue("1.5");
 });
 
-test("the fee is proposed as relayers say that they take it, with the time that it usually takes", async ({ page, person }) => {
+test("the proposed fee and the usual time are those that the relayers announce", async ({ page, person }) => {
   await person({ deposit: "2" });
   await goTo(page, "Redeem");
   const before = await balanceOnChain(OUT);
@@ -126,7 +126,7 @@ test("the fee is proposed as relayers say that they take it, with the time that 
   expect((await balanceOnChain(OUT)) - before).toBe(parseEther("1") - parseEther(proposed));
 });
 
-test("a redemption is brought to Ethereum alone", async ({ page, person }) => {
+test("a redemption is submitted without a relayer", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "2" });
   await goTo(page, "Redeem");
   const before = await balanceOnChain(OUT);
@@ -141,7 +141,7 @@ test("a redemption is brought to Ethereum alone", async ({ page, person }) => {
   expect(wallet.asked).toContain("eth_signTypedData_v4");
 });
 
-test("a redemption whose number a thief spent is never called paid", async ({ page, person }) => {
+test("a redemption whose number a thief spent is never shown as paid", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "2" });
   await goTo(page, "Redeem");
   await page.getByLabel("Amount", { exact: true }).fill("1");
@@ -151,11 +151,11 @@ test("a redemption whose number a thief spent is never called paid", async ({ pa
   await page.getByRole("button", { name: "Redeem 1 ETH" }).click();
   await agree(page);
   const ordered = activity(page, /^Redeem 1 ETH/);
-  await expect(ordered.getByText("Waits for a relayer")).toBeVisible();
+  await expect(ordered.getByText("Waiting for a relayer")).toBeVisible();
   const hash = await steal(wallet.key.address, 0n, "1.5");
   await expect(ordered.getByRole("status")).toHaveText("Not paid");
   await expect(ordered).toContainText("its number was spent on another order");
-  await expect(page.getByRole("region", { name: "Your redemptions" }).getByText("Not paid: another order has its number")).toBeVisible();
+  await expect(page.getByRole("region", { name: "Your redemptions" }).getByText("Not paid: number spent on another order")).toBeVisible();
   await isAccessible(page);
   await picture(page, "redeem-displaced");
   await ordered.getByRole("link", { name: "Show its certificate" }).click();
@@ -165,7 +165,7 @@ test("a redemption whose number a thief spent is never called paid", async ({ pa
   await expect(inFastPay(page, "ETH")).toHaveText("2");
 });
 
-test("a token that the page does not know is added; what exceeds its outflow limit waits, and is then paid out", async ({ page, person }) => {
+test("an unknown token is added; a redemption above its outflow limit waits and is then paid out", async ({ page, person }) => {
   const { wallet } = await person();
   const token = await deployToken(wallet.key);
   await addAndDeposit(page, token, "NEW", "500");
@@ -198,7 +198,7 @@ test("a token that the page does not know is added; what exceeds its outflow lim
   expect(await balanceOnChain(OUT, token)).toBe(500_000_000n);
 });
 
-test("a token without permits is deposited by an approval; a payout that it refuses is kept, and collected", async ({ page, person }) => {
+test("a token without permits is deposited after an approval; a refused payout is kept and claimed", async ({ page, person }) => {
   const { wallet } = await person();
   const token = await deployMoodyToken(wallet.key);
   await addAndDeposit(page, token, "ZOO", "4");
@@ -212,40 +212,40 @@ test("a token without permits is deposited by an approval; a payout that it refu
   await setMood(wallet.key, token, "good");
   // A part of it goes elsewhere, the rest to the wallet's own address.
   await claims.getByRole("button", { name: "Part of it, or to another address" }).click();
-  await page.getByLabel("Amount to collect").fill("4");
+  await page.getByLabel("Amount to claim").fill("4");
   await expect(claims).toContainText("Not enough money");
-  await page.getByLabel("Amount to collect").fill("1");
-  const collect = claims.getByRole("button", { name: "Collect", exact: true });
+  await page.getByLabel("Amount to claim").fill("1");
+  const collect = claims.getByRole("button", { name: "Claim", exact: true });
   for (const lost of await contracts()) {
-    await page.getByLabel("Collect to (an Ethereum address)").fill(lost);
-    await expect(claims).toContainText("This is a contract of FastPay itself");
+    await page.getByLabel("Claim to (an Ethereum address)").fill(lost);
+    await expect(claims).toContainText("This is a FastPay contract");
     await expect(collect).toBeDisabled();
   }
-  await page.getByLabel("Collect to (an Ethereum address)").fill(OUT);
+  await page.getByLabel("Claim to (an Ethereum address)").fill(OUT);
   await picture(page, "claim-part");
   await collect.dblclick();
   const review = claims.getByRole("region", { name: "Review" });
-  for (const fact of [`To${OUT}`, "Amount1 ZOO", "Left to be collected2 ZOO", "This is not the connected wallet"]) {
+  for (const fact of [`To${OUT}`, "Amount1 ZOO", "Remaining2 ZOO", "This is not the connected wallet"]) {
     await expect(review).toContainText(fact);
   }
   await isAccessible(page);
   await picture(page, "claim-review");
   const sent = wallet.sent.length;
   await review.getByRole("button", { name: "Back" }).click();
-  await expect(page.getByLabel("Amount to collect")).toHaveValue("1");
+  await expect(page.getByLabel("Amount to claim")).toHaveValue("1");
   expect(wallet.sent).toHaveLength(sent);
   await collect.click();
-  await review.getByRole("button", { name: "Yes, collect 1 ZOO" }).click();
-  await expect(activity(page, "Collect 1 ZOO").getByText("Done", { exact: true })).toBeVisible();
+  await review.getByRole("button", { name: "Yes, claim 1 ZOO" }).click();
+  await expect(activity(page, "Claim 1 ZOO").getByText("Done", { exact: true })).toBeVisible();
   await expect(claims).toContainText("2 ZOO");
   expect(await balanceOnChain(OUT, token)).toBe(parseEther("1"));
-  await page.getByLabel("Amount to collect").fill("");
-  await page.getByLabel("Collect to (an Ethereum address)").fill("");
+  await page.getByLabel("Amount to claim").fill("");
+  await page.getByLabel("Claim to (an Ethereum address)").fill("");
   await collect.click();
-  await expect(activity(page, "Collect 2 ZOO").getByText("Done", { exact: true })).toBeVisible();
+  await expect(activity(page, "Claim 2 ZOO").getByText("Done", { exact: true })).toBeVisible();
   await expect(claims).toBeHidden();
   expect(await balanceOnChain(wallet.key.address, token)).toBe(parseEther("8"));
-  await activity(page, "Collect 1 ZOO").getByRole("link", { name: /^as 0x/ }).click();
+  await activity(page, "Claim 1 ZOO").getByRole("link", { name: /^as 0x/ }).click();
   await expect(page.getByRole("region", { name: "Transaction" })).toContainText(`It collected 1 ZOO for ${wallet.key.address}`);
   await expect(page.getByRole("region", { name: "Transaction" })).toContainText(`paid to ${OUT}`);
 });
@@ -257,7 +257,7 @@ test("nothing is redeemed to a contract of FastPay", async ({ page, person }) =>
   const order = page.getByRole("button", { name: "Redeem 1 ETH" });
   for (const lost of await contracts()) {
     await page.getByLabel("To (an Ethereum address)").fill(lost);
-    await expect(page.getByText("This is a contract of FastPay itself")).toBeVisible();
+    await expect(page.getByText("This is a FastPay contract")).toBeVisible();
     await expect(order).toBeDisabled();
   }
   await picture(page, "redeem-to-fastpay");

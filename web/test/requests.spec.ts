@@ -18,7 +18,7 @@ function asked(page: Page): string[] {
   return requests;
 }
 
-test("a wallet with six orders takes few requests, and an idle page hardly any", async ({ person }) => {
+test("a wallet with six orders sends few requests, and an idle page almost none", async ({ person }) => {
   test.slow();
   const { page } = await person({ deposit: "2" });
   await goTo(page, "Pay");

@@ -33,7 +33,7 @@ async function isFollowed(page: Page, title: string, button: string, warning: st
   await expect(offered).toBeDisabled();
 }
 
-test("a redemption that its owner brings to Ethereum is followed over a reload, not offered again, and paid once", async ({ page, person }) => {
+test("a redemption that its owner submits is followed over a reload, not offered again, and paid once", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "2" });
   const before = await balanceOnChain(OUT);
   await goTo(page, "Redeem");
@@ -41,7 +41,7 @@ test("a redemption that its owner brings to Ethereum is followed over a reload, 
   await page.getByLabel("To (an Ethereum address)").fill(OUT);
   await page.getByRole("button", { name: "Redeem 1.5 ETH" }).click();
   await agree(page);
-  await expect(activity(page, /^Redeem/).getByText("Waits for a relayer", { exact: true })).toBeVisible();
+  await expect(activity(page, /^Redeem/).getByText("Waiting for a relayer", { exact: true })).toBeVisible();
   await withoutBlocks(async () => {
     await page.getByRole("button", { name: "Submit it myself" }).click();
     await isFollowed(page, "Submit redemption #0 to Ethereum", "Submit it myself", "do not submit it again");
@@ -55,7 +55,7 @@ test("a redemption that its owner brings to Ethereum is followed over a reload, 
   await expect(activity(page, "Submit redemption #0 to Ethereum")).toBeHidden();
 });
 
-test("a claim is followed over a reload, not offered again, and collected once", async ({ page, person }) => {
+test("a claim is followed over a reload, not offered again, and paid once", async ({ page, person }) => {
   const { wallet } = await person();
   const token = await deployMoodyToken(wallet.key);
   await addAndDeposit(page, token, "ZOO", "4");
@@ -67,11 +67,11 @@ test("a claim is followed over a reload, not offered again, and collected once",
   await setMood(wallet.key, token, "good");
   const sentBefore = sendings(wallet);
   await withoutBlocks(async () => {
-    await claims.getByRole("button", { name: "Collect" }).click();
-    await expect(activity(page, "Collect 3 ZOO").getByText("Submitted to Ethereum: done")).toBeVisible();
-    await isFollowed(page, "Collect ", "Collect", "do not collect it again");
+    await claims.getByRole("button", { name: "Claim" }).click();
+    await expect(activity(page, "Claim 3 ZOO").getByText("Submitted to Ethereum: done")).toBeVisible();
+    await isFollowed(page, "Claim ", "Claim", "do not claim it again");
   });
-  await expect(activity(page, "Collect ZOO").getByText("Done", { exact: true })).toBeVisible();
+  await expect(activity(page, "Claim ZOO").getByText("Done", { exact: true })).toBeVisible();
   await expect(claims).toBeHidden();
   expect(await balanceOnChain(wallet.key.address, token)).toBe(parseEther("9"));
   expect(sendings(wallet)).toBe(sentBefore + 1);
@@ -105,7 +105,7 @@ async function depositAndLeave(page: Page, wallet: TestWallet, amount: string): 
   return { hash, nonce };
 }
 
-test("a deposit that was sped up in the wallet while no page was open is found; one that was cancelled is said to be", async ({ page, person }) => {
+test("a deposit sped up in the wallet while no page was open is found; a cancelled one is reported", async ({ page, person }) => {
   test.slow();
   const { wallet } = await person();
   for (const [how, amount] of [["sped up", "1.5"], ["cancelled", "0.5"]] as const) {

@@ -40,7 +40,7 @@ async function isNotLoadedAgain(page: Page): Promise<() => Promise<void>> {
   return async () => expect(await page.evaluate(() => "isTheSame" in window)).toBe(true);
 }
 
-test("a basket is paid by the command, and the page says so by itself", async ({ page }) => {
+test("a basket is paid from the command line, and the page shows it without a reload", async ({ page }) => {
   await page.goto(shop.url);
   const pay = page.getByRole("button", { name: "Pay with FastPay" });
   await expect(pay).toBeDisabled();
@@ -77,7 +77,7 @@ test("a basket is paid by the command, and the page says so by itself", async ({
   await expect(pay).toBeDisabled();
 });
 
-test("an order is paid in the web wallet, which its link opens", async ({ page, person, browser }) => {
+test("an order is paid in the web wallet that its link opens", async ({ page, person, browser }) => {
   const context = await browser.newContext({ baseURL: process.env.WEB_URL ?? "" });
   const buyer = await person({ deposit: "1", page: await context.newPage() });
   await order(page, "Birthday cake");
@@ -86,7 +86,7 @@ test("an order is paid in the web wallet, which its link opens", async ({ page, 
   const href = await page.getByRole("link", { name: "Pay in the web wallet" }).getAttribute("href");
   await buyer.page.goto(href ?? "");
   const form = buyer.page.getByRole("form", { name: "Payment" });
-  await expect(form).toContainText("The corner bakery (nobody has checked this)");
+  await expect(form).toContainText("The corner bakery (not verified)");
   await form.getByRole("button", { name: "Pay 0.01 ETH" }).click();
   await agree(buyer.page);
   await expect(activity(buyer.page, /^Pay 0.01 ETH/).getByText("Done", { exact: true })).toBeVisible();
@@ -114,7 +114,7 @@ test("an order is paid on the hosted checkout page, which lists the basket and l
   await expect(page.getByRole("form", { name: "Basket" })).toBeVisible();
 });
 
-test("who pays a part is asked for the rest", async ({ page }) => {
+test("a partial payment is followed by a request for the rest", async ({ page }) => {
   await order(page, "Birthday cake");
   await isPayable(page);
   const link = await linkOf(page);
@@ -131,7 +131,7 @@ test("who pays a part is asked for the rest", async ({ page }) => {
   await expect(page.getByTestId("state")).toHaveText("✓ Paid, and 0.01 ETH too much: we send that back.");
 });
 
-test("an order expires, and a payment that comes then is late", async ({ page }) => {
+test("an order expires, and a payment after that counts as late", async ({ page }) => {
   const hasty = await openShop(3);
   try {
     await order(page, "Butter croissant", hasty.url);
@@ -147,7 +147,7 @@ test("an order expires, and a payment that comes then is late", async ({ page })
   }
 });
 
-test("the shop sells only what it has, at its own prices, and says when it cannot", async ({ request }) => {
+test("the shop sells only what it has in stock, at its own prices", async ({ request }) => {
   for (const basket of [{}, { gold: 1 }, { cake: 0.1 }, { cake: -1 }, { cake: "1" }, { cake: 10 }]) {
     expect((await request.post(`${shop.url}/orders`, { data: basket })).status(), JSON.stringify(basket)).toBe(400);
   }

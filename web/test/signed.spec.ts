@@ -35,17 +35,17 @@ for (const [name, transfer] of Object.entries(ORDERS)) {
   });
 }
 
-test("a request to unlock: the labels are the descriptor's, and nothing else is described", () => {
+test("an unlock request: the labels are the descriptor's, and nothing else is described", () => {
   expect(labels(unlockFields(ALICE, 7n))).toEqual(described("UnlockRequest"));
   expect(Object.keys(formats)).toEqual([...Object.keys(ORDERS), "UnlockRequest"]);
 });
 
-test("accounts, memos and the token are there as people read them and as they are signed", () => {
+test("accounts, memos and the token are shown both readably and as signed", () => {
   const payment = ORDERS.Payment as Transfer;
   expect(orderFields(payment, INFO).filter(({ raw }) => raw !== undefined)).toEqual([
     { label: "To", text: "0xABaBaBaBABabABabAbAbABAbABabababaBaBABaB", raw: ALICE },
     { label: "Token", text: "ETH", raw: ETHER },
-    { label: "Memo", text: "rent (everyone can read it)", raw: encodeMemo("rent") },
+    { label: "Memo", text: "rent (public)", raw: encodeMemo("rent") },
     { label: "From", text: "0xABaBaBaBABabABabAbAbABAbABabababaBaBABaB", raw: ALICE },
   ]);
 });

@@ -25,7 +25,7 @@ async function isRefused(page: Page): Promise<void> {
   await expect(alert).toContainText("Nothing was sent");
 }
 
-test("where there is no room an order is signed and not sent; with room it is paid", async ({ page, person }) => {
+test("with a full storage a signed order is not sent; once there is room it is paid", async ({ page, person }) => {
   await person({ deposit: "2" });
   const sent = ordersOf(page);
   await goTo(page, "Pay");
@@ -45,7 +45,7 @@ test("where there is no room an order is signed and not sent; with room it is pa
   expect(new Set(sent).size).toBe(1);
 });
 
-test("an order whose transaction the browser gives up is not sent", async ({ page, person }) => {
+test("an order whose database transaction aborts is not sent", async ({ page, person }) => {
   await page.addInitScript(() => {
     const add = IDBObjectStore.prototype.add;
     IDBObjectStore.prototype.add = function (value, key) {
@@ -66,7 +66,7 @@ test("an order whose transaction the browser gives up is not sent", async ({ pag
   await expect(activity(page, /^Pay 1 ETH/).getByText("Done", { exact: true })).toBeVisible();
 });
 
-test("an older page makes way for a newer version's storage, and says that it is to be reloaded", async ({ page, person }) => {
+test("an older page lets a newer version upgrade the storage, and asks to be reloaded", async ({ page, person }) => {
   await person({ deposit: "2" });
   const sent = ordersOf(page);
   const newer = await page.context().newPage();
@@ -89,7 +89,7 @@ test("an older page makes way for a newer version's storage, and says that it is
   expect(sent).toEqual([]);
 });
 
-test("a storage that the person clears meanwhile is begun anew, and the next order has the next number", async ({ page, person }) => {
+test("a storage that is cleared meanwhile starts empty, and the next order has the next number", async ({ page, person }) => {
   await person({ deposit: "2" });
   await goTo(page, "Pay");
   await pay(page, BOB, "0.5");
@@ -102,7 +102,7 @@ test("a storage that the person clears meanwhile is begun anew, and the next ord
   expect(new Set(sent.map((body) => numbered(body)[0]))).toEqual(new Set(["1"]));
 });
 
-test("a lock that another tab takes away does not end a payment that has begun", async ({ page, person }) => {
+test("a lock that another tab steals does not stop a running payment", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "2" });
   const sent = ordersOf(page);
   await goTo(page, "Pay");
@@ -124,7 +124,7 @@ test("a lock that another tab takes away does not end a payment that has begun",
   expect(new Set(sent).size).toBe(1);
 });
 
-test("locks that the browser refuses stop an order before it is signed, and that is said", async ({ page, person }) => {
+test("if the browser refuses locks, no order is signed, and the page says why", async ({ page, person }) => {
   await page.addInitScript(() => {
     const request = LockManager.prototype.request as (...of: unknown[]) => Promise<unknown>;
     LockManager.prototype.request = function (this: LockManager, ...of: unknown[]): Promise<unknown> {
@@ -146,7 +146,7 @@ test("locks that the browser refuses stop an order before it is signed, and that
 });
 
 for (const withLocks of [true, false]) {
-  test(`two tabs that pay at the same moment ${withLocks ? "do so one after the other" : "without common locks never send two orders for one number"}`, async ({ page, person }) => {
+  test(`two tabs that pay at the same moment ${withLocks ? "pay one after the other" : "never send two orders with one number without shared locks"}`, async ({ page, person }) => {
     const { wallet } = await person({ deposit: "3" });
     const context = page.context();
     // Pages that are not served securely have no Web Locks.

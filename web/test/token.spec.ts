@@ -4,7 +4,7 @@ import { isAccessible } from "./support/axe";
 import { network } from "./support/net";
 import { activity, agree, expect, goTo, picture, test } from "./support/people";
 
-test("a token that is not known is said to be that, nothing can be done with it, and it is asked again", async ({ page, person }) => {
+test("an unreadable token is reported, cannot be used, and is retried", async ({ page, person }) => {
   await person({ tokens: "40" });
   const { chainId, contract, token, rpc } = network();
   await goTo(page, "Deposit");
@@ -21,11 +21,11 @@ test("a token that is not known is said to be that, nothing can be done with it,
   let isAway = true;
   const isOfIt = (body: string | null): boolean => body?.toLowerCase().includes(token.slice(2).toLowerCase()) === true;
   await page.route(rpc, (route) => (isAway && isOfIt(route.request().postData()) ? route.abort() : route.continue()));
-  const unknown = page.getByRole("alert").filter({ hasText: "This token is not known now" });
+  const unknown = page.getByRole("alert").filter({ hasText: "This token cannot be read" });
 
   // A link gives units, so that only their name is missing.
   await page.goto(`/pay#fastpay:0x70997970C51812dc3A010C7d01b50e0d17dc79C8@${chainId}/${contract}?asset=${token}&amount=5000000`);
-  await expect(page.getByText("A payment link asks for this")).toBeVisible();
+  await expect(page.getByText("Payment link")).toBeVisible();
   await expect(unknown).toBeVisible();
   await expect(page.getByRole("button", { name: "Pay", exact: true })).toBeDisabled();
   await isAccessible(page);
@@ -43,7 +43,7 @@ test("a token that is not known is said to be that, nothing can be done with it,
   await page.getByLabel("Asset").selectOption({ value: token.toLowerCase() });
   await page.getByLabel("Amount (optional)").fill("5");
   await expect(unknown).toBeVisible();
-  await expect(page.getByText("No code and no link now. ")).toBeVisible();
+  await expect(page.getByText("No code or link can be shown. ")).toBeVisible();
   await expect(page.getByTestId("payment-link")).toBeHidden();
   await isAccessible(page);
 

@@ -40,7 +40,7 @@ async function payTwice(signer: Signer): Promise<void> {
 
 const stuck = (page: Page) => page.getByRole("alert").filter({ hasText: "This account is stuck" });
 
-test("a stuck account is unlocked by the keyboard alone, also after a reload, and pays again", async ({ page, person }) => {
+test("a stuck account is unlocked with the keyboard alone, also after a reload, and pays again", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "3" });
   await payTwice(ethereumSigner(walletOf(wallet.key)));
   await page.reload();
@@ -53,16 +53,16 @@ test("a stuck account is unlocked by the keyboard alone, also after a reload, an
   wallet.declinesAfter = 1;
   await keyboard(page).press(stuck(page).getByRole("button", { name: "Unlock this account" }));
   const work = activity(page, "Unlock this account");
-  await expect(work.getByText("Ethereum is asked to unlock the account: done")).toBeVisible();
-  await expect(work.getByText("4 of 4 say that no payment with this number was finished")).toBeVisible();
+  await expect(work.getByText("Unlock requested on Ethereum: done")).toBeVisible();
+  await expect(work.getByText("4 of 4 authorities know of no certified payment with this number")).toBeVisible();
   await expect(work.getByRole("alert")).toContainText("You declined");
   await picture(page, "unlock-declined");
 
   wallet.declinesAfter = undefined;
   await page.reload();
-  await expect(stuck(page)).toContainText("Ethereum was asked to unlock it.");
+  await expect(stuck(page)).toContainText("The unlock was requested.");
   await keyboard(page).press(stuck(page).getByRole("button", { name: "Continue unlocking" }));
-  await expect(work.getByText(/none of the orders holds, and nothing was paid: done/)).toBeVisible();
+  await expect(work.getByText(/the number is void, and nothing was paid: done/)).toBeVisible();
   await expect(stuck(page)).toBeHidden();
   await picture(page, "unlocked");
   expect(wallet.sent).toHaveLength(2);
@@ -103,14 +103,14 @@ async function withStuckKey(page: Page): Promise<TestWallet> {
 /** The key is unlocked and signs the request, the number is void, and the account pays. */
 async function unlocksAndPays(page: Page, hand: Hand): Promise<void> {
   const unlocking = page.getByRole("dialog", { name: "Unlock your key" });
-  await expect(unlocking).toContainText("Ethereum is to unlock this account at order #0.");
+  await expect(unlocking).toContainText("Request that Ethereum unlock this account at order #0.");
   await hand.look();
   await hand.write(unlocking.getByLabel("Passphrase", { exact: true }), "not the passphrase");
   await hand.press(unlocking.getByRole("button", { name: "Unlock" }));
   await expect(unlocking.getByRole("alert")).toContainText("Wrong passphrase");
   await hand.write(unlocking.getByLabel("Passphrase", { exact: true }), PASSPHRASE);
   await hand.press(unlocking.getByRole("button", { name: "Unlock" }));
-  await expect(activity(page, "Unlock this account").getByText(/none of the orders holds, and nothing was paid: done/)).toBeVisible();
+  await expect(activity(page, "Unlock this account").getByText(/the number is void, and nothing was paid: done/)).toBeVisible();
   await hand.look();
   await goTo(page, "Pay");
   await pay(page, BOB, "0.5");
@@ -120,7 +120,7 @@ async function unlocksAndPays(page: Page, hand: Hand): Promise<void> {
 test.describe("on a phone", () => {
   test.use(PHONE);
 
-  test("a browser key signs the request to unlock its account, and a wallet beside it pays", async ({ page }) => {
+  test("a browser key signs the unlock request, and a connected wallet pays", async ({ page }) => {
     const wallet = await withStuckKey(page);
     const hand = finger(page);
     await hand.press(stuck(page).getByRole("button", { name: "Connect a wallet to do it yourself" }));
@@ -131,10 +131,10 @@ test.describe("on a phone", () => {
   });
 });
 
-test("a relayer unlocks the account of a browser key, by the keyboard alone, and nobody needs a wallet", async ({ page }) => {
+test("a relayer unlocks the account of a browser key without a wallet, with the keyboard alone", async ({ page }) => {
   const wallet = await withStuckKey(page);
   const hand = keyboard(page);
-  await hand.press(stuck(page).getByRole("button", { name: "Have a relayer unlock it" }));
+  await hand.press(stuck(page).getByRole("button", { name: "Let a relayer unlock it" }));
   await unlocksAndPays(page, hand);
   expect(wallet.asked).toEqual([]);
 });

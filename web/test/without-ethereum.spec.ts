@@ -21,7 +21,7 @@ for (const state of ["refuses connections", "never answers"] as const) {
   });
 }
 
-test("a token that this browser has read before is paid while the Ethereum node never answers", async ({ page, person }) => {
+test("a known token can be paid while the Ethereum node never answers", async ({ page, person }) => {
   await person({ tokens: "40" });
   await goTo(page, "Deposit");
   await page.getByLabel("Asset").selectOption("DEMO");
@@ -37,7 +37,7 @@ test("a token that this browser has read before is paid while the Ethereum node 
   await page.unrouteAll({ behavior: "ignoreErrors" });
 });
 
-test("a browser without stored committees says that Ethereum does not answer", async ({ page }) => {
+test("a browser without stored committees reports that Ethereum does not answer", async ({ page }) => {
   await page.route(network().rpc, (route) => route.abort());
   await page.goto("/");
   await expect(page.getByText("This page cannot reach its network")).toBeVisible();

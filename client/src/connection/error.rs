@@ -9,7 +9,7 @@ use tonic::{Code, Status};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
     /// The address, or the file of its certificate authority, cannot be used.
-    #[error("{address:?} is not an address of an authority: {reason}")]
+    #[error("{address:?} is not the address of an authority: {reason}")]
     Address {
         /// The value given.
         address: String,
@@ -17,7 +17,7 @@ pub enum ClientError {
         reason: String,
     },
     /// No connection, or it broke. Try again later; the same bytes can be sent any number of times.
-    #[error("the authority cannot be reached: {0}")]
+    #[error("the authority is unreachable: {0}")]
     Unreachable(String),
     /// No answer in time. As above.
     #[error("the authority did not answer within {0:?}")]
@@ -29,10 +29,10 @@ pub enum ClientError {
     #[error("the authority does not have it")]
     NotFound,
     /// The authority reports that it cannot read its own records: its disk is damaged. This is not misbehaviour.
-    #[error("the authority cannot read its own records: {0}")]
+    #[error("the authority failed to read its records: {0}")]
     Unreadable(String),
     /// Its answer proves that it misbehaves.
-    #[error("the authority gave a malformed answer: {0}")]
+    #[error("the authority sent a malformed answer: {0}")]
     Malformed(String),
 }
 

@@ -156,7 +156,10 @@ impl CommitteeClient {
         for authority in self.network().authorities().iter() {
             let Some(positions) = ballot.missing.get(&authority.name()) else { continue };
             if positions.len() > BRING_MAX {
-                tracing::info!(authority = %authority.name(), missing = positions.len(), "an authority lags too far to be helped");
+                tracing::info!(
+                    authority = %authority.name(), missing = positions.len(),
+                    "an authority lags too far behind to bring it up to date"
+                );
                 continue;
             }
             let names: Vec<_> = positions.iter().filter_map(|position| ballot.names.get(*position).copied()).collect();
@@ -202,8 +205,8 @@ impl CommitteeClient {
                     let (_, sequence) = ballot.names.get(*positions.first()?)?;
                     Some((*name, PeerFailure::Behind(*sequence)))
                 }));
-                let uncovered = "stolen keys may have certified the redemption, and the account owes there; ask again once what the account \
-                     received has arrived there";
+                let uncovered = "stolen keys may have certified the redemption, and the account's balance there is \
+                                 negative; ask again once that authority has all payments to the account";
                 failures.extend(ballot.uncovered.keys().map(|name| (*name, PeerFailure::Refused(uncovered.into()))));
                 let (count, what) = (ballot.votes.len(), "votes of the current committee");
                 return Err(QuorumError::NoQuorum { what, count, quorum, timed_out: true, failures });

@@ -72,9 +72,7 @@ impl CommitteeClient {
                 }
                 Err(ClientError::Refused(Refusal::MissingCertificate(missing))) if missing < sequence => {
                     if last_missing.is_some_and(|last| missing <= last) {
-                        return Err(PeerFailure::Misbehaved(format!(
-                            "it asks for certificate {missing} again and again"
-                        )));
+                        return Err(PeerFailure::Misbehaved(format!("it repeatedly asks for certificate {missing}")));
                     }
                     last_missing = Some(missing);
                     self.push_sent(authority, account, missing, sequence).await?;
@@ -82,7 +80,7 @@ impl CommitteeClient {
                 Err(error) => return Err(failure_of(error)),
             }
         }
-        Err(PeerFailure::Misbehaved("it asks for ever more certificates".into()))
+        Err(PeerFailure::Misbehaved("it asks for more certificates without end".into()))
     }
 
     /// Sends an authority the payments to `account` that others list and it does not, except those that it is `known`
@@ -174,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_busy_is_asked_again_when_it_says() {
+    fn a_busy_authority_is_asked_again_after_its_delay() {
         let asked = Duration::from_millis(70);
         let busy = failure_of(ClientError::Refused(Refusal::Busy(asked)));
         assert_eq!((busy.retry_after(), &busy), (asked, &PeerFailure::Busy(asked)));

@@ -172,32 +172,32 @@ mod tests {
     /// Checks which order leads, and how many votes each can reach, if `held` authorities hold each.
     fn check(size: usize, held: &[usize], leader: Option<usize>, reach: &[usize]) {
         let Case { committee, orders } = case(size);
-        let mut contest = OrderConflict::new(&committee.committee);
+        let mut conflict = OrderConflict::new(&committee.committee);
         let mut members = committee.committee.members().iter();
         for (order, count) in orders.iter().zip(held) {
-            contest.enter(order);
-            members.by_ref().take(*count).for_each(|member| contest.hold(order, member.name));
+            conflict.enter(order);
+            members.by_ref().take(*count).for_each(|member| conflict.hold(order, member.name));
         }
         let expected = leader.map(|index| orders[index].digest());
-        assert_eq!(contest.leader().map(VerifiedOrder::digest), expected, "{held:?}");
-        let mut found: Vec<_> = contest.contenders();
+        assert_eq!(conflict.leader().map(VerifiedOrder::digest), expected, "{held:?}");
+        let mut found: Vec<_> = conflict.contenders();
         found.sort_by_key(|contender| orders.iter().position(|order| *order.transfer() == contender.transfer).unwrap());
         assert_eq!(found.iter().map(|c| c.reach).collect::<Vec<_>>(), reach, "{held:?}");
     }
 
     #[test]
-    fn who_holds_two_counts_for_both() {
+    fn an_authority_that_holds_two_orders_counts_for_both() {
         let Case { committee, orders } = case(4);
-        let mut contest = OrderConflict::new(&committee.committee);
+        let mut conflict = OrderConflict::new(&committee.committee);
         let names: Vec<_> = committee.committee.members().iter().map(|member| member.name).collect();
         for (order, holders) in [(0, [0, 1, 3]), (1, [2, 3, 3])] {
-            holders.iter().for_each(|holder: &usize| contest.hold(&orders[order], names[*holder]));
+            holders.iter().for_each(|holder: &usize| conflict.hold(&orders[order], names[*holder]));
         }
-        assert_eq!(contest.leader(), Some(&orders[0]));
-        assert!(contest.to_string().contains("can still be finished"), "{contest}");
-        contest.hold(&orders[2], names[0]);
-        contest.hold(&orders[2], names[1]);
-        assert!(contest.leader().is_some(), "those who hold two may vote for either");
+        assert_eq!(conflict.leader(), Some(&orders[0]));
+        assert!(conflict.to_string().contains("can still be finished"), "{conflict}");
+        conflict.hold(&orders[2], names[0]);
+        conflict.hold(&orders[2], names[1]);
+        assert!(conflict.leader().is_some(), "those who hold two may vote for either");
     }
 
     #[test]

@@ -137,7 +137,7 @@ impl Inquiry {
         match (help, came) {
             (_, Helped::Found(Some(certificate))) => Some(Step::last(PeerAnswer::Finished(certificate))),
             (_, Helped::Found(None)) => {
-                let what = "the number is said to be used, but nobody has its certificate";
+                let what = "it claims that the number is used, but nobody has its certificate";
                 Some(Step::later(PeerFailure::Misbehaved(what.into())))
             }
             (Help::Received(failure), Helped::Brought(0) | Helped::Failed(_)) => Some(Step::later(failure)),
@@ -171,7 +171,7 @@ impl Inquiry {
         let pending = match pending.verify(&self.domain) {
             Ok(pending) if pending.transfer().sender() == transfer.sender() => pending,
             Ok(_) => return Step::misbehaved("a pending order of another account"),
-            Err(error) => return Step::misbehaved(format!("a pending order that is not one: {error}")),
+            Err(error) => return Step::misbehaved(format!("an invalid pending order: {error}")),
         };
         let sequence = pending.transfer().sequence();
         if sequence < transfer.sequence() {
@@ -179,7 +179,7 @@ impl Inquiry {
         } else if sequence > transfer.sequence() {
             Step::Help(Help::Certificate)
         } else if pending.digest() == self.order.digest() {
-            Step::misbehaved("a refusal because of this very order")
+            Step::misbehaved("a refusal because of the same order")
         } else {
             Step::Count { answer: PeerAnswer::Locked(Box::new(pending)), last: false }
         }

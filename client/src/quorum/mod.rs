@@ -137,7 +137,7 @@ pub enum QuorumError {
     /// Another order of the number is certified.
     #[error(
         "sequence number {} of account {} was used for another transfer, by another copy of this wallet; this one \
-         did not and will not happen. Look at `fastpay history`, then order it again",
+         was not executed and never will be. Check `fastpay history`, then order it again",
         .certificate.transfer().sequence(), .certificate.transfer().sender()
     )]
     Superseded {

@@ -19,16 +19,16 @@ pub enum PeerFailure {
     #[error("{0}")]
     Silent(String),
     /// Its queue is full. It asks the client to wait this long.
-    #[error("it is busy, and asks to be left alone for {} ms", .0.as_millis())]
+    #[error("it is busy; it can be asked again after {} ms", .0.as_millis())]
     Busy(Duration),
     /// It was restored from an older copy, and does not know yet what it may have voted for from this account.
-    #[error("it was restored from an older copy, and first asks the others what it may have voted for")]
+    #[error("it was restored from an older copy and does not vote until it has recovered its earlier votes")]
     Restored,
     /// Its balance of the account is too low: deposits or payments have not arrived there.
-    #[error("it knows of a balance of {0} only")]
+    #[error("it reports a balance of only {0}")]
     InsufficientBalance(Balance),
     /// It has no room for new orders during this time.
-    #[error("{whose} for now; it may be asked again after {} s", .retry_after.as_secs())]
+    #[error("{whose}; it can be asked again after {} s", .retry_after.as_secs())]
     NoRoom {
         /// The account or address whose share is full.
         whose: Room,
@@ -36,7 +36,7 @@ pub enum PeerFailure {
         retry_after: Duration,
     },
     /// It lacks earlier certificates, and no other authority has them.
-    #[error("it waits for the certificate of sequence number {0}, which is not to be found: finish that order first")]
+    #[error("it lacks the certificate of sequence number {0}, which no authority has; finish that order first")]
     Behind(SequenceNumber),
     /// It is locked on another order.
     #[error("it is locked on another order ({0})")]
@@ -48,13 +48,13 @@ pub enum PeerFailure {
     #[error("it runs without a Primary")]
     NoPrimary,
     /// It knows of no request to unlock the number that the account's owner signed.
-    #[error("it knows of no request of the account's owner to unlock this number")]
+    #[error("it knows of no unlock request of the account's owner for this number")]
     NotRequested,
     /// It refused the request as wrong.
     #[error("it refused: {0}")]
     Refused(String),
     /// Its answer proves that it misbehaves.
-    #[error("it gave a wrong answer: {0}")]
+    #[error("it sent an invalid answer: {0}")]
     Misbehaved(String),
 }
 
@@ -62,13 +62,13 @@ pub enum PeerFailure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Room {
     /// The account's share of its disk is full.
-    #[error("this account has ordered as much as an authority takes from one account")]
+    #[error("this account has reached its limit of orders at an authority")]
     Account,
     /// The share of the client's network address is full.
-    #[error("as many orders came as an authority takes from one network address")]
+    #[error("this network address has reached its limit of orders at an authority")]
     Address,
     /// Its disk is nearly full.
-    #[error("the disk is nearly full and takes no new order")]
+    #[error("the authority's disk is nearly full")]
     Disk,
 }
 
@@ -219,12 +219,12 @@ impl Tally {
     }
 
     /// The orders of this number and the authorities that are locked on them.
-    fn contest(&self) -> OrderConflict {
-        let mut contest = OrderConflict::new(&self.committee);
-        contest.enter(&self.order);
-        self.votes.keys().for_each(|name| contest.hold(&self.order, *name));
-        self.locked.iter().for_each(|(name, other)| contest.hold(other, *name));
-        contest
+    fn conflict(&self) -> OrderConflict {
+        let mut conflict = OrderConflict::new(&self.committee);
+        conflict.enter(&self.order);
+        self.votes.keys().for_each(|name| conflict.hold(&self.order, *name));
+        self.locked.iter().for_each(|(name, other)| conflict.hold(other, *name));
+        conflict
     }
 
     /// Why there is no certificate.
@@ -235,7 +235,7 @@ impl Tally {
         // f + 1 reports contain an honest one.
         let trusted = self.committee.faults_tolerated().saturating_add(1);
         if self.locked.len() > blocking || (timed_out && !self.locked.is_empty()) {
-            return QuorumError::Conflict(Box::new(self.contest()));
+            return QuorumError::Conflict(Box::new(self.conflict()));
         }
         if self.failures.values().filter(|failure| **failure == PeerFailure::NoPrimary).count() >= trusted {
             return QuorumError::NoPrimary;
@@ -350,10 +350,10 @@ mod tests {
         let mut locked = case();
         assert_eq!(locked.lock(0), Verdict::Wait);
         assert_eq!(locked.lock(1), Verdict::Impossible);
-        let QuorumError::Conflict(contest) = locked.tally.error(false) else { panic!() };
-        assert_eq!(contest.leader().unwrap().order(), &locked.other, "nobody holds ours");
+        let QuorumError::Conflict(conflict) = locked.tally.error(false) else { panic!() };
+        assert_eq!(conflict.leader().unwrap().order(), &locked.other, "nobody holds ours");
         assert_eq!(
-            contest.contenders().iter().map(|c| (c.holders.len(), c.reach)).collect::<Vec<_>>(),
+            conflict.contenders().iter().map(|c| (c.holders.len(), c.reach)).collect::<Vec<_>>(),
             [(2, 4), (0, 2)]
         );
         // A locked authority that was released votes after all.

@@ -55,7 +55,7 @@ async fn answers_find_their_requests_in_any_order() {
             if waiting.len() < BATCH {
                 continue;
             }
-            // The newest first; and between them, answers to what nobody asked, and the same twice.
+            // The newest first, mixed with answers to no request and duplicates.
             for request in waiting.drain(..).rev() {
                 let answer = confirmed(&request);
                 let strange = SubmitResponse { id: request.id + 1_000_000, ..answer.clone() };
@@ -201,8 +201,8 @@ async fn a_client_finds_its_server_again() {
 }
 
 #[tokio::test]
-async fn all_that_wait_for_a_server_that_is_away_hear_of_it_at_once() {
-    // Taken, and closed again: nobody listens there.
+async fn all_requests_to_an_unreachable_server_fail_at_once() {
+    // A port that was bound and closed again, so that nothing listens on it.
     let address = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let client = client(&format!("http://{address}"));
     let mut asked = JoinSet::new();
@@ -219,7 +219,7 @@ async fn all_that_wait_for_a_server_that_is_away_hear_of_it_at_once() {
 }
 
 #[tokio::test]
-async fn wrong_answers_are_malformed_and_the_stream_goes_on() {
+async fn wrong_answers_are_malformed_and_the_stream_continues() {
     let server = Server::start(behaviour(|mut requests, answers| async move {
         let vote = proto::Vote::from((Epoch(9), &some_vote()));
         while let Ok(Some(request)) = requests.message().await {
@@ -313,7 +313,7 @@ async fn reads_say_why_there_is_no_answer() {
 }
 
 #[tokio::test]
-async fn one_asset_can_be_asked_for_and_a_cut_list_is_said_to_be_one() {
+async fn one_asset_can_be_requested_and_a_truncated_list_is_marked() {
     let asset = |byte| fastpay_core::Asset(fastpay_core::PrimaryAddress::repeat_byte(byte));
     let holding = |byte: u8| proto::Holding { asset: vec![byte; 20].into(), balance: vec![byte; 32].into() };
     let holdings = vec![holding(1), holding(2)];

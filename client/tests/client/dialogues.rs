@@ -171,7 +171,7 @@ struct Question {
     answer: oneshot::Sender<Value>,
 }
 
-/// Passes the requests of one authority on, and returns what it is to say.
+/// Forwards the requests to one authority, and returns its scripted answer.
 #[derive(Clone)]
 struct Ear(usize, mpsc::UnboundedSender<Question>);
 
@@ -262,7 +262,7 @@ impl<'a> Dialogue<'a> {
         Self { said, scene, client, _servers: servers, questions, waiting: BTreeMap::new(), heard }
     }
 
-    /// Has the authorities say their lines, and returns what the client concludes after the last one.
+    /// Plays the authorities' scripted answers, and returns the client's conclusion after the last one.
     async fn play(mut self, client: JoinHandle<Value>) -> Value {
         let lines = self.said["says"].as_array().unwrap();
         for (at, says) in lines.iter().enumerate() {
@@ -270,7 +270,7 @@ impl<'a> Dialogue<'a> {
             while !self.waiting.contains_key(&by) {
                 assert!(!client.is_finished(), "{}: it has concluded before {says}", self.said["name"]);
                 let question = self.questions.recv().await.unwrap();
-                self.hear(question, lines.get(..at).unwrap());
+                self.receive(question, lines.get(..at).unwrap());
             }
             let question = self.waiting.remove(&by).unwrap();
             let confirm = says["asked"].as_u64().or_else(|| says["confirms"].as_u64().map(|_| self.scene.number));
@@ -285,13 +285,13 @@ impl<'a> Dialogue<'a> {
         loop {
             tokio::select! {
                 concluded = &mut client => return concluded.unwrap(),
-                Some(question) = self.questions.recv() => self.hear(question, lines),
+                Some(question) = self.questions.recv() => self.receive(question, lines),
             }
         }
     }
 
     /// Keeps a request until it is its authority's turn. An authority whose vote has counted gives it again.
-    fn hear(&mut self, question: Question, said: &[Value]) {
+    fn receive(&mut self, question: Question, said: &[Value]) {
         let by = json!(question.by);
         let last = said.iter().rfind(|says| says["by"] == by);
         match last {

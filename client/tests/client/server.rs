@@ -1,4 +1,4 @@
-//! A server that does what a test tells it.
+//! A scripted server.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -12,15 +12,15 @@ use tokio::task::JoinHandle;
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{Request, Response, Status, Streaming};
 
-/// What it does with a stream: takes requests from the one side, and answers into the other.
+/// Its behaviour on a stream: reads requests from one side, and writes answers to the other.
 pub type Behaviour =
     Arc<dyn Fn(Streaming<SubmitRequest>, mpsc::Sender<Result<SubmitResponse, Status>>) -> BoxFuture + Send + Sync>;
 pub type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What it says to every read of an account.
+/// Its answer to every read of an account.
 pub type Account = Arc<dyn Fn() -> Result<proto::AccountResponse, Status> + Send + Sync>;
 
-/// What it says to every request for certificates by name.
+/// Its answer to every request for certificates by name.
 pub type Certificates =
     Arc<dyn Fn(proto::CertificatesRequest) -> Result<proto::CertificatesResponse, Status> + Send + Sync>;
 

@@ -39,5 +39,5 @@ impl fmt::Display for Signatory {
 
 /// A signature does not match the statement that it should sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the signature of {0} is not valid for this statement in this deployment; sign the order again as it is")]
+#[error("the signature of {0} is not valid for this statement in this deployment; sign the unchanged order again")]
 pub struct BadSignature(pub Signatory);

@@ -1,6 +1,6 @@
-//! `fastpay-localnet`: the demo's network, left running, with a wallet that has money on the chain.
+//! `fastpay-localnet`: the demo's network, kept running, with a wallet that has money on the chain.
 //!
-//! Programs find it by `network.json` in its folder, which is there once all of it runs. SIGUSR1 has the committee change
+//! Its folder has a file `network.json` for programs, written once everything runs. At SIGUSR1 the committee changes
 //! its keys, once.
 
 use std::path::PathBuf;
@@ -15,22 +15,22 @@ use fastpay_program::stop_signal;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The folder of each authority's keys of the epoch after the first.
+/// The folder of each authority's keys for the second epoch.
 const NEXT_KEYS: &str = "keys-1";
 const LAYOUT: Layout = Layout { authorities: 4, shards: 2, block_time: Duration::from_secs(1), node: None };
 const TOKENS: u64 = 20_000;
-/// Whose Ethereum keys are anvil's first ones.
+/// Their Ethereum keys are anvil's first ones.
 const RICH: [&str; 2] = ["alice", "bob"];
-/// Whose key everybody knows, as those of the others: so that what is written about this network fits the next one.
+/// Carol's key, public as those of the others: her account is the same on each network.
 const CAROL: &str = "ca401ca401ca401ca401ca401ca401ca401ca401ca401ca401ca401ca401ca40";
 
 #[derive(Parser)]
-#[command(about = "Runs a FastPay network on a chain of its own until Ctrl-C")]
+#[command(about = "Run a FastPay network on a local chain until Ctrl-C")]
 struct Arguments {
-    /// Has its files in target/localnet-NAME; networks of different names run side by side [default: target/localnet]
+    /// Keep files in target/localnet-NAME; networks of different names run side by side [default: target/localnet]
     #[arg(long, value_parser = parse_name)]
     name: Option<String>,
-    /// Runs no relayer: redemptions are brought to the contract by whoever wants them there
+    /// Run without a relayer, so that wallets submit redemptions themselves
     #[arg(long)]
     without_relayer: bool,
 }
@@ -73,10 +73,10 @@ async fn serve(folder: &str, with_relayer: bool) -> Result<(), Failure> {
     let mut network = Network::prepare(Place::fixed(folder)?, LAYOUT).await?;
     let token = network.chain()?.deploy_token(network.place())?;
     network.relayer()?.serve(token.address)?;
-    // What is to be redeemed without a relayer is not snatched from its owner.
+    // The relayer must not submit a redemption whose owner means to do it.
     network.relayer()?.leave_below_cost()?;
     let relayers: Vec<_> = with_relayer.then(|| network.publish_fees()).transpose()?.into_iter().collect();
-    // Of the epoch after the first: beside the others from the start, so that nobody need be restarted for them.
+    // Give each authority its keys of the second epoch before it starts, so that none needs a restart.
     let next: Vec<_> = network.authorities.iter_mut().map(|a| a.add_keys(NEXT_KEYS)).collect::<Result<_, _>>()?;
     network.start_authorities().await?;
     if with_relayer {
@@ -95,7 +95,7 @@ async fn serve(folder: &str, with_relayer: bool) -> Result<(), Failure> {
     let description = describe(&network, &token, &rich, &relayers)?;
     explain(&network, &wallet, &token)?;
     println!("  for programs    {}", description.display());
-    // Whatever ends before it is told to is worth an error.
+    // A program that ends by itself is an error.
     loop {
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(500)) => {}
@@ -113,8 +113,8 @@ async fn serve(folder: &str, with_relayer: bool) -> Result<(), Failure> {
     }
 }
 
-/// Has the committee change its keys, as operators do: a quorum votes for the next one, a day later a quorum of it accepts,
-/// and anyone brings the votes to the contract.
+/// Changes the committee's keys as operators do: a quorum signs the announcement, a day later a quorum of the next
+/// committee accepts it, and anyone brings the votes to the contract.
 async fn rotate(network: &Network, next: &[Member]) -> Result<(), Failure> {
     let voters: Vec<usize> = (0..network.committee().quorum()).collect();
     network.rotate(NEXT_KEYS, next, &voters).await?;
@@ -122,7 +122,7 @@ async fn rotate(network: &Network, next: &[Member]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes down where everything is. The keys are anvil's, which everybody knows.
+/// Writes `network.json`. The keys in it are anvil's public ones.
 fn describe(network: &Network, token: &Token, rich: &[AccountId], relayers: &[String]) -> Result<PathBuf, Failure> {
     let mut authorities = Vec::new();
     for authority in &network.authorities {
@@ -142,7 +142,7 @@ fn describe(network: &Network, token: &Token, rich: &[AccountId], relayers: &[St
         "accounts": accounts.collect::<Vec<_>>(),
     });
     let content = serde_json::to_string_pretty(&content).map_err(Failure::wrong)?;
-    // Whoever waits for it must not find half of it.
+    // Rename it into place, so that no reader finds half of it.
     let (new, path) = (network.place().write("network.json.new", content)?, network.place().path("network.json"));
     std::fs::rename(&new, &path).map_err(|error| Failure::Io { path: path.clone(), error })?;
     Ok(path)
@@ -154,7 +154,7 @@ fn explain(network: &Network, wallet: &User, token: &Token) -> Result<(), Failur
     let place = network.place().folder().display();
     println!(
         "
-The network is up; Ctrl-C ends it. Its files and logs are in {place}.
+The network is up; press Ctrl-C to stop it. Its files and logs are in {place}.
 In another terminal:
 
   export PATH=\"{programs}:$PATH\"
@@ -166,7 +166,7 @@ In another terminal:
   fastpay deposit 500 --asset {token} --from bob
   fastpay pay carol 1.5 --from alice                  # certified after one round trip, settled after two
   fastpay balance --from carol
-  fastpay redeem 1 --from carol --to {out} --wait 60  # the relayer brings it to the chain
+  fastpay redeem 1 --from carol --to {out} --wait 60  # the relayer submits it to the contract
   fastpay audit
 
   Ethereum node   {rpc} (chain 31337, one block a second; alice and bob have 10,000 ETH and {TOKENS} {symbol} each)

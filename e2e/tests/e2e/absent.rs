@@ -1,4 +1,4 @@
-//! An authority that was away: its peers bring it what happened meanwhile, and no wallet takes part.
+//! An authority that was away: its peers send it what it missed, without any wallet.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn peers_bring_an_authority_up_to_date_also_when_it_is_killed_meanwhile() 
     network.authority(3).unwrap().kill();
     let payers = Payers::new(&network, PAYERS).unwrap();
     payers.pay(EACH, &[Asset::ETHER]).await.unwrap();
-    // From then on no task of the wallet brings anything.
+    // From then on no task of the wallet sends anything.
     tokio::time::sleep(QuorumOptions::default().background).await;
     for _ in 0..2 {
         let absent = network.authority(3).unwrap();

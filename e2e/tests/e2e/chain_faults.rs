@@ -1,4 +1,4 @@
-//! A chain that takes blocks back, and Ethereum nodes that do not tell the truth about it.
+//! A chain that reorganizes, and Ethereum nodes that lie about it.
 
 use alloy::primitives::U256;
 use alloy::sol_types::SolCall;
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// More blocks than lie between the newest and the finalized one.
 const DEEP: u64 = 12;
 
-/// What a deposit of so many wei to an account calls.
+/// The call of a deposit of this many wei to an account.
 fn deposit(account: &AccountKey) -> alloy::primitives::Bytes {
     IFastPay::depositEtherCall { recipient: account.account().0.into() }.abi_encode().into()
 }
@@ -41,13 +41,13 @@ async fn wait_for_balance(network: &Network, numbers: &[usize], account: &Accoun
     }
 }
 
-/// The state that an authority says that it is in.
+/// The state that an authority reports.
 async fn ready(network: &Network, number: usize) -> Result<Value, String> {
     let http = network.authorities[number].endpoints().unwrap().http.clone().unwrap();
     Ok(serde_json::from_str(&http_get(&http, "/ready").await?.1).unwrap())
 }
 
-/// Waits until the follower reads again what cannot be true. Only after five minutes of it would it stop.
+/// Waits until the follower retries an inconsistent answer. It would stop only after five minutes of them.
 async fn wait_for_rereading(network: &Network, number: usize, words: &str) {
     let http = network.authorities[number].endpoints().unwrap().http.clone().unwrap();
     wait_for(PATIENCE, async || {
@@ -82,7 +82,7 @@ async fn a_deposit_that_is_undone_before_it_is_final_is_not_credited_and_one_und
     let chain = network.chain().unwrap();
     let all = [0, 1, 2, 3];
 
-    // Above the finality rule: in a block, and gone.
+    // Above the final block: the deposit is in a block that is replaced.
     chain.hold().await.unwrap();
     chain.submit(contract, U256::from(1_000), deposit(&payer)).await.unwrap();
     chain.mine(1).await.unwrap();
@@ -94,7 +94,7 @@ async fn a_deposit_that_is_undone_before_it_is_final_is_not_credited_and_one_und
     chain.reorganise(1).await.unwrap();
     chain.mine(DEEP).await.unwrap();
     assert_eq!(index(held.clone()).await.unwrap(), U256::ZERO);
-    // It comes once more, in another block, and counts once.
+    // The deposit is included again in another block, and counts once.
     chain.submit(contract, U256::from(1_000), deposit(&payer)).await.unwrap();
     chain.mine(DEEP).await.unwrap();
     wait_for_balance(&network, &all, &payer, 1_000).await;
@@ -107,7 +107,7 @@ async fn a_deposit_that_is_undone_before_it_is_final_is_not_credited_and_one_und
     assert!(ok, "{lines}");
     assert_eq!(ready(&network, 0).await.unwrap()["status"], "ready");
 
-    // Below it: what cannot be. No deposit is credited while that stays; payments go on.
+    // Below the final block, a reorganization is inconsistent. No deposit is credited meanwhile; payments continue.
     let chain = network.chain().unwrap();
     chain.send(contract, U256::from(50), deposit(&payer)).await.unwrap();
     wait_for_balance(&network, &all, &payer, 950).await;
@@ -120,17 +120,17 @@ async fn a_deposit_that_is_undone_before_it_is_final_is_not_credited_and_one_und
     pay(&payers, &other, 50).await;
     payers.bring_all_up_to_date(&payers.accounts()).await.unwrap();
     wait_for_balance(&network, &all, &other, 150).await;
-    // The audit is what tells how much is missing on the chain.
+    // The audit shows how much is missing on the chain.
     let (ok, lines) = audited(&network, &[&payer, &other]).await;
     assert!(!ok && lines.contains("1050"), "{lines}");
-    // A restart does not talk it away.
+    // A restart does not hide it.
     let authority = network.authority(0).unwrap();
     authority.kill();
     authority.start().unwrap();
     wait_for_rereading(&network, 0, "was final as").await;
 }
 
-/// A node that lies beside the chain's own, and that one's address.
+/// A lying node beside the chain's own, and that one's address.
 async fn network_with_a_liar(name: &str) -> (Network, LyingNode, String) {
     let network = on_chain(name).await;
     let honest = network.chain().unwrap().url().to_owned();
@@ -138,7 +138,7 @@ async fn network_with_a_liar(name: &str) -> (Network, LyingNode, String) {
     (network, liar, honest)
 }
 
-/// The operator has an authority ask these nodes from now on.
+/// Configures an authority to use these nodes from now on.
 async fn ask_instead(network: &mut Network, number: usize, urls: &[&str]) {
     let authority = network.authority(number).unwrap();
     authority.stop().unwrap();
@@ -170,9 +170,9 @@ async fn an_ethereum_node_that_lies_or_omits_credits_nothing_at_those_who_ask_it
     wait_for_balance(&network, &[1, 2, 3], &payer, 3_000).await;
     wait_for_rereading(&network, 0, "disagrees").await;
     wait_for_balance(&network, &[0], &payer, 1_000).await;
-    // Payments go on, also at the authority that does not know of the deposit.
+    // Payments continue, also at the authority that does not know the deposit.
     pay(&payers, &other, 10).await;
-    // The operator has looked, and goes on with the node that is honest.
+    // The operator intervenes, and continues with the honest node.
     ask_instead(&mut network, 0, &[&honest]).await;
     payers.bring_all_up_to_date(&payers.accounts()).await.unwrap();
     wait_for_balance(&network, &[0, 1, 2, 3], &payer, 2_990).await;
@@ -185,7 +185,7 @@ async fn an_ethereum_node_that_lies_or_omits_credits_nothing_at_those_who_ask_it
     wait_for_balance(&network, &[0, 2, 3], &other, 17).await;
     wait_for_rereading(&network, 1, "the contract counts 3").await;
     wait_for_balance(&network, &[1], &other, 10).await;
-    // When it tells the truth again nobody has to look.
+    // When the node is honest again, no operator has to intervene.
     liar.repent();
     wait_for_balance(&network, &[1], &other, 17).await;
     let (ok, lines) = audited(&network, &[&payer, &other]).await;
@@ -201,7 +201,7 @@ async fn an_ethereum_node_that_lags_delays_those_who_ask_it_and_no_more() {
     network.start_authorities().await.unwrap();
     let (payer, other) = (key(0), key(1));
     let contract = network.contract().unwrap();
-    // Its head stands still, at the block that it was at when it was first asked.
+    // Its head is stuck at the block of the first request.
     let still: Arc<Mutex<BTreeMap<String, (Value, u32)>>> = Arc::default();
     let kept = still.clone();
     liar.lie(move |method, params, answer| {
@@ -213,7 +213,7 @@ async fn an_ethereum_node_that_lags_delays_those_who_ask_it_and_no_more() {
             answer["result"] = kept.0.clone();
         }
     });
-    // So often, by two, that one of them has asked all that it ever asks.
+    // Wait for so many requests by two authorities that one of them has made a full round.
     wait_for(PATIENCE, async || {
         let asked: Vec<_> = still.lock().unwrap().iter().map(|(what, (_, times))| (what.clone(), *times)).collect();
         let enough = !asked.is_empty() && asked.iter().all(|(_, times)| *times > 4);

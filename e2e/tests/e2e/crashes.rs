@@ -1,4 +1,4 @@
-//! Processes that end at any instant, and what they still know afterwards.
+//! Processes that end at any instant, and the state that survives.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,8 +27,8 @@ async fn nothing_is_lost_or_doubled_when_the_next_release_replaces_authorities_o
         let payers = payers.clone();
         async move { payers.pay(EACH, &[Asset::ETHER]).await }
     });
-    // One at a time is away, always while payments are under way. Two end in order, the others by `kill -9`; the first
-    // twice. Each starts again as this release, on the folder that the previous one wrote.
+    // Upgrades one authority at a time under load. Two stop cleanly, the others by `kill -9`, the first one twice. Each
+    // starts again with this release, on the folder that the previous one wrote.
     for number in 0..5 {
         while payers.settled() < usize::from(PAYERS) * EACH * (number + 1) / 7 && !paying.is_finished() {
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -49,7 +49,7 @@ async fn nothing_is_lost_or_doubled_when_the_next_release_replaces_authorities_o
     assert_all_paid(&network, &payers, EACH).await;
 }
 
-/// At every authority each account has made `each` payments of the payers' plan, and holds what it should to the unit.
+/// Checks that at each authority each account has made `each` payments of the payers' plan and has the exact balance.
 pub async fn assert_all_paid(network: &Network, payers: &Payers, each: usize) {
     let accounts = payers.accounts();
     let mut expected: BTreeMap<AccountId, Balance> = accounts.iter().map(|a| (*a, balance(START))).collect();
@@ -76,9 +76,9 @@ pub async fn assert_all_paid(network: &Network, payers: &Payers, each: usize) {
     }
 }
 
-/// A power cut for the whole committee: whoever was paying goes on where it stood.
+/// A power cut for the whole committee: payers continue where they stopped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_authorities_killed_at_once_go_on_where_they_stood() {
+async fn all_authorities_killed_at_once_continue_where_they_stopped() {
     let accounts: Vec<_> = (0..PAYERS).map(|number| key(number).account()).collect();
     let mut network = standalone("power-cut", &accounts);
     network.start_authorities().await.unwrap();
@@ -88,7 +88,7 @@ async fn all_authorities_killed_at_once_go_on_where_they_stood() {
         let payers = payers.clone();
         paying.spawn(async move {
             for (recipient, asset, amount) in payments {
-                // Nobody answers for a while. The wallet promises that the same call again never pays twice.
+                // Nobody answers for a while. Repeating the same call never pays twice.
                 let intent = Intent::Pay { recipient, asset, amount, memo: Memo::ZERO };
                 while payers.send(member, intent).await.is_err() {
                     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -108,7 +108,7 @@ async fn all_authorities_killed_at_once_go_on_where_they_stood() {
     assert_all_paid(&network, &payers, EACH).await;
 }
 
-/// Silent is worse than dead: connections stay open and nothing comes back.
+/// A frozen authority is worse than a dead one: connections stay open without answers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_authority_that_freezes_holds_nobody_up() {
     let accounts: Vec<_> = (0..4).map(|number| key(number).account()).collect();
@@ -116,13 +116,13 @@ async fn an_authority_that_freezes_holds_nobody_up() {
     network.start_authorities().await.unwrap();
     let payers = Payers::new(&network, 4).unwrap();
     network.authority(1).unwrap().program().unwrap().signal("STOP");
-    // Whoever waited for it would do so for the five seconds that a request may take, twenty times.
+    // A client that awaited it would wait for the five seconds of a request, twenty times.
     let paid = payers.pay(20, &[Asset::ETHER]).await.unwrap();
     assert!(paid.elapsed < Duration::from_secs(60), "eighty payments took {:?}", paid.elapsed);
     network.authority(1).unwrap().program().unwrap().signal("CONT");
     payers.bring_all_up_to_date(&accounts).await.unwrap();
     assert_all_paid(&network, &payers, 20).await;
-    // Asked to end with clients connected, each ends well, and knows all when it is started again.
+    // Stopped with clients connected, each authority ends cleanly, and has its whole state after a restart.
     for authority in &mut network.authorities {
         authority.stop().unwrap();
     }
@@ -155,7 +155,7 @@ async fn a_vote_locks_its_account_also_after_kill_9() {
         Err(ClientError::Refused(Refusal::OrderPending(pending))) => assert_eq!(*pending, first),
         other => panic!("a second vote for one number, or no reason: {other:?}"),
     }
-    // The first one gets its vote again, and it counts.
+    // The first order gets the same vote again, and it counts.
     let (_, vote) = shard.order(&first).await.unwrap();
     vote.verify(&domain, network.committee(), &first.verify(&domain).unwrap()).unwrap();
 }
@@ -168,14 +168,14 @@ async fn a_second_node_on_the_same_data_folder_is_refused() {
     let authority = network.authority(0).unwrap();
     authority.start().unwrap();
     authority.wait_ready().await.unwrap();
-    // On ports of its own, so that only the folder stands in its way.
+    // Use other ports, so that only the folder is in conflict.
     let mut second = authority.run_command().unwrap();
     second.args(["--listen", &format!("127.0.0.1:{free}"), "--http", &format!("127.0.0.1:{}", free + 2)]);
     let second = tokio::task::spawn_blocking(move || run(&mut second)).await.unwrap().unwrap();
     assert!(!second.status.success());
     assert!(second.err.contains("in use by another process"), "{}", second.err);
 
-    // The first goes on as if nothing had happened, and ends well when asked.
+    // The first process is not affected, and stops cleanly.
     let client = authority.client().unwrap();
     let state = client.shard_of(&sender.account()).account(sender.account()).await.unwrap();
     assert_eq!(state.balance(Asset::ETHER), Balance::from(Amount(START)));

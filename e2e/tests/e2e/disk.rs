@@ -1,4 +1,4 @@
-//! A disk that is full: a small file system of one authority's own, in a mount namespace.
+//! A full disk: one authority has a small file system of its own, in a mount namespace.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::scene::{START, build, key, layout, payment, skip};
 const PAYERS: u8 = 6;
 const EACH: usize = 20;
 
-/// Has all but the first authority vote for an order, and brings the certificate to the first one.
+/// Collects votes for an order from all but the first authority, and sends the certificate to the first one.
 async fn bring(clients: &[AuthorityClient], order: TransferOrder) -> Result<SequenceNumber, ClientError> {
     let sender = order.transfer.sender();
     let mut votes: Vec<Vote> = Vec::new();
@@ -27,7 +27,7 @@ async fn bring(clients: &[AuthorityClient], order: TransferOrder) -> Result<Sequ
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_authority_whose_disk_is_full_says_nothing_more_and_loses_nothing_that_it_said() {
+async fn an_authority_with_a_full_disk_answers_nothing_more_and_loses_no_answer() {
     let namespace = match Namespace::new(Own::Mounts) {
         Ok(namespace) => Arc::new(namespace),
         Err(error) => return skip("a full disk", &format!("users may not mount here: {error}")),
@@ -38,7 +38,7 @@ async fn an_authority_whose_disk_is_full_says_nothing_more_and_loses_nothing_tha
     let data = data.display();
     namespace.shell(&format!("mkdir -p {data} && mount -t tmpfs -o size=96m tmpfs {data}")).unwrap();
     let accounts: Vec<_> = (0..PAYERS).map(|number| key(number).account()).collect();
-    // Those that are not of the payers.
+    // Accounts that are not payers.
     let others = || (PAYERS..200).map(key);
     let funded = accounts.iter().copied().chain(others().map(|other| other.account()));
     let balances = funded.map(|account| GenesisBalance { account, asset: Asset::ETHER, amount: Amount(START) });
@@ -54,12 +54,12 @@ async fn an_authority_whose_disk_is_full_says_nothing_more_and_loses_nothing_tha
     while payers.settled() < usize::from(PAYERS) * EACH / 4 {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    // Into the reserve: no new order is voted for there, and what the others certify is confirmed.
+    // Fill it up to the reserve: the authority votes for no new order, and confirms what the others certify.
     let kibibytes = format!("$(($(df --output=avail -k {data} | tail -1) - 16384))");
     namespace.shell(&format!("dd if=/dev/zero of={data}/first bs=1k count={kibibytes} 2>/dev/null")).unwrap();
     let domain = *network.domain();
     let clients: Vec<_> = network.authorities.iter().map(|authority| authority.client().unwrap()).collect();
-    // Each tries once: an order that was voted for before the node looked at the disk gets its vote again.
+    // Each tries once: an order that was voted for before the node measured the disk gets its vote again.
     let mut trying = others();
     let order = wait_for(Duration::from_secs(60), || {
         let owner = trying.next().expect("the node looks at its disk each second");
@@ -74,11 +74,11 @@ async fn an_authority_whose_disk_is_full_says_nothing_more_and_loses_nothing_tha
     });
     let order = order.await.unwrap();
     assert_eq!(bring(&clients, order).await.unwrap(), SequenceNumber(1));
-    // To the last byte.
+    // Fill it to the last byte.
     namespace.shell(&format!("dd if=/dev/zero of={data}/filler bs=4k 2>/dev/null || dd if=/dev/zero of={data}/rest bs=1 2>/dev/null || true")).unwrap();
     let free = namespace.shell(&format!("df --output=avail {data} | tail -1")).unwrap();
     assert_eq!(free.trim(), "0", "the disk is full");
-    // Whatever is brought now finds no room. It ends rather than say what is not on disk; the others go on without it.
+    // No record fits now. The authority stops rather than confirm what is not on disk; the others continue without it.
     for owner in trying.by_ref().take(20) {
         let _ = bring(&clients, owner.order(&domain, payment(&owner, key(200).account(), 1, 0))).await;
     }
@@ -91,7 +91,7 @@ async fn an_authority_whose_disk_is_full_says_nothing_more_and_loses_nothing_tha
     assert!(!status.success(), "{status}");
     let log = authority.program().unwrap().log_text();
     assert!(log.contains("No space left on device"), "{log}");
-    // While there is no room it does not come back.
+    // It does not start while the disk is full.
     authority.start().unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     let paid = paying.await.unwrap().unwrap();
@@ -104,6 +104,6 @@ async fn an_authority_whose_disk_is_full_says_nothing_more_and_loses_nothing_tha
     authority.wait_ready().await.unwrap();
     payers.bring_all_up_to_date(&accounts).await.unwrap();
     assert_all_paid(&network, &payers, EACH).await;
-    // The processes go before their file system.
+    // Stop the processes before their file system is removed.
     network.authority(0).unwrap().kill();
 }

@@ -1,6 +1,6 @@
-//! The programs that people run live through a rotation: nothing of theirs is set up anew. The `fastpay` command pays
-//! before, during and after it, finishes what it began before, and redeems; a relayer that was started before it
-//! brings a redemption whose votes have run out, and those of the new epoch.
+//! Users' programs continue through a rotation without a new setup. The `fastpay` command pays before, during and after
+//! it, finishes earlier orders, and redeems. A relayer that was started before it submits a redemption whose votes have
+//! expired, and those of the new epoch.
 
 use std::time::Duration;
 
@@ -21,14 +21,14 @@ const OUT: Address = Address::repeat_byte(0xfe);
 const PATIENCE: Duration = Duration::from_secs(120);
 const ETHER: u128 = 1_000_000_000_000_000_000;
 
-/// How the contract paid a redemption.
+/// The function by which the contract paid a redemption.
 #[derive(Debug, PartialEq, Eq)]
 enum PayoutMethod {
     Certificate(u64),
     Batch(u64),
 }
 
-/// The redemptions that the contract paid, oldest first: in which way, and of which epoch the votes were.
+/// The redemptions that the contract paid, oldest first: by which function, and with votes of which epoch.
 async fn paid(network: &Network) -> Vec<PayoutMethod> {
     let chain = network.chain().unwrap();
     let topic = IFastPay::Redeemed::SIGNATURE_HASH;
@@ -58,7 +58,7 @@ async fn wait_until_paid(network: &Network, count: usize) {
     paid.await.unwrap();
 }
 
-/// One payment of one wei after the other, each by a command of its own, each of which must succeed.
+/// Pays one wei at a time, each with a command of its own, which must succeed.
 fn keep_paying(person: User, recipient: String) -> (watch::Sender<bool>, JoinHandle<u64>) {
     let (stop, stopped) = watch::channel(false);
     let paying = tokio::spawn(async move {
@@ -73,7 +73,7 @@ fn keep_paying(person: User, recipient: String) -> (watch::Sender<bool>, JoinHan
     (stop, paying)
 }
 
-/// The operators start their authorities with the new keys beside the old ones, one after the other.
+/// Restarts the authorities one after the other, with the new keys in addition to the old ones.
 async fn restart(network: &mut Network) {
     for authority in &mut network.authorities {
         authority.stop().unwrap();
@@ -94,16 +94,16 @@ async fn the_command_and_a_running_relayer_follow_a_rotation() {
     for person in [&alice, &bob] {
         assert_eq!(person.fastpay(["deposit", "10", "--wait", "60"]).await.unwrap()["state"], "credited");
     }
-    // The relayer is at work before the rotation.
+    // The relayer works before the rotation.
     alice.fastpay(["redeem", "1", "--to", &out, "--wait", "60"]).await.unwrap();
 
-    // A redemption that it cannot bring to the contract while that is paused.
+    // A redemption that it cannot submit while the contract is paused.
     network.chain().unwrap().pause(network.contract().unwrap()).await.unwrap();
     let (wallet, key) = alice.open("own").unwrap();
     let (recipient, asset, amount, fee) = (OUT, Asset::ETHER, Amount(2 * ETHER), Amount::ZERO);
     wallet.send(&key, &Intent::Redeem { recipient, asset, amount, fee, memo: Memo::ZERO }).await.unwrap();
 
-    // An order whose command died early: it is written down, and two authorities are locked on it.
+    // An order whose command died early: it is stored, and two authorities are locked on it.
     let order = key.order(network.domain(), payment(&key, his, 3 * ETHER, 2));
     let journal = wallet.folder().orders(own).lock(PATIENCE).await.unwrap();
     journal.create(&order.clone().verify(network.domain()).unwrap()).unwrap();
@@ -116,7 +116,7 @@ async fn the_command_and_a_running_relayer_follow_a_rotation() {
     let members: Vec<Member> = network.authorities.iter_mut().map(|a| a.add_keys("keys-1").unwrap()).collect();
     let (stop, paying) = keep_paying(bob.clone(), own.to_string());
     restart(&mut network).await;
-    // The pause would end with the day that a rotation takes: the guardian pauses again in the first block after it.
+    // The pause would end within the day that a rotation takes: the guardian pauses again in the first block after it.
     let pass = async |seconds: u64| {
         let (chain, contract) = (network.chain().unwrap(), network.contract().unwrap());
         chain.hold().await.unwrap();
@@ -142,7 +142,7 @@ async fn the_command_and_a_running_relayer_follow_a_rotation() {
     let received = |of: &Value| of["payments"].as_array().unwrap().len() as u64;
     assert_eq!((received(&paid_alice), received(&paid_bob)), (count, 1), "{paid_alice} {paid_bob}");
 
-    // The pause is over, and so is the time of the old votes.
+    // The pause has ended, and the old votes have expired.
     network.chain().unwrap().pass(VOTES_VALIDITY_S + 1).await.unwrap();
     wait_until_paid(&network, 2).await;
     alice.fastpay(["redeem", "1", "--to", &out, "--wait", "60"]).await.unwrap();

@@ -1,4 +1,4 @@
-//! A relayer whose transactions do not simply go through: each redemption is paid once all the same.
+//! A relayer whose transactions meet problems: each redemption is still paid exactly once.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn ether(whole: u64) -> U256 {
 }
 
 impl Scene {
-    /// Authorities run, a relayer is set up, and Alice has 20 ETH on her account.
+    /// Running authorities, a relayer that is set up, and Alice's account with 20 ETH.
     async fn new(name: &str) -> Self {
         let mut network = on_chain(name).await;
         network.start_authorities().await.unwrap();
@@ -55,7 +55,7 @@ impl Scene {
         .unwrap();
     }
 
-    /// What it last wrote down; nothing where it has only just begun.
+    /// The state that it last stored, or an error if it has just begun.
     fn status(&self) -> Result<Value, String> {
         self.network.relayer.as_ref().unwrap().status().map_err(|error| error.to_string())
     }
@@ -100,7 +100,7 @@ async fn a_transaction_that_waits_is_dropped_or_loses_its_nonce_is_paid_once() {
     let mut scene = Scene::new("gas").await;
     let relayer = scene.network.relayer().unwrap().address();
 
-    // Killed while its transaction waits; that comes into a block without it.
+    // It is killed while its transaction is pending, which is then mined.
     scene.network.chain().unwrap().hold().await.unwrap();
     scene.redeem_one().await;
     scene.network.start_relayer().unwrap();
@@ -112,7 +112,7 @@ async fn a_transaction_that_waits_is_dropped_or_loses_its_nonce_is_paid_once() {
     scene.wait_until_idle().await;
     scene.wait_until_paid(1).await;
 
-    // Dropped from the pool, and the relayer killed: it is sent again.
+    // The transaction is dropped from the pool and the relayer killed: it sends the transaction again.
     scene.network.chain().unwrap().hold().await.unwrap();
     scene.redeem_one().await;
     let (hash, _) = scene.wait_until_sent().await;
@@ -123,7 +123,7 @@ async fn a_transaction_that_waits_is_dropped_or_loses_its_nonce_is_paid_once() {
     assert_eq!(scene.paid().await, ether(1), "nobody sends it");
     scene.network.start_relayer().unwrap();
     scene.wait_until_paid(2).await;
-    // And dropped under a relayer that runs.
+    // The transaction is dropped while the relayer runs.
     scene.wait_until_idle().await;
     scene.network.chain().unwrap().hold().await.unwrap();
     scene.redeem_one().await;
@@ -133,7 +133,7 @@ async fn a_transaction_that_waits_is_dropped_or_loses_its_nonce_is_paid_once() {
     scene.wait_until_paid(3).await;
     scene.wait_until_idle().await;
 
-    // Its key is used elsewhere, and its nonce taken by something else.
+    // Its key is used elsewhere, and another transaction takes its nonce.
     scene.network.chain().unwrap().hold().await.unwrap();
     scene.redeem_one().await;
     let (_, nonce) = scene.wait_until_sent().await;
@@ -169,7 +169,7 @@ async fn gas_that_is_too_dear_is_waited_out_and_two_relayers_pay_each_redemption
     .await
     .unwrap();
     assert_eq!(scene.status().unwrap()["transactions"], json!([]), "nothing is sent at such a price");
-    // It falls, rises between the offer and the block, and falls again.
+    // The gas price falls, rises between submission and block, and falls again.
     spike(&scene, 1).await;
     scene.wait_until_sent().await;
     spike(&scene, 5_000).await;
@@ -179,7 +179,7 @@ async fn gas_that_is_too_dear_is_waited_out_and_two_relayers_pay_each_redemption
     scene.wait_until_paid(1).await;
     scene.wait_until_idle().await;
 
-    // A second relayer with a key of its own. Both see everything, and both are killed now and then.
+    // A second relayer with its own key. Both see all redemptions, and both are killed at times.
     let (place, chain) = (scene.network.place(), scene.network.chain().unwrap());
     let mut second = Relayer::init(place, "relayer-2", chain, scene.network.primary()).await.unwrap();
     second.start().unwrap();

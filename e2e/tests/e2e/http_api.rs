@@ -1,4 +1,4 @@
-//! A payment by somebody who has nothing but HTTP: the steps of docs/API.md, against four running nodes.
+//! A payment over HTTP alone: the steps of docs/API.md, against four running nodes.
 
 use std::time::Duration;
 
@@ -40,12 +40,12 @@ async fn follow(address: &str, account: AccountId) -> BufReader<TcpStream> {
     let request = format!("GET /v1/accounts/{account}/events HTTP/1.1\r\nHost: {host}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut lines = BufReader::new(stream);
-    // The first words of the stream: from then on nothing is missed.
+    // The first event of the stream: from then on no event is missed.
     until(&mut lines, "retry: ").await;
     lines
 }
 
-/// What stands behind these words in the first line that begins with them.
+/// The rest of the first line that begins with this prefix.
 async fn until(lines: &mut BufReader<TcpStream>, words: &str) -> String {
     loop {
         let mut line = String::new();
@@ -57,13 +57,13 @@ async fn until(lines: &mut BufReader<TcpStream>, words: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_has_nothing_but_http_pays_and_is_paid() {
+async fn a_client_with_http_alone_pays_and_is_paid() {
     let (alice, bob) = (key(4), key(5).account());
     let mut network = standalone("http", &[alice.account()]);
     network.start_authorities().await.unwrap();
     let nodes = addresses(&network);
 
-    // What is signed is for this deployment and this number.
+    // The signature is for this deployment and this number.
     let status: Status = get(&nodes[0], "/v1/status").await;
     let domain = Domain::new(status.chain_id.0, status.verifying_contract.0.into());
     assert_eq!((&domain, status.contract), (network.domain(), None));
@@ -82,7 +82,7 @@ async fn whoever_has_nothing_but_http_pays_and_is_paid() {
         let vote = Vote::try_from(answer.vote).unwrap();
         votes.push(vote.verify(&domain, network.committee(), &verified).unwrap());
     }
-    // Another order of this number is too late.
+    // Another order with this number is refused.
     let other = alice.order(&domain, payment(&alice, bob, 71, 0));
     let refused = post::<VoteAnswer>(&nodes[2], "/v1/orders", &TransferOrder::from(&other)).await.unwrap_err();
     assert_eq!((refused.code, refused.pending), (ProblemCode::OrderPending, Some(Box::new((&order).into()))));
@@ -98,7 +98,7 @@ async fn whoever_has_nothing_but_http_pays_and_is_paid() {
     let received: ReceivedPayment = serde_json::from_str(&until(&mut events, "data: ").await).unwrap();
     assert_eq!(received.payment, (&order.transfer).into());
     assert_eq!(received.digest, Hex(verified.digest().0));
-    // Anyone finds it again, at any of them.
+    // Anyone can read it from any authority.
     let sender = Account(alice.account());
     let found: Certificate = get(&nodes[1], &format!("/v1/accounts/{sender}/certificates/0")).await;
     assert_eq!(found, certificate);

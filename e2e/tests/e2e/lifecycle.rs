@@ -1,4 +1,4 @@
-//! The whole way, through the commands that people use.
+//! Deposit, payment, redemption and audit, through the commands that users run.
 
 use std::process::Command;
 
@@ -38,32 +38,32 @@ async fn money_goes_in_around_and_out_again() {
     let received = bob.fastpay(["receive", "--wait", "60"]).await.unwrap();
     assert!(received.to_string().contains("lodging"), "{received}");
 
-    // More than there is: refused before a number is bound to it, with a code of its own.
+    // An amount above the balance is refused before it gets a number, with its own exit code.
     let too_much = bob.try_fastpay(["pay", &own.to_string(), "2.6"]).await.unwrap();
     assert_eq!(too_much.status.code(), Some(6), "{}{}", too_much.out, too_much.err);
 
-    // Who has no key for the gas, or gives more than all of it away, is told so before anything is signed.
+    // A missing gas key and a fee above the amount are refused before anything is signed.
     let out = OUT.to_string();
     let no_gas = bob.try_fastpay(["redeem", "1", "--to", &out, "--self"]).await.unwrap();
     assert_eq!(no_gas.status.code(), Some(4), "{}{}", no_gas.out, no_gas.err);
     let above = bob.try_fastpay(["redeem", "1", "--to", &out, "--fee", "1.5"]).await.unwrap();
-    assert!(above.err.contains("the fee of 1.5 ETH is above the amount of 1 ETH"), "{}", above.err);
+    assert!(above.err.contains("the fee of 1.5 ETH exceeds the amount of 1 ETH"), "{}", above.err);
 
-    // Through the relayer, which keeps its fee …
+    // Redeem through the relayer, which keeps its fee …
     let redeemed = bob.fastpay(["redeem", "1", "--to", &out, "--fee", "0.25", "--wait", "60"]).await.unwrap();
     assert_eq!((&redeemed["redeemed"]["by"], &redeemed["sequence"]), (&"relayer".into(), &0.into()));
     collector.expect_redemption(&network, &redeemed).await;
     assert_eq!(network.chain().unwrap().ether_of(OUT).await.unwrap(), milli_ether(750));
 
-    // … and alone, with nobody's help.
+    // … and without it.
     network.relayer().unwrap().stop().unwrap();
     let alone = alice.fastpay(["redeem", "2", "--to", &out, "--self"]).await.unwrap();
     assert_eq!(alone["redeemed"]["by"], "self");
     assert_eq!(network.chain().unwrap().ether_of(OUT).await.unwrap(), milli_ether(2_750));
-    // Once is enough: the same again pays nothing.
+    // Repeating it pays nothing.
     let again = alice.fastpay(["redeem", "--sequence", "1", "--self"]).await.unwrap();
     assert_eq!(network.chain().unwrap().ether_of(OUT).await.unwrap(), milli_ether(2_750), "{again}");
-    // Who brought which is what the contract's log says.
+    // The contract's log shows who submitted which.
     let [mine, once_more] = [&alone, &again].map(|answer| &answer["redeemed"]);
     assert_eq!((&once_more["by"], &once_more["relayer"]), (&"self".into(), &json!(own.ethereum_address())), "{again}");
     assert_eq!([&mine["transaction"], &mine["block"]], [&once_more["transaction"], &once_more["block"]]);
@@ -101,7 +101,7 @@ async fn a_committee_without_a_primary_pays_and_says_that_it_cannot_redeem() {
     assert!(redeem.out.contains("without a Primary"), "{}", redeem.out);
     // The balance can be audited against the genesis.
     assert_eq!(person.fastpay(["audit"]).await.unwrap()["ok"], true);
-    // Nobody took the traces of all that, which is seen and did no harm.
+    // No collector accepted the traces, which is counted and harmless.
     expect_dropped(&network).await;
     for authority in &mut network.authorities {
         authority.stop().unwrap();
@@ -116,7 +116,7 @@ fn shape(text: &str) -> Vec<String> {
     text.lines().map(|line| line.split_whitespace().map(plain).collect::<Vec<_>>().join(" ")).collect()
 }
 
-/// docs/WALKTHROUGH.md shows all of the output but the table of steps, which repeats it.
+/// docs/WALKTHROUGH.md shows the whole output except the table of steps.
 fn assert_shown_in_walkthrough(said: &str) {
     let block = WALKTHROUGH.split_once("<!-- recorded by make walkthrough: demo -->\n```text\n").unwrap().1;
     let shown = block.split("\n```").next().unwrap();

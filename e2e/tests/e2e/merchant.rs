@@ -1,4 +1,4 @@
-//! A shop that is paid: the real service beside real authorities, links paid by the `fastpay` command, and webhooks that
+//! A shop's payments: the real service with real authorities, links paid by the `fastpay` command, and webhooks that
 //! the shop verifies.
 
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use crate::scene::{key, standalone};
 /// In ETH.
 const SMALLEST: &str = "0.000000000000000001";
 
-/// Who pays, and whose account is paid.
+/// The customer, and the paid account.
 struct People {
     payer: User,
     owner: User,
@@ -39,7 +39,7 @@ impl People {
         self.payer.fastpay(["pay", invoice["link"].as_str().unwrap(), "--yes"]).await.unwrap()
     }
 
-    /// Pays another amount than the link says, in ETH.
+    /// Pays another amount than that of the link, in ETH.
     async fn pay_amount(&self, invoice: &Value, amount: &str) {
         let memo = invoice["memo"].as_str().unwrap();
         self.payer.fastpay(["pay", &self.account.to_string(), amount, "--memo", memo]).await.unwrap();
@@ -53,10 +53,10 @@ fn has_ended(invoice: &Value) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_shop_is_paid_and_told() {
+async fn a_shop_is_paid_and_notified() {
     let (network, mut merchant, people) = People::with_a_merchant("merchant").await;
 
-    // Paid by its link: told once, whatever the shop asks again.
+    // An invoice paid by its link is announced once, even if the shop repeats its request.
     let cake = merchant.create("cake", "700", "600");
     assert_eq!(
         (cake["state"].as_str(), cake["account"].as_str()),
@@ -65,7 +65,7 @@ async fn a_shop_is_paid_and_told() {
     assert_eq!(merchant.create("cake", "700", "600")["id"], cake["id"]);
     let other = merchant.try_ask(&["invoice", "create", "--reference", "cake", "--amount", "8"]);
     assert_eq!(other, Err((Some(7), json!("conflict"))));
-    // What people type and read is in whole units, what programs read in the smallest.
+    // Commands use whole units, JSON the smallest unit.
     let roll = ["invoice", "create", "--reference", "roll", "--amount", "0.012"];
     assert_eq!(merchant.try_ask(&roll).unwrap()["amount"], "12000000000000000");
     let [shown, listed] = [&roll[..], &["invoice", "list"]].map(|words| run(&mut merchant.command(words)).unwrap());
@@ -82,9 +82,10 @@ async fn a_shop_is_paid_and_told() {
     let paid = merchant.until(&cake, "paid", "delivered").await;
     assert_eq!((paid["received"].as_str(), paid["webhooks"][0]["attempts"].as_u64()), (Some("700"), Some(1)));
     assert_eq!(paid["payments"][0]["sender"], key(0).account().to_string());
-    assert_eq!(merchant.told(&cake), ["invoice.paid"]);
+    assert_eq!(merchant.webhook_types(&cake), ["invoice.paid"]);
 
-    // Too little, while the shop is down: tried again with the same id; then the rest; then once more.
+    // An underpayment while the shop is down is announced again with the same ID; then the rest is paid; then once
+    // more.
     let bread = merchant.create("bread", "2", "600");
     merchant.shop_will(Mood::Refuse(2));
     people.pay_amount(&bread, SMALLEST).await;
@@ -96,9 +97,9 @@ async fn a_shop_is_paid_and_told() {
     merchant.until(&bread, "paid", "delivered").await;
     people.pay_amount(&bread, SMALLEST).await;
     merchant.until(&bread, "overpaid", "delivered").await;
-    assert_eq!(merchant.told(&bread)[2..], ["invoice.underpaid", "invoice.paid", "invoice.overpaid"]);
+    assert_eq!(merchant.webhook_types(&bread)[2..], ["invoice.underpaid", "invoice.paid", "invoice.overpaid"]);
 
-    // The whole amount twice, while the shop never answers: the same message until it does.
+    // The whole amount is paid twice while the shop never answers: the same message is sent until it does.
     let pie = merchant.create("pie", "7", "600");
     people.pay(&pie).await;
     merchant.until(&pie, "paid", "delivered").await;
@@ -112,7 +113,7 @@ async fn a_shop_is_paid_and_told() {
     let ids: BTreeSet<_> = merchant.messages(&pie).into_iter().map(|message| message.id).collect();
     assert_eq!(ids.len(), 2, "{:?}", merchant.messages(&pie));
 
-    // What came too much goes back: listed by the service, paid by its owner's wallet, found by the service; all of it once.
+    // The overpayment is refunded once: listed by the service, paid by the owner's wallet, and matched by the service.
     let list = merchant.try_ask(&["refunds", "prepare", "monday", "--due"]).unwrap();
     let amounts: Vec<_> = list["refunds"].as_array().unwrap().iter().map(|line| line["amount"].clone()).collect();
     assert_eq!(amounts, ["1", "7"], "{list}");
@@ -135,7 +136,8 @@ async fn a_shop_is_paid_and_told() {
     let back = people.payer.fastpay(["receive"]).await.unwrap();
     assert_eq!(back["payments"].as_array().unwrap().len(), 2, "{back}");
 
-    // Killed while the payment comes in: found at the next start, and in time, because nobody looked when it ended.
+    // The service is killed while the payment arrives. At the next start it is found, and counts as in time, because
+    // nothing observed the expiry.
     let tea = merchant.create("tea", "5", "15");
     let coffee = merchant.create("coffee", "5", "15");
     merchant.shop_will(Mood::Refuse(usize::MAX));
@@ -147,7 +149,7 @@ async fn a_shop_is_paid_and_told() {
     merchant.run().await;
     merchant.until(&tea, "paid", "failing").await;
     let expired = merchant.until(&coffee, "expired", "failing").await;
-    // What could not be told before a crash is told after it, with the same id.
+    // A webhook that failed before a crash is sent after it, with the same ID.
     merchant.kill();
     merchant.shop_will(Mood::Take);
     merchant.run().await;
@@ -157,7 +159,7 @@ async fn a_shop_is_paid_and_told() {
     let late = merchant.until(&coffee, "late", "delivered").await;
     assert_eq!(late["payments"][0]["late"], true);
 
-    // Of no invoice: nobody is told, and the books have it.
+    // A payment without an invoice is not announced, and is in the books.
     people.payer.fastpay(["pay", &people.account.to_string(), SMALLEST, "--memo", "tip"]).await.unwrap();
     wait_for(PATIENCE, async || {
         let table = run(&mut merchant.command(&["invoice", "export"])).unwrap().out;
@@ -180,7 +182,7 @@ async fn a_shop_is_paid_and_told() {
 async fn a_webhook_survives_a_kill_in_every_phase() {
     let (_network, mut merchant, people) = People::with_a_merchant("webhook-kills").await;
 
-    // On its way: the shop has it, and the service dies before the answer.
+    // The shop has received the webhook, and the service dies before the answer.
     let cake = merchant.create("cake", "700", "600");
     merchant.shop_will(Mood::Hang);
     people.pay(&cake).await;
@@ -192,7 +194,7 @@ async fn a_webhook_survives_a_kill_in_every_phase() {
     let messages = merchant.messages(&cake);
     assert!(messages.len() >= 2 && messages.iter().all(|message| *message == sent[0]), "{messages:?}");
 
-    // As each crash between two writes to SQLite's log leaves it, the service goes on.
+    // The service recovers from each state that a crash between two writes to SQLite's log can leave.
     merchant.kill();
     let mut sent_again = messages.len();
     let mut phases = vec![];
@@ -212,7 +214,7 @@ async fn a_webhook_survives_a_kill_in_every_phase() {
         } else {
             assert_eq!(messages.len(), sent_again + 1, "after {phase:?}");
             let last = messages.last().unwrap();
-            // An event that was never on disk was never sent: another one tells the same.
+            // An event that was never on disk was never sent; another one announces the same.
             assert_eq!(last.id == sent[0].id, was_announced, "after {phase:?}");
             assert!(last.body.contains("invoice.paid"));
         }

@@ -1,4 +1,4 @@
-//! A shop that takes webhooks, and the real service beside it.
+//! A shop that receives webhooks, and the real service beside it.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -18,24 +18,24 @@ use serde_json::{Value, json};
 
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What the shop does with a webhook.
+/// The shop's answer to a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mood {
     Take,
-    /// Answers 503 so many times, then takes.
+    /// Answers 503 this many times, then accepts.
     Refuse(usize),
-    /// Takes the message and never answers.
+    /// Receives the message and never answers.
     Hang,
 }
 
-/// A message that came, whatever it was answered.
+/// A received message, whatever the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     pub id: String,
     pub body: String,
 }
 
-/// The shop's side: checks the signatures of webhooks as the standard says.
+/// The shop. It checks webhook signatures as the standard prescribes.
 #[derive(Clone)]
 pub struct Shop {
     secret: Secret,
@@ -72,7 +72,7 @@ pub struct Merchant {
 }
 
 impl Merchant {
-    /// Makes the service's folder, and starts the shop and the service.
+    /// Creates the service's folder, and starts the shop and the service.
     pub async fn start(network: &mut Network, owner: &User, account: AccountId) -> Self {
         let home = network.place().path("merchant");
         let [service, shop_port] = [(); 2].map(|()| network.ports().next(1).unwrap());
@@ -109,7 +109,7 @@ impl Merchant {
         wait_for(PATIENCE, async || self.ask(&["invoice", "list"]).map(drop)).await.unwrap();
     }
 
-    /// As the machine would: nothing is brought to an end.
+    /// Kills the service, as a crash of the machine would.
     pub fn kill(&mut self) {
         self.program.take().unwrap().kill();
     }
@@ -120,7 +120,7 @@ impl Merchant {
         command
     }
 
-    /// What the command answers as JSON, or its exit code and the kind of its error.
+    /// The command's answer as JSON, or its exit code and error kind.
     pub fn try_ask(&self, arguments: &[&str]) -> Result<Value, (Option<i32>, Value)> {
         let done = run(self.command(arguments).arg("--json")).unwrap();
         let answer: Value = serde_json::from_str(&done.out).unwrap();
@@ -131,14 +131,14 @@ impl Merchant {
         self.try_ask(arguments).map_err(|error| format!("{error:?}"))
     }
 
-    /// An invoice of so many of the smallest unit, as the shop's people type it.
+    /// Creates an invoice for this many of the smallest unit, with the shop's command.
     pub fn create(&self, reference: &str, units: &str, expires_in: &str) -> Value {
         let amount = &format_units(units, 18);
         let create = ["invoice", "create", "--reference", reference, "--amount", amount, "--expires-in", expires_in];
         self.ask(&create).unwrap()
     }
 
-    /// Waits until the invoice is in this state, and its last webhook as far.
+    /// Waits until the invoice and its last webhook are in this state.
     pub async fn until(&self, invoice: &Value, state: &str, delivery: &str) -> Value {
         let id = invoice["id"].as_str().unwrap();
         wait_for(PATIENCE, async || {
@@ -155,14 +155,14 @@ impl Merchant {
         *self.shop.mood.lock().unwrap() = mood;
     }
 
-    /// The messages about an invoice, in the order in which they came.
+    /// The messages about an invoice, in order of arrival.
     pub fn messages(&self, invoice: &Value) -> Vec<Message> {
         let seen = self.shop.seen.lock().unwrap();
         let is_ours = |message: &&Message| message.body.contains(invoice["id"].as_str().unwrap());
         seen.iter().filter(is_ours).cloned().collect()
     }
 
-    /// Waits for so many messages about an invoice in all, of which there are never more.
+    /// Waits for this many messages about an invoice, and checks that there are no more.
     pub async fn until_messages(&self, invoice: &Value, count: usize) -> Vec<Message> {
         wait_for(PATIENCE, async || {
             let messages = self.messages(invoice);
@@ -172,13 +172,13 @@ impl Merchant {
         .unwrap()
     }
 
-    /// The types of the webhooks of an invoice, in the order in which they came.
-    pub fn told(&self, invoice: &Value) -> Vec<String> {
+    /// The types of an invoice's webhooks, in order of arrival.
+    pub fn webhook_types(&self, invoice: &Value) -> Vec<String> {
         let kind = |message: Message| serde_json::from_str::<Value>(&message.body).unwrap()["type"].clone();
         self.messages(invoice).into_iter().map(|message| kind(message).as_str().unwrap().to_owned()).collect()
     }
 
-    /// The database, and its log as far as each crash may have let it come.
+    /// The database, and each prefix of its log that a crash may have left.
     pub fn cuts(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         const HEAD: usize = 32;
         const FRAME: usize = 24 + 4_096;

@@ -1,4 +1,4 @@
-//! Everybody moves to a new contract, as docs/CONTRACT.md says: there is no upgrade. Both committees run meanwhile.
+//! A move to a new contract, as docs/CONTRACT.md describes it: there is no upgrade. Both committees run meanwhile.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn ether(amount: u64) -> U256 {
     U256::from(amount) * U256::from(10).pow(U256::from(18))
 }
 
-/// An address has at least so much more than before.
+/// Checks that an address has at least this much more than before.
 async fn wait_until_has(network: &Network, owner: Address, wei: U256) {
     wait_for(PATIENCE, async || {
         let found = network.chain().unwrap().ether_of(owner).await.map_err(|error| error.to_string())?;
@@ -56,21 +56,21 @@ async fn everybody_moves_to_a_new_contract_while_both_run() {
     new.start_authorities().await.unwrap();
     new.start_relayer().unwrap();
 
-    // 2. Nothing is switched off: the old one goes on paying inside.
+    // 2. The old committee continues to make payments.
     bob.fastpay(["pay", &own.to_string(), "1"]).await.unwrap();
-    // 3. Straight to the new contract money would be lost: nothing is signed.
+    // 3. A redemption to the new contract's address would be lost: the wallet signs nothing.
     let refused = alice.try_fastpay(["redeem", "1", "--to", &after.to_string()]).await.unwrap();
     assert!(!refused.status.success() && refused.err.contains("is a contract of FastPay"), "{}", refused.err);
     bob.fastpay(["redeem", "2", "--to", &exit.to_string(), "--wait", "60"]).await.unwrap();
     wait_until_has(&new, exit, ether(2)).await;
-    // What the old committee certified is worth nothing at the new one.
+    // The old committee's certificates are not valid at the new one.
     let client = &old.clients().unwrap()[0];
     let certificate = client.shard_of(&other).certificate(other, SequenceNumber(1)).await.unwrap();
     let newcomer = &new.clients().unwrap()[0];
     let answer = newcomer.shard_of(&other).confirm(&certificate).await;
     assert!(matches!(answer, Err(ClientError::Refused(Refusal::Invalid(_)))), "{answer:?}");
 
-    // 4. A large amount waits in whole.
+    // 4. A large amount is queued as a whole.
     let queued = alice.fastpay(["redeem", "8", "--to", &address.to_string(), "--wait", "60"]).await.unwrap();
     assert!(queued["queued"]["executableAt"].is_u64(), "{queued}");
     let spent = new.chain().unwrap().ether_of(address).await.unwrap();
@@ -83,7 +83,7 @@ async fn everybody_moves_to_a_new_contract_while_both_run() {
     there.fastpay(["deposit", "8", "--wait", "60"]).await.unwrap();
     there.fastpay(["pay", &other.to_string(), "5"]).await.unwrap();
 
-    // 5. Nothing is left, and nothing is missing.
+    // 5. The old contract is empty, and nothing is missing.
     assert_eq!(total_of(&new, &[own, other]).await, ether(8).to_string());
     old.chain = new.chain.take();
     assert_eq!(total_of(&old, &[own, other]).await, "0");

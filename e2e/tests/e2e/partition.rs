@@ -1,8 +1,8 @@
-//! Networks that are cut apart and lose packets: each authority has a network of its own, with one cable to the hub
-//! where the wallets are.
+//! Network partitions and packet loss: each authority has a network of its own, with one cable to the hub of the
+//! wallets.
 //!
-//! That takes the rights of root over a network, which users have in a user namespace of their own where the system
-//! permits that. The test starts itself there once more, and the second one does the work.
+//! This needs root's rights over a network, which users have in a user namespace if the system permits it. The test
+//! starts itself again in such a namespace, and the second process does the work.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Cables {
         shell(&format!("ip link set cable{number} {state}")).unwrap();
     }
 
-    /// Has every cable lose packets, both ways. Says how it is done: not every kernel can lose them at random.
+    /// Makes every cable lose packets in both directions. Returns the method: not every kernel can lose them at random.
     fn lose(&self) -> &'static str {
         let ways = [
             ("5 of 100 packets at random", "netem loss 5% delay 3ms 2ms"),
@@ -135,7 +135,8 @@ async fn inside() {
     network.start_authorities().await.unwrap();
     let payers = Payers::new(&network, PAYERS).unwrap();
 
-    // One after the other is cut off and comes back, and once two at a time: then nothing is final until they are back.
+    // Each authority is cut off once and reconnected. Once two are cut off together: nothing is final until they are
+    // back.
     let each = 12;
     let total = usize::from(PAYERS) * each;
     let paying = tokio::spawn({
@@ -148,7 +149,7 @@ async fn inside() {
         }
         cut.iter().for_each(|number| cables.set(*number, "down"));
         if cut.len() > 1 {
-            // What was sent before may still be settled; then nothing is.
+            // Orders sent before may still be settled; then none is.
             let stands = wait_for(PATIENCE, async || {
                 let before = payers.settled();
                 tokio::time::sleep(Duration::from_secs(2)).await;
@@ -170,7 +171,7 @@ async fn inside() {
     payers.bring_all_up_to_date(&accounts).await.unwrap();
     assert_all_paid(&network, &payers, each).await;
 
-    // All cables lose packets. The payers' plan begins anew, so that each has paid twice as often.
+    // All cables lose packets. The payers run their plan again, so each has paid twice as often.
     let how = cables.lose();
     pay_all(&payers, each).await;
     let lost = cables.lost();

@@ -1,4 +1,4 @@
-//! Peers that do not speak the protocol, or not to the end. While each does its worst, others are served.
+//! Peers that violate the protocol. Other clients are served meanwhile.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use tonic::transport::Endpoint;
 
 use crate::scene::{key, payment, standalone};
 
-/// Longer than a node has patience with any peer, however busy the machine is.
+/// Longer than any of the node's time limits, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Scene {
@@ -45,7 +45,7 @@ impl Scene {
         TcpStream::connect(self.address().trim_start_matches("http://")).await.unwrap()
     }
 
-    /// An honest client gets its vote, if need be after the wait that it is told.
+    /// Checks that an honest client gets its vote, possibly after the requested delay.
     async fn assert_serves(&self) {
         let order = self.sender.order(self.network.domain(), payment(&self.sender, key(9).account(), 1, 0));
         let voted =
@@ -56,7 +56,7 @@ impl Scene {
         voted.await.unwrap().unwrap();
     }
 
-    /// What the node holds in memory, in MiB, where the system tells.
+    /// The node's memory in MiB, if the system reports it.
     fn memory_mib(&mut self) -> Option<u64> {
         let id = self.network.authority(0).unwrap().program().unwrap().id();
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
@@ -65,7 +65,7 @@ impl Scene {
     }
 }
 
-/// Until the node has closed the connection.
+/// Waits until the node has closed the connection.
 async fn read_to_end(mut stream: TcpStream) {
     let mut bytes = [0; 4096];
     while let Ok(1..) = stream.read(&mut bytes).await {}
@@ -83,7 +83,7 @@ async fn garbage_and_silence_are_cut_off() {
         let _ = stream.write_all(&bytes).await;
         garbage.push(stream);
     }
-    // It begins well, and then is garbage.
+    // A valid beginning, and then garbage.
     let mut half = scene.connect().await;
     half.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
     let _ = half.write_all(&[0xff; 10_000]).await;
@@ -106,7 +106,7 @@ async fn a_message_too_long_is_refused() {
     let request = proto::AccountRequest { account: vec![7; 33].into(), ..Default::default() };
     assert_eq!(grpc.get_account(request).await.unwrap_err().code(), Code::InvalidArgument);
 
-    // On a stream of orders too; the stream ends, and others go on.
+    // The same on a stream of orders: the stream ends, and others continue.
     let order = proto::TransferOrder::default();
     let small = SubmitRequest { id: 1, request: Some(Request::Order(order)) };
     let votes = vec![proto::Vote { authority: vec![1; 2 * MESSAGE_BYTES_MAX].into(), ..Default::default() }];
@@ -125,7 +125,7 @@ async fn a_peer_that_never_reads_is_not_read_either() {
     let mut scene = scene("never-reads").await;
     scene.assert_serves().await;
     let before = scene.memory_mib();
-    // Valid orders, so that each answer is a vote; sent until the node takes no more.
+    // Valid orders, each answered with a vote, are sent until the node reads no more.
     let order = scene.sender.order(scene.network.domain(), payment(&scene.sender, key(9).account(), 1, 0));
     let order: proto::TransferOrder = (&order).into();
     let mut streams = Vec::new();

@@ -1,4 +1,4 @@
-//! An Ethereum node that goes away and comes back, or serves another chain.
+//! An Ethereum node that becomes unreachable and comes back, or serves another chain.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -20,10 +20,10 @@ async fn network_behind_a_wire(name: &str) -> (Network, Proxy) {
     (Network::on_chain(place, ports, layout(), chain, Some(url)).await.unwrap(), proxy)
 }
 
-/// A follower that found nobody for long looks again after half a minute.
+/// After long failures, a follower retries every half minute.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// A follower that stopped for good is started again by its operator.
+/// A follower that has stopped for good is restarted by its operator.
 async fn restart_stopped(network: &mut Network) {
     for authority in &mut network.authorities {
         let http = authority.endpoints().unwrap().http.clone().unwrap();
@@ -53,7 +53,7 @@ async fn wait_for_deposits(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn payments_go_on_without_the_ethereum_node_and_deposits_after_it() {
+async fn payments_continue_without_the_ethereum_node_and_deposits_after_it() {
     let (mut network, proxy) = network_behind_a_wire("away").await;
     network.start_authorities().await.unwrap();
     let alice = User::new(&network, "alice").await.unwrap();
@@ -61,12 +61,12 @@ async fn payments_go_on_without_the_ethereum_node_and_deposits_after_it() {
     let other = alice.new_ed25519_key("other").await.unwrap();
     alice.fastpay(["deposit", "3", "--from", "own"]).await.unwrap();
     let clients = network.clients().unwrap();
-    // The wallet waited for a quorum; whoever is later would not hear of it any more.
+    // The wallet waited only for a quorum; a later authority would not receive it any more.
     wait_for_deposits(&clients, own, 1, PATIENCE).await.unwrap();
 
     proxy.set(Mode::Cut);
     alice.fastpay(["pay", "other", "1", "--from", "own"]).await.unwrap();
-    // Killed and started meanwhile, an authority still votes: it remembers its committee.
+    // An authority that is killed and restarted meanwhile still votes, with the stored committee.
     for number in 0..2 {
         let authority = network.authority(number).unwrap();
         authority.kill();
@@ -77,7 +77,7 @@ async fn payments_go_on_without_the_ethereum_node_and_deposits_after_it() {
     assert_eq!(ready.0, 503, "{}", ready.1);
     assert_eq!(http_get(&http, "/health").await.unwrap().0, 200);
     alice.fastpay(["pay", "other", "1", "--from", "own"]).await.unwrap();
-    // The wallet reaches the chain another way; nobody credits what it deposits now.
+    // The wallet reaches the chain through another node; no authority credits its deposit now.
     alice.fastpay(["deposit", "4", "--from", "own", "--wait", "0"]).await.unwrap();
     tokio::time::sleep(Duration::from_millis(500)).await;
     wait_for_deposits(&clients, own, 1, PATIENCE).await.unwrap();
@@ -99,13 +99,13 @@ async fn another_chain_is_not_followed() {
     let port = network.ports().next(1).unwrap();
     let other = Chain::start_with_id(&elsewhere, port, layout().block_time, 999).await.unwrap();
 
-    // At the start it is an error, which names both chains.
+    // At the start, another chain is an error, which names both chains.
     proxy.pass(other.url());
     let refused = network.authority(0).unwrap().run_to_end().unwrap();
     assert!(!refused.status.success());
     assert!(refused.err.contains("serves chain 999, not 31337"), "{}", refused.err);
 
-    // While it runs the node stays up, and waits for the right chain.
+    // At run time, the node keeps running and waits for the right chain.
     let right = network.chain().unwrap().url().to_owned();
     proxy.pass(&right);
     network.start_authorities().await.unwrap();
@@ -117,14 +117,14 @@ async fn another_chain_is_not_followed() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     wait_for_deposits(&clients, own, 0, PATIENCE).await.unwrap();
     proxy.pass(&right);
-    // One that is still taking in what it heard of the other chain stops only after the first look.
+    // A node that is still reading the other chain stops only after its first comparison.
     let until = Instant::now() + PATIENCE;
     while wait_for_deposits(&clients, own, 1, Duration::from_secs(2)).await.is_err() && Instant::now() < until {
         restart_stopped(&mut network).await;
     }
     wait_for_deposits(&clients, own, 1, PATIENCE).await.unwrap();
 
-    // A wallet that is told another chain's id does not even begin.
+    // A wallet with another chain ID is not set up.
     let endpoints = network.endpoints_file().to_string_lossy().into_owned();
     let home = network.place().path("wallets/lost").to_string_lossy().into_owned();
     let contract = network.contract().unwrap().to_string();

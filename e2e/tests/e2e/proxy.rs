@@ -1,4 +1,4 @@
-//! A wire that a test can cut: stands between a part and its Ethereum node.
+//! A TCP proxy between a program and its Ethereum node, which a test can cut.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,18 +8,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// What the wire does.
+/// The proxy's rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Passes all on to this address.
+    /// Forwards everything to this address.
     Pass(String),
-    /// Passes nothing, and refuses connections as far as a program above TCP can: they end at once.
+    /// Forwards nothing, and closes connections at once.
     Cut,
-    /// Passes all but a request with this word in it; that one's connection ends.
+    /// Forwards everything but requests that contain this word, whose connections it closes.
     CutAt(String, &'static str),
 }
 
-/// The wire, which listens as long as this value lives.
+/// A proxy, which listens as long as this value lives.
 pub struct Proxy {
     mode: watch::Sender<Mode>,
     cut: Arc<Mutex<usize>>,
@@ -52,7 +52,7 @@ impl Proxy {
         self.set(Mode::CutAt(target.trim_start_matches("http://").to_owned(), word));
     }
 
-    /// Waits until a request with the word was cut.
+    /// Waits until a request with the word has been cut.
     pub async fn wait_until_cut(&self) {
         let probe = || {
             let cut = *self.cut.lock().unwrap();
@@ -82,7 +82,7 @@ async fn accept(listener: TcpListener, mode: watch::Receiver<Mode>, cut: Arc<Mut
             let Ok(server) = TcpStream::connect(target).await else { return };
             tokio::select! {
                 () = carry(client, server, word, &cut) => {}
-                // What was connected under the old rule ends with it.
+                // Connections made under the old rule end with it.
                 _ = mode.changed() => {}
             }
         });

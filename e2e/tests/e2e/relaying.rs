@@ -1,5 +1,5 @@
-//! A relayer that dies at the worst moment: it has written down what it is about to send, and has not sent it. And
-//! one that brings many redemptions under one vote, executes what the contract queued, and waits a pause out.
+//! A relayer that dies after storing a transaction and before sending it. And one that submits many redemptions with
+//! one vote, executes queued redemptions, and waits until a pause has ended.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn wait_until_out_has(network: &Network, expected: U256) {
     .unwrap();
 }
 
-/// Every authority lists so many redemptions of this account that the contract has not taken.
+/// Waits until each authority lists this many redemptions of the account that the contract has not paid.
 async fn wait_until_so_many_wait(network: &Network, owner: AccountId, count: usize) {
     bring_all_up_to_date(network, &[owner]).await.unwrap();
     for authority in &network.authorities {
@@ -71,7 +71,7 @@ async fn a_relayer_killed_between_write_and_submit_pays_once() {
     network.start_relayer().unwrap();
     proxy.wait_until_cut().await;
     network.relayer().unwrap().kill();
-    // It knew what it was about to do, and nothing of it was done.
+    // It had stored the transaction, and not sent it.
     let status = network.relayer().unwrap().status().unwrap();
     assert!(transactions(&status) > 0, "{status}");
     wait_until_paid(&network, 0).await;
@@ -90,7 +90,7 @@ async fn a_relayer_killed_between_write_and_submit_pays_once() {
     .await
     .unwrap();
 
-    // Killed and started once more, it finds nothing left to do.
+    // After another kill and restart, there is nothing left to do.
     network.relayer().unwrap().kill();
     alice.fastpay(["redeem", "1", "--to", &OUT.to_string()]).await.unwrap();
     network.start_relayer().unwrap();
@@ -131,11 +131,11 @@ async fn a_batch_a_queue_and_a_pause_end_in_payouts() {
     wait_until_so_many_wait(&network, own, 3).await;
     network.start_relayer().unwrap();
     wait_until_paid(&network, 3).await;
-    // On a busy machine the relayer may have read one of them later than the others.
+    // On a busy machine the relayer may have read one of them late.
     let ways = ways_of_paying(&network).await;
     assert!(ways.len() <= 2 && ways[0] == IFastPay::redeemBatchCall::SELECTOR, "{ways:?}");
 
-    // Five of the seven that are left are more than may go at once.
+    // Five of the remaining seven exceed the outflow limit.
     let queued = alice.fastpay(["redeem", "5", "--to", &out, "--wait", "60"]).await.unwrap();
     assert!(queued["redeemed"] == false && queued["queued"]["executableAt"].is_u64(), "{queued}");
     wait_for(PATIENCE, async || {
@@ -167,7 +167,7 @@ async fn without_a_fee_a_redemption_has_the_one_that_the_relayer_takes_and_is_pa
     let mut network = on_chain("fees").await;
     network.start_authorities().await.unwrap();
     let relayer = network.publish_fees().unwrap();
-    // It works for no less than the gas.
+    // Its fee covers at least the gas.
     network.relayer().unwrap().leave_below_cost().unwrap();
     let alice = User::new(&network, "alice").await.unwrap();
     alice.import_rich_key("own", 0).await.unwrap();
@@ -175,9 +175,9 @@ async fn without_a_fee_a_redemption_has_the_one_that_the_relayer_takes_and_is_pa
     let out = OUT.to_string();
     let fee_of = |told: &Value| told["fee"]["units"].as_str().unwrap().parse::<u128>().unwrap();
 
-    // Nobody answers yet.
+    // No relayer answers yet.
     let told = alice.try_fastpay(["redeem", "1", "--to", &out]).await.unwrap().success().unwrap();
-    assert!(told.err.contains("no relayer of the endpoints file says what it takes"), "{}", told.err);
+    assert!(told.err.contains("no relayer of the endpoints file announces a fee"), "{}", told.err);
     network.start_relayer().unwrap();
     wait_for(PATIENCE, async || match http_get(&relayer, "/v1/fees").await? {
         (200, _) => Ok(()),
@@ -192,13 +192,13 @@ async fn without_a_fee_a_redemption_has_the_one_that_the_relayer_takes_and_is_pa
     assert_eq!((&told["offer"]["paidWithinSeconds"], &told["redeemed"]["by"]), (&json!(31), &json!("relayer")));
     wait_until_out_has(&network, U256::from(10).pow(U256::from(18)) - U256::from(fee)).await;
 
-    // A fee that nobody named is never a large part of the amount.
+    // A default fee is never a large part of the amount.
     let refused = alice.try_fastpay(["redeem", "0.000000000000001", "--to", &out]).await.unwrap();
     assert_eq!(refused.status.code(), Some(2), "{}{}", refused.out, refused.err);
     assert!(refused.err.contains("more than a tenth of"), "{}", refused.err);
-    // One that was named is taken, also where it suffices for nobody.
+    // A given fee is used, even if no relayer accepts it.
     let told = alice.try_fastpay(["redeem", "1", "--to", &out, "--fee", "0"]).await.unwrap().success().unwrap();
-    assert!(told.err.contains("for less perhaps none brings it"), "{}", told.err);
+    assert!(told.err.contains("for less, perhaps none submits the redemption"), "{}", told.err);
     let told = alice.fastpay(["redeem", "1", "--fee", "0", "--self"]).await.unwrap();
     assert_eq!((fee_of(&told), &told["offer"], &told["redeemed"]["by"]), (0, &Value::Null, &json!("self")), "{told}");
 }

@@ -1,4 +1,4 @@
-//! Data folders that are older than what was said with them: what the authority forgot it does not say otherwise.
+//! Data folders that are older than the votes made with them: the authority does not contradict its forgotten votes.
 
 use std::process::Command;
 use std::time::Duration;
@@ -32,7 +32,7 @@ impl Scene {
         owner.order(self.network.domain(), payment(owner, key(2).account(), amount, sequence))
     }
 
-    /// Makes an authority's data folder anew, with its keys.
+    /// Creates an authority's data folder again, with its keys.
     fn init_again(&self, number: usize) -> Finished {
         let (place, authority) = (self.network.place(), &self.network.authorities[number]);
         let mut init = Command::new(program("fastpay-node").unwrap());
@@ -56,7 +56,7 @@ impl Scene {
         self.client(number).shard_of(&order.transfer.sender()).order(order).await.map(|(_, vote)| vote)
     }
 
-    /// The certificate that these authorities' votes make; they give them.
+    /// Collects these authorities' votes into a certificate.
     async fn certify(&self, voters: [usize; 3], order: &TransferOrder) -> Certificate {
         let mut votes = Vec::new();
         for number in voters {
@@ -71,7 +71,7 @@ impl Scene {
         self.client(number).shard_of(&sender).confirm(certificate).await.unwrap().1
     }
 
-    /// Asks until the authority says from where on it votes, or votes.
+    /// Asks until the authority reports from which number on it votes, or votes.
     async fn answer(&self, number: usize, order: &TransferOrder) -> Result<Vote, Refusal> {
         wait_for(PATIENCE, async || match self.ask(number, order).await {
             Ok(vote) => Ok(Ok(vote)),
@@ -96,10 +96,10 @@ async fn an_authority_that_forgot_its_votes_gives_no_second_one_and_votes_again_
     scene.network.authorities[0].back_up(&backup).unwrap();
     scene.start(0).await;
 
-    // What it will forget. A vote that it alone was asked for …
+    // The copy will lack these: a vote that only this authority was asked for …
     let (first, second) = (scene.order(&scene.payer, 1, 0), scene.order(&scene.payer, 2, 0));
     let given = scene.ask(0, &first).await.unwrap();
-    // … and one after a certificate that nobody else has got yet.
+    // … and a vote after a certificate that nobody else has yet.
     let saved = scene.order(&scene.saver, 1, 0);
     let saved = scene.certify([0, 1, 2], &saved).await;
     scene.confirm(0, &saved).await;
@@ -118,7 +118,7 @@ async fn an_authority_that_forgot_its_votes_gives_no_second_one_and_votes_again_
         assert_eq!(scene.ask(0, &second).await, Err(ClientError::Refused(Refusal::CatchingUp(None))));
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // Its operator and wallets are told so, and not only whoever pays.
+    // Its status shows this to operators and wallets.
     let said = scene.network.authorities[0].operate("status").unwrap().success().unwrap().out;
     assert!(said.contains("restored from an older copy"), "{said}");
     let user = User::new(&scene.network, "user").await.unwrap();
@@ -127,7 +127,7 @@ async fn an_authority_that_forgot_its_votes_gives_no_second_one_and_votes_again_
     assert_eq!(restored.iter().filter(|one| **one == true).count(), 1, "{said}");
     assert!(scene.client(0).shard_of(&scene.payer.account()).account(scene.payer.account()).await.unwrap().catching_up);
 
-    // It is told where the others are; one of them is away, so that they are too few to tell it anything.
+    // It gets the others' endpoints. One of them is away, so too few can answer it.
     scene.network.authority(0).unwrap().kill();
     scene.network.authorities[0].set_endpoints(&scene.network.endpoints_file()).unwrap();
     scene.network.authority(3).unwrap().kill();
@@ -139,12 +139,12 @@ async fn an_authority_that_forgot_its_votes_gives_no_second_one_and_votes_again_
     scene.start(3).await;
     assert_eq!(scene.answer(0, &second).await, catching_up(1));
     assert_eq!(scene.answer(0, &first).await, catching_up(1), "nor for the order that it did vote for");
-    // It confirms like any other, and after the certificate that it had it still does not vote.
+    // It confirms certificates, and still does not vote after the certificate that it had.
     assert_eq!(scene.confirm(0, &saved).await, SequenceNumber(1));
     let other = scene.order(&scene.saver, 3, 1);
     assert_eq!(scene.answer(0, &other).await, catching_up(2));
 
-    // To wallets it is one that does not vote just now: they pay without it, and bring it along.
+    // For wallets it is an authority that does not vote now: they pay without it and bring it up to date.
     let payers = Payers::new(&scene.network, 3).unwrap();
     let sends =
         Intent::Pay { recipient: scene.payer.account(), asset: Asset::ETHER, amount: Amount(9), memo: Memo::ZERO };
@@ -154,7 +154,7 @@ async fn an_authority_that_forgot_its_votes_gives_no_second_one_and_votes_again_
     let log = scene.network.authority(0).unwrap().program().unwrap().log_text();
     assert!(log.contains("this data folder may be older"), "{log}");
 
-    // The others finish without it, and from then on it votes, also after a restart.
+    // The others finish the order without it. From then on it votes, also after a restart.
     for certificate in [scene.certify([1, 2, 3], &first).await, saved.clone()] {
         for number in 0..4 {
             scene.confirm(number, &certificate).await;
@@ -172,14 +172,14 @@ async fn an_authority_that_forgot_its_votes_gives_no_second_one_and_votes_again_
     scene.answer(0, &scene.order(&scene.saver, 1, 2)).await.unwrap();
     let state = scene.client(0).shard_of(&scene.saver.account()).account(scene.saver.account()).await.unwrap();
     assert!(!state.catching_up && state.pending.is_some());
-    // It asked about the wallet's account while the others were locked, so that it leaves out one number more. From
-    // then on there is a quorum with its vote, when another one is away.
+    // It asked about the wallet's account while the others were locked, so it skips one more number. From then on its
+    // vote makes a quorum while another authority is away.
     payers.send(2, sends).await.unwrap();
     scene.network.authority(3).unwrap().kill();
     payers.send(2, sends).await.unwrap();
 
-    // The rollback protection prevents it: at its operator's word that nothing is forgotten, the same copy votes twice
-    // where no peer shows it what was certified since.
+    // The rollback protection prevents this: if the operator declares the copy complete, it votes twice if no peer
+    // shows it the later certificates.
     (0..3).for_each(|number| scene.network.authority(number).unwrap().kill());
     scene.network.authorities[0].restore(&backup).unwrap();
     scene.network.authorities[0].operate("trust-data").unwrap().success().unwrap();
@@ -192,18 +192,18 @@ async fn an_authority_that_forgot_its_votes_gives_no_second_one_and_votes_again_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_authority_that_lost_its_disk_begins_anew_as_an_older_copy() {
+async fn an_authority_that_lost_its_disk_starts_over_as_an_older_copy() {
     let mut scene = Scene::new("lost-disk");
     for authority in &scene.network.authorities {
         authority.set_endpoints(&scene.network.endpoints_file()).unwrap();
     }
     scene.network.start_authorities().await.unwrap();
-    // The first start of a whole committee takes no word of its operators.
+    // The first start of a whole committee needs no declaration by its operators.
     let (first, second) = (scene.order(&scene.payer, 1, 0), scene.order(&scene.payer, 2, 0));
     let saved = scene.order(&scene.saver, 1, 0);
     let saved = scene.certify([0, 1, 2], &saved).await;
     scene.confirm(1, &saved).await;
-    // A vote that nobody else knows of.
+    // A vote that nobody else knows.
     scene.ask(0, &first).await.unwrap();
 
     scene.network.authority(0).unwrap().kill();
@@ -215,18 +215,18 @@ async fn an_authority_that_lost_its_disk_begins_anew_as_an_older_copy() {
     let log = scene.network.authority(0).unwrap().program().unwrap().log_text();
     assert!(log.contains("this data folder may be older") && log.contains("the deployment is in use at"), "{log}");
     assert_eq!(scene.answer(0, &second).await, catching_up(1));
-    // The verdict outlives the process.
+    // The result is kept over a restart.
     scene.network.authority(0).unwrap().kill();
     scene.start(0).await;
     assert_eq!(scene.answer(0, &second).await, catching_up(1));
-    // The others finish what it may have voted for, and from then on it votes.
+    // The others finish the order that it may have voted for. From then on it votes.
     let certificate = scene.certify([1, 2, 3], &first).await;
     assert_eq!(scene.confirm(0, &certificate).await, SequenceNumber(1));
     scene.answer(0, &scene.order(&scene.payer, 3, 1)).await.unwrap();
 }
 
-/// A peer that lies about how far the account is needs a certificate for it, so it cannot keep the authority from
-/// voting; and the operator's word counts where nothing can be noticed.
+/// A peer needs a certificate to claim a number, so a lying peer cannot keep the authority from voting. The operator's
+/// declaration counts if nothing contradicts it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_says_that_the_folder_is_old_and_then_that_it_is_not() {
     let mut scene = Scene::new("operator");
@@ -242,7 +242,7 @@ async fn an_operator_says_that_the_folder_is_old_and_then_that_it_is_not() {
     scene.start(0).await;
     assert_eq!(scene.answer(0, &order).await, catching_up(1));
 
-    // A second one that is in the same state is no evidence for the first, nor the first for it.
+    // A second authority in the same state is no evidence for the first, nor the reverse.
     scene.network.authority(1).unwrap().stop().unwrap();
     scene.network.authorities[1].operate("mark-stale").unwrap().success().unwrap();
     scene.start(1).await;
@@ -266,7 +266,7 @@ async fn neither_a_copy_of_two_times_nor_an_empty_folder_is_started_on() {
     scene.network.authority(0).unwrap().stop().unwrap();
     scene.network.authorities[0].back_up(&old).unwrap();
     scene.start(0).await;
-    // Payments between the shards, one way or the other.
+    // Payments between the shards, in one direction.
     for owner in [&scene.payer, &scene.saver] {
         for (sequence, recipient) in (0..).zip([3, 4, 5, 6]) {
             let transfer = payment(owner, key(recipient).account(), 1, sequence);
@@ -298,7 +298,7 @@ async fn neither_a_copy_of_two_times_nor_an_empty_folder_is_started_on() {
         let data = scene.network.authorities[0].data();
         std::fs::remove_dir_all(data.join(shard)).unwrap();
         run(Command::new("cp").arg("-a").arg(old.join(shard)).arg(&data)).unwrap().success().unwrap();
-        // If no credit went that way there is nothing to notice, but then nothing to lose, either.
+        // If no credit went in that direction, nothing is detected, and nothing is lost.
         let log = scene.network.place().log("authority-0");
         let before = std::fs::read_to_string(&log).unwrap().len();
         let authority = scene.network.authority(0).unwrap();
@@ -312,7 +312,7 @@ async fn neither_a_copy_of_two_times_nor_an_empty_folder_is_started_on() {
     }
     assert!(refused > 0, "the payments went between the shards");
 
-    // Without its folder the authority cannot begin anew, whatever its configuration is called.
+    // Without its folder the authority cannot start over, whatever the name of its configuration.
     std::fs::remove_dir_all(scene.network.authorities[0].data()).unwrap();
     let again = scene.init_again(0);
     assert!(!again.status.success() && again.err.contains("must not begin with an empty memory"), "{}", again.err);

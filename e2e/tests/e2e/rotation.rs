@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const DELAY_S: u64 = 86_400;
 const RECIPIENT: PrimaryAddress = PrimaryAddress::repeat_byte(0xBE);
 
-/// What a client of the committee needs: it follows the epochs by the epoch that comes with each vote.
+/// A client of the committee. It follows epochs by the epoch that comes with each vote.
 #[derive(Clone)]
 struct Clients {
     authorities: Vec<AuthorityClient>,
@@ -40,7 +40,7 @@ impl Clients {
         self.committees.lock().unwrap().get(epoch).cloned()
     }
 
-    /// Asks for votes until a quorum of one epoch has voted.
+    /// Collects votes until a quorum of one epoch has voted.
     async fn certify(&self, order: &TransferOrder) -> VerifiedCertificate {
         let verified = order.clone().verify(&self.domain).unwrap();
         let certified = wait_for(PATIENCE, async || {
@@ -60,12 +60,12 @@ impl Clients {
         certified.await.unwrap()
     }
 
-    /// Has a certificate confirmed by a quorum at least.
+    /// Sends a certificate until at least a quorum has confirmed it.
     async fn settle(&self, certificate: &Certificate) {
         self.settle_at(3, certificate).await;
     }
 
-    /// Has it confirmed by so many authorities at least.
+    /// Sends it until at least this many authorities have confirmed it.
     async fn settle_at(&self, count: usize, certificate: &Certificate) {
         let settled = wait_for(PATIENCE, async || {
             let mut confirmed = 0;
@@ -153,7 +153,7 @@ pub async fn rotate(network: &Network, voters: &[usize], members: &[Member], pas
     assert!(early.contains("can be installed from"), "{early}");
     pass(DELAY_S + 1).await;
     network.install(&rotation).await.unwrap();
-    // The same file is for no epoch any more, once the installation is final.
+    // The same file is rejected once the installation is final.
     wait_for(PATIENCE, async || {
         let late = voter.vote("sign", &rotation.announcement, &rotation.proofs, &network.place().path("late.json"));
         let said = late.unwrap().err;
@@ -191,7 +191,7 @@ async fn keys_are_rotated_under_load_and_nothing_certified_is_stranded() {
         deposit(&network, account, 1_000_000).await;
     }
 
-    // Load, to the end.
+    // Load until the end.
     let (stop, stopped) = watch::channel(false);
     let settled = Arc::new(AtomicUsize::new(0));
     let (counter, load, to) = (settled.clone(), clients.clone(), owner.account());
@@ -214,12 +214,12 @@ async fn keys_are_rotated_under_load_and_nothing_certified_is_stranded() {
     };
     more("before").await;
 
-    // Before: a redemption that is confirmed, one that waits long, and a payment of which only the sender knows.
+    // Before: a confirmed redemption, one that waits for long, and a payment that only its sender knows.
     let soon = clients.do_it(&owner, redeems(&owner, 100, 0).into()).await;
     let late = clients.do_it(&owner, redeems(&owner, 200, 1).into()).await;
     let kept = clients.certify(&saver.order(&clients.domain, payment(&saver, owner.account(), 5, 0))).await;
 
-    // One authority is away during all of it. The others get the new keys beside the old ones, one after the other.
+    // One authority is away during the rotation. The others get the new keys in addition to the old ones, one by one.
     let members: Vec<Member> = network.authorities.iter_mut().map(|a| a.add_keys("keys-1").unwrap()).collect();
     network.authority(3).unwrap().kill();
     for number in 0..3 {
@@ -240,7 +240,7 @@ async fn keys_are_rotated_under_load_and_nothing_certified_is_stranded() {
     network.chain().unwrap().send(contract, U256::ZERO, redeem(&soon, &first)).await.unwrap();
     assert_eq!(network.chain().unwrap().ether_of(RECIPIENT).await.unwrap(), U256::from(100));
 
-    // It comes back, hears of the rotation, and votes with its new keys: without it there is no quorum now.
+    // It comes back, reads the rotation, and votes with its new keys: without it there is no quorum now.
     network.authority(3).unwrap().start().unwrap();
     wait_for_epoch(&network, 3, 1).await;
     network.authority(2).unwrap().kill();
@@ -251,14 +251,14 @@ async fn keys_are_rotated_under_load_and_nothing_certified_is_stranded() {
     assert_eq!(certificate.epoch, Epoch(1));
     network.authority(2).unwrap().start().unwrap();
 
-    // After the time of the old votes they count no more; those who have confirmed it vote again.
+    // The old votes have expired; the authorities that confirmed it vote again.
     network.chain().unwrap().pass(VOTES_VALIDITY_S + 1).await.unwrap();
     let call = json!([{ "to": contract, "data": redeem(&late, &first) }, "latest"]);
     let refused =
         network.chain().unwrap().request::<serde_json::Value>("eth_call", call).await.unwrap_err().to_string();
     assert!(refused.contains(&alloy::primitives::hex::encode(IFastPay::EpochEnded::SELECTOR)), "{refused}");
     wait_for_epoch(&network, 2, 1).await;
-    // Quorums that differ would leave too few who have confirmed all of a batch.
+    // With different quorums, too few authorities would have confirmed all of a batch.
     for certificate in [kept.certificate(), &late, &certificate] {
         clients.settle_at(4, certificate).await;
     }
@@ -270,7 +270,7 @@ async fn keys_are_rotated_under_load_and_nothing_certified_is_stranded() {
     chain.send(contract, U256::ZERO, call.abi_encode().into()).await.unwrap();
     assert_eq!(chain.ether_of(RECIPIENT).await.unwrap(), U256::from(350));
 
-    // The old keys can go.
+    // The old keys are removed.
     let authority = network.authority(0).unwrap();
     authority.stop().unwrap();
     authority.drop_first_keys().unwrap();
@@ -334,10 +334,10 @@ async fn an_emergency_ends_the_stolen_keys_votes_at_once_and_a_recovery_is_follo
     deposit(&network, &owner, 1_000_000).await;
     let late = clients.do_it(&owner, redeems(&owner, 100, 0).into()).await;
 
-    // The keys of epoch 0 were out.
+    // The keys of epoch 0 were compromised.
     let rotation = network.propose("keys-1", &second, &[0, 1, 2], (1, 0)).await.unwrap();
     let said = network.sign(&rotation).unwrap();
-    assert!(said[0].err.contains("keys were out since epoch 0"), "{}", said[0].err);
+    assert!(said[0].err.contains("keys are compromised since epoch 0"), "{}", said[0].err);
     network.announce(&rotation).await.unwrap();
     network.chain().unwrap().pass(DELAY_S + 1).await.unwrap();
     network.install(&rotation).await.unwrap();
@@ -349,7 +349,7 @@ async fn an_emergency_ends_the_stolen_keys_votes_at_once_and_a_recovery_is_follo
     for number in 0..4 {
         wait_for_epoch(&network, number, 1).await;
     }
-    // Who has confirmed it votes for it again.
+    // Authorities that have confirmed it vote for it again.
     clients.settle_at(4, &late).await;
     let wanted = [redeems(&owner, 100, 0)];
     let (epoch, votes) = clients.batch(&wanted).await;
@@ -357,7 +357,7 @@ async fn an_emergency_ends_the_stolen_keys_votes_at_once_and_a_recovery_is_follo
     let call = IFastPay::redeemBatchCall { redemptions, epoch: epoch.0, votes: votes.into() };
     network.chain().unwrap().send(contract, U256::ZERO, call.abi_encode().into()).await.unwrap();
 
-    // The committee shows no sign of life for 120 days; 30 days later the recovery is installed.
+    // The committee is inactive for 120 days; 30 days later the recovery is installed.
     network.chain().unwrap().pass(120 * DELAY_S).await.unwrap();
     let rotation = network.propose("keys-2", &third, &[1, 2, 3], (2, 0)).await.unwrap();
     network.announce_recovery(&rotation).unwrap();
@@ -384,7 +384,7 @@ async fn what_a_compromised_epoch_queued_is_executed_with_new_votes_by_relayer_a
     let own = alice.import_rich_key("own", 0).await.unwrap();
     alice.fastpay(["deposit", "10"]).await.unwrap();
     let out = RECIPIENT.to_string();
-    // Six of ten may go at once, and then no large part of the four that are left.
+    // Six of ten may leave at once, and then only a small part of the remaining four.
     let paid = alice.fastpay(["redeem", "6", "--to", &out, "--wait", "120"]).await.unwrap();
     assert_eq!(paid["redeemed"]["by"], "relayer", "{paid}");
     let relayed = alice.fastpay(["redeem", "2", "--to", &out, "--wait", "120"]).await.unwrap();
@@ -398,7 +398,7 @@ async fn what_a_compromised_epoch_queued_is_executed_with_new_votes_by_relayer_a
     }
     bring_all_up_to_date(&network, &[own]).await.unwrap();
 
-    // The keys of epoch 0 were out.
+    // The keys of epoch 0 were compromised.
     let rotation = network.propose("keys-1", &second, &[0, 1, 2], (1, 0)).await.unwrap();
     network.sign(&rotation).unwrap();
     network.announce(&rotation).await.unwrap();
@@ -420,7 +420,7 @@ async fn what_a_compromised_epoch_queued_is_executed_with_new_votes_by_relayer_a
         assert!(refused.contains(&expected), "{refused}");
     }
 
-    // Its owner has the new committee vote for what she brought, and the relayer for what it brought.
+    // The owner and the relayer each get votes of the new committee for the redemptions that they submitted.
     let executed = alice.fastpay(["execute", "--sequence", "2"]).await.unwrap();
     assert_eq!(executed["executed"][0]["needsVotes"], true, "{executed}");
     assert_eq!(network.chain().unwrap().ether_of(RECIPIENT).await.unwrap(), U256::from(wei("7.8").0));

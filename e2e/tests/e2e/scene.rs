@@ -1,4 +1,4 @@
-//! What the tests share: fresh programs, small networks, funded accounts.
+//! Common parts of the tests: fresh programs, small networks, funded accounts.
 
 use std::process::Command;
 use std::sync::OnceLock;
@@ -9,17 +9,17 @@ use fastpay_core::{
 };
 use fastpay_e2e::{Layout, Network, Place};
 
-/// What every account of a genesis starts with.
+/// The initial balance of each account of a genesis.
 pub const START: u128 = 1_000_000;
 
-/// Builds the programs that the tests start, once, so that no test runs yesterday's node.
+/// Builds the programs that the tests start, once, so that no test runs an outdated node.
 pub fn build() {
     static BUILT: OnceLock<()> = OnceLock::new();
     BUILT.get_or_init(|| {
         if std::env::var_os("PROGRAMS_ARE_BUILT").is_some() {
             return;
         }
-        // Only cargo knows how; without it the programs are taken as they are.
+        // Without cargo, the existing programs are used.
         let Some(cargo) = std::env::var_os("CARGO") else { return };
         let mut command = Command::new(cargo);
         let packages = ["fastpay-node", "fastpay-relayer", "fastpay-wallet", "fastpay-merchant"];
@@ -36,7 +36,7 @@ pub fn layout() -> Layout {
     Layout { block_time: Duration::from_millis(250), ..Layout::default() }
 }
 
-/// A committee with a chain and a relayer; nothing runs yet but the chain.
+/// A committee with a chain and a relayer. Only the chain runs yet.
 pub async fn on_chain(name: &str) -> Network {
     build();
     Network::prepare(Place::temporary(name).unwrap(), layout()).await.unwrap()
@@ -63,13 +63,13 @@ fn standalone_of(name: &str, accounts: &[AccountId], layout: Layout) -> Network 
     Network::prepare_standalone(Place::temporary(name).unwrap(), layout, balances).unwrap()
 }
 
-/// Says that a test cannot show anything here, in words that are found among thousands of lines.
+/// Prints that a test cannot run here, in a form that can be found in a long log.
 pub fn skip(test: &str, why: &str) {
     println!("SKIPPED, NOT TESTED HERE: {test}: {why}");
     eprintln!("SKIPPED, NOT TESTED HERE: {test}: {why}");
 }
 
-/// An account of the kind that its number says.
+/// An account whose kind depends on its number.
 pub fn key(number: u8) -> AccountKey {
     if number.is_multiple_of(2) {
         AccountKey::ed25519([number + 1; 32])

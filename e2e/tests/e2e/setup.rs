@@ -1,4 +1,4 @@
-//! Configurations, files and keys that are wrong: a clear word and an exit code, and nothing is written.
+//! Invalid configurations, files and keys: a clear message and an exit code, and nothing is written.
 
 use std::path::Path;
 use std::process::Command;
@@ -37,14 +37,14 @@ fn a_node_says_what_is_wrong_with_its_configuration() {
     try_config(good.replace("listen =", "# listen ="), "missing field `listen`");
     try_config("not TOML at all".into(), "is wrong");
     assert_fails(&node(&["run", "--config", "/nowhere/authority.toml"]), "cannot read the configuration");
-    assert_fails(&node(&["status", "--config", &text(authority.config())]), "is the node running?");
+    assert_fails(&node(&["status", "--config", &text(authority.config())]), "check that the node runs");
 
-    // Data that is not there is not made anew: an authority that forgot its votes could vote twice.
+    // A missing data folder is not created again: an authority that forgot its votes could vote twice.
     let empty = network.place().path("empty");
     let run = node(&["run", "--config", &text(authority.config()), "--data", &text(&empty)]);
     assert_fails(&run, "is not an authority's data folder");
     assert!(!empty.exists());
-    // Nor is a configuration overwritten, or a data folder of another authority taken.
+    // A configuration is not overwritten, and another authority's data folder not used.
     let other = network.authorities[1].data();
     assert_fails(&node(&["run", "--config", &text(authority.config()), "--data", &text(&other)]), "was created for");
     let genesis = network.place().path("genesis.json");
@@ -55,7 +55,7 @@ fn a_node_says_what_is_wrong_with_its_configuration() {
     let genesis = text(&genesis);
     init.extend(["--genesis", &genesis]);
     init.extend(ports);
-    assert_fails(&node(&init), "exists already");
+    assert_fails(&node(&init), "already exists");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn keys_are_guarded() {
     let made = node(&["keygen", "--keys", &keys, "--passphrase-file", &right]).success().unwrap();
     assert!(made.out.contains("votingKey") && made.out.contains("redemptionKey"), "{}", made.out);
     assert_fails(&node(&["keygen", "--keys", &keys, "--passphrase-file", &right]), "never overwritten");
-    // Without a terminal and without a passphrase it does not hang.
+    // Without a terminal and a passphrase it does not hang.
     assert_fails(&node(&["keygen", "--keys", &text(&place.path("other"))]), "passphrase");
 
     let (config, data, genesis) =
@@ -80,7 +80,7 @@ fn keys_are_guarded() {
     node(&[&init[..], &[&right]].concat()).success().unwrap();
     assert_fails(&node(&["run", "--config", &config, "--passphrase-file", &wrong]), "wrong passphrase");
     assert_fails(&node(&["run", "--config", &config, "--passphrase-file", "/nowhere"]), "/nowhere");
-    // The right one, but these are not the keys of a member.
+    // The right contract, but not the keys of a member.
     assert_fails(&node(&["run", "--config", &config, "--passphrase-file", &right]), "is not a member of the committee");
 
     use std::os::unix::fs::PermissionsExt;

@@ -1,7 +1,7 @@
-//! Everybody is killed at random, for a while, under load; then the books must balance.
+//! All programs are killed at random under load; then the books must balance.
 //!
-//! `FAULT_SECONDS` is how long (20 without it), `FAULT_SEED` repeats the order of kills: each run prints its own. What
-//! a kill meets is the system's doing, so the same seed is the same storm and not the same run.
+//! `FAULT_SECONDS` sets the duration (default 20). `FAULT_SEED` repeats the order of kills; each run prints its seed.
+//! The programs' timing varies, so the same seed does not repeat the same run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,7 @@ fn from_environment(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }
 
-/// What the members of the payers do until they are told to stop. Returns how much went out to the chain.
+/// Payers pay and redeem until they are stopped. Returns the amount redeemed to the chain.
 async fn keep_paying(payers: Payers, member: usize, seed: u64, stop: Arc<AtomicBool>) -> u64 {
     let mut random = StdRng::seed_from_u64(seed);
     let (accounts, mut redeemed) = (payers.accounts(), 0);
@@ -44,7 +44,7 @@ async fn keep_paying(payers: Payers, member: usize, seed: u64, stop: Arc<AtomicB
             let recipient = accounts[random.random_range(0..accounts.len())];
             Intent::Pay { recipient, asset: Asset::ETHER, amount: Amount(amount.into()), memo: Memo::ZERO }
         };
-        // The wallet promises that the same call again never pays twice.
+        // Repeating the same call never pays twice.
         while payers.send(member, intent).await.is_err() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -52,7 +52,7 @@ async fn keep_paying(payers: Payers, member: usize, seed: u64, stop: Arc<AtomicB
     redeemed
 }
 
-/// A person whose every command is killed at a random instant, and goes on with the next one.
+/// A user whose commands are killed at random instants, each followed by the next one.
 async fn keep_dying(person: User, to: String, seed: u64, stop: Arc<AtomicBool>) -> usize {
     let mut random = StdRng::seed_from_u64(seed);
     let mut killed = 0;
@@ -68,7 +68,7 @@ async fn keep_dying(person: User, to: String, seed: u64, stop: Arc<AtomicBool>) 
     killed
 }
 
-/// Kills and restarts authorities and the relayer, one fault tolerated most of the time and sometimes all at once.
+/// Kills and restarts authorities and the relayer: mostly one at a time, sometimes all at once.
 async fn rage(network: &mut Network, random: &mut StdRng, until: Instant) -> usize {
     let mut kills = 0;
     while Instant::now() < until {
@@ -91,7 +91,7 @@ async fn rage(network: &mut Network, random: &mut StdRng, until: Instant) -> usi
         while !victims.is_empty() {
             let victim = victims.swap_remove(random.random_range(0..victims.len()));
             network.authority(victim).unwrap().start().unwrap();
-            // Not always as long as it takes to come up: some are killed while they recover.
+            // Sometimes too short to start: some are killed during recovery.
             tokio::time::sleep(Duration::from_millis(random.random_range(0..500))).await;
         }
     }
@@ -160,7 +160,7 @@ async fn nothing_is_lost_doubled_or_stuck_when_everybody_is_killed_at_random() {
     let redeemed: u64 = within(PATIENCE, "they are still paying", paying.join_all()).await.unwrap().iter().sum();
     let died = dying.await.unwrap();
 
-    // What a killed command left half done is finished by the next one, and the account is free.
+    // The next command finishes what a killed one left unfinished, and the account is free.
     alice.fastpay(["resume"]).await.unwrap();
     alice.fastpay(["pay", &accounts[0].to_string(), "0.000000000000000001", "--from", "own"]).await.unwrap();
     payers.bring_all_up_to_date(&accounts).await.unwrap();
@@ -170,7 +170,7 @@ async fn nothing_is_lost_doubled_or_stuck_when_everybody_is_killed_at_random() {
             assert_eq!(state.pending, None, "{account} is locked at {}", client.name());
         }
     }
-    // However they died, none of them takes its own folder for an older copy.
+    // However they were killed, none treats its own folder as an older copy.
     for authority in &mut network.authorities {
         let log = authority.program().unwrap().log_text();
         assert!(!log.contains("this data folder may be older"), "{log}");

@@ -1,5 +1,5 @@
-//! Traces of real payments, as a collector gets them: spans of wallet, authorities and relayer that have only a digest
-//! in common. And collectors that are away, or take connections and never answer.
+//! Traces of real payments, as a collector receives them: spans of wallet, authorities and relayer, which share only a
+//! digest. And collectors that are unreachable, or accept connections and never answer.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -23,7 +23,7 @@ use tonic::{Request, Response, Status, async_trait};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// All that may be said of a stage.
+/// The attributes that a stage may have.
 const ATTRIBUTES: [&str; 10] = [
     "error.type",
     "fastpay.authority",
@@ -37,13 +37,13 @@ const ATTRIBUTES: [&str; 10] = [
     "fastpay.transaction",
 ];
 
-/// Has a program trace all payments, from its next start on.
+/// Makes a program trace all payments, from its next start on.
 pub fn trace_to(config: &Path, address: &str) {
     let mut file = std::fs::OpenOptions::new().append(true).open(config).unwrap();
     writeln!(file, "\n[traces]\nendpoint = \"http://{address}\"\nratio = 1.0").unwrap();
 }
 
-/// A real receiver of OTLP.
+/// A real OTLP receiver.
 pub struct Collector {
     address: String,
     took: Took,
@@ -63,7 +63,7 @@ impl TraceService for Took {
     }
 }
 
-/// A span, and who said it.
+/// A span and the program that sent it.
 #[derive(Clone, Debug)]
 struct Seen {
     service: String,
@@ -82,7 +82,7 @@ fn text(attributes: &[KeyValue], key: &str) -> Option<String> {
 }
 
 impl Seen {
-    fn says(&self, key: &str) -> Option<String> {
+    fn value_of(&self, key: &str) -> Option<String> {
         text(&self.span.attributes, key)
     }
 
@@ -90,7 +90,7 @@ impl Seen {
         self.span.status.as_ref().is_some_and(|status| status.code() == StatusCode::Error)
     }
 
-    /// Its beginning, its steps by name, its end: in order.
+    /// Its beginning, its steps by name and its end, in order.
     fn steps(&self) -> Vec<&str> {
         let mut before = self.span.start_time_unix_nano;
         for event in &self.span.events {
@@ -116,7 +116,7 @@ impl Collector {
         &self.address
     }
 
-    /// Authorities and relayer trace to it, from their next start on.
+    /// Makes authorities and relayer trace to it, from their next start on.
     pub fn watch(&self, network: &Network) {
         let configs = network.authorities.iter().map(|authority| authority.config());
         for config in configs.chain(network.relayer.iter().map(|relayer| relayer.config())) {
@@ -142,7 +142,7 @@ impl Collector {
         trace
     }
 
-    /// The trace, once it has at least so many spans of each of these names, beside those that tell of a refusal.
+    /// The trace, once it has at least this many spans of each of these names, not counting refusals.
     async fn wait_for(&self, digest: &Digest, names: &[(&str, usize)]) -> Trace {
         wait_for(PATIENCE, async || {
             let trace = Trace(self.trace(digest));
@@ -160,7 +160,7 @@ impl Collector {
         .unwrap()
     }
 
-    /// A payment that `paid` describes was seen from order to settled.
+    /// Checks that the payment `paid` was traced from order to settled.
     pub async fn expect_payment(&self, network: &Network, paid: &Value, [sender, recipient]: [AccountId; 2]) {
         let digest: Digest = paid["digest"].as_str().unwrap().parse().unwrap();
         let quorum = network.committee().quorum();
@@ -182,12 +182,12 @@ impl Collector {
         trace.expect_whole(network, &digest, "fastpay.payment");
         assert_eq!(trace.named("fastpay.credit").count() > 0, crosses);
         for credit in trace.named("fastpay.credit") {
-            assert_eq!(credit.says("fastpay.shard"), Some(layout.shard_of(&sender).0.to_string()));
-            assert_eq!(credit.says("fastpay.to_shard"), Some(layout.shard_of(&recipient).0.to_string()));
+            assert_eq!(credit.value_of("fastpay.shard"), Some(layout.shard_of(&sender).0.to_string()));
+            assert_eq!(credit.value_of("fastpay.to_shard"), Some(layout.shard_of(&recipient).0.to_string()));
         }
     }
 
-    /// A redemption that `redeemed` describes was seen from order to payout.
+    /// Checks that the redemption `redeemed` was traced from order to payout.
     pub async fn expect_redemption(&self, network: &Network, redeemed: &Value) {
         let digest: Digest = redeemed["digest"].as_str().unwrap().parse().unwrap();
         let quorum = network.committee().quorum();
@@ -204,16 +204,16 @@ impl Collector {
             assert_eq!((stage.service.as_str(), stage.instance.as_ref()), ("fastpay-relayer", Some(&relayer)));
         }
         let [_, submitted, included, paid] = &stages;
-        let transaction = submitted.says("fastpay.transaction").unwrap();
-        assert_eq!(included.says("fastpay.transaction").as_ref(), Some(&transaction));
-        assert_eq!(paid.says("fastpay.outcome").unwrap(), "redeemed");
+        let transaction = submitted.value_of("fastpay.transaction").unwrap();
+        assert_eq!(included.value_of("fastpay.transaction").as_ref(), Some(&transaction));
+        assert_eq!(paid.value_of("fastpay.outcome").unwrap(), "redeemed");
         let receipt: Value =
             network.chain().unwrap().request("eth_getTransactionReceipt", json!([transaction])).await.unwrap();
         let block = u64::from_str_radix(receipt["blockNumber"].as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
-        assert_eq!(included.says("fastpay.block").unwrap(), block.to_string());
+        assert_eq!(included.value_of("fastpay.block").unwrap(), block.to_string());
     }
 
-    /// Nothing that was sent says who pays whom, how much, or what for.
+    /// Checks that no span contains payer, recipient, amount or memo.
     pub fn expect_nothing_private(&self, accounts: &[AccountId]) {
         let requests = self.took.0.lock().unwrap().clone();
         let spans = requests.iter().flat_map(|request| &request.resource_spans).flat_map(|from| &from.scope_spans);
@@ -225,7 +225,7 @@ impl Collector {
         }
         let all = format!("{requests:?}").to_lowercase();
         let accounts = accounts.iter().flat_map(|account| {
-            // As it is shown, in full, and as the address that it is.
+            // The account as shown, in full, and as an address.
             let digits = alloy::primitives::hex::encode(account.0);
             [account.to_string().to_lowercase(), digits.clone(), digits[24..].to_owned()]
         });
@@ -243,7 +243,7 @@ impl Trace {
         self.0.iter().filter(move |seen| seen.span.name == name)
     }
 
-    /// One root, which the wallet says, and everything under it; a quorum of authorities says what it did, in order.
+    /// One root span of the wallet, and all others under it; a quorum of authorities sent its stages in order.
     fn expect_whole(&self, network: &Network, digest: &Digest, root: &str) {
         let root_id = root_span_id(digest).to_bytes();
         let (roots, others): (Vec<_>, Vec<_>) = self.0.iter().partition(|seen| seen.span.parent_span_id.is_empty());
@@ -251,7 +251,7 @@ impl Trace {
         assert_eq!((roots[0].service.as_str(), roots[0].span.name.as_str()), ("fastpay-wallet", root));
         assert_eq!((roots[0].span.span_id.as_slice(), roots[0].instance.as_ref()), (root_id.as_slice(), None));
         assert_eq!(
-            (roots[0].says("fastpay.resumed").unwrap().as_str(), roots[0].steps()),
+            (roots[0].value_of("fastpay.resumed").unwrap().as_str(), roots[0].steps()),
             ("false", vec!["certified"])
         );
         for seen in &others {
@@ -260,7 +260,7 @@ impl Trace {
         let ids: BTreeSet<_> = self.0.iter().map(|seen| seen.span.span_id.clone()).collect();
         assert_eq!(ids.len(), self.0.len(), "no id twice");
         for seen in &self.0 {
-            assert_eq!(seen.says("fastpay.digest"), Some(digest.to_string()));
+            assert_eq!(seen.value_of("fastpay.digest"), Some(digest.to_string()));
         }
 
         let members: BTreeSet<_> = network.authorities.iter().map(|each| each.member().name.to_string()).collect();
@@ -269,11 +269,11 @@ impl Trace {
             for seen in self.named(name) {
                 assert_eq!(seen.service, "fastpay-node");
                 assert_eq!(seen.steps(), ["taken", "decided", "durable"]);
-                assert!(seen.says("fastpay.batch").unwrap().parse::<u64>().unwrap() > 0);
-                assert!(seen.says("fastpay.shard").is_some());
-                // One that is behind the others may know of no money yet.
-                match (seen.says("fastpay.outcome").as_deref(), seen.is_failed()) {
-                    (Some("refused"), true) => assert!(seen.says("error.type").is_some(), "{seen:?}"),
+                assert!(seen.value_of("fastpay.batch").unwrap().parse::<u64>().unwrap() > 0);
+                assert!(seen.value_of("fastpay.shard").is_some());
+                // A lagging authority may not have the money yet.
+                match (seen.value_of("fastpay.outcome").as_deref(), seen.is_failed()) {
+                    (Some("refused"), true) => assert!(seen.value_of("error.type").is_some(), "{seen:?}"),
                     (found, failed) => {
                         assert_eq!((found, failed), (Some(outcome), false), "{seen:?}");
                         said.insert(seen.instance.clone().unwrap());
@@ -285,16 +285,16 @@ impl Trace {
         for (name, outcome) in [("fastpay.vote", "voted"), ("fastpay.confirmation", "confirmed")] {
             let all = || self.named(name);
             assert!(all().all(|seen| seen.service == "fastpay-wallet"));
-            assert!(all().all(|seen| members.contains(&seen.says("fastpay.authority").unwrap())));
-            // Those beyond the quorum are cut off.
+            assert!(all().all(|seen| members.contains(&seen.value_of("fastpay.authority").unwrap())));
+            // Requests beyond the quorum are cancelled.
             let good =
-                all().filter(|seen| seen.says("fastpay.outcome").as_deref() == Some(outcome) && !seen.is_failed());
+                all().filter(|seen| seen.value_of("fastpay.outcome").as_deref() == Some(outcome) && !seen.is_failed());
             assert!(good.count() >= network.committee().quorum(), "{name}: {:?}", all().collect::<Vec<_>>());
         }
     }
 }
 
-/// Takes connections, and never says a word.
+/// Accepts connections, and never answers.
 pub struct Hanging {
     address: String,
     /// An address at which nobody listens.
@@ -318,7 +318,7 @@ impl Hanging {
         &self.address
     }
 
-    /// Half of the authorities trace to it, and half to nobody.
+    /// Half of the authorities trace to it, and half to an unused address.
     pub fn watch(&self, network: &mut Network) {
         for (authority, address) in network.authorities.iter().zip([&self.address, &self.nowhere].into_iter().cycle()) {
             trace_to(authority.config(), address);
@@ -326,8 +326,8 @@ impl Hanging {
     }
 }
 
-/// Authorities say in their metrics that spans were dropped, and that none was taken: at least a quorum, since a wallet
-/// need not have asked all of them.
+/// Checks that the metrics of at least a quorum of authorities show dropped spans and no sent ones. A wallet need not
+/// have asked all authorities.
 pub async fn expect_dropped(network: &Network) {
     let urls: Vec<_> =
         network.authorities.iter().map(|authority| authority.endpoints().unwrap().http.clone().unwrap()).collect();

@@ -1,6 +1,6 @@
-//! An account whose owner signed two orders for one number, on real processes: it is unlocked by all authorities, by a
-//! quorum after the window, or by the certificate that somebody kept to himself. A relayer does so for an owner who has no
-//! ETH, or is gone.
+//! An account whose owner signed two orders with one number, on real processes: it is unlocked by all authorities, by a
+//! quorum after the window, or by a certificate that somebody had withheld. A relayer unlocks it for an owner without
+//! ETH, or after the owner has left.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ const WINDOW_S: u64 = 259_200;
 const BOND: u128 = 5_000_000_000_000_000;
 const ETHER: u128 = 1_000_000_000_000_000_000;
 
-/// A network where alice has deposited, her account, and one that she pays.
+/// A network in which Alice has deposited, her account, and one that she pays.
 struct Scene {
     network: Network,
     alice: User,
@@ -48,7 +48,7 @@ async fn scene(name: &str) -> Scene {
     Scene { network, alice, name: "own", key, account, to }
 }
 
-/// Every authority has read the deposit, not only a quorum.
+/// Wait until every authority has read the deposit, not only a quorum.
 async fn wait_until_credited(network: &Network, account: AccountId) {
     for client in network.clients().unwrap() {
         wait_for(PATIENCE, async || {
@@ -60,7 +60,7 @@ async fn wait_until_credited(network: &Network, account: AccountId) {
     }
 }
 
-/// The same with a relayer that serves wallets. The account is one that cannot hold ETH on the chain.
+/// The same with a relayer that serves wallets. The account cannot hold ETH on the chain.
 async fn relayed(name: &str) -> Scene {
     let mut network = on_chain(name).await;
     network.publish_fees().unwrap();
@@ -82,7 +82,7 @@ impl Scene {
         self.key.order(self.network.domain(), payment(&self.key, recipient, amount, sequence))
     }
 
-    /// Has authorities vote for an order, as a copy of the wallet would.
+    /// Collects authorities' votes for an order, as a copy of the wallet would.
     async fn vote(&self, order: &TransferOrder, by: &[usize]) -> Vec<VerifiedVote> {
         let verified = order.clone().verify(self.network.domain()).unwrap();
         let (clients, mut votes) = (self.network.clients().unwrap(), Vec::new());
@@ -93,7 +93,7 @@ impl Scene {
         votes
     }
 
-    /// Two orders for one number, with two authorities locked on each.
+    /// Signs two orders with one number, and locks two authorities on each.
     async fn equivocate(&self, sequence: u64) {
         self.vote(&self.order(1_000, sequence), &[0, 1]).await;
         self.vote(&self.order(2_000, sequence), &[2, 3]).await;
@@ -105,7 +105,7 @@ impl Scene {
 
     async fn unlock_with(&self, options: &[&str]) -> serde_json::Value {
         let done = self.alice.try_fastpay([&["unlock", "--from", self.name], options].concat()).await.unwrap();
-        // Shown where the test fails.
+        // Printed if the test fails.
         println!("{}{}", done.out, done.err);
         serde_json::from_str(&done.out).unwrap()
     }
@@ -114,7 +114,7 @@ impl Scene {
         self.alice.fastpay(["pay", &self.to, "1", "--from", self.name]).await.unwrap()
     }
 
-    /// Somebody brings the owner's request for the first number.
+    /// Another account submits the owner's request for the first number.
     async fn request(&self) -> (Address, ICouncil::requestUnlockCall) {
         let (wallet, _) = self.alice.open(self.name).unwrap();
         let council = wallet.primary().await.unwrap().council().await.unwrap();
@@ -148,7 +148,7 @@ impl Scene {
     }
 
     async fn is_sound(&self) {
-        // An authority that has not read a decision yet confirms nothing of its number.
+        // An authority that has not read a decision yet confirms no order with its number.
         wait_for(PATIENCE, async || {
             bring_all_up_to_date(&self.network, &[self.account]).await.map_err(|error| error.to_string())
         })
@@ -174,13 +174,13 @@ async fn a_stuck_account_is_unlocked_by_all_authorities_at_once() {
     assert!(!stuck.status.success(), "{}", stuck.out);
     let unlocked = scene.unlock("100").await;
     assert_eq!(unlocked["outcome"], "voided", "{unlocked}");
-    // The same again changes nothing.
+    // Repeating it changes nothing.
     let again = scene.alice.fastpay(["unlock", "--from", "own", "--sequence", "0", "--wait", "9"]).await.unwrap();
     assert_eq!(again["outcome"], "voided", "{again}");
     let paid = scene.pay().await;
     assert_eq!((&paid["state"], &paid["sequence"]), (&"settled".into(), &1.into()), "{paid}");
     let nothing = scene.alice.try_fastpay(["unlock", "--from", "own"]).await.unwrap();
-    assert!(!nothing.status.success() && nothing.err.contains("nothing is to be unlocked"), "{}", nothing.err);
+    assert!(!nothing.status.success() && nothing.err.contains("there is nothing to unlock"), "{}", nothing.err);
     scene.is_sound().await;
 }
 
@@ -213,10 +213,10 @@ async fn a_certificate_that_was_kept_hidden_is_upheld_when_one_authority_is_show
     let votes = scene.vote(&order, &[0, 1, 2]).await;
     let verified = order.clone().verify(scene.network.domain()).unwrap();
     let certificate = Certificate::from_votes(&verified, scene.network.committee(), &votes).unwrap();
-    // The owner asks for the number before anybody is shown the certificate.
+    // The owner requests the unlock before any authority sees the certificate.
     let (council, call) = scene.request().await;
     let chain = scene.network.chain().unwrap();
-    // Nobody else can ask for a number of hers, and she asks once.
+    // Nobody else can request her number, and she can request it only once.
     let refused = async |sequence, authorization: Bytes, value| {
         let call = ICouncil::requestUnlockCall { sequence, authorization, ..call.clone() };
         let refused = chain.send(council, U256::from(value), Bytes::from(call.abi_encode())).await;
@@ -258,7 +258,7 @@ async fn a_redemption_whose_number_a_thief_spent_is_credited_back_and_can_be_spe
             memo: Memo::ZERO,
         })
     };
-    // Hers is certified and confirmed, and nobody has brought it to the contract.
+    // Her redemption is certified and confirmed, and nobody has submitted it.
     let own = scene.key.order(domain, redemption(3 * ETHER, 0x0a));
     let votes = scene.vote(&own, &[0, 1, 2]).await;
     let verified = own.clone().verify(domain).unwrap();
@@ -290,7 +290,7 @@ async fn a_redemption_whose_number_a_thief_spent_is_credited_back_and_can_be_spe
     let history = scene.alice.fastpay(["history", "--from", "own"]).await.unwrap();
     let states: Vec<_> = history["events"].as_array().unwrap().iter().map(|event| &event["ethereum"]).collect();
     assert!(states.contains(&&"displaced".into()), "{history}");
-    // The contract lacks what was stolen, and the books say no other thing.
+    // The contract lacks the stolen amount, and the audit finds nothing else.
     bring_all_up_to_date(&scene.network, &[scene.account]).await.unwrap();
     let audited = scene.alice.try_fastpay(["audit", "--wait", "20"]).await.unwrap();
     let report: serde_json::Value = serde_json::from_str(&audited.out).unwrap();
@@ -299,14 +299,14 @@ async fn a_redemption_whose_number_a_thief_spent_is_credited_back_and_can_be_spe
         ["accounts", "displaced", "unexplained"].map(|sum| solvency[sum].as_str().unwrap().parse::<u128>().unwrap());
     assert_eq!(sums, [10 * ETHER, 3 * ETHER, 2 * ETHER], "{report}");
     let findings = report["findings"].to_string();
-    assert!(!findings.contains("is said to") && !findings.contains("redemption log"), "{findings}");
+    assert!(!findings.contains("it reports") && !findings.contains("redemption log"), "{findings}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_owner_without_ether_is_unlocked_by_a_relayer() {
     let mut scene = relayed("unlock-relayer").await;
     let not_stuck = scene.alice.try_fastpay(["unlock", "--from", "poor", "--relayer"]).await.unwrap();
-    assert!(!not_stuck.status.success() && not_stuck.err.contains("nothing is to be unlocked"), "{}", not_stuck.err);
+    assert!(!not_stuck.status.success() && not_stuck.err.contains("there is nothing to unlock"), "{}", not_stuck.err);
     scene.equivocate(0).await;
     let unlocked = scene.unlock_with(&["--relayer", "--wait", "100"]).await;
     assert_eq!(unlocked["outcome"], "voided", "{unlocked}");
@@ -325,7 +325,7 @@ async fn an_owner_without_ether_is_unlocked_by_a_relayer() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hidden_certificate_is_upheld_by_a_relayer_while_its_owner_is_gone() {
     let mut scene = relayed("unlock-relayer-upheld").await;
-    // She pays a shop that is closed until all is over.
+    // She pays a shop that is offline until the end.
     let owner = User::new(&scene.network, "owner").await.unwrap();
     let till = owner.new_ed25519_key("till").await.unwrap();
     let mut shop = Merchant::start(&mut scene.network, &owner, till).await;
@@ -347,7 +347,7 @@ async fn a_hidden_certificate_is_upheld_by_a_relayer_while_its_owner_is_gone() {
         if totals["unlockUpheld"] == 1 { Ok(()) } else { Err(format!("{totals}")) }
     });
     upheld.await.unwrap();
-    // She comes back, perhaps before the authorities have read the decision.
+    // She returns, perhaps before the authorities have read the decision.
     let unlocked = scene.unlock_with(&["--relayer", "--sequence", "0", "--wait", "100"]).await;
     assert_eq!(unlocked["outcome"], "upheld", "{unlocked}");
     shop.run().await;

@@ -1,5 +1,5 @@
-//! Each bad order and certificate, sent to a running node by a client that plays by no rules. The last line of each
-//! test is that the account is as it was, and that the good order still goes through.
+//! Each kind of invalid order and certificate, sent to a running node by a client that checks nothing. Each test ends
+//! by checking that the account is unchanged and a valid order still succeeds.
 
 use alloy::primitives::Address;
 use fastpay_client::{AuthorityClient, ClientError};
@@ -66,7 +66,7 @@ impl Wire {
     }
 }
 
-/// The refusal, which says what to do.
+/// Checks the refusal, which says what to do.
 fn refused<T: std::fmt::Debug>(answer: Result<T, ClientError>, said: &str) -> Refusal {
     match answer {
         Err(ClientError::Refused(refusal)) => {
@@ -112,12 +112,12 @@ async fn bad_orders_are_refused_and_change_nothing() {
             memo: Memo::ZERO,
         })
     };
-    refused(wire.order(&wire.sender.order(wire.domain(), redemption(6))).await, "fee 6 is above the amount 5");
+    refused(wire.order(&wire.sender.order(wire.domain(), redemption(6))).await, "fee 6 exceeds the amount 5");
     assert_eq!(refused(wire.order(&wire.sender.order(wire.domain(), redemption(0))).await, ""), Refusal::NoPrimary);
 
     assert_eq!(wire.state().await.pending, None);
     wire.order(&wire.pays(1, 0)).await.unwrap();
-    // Another order while one is pending: the answer names the pending one.
+    // Another order while one is pending: the answer contains the pending one.
     let refusal = refused(wire.order(&wire.pays(2, 0)).await, "locked on another order");
     assert_eq!(refusal, Refusal::OrderPending(Box::new(wire.pays(1, 0))));
     wire.confirm(&wire.certificate(&wire.pays(1, 0))).await.unwrap();
@@ -135,7 +135,7 @@ async fn bad_certificates_are_refused_and_change_nothing() {
 
     let mut few = good.clone();
     few.votes.pop();
-    refused(wire.confirm(&few).await, "exactly 3 are a quorum");
+    refused(wire.confirm(&few).await, "it must have exactly 3");
     let mut twice = good.clone();
     twice.votes[1] = twice.votes[0].clone();
     refused(wire.confirm(&twice).await, "repeated");
@@ -157,7 +157,7 @@ async fn bad_certificates_are_refused_and_change_nothing() {
     let signature = exchanged.votes[0].signature.clone();
     exchanged.votes[1].signature = signature;
     refused(wire.confirm(&exchanged).await, "not valid for this statement");
-    // A gap: the answer names the first certificate that is missing.
+    // A gap: the answer names the first missing certificate.
     let later = wire.certificate(&wire.pays(1, 1));
     assert_eq!(refused(wire.confirm(&later).await, "first"), Refusal::MissingCertificate(SequenceNumber(0)));
     assert_eq!(
@@ -167,7 +167,7 @@ async fn bad_certificates_are_refused_and_change_nothing() {
 
     assert_eq!(wire.confirm(&good).await.unwrap(), SequenceNumber(1));
     assert_eq!(wire.confirm(&later).await.unwrap(), SequenceNumber(2));
-    // The same again changes nothing.
+    // Repeating it changes nothing.
     assert_eq!(wire.confirm(&good).await.unwrap(), SequenceNumber(2));
     assert_eq!(wire.state().await.balance(Asset::ETHER), balance(START - 2));
 }
@@ -182,7 +182,7 @@ async fn an_account_is_served_by_its_own_shard_alone() {
     assert_eq!(refused(answer, "belongs to shard"), Refusal::WrongShard(own));
 }
 
-/// Of a deployment with a contract, nothing signed for another chain or contract counts.
+/// In a deployment with a contract, a signature for another chain or contract is not valid.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_order_for_another_contract_is_refused() {
     let mut network = on_chain("domain").await;
@@ -195,7 +195,7 @@ async fn an_order_for_another_contract_is_refused() {
         let order = sender.order(&wrong, payment(&sender, key(0).account(), 1, 0));
         refused(client.shard_of(&sender.account()).order(&order).await, "not valid for this statement");
     }
-    // Signed for this one it is only the money that is missing.
+    // Signed for this deployment, only the balance is too low.
     let order = sender.order(&domain, payment(&sender, key(0).account(), 1, 0));
     refused(client.shard_of(&sender.account()).order(&order).await, "balance at the authority is 0");
 }

@@ -134,7 +134,7 @@ async fn the_blocks_until_it_is_final_are_counted_down() {
 }
 
 #[tokio::test]
-async fn what_would_revert_is_not_sent_and_says_why() {
+async fn a_call_that_would_revert_is_not_sent_and_the_reason_is_reported() {
     let scene = Scene::new().await;
     let sender = scene.sender().await;
     let mut silent = |_| ();
@@ -318,7 +318,7 @@ async fn a_trial_sees_the_price_of_gas_that_the_transaction_will_see() {
 }
 
 #[tokio::test]
-async fn nothing_is_prepared_that_cannot_be_sent_and_what_no_node_takes_is_said_so() {
+async fn unsendable_transactions_are_not_prepared_and_rejected_ones_are_reported() {
     let scene = Scene::new().await;
     let sender = scene.sender().await;
     let offer = sender.current_offer().await.unwrap();

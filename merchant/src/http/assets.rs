@@ -22,7 +22,7 @@ pub(super) struct AssetForm {
     asset: Bytes20,
     /// Its short name, which anybody can choose for a token.
     symbol: String,
-    /// So many digits are behind the point.
+    /// The number of decimals.
     decimals: u8,
 }
 

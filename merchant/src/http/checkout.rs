@@ -22,7 +22,7 @@ use crate::invoice::State;
 use crate::ledger::now_ms;
 use crate::ledger_error::LedgerError;
 
-/// What the customer sees of an invoice.
+/// An invoice as the customer sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CheckoutState {
@@ -33,10 +33,10 @@ pub(super) struct CheckoutState {
     reference: String,
     /// The invoice's id.
     id: String,
-    /// What it is for.
+    /// A description for the customer.
     #[schema(required)]
     description: Option<String>,
-    /// What is bought.
+    /// The purchased items.
     items: Vec<InvoiceItem>,
     /// The account that is paid.
     account: Account,
@@ -45,14 +45,14 @@ pub(super) struct CheckoutState {
     /// Its short name; null while it is not known.
     #[schema(required)]
     symbol: Option<String>,
-    /// So many digits of an amount are behind the point; null while it is not known.
+    /// The number of decimals of amounts; null while unknown.
     #[schema(required)]
     decimals: Option<u8>,
-    /// How much is to be paid, in the asset's smallest unit.
+    /// The amount to pay, in the asset's smallest unit.
     amount: Uint128,
-    /// How much came.
+    /// The amount received, in the asset's smallest unit.
     received: Uint128,
-    /// Where it stands.
+    /// Its state.
     state: State,
     /// The time, in milliseconds since 1970.
     created_at_ms: u64,
@@ -65,7 +65,7 @@ pub(super) struct CheckoutState {
     payment: Option<CheckoutPayment>,
     /// The 100 greatest payments.
     payments: Vec<Payment>,
-    /// Where the customer goes afterwards.
+    /// The page to which the customer returns.
     #[schema(required)]
     return_url: Option<String>,
 }
@@ -76,7 +76,7 @@ pub(super) struct CheckoutState {
 pub(super) struct CheckoutPayment {
     /// The payment link.
     link: String,
-    /// The same for a browser, where the service knows a web wallet.
+    /// The link for a web wallet, if one is configured.
     #[schema(required)]
     web_link: Option<String>,
     /// What the payment must carry, as text.
@@ -90,7 +90,7 @@ pub(super) struct CheckoutPayment {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Code {
-    /// So many modules wide and high.
+    /// The width and height in modules.
     size: usize,
     /// The dark modules as an SVG path, one module a unit.
     path: String,
@@ -115,9 +115,9 @@ impl Code {
     }
 }
 
-/// What a customer sees
+/// Show the checkout data
 ///
-/// Of the invoice whose checkout page has this key. It needs no token.
+/// Returns the invoice whose checkout page has this key. Needs no token.
 #[utoipa::path(get, path = "/checkout/{key}/state", tag = "Checkout", operation_id = "getCheckout", security(()),
     params(("key" = String, Path, description = "The key in the address of the page.")),
     responses((status = 200, description = "The invoice as its customer sees it.", body = CheckoutState), OfCheckout))]

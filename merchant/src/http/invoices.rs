@@ -80,7 +80,7 @@ pub(super) async fn create(
 
 /// An invoice
 ///
-/// With its payments and its webhooks.
+/// Returns the invoice with its payments and webhooks.
 #[utoipa::path(get, path = "/v1/invoices/{id}", tag = "Invoices", operation_id = "getInvoice",
     params(("id" = String, Path, description = "The id of the invoice.")),
     responses((status = 200, description = "The invoice as it stands.", body = Invoice), OfInvoice))]
@@ -117,7 +117,7 @@ pub(super) struct ListParams {
 
 /// Invoices
 ///
-/// In pages, oldest first if not asked otherwise, with their payments and webhooks.
+/// Returns pages, oldest first by default, with payments and webhooks.
 #[utoipa::path(get, path = "/v1/invoices", tag = "Invoices", operation_id = "listInvoices", params(ListParams),
     responses((status = 200, description = "Invoices as they stand.", body = InvoicePage), OfInvoice))]
 pub(super) async fn list(

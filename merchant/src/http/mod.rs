@@ -116,6 +116,6 @@ async fn check_token(Shared(door): Shared<Arc<Door>>, request: Request, next: Ne
     if door.opens_to(request.headers().get(header::AUTHORIZATION)) {
         return next.run(request).await;
     }
-    let refused = ApiError::new(ProblemCode::Unauthorized, "the request shows no token, or another one");
+    let refused = ApiError::new(ProblemCode::Unauthorized, "the request has no token, or a wrong one");
     ([(header::WWW_AUTHENTICATE, "Bearer")], refused).into_response()
 }

@@ -24,7 +24,7 @@ use crate::store::Payout as Record;
 /// The default fee is at most this part of the amount: a tenth, as in `fastpay redeem`.
 const FEE_DIVISOR_MIN: u128 = 10;
 
-/// What the owner wants to pay out.
+/// A payout to prepare.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct NewPayout {
@@ -33,12 +33,12 @@ pub(super) struct NewPayout {
     reference: String,
     /// The address of an ERC-20; ETH where it is not given.
     asset: Option<Bytes20>,
-    /// How much leaves the account, in the asset's smallest unit; at least 1.
+    /// The amount to debit, including the fee, in the asset's smallest unit; at least 1.
     amount: Uint128,
     /// The address on Ethereum that receives it. Capitals are its checksum.
     #[serde(deserialize_with = "checked_address")]
     recipient: Bytes20,
-    /// For the relayer, out of the amount; what the cheapest relayer takes where it is not given.
+    /// The relayer's fee, part of the amount; the cheapest relayer's by default.
     fee: Option<Uint128>,
 }
 
@@ -58,9 +58,9 @@ pub(super) struct Payout {
     created_at_ms: u64,
     /// The address of an ERC-20, or zero for ETH.
     asset: Bytes20,
-    /// How much leaves the account, in the asset's smallest unit.
+    /// The amount to debit, including the fee, in the asset's smallest unit.
     amount: Uint128,
-    /// For the relayer, out of the amount.
+    /// The relayer's fee, part of the amount.
     fee: Uint128,
     /// The address on Ethereum that receives the rest.
     recipient: Bytes20,
@@ -219,7 +219,7 @@ pub(super) struct PayoutParams {
 
 /// Payouts
 ///
-/// In pages of 100, the newest first.
+/// Returns pages of 100, newest first.
 #[utoipa::path(get, path = "/v1/payouts", tag = "Payouts", operation_id = "listPayouts", params(PayoutParams),
     responses((status = 200, description = "Payouts.", body = PayoutPage), OfInvoice))]
 pub(super) async fn list(

@@ -74,7 +74,7 @@ pub(super) struct Problem {
     status: u16,
     /// The details of this occurrence.
     detail: String,
-    /// For programs. Stable.
+    /// A stable code for programs.
     code: ProblemCode,
     /// The recommended action, for people.
     action: String,
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_written_as_its_name_says() {
+    fn a_code_is_written_as_its_name() {
         for code in ProblemCode::ALL {
             assert_eq!(serde_json::to_string(code).unwrap(), format!("\"{}\"", code.as_str()));
         }

@@ -80,7 +80,7 @@ pub(super) struct RefundParams {
 
 /// Lists of refunds
 ///
-/// In pages of 100, oldest first, without their lines.
+/// Returns pages of 100, oldest first, without lines.
 #[utoipa::path(get, path = "/v1/refunds", tag = "Refunds", operation_id = "listRefunds", params(RefundParams),
     responses((status = 200, description = "Lists of refunds.", body = RefundLists), OfInvoice))]
 pub(super) async fn list(

@@ -61,7 +61,7 @@ impl Ledger {
         serde_json::to_value(self.invoice(id.as_str().unwrap()).unwrap().unwrap()).unwrap()
     }
 
-    fn told(&self) -> Vec<State> {
+    fn due_states(&self) -> Vec<State> {
         self.due(ALL, ALL, 1_000).unwrap().iter().map(|delivery| delivery.event.state).collect()
     }
 
@@ -97,7 +97,7 @@ async fn asking_twice_makes_one_invoice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn payments_of_the_smallest_unit_are_told_of_a_few_times_and_hide_no_other() {
+async fn payments_of_the_smallest_unit_are_announced_a_few_times_and_hide_no_other() {
     let (ledger, _folder) = alone().await;
     let (invoice, _) = ledger.made(&request("order 1", 700)).unwrap();
     let payments = (0..999).map(|number| match number {
@@ -118,7 +118,7 @@ async fn payments_of_the_smallest_unit_are_told_of_a_few_times_and_hide_no_other
     expected.extend([(500, 300), (900, 400)]);
     assert_eq!(listed.collect::<Vec<_>>(), expected);
     assert_eq!((shown["paymentCount"].as_u64(), shown["received"].as_str()), (Some(999), Some("1697")));
-    let told = ledger.told();
+    let told = ledger.due_states();
     assert_eq!(told.len() as u64, EVENTS_MAX + 1, "what matters is told: {told:?}");
     assert_eq!(told.last(), Some(&State::Overpaid));
 }
@@ -137,12 +137,12 @@ async fn a_payment_counts_once_for_the_invoice_of_its_memo_and_asset() {
     ledger.take_in(&[received(0, 10), received(0, 10), other_asset, other_memo], 5).unwrap();
     ledger.take_in(&[received(0, 10)], 6).unwrap();
     assert!(ledger.has(&received(2, 10).name()).unwrap() && !ledger.has(&received(3, 10).name()).unwrap());
-    assert_eq!((ledger.told(), ledger.status().unwrap().unmatched_payments), (vec![State::Paid], 2));
+    assert_eq!((ledger.due_states(), ledger.status().unwrap().unmatched_payments), (vec![State::Paid], 2));
     let end = invoice["expiresAt"].as_u64().unwrap() * 1_000;
     ledger.take_in(&[], end + 1).unwrap();
-    assert_eq!(ledger.told(), [State::Paid], "a paid invoice does not expire");
+    assert_eq!(ledger.due_states(), [State::Paid], "a paid invoice does not expire");
     ledger.take_in(&[received(3, 10)], end + 2).unwrap();
-    assert_eq!(ledger.told(), [State::Paid, State::PaidTwice]);
+    assert_eq!(ledger.due_states(), [State::Paid, State::PaidTwice]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -151,15 +151,15 @@ async fn an_invoice_expires_once_and_what_comes_then_is_late_also_after_a_restar
     let (invoice, _) = ledger.made(&request("order 1", 10)).unwrap();
     let end = invoice["expiresAt"].as_u64().unwrap() * 1_000;
     ledger.take_in(&[], end - 1).unwrap();
-    assert_eq!(ledger.told(), []);
+    assert_eq!(ledger.due_states(), []);
     ledger.take_in(&[], end).unwrap();
     ledger.take_in(&[], end + 1).unwrap();
-    assert_eq!((ledger.told(), ledger.status().unwrap().invoices_open), (vec![State::Expired], 0));
+    assert_eq!((ledger.due_states(), ledger.status().unwrap().invoices_open), (vec![State::Expired], 0));
     drop(ledger);
     let ledger = open(folder.path(), true).await;
     assert_eq!(ledger.status().unwrap().looked_at_ms, end);
     ledger.take_in(&[received(0, 10)], 0).unwrap();
-    assert_eq!(ledger.told(), [State::Expired, State::Late]);
+    assert_eq!(ledger.due_states(), [State::Expired, State::Late]);
     assert_eq!(ledger.shown(&invoice["id"])["payments"][0]["late"], true);
 }
 
@@ -195,7 +195,7 @@ async fn an_event_is_due_until_it_was_taken_or_given_up_oldest_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_shop_to_tell_nothing_waits_for_one() {
+async fn without_a_webhook_url_no_webhook_waits() {
     let folder = tempfile::tempdir().unwrap();
     let ledger = open(folder.path(), true).await;
     let (invoice, waiting) = expire(&ledger, "order 1");
@@ -209,17 +209,17 @@ async fn without_a_shop_to_tell_nothing_waits_for_one() {
     assert_eq!(untold(&ledger.shown(&invoice["id"])["webhooks"][0]), given_up);
     let (silent, delivery) = expire(&ledger, "order 2");
     assert_eq!(untold(&ledger.shown(&silent["id"])["webhooks"][0]), given_up);
-    assert_eq!((delivery.event.body.as_str(), ledger.told()), ("", vec![]));
+    assert_eq!((delivery.event.body.as_str(), ledger.due_states()), ("", vec![]));
     drop(ledger);
     // A shop that is there later is told what happens from then on.
     let ledger = open(folder.path(), true).await;
-    assert_eq!(ledger.told(), []);
+    assert_eq!(ledger.due_states(), []);
     expire(&ledger, "order 3");
-    assert_eq!(ledger.told(), [State::Expired]);
+    assert_eq!(ledger.due_states(), [State::Expired]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_said_that_the_disk_does_not_have() {
+async fn no_answer_is_sent_before_it_is_on_disk() {
     let folder = tempfile::tempdir().unwrap();
     let ledger = open(folder.path(), true).await;
     let (_, waiting) = expire(&ledger, "order 1");
@@ -233,7 +233,7 @@ async fn nothing_is_said_that_the_disk_does_not_have() {
     let many: Vec<_> = (0..500).map(|number| received(number, 5)).collect();
     assert!(matches!(ledger.take_in(&many, 0), Err(LedgerError::Store(_))));
     let check = |ledger: &Ledger| {
-        assert_eq!(ledger.told(), [State::Expired], "what was not noted is told again, and nothing else");
+        assert_eq!(ledger.due_states(), [State::Expired], "what was not noted is told again, and nothing else");
         let shown = ledger.shown(&invoice["id"]);
         assert_eq!((shown["state"].as_str(), shown["paymentCount"].as_u64()), (Some("open"), Some(0)));
         assert_eq!(ledger.invoices(None, Order::OldestFirst, None, 9).unwrap().unwrap().invoices.len(), 2);
@@ -244,7 +244,7 @@ async fn nothing_is_said_that_the_disk_does_not_have() {
     let ledger = open(folder.path(), true).await;
     check(&ledger);
     ledger.take_in(&many, 0).unwrap();
-    assert_eq!(ledger.told(), [State::Expired, State::PaidTwice]);
+    assert_eq!(ledger.due_states(), [State::Expired, State::PaidTwice]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -365,7 +365,7 @@ fn account(byte: u8) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_due_goes_on_one_list_once() {
+async fn a_due_refund_is_on_one_list_only() {
     let (ledger, _folder) = alone().await;
     in_excess(&ledger);
     let (list, is_new) = ledger.prepared(&of_all("monday")).unwrap();
@@ -392,7 +392,7 @@ async fn what_is_due_goes_on_one_list_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_an_invoice_goes_back_what_is_due_or_what_the_owner_says_and_never_more_than_came() {
+async fn an_invoices_refund_is_what_is_due_or_named_and_never_more_than_received() {
     let (ledger, _folder) = alone().await;
     let ids = in_excess(&ledger);
     let asked = |reference: &str, id: &str, amount| {
@@ -412,7 +412,7 @@ async fn of_an_invoice_goes_back_what_is_due_or_what_the_owner_says_and_never_mo
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_is_bounded_and_the_rest_goes_on_the_next() {
+async fn a_list_is_bounded_and_the_next_one_has_the_rest() {
     let (ledger, _folder) = alone().await;
     let many: Vec<_> = (0..1_100).map(|number| paid(1, number, 9, 1)).collect();
     ledger.take_in(&many, 0).unwrap();

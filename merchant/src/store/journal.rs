@@ -158,13 +158,13 @@ fn add(rows: &Rows, entry: Entry) -> Result<()> {
     match entry {
         Entry::Created(terms) => rows.add_invoice(&terms),
         Entry::Arrived(arrival) => {
-            rows.looked(arrival.after_ms)?;
+            rows.set_looked_at_ms(arrival.after_ms)?;
             rows.add_payment(&arrival).map(drop)
         }
         Entry::Announced(event) => delivery(rows, event, 0, None),
         Entry::Told(Told { event, attempts, last }) => delivery(rows, event, attempts, last),
         Entry::Attempted(Attempt { event, outcome }) => rows.attempted(&event, &outcome),
-        Entry::Compacted(Compaction { looked_at_ms }) => rows.looked(looked_at_ms),
+        Entry::Compacted(Compaction { looked_at_ms }) => rows.set_looked_at_ms(looked_at_ms),
         Entry::Archived { sender, sequences, outputs } => {
             let payments = sequences.into_iter().map(|sequence| (sequence, None));
             let outputs = outputs.into_iter().map(|(sequence, output)| (sequence, Some(output)));
@@ -182,7 +182,7 @@ fn add(rows: &Rows, entry: Entry) -> Result<()> {
 
 fn delivery(rows: &Rows, event: Event, attempts: u32, last: Option<Outcome>) -> Result<()> {
     let Event { id, invoice, state, looked_at_ms, body, arrivals } = event;
-    rows.looked(looked_at_ms)?;
+    rows.set_looked_at_ms(looked_at_ms)?;
     let Some(invoice) = rows.invoice(&invoice)? else { return Ok(()) };
     if invoice.totals.payments == 0 {
         rows.set_state(invoice.number, state)?;

@@ -40,7 +40,7 @@ pub enum StoreError {
         error: io::Error,
     },
     /// SQLite or the disk failed.
-    #[error("the database of invoices: {0}")]
+    #[error("the invoice database failed: {0}")]
     Database(#[from] rusqlite::Error),
     /// The database was changed after it was written.
     #[error("{path} is damaged ({reason}); restore the folder from a backup")]
@@ -51,7 +51,7 @@ pub enum StoreError {
         reason: String,
     },
     /// A later program wrote it.
-    #[error("{path} has version {version}, and this program knows {}; use the program that wrote it", SCHEMA.len())]
+    #[error("{path} has version {version}, and this program supports {}; use the program that wrote it", SCHEMA.len())]
     Newer {
         /// The file.
         path: PathBuf,

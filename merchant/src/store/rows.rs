@@ -182,7 +182,7 @@ impl Rows<'_> {
     }
 
     /// Notes when the wallet read. The time never goes back.
-    pub fn looked(&self, at_ms: u64) -> Result<()> {
+    pub fn set_looked_at_ms(&self, at_ms: u64) -> Result<()> {
         let sql = "UPDATE service SET looked_at_ms = ?1 WHERE looked_at_ms < ?1";
         self.statement(sql)?.execute([at_ms.cast_signed()]).map(drop)
     }
@@ -305,7 +305,7 @@ impl Rows<'_> {
     }
 
     /// The invoices with payments that no event has reported yet.
-    pub fn untold(&self) -> Result<Vec<i64>> {
+    pub fn unreported(&self) -> Result<Vec<i64>> {
         self.all("SELECT number FROM invoice WHERE is_untold = 1 ORDER BY number", [], |row| row.get(0))
     }
 
@@ -375,7 +375,7 @@ impl Rows<'_> {
     }
 
     /// The number of an invoice's events, and the state that the last one reported.
-    pub fn told(&self, invoice: i64) -> Result<(u64, Option<State>)> {
+    pub fn reported(&self, invoice: i64) -> Result<(u64, Option<State>)> {
         let sql = "SELECT count(*), (SELECT state FROM event WHERE invoice = ?1 ORDER BY number DESC LIMIT 1)
             FROM event WHERE invoice = ?1";
         self.statement(sql)?.query_row([invoice], |row| Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get(1)?)))

@@ -187,7 +187,7 @@ fn each_commit_is_synced_and_the_files_are_the_owners_alone() {
     };
     // 2 is FULL: with a log, a sync at each commit.
     assert_eq!((setting("synchronous"), setting("journal_mode")), ("Integer(2)".into(), "Text(\"wal\")".into()));
-    store.change(|rows| rows.looked(7)).unwrap();
+    store.change(|rows| rows.set_looked_at_ms(7)).unwrap();
     for name in ["invoices.db", "invoices.db-wal"] {
         let mode = std::fs::metadata(folder.path().join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");

@@ -1,4 +1,4 @@
-//! The command makes its folder or leaves nothing, and ends quietly where nobody reads.
+//! The command creates its folder completely or not at all, and ends quietly on a closed pipe.
 
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
@@ -19,7 +19,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Output {
     command(folder, arguments).output().unwrap()
 }
 
-/// The end of a pipe that nobody reads from.
+/// A pipe without a reader.
 fn closed_pipe() -> Stdio {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -60,7 +60,7 @@ fn init_leaves_nothing_where_the_endpoints_or_the_label_cannot_be_used() {
     std::fs::write(folder.path().join("endpoints.json"), endpoints.to_string()).unwrap();
     let long = run(folder.path(), &[&init[..], &["--label", &"x".repeat(65)]].concat());
     let said = String::from_utf8(long.stderr).unwrap();
-    assert!(long.status.code() == Some(2) && said.contains("payers see 64"), "{said}");
+    assert!(long.status.code() == Some(2) && said.contains("at most 64 are shown"), "{said}");
     assert!(!folder.path().join("merchant").exists());
     let made = run(folder.path(), &init);
     assert!(made.status.success(), "{made:?}");
@@ -83,7 +83,7 @@ fn an_amount_is_typed_in_whole_units_and_a_wrong_one_is_refused_before_anybody_i
         ("1.0000000000000000001", "more decimals"),
         ("-3", "is not an amount"),
         ("1e3", "is not an amount"),
-        ("1500000000000000000000000", "more than any account can hold"),
+        ("1500000000000000000000000", "exceeds what any account can hold"),
     ] {
         let (code, message) = create(amount);
         assert!(code == 2 && message.contains(words), "{amount}: {message}");
@@ -197,10 +197,10 @@ fn a_reader_that_goes_away_is_no_reason_to_panic() {
         command(folder.path(), arguments).stdout(out).stderr(closed_pipe()).status().unwrap().code()
     };
     assert_eq!(code(&init, closed_pipe()), Some(0));
-    assert!(folder.path().join("merchant/merchant.toml").exists(), "what was to be done is done");
+    assert!(folder.path().join("merchant/merchant.toml").exists(), "the command itself succeeded");
     assert_eq!(code(&["--json", "invoice", "list"], closed_pipe()), Some(8));
     assert_eq!(code(&["--json", "bake"], closed_pipe()), Some(2));
-    // An answer that is lost is another thing than one that nobody wants.
+    // A lost answer is an error; a closed pipe is not.
     let full = || std::fs::File::options().write(true).open("/dev/full").unwrap().into();
     let elsewhere: Vec<_> = [&["--home", "elsewhere"][..], &init].concat();
     assert_eq!(code(&elsewhere, full()), Some(16));

@@ -80,7 +80,7 @@ impl Port {
         TcpStream::connect(self.url.strip_prefix("http://").unwrap()).await.unwrap()
     }
 
-    /// What is said to these words, until the service closes the connection.
+    /// The answer to these bytes, until the service closes the connection.
     async fn request(&self, words: &str) -> String {
         let mut stream = self.connect().await;
         // It may be closed before all is sent.
@@ -323,7 +323,7 @@ async fn a_connection_beyond_the_bound_is_closed_and_room_is_given_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_sends_too_slowly_or_too_much_is_left() {
+async fn a_client_that_sends_too_slowly_or_too_much_is_disconnected() {
     let (port, _folder) = Port::alone(narrow()).await;
     let says = async |words: &str, expected: &str| {
         let mut said = port.request(words).await;

@@ -1,4 +1,4 @@
-//! What the watch sees, and what follows from not seeing everything, with a wallet and authorities behind real gRPC.
+//! The watch on payments, also with an incomplete view, with a wallet and authorities behind real gRPC.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -86,8 +86,8 @@ impl Scene {
         blindness
     }
 
-    /// The states that the shop is told of.
-    fn told(&self) -> Vec<State> {
+    /// The states that the shop is to be notified of.
+    fn due_states(&self) -> Vec<State> {
         self.ledger.due(u64::MAX, u64::MAX, 10).unwrap().iter().map(|delivery| delivery.event.state).collect()
     }
 }
@@ -101,10 +101,10 @@ async fn a_payment_that_cannot_be_proven_until_later_is_in_time() {
     scene.until_it_ended().await;
     let blindness = scene.poll().await;
     assert!(matches!(blindness, Some(Blindness::Unproven)), "{blindness:?}");
-    assert_eq!(scene.told(), [], "nothing expires of what may have been paid");
+    assert_eq!(scene.due_states(), [], "nothing expires of what may have been paid");
     scene.play(Role::Honest);
     assert!(scene.poll().await.is_none());
-    assert_eq!(scene.told(), [State::Paid]);
+    assert_eq!(scene.due_states(), [State::Paid]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -113,14 +113,14 @@ async fn one_liar_keeps_nothing_from_expiring() {
     scene.committee.authorities[0].play(Role::FalseHistory);
     scene.until_it_ended().await;
     assert!(scene.poll().await.is_none());
-    assert_eq!(scene.told(), [State::Expired]);
+    assert_eq!(scene.due_states(), [State::Expired]);
     scene.pay();
     assert!(scene.poll().await.is_none());
-    assert_eq!(scene.told().len(), 2, "and keeps no payment away");
+    assert_eq!(scene.due_states().len(), 2, "and keeps no payment away");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_came_in_is_told_while_the_wallet_still_waits() {
+async fn a_received_payment_is_reported_while_the_wallet_still_waits() {
     let scene = Arc::new(Scene::new().await);
     assert!(scene.poll().await.is_none());
     scene.pay();
@@ -132,10 +132,10 @@ async fn what_came_in_is_told_while_the_wallet_still_waits() {
         let scene = scene.clone();
         async move { scene.poll().await }
     });
-    while scene.told().is_empty() {
+    while scene.due_states().is_empty() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert_eq!(scene.told(), [State::Paid]);
+    assert_eq!(scene.due_states(), [State::Paid]);
     drop(lock);
     assert!(looking.await.unwrap().is_none(), "it was told before the wallet had done with waiting");
 }
@@ -151,10 +151,10 @@ async fn a_command_that_uses_the_same_folder_takes_nothing_away() {
     let lock = other.folder().inbox(bob().account()).lock(Duration::ZERO).await.unwrap();
     let blindness = scene.poll().await;
     assert!(matches!(blindness, Some(Blindness::Wallet(WalletError::Folder(FolderError::Busy { .. })))));
-    assert_eq!(scene.told(), [State::Paid]);
+    assert_eq!(scene.due_states(), [State::Paid]);
     drop(lock);
     assert!(scene.poll().await.is_none());
-    assert_eq!(scene.told(), [State::Paid]);
+    assert_eq!(scene.due_states(), [State::Paid]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -163,7 +163,7 @@ async fn a_refund_that_the_owner_paid_is_found_among_the_accounts_orders() {
     scene.pay();
     scene.settle(&alice(), payment(alice().account(), bob().account(), 5, 1));
     assert!(scene.poll().await.is_none());
-    assert_eq!(scene.told(), [State::PaidTwice]);
+    assert_eq!(scene.due_states(), [State::PaidTwice]);
     let request = RefundRequest { reference: "monday".into(), invoices: vec![], due: true, unmatched: false };
     let (list, _) = scene.ledger.prepare_refunds(&request).unwrap();
     let line = serde_json::to_value(&list).unwrap()["refunds"][0].clone();

@@ -120,16 +120,16 @@ pub struct TlsFiles {
 /// Flags and environment variables that override the configuration file.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Overrides {
-    /// Use this data folder instead of the configured one
+    /// The data folder, instead of the configured one
     #[arg(long, env = "FASTPAY_NODE_DATA")]
     pub data: Option<PathBuf>,
-    /// Listen here instead: the address of shard 0, shard k is k ports above
+    /// The address and port of shard 0, instead of the configured one. Shard k listens on the port that is k higher
     #[arg(long, env = "FASTPAY_NODE_LISTEN")]
     pub listen: Option<SocketAddr>,
-    /// Serve the JSON API, health, readiness and metrics here instead
+    /// The address and port of the JSON API, health, readiness and metrics, instead of the configured one
     #[arg(long, env = "FASTPAY_NODE_HTTP")]
     pub http: Option<SocketAddr>,
-    /// Ask this Ethereum node instead; several times for several, which must then agree
+    /// The URL of an Ethereum node, instead of the configured ones. Repeat it for several nodes, which must agree
     #[arg(
         long = "rpc-url",
         env = "FASTPAY_NODE_RPC_URLS",
@@ -144,7 +144,7 @@ pub struct Overrides {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// No such file, or it cannot be read.
-    #[error("cannot read the configuration {path}: {error}; `fastpay-node init` writes one")]
+    #[error("cannot read the configuration {path}: {error}; create one with `fastpay-node init`")]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -152,7 +152,7 @@ pub enum ConfigError {
         error: std::io::Error,
     },
     /// The file is not TOML, or has an unknown key or a value of the wrong type.
-    #[error("the configuration {path} is wrong: {error}")]
+    #[error("the configuration {path} is invalid: {error}")]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -166,20 +166,16 @@ pub enum ConfigError {
     #[error("the configuration must have either [primary] or genesis, and not both")]
     PrimaryOrGenesis,
     /// An Ethereum node is named for a committee without a Primary.
-    #[error(
-        "the configuration has a genesis and no [primary], so there is no use for --rpc-url or FASTPAY_NODE_RPC_URLS"
-    )]
+    #[error("the configuration has a genesis and no [primary]; remove --rpc-url or FASTPAY_NODE_RPC_URLS")]
     NoPrimary,
     /// The number of shards is too high.
-    #[error("the configuration asks for {0} shards; at most {SHARDS_MAX} are possible")]
+    #[error("the configuration sets {0} shards; at most {SHARDS_MAX} are possible")]
     Shards(u32),
     /// Too few accounts for each shard.
-    #[error(
-        "the configuration keeps {0} accounts in memory; at least {ACCOUNTS_IN_MEMORY_MIN} for each shard are needed"
-    )]
+    #[error("the configuration keeps {0} accounts in memory; each shard needs at least {ACCOUNTS_IN_MEMORY_MIN}")]
     AccountsInMemory(usize),
     /// The limit is so low that one address could keep all others out.
-    #[error("the configuration's {name} is {value}; at least {CONNECTIONS_MIN} connections are needed")]
+    #[error("the configuration's {name} is {value}; it must be at least {CONNECTIONS_MIN}")]
     Connections {
         /// The key.
         name: &'static str,
@@ -352,10 +348,16 @@ mod tests {
         check(format!("colour = 1\n{GOOD}"), "unknown field `colour`");
         check(GOOD.replace("shards = 2", "shards = 0"), "nonzero");
         check(GOOD.replace("shards = 2", "shards = 65"), "at most 64");
-        check(GOOD.replace("shards = 2", "shards = 2\naccounts_in_memory = 19999"), "at least 10000 for each shard");
+        check(GOOD.replace("shards = 2", "shards = 2\naccounts_in_memory = 19999"), "each shard needs at least 10000");
         check(GOOD.replace(":9000", ":65535"), "no port for every shard");
-        check(format!("{GOOD}\n[limits]\nhttp_connections_max = 15\n"), "http_connections_max is 15; at least 16");
-        check(format!("{GOOD}\n[limits]\nshard_connections_max = 0\n"), "shard_connections_max is 0; at least 16");
+        check(
+            format!("{GOOD}\n[limits]\nhttp_connections_max = 15\n"),
+            "http_connections_max is 15; it must be at least 16",
+        );
+        check(
+            format!("{GOOD}\n[limits]\nshard_connections_max = 0\n"),
+            "shard_connections_max is 0; it must be at least 16",
+        );
         check(format!("{GOOD}\n[limits]\naccount_journal_bytes_per_day = 0\n"), "nonzero");
         check(format!("{GOOD}\n[limits]\nconnections_max = 99\n"), "unknown field `connections_max`");
         check(format!("{GOOD}\n[traces]\nratio = 0.5\n"), "missing field `endpoint`");

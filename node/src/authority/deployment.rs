@@ -72,7 +72,7 @@ pub async fn load(config: &Config) -> Result<Deployment, DeploymentError> {
         match (reader.read(known.as_ref()).await, &known) {
             (Ok(committees), _) => break committees,
             (Err(error), Some(known)) if error.is_retryable() => {
-                tracing::warn!(%error, "the Primary cannot be asked; going on with the committees of an earlier run");
+                tracing::warn!(%error, "the Primary does not answer; continuing with the stored committees");
                 break known.clone();
             }
             (Err(error @ DepositsError::Lagging { .. }), None) => {

@@ -157,14 +157,17 @@ impl Follower {
                     return;
                 }
                 Err(error) if error.is_retryable() => {
-                    tracing::warn!(%error, wait_ms = wait.as_millis(), "the Primary cannot be followed just now");
+                    tracing::warn!(%error, wait_ms = wait.as_millis(), "the Primary cannot be read; retrying");
                     self.metrics.retries.inc();
                     tokio::time::sleep(wait).await;
                     wait = wait.saturating_mul(2).min(RETRY_WAIT_MAX);
                 }
                 Err(error) => match inconsistent.raise().filter(|_| error.is_of_the_nodes()) {
                     Some(wait) => {
-                        tracing::warn!(%error, wait_s = wait.as_secs(), rereads_max = REREADS_MAX, "the Ethereum nodes say what cannot be true; reading again before the follower stops");
+                        tracing::warn!(
+                            %error, wait_s = wait.as_secs(), rereads_max = REREADS_MAX,
+                            "the Ethereum nodes contradict the contract's rules; retrying before the follower stops"
+                        );
                         self.metrics.rereads.inc();
                         self.metrics.rereading.set(1);
                         self.progress.send_replace(Progress::Rereading(error.to_string()));
@@ -190,7 +193,10 @@ impl Follower {
     }
 
     fn stop(&self, error: &RotationError) {
-        tracing::error!(%error, "the follower stops: no deposit is credited and no new committee taken up until an operator has looked");
+        tracing::error!(
+            %error,
+            "the follower stops: no deposit is credited and no new committee adopted until an operator intervenes"
+        );
         self.metrics.rereading.set(0);
         self.metrics.alarm.set(1);
         self.progress.send_replace(Progress::Stopped(error.to_string()));
@@ -247,7 +253,7 @@ impl Follower {
         self.life_known_at = self.committees_known_at;
         match self.primary.last_sign_of_life().await {
             Ok(time) => drop(self.metrics.sign_of_life.set(i64::try_from(time).unwrap_or(i64::MAX))),
-            Err(error) => tracing::warn!(%error, "when the committee last showed life is not known"),
+            Err(error) => tracing::warn!(%error, "the committee's last sign of life is unknown"),
         }
     }
 
@@ -291,7 +297,7 @@ impl Follower {
         let written = serde_json::to_vec(&stored).map_err(std::io::Error::from);
         if let Err(error) = written.and_then(|bytes| files::replace(&self.cursor_file, &bytes)) {
             // This only costs time at the next start.
-            tracing::warn!(%error, file = %self.cursor_file.display(), "cannot store how far the chain was read");
+            tracing::warn!(%error, file = %self.cursor_file.display(), "cannot store the position in the chain");
         }
     }
 }
@@ -359,7 +365,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_follower_ends_with_its_shards_and_with_the_word_to_stop() {
+    async fn a_follower_ends_with_its_shards_and_at_a_stop_signal() {
         let limits = crate::authority::shard::ShardLimits::default();
         let (handle, queue) = ShardHandle::new(&limits, crate::authority::metrics::Metrics::new(1).shards[0].clone());
         let (stop, stopped) = watch::channel(false);
@@ -450,7 +456,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_inconsistent_answer_is_read_again_and_the_follower_goes_on_by_itself() {
+    async fn an_inconsistent_answer_is_reread_and_the_follower_recovers_by_itself() {
         let mut scene = Scene::new().await;
         scene.wait_for(|progress| *progress == Progress::AtHead).await;
         for (number, lie) in (1..).zip(fastpay_testkit::primary::LogLie::all(0)) {
@@ -494,7 +500,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_time_of_a_block_is_told_only_when_all_nodes_agree_on_it_and_its_events_are_applied() {
+    async fn a_blocks_time_is_published_only_when_all_nodes_agree_and_its_events_are_applied() {
         let primary = fastpay_testkit::primary::SimulatedPrimary::new(Default::default());
         let contract = primary.deploy(&fastpay_testkit::TestCommittee::new(4).committee);
         let key = fastpay_testkit::anvil::rich_key(1);

@@ -98,7 +98,7 @@ pub enum AuthorityError {
     #[error(transparent)]
     Memory(#[from] DetectionError),
     /// The floors of the rollback protection in the data folder cannot be read.
-    #[error("cannot read what the other authorities said of earlier votes: {0}")]
+    #[error("cannot read the other authorities' answers about earlier votes: {0}")]
     VoteFloors(std::io::Error),
     /// The other authorities cannot be asked for their knowledge of earlier votes.
     #[error("the data folder is an older copy, and the other authorities cannot be asked: {0}")]
@@ -145,13 +145,13 @@ pub enum AuthorityError {
         error: ShardError,
     },
     /// A shard's thread panicked.
-    #[error("shard {0} ended by a defect; see the log above")]
+    #[error("shard {0} stopped because of a defect; see the log above")]
     ShardPanicked(ShardId),
     /// The system cannot start a thread.
-    #[error("the system gives no thread to the index: {0}")]
+    #[error("cannot start the index's thread: {0}")]
     Index(std::io::Error),
     /// A port cannot be opened.
-    #[error("cannot listen on {address}: {error}; is another node running, or the port taken?")]
+    #[error("cannot listen on {address}: {error}; check whether another program uses the port")]
     Listen {
         /// The address.
         address: std::net::SocketAddr,
@@ -207,7 +207,10 @@ pub async fn run(
     let folder = Arc::new(DataFolder::open(&config.data, &identity)?);
     let voter_status = VoterStatus::new(committees, keys, &remembered_names(&folder)?)?;
     if voter_status.voter().is_none() {
-        tracing::warn!(epoch = %voter_status.epoch(), "this authority does not vote in the current epoch; it confirms, and answers what it is asked");
+        tracing::warn!(
+            epoch = %voter_status.epoch(),
+            "this authority does not vote in the current epoch; it confirms, and answers what it is asked"
+        );
     }
     let (tracer, export) = traces(&config, voter_status.public().name)?;
     let layout = ShardLayout::new(config.shards);
@@ -294,7 +297,10 @@ async fn recover(
         let journal = shard.journal_recovery();
         tracing::info!(shard = %id, replayed = shard.replayed, journal_end = %journal.end, "recovered");
         if journal.bytes_cut > 0 {
-            tracing::warn!(shard = %id, bytes = journal.bytes_cut, "a write that a crash tore was cut off; nothing of it was ever answered");
+            tracing::warn!(
+                shard = %id, bytes = journal.bytes_cut,
+                "a write torn by a crash was cut off; none of it was ever answered"
+            );
         }
         recovered.push(shard);
     }
@@ -398,7 +404,10 @@ fn peer_sync(config: &Config, parts: &Parts, own: OwnShards) -> Option<PeerSync>
     });
     peers
         .inspect_err(|error| {
-            tracing::error!(%error, "the other authorities cannot be asked for what this one missed; correct the file and start again");
+            tracing::error!(
+                %error,
+                "the other authorities cannot be asked for what this one missed; correct the file and start again"
+            );
         })
         .ok()
 }
@@ -555,7 +564,7 @@ async fn serve(
     end.send_replace(true);
     let drained = tokio::time::timeout(SHUTDOWN_GRACE, async { while servers.join_next().await.is_some() {} });
     if drained.await.is_err() {
-        tracing::warn!("clients were still connected; closing their connections");
+        tracing::warn!("closing the connections of clients that are still connected");
     }
     servers.shutdown().await;
     followers.shutdown().await;
@@ -570,7 +579,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 
 fn describe(server: Result<Result<(), String>, tokio::task::JoinError>) -> String {
     match server {
-        Ok(Ok(())) => "it ended by itself".into(),
+        Ok(Ok(())) => "it ended unexpectedly".into(),
         Ok(Err(error)) => error,
         Err(error) => error.to_string(),
     }

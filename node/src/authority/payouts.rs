@@ -104,7 +104,7 @@ impl Payouts {
             match self.step().await {
                 Ok(true) => continue,
                 Ok(false) => {}
-                Err(error) => tracing::debug!(%error, "which redemptions wait is not known just now"),
+                Err(error) => tracing::debug!(%error, "the waiting redemptions are not available now"),
             }
             tokio::time::sleep(INTERVAL).await;
         }
@@ -175,7 +175,7 @@ impl Payouts {
         let written = serde_json::to_vec(&self.queues).map_err(std::io::Error::from);
         if let Err(error) = written.and_then(|bytes| files::replace(&self.file, &bytes)) {
             // This only costs requests at the next start.
-            tracing::warn!(%error, file = %self.file.display(), "cannot store which redemptions wait");
+            tracing::warn!(%error, file = %self.file.display(), "cannot store the waiting redemptions");
         }
     }
 }

@@ -23,13 +23,13 @@ pub enum RotationError {
     #[error(transparent)]
     Primary(#[from] DepositsError),
     /// The new committee lists this authority with a key that it does not have.
-    #[error("the next committee cannot be taken up: {0}")]
+    #[error("cannot adopt the next committee: {0}")]
     VoterStatus(#[from] VoterStatusError),
     /// The data folder's names cannot be written.
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// The committees cannot be written.
-    #[error("cannot remember the committee: {0}")]
+    #[error("cannot store the committee: {0}")]
     Remember(#[from] std::io::Error),
 }
 

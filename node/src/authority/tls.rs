@@ -27,7 +27,7 @@ pub enum TlsError {
     #[error("the certificate or its key is not PEM: {0}")]
     Pem(#[from] pem::Error),
     /// A certificate is missing or not X.509.
-    #[error("the certificate file holds no X.509 certificate that can be read: {0}")]
+    #[error("the certificate file contains no readable X.509 certificate: {0}")]
     Certificate(String),
     /// The certificate and the key do not match.
     #[error("the certificate and its key cannot be used: {0}")]

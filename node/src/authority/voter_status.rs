@@ -17,7 +17,7 @@ pub type VoterStatusWatch = watch::Receiver<Arc<VoterStatus>>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VoterStatusError {
     /// No configured key is a member's.
-    #[error("authority {0} is not a member of the committee; were the right keys configured, and the right contract?")]
+    #[error("authority {0} is not a member of the committee; check the configured keys and contract")]
     NotAMember(AuthorityName),
     /// No committee lists any of these pairs, but one lists a voting key of them with another redemption key.
     #[error("the committee lists another redemption key for authority {0}; configure the key that was deployed")]
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_in_the_current_epoch_has_no_vote_and_keeps_its_name() {
+    fn an_authority_outside_the_current_epoch_has_no_vote_and_keeps_its_name() {
         let keys = vec![pair(1)];
         let voter_status = VoterStatus::new(committees(&[FIRST, SECOND]), keys, &names(&[1])).unwrap();
         assert!(voter_status.voter().is_none());

@@ -207,13 +207,16 @@ fn memory(config: &Config, keys: Vec<AuthorityKeys>, deployment: &Deployment, fi
 /// Checks the folder against the high-water mark.
 fn high_water_mark(config: &Config, folder: &DataFolder, findings: &mut Findings) {
     let restored = |why: &dyn fmt::Display| {
-        format!("taken for an older copy ({why}): it votes only above what the others know of; see docs/OPERATIONS.md")
+        format!(
+            "treated as an older copy ({why}): it votes only for numbers above those that the others know; see \
+             docs/OPERATIONS.md"
+        )
     };
     // Without the journals' ends, which only a recovery determines.
     let stale_reason = HighWaterMark::of(&config.data, config.high_water_mark()).map(|mark| mark.stale_reason(&[]));
     let new = match age(folder) {
-        Ok(Age::New) => Some("the folder is new: its first start finds out whether the deployment was in use before"),
-        Ok(Age::First) => Some("the folder is the first of these keys: there is nothing to remember"),
+        Ok(Age::New) => Some("the folder is new: its first start checks whether the deployment was in use before"),
+        Ok(Age::First) => Some("the folder is the first of these keys: there are no earlier votes"),
         _ => None,
     };
     if let Some(message) = new {
@@ -235,7 +238,7 @@ fn endpoints(config: &Config, findings: &mut Findings) {
         None => findings.note(
             "endpoints",
             Level::Warning,
-            "none are configured: where the data folder is an older copy, this authority votes for nothing",
+            "none are configured: if the data folder is an older copy, this authority does not vote",
         ),
         Some(path) => {
             let read = Endpoints::read(path);
@@ -276,10 +279,14 @@ async fn traces(config: &Config, findings: &mut Findings) {
     match connected.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())) {
         Ok(_) => {
             let ratio = settings.ratio.get();
-            findings.note("traces", Level::Ok, format!("{url} listens; of all payments {ratio} are traced"));
+            findings.note(
+                "traces",
+                Level::Ok,
+                format!("{url} accepts connections; the share of traced payments is {ratio}"),
+            );
         }
         Err(error) => {
-            let message = format!("{url} does not listen ({error}): traces would be dropped");
+            let message = format!("{url} accepts no connections ({error}): traces would be dropped");
             findings.note("traces", Level::Warning, message);
         }
     }

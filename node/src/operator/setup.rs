@@ -68,7 +68,7 @@ pub enum SetupError {
         error: std::io::Error,
     },
     /// There is a configuration already.
-    #[error("{0} exists already; configurations are never overwritten")]
+    #[error("{0} already exists; configurations are never overwritten")]
     Exists(PathBuf),
     /// The genesis file cannot be used.
     #[error("{path} is not a genesis: {reason}")]

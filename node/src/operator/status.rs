@@ -46,7 +46,7 @@ pub enum StatusError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A shard does not answer.
-    #[error("shard {shard} at {address}: {error}; is the node running?")]
+    #[error("shard {shard} at {address}: {error}; check that the node runs")]
     Shard {
         /// The shard.
         shard: usize,

@@ -98,6 +98,6 @@ async fn a_log_left_out_is_read_again_and_stops_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_log_told_twice_is_read_again_and_stops_nothing_else() {
+async fn a_repeated_log_is_reread_and_blocks_nothing_else() {
     check(|logs| logs.extend(logs.last().cloned()), "out of order").await;
 }

@@ -58,7 +58,7 @@ pub fn free_ports(shards: u16) -> (SocketAddr, SocketAddr) {
     panic!("no block of ports is free");
 }
 
-/// What the HTTP port answers: status and body. `None` if nobody listens.
+/// The HTTP port's answer: status and body. `None` if nothing listens.
 pub async fn get(http: SocketAddr, path: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(http).await.ok()?;
     let request = format!("GET {path} HTTP/1.1\r\nhost: authority\r\nconnection: close\r\n\r\n");

@@ -1,4 +1,4 @@
-//! Backups of authorities at work.
+//! Backups of running authorities.
 
 use std::thread;
 

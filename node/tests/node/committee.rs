@@ -1,4 +1,4 @@
-//! What an operator signs for the council: what each command checks, and each reason for which nothing is signed.
+//! The operator's signatures for the council: the checks of each command, and each reason to refuse.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -155,7 +155,7 @@ async fn an_announcement_is_signed_when_every_member_has_proven_both_keys() {
     let proofs = scene.proofs_of(&scene.next.keys);
     let file = scene.file(json!({ "compromisedSince": 0, "checkpoint": Digest::repeat_byte(9) }));
     let ballot = sign(&scene.config, &keys, &file, &proofs).await.unwrap();
-    assert!(ballot.text.contains("keys were out since epoch 0") && ballot.text.contains("checkpoint 0x09"));
+    assert!(ballot.text.contains("keys are compromised since epoch 0") && ballot.text.contains("checkpoint 0x09"));
     let mixed = AuthorityKeys::from_secrets(secret(3, 1), [0x52; 32]).unwrap();
     for keys in [vec![scene.next.keys[0].clone()], vec![mixed], vec![]] {
         let error = sign(&scene.config, &keys, &file, &proofs).await.unwrap_err();
@@ -276,7 +276,7 @@ async fn a_file_that_the_contract_would_not_take_is_not_signed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_signature_rests_on_the_word_of_all_ethereum_nodes_and_on_the_contracts_own_digest() {
+async fn a_signature_needs_all_ethereum_nodes_to_agree_and_the_contracts_own_digest() {
     let scene = Scene::new().await;
     let file = scene.file(json!({}));
     let proofs = scene.proofs_of(&scene.next.keys);

@@ -1,4 +1,4 @@
-//! What was answered is still known after any crash, and what is not on disk is not answered.
+//! Each answer survives any crash, and nothing is answered before it is on disk.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ fn recovered(disk: &MemoryDisk, folders: &ShardFolders, folder: &Path, limits: S
 }
 
 #[test]
-fn nothing_is_said_of_a_batch_that_cannot_be_synced() {
+fn no_answer_is_sent_for_a_batch_that_cannot_be_synced() {
     let (disk, folder) = (MemoryDisk::new(), tempfile::tempdir().unwrap());
     let (alice, bob) = (TestAccount::ed25519(0), TestAccount::ed25519(2));
     let shards = on_disk(&disk, folder.path(), ShardLimits::default()).run();
@@ -66,7 +66,7 @@ fn with_a_hanging_sync(disk: &MemoryDisk, folder: &Path, owners: &[&TestAccount]
 }
 
 #[test]
-fn while_one_batch_is_synced_the_next_is_decided_and_neither_is_told() {
+fn while_one_batch_is_synced_the_next_is_decided_and_neither_is_answered() {
     let (disk, folder) = (MemoryDisk::new(), tempfile::tempdir().unwrap());
     let (alice, bob) = (TestAccount::ed25519(0), TestAccount::ed25519(2));
     let shards = with_a_hanging_sync(&disk, folder.path(), &[&alice, &bob]);
@@ -97,7 +97,7 @@ fn while_one_batch_is_synced_the_next_is_decided_and_neither_is_told() {
 }
 
 #[test]
-fn a_batch_that_was_decided_is_not_told_where_the_one_before_it_fails() {
+fn a_decided_batch_is_not_answered_if_the_one_before_it_fails() {
     let (disk, folder) = (MemoryDisk::new(), tempfile::tempdir().unwrap());
     let (alice, bob) = (TestAccount::ed25519(0), TestAccount::ed25519(2));
     let shards = with_a_hanging_sync(&disk, folder.path(), &[&alice, &bob]);

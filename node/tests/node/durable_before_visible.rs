@@ -37,7 +37,7 @@ struct Store {
     gate: Mutex<Option<Gate>>,
 }
 
-/// Holds up one write: tells that it has begun, and waits for the word to go on.
+/// Blocks one write: reports that it has begun, and waits for permission to continue.
 struct Gate {
     begun: SyncSender<()>,
     go_on: Receiver<()>,
@@ -167,7 +167,7 @@ impl Stage {
         answer
     }
 
-    /// The contract says something about a number of the first account.
+    /// An event of the contract about a number of the first account.
     fn unlock(&mut self, sequence: u64, kind: UnlockEventKind) {
         let index = TransactionIndex(self.deposits.0 + 1);
         let (account, sequence) = (payer(0).id(), SequenceNumber(sequence));
@@ -189,7 +189,7 @@ impl Stage {
         assert!(self.shard.turn().unwrap().is_some());
     }
 
-    /// Puts what was decided on disk, and says it.
+    /// Commits the decisions to disk, and sends the answers.
     fn commit(&mut self) -> Result<(), ShardError> {
         while self.shard.batches_waiting() > 0 {
             self.shard.commit()?;
@@ -202,14 +202,14 @@ impl Stage {
     }
 }
 
-/// Whether something was heard since it was last looked.
-type Ear = Box<dyn FnMut(&Stage) -> bool>;
+/// Whether a message was received since the last check.
+type IsVisible = Box<dyn FnMut(&Stage) -> bool>;
 
-/// Makes a shard say something.
-type Voice = fn(&mut Stage) -> Ear;
+/// A trigger that makes a shard send a message.
+type Trigger = fn(&mut Stage) -> IsVisible;
 
-/// Everything that a shard says, with what makes it say that.
-const VOICES: [(&str, Voice); 12] = [
+/// Every message that a shard sends, with its trigger.
+const TRIGGERS: [(&str, Trigger); 12] = [
     ("a vote", |stage| {
         let mut answer = stage.order(&payer(0), 1);
         Box::new(move |_| answer.try_recv().is_ok())
@@ -279,10 +279,10 @@ const VOICES: [(&str, Voice); 12] = [
 ];
 
 #[test]
-fn each_thing_that_a_shard_says_is_on_disk_before() {
-    for (what, voice) in VOICES {
+fn each_message_of_a_shard_is_on_disk_before() {
+    for (what, trigger) in TRIGGERS {
         let mut stage = Stage::new(ShardLimits::default(), 2);
-        let mut is_visible = voice(&mut stage);
+        let mut is_visible = trigger(&mut stage);
         stage.turn();
         assert!(stage.shard.batches_waiting() > 0, "nothing was decided that says {what}");
         assert!(!is_visible(&stage), "{what} is visible before its batch is committed");
@@ -291,7 +291,7 @@ fn each_thing_that_a_shard_says_is_on_disk_before() {
         assert!(!is_visible(&stage), "{what} is visible, and its sync failed");
 
         let mut stage = Stage::new(ShardLimits::default(), 2);
-        let mut is_visible = voice(&mut stage);
+        let mut is_visible = trigger(&mut stage);
         stage.turn();
         stage.commit().unwrap();
         assert!(is_visible(&stage), "{what} never becomes visible");

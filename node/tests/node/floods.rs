@@ -26,7 +26,7 @@ pub async fn connect_from(address: [u8; 4], to: SocketAddr) -> TcpStream {
     socket.connect(to).await.unwrap()
 }
 
-/// What the process holds in memory, in bytes. `None` if the system does not tell.
+/// The process's memory, in bytes. `None` if the system does not report it.
 fn resident(process: &Process) -> Option<usize> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", process.0.id())).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;

@@ -1,4 +1,4 @@
-//! Peers that mean no good, or are broken: what they do costs them their connection, and nobody else.
+//! Malicious and broken peers: they lose their connection, and affect nobody else.
 
 use std::time::Duration;
 
@@ -238,7 +238,7 @@ fn tls() -> (Identity, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tls_serves_whoever_trusts_the_certificate_and_closes_the_silent() {
+async fn tls_serves_clients_that_trust_the_certificate_and_closes_silent_connections() {
     let (identity, ca) = tls();
     let served = Served::with(1, impatient(), Some(identity)).await;
     let address = |scheme: &str| format!("{scheme}://localhost:{}", served.addresses[0].port());

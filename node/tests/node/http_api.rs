@@ -157,7 +157,7 @@ async fn each_refusal_is_a_problem_with_its_facts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_read_is_malformed_and_says_where() {
+async fn an_unreadable_value_is_malformed_and_its_place_is_named() {
     let alice = TestAccount::ethereum(0);
     let served = with_deposits(&[(alice.id(), 10)]).await;
     let pay = alice.sign(&served.shards.committee.domain, payment(alice.id(), TestAccount::ed25519(1).id(), 1, 0));
@@ -267,7 +267,7 @@ async fn a_body_must_come_in_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_not_served_now_is_told_when() {
+async fn a_refused_client_is_told_when_to_retry() {
     // Nobody takes anything out of the queue, which has room for one.
     let tight = fastpay_node::authority::shard::ShardLimits { queue_requests_max: 1, ..FORGETFUL };
     let served = HttpServed::with(1, HttpLimits::default(), tight, false).await;
@@ -323,7 +323,7 @@ async fn a_shard_that_has_ended_is_stopping() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_authority_says_who_and_how_it_is() {
+async fn the_authority_reports_its_identity_and_state() {
     let alice = TestAccount::ethereum(0);
     let served = with_deposits(&[(alice.id(), 10)]).await;
     let committee = &served.shards.committee.committee;
@@ -348,7 +348,7 @@ async fn the_authority_says_who_and_how_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_has_no_vote_says_so_and_still_confirms() {
+async fn an_authority_without_a_vote_says_so_and_still_confirms() {
     let (alice, bob) = (TestAccount::ethereum(0), TestAccount::ed25519(1));
     let served = with_deposits(&[(alice.id(), 10)]).await;
     let (first, domain) = (served.shards.committee.clone(), served.shards.committee.domain);
@@ -371,7 +371,7 @@ async fn who_has_no_vote_says_so_and_still_confirms() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_may_have_forgotten_a_vote_says_from_where_on_it_votes() {
+async fn an_authority_that_may_have_lost_votes_reports_from_which_number_it_votes() {
     let (alice, bob) = (TestAccount::ethereum(0), TestAccount::ed25519(1));
     let served = with_deposits(&[(alice.id(), 10)]).await;
     let folder = tempfile::tempdir().unwrap();
@@ -402,7 +402,7 @@ fn batch(names: &[(AccountId, u64)]) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn confirmed_redemptions_are_voted_for_together_and_under_every_epoch_anew() {
+async fn confirmed_redemptions_are_certified_together_in_every_epoch() {
     const VOTES: &str = "/v1/redemptions/votes";
     let served = HttpServed::start(2).await;
     // Of both shards: whichever is asked, the authority answers as a whole.
@@ -506,7 +506,7 @@ async fn without_a_primary_nothing_is_redeemed_and_the_node_says_what_it_signs_f
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_waits_for_the_contract_is_told_once_the_contract_was_asked() {
+async fn waiting_redemptions_are_listed_once_the_contract_was_read() {
     let served = HttpServed::start(1).await;
     let path = "/v1/redemptions/waiting";
     assert_eq!(served.get(path).await.problem("not-found").retry, Retry::Later);

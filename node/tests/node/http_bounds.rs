@@ -1,4 +1,4 @@
-//! What one peer can take of the HTTP port, and for how long.
+//! The resources of the HTTP port that one peer can use, and for how long.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -33,7 +33,7 @@ async fn is_served(to: SocketAddr) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connection_that_says_nothing_or_drops_by_drop_makes_room_in_time() {
+async fn a_silent_or_slow_connection_is_closed_in_time() {
     let patient = HttpLimits { head_timeout: Duration::from_secs(600), ..ONE };
     let served = HttpServed::with(1, patient, FORGETFUL, true).await;
     let silent = TcpStream::connect(served.address).await.unwrap();
@@ -84,7 +84,7 @@ async fn heads_and_bodies_beyond_any_use_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_sends_nothing_of_worth_gets_little_room_however_often_it_connects() {
+async fn useless_requests_get_little_room_over_any_number_of_connections() {
     // Nobody takes anything out of the queue.
     let limits = ShardLimits { queue_requests_max: 10_000, ..FORGETFUL };
     let served = HttpServed::with(1, HttpLimits::default(), limits, false).await;
@@ -114,7 +114,7 @@ async fn whoever_sends_nothing_of_worth_gets_little_room_however_often_it_connec
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_refused_as_busy_is_held_up_by_its_own_connection() {
+async fn a_client_refused_as_busy_is_throttled_on_its_own_connection() {
     // Nobody takes anything out of the queue, which has room for one. The clock stands still but where all wait for it.
     let tight = ShardLimits { queue_requests_max: 1, ..FORGETFUL };
     let served = HttpServed::with(1, HttpLimits::default(), tight, false).await;

@@ -105,7 +105,7 @@ fn events(account: &TestAccount) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_happens_to_an_account_is_said_as_it_happens() {
+async fn events_of_an_account_are_streamed_as_they_happen() {
     let (alice, bob) = (TestAccount::ethereum(0), TestAccount::ed25519(1));
     let served = HttpServed::start(2).await;
     deposit(&served, 0, &[(alice.id(), 10)]).await;

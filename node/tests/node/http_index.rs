@@ -163,7 +163,7 @@ async fn without_an_index_another_authority_is_asked() {
 }
 
 #[test]
-fn an_index_goes_on_where_it_was_and_is_made_anew_where_it_does_not_fit() {
+fn an_index_continues_where_it_was_and_is_rebuilt_if_it_does_not_fit() {
     let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let shards = Shards::start(folder.path(), 2, FORGETFUL);
     let owners: Vec<_> = (0..4).map(TestAccount::numbered).collect();

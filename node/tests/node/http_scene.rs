@@ -1,4 +1,4 @@
-//! The HTTP port of an authority in the test's process, and a client that says exactly what it is told to.
+//! The HTTP port of an authority in the test's process, and a client that sends exact bytes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

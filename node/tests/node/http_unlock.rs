@@ -132,7 +132,7 @@ async fn a_certificate_that_is_known_is_attested_and_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_may_not_vote_about_a_number_says_why() {
+async fn an_authority_that_may_not_vote_about_a_number_says_why() {
     let mut stage = Stage::new().await;
     let alice = TestAccount::ethereum(0).id();
     stage.event(alice, UnlockEventKind::Requested(VOIDABLE_AT)).await;

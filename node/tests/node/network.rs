@@ -181,7 +181,7 @@ async fn a_payment_from_order_to_confirmation_and_everything_that_can_be_read_of
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn malformed_requests_are_refused_by_name_and_the_stream_goes_on() {
+async fn malformed_requests_are_refused_by_name_and_the_stream_continues() {
     let served = Served::start(1).await;
     let domain = served.shards.committee.domain;
     let alice = TestAccount::ed25519(0);

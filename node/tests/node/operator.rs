@@ -1,4 +1,4 @@
-//! What an operator looks at: the page, and what it is made from.
+//! The operator's page, and the data behind it.
 
 use fastpay_testkit::payment;
 

@@ -92,7 +92,7 @@ fn stored(folder: &Path) -> serde_json::Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_authority_that_was_away_gets_what_it_lacks_and_goes_on_from_there() {
+async fn an_authority_that_was_away_gets_what_it_lacks_and_continues() {
     let (peer_folder, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let peer = Shards::start(peer_folder.path(), 2, FORGETFUL);
     let late = Shards::start(folder.path(), 3, ShardLimits::default());

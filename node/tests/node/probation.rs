@@ -1,4 +1,4 @@
-//! What puts an address on probation: requests that are of no use to anybody.
+//! Probation of addresses that send useless requests.
 
 use std::sync::Arc;
 

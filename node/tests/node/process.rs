@@ -33,7 +33,7 @@ fn succeeds(output: &Output) -> String {
     text(&output.stdout)
 }
 
-/// The end of a pipe that nobody reads from.
+/// A pipe without a reader.
 fn closed_pipe() -> Stdio {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -50,7 +50,7 @@ fn a_reader_that_goes_away_is_no_reason_to_panic() {
     assert!(folder.path().join("unread/voting.key").exists(), "what was to be done is done");
     assert_eq!(code(&["config", "check", "--config", "nowhere.toml"], closed_pipe()), Some(3));
     assert_eq!(code(&["run", "--config", "nowhere.toml"], closed_pipe()), Some(3));
-    // An answer that is lost is another thing than one that nobody wants.
+    // A lost answer is an error; a closed pipe is not.
     for command in [&["keygen", "--plain", "--keys", "lost"][..], &["--version"], &["completions", "bash"]] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         assert_eq!(code(command, full.into()), Some(16), "{command:?}");
@@ -204,7 +204,7 @@ async fn what_was_answered_survives_kill_9_at_any_instant() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_ends_when_asked_and_tells_how_it_is() {
+async fn it_stops_when_asked_and_reports_its_state() {
     let operator = Operator::new();
     let mut process = operator.run().await;
     let config = operator.config();
@@ -232,7 +232,11 @@ async fn it_ends_when_asked_and_tells_how_it_is() {
     })
     .await;
     let away = node(&["status", "--config", config]).output().unwrap();
-    assert!(!away.status.success() && text(&away.stderr).contains("is the node running?"), "{}", text(&away.stderr));
+    assert!(
+        !away.status.success() && text(&away.stderr).contains("check that the node runs"),
+        "{}",
+        text(&away.stderr)
+    );
     let client = operator.client();
     let alice = TestAccount::numbered(0);
     let order = alice.sign(&operator.committee.domain, payment(alice.id(), alice.id(), 1, 0));
@@ -364,7 +368,7 @@ async fn a_configuration_is_checked_and_a_folder_backed_up_and_restored_by_comma
 
     assert!(succeeds(&node(&["backup", &backup, "--config", config]).output().unwrap()).contains("marked"));
     let refused = node(&["restore", &backup, "--config", config]).output().unwrap();
-    assert!(!refused.status.success() && text(&refused.stderr).contains("is there already"));
+    assert!(!refused.status.success() && text(&refused.stderr).contains("already exists"));
     std::fs::remove_dir_all(&data).unwrap();
     let missing = check();
     assert_eq!((missing.status.code(), level(&missing, "data").as_str()), (Some(3), "error"));
@@ -378,7 +382,7 @@ async fn a_configuration_is_checked_and_a_folder_backed_up_and_restored_by_comma
     assert_eq!(level(&check(), "memory"), "warning");
 }
 
-/// The payments of one owner, confirmed one after the other until told to end.
+/// Confirms payments of one owner one after the other, until stopped.
 async fn pay_on(
     client: AuthorityClient,
     committee: TestCommittee,
@@ -458,7 +462,7 @@ async fn a_running_authority_is_backed_up_under_load_and_a_killed_backup_is_none
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_log_is_an_object_a_line_for_those_who_collect_it() {
+async fn the_log_can_be_one_json_object_per_line() {
     let operator = Operator::new();
     let config = operator.config();
     let mut command = node(&["run", "--log-format", "json", "--config", config.to_str().unwrap()]);
@@ -476,7 +480,7 @@ async fn the_log_is_an_object_a_line_for_those_who_collect_it() {
 }
 
 #[test]
-fn each_thing_that_stands_in_the_way_of_a_start_is_found() {
+fn each_obstacle_to_a_start_is_found() {
     let operator = Operator::new();
     let config = operator.config();
     let good = std::fs::read_to_string(&config).unwrap();
@@ -550,7 +554,7 @@ fn no_key_of_an_ethereum_provider_is_in_the_log_however_much_is_logged() {
 }
 
 #[test]
-fn an_ethereum_provider_s_key_in_the_environment_is_not_said() {
+fn an_ethereum_providers_key_in_the_environment_is_not_printed() {
     for (urls, arguments, expected) in [
         ("https://eth.example/v3/0123456789", &["config", "check", "--help"][..], "[env: FASTPAY_NODE_RPC_URLS]"),
         ("eth.example/v3/0123456789", &["config", "check"], "invalid value for '--rpc-url <RPC_URLS>'"),

@@ -1,4 +1,4 @@
-//! If there is no room for new locks none is given, and whatever ends a payment goes on.
+//! Without disk space for new locks none is given, and pending payments can still be finished.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;

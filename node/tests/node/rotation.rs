@@ -21,7 +21,7 @@ use tonic::Code;
 use crate::network::{Served, answers, ask, refusal};
 use crate::scene::voter_status;
 
-/// Every part hears of the next committee.
+/// All parts learn of the next committee.
 fn rotate(served: &Served, committees: &[&TestCommittee]) {
     served.shards.voter_status.send_replace(Arc::new(voter_status(committees)));
 }
@@ -69,7 +69,7 @@ async fn locks_outlive_a_rotation_and_certificates_of_every_epoch_are_confirmed(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_no_member_any_more_locks_nothing_and_still_confirms() {
+async fn a_former_member_locks_nothing_and_still_confirms() {
     let served = Served::start(1).await;
     let (first, domain) = (served.shards.committee.clone(), served.shards.committee.domain);
     let second = first.rotated();
@@ -132,7 +132,7 @@ async fn assert_voted(client: &ShardClient, committee: &TestCommittee, redemptio
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn any_shard_votes_for_what_all_shards_have_confirmed_and_under_every_epoch_anew() {
+async fn any_shard_certifies_what_all_shards_have_confirmed_in_every_epoch() {
     let served = Served::start(2).await;
     let first = served.shards.committee.clone();
     let mut redemptions = redeemed(&served).await;
@@ -193,7 +193,7 @@ async fn install(served: &Served, index: u64, epoch: u64, compromised_since: u64
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_a_compromised_epoch_only_what_its_account_covers_is_voted_for_anew() {
+async fn redemptions_of_a_compromised_epoch_are_certified_again_only_if_covered() {
     let served = Served::start(2).await;
     let (first, domain) = (served.shards.committee.clone(), served.shards.committee.domain);
     let [second, third] = [first.rotated(), first.rotated().rotated()];

@@ -63,7 +63,7 @@ pub fn layout(shards: u32) -> ShardLayout {
     ShardLayout::new(shards.try_into().unwrap())
 }
 
-/// An answer that is on its way.
+/// A pending answer.
 pub struct Pending(mpsc::Receiver<Answers>);
 
 impl Pending {
@@ -102,12 +102,12 @@ pub struct Shards {
     pub histories: Vec<HistoryReader>,
     pub metrics: Arc<Metrics>,
     pub folder: PathBuf,
-    /// How many records each shard replayed.
+    /// The number of records that each shard replayed.
     pub replayed: Vec<u64>,
     limits: ShardLimits,
     /// The view of the chain that the threads start with; none without a Primary.
     pub chain: Option<(ChainTime, Clock)>,
-    /// What addresses had written.
+    /// The bytes that each address has written.
     pub addresses: AddressBudgets,
     idle: Vec<(RecoveredShard, ShardQueue)>,
     threads: Vec<JoinHandle<Result<(), ShardError>>>,
@@ -143,12 +143,12 @@ impl Shards {
         Self::prepare(folder, shards, limits).run()
     }
 
-    /// The same, where `tracer` takes what they do.
+    /// The same, traced by `tracer`.
     pub fn traced(folder: &Path, shards: u32, limits: ShardLimits, tracer: Tracer) -> Self {
         Self::prepare_traced(folder, shards, limits, tracer).run()
     }
 
-    /// The same, without their threads: what is sent waits in the queues.
+    /// The same without their threads, so that requests wait in the queues.
     pub fn prepare(folder: &Path, shards: u32, limits: ShardLimits) -> Self {
         Self::prepare_traced(folder, shards, limits, Tracer::off())
     }
@@ -329,14 +329,14 @@ impl Shards {
         assert!(runtime.block_on(self.deposit_sink().apply(after, &deposits, up_to)));
     }
 
-    /// Waits until no credit is on its way between shards.
+    /// Waits until no credit is in flight between shards.
     pub fn settle(&self) {
         eventually("all credits arrive", || {
             self.layout.shards().all(|id| self.ledger(id.0).outboxes.values().all(|outbox| outbox.waiting.is_empty()))
         });
     }
 
-    /// Ends the threads in order, and says how each of them ended.
+    /// Stops the threads in order, and returns the result of each.
     pub fn stop(self) -> Vec<Result<(), ShardError>> {
         for handle in self.handles.values() {
             let _ = handle.try_send(Command::Stop);

@@ -1,4 +1,4 @@
-//! What shards say of the payments that are traced.
+//! The spans of shards for traced payments.
 
 use std::sync::mpsc::sync_channel;
 
@@ -53,7 +53,7 @@ fn said(name: &str, steps: &[&str], words: &[&str]) -> Said {
 const STEPS: [&str; 3] = ["taken", "decided", "durable"];
 
 #[test]
-fn a_payment_is_said_from_order_to_credit_and_a_refusal_by_its_code() {
+fn a_payment_is_traced_from_order_to_credit_and_a_refusal_by_its_code() {
     let Traced { shards, next, is_silent, _folder } = traced(1.0, 2);
     let domain = shards.committee.domain;
     let (alice, bob) = (shards.account_in(0, 0), shards.account_in(1, 0));
@@ -101,7 +101,7 @@ fn what_nobody_signed_makes_no_span() {
 }
 
 #[test]
-fn payments_that_are_not_sampled_are_not_said() {
+fn payments_that_are_not_sampled_are_not_traced() {
     let Traced { shards, next: _, is_silent, _folder } = traced(0.0, 2);
     let (alice, bob) = (shards.account_in(0, 0), shards.account_in(1, 0));
     shards.deposit(&[(alice.id(), 100)]);

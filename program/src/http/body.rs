@@ -11,16 +11,16 @@ use serde::de::DeserializeOwned;
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
     /// The request does not declare its body as JSON.
-    #[error("the body must be JSON, under Content-Type: application/json")]
+    #[error("the body must be JSON, with Content-Type: application/json")]
     MediaType,
     /// The body did not arrive within this time.
     #[error("the body did not arrive within {} s", .0.as_secs())]
     Slow(Duration),
     /// The body is longer than this many bytes.
-    #[error("the body is longer than {0} bytes")]
+    #[error("the body exceeds {0} bytes")]
     TooLong(usize),
     /// The connection ended before the body did.
-    #[error("the body ended too early")]
+    #[error("the body is incomplete")]
     CutShort,
     /// The body does not have the expected form.
     #[error("{0}")]

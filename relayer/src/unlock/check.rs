@@ -114,8 +114,8 @@ async fn check(client: &CommitteeClient, primary: &Primary, ask: &Ask) -> Result
     };
     let spent = |how| Refusal::new(RefusalCode::Spent, format!("number {sequence} of {account} is {how}"));
     let bond = match primary.unlock_state(account, sequence).await.map_err(unavailable)? {
-        UnlockState::Upheld => return Err(spent("decided: one order holds")),
-        UnlockState::Voided => return Err(spent("decided: no order holds")),
+        UnlockState::Upheld => return Err(spent("decided: one order is valid")),
+        UnlockState::Voided => return Err(spent("decided: the number is void")),
         // For an Ethereum account, the contract has checked that its owner asked.
         UnlockState::Requested { voidable_from, .. } if account.ethereum_address().is_some() => {
             return Ok(Due::Nothing(Taken::Requested { voidable_from }));
@@ -175,8 +175,8 @@ fn judge(network: &Network, answers: &Answers<AccountState>, number: Number) -> 
     let locks: Vec<Digest> = states.iter().filter_map(|state| lock(network, state, number)).collect();
     let orders: BTreeSet<&Digest> = locks.iter().collect();
     let detail = match orders.len() {
-        0 => "no authority is locked on an order of this number: nothing is in the way of the next order",
-        1 if locks.len() >= committee.quorum() => "a quorum is locked on one order of this number: finish that order",
+        0 => "no authority is locked on an order with this number: the next order can be made",
+        1 if locks.len() >= committee.quorum() => "a quorum is locked on one order with this number: finish that order",
         _ => return Ok(if beyond == 0 { Hint::None } else { Hint::MayBeCertified }),
     };
     Err(Refusal::new(RefusalCode::NotStuck, detail.into()))

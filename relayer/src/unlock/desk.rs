@@ -146,7 +146,7 @@ impl UnlockDesk {
         authorization: Vec<u8>,
     ) -> Result<Taken, Refusal> {
         if !is_unlock_signed(&self.domain, account, sequence, &authorization) {
-            let detail = format!("the authorization is no signature by {account} of its request to unlock {sequence}");
+            let detail = format!("the authorization is not {account}'s signature of a request to unlock {sequence}");
             return Err(Refusal::new(RefusalCode::NotOwner, detail));
         }
         let (answer, answered) = oneshot::channel();
@@ -157,7 +157,10 @@ impl UnlockDesk {
         }
         match timeout(ANSWER_PATIENCE, answered).await {
             Ok(Ok(answer)) => answer,
-            _ => Err(Refusal::new(RefusalCode::Unavailable, "the relayer does not reach chain or authorities".into())),
+            _ => Err(Refusal::new(
+                RefusalCode::Unavailable,
+                "the relayer cannot reach the chain or the authorities".into(),
+            )),
         }
     }
 }
@@ -250,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_written_as_its_name_says() {
+    fn a_code_is_written_as_its_name() {
         for code in RefusalCode::ALL {
             assert_eq!(serde_json::to_string(code).unwrap(), format!("\"{}\"", code.as_str()));
         }

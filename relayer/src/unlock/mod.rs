@@ -95,7 +95,7 @@ impl Relayer {
                 Ok(Done::Decided(decided)) => self.bring_decision(decided).await?,
                 Ok(Done::Checked(checked)) => self.bring_request(checked).await?,
                 Err(error) => {
-                    tracing::error!(%error, "a question about a number failed");
+                    tracing::error!(%error, "asking about a number failed");
                     self.unlocking.asking.clear();
                 }
             }

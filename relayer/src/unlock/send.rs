@@ -15,11 +15,11 @@ const STEP_GAS_MIN: u64 = 50_000;
 /// Why a transaction is not sent now.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unsent {
-    #[error("too many transactions are under way")]
+    #[error("too many transactions are in flight")]
     Full,
-    #[error("the gas key cannot pay for it")]
+    #[error("the gas key has too little ETH")]
     Funds,
-    #[error("the budget of the day is spent; there is a new one at {}", utc(.again_at_ms / 1_000))]
+    #[error("the daily budget is spent; it is renewed at {}", utc(.again_at_ms / 1_000))]
     Budget { again_at_ms: u64 },
     #[error("{0}")]
     Refused(Box<Revert>),

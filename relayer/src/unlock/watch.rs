@@ -31,7 +31,7 @@ impl Relayer {
                     return Ok(false);
                 }
                 Err(DepositsError::Alarm(alarm)) => {
-                    tracing::error!(%alarm, "the contract's order cannot be followed; look at the Ethereum nodes");
+                    tracing::error!(%alarm, "the contract's events cannot be read; check the Ethereum nodes");
                     return Ok(false);
                 }
                 Err(error) => {
@@ -63,9 +63,9 @@ impl Relayer {
                 let (account, sequence) = (AccountId(request.account.0), SequenceNumber(request.sequence));
                 let domain = self.sender.primary().domain();
                 if !is_unlock_authorized(&domain, account, sequence, &request.authorization) {
-                    tracing::info!(%account, %sequence, "a stranger asked to unlock a number");
+                    tracing::info!(%account, %sequence, "an account other than the owner requested an unlock");
                 } else if self.state.unlock.position((account, sequence)).is_none() {
-                    tracing::info!(%account, %sequence, "an owner asked to unlock a number");
+                    tracing::info!(%account, %sequence, "an owner requested an unlock");
                     self.state.unlock.follow(OpenUnlock {
                         account,
                         sequence,

@@ -225,7 +225,7 @@ async fn what_the_guardian_postpones_is_executed_later_and_never_given_up() {
 }
 
 #[tokio::test]
-async fn what_another_relayer_had_queued_is_left_to_it_unless_told_otherwise() {
+async fn redemptions_queued_by_another_relayer_are_left_to_it_by_default() {
     let mut scene = Scene::new(Mining::Manual).await;
     scene.publish_worth(0, ETHER * 6 / 10, 1);
     scene.publish_worth(1, ETHER * 3 / 10, 1);
@@ -256,7 +256,7 @@ async fn what_another_relayer_had_queued_is_left_to_it_unless_told_otherwise() {
 }
 
 #[tokio::test]
-async fn a_pause_is_waited_out_and_said() {
+async fn a_pause_is_reported_and_waited_out() {
     let scene = Scene::new(Mining::Manual).await;
     scene.publish([0, 1]);
     scene.pause().await;
@@ -285,7 +285,7 @@ async fn a_fee_below_its_share_of_the_gas_waits_and_is_then_paid_or_left() {
         let mut scene = Scene::new(Mining::Manual).await;
         scene.config.bundle = BundleConfig { wait_ms_max: 1_500, below_cost, ..scene.config.bundle.clone() };
         let price: U256 = scene.anvil.request("eth_gasPrice", serde_json::json!([])).await;
-        // A quarter of what company would make of it.
+        // A fee for a quarter of the gas that it would cost in a bundle.
         scene.publish_worth(0, worth, 7_500 * price.to::<u128>());
         let mut relayer = scene.relayer().await;
         relayer.tick(false).await.unwrap();

@@ -1,4 +1,4 @@
-//! The command makes what it needs, and says what is wrong.
+//! The command creates its files, and reports what is wrong.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -44,7 +44,7 @@ fn init_as_it_is(folder: &Path, more: &[&str]) -> Output {
 }
 
 #[test]
-fn an_ethereum_provider_s_key_in_the_environment_is_not_said() {
+fn an_ethereum_providers_key_in_the_environment_is_not_printed() {
     let folder = tempfile::tempdir().unwrap();
     for (urls, arguments, expected) in [
         ("https://eth.example/v3/0123456789", &["run", "--help"][..], "[env: FASTPAY_RELAYER_RPC_URLS]"),
@@ -129,11 +129,11 @@ fn a_relayer_that_works_for_nothing_is_warned() {
     std::fs::write(&path, text.replace("below_cost = \"leave\"", "below_cost = \"pay\"")).unwrap();
     assert_eq!(run(folder.path(), &["run"]).1.matches(warning).count(), 1);
     let help = run(folder.path(), &["--help"]).0.stdout;
-    assert!(String::from_utf8_lossy(&help).starts_with("Bring redemptions of FastPay"));
+    assert!(String::from_utf8_lossy(&help).starts_with("Submit FastPay redemptions"));
 }
 
 #[test]
-fn a_wrong_or_absent_passphrase_is_said_so() {
+fn a_wrong_or_absent_passphrase_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("right"), "right").unwrap();
     std::fs::write(folder.path().join("wrong"), "wrong").unwrap();
@@ -167,7 +167,7 @@ fn a_reader_that_goes_away_is_no_reason_to_panic() {
     // It has something to log before it finds that.
     std::fs::remove_file(folder.path().join("endpoints.json")).unwrap();
     assert_eq!(code(&["run"]), Some(3));
-    // An answer that is lost is another thing than one that nobody wants.
+    // A lost answer is an error; a closed pipe is not.
     let full = || Stdio::from(std::fs::File::options().write(true).open("/dev/full").unwrap());
     assert_eq!(code(&["completions", "bash"]), Some(0));
     assert_eq!([["completions", "bash"], ["--help", "--version"]].map(|words| code_to(full(), &words)), [Some(16); 2]);
@@ -197,7 +197,7 @@ fn a_log_has_colours_on_a_terminal_alone_and_is_json_where_asked() {
 }
 
 #[test]
-fn a_missing_file_and_an_unknown_key_are_said_so() {
+fn a_missing_file_and_an_unknown_key_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (output, words) = run(folder.path(), &["run"]);
     assert!(output.status.code() == Some(3) && words.contains("relayer.toml"), "{words}");

@@ -1,4 +1,4 @@
-//! Entries of redemption logs that are worth nothing: they keep no others waiting, and nothing is believed of them.
+//! Worthless entries of redemption logs: they delay no others, and are not trusted.
 
 use alloy::primitives::U256;
 use fastpay_core::{Amount, Asset, Redemption, Transfer};
@@ -23,7 +23,7 @@ async fn thrifty() -> Scene {
 }
 
 #[tokio::test]
-async fn however_much_dust_stands_before_it_an_honest_one_is_taken_in_the_same_round() {
+async fn an_honest_entry_behind_much_dust_is_ingested_in_the_same_round() {
     let mut scene = thrifty().await;
     // Another asset of which nothing is served.
     scene.config.assets = fastpay_relayer::Assets::default();

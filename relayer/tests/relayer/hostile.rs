@@ -36,7 +36,7 @@ async fn settle(scene: &Scene, relayer: &mut Relayer) -> usize {
     count
 }
 
-/// Goes on until nothing is under way.
+/// Continues until no transaction is in flight.
 async fn settle_all(scene: &Scene, relayer: &mut Relayer) -> usize {
     let mut count = 0;
     for _ in 0..20 {
@@ -425,7 +425,7 @@ async fn a_pause_between_offer_and_block_is_held_against_nobody() {
 }
 
 #[tokio::test]
-async fn one_node_s_word_ends_no_redemption() {
+async fn one_nodes_answer_ends_no_redemption() {
     let mut scene = Scene::new(Mining::Manual).await;
     let liar = LyingNode::start(&scene.anvil.url());
     let honest = [LyingNode::start(&scene.anvil.url()), LyingNode::start(&scene.anvil.url())];
@@ -497,7 +497,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn wallets_are_told_what_is_taken() {
+async fn wallets_are_told_the_accepted_fees() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     let mut scene = Scene::new(Mining::Manual).await;

@@ -93,7 +93,7 @@ async fn silent_authorities_are_done_without_and_all_silent_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_feed_that_claims_to_go_on_for_ever_does_not_keep_it() {
+async fn an_endless_redemption_log_does_not_block_the_relayer() {
     let scene = Scene::new(Mining::EveryMs(100)).await;
     scene.publish([0, 1]);
     scene.authorities[2].play(Role::FalseRedemptionCount);
@@ -476,7 +476,7 @@ async fn what_only_a_person_can_mend_stops_it_at_the_start() {
 }
 
 #[tokio::test]
-async fn the_state_of_a_chain_that_began_anew_is_not_gone_on_with() {
+async fn the_state_of_a_restarted_chain_is_not_continued() {
     let before = Scene::new(Mining::EveryMs(100)).await;
     before.publish(0..2);
     before.relayer().await.run_once().await.unwrap();

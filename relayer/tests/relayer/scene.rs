@@ -201,7 +201,7 @@ impl Scene {
         Transfer::Payment(Payment { sender, recipient: sender, asset, amount, sequence, memo })
     }
 
-    /// What redemptions have paid out so far, in wei.
+    /// The amount paid out by redemptions so far, in wei.
     pub async fn paid_out(&self) -> u64 {
         (U256::from(ETHER) - self.primary.total_balance(Asset::ETHER).await.unwrap()).to()
     }

@@ -73,7 +73,7 @@ async fn work_until(relayer: &mut Relayer, done: impl Fn(&State) -> bool) {
     panic!("{:?}", relayer.state());
 }
 
-/// What the relayer answers to a request that its owner, or somebody else, signed.
+/// The relayer's answer to a request signed by its owner or another account.
 async fn ask_signed_by(
     relayer: &mut Relayer,
     key: &AccountKey,
@@ -344,7 +344,7 @@ async fn what_cannot_be_checked_or_paid_now_is_refused_for_now() {
     let poor = json!([relayer.address(), parse_ether("0.001").unwrap()]);
     let _: Value = scene.anvil.request("anvil_setBalance", poor).await;
     let poor = ask(&mut relayer, &owner(1), 0).await.unwrap_err();
-    assert!(poor.code == RefusalCode::Unavailable && poor.detail.contains("cannot pay"), "{poor:?}");
+    assert!(poor.code == RefusalCode::Unavailable && poor.detail.contains("too little ETH"), "{poor:?}");
     // No round of the relayer takes what waits.
     let desk = relayer.unlock_desk().unwrap();
     let authorization = owner(1).sign_unlock_request(&scene.primary.domain(), SequenceNumber(0));

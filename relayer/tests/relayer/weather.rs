@@ -26,7 +26,7 @@ const OPTIONS: ClientOptions =
     ClientOptions { connect_timeout: Duration::from_secs(2), request_timeout: Duration::from_secs(3) };
 /// Slots with weather.
 const STORM: u64 = 50;
-/// How many redemptions there are, each of [`VALUE`] wei.
+/// The number of redemptions, each of [`VALUE`] wei.
 const REDEMPTIONS: u64 = 12;
 const VALUE: u128 = 1_000;
 

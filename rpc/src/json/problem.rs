@@ -123,7 +123,7 @@ pub struct Problem {
     pub status: u16,
     /// The details of this occurrence.
     pub detail: String,
-    /// For programs. Stable.
+    /// A stable code for programs.
     pub code: ProblemCode,
     /// The recommended action, for people.
     pub action: String,
@@ -144,7 +144,7 @@ pub struct Problem {
     /// The digest of the order that has the number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upheld: Option<Bytes32>,
-    /// In seconds since 1970, by the chain's clock.
+    /// The time in seconds since 1970, by the chain's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voidable_at: Option<Uint64>,
     /// The epoch that the problem is about.
@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_written_as_its_name_says() {
+    fn a_code_is_written_as_its_name() {
         for code in ProblemCode::ALL {
             assert_eq!(serde_json::to_string(code).unwrap(), format!("\"{}\"", code.as_str()));
             let problem = Problem::new(*code, "what happened");

@@ -57,9 +57,9 @@ answers! {
         pending: Option<TransferOrder>,
         /// Balances, ETH first.
         holdings: Vec<Holding>,
-        /// How many payments it has received here.
+        /// The number of payments that it has received at this authority.
         received: Uint64,
-        /// How many deposits it has had.
+        /// The number of its deposits.
         deposits: Uint64,
         /// There are more holdings than an answer lists: ask for the asset that matters.
         truncated: bool,
@@ -82,15 +82,15 @@ answers! {
     SentPage {
         /// The number of the first entry that was asked for.
         start: Uint64,
-        /// How many there are in all: the account's next number.
+        /// The total number, which is the account's next number.
         total: Uint64,
-        /// In the order of their numbers.
+        /// In order of number.
         transfers: Vec<SentTransfer>,
     }
 
     /// A payment that an account received.
     ReceivedPayment {
-        /// By the order of arrival at this authority, from 0.
+        /// The position in order of arrival at this authority, from 0.
         number: Uint64,
         /// The payment, for an output of a payout with the output's own memo. Its certificate is found under its sender
         /// and sequence number.
@@ -106,7 +106,7 @@ answers! {
     ReceivedPage {
         /// The total number.
         total: Uint64,
-        /// In the order of their numbers.
+        /// In order of number.
         payments: Vec<ReceivedPayment>,
     }
 
@@ -118,7 +118,7 @@ answers! {
         recipient: Account,
         /// The address of an ERC-20, or zero for ETH.
         asset: Bytes20,
-        /// How much of it arrived.
+        /// The amount that arrived.
         amount: Uint128,
     }
 
@@ -126,7 +126,7 @@ answers! {
     DepositPage {
         /// The total number.
         total: Uint64,
-        /// In the order of their indices.
+        /// In order of index.
         deposits: Vec<Deposit>,
     }
 
@@ -136,7 +136,7 @@ answers! {
         shard: u32,
         /// The total number.
         total: Uint64,
-        /// In the order of confirmation.
+        /// In order of confirmation.
         certificates: Vec<Certificate>,
     }
 
@@ -204,9 +204,9 @@ answers! {
         epoch: Uint64,
         /// Whether it votes now.
         current: bool,
-        /// How many votes make a certificate.
+        /// The number of votes of a certificate.
         quorum: u32,
-        /// In the order of their voting keys.
+        /// In order of voting key.
         members: Vec<CommitteeMember>,
     }
 
@@ -244,13 +244,13 @@ answers! {
         shard: u32,
         /// All deposits up to this index are applied.
         synchronized: Uint64,
-        /// How many redemption certificates are confirmed.
+        /// The number of confirmed redemption certificates.
         redemptions: Uint64,
         /// Credits on their way to other shards of this authority.
         credits_in_flight: Uint64,
         /// Commands that wait in its queue.
         queued: Uint64,
-        /// By asset, ETH first.
+        /// The sums by asset, ETH first.
         totals: Vec<AssetTotals>,
         /// There are more assets than an answer lists: ask for the one that matters.
         truncated: bool,
@@ -275,7 +275,7 @@ answers! {
         votes: bool,
         /// Whether it was restored from an older copy, and votes only for numbers that it cannot have voted for before.
         restored: bool,
-        /// How far it has followed the Primary.
+        /// Its progress in following the Primary.
         follower: Follower,
         /// From the first.
         shards: Vec<ShardStatus>,
@@ -372,7 +372,7 @@ impl RedemptionPage {
 }
 
 impl ShardStatus {
-    /// A shard, in whose queue so many commands wait.
+    /// A shard, with the number of commands in its queue.
     #[must_use]
     pub fn new(status: &answers::ShardStatus, queued: u64) -> Self {
         Self {

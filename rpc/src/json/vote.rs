@@ -25,7 +25,7 @@ pub enum Vote {
         /// Bit k is set where sibling k is on the left.
         #[schema(maximum = 65535)]
         directions: u16,
-        /// From the leaf up.
+        /// The hashes from the leaf up.
         #[schema(max_items = 10)]
         siblings: Vec<Bytes32>,
     },
@@ -74,7 +74,7 @@ pub struct RedemptionBatch {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CertificateNames {
-    /// In any order. Consecutive numbers of one sender are read fastest.
+    /// The names, in any order. Consecutive numbers of one sender are read fastest.
     #[schema(min_items = 1, max_items = 100)]
     pub names: Vec<TransferName>,
 }

@@ -66,7 +66,7 @@ export class Contract {
       // FastPay's `epoch` never reverts.
       if (!isFastPayError(error, "reverted")) throw error;
       const message = `the contract at ${this.domain.contract} is not FastPay`;
-      throw new FastPayError("wrong-contract", message, "is the address right, and the chain?", { cause: error });
+      throw new FastPayError("wrong-contract", message, "check the address and the chain", { cause: error });
     }
   }
 
@@ -316,7 +316,7 @@ export class Contract {
       );
       if (code !== undefined) throw error;
       const message = `there is no contract at ${this.domain.contract} in a ${this.finality} block`;
-      const action = "is the address right, and the chain? After a deployment wait until its block is final";
+      const action = "check the address and the chain; after a deployment, wait until its block is final";
       throw new FastPayError("wrong-contract", message, action, { cause: error });
     }
   }

@@ -116,7 +116,7 @@ export class Token {
 
   #noToken(what: string, cause?: unknown): FastPayError {
     const message = `${this.address} is not a token: it does not return its ${what}`;
-    return new FastPayError("invalid-argument", message, "is the address right, and the chain?", { cause });
+    return new FastPayError("invalid-argument", message, "check the address and the chain", { cause });
   }
 }
 

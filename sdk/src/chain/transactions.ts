@@ -159,7 +159,7 @@ async function replacedEarlier(from: Follower, hash: Hex): Promise<TransactionRe
 async function final(from: Follower, receipt: TransactionReceipt): Promise<TransactionReceipt> {
   const { contract } = from;
   let known = receipt;
-  let told: bigint | undefined;
+  let lastReported: bigint | undefined;
   for (;;) {
     const newest = await answered(from, () => contract.block(contract.finality));
     if (newest.number >= known.blockNumber) {
@@ -167,8 +167,8 @@ async function final(from: Follower, receipt: TransactionReceipt): Promise<Trans
       if (now?.blockHash === known.blockHash) return now;
       // Its block was undone; the transaction waits for another block.
       known = now ?? (await included(from, known.transactionHash));
-    } else if (newest.number !== told) {
-      told = newest.number;
+    } else if (newest.number !== lastReported) {
+      lastReported = newest.number;
       from.report({ type: "finalizing", hash: known.transactionHash, blocks: known.blockNumber - newest.number });
     }
     await sleep(contract.client.pollingInterval, from.signal);

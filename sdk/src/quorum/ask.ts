@@ -156,13 +156,13 @@ class Conversation {
     try {
       pending = verifyOrder(shown, this.#operation.network.domain);
     } catch (error) {
-      return last(misbehaved(`a pending order that is not one: ${messageOf(error)}`));
+      return last(misbehaved(`an invalid pending order: ${messageOf(error)}`));
     }
     const { sender, sequence } = this.#order.transfer;
     if (pending.transfer.sender !== sender) return last(misbehaved("a pending order of another account"));
     if (pending.transfer.sequence < sequence) return this.#afterGap(pending.transfer.sequence);
     if (pending.transfer.sequence > sequence) return this.#afterConfirmed();
-    if (pending.digest === this.#order.digest) return last(misbehaved("a refusal because of this very order"));
+    if (pending.digest === this.#order.digest) return last(misbehaved("a refusal because of the same order"));
     return later({ type: "locked", order: pending });
   }
 

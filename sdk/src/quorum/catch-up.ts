@@ -111,12 +111,12 @@ export async function confirm(
     } catch (error) {
       const missing = missingBefore(error, sequence);
       if (missing === undefined) throw error;
-      if (missing <= lastMissing) throw misbehaved(`it asks for certificate ${missing} again and again`);
+      if (missing <= lastMissing) throw misbehaved(`it repeatedly asks for certificate ${missing}`);
       lastMissing = missing;
       await pushSent(operation, authority, sender, missing, sequence, signal);
     }
   }
-  throw misbehaved("it asks for ever more certificates");
+  throw misbehaved("it asks for more certificates without end");
 }
 
 function missingBefore(error: unknown, sequence: bigint): bigint | undefined {

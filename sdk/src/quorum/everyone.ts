@@ -33,7 +33,7 @@ export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ r
   const { what, quorum } = task;
   const failures = new Map<string, PeerFailure>();
   /** The failures by member. */
-  const said = new Map<string, PeerFailure>();
+  const byMember = new Map<string, PeerFailure>();
   const done = new Set<string>();
   let count = 0;
   return new Promise((resolve, reject) => {
@@ -42,7 +42,7 @@ export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ r
     const close = (): void => background.abort();
     network.closed.addEventListener("abort", close, { once: true });
     const tooFew = (timedOut: boolean): FastPayError =>
-      decidedBy(said.values(), network.trusted) ?? noQuorum(what, count, quorum, timedOut, failures);
+      decidedBy(byMember.values(), network.trusted) ?? noQuorum(what, count, quorum, timedOut, failures);
     const fail = (error: unknown): void => {
       background.abort();
       reject(error);
@@ -54,7 +54,7 @@ export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ r
     const all = network.authorities.map(async (authority) => {
       const taken = await patiently(operation, authority, task, (failure) => {
         failures.set(authority.url, failure);
-        said.set(authority.member, failure);
+        byMember.set(authority.member, failure);
       }, background.signal);
       // A member's result counts once, even if several addresses are listed for it. A result that does not count must
       // not exclude the member: an address that is listed without a name may report another member's name.

@@ -14,7 +14,7 @@ export function describePeerFailure(failure: PeerFailure): string {
     case "silent":
       return failure.message;
     case "restored":
-      return "it was restored from an older copy, and first asks the others what it may have voted for";
+      return "it was restored from an older copy and does not vote until it has recovered its earlier votes";
     case "insufficient-balance":
       return "the balance there is too low: it has not received some deposits or payments yet";
     case "no-room":
@@ -32,22 +32,22 @@ export function describePeerFailure(failure: PeerFailure): string {
     case "not-requested":
       return "it knows of no final request of the owner to unlock this number";
     case "voided":
-      return "it says that the contract voided this number";
+      return "it reports that the contract voided this number";
     case "refused":
       return `it refused: ${failure.message}`;
     case "misbehaved":
-      return `it gave a wrong answer: ${failure.message}`;
+      return `it sent an invalid answer: ${failure.message}`;
   }
 }
 
 function noRoomText(whose: "disk" | "account" | "address"): string {
   switch (whose) {
     case "disk":
-      return "its disk is nearly full: it votes for no new order, and confirms certificates";
+      return "its disk is nearly full: it votes for no new orders, and confirms certificates";
     case "account":
-      return "this account's orders have filled their share of its disk for now";
+      return "this account has used up its share of its disk for now";
     case "address":
-      return "orders from this network address have filled their share of its disk for now";
+      return "this network address has used up its share of its disk for now";
   }
 }
 
@@ -55,8 +55,8 @@ function noRoomText(whose: "disk" | "account" | "address"): string {
 export function noRoom(whose: "disk" | "account" | "address", retryAfterMs: number): FastPayError {
   const messages = {
     disk: "the authorities' disks are nearly full: they vote for no new order now",
-    account: "this account has ordered as much as the authorities take from one account for now",
-    address: "the authorities have taken as many orders as they take from one network address for now",
+    account: "this account has reached its limit of orders at the authorities for now",
+    address: "this network address has reached its limit of orders at the authorities for now",
   };
   const wait = `wait ${Math.max(1, Math.ceil(retryAfterMs / 60_000))} min`;
   const elsewhere = whose === "address" ? ", or use another network" : "";
@@ -100,7 +100,7 @@ export function superseded(certificate: VerifiedCertificate): FastPayError {
   const { sender, sequence } = certificate.order.transfer;
   const message =
     `number ${sequence} of account ${formatAccount(sender)} was used for another transfer, by another copy of this wallet; ` +
-    "this one did not and will not happen";
+    "this one was not executed and never will be";
   return new FastPayError("superseded", message, "check the history, then order it again", {
     details: { certificate },
   });
@@ -109,13 +109,13 @@ export function superseded(certificate: VerifiedCertificate): FastPayError {
 /** f + 1 authorities report that the contract voided the number. */
 export function voided(): FastPayError {
   const message = "the contract voided this number: nothing was paid with it, and nothing will be";
-  return new FastPayError("voided", message, "resume to note it, then order it again");
+  return new FastPayError("voided", message, "resume to record it, then order it again");
 }
 
 /** f + 1 authorities wait for the contract. */
 export function frozen(): FastPayError {
   const message = "the contract was asked to unlock this number, and has not decided yet";
-  const action = "nothing is lost: unlock the account to go on with it; no other order of it is executed before";
+  const action = "nothing is lost: unlock the account to continue; no other order of it is executed before";
   return new FastPayError("frozen", message, action);
 }
 

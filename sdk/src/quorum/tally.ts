@@ -92,7 +92,7 @@ export class Tally {
         this.#failures.set(authority, { kind: "other-epoch", epoch: answer.epoch });
         this.#ahead.set(authority, answer.epoch);
         // One of f + 1 members is honest, so the lowest of the f + 1 highest epochs has begun.
-        const epochs = this.#voices(this.#ahead).sort((a, b) => (a < b ? 1 : -1));
+        const epochs = this.#perMember(this.#ahead).sort((a, b) => (a < b ? 1 : -1));
         const epoch = epochs[this.#committee.faultsTolerated];
         if (epoch !== undefined) return { type: "new-epoch", epoch };
         break;
@@ -110,8 +110,8 @@ export class Tally {
   }
 
   /** The entries of a map by address, reduced to one for each member. */
-  #voices<T>(said: ReadonlyMap<string, T>): T[] {
-    return [...new Map([...said].map(([authority, one]) => [this.#members.get(authority), one])).values()];
+  #perMember<T>(results: ReadonlyMap<string, T>): T[] {
+    return [...new Map([...results].map(([authority, one]) => [this.#members.get(authority), one])).values()];
   }
 
   /**
@@ -138,8 +138,8 @@ export class Tally {
   failure(timedOut: boolean): FastPayError {
     const { members, quorum, faultsTolerated } = this.#committee;
     const blocking = members.length - quorum;
-    if (this.#voices(this.#locked).length > blocking || (timedOut && this.#locked.size > 0)) return conflictError(this.orderConflict());
-    const failures = this.#voices(this.#failures);
+    if (this.#perMember(this.#locked).length > blocking || (timedOut && this.#locked.size > 0)) return conflictError(this.orderConflict());
+    const failures = this.#perMember(this.#failures);
     const decided = decidedBy(failures, faultsTolerated + 1);
     if (decided !== undefined) return decided;
     // f + 1 reports contain an honest one.

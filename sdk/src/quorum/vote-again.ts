@@ -23,7 +23,7 @@ export interface BatchVotes {
 }
 
 /** A verified vote, or the newer epoch that an authority votes in. */
-type Said = { readonly vote: BatchVote } | { readonly ahead: bigint };
+type Answer = { readonly vote: BatchVote } | { readonly ahead: bigint };
 
 /** Collects the votes. Throws `no-quorum`, `new-epoch` or `aborted`. The call may be repeated. */
 export async function voteAgain(
@@ -41,22 +41,22 @@ async function gather(operation: Operation, certificate: VerifiedCertificate, re
   const digest = redemptionBatchVoteDigest(domain, epoch, [redemption]);
   const votes = new Map<AuthorityName, BatchVote>();
   const ahead = new Ahead(committee);
-  const act = async (authority: AuthorityClient, signal: AbortSignal): Promise<Said> => {
-    const said = await ask(operation, authority, certificate, signal);
-    if (said.epoch > epoch) return { ahead: said.epoch };
-    if (said.epoch < epoch) throw new PeerFailureError({ kind: "other-epoch", epoch: said.epoch });
-    const fault = batchVoteFault(said, committee, digest);
+  const act = async (authority: AuthorityClient, signal: AbortSignal): Promise<Answer> => {
+    const answer = await ask(operation, authority, certificate, signal);
+    if (answer.epoch > epoch) return { ahead: answer.epoch };
+    if (answer.epoch < epoch) throw new PeerFailureError({ kind: "other-epoch", epoch: answer.epoch });
+    const fault = batchVoteFault(answer, committee, digest);
     if (fault !== undefined) throw misbehaved(`a vote that does not count (${fault})`);
-    if (!mayVoteFor(committee, authority.name, said.authority)) throw misbehaved("the vote of another authority");
-    return { vote: said };
+    if (!mayVoteFor(committee, authority.name, answer.authority)) throw misbehaved("the vote of another authority");
+    return { vote: answer };
   };
-  const take = (said: Said, authority: AuthorityClient): number => {
-    if ("ahead" in said) {
-      ahead.enter(said.ahead);
-      operation.report({ type: "waiting", authority, failure: { kind: "other-epoch", epoch: said.ahead } });
+  const take = (answer: Answer, authority: AuthorityClient): number => {
+    if ("ahead" in answer) {
+      ahead.enter(answer.ahead);
+      operation.report({ type: "waiting", authority, failure: { kind: "other-epoch", epoch: answer.ahead } });
     } else {
       // Counted by signer, so a repeated vote of another authority adds nothing.
-      votes.set(said.vote.authority, said.vote);
+      votes.set(answer.vote.authority, answer.vote);
       if (votes.size <= quorum) operation.report({ type: "vote", authority, votes: votes.size, quorum });
     }
     return votes.size;

@@ -69,7 +69,7 @@ function prefixOf({ chainId, contract }: Domain): string {
 function otherDeployment(): FastPayError {
   const message = "the storage belongs to another deployment at the same address, with another first committee";
   const action =
-    "is the Ethereum node the right one? If the network was started anew, set the old data aside; it may hold orders that are not finished there";
+    "check the Ethereum node. If the network was restarted, set the old data aside; it may contain unfinished orders of the old network";
   return new FastPayError("other-deployment", message, action);
 }
 

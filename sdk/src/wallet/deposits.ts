@@ -221,13 +221,13 @@ async function credited(
   report: (count: number) => void,
 ): Promise<number> {
   const backoff = new Backoff(POLL_MIN_MS, POLL_MAX_MS);
-  let told = 0;
+  let lastReported = 0;
   for (;;) {
     throwIfAborted(signal);
     const count = await countCredits(network, funded, { signal });
-    if (count > told) {
+    if (count > lastReported) {
       report(count);
-      told = count;
+      lastReported = count;
     }
     if (count >= network.committee.quorum) return count;
     await backoff.wait(signal);

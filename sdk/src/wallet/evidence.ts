@@ -51,11 +51,11 @@ export async function gatherEvidence({ network, timing }: Context, named: Named)
 /** A deposit that at least f + 1 authorities report identically; undefined if too few do. */
 export async function findDeposit({ network }: Context, index: bigint): Promise<DepositEntry | undefined> {
   const answers = await network.askAll((authority, signal) => authority.deposit(index, signal));
-  const said = new Map<string, DepositEntry>();
+  const counted = new Map<string, DepositEntry>();
   for (const { answer } of memberAnswers(answers)) {
     if (answer.index !== index) continue;
     const name = `${answer.recipient}/${answer.asset}/${answer.amount}`;
-    said.set(name, { ...answer, authorities: (said.get(name)?.authorities ?? 0) + 1 });
+    counted.set(name, { ...answer, authorities: (counted.get(name)?.authorities ?? 0) + 1 });
   }
-  return [...said.values()].find(({ authorities }) => authorities >= network.trusted);
+  return [...counted.values()].find(({ authorities }) => authorities >= network.trusted);
 }

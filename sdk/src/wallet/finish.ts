@@ -123,10 +123,10 @@ function resumedOf(ordered: Transfer | undefined, digest: Hex | undefined, recei
 export async function certifyOne(operation: Operation, order: VerifiedOrder, first: VerifiedOrder): Promise<VerifiedCertificate> {
   const tried = new Set<string>();
   let next = first;
-  let told = order.digest;
+  let announced = order.digest;
   const follow = ({ transfer, digest }: { transfer: Transfer; digest: Hex }): void => {
-    if (digest !== told) announce(operation, order.digest, transfer, digest);
-    told = digest;
+    if (digest !== announced) announce(operation, order.digest, transfer, digest);
+    announced = digest;
   };
   for (;;) {
     tried.add(next.digest);

@@ -148,8 +148,8 @@ async function payLocked(
   for (let round = 0; round < ADOPTIONS_MAX; round += 1) {
     for (const entry of await journal.unfinished()) await finish(finishingFirst(operation, entry), journal, entry);
     const states = await pageStates(operation, journal, job);
-    const told = (): void => report({ type: "list", status: statusWith(job, states) });
-    told();
+    const reportStates = (): void => report({ type: "list", status: statusWith(job, states) });
+    reportStates();
     if (states.every((state) => state !== undefined)) {
       await listsOf(context).close(job.name);
       return statusWith(job, states);
@@ -163,7 +163,7 @@ async function payLocked(
     const begun = await listsOf(context).begin({ name, account, maxOutputs, digest: plan.digest, payments: plan.payments });
     // Another browser page may have started it in the meantime, with other contents.
     if (begun.account !== account || begun.digest !== plan.digest || begun.maxOutputs !== maxOutputs) throw changed();
-    await payPages(operation, journal, signer, job, states, sequence, told);
+    await payPages(operation, journal, signer, job, states, sequence, reportStates);
   }
   throw otherCopy(journal.account);
 }
@@ -198,7 +198,7 @@ async function payPages(
   { name, account, plan }: Job,
   states: PageState[],
   first: bigint,
-  told: () => void,
+  reportStates: () => void,
 ): Promise<void> {
   const { domain } = operation.network;
   const settling = new Set<Promise<void>>();
@@ -217,7 +217,7 @@ async function payPages(
       const { digest } = order;
       const become = (state: ListOrder["state"], number: bigint): void => {
         states[page] = { state, sequence: number, digest };
-        told();
+        reportStates();
       };
       become("ordered", sequence);
       const certificate = await certifyOne(operation, order, order);

@@ -83,7 +83,7 @@ export async function haveRequested(
     }
   }
   const message = answers.length > 0 ? answers.join("; ") : "no relayer is known";
-  throw new FastPayError("no-relayer", `no relayer brings the request: ${message}`, "try again later, or pay with a wallet that has ETH");
+  throw new FastPayError("no-relayer", `no relayer submits the request: ${message}`, "try again later, or pay with a wallet that has ETH");
 }
 
 /** The average time between the newest blocks, in milliseconds. */

@@ -186,7 +186,7 @@ async function finishInstead(job: Job): Promise<readonly Resumed[] | "asked" | u
     return "asked";
   }
   if ((await firstOpenNumber(operation, journal)) > number.sequence) return resumed;
-  const message = `no order of number ${number.sequence} is in the way: there is nothing to unlock`;
+  const message = `no order with number ${number.sequence} is pending: there is nothing to unlock`;
   throw new FastPayError("invalid-argument", message, "go on with the account as it is");
 }
 

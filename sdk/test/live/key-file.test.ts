@@ -19,7 +19,7 @@ function fastpay(...args: string[]): void {
   execFileSync(PROGRAM, args, { env, stdio: "pipe" });
 }
 
-test("the command line imports what is written here, and what it writes is read here", async () => {
+test("the command line and this library read each other's key files", async () => {
   const secret = crypto.getRandomValues(new Uint8Array(32));
   const mine = await encryptKeyFile(secret, PASSPHRASE);
   writeFileSync(`${home}/mine.json`, mine.text);

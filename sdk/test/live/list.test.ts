@@ -1,4 +1,4 @@
-/** A list is the same list here and for the command line: who pays it second pays nobody again. */
+/** A list is the same for this library and the command line: paying it a second time pays nobody again. */
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -27,7 +27,7 @@ function payByCommand(file: string): Result {
   return JSON.parse(execFileSync(PROGRAM, args, { env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] })) as Result;
 }
 
-test("what one of them has paid, the other finds paid, page by page", async () => {
+test("a page that one of them has paid is found paid by the other", async () => {
   const people = Array.from({ length: 260 }, () => ed25519Signer(crypto.getRandomValues(new Uint8Array(32))).account);
   const text = (what: string): string =>
     `# ${what}\n\nAmount,Recipient,Memo\n${people.map((person, i) => `0.00001, ${formatAccount(person)} ,"${what}, ${i}"`).join("\r\n")}\n`;

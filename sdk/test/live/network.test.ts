@@ -78,7 +78,7 @@ describe("deposits", () => {
     expect(await balance(carol.account, network.token.toLowerCase() as Hex)).toBe(amount);
   });
 
-  test("of a token without permits that keeps a part: approved first, and what arrived is credited", async () => {
+  test("of a token that takes a fee and has no permits: approved first, and the received amount is credited", async () => {
     const token = await deployFeeToken();
     expect(await fastpay.assetInfo(token)).toMatchObject({ hasPermit: false, decimals: 18, symbol: "ZOO" });
     const steps: ChainProgress[] = [];
@@ -139,7 +139,7 @@ describe("payments", () => {
     expect(certificate.order).toMatchObject({ authorization: { type: "ed25519" }, transfer: { memo: NO_MEMO } });
   });
 
-  test("by a wallet that speaks EIP-1193, which shows what is signed", async () => {
+  test("by an EIP-1193 wallet, which shows what is signed", async () => {
     const asked: string[] = [];
     const signer = ethereumSigner(provider(asked), bob.address);
     const before = await balance(bob.signer.account);
@@ -149,7 +149,7 @@ describe("payments", () => {
     expect(await balance(bob.signer.account)).toBe(before);
   });
 
-  test("of more than there is are refused, and nothing is signed", async () => {
+  test("above the balance are refused, and nothing is signed", async () => {
     const intent = { recipient: bob.signer.account, asset: ETHER, amount: 1_000_000n * ONE };
     await expect(fastpay.pay(carol, intent)).rejects.toMatchObject({
       code: "insufficient-funds",
@@ -160,7 +160,7 @@ describe("payments", () => {
     expect(await fastpay.unfinished(carol.account)).toEqual([]);
   });
 
-  test("that are declined in the wallet leave nothing behind", async () => {
+  test("that are declined in the wallet leave no trace", async () => {
     const declining = {
       request: async ({ method }: { method: string }) => {
         if (method === "eth_chainId") return "0x7a69";
@@ -179,7 +179,7 @@ describe("payments", () => {
     await expect(fastpay.pay(signer, intent)).rejects.toMatchObject({ code: "signature-unusable" });
   });
 
-  test("that a page left half done are finished by the next one, with the same bytes", async () => {
+  test("that a page left unfinished are finished by the next one, with the same bytes", async () => {
     const storage = memoryStore();
     const left = await connect({ storage });
     const { nextSequence } = await left.account(carol.account);
@@ -209,7 +209,7 @@ describe("payments", () => {
     expect(nobody.certificate).toBeUndefined();
   });
 
-  test("stand in the history, proven", async () => {
+  test("are in the history, proven", async () => {
     const history = await fastpay.history(carol.account, { limit: 2 });
     expect(history.sent.map(({ certificate }) => certificate.order.transfer.sender)).toEqual([
       carol.account,
@@ -228,7 +228,7 @@ describe("payments", () => {
   });
 });
 
-test("an account is watched: each event once, proven, and the watch goes on where it stood", async () => {
+test("an account is watched: each event once, proven, and a new watch continues at the cursor", async () => {
   const dave = ed25519Signer(crypto.getRandomValues(new Uint8Array(32)));
   const watch = fastpay.watch(dave.account);
   const events: AccountEvent[] = [];
@@ -255,7 +255,7 @@ test("an account is watched: each event once, proven, and the watch goes on wher
   await later.return?.(undefined);
 });
 
-test("a watch from a view of an account tells what the view did not show", async () => {
+test("a watch from an account's view emits what the view did not show", async () => {
   const erin = ed25519Signer(crypto.getRandomValues(new Uint8Array(32)));
   const { cursor } = await fastpay.account(erin.account);
   const paid = await fastpay.pay(alice.signer, { recipient: erin.account, asset: ETHER, amount: 3n });
@@ -266,7 +266,7 @@ test("a watch from a view of an account tells what the view did not show", async
 });
 
 describe("redemptions", () => {
-  test("a relayer brings to the contract", async () => {
+  test("are submitted by a relayer", async () => {
     const fee = (await fastpay.redemptionCost()).wei * 3n;
     const amount = ONE / 10n;
     expect((await fastpay.assetStatus(ETHER)).outflowAvailable).toBeGreaterThan(amount);
@@ -276,7 +276,7 @@ describe("redemptions", () => {
     expect(await fastpay.balanceOnChain(fresh, ETHER)).toBe(amount - fee);
   });
 
-  test("the owner brings to the contract", async () => {
+  test("are submitted by the owner", async () => {
     const { certificate } = await fastpay.redeem(carol, { recipient: fresh, asset: ETHER, amount: 1_000n });
     const before = await fastpay.balanceOnChain(fresh, ETHER);
     const payout = await fastpay.redeemOnChain(alice.wallet, certificate);
@@ -291,7 +291,7 @@ describe("redemptions", () => {
     });
   });
 
-  test("there is nothing to claim, and that is said before anything is signed", async () => {
+  test("without a claim, claiming is refused before anything is signed", async () => {
     expect(await fastpay.claimable(alice.address, ETHER)).toBe(0n);
     await expect(fastpay.claim(alice.wallet, { asset: ETHER })).rejects.toMatchObject({
       code: "reverted",
@@ -301,7 +301,7 @@ describe("redemptions", () => {
 });
 
 describe("lists", () => {
-  test("many are paid with few orders by a wallet that shows what is signed; each proves its payment alone", async () => {
+  test("many are paid with few orders by a wallet that shows what is signed; each payment is proven separately", async () => {
     const asked: string[] = [];
     const signer = ethereumSigner(provider(asked), bob.address);
     const people = Array.from({ length: 300 }, () => ed25519Signer(crypto.getRandomValues(new Uint8Array(32))).account);
@@ -342,7 +342,7 @@ describe("lists", () => {
   });
 });
 
-test("every authority judges altered certificates as this library does", async () => {
+test("each authority judges altered certificates as this library does", async () => {
   const { certificate } = await fastpay.pay(carol, { recipient: bob.signer.account, asset: ETHER, amount: 1n });
   const { certificate: out } = await fastpay.redeem(carol, { recipient: fresh, asset: ETHER, amount: 2n });
   const line = { recipient: bob.signer.account, asset: ETHER, amount: 1n };
@@ -376,7 +376,7 @@ test("another chain, another contract, and too few authorities are refused", asy
   await expect(connect({ authorities: [first, first, first] })).rejects.toMatchObject({ code: "invalid-argument" });
 });
 
-test("while the contract is paused deposits and payouts are refused, and payments go on", async () => {
+test("while the contract is paused, deposits and payouts are refused and payments continue", async () => {
   const { guardian } = await fastpay.contractStatus();
   const abi = parseAbi(["function pause()", "function unpause()", "function nextPauseAt() view returns (uint256)"]);
   const call = { address: network.contract, abi } as const;
@@ -488,7 +488,7 @@ function* alterations(original: VerifiedCertificate): Generator<[string, Verifie
   if (transfer.type !== "redemption") yield ["a path with a bit that names no sibling", { ...original, votes: path }];
 }
 
-test("accounts are shown as the command line shows them", () => {
+test("accounts are shown as in the command line", () => {
   expect(network.accounts.map(({ account }) => account)).toEqual(
     [alice, bob].map(({ signer }) => formatAccount(signer.account)),
   );

@@ -1,4 +1,4 @@
-/** What `npm pack` makes is installed in an empty project, compiled against its types, and pays on the real network. */
+/** The package of `npm pack` is installed in an empty project, compiled against its types, and pays on a real network. */
 
 import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -60,7 +60,7 @@ async function bring(client: FastPayClient, certificate: VerifiedCertificate): P
   return steps.map(({ type }) => type);
 }
 
-test("a redemption whose number a thief spent is never called paid", async () => {
+test("a redemption whose number a thief spent is never shown as paid", async () => {
   const fastpay = await connect((all) => all);
   await fastpay.deposit(wallet, { asset: ETHER, amount: ONE });
   const { certificate } = await fastpay.redeem(alice, { recipient: OUT, asset: ETHER, amount: 50n });
@@ -83,7 +83,7 @@ test("a redemption whose number a thief spent is never called paid", async () =>
   while (!(await isBack())) await new Promise((resolve) => setTimeout(resolve, POLL_MS));
 });
 
-test("a redemption is brought to the contract by its owner alone, also when the keys that certified it are gone", async () => {
+test("a redemption is submitted by its owner alone, also if the keys that certified it have expired", async () => {
   const fastpay = await connect((all) => all);
   await fastpay.deposit(wallet, { asset: ETHER, amount: 5n * ONE });
   const redeem = async (amount: bigint) =>

@@ -24,12 +24,12 @@ async function stateOfFirst(graceMs?: number) {
   return states.find(({ authority }) => authority.url === scene.node(0).url);
 }
 
-test("one that was not heard has neither an answer nor an error", async () => {
+test("one that was not awaited has neither an answer nor an error", async () => {
   scene.node(0).lie = () => "hang";
   expect(await stateOfFirst()).toMatchObject({ answer: undefined, error: undefined });
 });
 
-test("one that cannot be reached has an error", async () => {
+test("one that is unreachable has an error", async () => {
   await scene.node(0).stop();
   expect(await stateOfFirst(Number.POSITIVE_INFINITY)).toMatchObject({ answer: undefined, error: { code: "unreachable" } });
 });
@@ -46,12 +46,12 @@ function delayFirst(): void {
   };
 }
 
-test("one that is late is heard where everybody is waited for", async () => {
+test("a late one counts when all are awaited", async () => {
   delayFirst();
   expect(await stateOfFirst(Number.POSITIVE_INFINITY)).toMatchObject({ answer: { nextSequence: 0n } });
 });
 
-test("one that is late is heard where its answer makes the quorum of those that count", async () => {
+test("a late one counts when its answer completes the quorum", async () => {
   delayFirst();
   const { network } = scene.context;
   const ask = async (authority: AuthorityClient, signal: AbortSignal): Promise<string> => {
@@ -62,7 +62,7 @@ test("one that is late is heard where its answer makes the quorum of those that 
   expect(answers.map(({ answer }) => answer)).toContain(scene.node(0).url);
 });
 
-test("who claims a number and does not come forth with its certificate holds nobody up", async () => {
+test("an authority that claims a number and withholds its certificate delays nobody", async () => {
   await (await scene.pay(7n)).rest;
   const liar = scene.node(0);
   liar.lie = (request) => {
@@ -78,7 +78,7 @@ test("who claims a number and does not come forth with its certificate holds nob
   }
 });
 
-test("where too few answer, it is said of each of the others why, also of one that was not heard", async () => {
+test("with too few answers, the error gives each authority's failure, also of one that was not awaited", async () => {
   await scene.node(0).stop();
   scene.node(1).lie = () => "hang";
   const failures = {

@@ -1,4 +1,4 @@
-/** What authorities send is read with care: fields, streams, and rules over many answers. */
+/** Validation of authorities' answers: fields, streams, and rules over many answers. */
 
 import { describe, expect, test } from "vitest";
 
@@ -53,7 +53,7 @@ describe("answers", () => {
     expect(() => decodeVoted({ epoch: "0", vote: long }, "it")).toThrow("a list of at most 10");
   });
 
-  test("of a stand-alone authority have no contract", () => {
+  test("of an authority without Ethereum have no contract", () => {
     const status = {
       authority: `0x${"00".repeat(32)}`,
       version: "1",
@@ -67,7 +67,7 @@ describe("answers", () => {
     expect(decodeStatus(status, "it").contract).toBeUndefined();
   });
 
-  test("say that an authority was restored, and the sums of its accounts", () => {
+  test("report that an authority was restored, and the sums of its accounts", () => {
     const totals = [{ asset: `0x${"00".repeat(20)}`, accounts: "-79" }];
     const status = {
       authority: `0x${"00".repeat(32)}`,
@@ -83,7 +83,7 @@ describe("answers", () => {
     expect(decodeStatus(status, "it")).toMatchObject({ votes: false, restored: true, shards: [{ totals: [{ accounts: -79n }] }] });
   });
 
-  test("that are problems tell what to do; none of their facts need be there", () => {
+  test("that are problems say what to do; none of their fields is required", () => {
     const error = new ProblemError(503, { code: "busy", retry: "later", retryAfterMs: 20 });
     expect(error).toMatchObject({ code: "refused", problem: "busy", isTransient: true, facts: { retryAfterMs: 20 } });
     expect(new ProblemError(418, { code: "new-in-a-later-version" })).toMatchObject({ isTransient: false });
@@ -95,7 +95,7 @@ describe("event streams", () => {
   const text =
     'retry: 1\n\n: comment\n\nid: 0.1.0\nevent: received\ndata: {"a":\ndata: 1}\n\ndata: x\r\nid: 0.2.0\r\n\r\n';
 
-  test("are read in whatever pieces they come", () => {
+  test("are read in any pieces", () => {
     for (let size = 1; size <= text.length; size += 1) {
       const parser = new EventParser();
       const events = [];
@@ -107,7 +107,7 @@ describe("event streams", () => {
     }
   });
 
-  test("with an event that never ends are given up", () => {
+  test("with an endless event are abandoned", () => {
     const parser = new EventParser();
     const piece = `data: ${"x".repeat(1_000)}\n`;
     expect(() => {
@@ -135,19 +135,19 @@ describe("the agreed account", () => {
   const agreed = (states: AccountState[]) =>
     agreedBalances(states, 2).map(({ balance, agreeing }) => [balance, agreeing]);
 
-  test("a single authority cannot make up or hide money", () => {
+  test("a single authority cannot invent or hide money", () => {
     expect(supported([state(5n, 100n), state(5n, 100n), state(5n, 1_000_000n)], 5n)).toBe(100n);
     expect(supported([state(5n, 100n), state(5n, 100n), state(5n, -7n)], 5n)).toBe(100n);
   });
 
-  test("authorities that lag are carried forward by known orders", () => {
+  test("lagging authorities are advanced by known orders", () => {
     expect(supported([state(5n, 80n), state(3n, 100n), state(3n, 100n)], 5n)).toBe(80n);
     expect(supported([state(5n, 80n), state(2n, 100n), state(2n, 100n)], 5n)).toBeUndefined();
     expect(supported([state(5n, 80n), state(9n, 100n), state(9n, 100n)], 5n)).toBeUndefined();
     expect(supported([state(5n, 80n), state(5n, 80n), state(5_000n, 100n)], 4_000n)).toBeUndefined();
   });
 
-  test("balances are what an honest authority says, and the newest of that", () => {
+  test("the balance is the newest that an honest authority reports", () => {
     expect(agreed([state(1n, 50n), state(1n, 50n), state(1n, 50n), state(0n, 60n)])).toEqual([[50n, 3]]);
     expect(agreed([state(1n, 50n), state(1n, 50n), state(0n, 60n), state(0n, 60n)])).toEqual([[50n, 2]]);
     expect(agreed([state(1n, 50n), state(1n, 60n), state(1n, 70n)])).toEqual([[60n, 1]]);
@@ -158,7 +158,7 @@ describe("the agreed account", () => {
     expect(agreed([])).toEqual([]);
   });
 
-  test("what one authority lists at length hides nothing, and each entry is looked at once", () => {
+  test("one authority's long list hides nothing, and each entry is read once", () => {
     const address = (i: number): Hex => `0x${i.toString(16).padStart(40, "0")}`;
     let looked = 0;
     const lies = Array.from({ length: 10_000 }, (_, i) => ({
@@ -173,7 +173,7 @@ describe("the agreed account", () => {
     expect(looked).toBe(10_000);
   });
 
-  test("who claims to be further than anybody does not make an old balance the newest", () => {
+  test("an authority that claims to be ahead of all cannot make an old balance the newest", () => {
     const old = state(1n, 100n);
     const now = state(2n, 50n);
     expect(agreed([now, now, old, { ...old, nextSequence: 9n }])).toEqual([[50n, 2]]);
@@ -183,7 +183,7 @@ describe("the agreed account", () => {
     expect(agreed([paid, paid, now, { ...now, deposits: 9n }])).toEqual([[70n, 2]]);
   });
 
-  test("claims are to be proven, the highest first", () => {
+  test("claims must be proven, the highest first", () => {
     expect(claimsAbove([state(3n, 0n), state(9n, 0n), state(1n, 0n), state(9n, 0n)], 1n)).toEqual([9n, 3n]);
   });
 });

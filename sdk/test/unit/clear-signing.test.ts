@@ -41,7 +41,7 @@ function pathsOf(types: Types, name: string, prefix = ""): string[] {
   );
 }
 
-test("it is of the domain that is signed under", () => {
+test("the domain is the one that is signed", () => {
   const asset = ETHER;
   const payment = { type: "payment", sender: `0x${"00".repeat(32)}`, recipient: `0x${"00".repeat(32)}`, asset, amount: 1n, sequence: 0n, memo: `0x${"00".repeat(32)}` };
   const { domain } = transferTypedData(DOMAIN, payment as never);

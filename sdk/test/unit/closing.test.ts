@@ -43,7 +43,7 @@ function countTimers(): () => number {
   return () => open.size;
 }
 
-test("a transaction that is found by its number is asked for no more", async () => {
+test("a transaction found by its number is no longer polled", async () => {
   const chain = new TestChain(scene.bob.account, 7n);
   chain.block = 5n;
   // As a node does that has not told of a new block since.
@@ -81,7 +81,7 @@ test("a closed client leaves no timer, though an authority never answers", async
   await vi.waitFor(() => expect(open()).toBe(0));
 });
 
-test("what a closed client was doing ends with `aborted`", async () => {
+test("a closed client's pending calls end with `aborted`", async () => {
   const closing = new AbortController();
   const { domain, committees, authorities } = scene.context.network;
   const network = new Network(domain, committees, authorities, { readMs: 3_600_000 }, closing.signal);

@@ -15,7 +15,7 @@ beforeEach(async () => {
 
 afterEach(() => scene.close());
 
-/** What every node was sent, by number. */
+/** The orders that each node received, by number. */
 function digestsByNumber(): Map<string, Set<string>> {
   const digests = new Map<string, Set<string>>();
   for (const body of scene.nodes.flatMap(({ orders }) => orders)) {
@@ -26,13 +26,13 @@ function digestsByNumber(): Map<string, Set<string>> {
 }
 
 describe("one storage", () => {
-  test("payments that are ordered at once get numbers one after the other", async () => {
+  test("concurrent payments get consecutive numbers", async () => {
     const receipts = await Promise.all([1n, 2n, 3n, 4n].map((amount) => scene.pay(amount)));
     expect(receipts.map(({ certificate }) => certificate.order.transfer.sequence)).toEqual([0n, 1n, 2n, 3n]);
     for (const bodies of digestsByNumber().values()) expect(bodies.size).toBe(1);
   });
 
-  test("pages without common locks: the second order for a number is not sent", async () => {
+  test("pages without shared locks: the second order for a number is not sent", async () => {
     const shared = memoryStore();
     // Pages whose locks nobody else respects, and which all have signed before one of them writes anything down.
     const store: OrderStore = { ...shared, exclusively: (_name, _patienceMs, task) => task() };
@@ -56,7 +56,7 @@ describe("one storage", () => {
     expect(failures.map(({ reason }) => reason.code)).toEqual(["busy", "busy"]);
   });
 
-  test("an order that was written down before a crash is sent as it was", async () => {
+  test("an order stored before a crash is sent unchanged", async () => {
     const store = memoryStore();
     const order = await signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, 7n, 0n));
     await new OrderJournal(store, DOMAIN, scene.alice.account).create(order);
@@ -65,7 +65,7 @@ describe("one storage", () => {
     expect((await scene.pay(7n, { store })).certificate.order.transfer.sequence).toBe(1n);
   });
 
-  test("a certificate that was written down before a crash is settled", async () => {
+  test("a certificate stored before a crash is settled", async () => {
     const store = memoryStore();
     const { certificate, rest } = await scene.pay(7n);
     await rest;
@@ -79,13 +79,13 @@ describe("one storage", () => {
     expect(scene.node(0).account(scene.alice.account).next).toBe(1n);
   });
 
-  test("a storage that fails stops the order before it is sent", async () => {
+  test("a failing storage stops the order before it is sent", async () => {
     const broken: OrderStore = { ...memoryStore(), create: () => Promise.reject(new Error("the disk is full")) };
     await expect(scene.pay(7n, { store: broken })).rejects.toThrow("the disk is full");
     expect(scene.nodes.flatMap(({ orders }) => orders)).toEqual([]);
   });
 
-  test("another deployment's orders are not this one's", async () => {
+  test("orders of another deployment are kept apart", async () => {
     const store = memoryStore();
     const order = await signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, 7n, 0n));
     await new OrderJournal(store, { ...DOMAIN, chainId: 1n }, scene.alice.account).create(order);
@@ -94,13 +94,13 @@ describe("one storage", () => {
 });
 
 describe("two storages with the same key", () => {
-  test("numbers that the other one used are learned", async () => {
+  test("numbers used by the other one are learned", async () => {
     await scene.pay(1n);
     const receipt = await scene.pay(2n, { store: memoryStore() });
     expect(receipt.certificate.order.transfer.sequence).toBe(1n);
   });
 
-  test("an order that the other one left half done is finished first", async () => {
+  test("an order that the other one left unfinished is finished first", async () => {
     const left = await signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, 5n, 0n));
     for (const node of scene.nodes.slice(0, 2)) node.account(scene.alice.account).pending = left;
     const receipt = await scene.pay(7n);
@@ -109,14 +109,14 @@ describe("two storages with the same key", () => {
     expect(scene.steps.map(({ type }) => type)).toContain("adopted");
   });
 
-  test("resuming finishes it, too, without a key", async () => {
+  test("resuming also finishes it, without a key", async () => {
     const left = await signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, 5n, 0n));
     for (const node of scene.nodes.slice(0, 2)) node.account(scene.alice.account).pending = left;
     const resumed = await scene.resume(memoryStore());
     expect(resumed).toMatchObject([{ type: "settled", receipt: { certificate: { digest: left.digest } } }]);
   });
 
-  test("two orders for one number: the one that can still win is finished, and the other is superseded", async () => {
+  test("two orders with one number: the one that can still be certified is finished, and the other is superseded", async () => {
     const [ours, theirs] = await Promise.all(
       [5n, 6n].map((amount) => signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, amount, 0n))),
     );
@@ -164,7 +164,7 @@ describe("two storages with the same key", () => {
     },
   );
 
-  test("while the wallet's owner thinks another copy takes the number: its steps are told as those of its order", async () => {
+  test("another copy takes the number while the wallet asks: its steps are reported under its own order", async () => {
     const signer: Signer = {
       ...scene.alice,
       async authorize(domain, transfer) {
@@ -181,7 +181,7 @@ describe("two storages with the same key", () => {
     });
   });
 
-  test("each order that is resumed is named before its steps are told", async () => {
+  test("each resumed order is named before its steps are reported", async () => {
     const store = memoryStore();
     const journal = new OrderJournal(store, DOMAIN, scene.alice.account);
     const { certificate, rest } = await scene.pay(7n);
@@ -195,7 +195,7 @@ describe("two storages with the same key", () => {
     expect(told).toEqual(["adopted 7", "certified", "settled", "ordered 8", "certified", "settled"]);
   });
 
-  test("two and two: the account is stuck, and that is said", async () => {
+  test("two votes each: the account is reported as stuck", async () => {
     const [one, other] = await Promise.all(
       [5n, 6n].map((amount) => signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, amount, 0n))),
     );
@@ -206,7 +206,7 @@ describe("two storages with the same key", () => {
     expect(scene.node(0).account(scene.bob.account).balance).toBe(0n);
   });
 
-  test("a number that was used meanwhile: ours is superseded and says by what", async () => {
+  test("a number used meanwhile: our order is superseded, and the error names the other one", async () => {
     const theirs = await scene.pay(5n);
     await theirs.rest;
     const store = memoryStore();

@@ -1,4 +1,4 @@
-/** What was stored for one deployment is never used in another one at the same address, and never lost. */
+/** Entries of one deployment are never used in another one at the same address, and never lost. */
 
 import { expect, test } from "vitest";
 
@@ -11,7 +11,7 @@ const [first, second, third] = ["a", "b", "c"].map((seed) => committeeOfKeys(aut
 if (first === undefined || second === undefined || third === undefined) throw new Error("there are no committees");
 const [alice, bob] = [person("alice"), person("bob")];
 
-test("each deployment has its own entries; another one is refused until the old are set aside, and finds them again later", async () => {
+test("each deployment has its own entries; another one is refused until the old ones are set aside, and finds them again later", async () => {
   const store = memoryStore();
   const order = await signed(alice, paymentOf(alice.account, bob.account, 7n, 0n));
   const journal = async (committee: typeof first, setAside = false) =>
@@ -33,14 +33,14 @@ test("each deployment has its own entries; another one is refused until the old 
   expect(await (await journal(second)).nextSequence()).toBe(1n);
 });
 
-test("another contract, or another chain, is told apart by itself", async () => {
+test("another contract or chain is told apart automatically", async () => {
   const store = memoryStore();
   await deploymentStore(store, DOMAIN, first, false);
   await deploymentStore(store, { ...DOMAIN, chainId: 1n }, second, false);
   await expect(deploymentStore(store, { ...DOMAIN, chainId: 1n }, first, false)).rejects.toMatchObject({ code: "other-deployment" });
 });
 
-test("two pages that set aside at once for different deployments have each their own", async () => {
+test("two pages that set entries aside at once for different deployments each keep their own", async () => {
   const store = memoryStore();
   await deploymentStore(store, DOMAIN, first, false);
   const [one, other] = await Promise.all([second, third].map((committee) => deploymentStore(store, DOMAIN, committee, true)));

@@ -1,4 +1,4 @@
-/** A deposit that was sent goes on, whatever becomes of the Ethereum node or of the page; nobody is told to send it again. */
+/** A submitted deposit continues despite failures of the Ethereum node or the page; nobody has to send it again. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { pad } from "viem";
@@ -41,7 +41,7 @@ function mine(): void {
   chain.newest = chain.block;
 }
 
-test("a node that falls silent does not end it, before its block and after", async () => {
+test("a silent node does not end it, before its block or after", async () => {
   const done = begin();
   await hasStep("submitted");
   const sent = { type: "deposit", hash: chain.hash, account: chain.recipient, asset: ETHER, amount: 7n };
@@ -80,7 +80,7 @@ test("blocks are counted down until its own stays", async () => {
   expect(steps.filter(({ type }) => type === "finalizing")).toHaveLength(2);
 });
 
-test("who stops waiting is told its hash, asks the node no more, and can go on with it", async () => {
+test("an aborted wait reports the hash, stops polling, and can be continued", async () => {
   const controller = new AbortController();
   const done = begin({ signal: controller.signal });
   await hasStep("submitted");
@@ -108,7 +108,7 @@ test("one that was reverted is not followed again", async () => {
   expect(await unfinished()).toEqual([]);
 });
 
-test("one that was cancelled is forgotten when the person says so, and only that one", async () => {
+test("a cancelled one is forgotten at the user's request, and only that one", async () => {
   const controller = new AbortController();
   const done = begin({ signal: controller.signal });
   await hasStep("submitted");
@@ -122,7 +122,7 @@ test("one that was cancelled is forgotten when the person says so, and only that
   expect(await unfinished()).toEqual([]);
 });
 
-describe("one whose place another transaction took while nobody looked", () => {
+describe("one that another transaction replaced while no program ran", () => {
   const other = pad("0xd1");
 
   /** What is left in the storage of it. */
@@ -143,14 +143,14 @@ describe("one whose place another transaction took while nobody looked", () => {
     expect(await unfinished()).toEqual([]);
   });
 
-  test("made no deposit where it was cancelled: that is said, and it is forgotten", async () => {
+  test("is reported and forgotten if it was cancelled", async () => {
     const sent = await left();
     chain.did = "nothing";
     await expect(go(sent)).rejects.toMatchObject({ code: "not-found", message: expect.stringContaining("made no deposit") });
     expect(await unfinished()).toEqual([]);
   });
 
-  test("is not known to every node: then it is said that it was replaced, and it is forgotten", async () => {
+  test("is reported as replaced and forgotten if no node knows it", async () => {
     const sent = await left();
     chain.listsSenders = false;
     await expect(go(sent)).rejects.toMatchObject({
@@ -161,7 +161,7 @@ describe("one whose place another transaction took while nobody looked", () => {
     expect(await unfinished()).toEqual([]);
   });
 
-  test("is waited for until its block stays", async () => {
+  test("is awaited until its block is final", async () => {
     const sent = await left();
     chain.listsSenders = false;
     chain.final = chain.newest - 1n;

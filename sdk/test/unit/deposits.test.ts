@@ -25,7 +25,7 @@ function listing(count: number) {
   return { authority, entry, read };
 }
 
-test.each([1, 99, 100, 101, 127, 128, 154, 155, 1_000, 5_000])("of %i deposits each is found, and no other", async (count) => {
+test.each([1, 99, 100, 101, 127, 128, 154, 155, 1_000, 5_000])("each of %i deposits is found, and no other", async (count) => {
   const { authority, entry, read } = listing(count);
   const found = (place: number, change: object = {}) =>
     hasCredited(authority, { ...entry(place), authorities: 0, ...change }, signal);

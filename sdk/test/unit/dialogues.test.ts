@@ -233,7 +233,7 @@ class Dialogue {
     };
   }
 
-  /** Has the authorities say their lines; resolves to what the client concludes after the last one. */
+  /** Plays the authorities' scripted answers; resolves to the client's conclusion after the last one. */
   async play(client: Promise<unknown>): Promise<unknown> {
     let isOver = false;
     const over = client.finally(() => (isOver = true));

@@ -1,4 +1,4 @@
-/** What authorities show is judged by the committee that voted, and by no other. */
+/** Certificates are checked against the committee that voted, and no other. */
 
 import { afterEach, beforeEach, expect, test } from "vitest";
 
@@ -22,7 +22,7 @@ async function shown(context: Context, sequence: bigint) {
   return { certificate, epochs, verdicts: answers.map(({ answer }) => answer?.report?.isValid) };
 }
 
-test("a certificate of an epoch that the Ethereum node does not show yet is not called forged", async () => {
+test("a certificate of an epoch that the Ethereum node does not show yet is not reported as forged", async () => {
   const next = scene.rotate();
   await scene.context.network.committees.refresh();
   await (await scene.pay(8n)).rest;
@@ -38,7 +38,7 @@ test("a certificate of an epoch that the Ethereum node does not show yet is not 
   expect((await shown(late, 0n)).verdicts).toEqual([true, true, true, true]);
 });
 
-test("a certificate of another transfer is false in whatever epoch it is", async () => {
+test("a certificate of another transfer is forged, whatever its epoch", async () => {
   await (await scene.pay(7n)).rest;
   scene.rotate();
   await scene.context.network.committees.refresh();
@@ -53,7 +53,7 @@ test("a certificate of another transfer is false in whatever epoch it is", async
   expect(verdicts.filter((isValid) => isValid === false)).toHaveLength(1);
 });
 
-test("who lists a payment and does not come forth with its certificate holds nobody up", async () => {
+test("an authority that lists a payment and withholds its certificate delays nobody", async () => {
   await (await scene.pay(7n)).rest;
   scene.node(0).lie = ({ path }) => (path.includes("/certificates/") ? "hang" : undefined);
   const { network } = scene.patient();

@@ -1,4 +1,4 @@
-/** What is asked for until a time is not signed, stored or sent after it; what was ordered in time is finished. */
+/** A request with an expiry is not signed, stored or sent after it; an order made in time is finished. */
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
@@ -28,7 +28,7 @@ function setClock(seconds: number): void {
   vi.setSystemTime((Number(EXPIRES) + seconds) * 1_000);
 }
 
-test("the wallet is not asked after the end, and until it it is", async () => {
+test("the wallet is asked before the expiry, and not after", async () => {
   const authorize = vi.fn(scene.alice.authorize);
   const signer = signerUntil({ ...scene.alice, authorize }, EXPIRES);
   setClock(0.001);
@@ -39,7 +39,7 @@ test("the wallet is not asked after the end, and until it it is", async () => {
   expect(authorize).toHaveBeenCalledOnce();
 });
 
-test("a signature that comes after the end is used for nothing", async () => {
+test("a signature that arrives after the expiry is not used", async () => {
   const slow: Signer = {
     ...scene.alice,
     authorize: (domain, transfer) => {
@@ -54,7 +54,7 @@ test("a signature that comes after the end is used for nothing", async () => {
   expect(scene.nodes.flatMap(({ orders }) => orders)).toEqual([]);
 });
 
-test("what was ordered in time is finished after the end, and paid once", async () => {
+test("an order made in time is finished after the expiry, and paid once", async () => {
   const store = memoryStore();
   const order = await signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, 7n, 0n));
   await new OrderJournal(store, DOMAIN, scene.alice.account).create(order);

@@ -41,7 +41,7 @@ async function amountsOf(account: AccountId, side: "sent" | "received"): Promise
 
 const EXPECTED = Array.from({ length: PAYMENTS }, (_, i) => BigInt(PAYMENTS - i));
 
-test("what was sent takes one read of certificates, beside the proof of the last one", async () => {
+test("sent transfers take one bulk read, besides the proof of the last one", async () => {
   expect(await amountsOf(scene.alice.account, "sent")).toEqual(EXPECTED);
   expect(requests.filter(({ path }) => path === READ)).toHaveLength(1);
   expect(new Set(requests.map(({ path }) => path).filter((path) => path.includes("/certificates/"))).size).toBe(2);
@@ -49,13 +49,13 @@ test("what was sent takes one read of certificates, beside the proof of the last
   expect(requests.length).toBeLessThanOrEqual(9);
 });
 
-test("what was received takes one read of certificates", async () => {
+test("received transfers take one bulk read", async () => {
   expect(await amountsOf(scene.bob.account, "received")).toEqual(EXPECTED);
   // Four states, four lists, one read.
   expect(requests.length).toBeLessThanOrEqual(9);
 });
 
-test("what an authority keeps back is read from the next", async () => {
+test("a certificate that an authority withholds is read from the next one", async () => {
   let first: number | undefined;
   everyNodeSays(({ path, body }, number) => {
     if (path !== READ) return undefined;
@@ -66,7 +66,7 @@ test("what an authority keeps back is read from the next", async () => {
   expect(requests.filter(({ path }) => path === READ)).toHaveLength(2);
 });
 
-test("an answer is about some of the names, and the others are asked for again", async () => {
+test("a partial answer is followed by a request for the rest", async () => {
   everyNodeSays((request, number) => {
     if (request.path !== READ) return undefined;
     const names = JSON.parse(request.body).names.slice(0, 5);
@@ -76,7 +76,7 @@ test("an answer is about some of the names, and the others are asked for again",
   expect(requests.filter(({ path }) => path === READ)).toHaveLength(3);
 });
 
-test("forged certificates and endless pages of nothing are left to the other authorities", async () => {
+test("after forged certificates or endless empty pages, the other authorities are asked", async () => {
   everyNodeSays((request, number) => {
     if (request.path !== READ || number > 1) return undefined;
     if (number === 0) return { status: 200, body: { certificates: [], lookedUp: 0 } };
@@ -87,7 +87,7 @@ test("forged certificates and endless pages of nothing are left to the other aut
   expect(await amountsOf(scene.bob.account, "received")).toEqual(EXPECTED);
 });
 
-test("where no authority answers reads of many, each certificate is asked for by itself", async () => {
+test("if no authority answers bulk reads, each certificate is requested separately", async () => {
   everyNodeSays(({ path }) => (path === READ ? { status: 404, body: { code: "not-found" } } : undefined));
   expect(await amountsOf(scene.bob.account, "received")).toEqual(EXPECTED);
 });

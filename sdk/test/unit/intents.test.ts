@@ -1,4 +1,4 @@
-/** Whoever asks for what cannot be ordered is told what was expected; amounts in errors are those that people write. */
+/** Errors of invalid transfers say what was expected, with amounts in whole units. */
 
 import { expect, test } from "vitest";
 
@@ -37,7 +37,7 @@ test.each([
   expect((error as FastPayError).message).not.toContain("undefined");
 });
 
-test("what can be ordered is", () => {
+test("a valid transfer is accepted", () => {
   expect(pay({ ...payment, asset: "0x70707070707070707070707070707070707070aB" })).toMatchObject({
     type: "payment",
     sender: alice.account,
@@ -53,7 +53,7 @@ test("what can be ordered is", () => {
   expect(redeem({ ...payment, recipient: OUT, fee: 1n })).toMatchObject({ type: "redemption", fee: 1n, recipient: OUT.toLowerCase() });
 });
 
-test("an account that holds too little is named with what people call it", async () => {
+test("insufficient funds are reported with readable names", async () => {
   const details = { account: bob.account, asset: ETHER, needed: parseAmount("2", 18), available: parseAmount("1.5", 18) };
   const failing = Promise.reject(new FastPayError("insufficient-funds", "too little", "deposit", { details }));
   const error = await worded(undefined as never, failing).catch((thrown: unknown) => thrown);

@@ -25,14 +25,14 @@ function changed(change: (file: Record<string, any>) => void): string {
 }
 
 describe("a key file", () => {
-  test("gives its secret back under its passphrase alone", async () => {
+  test("returns its secret only with its passphrase", async () => {
     expect(file.account).toBe(ed25519Signer(secret).account);
     expect(readKeyFile(file.text)).toEqual(file);
     expect(await decryptKeyFile(file.text, PASSPHRASE)).toEqual(secret);
     await expect(decryptKeyFile(file.text, `${PASSPHRASE} `)).rejects.toMatchObject({ code: "wrong-passphrase" });
   });
 
-  test("never has the secret in it, nor the same bytes twice", async () => {
+  test("never contains the secret, nor the same bytes twice", async () => {
     const again = await encryptKeyFile(secret, PASSPHRASE);
     const parts = ({ text }: { text: string }): string[] => {
       const { ciphertext, mac, kdfparams, cipherparams } = JSON.parse(text).crypto;
@@ -43,7 +43,7 @@ describe("a key file", () => {
     expect(file.text).not.toContain(Buffer.from(secret).toString("hex"));
   });
 
-  test("that is of another account than its key is refused", async () => {
+  test("with another account than its key is refused", async () => {
     const other = await encryptKeyFile(new Uint8Array(32).fill(9), PASSPHRASE);
     const swapped = changed((copy) => (copy.fastpay = JSON.parse(other.text).fastpay));
     await expect(decryptKeyFile(swapped, PASSPHRASE)).rejects.toMatchObject({ code: "invalid-key-file" });
@@ -75,7 +75,7 @@ describe("a key file", () => {
   });
 });
 
-test("a sealed key signs as an open one does, and its bytes are gone", async () => {
+test("a sealed key signs as an open one does, and its secret is erased", async () => {
   const open = ed25519Signer(secret);
   const bytes = Uint8Array.from(secret);
   const sealed = await sealedSigner(bytes);

@@ -8,7 +8,7 @@ import { Scene } from "../support/scene.js";
 
 let scene: Scene;
 let latest: LatestTransfers;
-/** How many certificates were asked for. */
+/** The number of requested certificates. */
 let asked: number;
 
 beforeEach(async () => {
@@ -64,7 +64,7 @@ test("where no two list the same, all are shown", async () => {
   expect((await amounts()).sort()).toEqual([1n, 2n, 3n, 4n]);
 });
 
-test("where no authority lists any, that is said", async () => {
+test("if no authority lists any, the error says so", async () => {
   for (const node of scene.nodes) node.lie = () => ({ status: 404, body: {} });
   await expect(latest.read()).rejects.toMatchObject({ code: "too-few-answers" });
 });

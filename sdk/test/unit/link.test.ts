@@ -33,7 +33,7 @@ describe("a link", () => {
     expect(parsePaymentLink(text)).toEqual(link);
   });
 
-  test("for an Ed25519 account, behind a page, is read without the page", () => {
+  test("to an Ed25519 account, within a page's URL, is read without the page", () => {
     const link = { account: carol, domain, asset: ETHER, amount: 1n };
     const web = formatWebLink("https://wallet.example/pay", link);
     expect(web).toMatch(/^https:\/\/wallet\.example\/pay#fastpay:fp1/);
@@ -42,7 +42,7 @@ describe("a link", () => {
     expect(isPaymentLink(BOB)).toBe(false);
   });
 
-  test("is read where the scheme is in capitals and unknown parameters are there", () => {
+  test("is read with its scheme in capitals and with unknown parameters", () => {
     const link = parsePaymentLink(`FASTPAY:${BOB}@31337/${CONTRACT.toLowerCase()}?colour=red&amount=5`);
     expect(link).toEqual({ account: bob, domain, asset: ETHER, amount: 5n });
   });
@@ -55,13 +55,13 @@ describe("a link", () => {
     }
   });
 
-  test("does not let its label turn the text around it", () => {
+  test("does not let its label change the direction of the text around it", () => {
     expect(parsePaymentLink(`${bare}?label=a%E2%80%AEb%0Ac`).label).toBe("a b c");
     expect(parsePaymentLink(`${bare}?label=${"x".repeat(80)}`).label).toHaveLength(64);
   });
 });
 
-describe("refused is", () => {
+describe("a link is refused:", () => {
   const wrong: [string, string][] = [
     ["another scheme", `ethereum:${BOB}@31337/${CONTRACT}`],
     ["no chain", `fastpay:${BOB}/${CONTRACT}`],
@@ -96,11 +96,11 @@ describe("refused is", () => {
     expect(isFastPayError(thrown)).toBe(true);
   });
 
-  test("a request that nobody could read back", () => {
+  test("a request that could not be read back", () => {
     expect(() => formatPaymentLink({ account: bob, domain, asset: ETHER, amount: 0n })).toThrow();
     const withLabel = (length: number): PaymentLink => ({ account: bob, domain, asset: ETHER, label: "☕".repeat(length) });
     expect(parsePaymentLink(formatPaymentLink(withLabel(64)))).toEqual(withLabel(64));
-    expect(() => formatPaymentLink(withLabel(65))).toThrow("payers see 64");
+    expect(() => formatPaymentLink(withLabel(65))).toThrow("at most 64 are shown");
     const expires = 10n ** 30n;
     expect(() => formatPaymentLink({ ...withLabel(0), expires })).toThrow();
   });

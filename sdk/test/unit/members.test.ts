@@ -1,4 +1,4 @@
-/** Answers count by member: what one of them says at two addresses is one voice. */
+/** Answers count by member: one member's answers at two addresses count once. */
 
 import type { ServerResponse } from "node:http";
 
@@ -87,7 +87,7 @@ describe.each([
     await (await settle(operationOf(context), certificate)).rest;
   });
 
-  test("alone makes no certificate and no number void", async () => {
+  test("alone cannot make a certificate or void a number", async () => {
     refuseAtThird();
     lie(({ path }) => (path === "/v1/certificates" ? problem(409, "voided", { expectedSequence: "2" }, "never") : undefined));
     await expect(settle(operationOf(context), certificate)).rejects.toMatchObject({ code: "no-quorum" });
@@ -100,7 +100,7 @@ describe.each([
     expect(await isVoid({ network: context.network, contract }, scene.alice.account, 8n, answers)).toBe(false);
   });
 
-  test("vouches for no balance and no deposit alone", async () => {
+  test("alone cannot confirm a balance or a deposit", async () => {
     const id = formatAccount(scene.bob.account);
     const deposit = { index: "1", recipient: id, asset: ETHER, amount: "1000" };
     lie(({ path }) => {
@@ -119,7 +119,7 @@ describe.each([
     expect(history.deposits).toEqual([]);
   });
 
-  test("is one of those that a read needs", async () => {
+  test("counts towards the answers that a read needs", async () => {
     const unanswering = ({ path }: Request) => (path.startsWith("/v1/accounts/") ? problem(500, "internal") : undefined);
     scene.node(1).lie = unanswering;
     await expect(context.network.accountStates(scene.alice.account)).rejects.toMatchObject({
@@ -128,7 +128,7 @@ describe.each([
     });
   });
 
-  test("tells a watch of no deposit alone", async () => {
+  test("alone cannot report a deposit to a watch", async () => {
     const id = formatAccount(scene.bob.account);
     const data = JSON.stringify({ index: "1", recipient: id, asset: ETHER, amount: "5" });
     const tell = ({ path }: Request) => {
@@ -173,7 +173,7 @@ describe.each([
     await expect(pay()).rejects.toMatchObject({ code });
   });
 
-  test("makes no account look stuck", async () => {
+  test("cannot make an account look stuck", async () => {
     const order = (amount: bigint) => signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, amount, 1n));
     const [ours, theirs] = [await order(5n), await order(6n)];
     const all = doubled(isFirstNamed, scene.nodes.slice(1));
@@ -189,7 +189,7 @@ describe.each([
   });
 });
 
-describe("an address without a listed name that gives another member's", () => {
+describe("an address without a listed name that claims another member's name", () => {
   let context: Context;
 
   /** The first member's only address lies, and says that it is the second one. */
@@ -221,7 +221,7 @@ describe("an address without a listed name that gives another member's", () => {
     context = { ...scene.context, network: new Network(DOMAIN, network.committees, clients, timing) };
   });
 
-  test("keeps that one's confirmation from nobody", async () => {
+  test("does not hide that member's confirmation", async () => {
     const { certificate, rest } = await scene.pay(3n);
     await rest;
     const later = { status: 200, body: { nextSequence: "1", epoch: "9" } };
@@ -232,7 +232,7 @@ describe("an address without a listed name that gives another member's", () => {
     await (await settle(operationOf(context), certificate)).rest;
   });
 
-  test("speaks for it only where the listed one is silent", async () => {
+  test("counts for it only if the listed one is silent", async () => {
     const beyond = { nextSequence: "9", received: "0", deposits: "0", pending: null, holdings: [], truncated: false };
     impostor(({ path }) => (path.startsWith("/v1/accounts/") ? { status: 200, body: beyond } : undefined));
     await context.network.authorities[0]?.identify();
@@ -241,7 +241,7 @@ describe("an address without a listed name that gives another member's", () => {
   });
 });
 
-test("a number is void only if a quorum says that it has no certificate", async () => {
+test("a number is void only if a quorum knows no certificate of it", async () => {
   const { network } = scene.context;
   const contract = { unlockStatus: async () => ({ state: "voided" }) } as unknown as Contract;
   for (const node of scene.nodes) node.account(scene.alice.account).next = 1n;
@@ -269,7 +269,7 @@ test("a ballot counts members that refuse, not addresses", () => {
   expect(ballot.refusals("not-requested")).toBe(2);
 });
 
-test("authorities that do not say who they are count by address", async () => {
+test("authorities without a name count by address", async () => {
   for (const node of scene.nodes) node.lie = ({ path }) => (path === "/v1/status" ? problem(500, "internal") : undefined);
   const { network, timing } = scene.context;
   const clients = scene.nodes.map(({ url }) => new AuthorityClient(url, undefined, timing.requestMs));

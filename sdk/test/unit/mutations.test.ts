@@ -41,7 +41,7 @@ describe.each(valid)("$name", ({ certificate }) => {
     expect(stands(json)).toBe(true);
   });
 
-  test("is not valid with any digit of a hexadecimal field changed", () => {
+  test("is invalid with any digit of a hexadecimal field changed", () => {
     // Of each field a few digits, the first and last among them: a signature check takes milliseconds.
     const fields = [...json.matchAll(/"0x([0-9a-f]+)"/g)];
     expect(fields.length).toBeGreaterThan(5);
@@ -55,7 +55,7 @@ describe.each(valid)("$name", ({ certificate }) => {
     }
   });
 
-  test("is not valid with a number changed", () => {
+  test("is invalid with a number changed", () => {
     for (const field of json.matchAll(/"([0-9]+)"/g)) {
       const number = BigInt(field[1] ?? "0");
       const altered = json.replace(field[0], `"${number === 0n ? 1n : number - 1n}"`);
@@ -63,7 +63,7 @@ describe.each(valid)("$name", ({ certificate }) => {
     }
   });
 
-  test("says which vote is bad, and goes on to the others", () => {
+  test("reports which vote is invalid, and checks the others", () => {
     const votes = certificate.votes.map((vote, i) =>
       i === 1 ? { ...vote, signature: `${vote.signature.slice(0, -6)}000000` as Hex } : vote,
     );

@@ -50,7 +50,7 @@ function listen(path: string): string[] {
   return heard;
 }
 
-test("an order and its certificate are stored before they are sent, and settled is noted last", async () => {
+test("an order and its certificate are stored before they are sent, and settled is stored last", async () => {
   const [orders, certificates] = [listen("/v1/orders"), listen("/v1/certificates")];
   await scene.pay(30n, { store });
   expect(new Set(orders)).toEqual(new Set(["order"]));
@@ -70,7 +70,7 @@ test("an order of another copy is stored before it is sent", async () => {
   expect(orders.length).toBeGreaterThanOrEqual(3);
 });
 
-test("a certificate that could be brought to nobody is listed, and brought later", async () => {
+test("a certificate that reached nobody is listed, and sent later", async () => {
   for (const node of scene.nodes) node.lie = ({ path }) => (path === "/v1/certificates" ? "hang" : undefined);
   const paying = scene.pay(30n, { store, timing: { deadlineMs: 1_000 } });
   await expect(paying).rejects.toMatchObject({ code: "no-quorum", details: { what: "confirmations" } });
@@ -80,13 +80,13 @@ test("a certificate that could be brought to nobody is listed, and brought later
   expect(await scene.resume(store)).toMatchObject([{ type: "settled" }]);
 });
 
-test("settled is not noted without the certificate", async () => {
+test("settled is not stored without the certificate", async () => {
   const journal = new OrderJournal(store, DOMAIN, scene.alice.account);
   await expect(journal.settle(0n)).rejects.toThrow("its certificate is not in the storage");
   expect(kept).toEqual(new Set());
 });
 
-test("a transaction is stored before it is said to be submitted, and its end is noted once it is final", async () => {
+test("a transaction is stored before it is reported as submitted, and its end is stored once it is final", async () => {
   const chain = new TestChain(scene.bob.account, 7n);
   chain.did = "claim";
   const context: Context = { ...scene.context, store, contract: chain.contract };

@@ -24,7 +24,7 @@ function certificate(name: string, from: Pick<typeof payouts, "certificates"> = 
   return verifyCertificate({ order, epoch: BigInt(vector.epoch), votes: vector.votes.map(voteOf) }, committee, domain);
 }
 
-test.each(["a payout", "a payout voted for in a batch with a payment"])("%s: each output is proven alone", (name) => {
+test.each(["a payout", "a payout voted for in a batch with a payment"])("%s: each output is proven separately", (name) => {
   const of = certificate(name);
   const { transfer } = of.order;
   if (transfer.type !== "payout") throw new Error("it is no payout");
@@ -40,7 +40,7 @@ test.each(["a payout", "a payout voted for in a batch with a payment"])("%s: eac
   }
 });
 
-test("nothing can be changed in a proof", () => {
+test("a proof with any change is invalid", () => {
   const proof = proveOutput(certificate("a payout"), 1);
   const [first, second, third] = proof.hashes as [`0x${string}`, `0x${string}`, `0x${string}`];
   const [vote, ...others] = proof.votes;
@@ -72,7 +72,7 @@ test("nothing can be changed in a proof", () => {
   }
 });
 
-test("there is no proof of what is no output", () => {
+test("an output that does not exist has no proof", () => {
   const payment = payments.certificates.find(({ valid, transfer }) => valid && "payment" in transfer)?.name ?? "";
   for (const [of, position] of [[certificate("a payout"), 3], [certificate(payment, payments), 0]] as const) {
     expect(() => proveOutput(of, position)).toThrow(expect.objectContaining({ code: "invalid-argument" }));

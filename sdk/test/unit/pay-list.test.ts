@@ -74,7 +74,7 @@ describe("reading", () => {
     ]);
   });
 
-  test("all that is wrong is said at once, with the numbers of the lines", async () => {
+  test("all errors are reported at once, with line numbers", async () => {
     const good = formatAccount(bob);
     const text = [
       `${good},1`,
@@ -112,11 +112,11 @@ describe("reading", () => {
     expect(named.map(({ line: number, fault }) => [number, fault])).toEqual([[2, "asset"], [3, "asset"]]);
   });
 
-  test.each(["", "# nobody\n\n", "recipient,amount\n"])("a list of nothing is refused: %j", async (text) => {
+  test.each(["", "# nobody\n\n", "recipient,amount\n"])("an empty list is refused: %j", async (text) => {
     expect(await errorsOf(readPayList(text, options))).toMatchObject([{ line: undefined, fault: "no-outputs" }]);
   });
 
-  test("its name is the hash of the file, as the command line has it", async () => {
+  test("its name is the hash of the file, as in the command line", async () => {
     const text = `${formatAccount(bob)},1\n`;
     const { name } = await readPayList(text, options);
     expect((await readPayList(new TextEncoder().encode(text), options)).name).toBe(name);
@@ -155,7 +155,7 @@ describe("checking", () => {
 });
 
 describe("splitting", () => {
-  test("as few orders as can be: by asset, in the order of the lines", () => {
+  test("the fewest orders possible: by asset, in the order of the lines", () => {
     const lines = Array.from({ length: 600 }, (_, i) => line({ amount: BigInt(i + 1), asset: i % 3 === 0 ? TOKEN : ETHER }));
     const { pages, payments } = planList(lines, 256, DOMAIN);
     expect(pages.map(({ asset, outputs }) => [asset, outputs.length])).toEqual([
@@ -176,7 +176,7 @@ describe("splitting", () => {
     expect(pages.map(({ outputs }) => outputs.length)).toEqual([...Array.from({ length: 390 }, () => 256), 160]);
   });
 
-  test("a list is the same where it pays the same in the same order", () => {
+  test("two lists are equal if they pay the same in the same order", () => {
     const digest = (...lines: PayListLine[]) => planList(lines, 256, DOMAIN).digest;
     expect(digest(line({ line: 9 }))).toBe(digest(line({ memo: `0x${"0".repeat(64)}` })));
     expect(digest(line(), line({ recipient: carol }))).not.toBe(digest(line({ recipient: carol }), line()));
@@ -189,7 +189,7 @@ describe("splitting", () => {
   });
 });
 
-test("what became of each line is a file that spreadsheets read", async () => {
+test("the result of each line is written as CSV", async () => {
   const { payments, pages } = planList([line({ memo: `0x${Buffer.from('a, "b"').toString("hex").padEnd(64, "0")}` as never }), line({ recipient: carol })], 1, DOMAIN);
   const [first, second] = pages.map((page) => ({ ...page, memo: NO_MEMO, sequence: undefined, digest: undefined, state: "open" as const }));
   if (first === undefined || second === undefined) throw new Error("there are no pages");

@@ -1,4 +1,4 @@
-/** Many people are paid with few orders: all or nothing before the first signature, and nobody twice, whatever breaks. */
+/** Many recipients are paid with few orders: all are checked before the first signature, and nobody is paid twice. */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
@@ -93,7 +93,7 @@ function counting(failsFrom = Number.POSITIVE_INFINITY): Signer & { asked: numbe
 }
 
 describe("a list", () => {
-  test("is paid with as few orders as can be; each person has the payment, with its own memo and a name of its own", async () => {
+  test("is paid with the fewest orders possible; each payment has its own memo and name", async () => {
     const signer = counting();
     const status = await payAll(lines(5), { signer, maxOutputs: 2 });
     expect(signer.asked).toBe(3);
@@ -110,7 +110,7 @@ describe("a list", () => {
     expect(own.sent.map(({ certificate }) => certificate.order.transfer.memo).reverse()).toEqual(status.orders.map(({ memo }) => memo));
   });
 
-  test("may pay one person several times, and not its sender", async () => {
+  test("may pay one account several times, but not its sender", async () => {
     const [line] = lines(1);
     if (line === undefined) throw new Error("there is no line");
     const own = { ...line, recipient: scene.alice.account, amount: 40n };
@@ -122,7 +122,7 @@ describe("a list", () => {
     expect(received.map(({ output, payment }) => [output, payment.amount]).sort()).toEqual([[0, 1n], [1, 3n], [2, 1n]]);
   });
 
-  test("tells how far it is, the newest word last, and what it asks to be signed", async () => {
+  test("reports its progress in order, and what must be signed", async () => {
     const told: ManyStep[] = [];
     const status = await payAll(lines(3), { maxOutputs: 1, onStep: (step) => told.push(step) });
     const lists = told.flatMap((step) => (step.type === "list" ? [states(step.status)] : []));
@@ -140,7 +140,7 @@ describe("a list", () => {
 });
 
 describe("nothing is signed", () => {
-  test("where the sum of all orders is above the balance, though the first would be covered", async () => {
+  test("if the sum of all orders exceeds the balance, though the first is covered", async () => {
     const signer = counting();
     const asked = payAll([...lines(10), { ...lines(1)[0], amount: 50n } as PayListLine], { signer, maxOutputs: 10 });
     await expect(asked).rejects.toMatchObject({ code: "insufficient-funds", details: { needed: 105n, available: 100n } });
@@ -150,7 +150,7 @@ describe("nothing is signed", () => {
     expect(await openLists(scene.context, scene.alice.account)).toEqual([]);
   });
 
-  test("where one line is wrong", async () => {
+  test("if one line is invalid", async () => {
     const signer = counting();
     const bad = lines(3).map((line, i) => (i === 1 ? line : { ...line, amount: 0n }));
     await expect(payAll(bad, { signer })).rejects.toMatchObject({
@@ -160,14 +160,14 @@ describe("nothing is signed", () => {
     expect(signer.asked).toBe(0);
   });
 
-  test("where the list cannot be written down", async () => {
+  test("if the list cannot be stored", async () => {
     const signer = counting();
     const full: OrderStore = { ...memoryStore(), create: () => Promise.reject(new Error("the disk is full")) };
     await expect(payAll(lines(2), { signer, store: full })).rejects.toThrow("the disk is full");
     expect(signer.asked).toBe(0);
   });
 
-  test("where a list of this name pays something else, or is another account's", async () => {
+  test("if a list of this name pays something else, or is another account's", async () => {
     const name = `0x${"4d".repeat(32)}` as const;
     await payAll(lines(2), { name });
     await expect(payAll(lines(3), { name })).rejects.toMatchObject({ details: { errors: [{ fault: "changed" }] } });
@@ -182,7 +182,7 @@ describe("nothing is signed", () => {
 });
 
 describe("a list is paid once", () => {
-  test("however often it is given, under the name that it has; under another name it is another list", async () => {
+  test("however often it is given under its name; another name makes another list", async () => {
     const first = await payAll(lines(4), { maxOutputs: 3 });
     const signer = counting();
     // As it was begun, whatever is asked for now.
@@ -201,7 +201,7 @@ describe("a list is paid once", () => {
     expect(paid(4)).toEqual(exactly(4));
   });
 
-  test.each([1, 2, 3])("where the person goes away before signature %s", async (failsFrom) => {
+  test.each([1, 2, 3])("if the user leaves before signature %s", async (failsFrom) => {
     const list = lines(6);
     await expect(payAll(list, { signer: counting(failsFrom), maxOutputs: 2 })).rejects.toThrow("the person has gone");
     const [open] = await openLists(scene.context, scene.alice.account);
@@ -231,7 +231,7 @@ describe("a list is paid once", () => {
     return { store: { ...store, create }, writes: () => writes };
   }
 
-  test("wherever the program ends: before or after each write", { timeout: 600_000 }, async () => {
+  test("wherever the program stops: before or after each write", { timeout: 600_000 }, async () => {
     const counted = crashing(memoryStore(), Number.POSITIVE_INFINITY, true);
     await payAll(lines(4), { maxOutputs: 2, store: counted.store });
     const total = counted.writes();
@@ -251,7 +251,7 @@ describe("a list is paid once", () => {
     }
   });
 
-  test("where too few authorities answer after the order was sent", async () => {
+  test("if too few authorities answer after the order was sent", async () => {
     for (const number of [0, 1]) scene.node(number).lie = ({ path }) => (path === "/v1/orders" ? problem(503, "busy", {}, "later") : undefined);
     const context = { ...scene.context, timing: { ...scene.context.timing, deadlineMs: 300 } };
     await expect(payMany(context, scene.alice, lines(2), {}, () => undefined)).rejects.toMatchObject({ code: "no-quorum" });
@@ -263,7 +263,7 @@ describe("a list is paid once", () => {
     expect(paid(2)).toEqual(exactly(2));
   });
 
-  test("where another copy of the wallet takes a number: the page gets another one", async () => {
+  test("if another copy of the wallet takes a number: the page gets another one", async () => {
     let isTaken = false;
     const signer: Signer = {
       ...scene.alice,
@@ -280,7 +280,7 @@ describe("a list is paid once", () => {
     expect(paid(4)).toEqual(exactly(4));
   });
 
-  test("where another copy has paid a page of it while the person thought", async () => {
+  test("if another copy pays a page of it before the user has signed", async () => {
     const list = lines(4);
     let isPaid = false;
     const signer: Signer = {
@@ -299,7 +299,7 @@ describe("a list is paid once", () => {
   });
 });
 
-test("a list that is closed is no longer open, and is paid all the same when it is given again", async () => {
+test("a closed list is no longer open, and is paid if it is given again", async () => {
   await expect(payAll(lines(2), { signer: counting(1) })).rejects.toThrow("the person has gone");
   const [open] = await openLists(scene.context, scene.alice.account);
   expect(await openLists(scene.context, scene.bob.account)).toEqual([]);
@@ -309,7 +309,7 @@ test("a list that is closed is no longer open, and is paid all the same when it 
   await expect(linesOf(scene.context, `0x${"00".repeat(32)}`)).rejects.toMatchObject({ code: "not-found" });
 });
 
-test("an order that another copy left half done is adopted as what it is: a page of the list", async () => {
+test("an order that another copy left unfinished is adopted as a page of the list", async () => {
   const plan = planList(lines(2), 256, DOMAIN);
   const [page] = plan.pages;
   if (page === undefined) throw new Error("there is no page");
@@ -323,7 +323,7 @@ test("an order that another copy left half done is adopted as what it is: a page
   expect(paid(2)).toEqual(exactly(2));
 });
 
-test("giving up stops before the next signature, and loses nothing", async () => {
+test("aborting stops before the next signature, and loses nothing", async () => {
   const abort = new AbortController();
   const onStep = (step: ManyStep): void => {
     if (step.type === "list" && step.status.orders[0]?.state === "settled") abort.abort();
@@ -336,7 +336,7 @@ test("giving up stops before the next signature, and loses nothing", async () =>
   expect(paid(12)).toEqual(exactly(12));
 });
 
-test("a watch tells each output of a payout once, by its name", async () => {
+test("a watch emits each output of a payout once, by its name", async () => {
   const [line] = lines(1);
   if (line === undefined) throw new Error("there is no line");
   await payAll([line, { ...line, amount: 7n }]);
@@ -362,7 +362,7 @@ test("a watch tells each output of a payout once, by its name", async () => {
   expect(found.sort()).toEqual([[0, 1n], [1, 7n]]);
 });
 
-test("a payout that few authorities have confirmed is brought to all, so that its outputs can be spent", async () => {
+test("a payout that few authorities have confirmed is sent to all, so that its outputs can be spent", async () => {
   const [line] = lines(1);
   const own = { ...line, recipient: scene.bob.account, amount: 30n } as PayListLine;
   await payAll([own, { ...own, amount: 20n }]);
@@ -377,7 +377,7 @@ test("a payout that few authorities have confirmed is brought to all, so that it
   expect(states(status)).toEqual(["settled"]);
 });
 
-test("what stands in the storage is one order for each page, and the list", async () => {
+test("the storage holds the list, and one order for each page", async () => {
   await payAll(lines(3), { maxOutputs: 2 });
   const journal = new OrderJournal(scene.context.store as OrderStore, DOMAIN, scene.alice.account);
   expect((await journal.entries()).map(({ state }) => state)).toEqual(["settled", "settled"]);
@@ -385,7 +385,7 @@ test("what stands in the storage is one order for each page, and the list", asyn
   expect(keys?.map((key) => key.split(".").at(-1))).toEqual(["begun", "closed"]);
 });
 
-test("a page whose number the contract voided gets another one, and everybody is paid once", async () => {
+test("a page whose number the contract voided gets another one, and each recipient is paid once", async () => {
   for (const node of scene.nodes) node.lie = ({ path }) => (path === "/v1/orders" ? problem(422, "invalid", {}, "never") : undefined);
   await expect(payAll(lines(3))).rejects.toMatchObject({ code: "no-quorum" });
   for (const node of scene.nodes) {

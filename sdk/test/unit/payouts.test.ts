@@ -63,13 +63,13 @@ describe("a redemption's state", () => {
   const stolen = (): Redemption => ({ ...own(), amount: 8n });
   const status = () => chain.contract.redemptionStatus(scene.alice.account, 0n, certificate.digest);
 
-  test("is paid only by the contract's log of this very redemption", async () => {
+  test("is paid only if the contract logged this very redemption", async () => {
     expect(await status()).toEqual({ state: "open" });
     chain.spend(own());
     expect(await status()).toEqual({ state: "paid", hash: spentIn(chain.newest) });
   });
 
-  test("is displaced where a thief spent its number on another order, in the queue as well", async () => {
+  test("is displaced if a thief spent its number on another order, also one in the queue", async () => {
     chain.spend(stolen(), "RedemptionQueued");
     chain.queue = { needsVotes: false };
     expect(await status()).toEqual({ state: "displaced", hash: spentIn(10n) });
@@ -79,7 +79,7 @@ describe("a redemption's state", () => {
     expect(await status()).toEqual({ state: "displaced", hash: spentIn(12n) });
   });
 
-  test("is not paid where it was released from the queue, or its number is void", async () => {
+  test("is not paid if it was released from the queue, or its number is void", async () => {
     chain.spend(own(), "RedemptionQueued", 8n);
     chain.queue = { needsVotes: false };
     expect(await status()).toMatchObject({ state: "queued" });
@@ -90,7 +90,7 @@ describe("a redemption's state", () => {
     expect(await status()).toEqual({ state: "voided" });
   });
 
-  test("is not known where the log does not say it, is silent, or is older than the views", async () => {
+  test("is unknown if the log does not show it, is unavailable, or is older than the views", async () => {
     chain.isRedeemed = true;
     expect(await status()).toEqual({ state: "spent" });
     expect(await chain.contract.redemptionStatus(scene.alice.account, 0n, undefined)).toEqual({ state: "spent" });
@@ -101,7 +101,7 @@ describe("a redemption's state", () => {
     expect(await status()).toEqual({ state: "spent" });
   });
 
-  test("is read from the newest blocks back, and final blocks once", async () => {
+  test("is read backwards from the newest block, and final blocks once", async () => {
     const { contract } = chain;
     const ask = (sequence: bigint) => contract.redemptionStatus(scene.alice.account, sequence, certificate.digest);
     [chain.newest, chain.final] = [250_000n, 249_990n];
@@ -124,7 +124,7 @@ describe("a redemption's state", () => {
     expect(chain.ranges.slice(-2)).toEqual([[249_991n, 250_050n], [250_051n, 250_100n]]);
   });
 
-  test("is read in smaller ranges where the node wants that", async () => {
+  test("is read in smaller ranges if the node requires it", async () => {
     [chain.newest, chain.final] = [250_000n, 249_990n];
     chain.logRange = 1_000n;
     chain.spend(own(), "Redeemed", 240_000n);
@@ -138,7 +138,7 @@ describe("a payout", () => {
   const unfinished = () => unfinishedTransactions(context, scene.alice.account);
   const resume = async () => resumePayout(context, (await unfinished())[0] as Sent<"payout">, report, controller.signal);
 
-  test("that is on its way is followed by whoever asks for it again, and not sent twice", async () => {
+  test("that is pending is followed by a repeated call, and not sent twice", async () => {
     await leave(bring());
     expect(await unfinished()).toMatchObject([{ type: "payout", hash: chain.hash, sequence: 0n, from: "open" }]);
     const again = bring();
@@ -150,7 +150,7 @@ describe("a payout", () => {
     expect(await unfinished()).toEqual([]);
   });
 
-  test("goes on after a reload, through a silent node", async () => {
+  test("continues after a reload, despite a silent node", async () => {
     await leave(bring());
     chain.isSilent = true;
     const resumed = resume();
@@ -164,14 +164,14 @@ describe("a payout", () => {
     expect(sendings()).toBe(1);
   });
 
-  test("is over where a relayer was faster, whatever becomes of the transaction", async () => {
+  test("ends if a relayer was faster, whatever happens to the transaction", async () => {
     await leave(bring());
     chain.spend(own());
     expect(await resume()).toEqual({ hash: undefined, status: { state: "paid", hash: spentIn(10n) } });
     expect(await unfinished()).toEqual([]);
   });
 
-  test("that was reverted because a relayer was faster is none the worse", async () => {
+  test("that was reverted because a relayer was faster succeeds", async () => {
     await leave(bring());
     const resumed = resume();
     await vi.waitFor(() => expect(steps.filter(({ type }) => type === "submitted")).toHaveLength(2), 30_000);
@@ -181,7 +181,7 @@ describe("a payout", () => {
     expect(await resumed).toEqual({ hash: undefined, status: { state: "paid", hash: spentIn(10n) } });
   });
 
-  test("whose number a thief spends first is never called done, and is not followed again", async () => {
+  test("whose number a thief spends first is never reported as done, and not followed again", async () => {
     await leave(bring());
     const resumed = resume();
     await vi.waitFor(() => expect(steps.filter(({ type }) => type === "submitted")).toHaveLength(2), 30_000);
@@ -195,7 +195,7 @@ describe("a payout", () => {
     expect(sendings()).toBe(1);
   });
 
-  test("that an earlier version stored without its digest is followed, and not called paid", async () => {
+  test("that an earlier version stored without its digest is followed, and not reported as paid", async () => {
     await leave(bring());
     const [sent] = (await unfinished()) as Sent<"payout">[];
     const { digest: _, ...old } = sent as Sent<"payout">;
@@ -204,7 +204,7 @@ describe("a payout", () => {
     expect(await resumed).toEqual({ hash: undefined, status: { state: "spent" } });
   });
 
-  test("that was cancelled in the wallet is not called done, and can be sent again", async () => {
+  test("that was cancelled in the wallet is not reported as done, and can be sent again", async () => {
     await leave(bring());
     mine();
     await expect(resume()).rejects.toMatchObject({ code: "not-found", details: { hash: chain.hash } });
@@ -219,7 +219,7 @@ describe("a payout", () => {
   });
 });
 
-describe("what waits in the queue", () => {
+describe("a queued redemption", () => {
   const execute = () => {
     const { transfer } = certificate.order;
     return executeQueued(context, chain.wallet, transfer as Redemption, report, controller.signal);
@@ -236,7 +236,7 @@ describe("what waits in the queue", () => {
     expect(votes()).toBe("0x");
   });
 
-  test("of an epoch whose keys were stolen is voted for by the current committee first", async () => {
+  test("of an epoch whose keys were stolen is first certified by the current committee", async () => {
     chain.queue = { needsVotes: true };
     scene.rotate();
     await leave(execute());
@@ -244,7 +244,7 @@ describe("what waits in the queue", () => {
     expect(size(votes())).toBe(3 * 66);
   });
 
-  test("without a certificate, as a thief queued it, is not voted for", async () => {
+  test("without a certificate, as a thief queues it, gets no votes", async () => {
     chain.queue = { needsVotes: true };
     const { transfer } = certificate.order;
     const stolen = { ...transfer, amount: 8n } as Redemption;
@@ -255,7 +255,7 @@ describe("what waits in the queue", () => {
 });
 
 describe("a recipient", () => {
-  test("that is a contract of FastPay is refused; any other address is not, nor while the node is away", async () => {
+  test("that is a FastPay contract is refused; other addresses are accepted, also while the node is unreachable", async () => {
     const { council, fastPay, itsCouncil, stranger } = chain.others;
     for (const recipient of [DOMAIN.contract, council, fastPay, itsCouncil]) {
       await expect(checkRecipient(chain.contract, recipient)).rejects.toMatchObject({ code: "recipient-is-fastpay" });
@@ -277,7 +277,7 @@ describe("a claim", () => {
   const called = () => decodeFunctionData({ abi: FASTPAY_ABI, data: chain.sent.at(-1) ?? "0x" });
   const unfinished = () => unfinishedTransactions(context, account);
 
-  test("that is on its way is followed by whoever asks for it again, and after a reload", async () => {
+  test("that is pending is followed by a repeated call, and after a reload", async () => {
     await leave(collect());
     const sentFor = { type: "claim", hash: chain.hash, account, asset: ETHER, amount: 7n };
     expect(await unfinished()).toMatchObject([sentFor]);
@@ -291,7 +291,7 @@ describe("a claim", () => {
     expect(await unfinished()).toEqual([]);
   });
 
-  test("is collected whole by default; a part of it, or to another address, where that is said", async () => {
+  test("is claimed whole by default, or in part or to another address on request", async () => {
     const other: Hex = "0x00000000000000000000000000000000000000bb";
     const checksum = (text: Hex) => getAddress(text);
     for (const [intent, to, amount] of [
@@ -310,7 +310,7 @@ describe("a claim", () => {
     }
   });
 
-  test("of somebody else is paid to them, and to nobody else", async () => {
+  test("of another owner is paid to that owner only", async () => {
     const owner: Hex = "0x00000000000000000000000000000000000000bb";
     await expect(collect({ owner, to: OWNER })).rejects.toMatchObject({ code: "invalid-argument" });
     await expect(collect({ to: DOMAIN.contract })).rejects.toMatchObject({ code: "recipient-is-fastpay" });
@@ -320,7 +320,7 @@ describe("a claim", () => {
     expect(await unfinishedTransactions(context, accountFromEthereum(owner))).toMatchObject([{ type: "claim" }]);
   });
 
-  test("that was cancelled in the wallet is not called done", async () => {
+  test("that was cancelled in the wallet is not reported as done", async () => {
     mine();
     await expect(collect()).rejects.toMatchObject({ code: "not-found", details: { hash: chain.hash } });
     expect(await unfinished()).toEqual([]);

@@ -32,7 +32,7 @@ describe("one authority of four", () => {
     expect(scene.node(1).account(scene.bob.account).balance).toBe(30n);
   });
 
-  test("is gone", async () => {
+  test("is unreachable", async () => {
     await scene.node(0).stop();
     expect((await scene.pay(30n)).certificate.votes).toHaveLength(3);
   });
@@ -48,7 +48,7 @@ describe("one authority of four", () => {
     expect((await scene.pay(30n)).certificate.votes).toHaveLength(3);
   });
 
-  test("votes with a signature that is not valid", async () => {
+  test("votes with an invalid signature", async () => {
     scene.node(0).lie = toOrders(() => {
       const other = paymentOf(scene.alice.account, scene.bob.account, 31n, 0n);
       return { status: 200, body: { epoch: "0", vote: scene.node(0).keys.vote(0n, other) } };
@@ -60,7 +60,7 @@ describe("one authority of four", () => {
     );
   });
 
-  test("passes on the vote of another, which counts once", async () => {
+  test("repeats the vote of another, which counts once", async () => {
     scene.node(0).lie = toOrders(() => {
       const transfer = paymentOf(scene.alice.account, scene.bob.account, 30n, 0n);
       return { status: 200, body: { epoch: "0", vote: scene.node(1).keys.vote(0n, transfer) } };
@@ -70,12 +70,12 @@ describe("one authority of four", () => {
     expect(certificate.votes.map(({ authority }) => authority)).not.toContain(scene.node(0).keys.votingKey);
   });
 
-  test("says that the number is used, and cannot prove it", async () => {
+  test("claims that the number is used, without proof", async () => {
     scene.node(0).lie = toOrders(problem(409, "already-confirmed", { expectedSequence: "1" }));
     expect((await scene.pay(30n)).certificate.order.transfer.sequence).toBe(0n);
   });
 
-  test("claims a next number that it cannot prove", async () => {
+  test("claims a next number without proof", async () => {
     scene.node(0).lie = ({ path, method }) =>
       method === "GET" && path.split("/").length === 4
         ? {
@@ -100,7 +100,7 @@ describe("one authority of four", () => {
     expect((await scene.pay(30n)).certificate.order.transfer.sequence).toBe(1n);
   });
 
-  test("makes up or hides money, and is believed in neither", async () => {
+  test("invents or hides money, and is not believed", async () => {
     const balance =
       (value: string) =>
       ({ path, method }: Request) =>
@@ -141,7 +141,7 @@ describe("one authority of four", () => {
     expect(await scene.resume()).toMatchObject([{ type: "settled", receipt: { certificate: { order: { transfer: { amount: 31n } } } } }]);
   });
 
-  test("is busy, and gets the same bytes again when it asked to", async () => {
+  test("is busy, and gets the same bytes again after the delay that it asked for", async () => {
     let refusals = 3;
     await scene.node(3).stop();
     scene.node(0).lie = toOrders(() =>
@@ -153,7 +153,7 @@ describe("one authority of four", () => {
   });
 });
 
-test("an authority that was away is brought up to date and votes", async () => {
+test("an authority that lagged is brought up to date and votes", async () => {
   scene.node(0).lie = () => "hang";
   const [first, second] = [await scene.pay(1n), await scene.pay(2n)];
   await Promise.all([first.rest, second.rest]);
@@ -165,7 +165,7 @@ test("an authority that was away is brought up to date and votes", async () => {
   expect(scene.node(0).account(scene.bob.account).balance).toBe(6n);
 });
 
-test("a payment that few authorities know of is brought to all, and can be spent", async () => {
+test("a payment that few authorities know is sent to all, and can be spent", async () => {
   const { certificate, rest } = await scene.pay(30n);
   await rest;
   // As if it had been confirmed at one authority alone.
@@ -180,7 +180,7 @@ test("a payment that few authorities know of is brought to all, and can be spent
   for (const node of scene.nodes) expect(node.account(scene.alice.account).sent[0]?.order).toEqual(certificate.order);
 });
 
-test("one authority that lists rubbish, or a thing three times, does not keep a payment from being brought to all", async () => {
+test("one authority that lists garbage or duplicates does not prevent a payment from reaching all", async () => {
   const { certificate, rest } = await scene.pay(30n);
   await rest;
   for (const node of scene.nodes.slice(1)) {
@@ -205,7 +205,7 @@ test("one authority that lists rubbish, or a thing three times, does not keep a 
   for (const node of scene.nodes) expect(node.account(scene.alice.account).sent[0]?.order).toEqual(certificate.order);
 });
 
-test("one authority that never shows its list does not keep a payment from being brought to another", async () => {
+test("one authority that never shows its list does not prevent a payment from reaching another", async () => {
   await (await scene.pay(30n)).rest;
   // As if two authorities had not heard of it. One of them shows no list, either.
   for (const node of scene.nodes.slice(0, 2)) {
@@ -232,7 +232,7 @@ test("two silent authorities: no quorum, and resuming finishes the same order", 
   expect(new Set(scene.nodes.flatMap(({ orders }) => orders)).size).toBe(1);
 });
 
-test("the committee changes its keys while an order waits: it is voted for under the new ones", async () => {
+test("the committee changes its keys while an order waits: the new keys certify it", async () => {
   const committee = scene.rotate(false);
   setTimeout(() => scene.epochs.push(committee), 200);
   const { certificate } = await scene.pay(30n);
@@ -241,7 +241,7 @@ test("the committee changes its keys while an order waits: it is voted for under
 });
 
 describe("confirmations", () => {
-  test("of two epochs are not added up: a transfer is settled by a quorum of one committee", async () => {
+  test("of two epochs are not added up: a quorum of one committee settles a transfer", async () => {
     // Two confirm, then the committee changes its keys, and the other two confirm after that.
     const inEpoch = scene.nodes.map((_, number) => (number < 2 ? 0n : 1n));
     for (const [number, node] of scene.nodes.entries()) {
@@ -281,12 +281,12 @@ describe("confirmations", () => {
   });
 });
 
-test("one authority cannot make up an epoch", async () => {
+test("one authority cannot invent an epoch", async () => {
   scene.node(0).lie = toOrders(problem(503, "not-voting", { epoch: "9" }));
   expect((await scene.pay(30n)).certificate.epoch).toBe(0n);
 });
 
-test("who gives up loses nothing", async () => {
+test("an aborted payment loses nothing", async () => {
   for (const node of scene.nodes) node.lie = ({ path }) => (path === "/v1/orders" ? "hang" : undefined);
   const controller = new AbortController();
   const onStep = ({ type }: TransferStep): void => {
@@ -301,7 +301,7 @@ test("who gives up loses nothing", async () => {
   expect(scene.node(0).account(scene.bob.account).balance).toBe(30n);
 });
 
-describe("a storage that takes no more", () => {
+describe("a full storage", () => {
   /** Takes what `takes` says, until the disk has room again. */
   const full = (takes: (key: string) => boolean) => {
     const store = memoryStore();
@@ -317,7 +317,7 @@ describe("a storage that takes no more", () => {
   const hasArrived = (balance: bigint) =>
     vi.waitFor(() => expect(scene.node(1).account(scene.bob.account).balance).toBe(balance), 30_000);
 
-  test("of orders: nothing is sent", async () => {
+  test("refuses an order: nothing is sent", async () => {
     const { store, disk } = full(() => false);
     await expect(scene.pay(30n, { store })).rejects.toMatchObject({
       code: "storage",
@@ -328,7 +328,7 @@ describe("a storage that takes no more", () => {
     expect((await scene.pay(30n, { store })).certificate.order.transfer.sequence).toBe(0n);
   });
 
-  test.each(["certificate", "settled"])("of what became of an order (%s): the money arrives, and it is said", async (kind) => {
+  test.each(["certificate", "settled"])("refuses an order's outcome (%s): the money arrives, and the error is reported", async (kind) => {
     const { store, disk } = full((key) => !key.endsWith(kind));
     await expect(scene.pay(30n, { store })).rejects.toMatchObject({
       code: "storage",

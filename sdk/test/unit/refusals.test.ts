@@ -1,4 +1,4 @@
-/** What is refused before anything is sent, where no network is needed to find out. */
+/** Refusals before anything is sent, for which no network is needed. */
 
 import {
   createPublicClient,
@@ -43,7 +43,7 @@ describe("signers", () => {
     await expect(order).rejects.toMatchObject({ code: "signature-unusable" });
   });
 
-  test("a transfer that nobody may order is not even shown to the wallet", async () => {
+  test("an invalid transfer is never shown to the wallet", async () => {
     let asked = 0;
     const signer = { ...alice, authorize: () => Promise.reject(new Error(String((asked += 1)))) };
     await expect(signOrder(signer, DOMAIN, { ...payment, amount: 0n })).rejects.toMatchObject({
@@ -52,7 +52,7 @@ describe("signers", () => {
     expect(asked).toBe(0);
   });
 
-  test("who has no key is no signer", () => {
+  test("a wallet or secret without a key is not a signer", () => {
     const refused = expect.objectContaining({ code: "invalid-argument" });
     expect(() => ethereumSigner({ signTypedData: () => undefined } as unknown as WalletClient)).toThrow(refused);
     expect(() => ed25519Signer(new Uint8Array(31))).toThrow(refused);
@@ -70,7 +70,7 @@ describe("options", () => {
   });
 });
 
-test("the certificate of a payment is not brought to the contract", async () => {
+test("the certificate of a payment is not submitted to the contract", async () => {
   const keys = authorities(4);
   const votes = keys.map((key) => key.vote(0n, payment));
   const certificate = certificateOf(await signed(alice, payment), committeeOfKeys(keys), votes);
@@ -79,11 +79,11 @@ test("the certificate of a payment is not brought to the contract", async () => 
   await expect(brought).rejects.toMatchObject({ code: "invalid-argument" });
 });
 
-describe("what wallets and nodes say", () => {
+describe("errors of wallets and nodes", () => {
   const revert = (data: Hex) =>
     new RpcRequestError({ body: {}, url: "http://node", error: { code: 3, message: "execution reverted", data } });
 
-  test("is told in our words", () => {
+  test("are translated", () => {
     expect(walletError(new UserRejectedRequestError(new Error("no")))).toMatchObject({ code: "signature-rejected" });
     expect(walletError({ code: 4001, message: "no" })).toMatchObject({ code: "signature-rejected" });
     expect(walletError(new Error("locked"))).toMatchObject({ code: "wallet-failed" });
@@ -93,7 +93,7 @@ describe("what wallets and nodes say", () => {
     expect(isFastPayError(ours, "wallet-failed") && !isFastPayError(ours, "busy")).toBe(true);
   });
 
-  test("tells an address that has too little for its gas from a node that is away", async () => {
+  test("distinguish too little ETH for gas from an unreachable node", async () => {
     const message = "insufficient funds for gas * price + value: address 0x00 have 1 want 2";
     const refuse = async () => Promise.reject(Object.assign(new Error(message), { code: -32000 }));
     const client = createPublicClient({ transport: custom({ request: refuse }, { retryCount: 0 }) });
@@ -102,7 +102,7 @@ describe("what wallets and nodes say", () => {
     expect(walletError(said)).toMatchObject({ code: "insufficient-funds" });
   });
 
-  test("names the contract's own errors, whoever passes them on", () => {
+  test("name the contract's own errors, whatever wraps them", () => {
     const paused = encodeErrorResult({ abi: FASTPAY_ABI, errorName: "PausedUntil", args: [1_700_000_000n] });
     expect(chainError(revert(paused))).toMatchObject({ code: "paused", details: { until: 1_700_000_000n } });
     const redeemed = encodeErrorResult({ abi: FASTPAY_ABI, errorName: "AlreadyRedeemed", args: [alice.account, 7n] });

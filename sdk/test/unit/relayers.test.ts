@@ -1,4 +1,4 @@
-/** What relayers take: of each that answers for this deployment, and a fee that most of them take. */
+/** Relayers' fees: of each that answers for this deployment, and a fee that most of them accept. */
 
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -56,7 +56,7 @@ function contextWith(relayers: readonly string[], newest = 100n): Context {
   return { ...scene.context, contract: contract as never, relayers };
 }
 
-test("the fee that more than half of them take is proposed, with the time that it usually takes", async () => {
+test("the fee that more than half of the relayers accept is proposed, with the usual time", async () => {
   const urls = await Promise.all([300n, 100n, 200n].map((fee) => relayer(quote(fee))));
   const fees = await relayerFees(contextWith(urls), ETHER);
   expect(fees.offers).toEqual([
@@ -70,7 +70,7 @@ test("the fee that more than half of them take is proposed, with the time that i
   expect((await relayerFees(contextWith(urls.slice(0, 1)), TOKEN)).proposed).toBe(7n);
 });
 
-test("one alone cannot move the proposal far, however high or low it speaks", async () => {
+test("one relayer cannot move the proposal far, whatever fee it announces", async () => {
   const honest = await Promise.all([100n, 110n].map((fee) => relayer(quote(fee))));
   for (const fee of [0n, 2n ** 128n - 1n]) {
     const { proposed = 0n } = await relayerFees(contextWith([...honest, await relayer(quote(fee))]), ETHER);
@@ -81,7 +81,7 @@ test("one alone cannot move the proposal far, however high or low it speaks", as
 test.each([
   ["of another chain", quote(1n, { chainId: "1" }), 200],
   ["of another contract", quote(1n, { contract: RELAYER }), 200],
-  ["that does not know the price of gas", { error: "the price of gas is not known now" }, 503],
+  ["that does not know the price of gas", { error: "the gas price is unknown now" }, 503],
   ["that answers no JSON", "<html>", 200],
   ["that answers another form", { fees: "all" }, 200],
   ["with a fee that is none", quote(-1n), 200],
@@ -92,7 +92,7 @@ test.each([
   expect(fees.silent.map(({ url }) => url)).toEqual([bad]);
 });
 
-test("where nobody serves an asset, or nobody answers, nothing is proposed", async () => {
+test("nothing is proposed if no relayer serves the asset or answers", async () => {
   const url = await relayer(quote(1n, { fees: [] }));
   expect(await relayerFees(contextWith([url, "http://127.0.0.1:1"]), ETHER)).toMatchObject({
     offers: [],

@@ -1,4 +1,4 @@
-/** What is not used is not in the bundle. Sizes are minified, without compression, with some room to grow. */
+/** Unused code is not in the bundle. The limits are minified, uncompressed sizes with a margin. */
 
 import { fileURLToPath } from "node:url";
 import { build, type Rolldown } from "vite";
@@ -25,23 +25,23 @@ async function bundle(code: string): Promise<string> {
   return (output?.output ?? []).map((chunk) => (chunk.type === "chunk" ? chunk.code : "")).join("");
 }
 
-test("importing and using nothing leaves nothing", async () => {
+test("an unused import adds no code", async () => {
   expect((await bundle("import SDK; export {}")).trim()).toBe("");
 });
 
-test("amounts alone bring no cryptography and no network", async () => {
+test("amounts alone add no cryptography and no network code", async () => {
   const code = await bundle("export { parseAmount, formatAmount } from SDK");
   expect(code.length).toBeLessThan(2_000);
 });
 
-test("verifying offline brings no client", async () => {
+test("verifying offline adds no client", async () => {
   const code = await bundle("export { verifyCertificate, makeCommittee, parseCertificate } from SDK");
   expect(code).not.toContain("eth_sendRawTransaction");
   expect(code).not.toContain("indexedDB");
   expect(code.length).toBeLessThan(140_000);
 });
 
-test("the whole client brings no client of viem's: whoever uses it has one", async () => {
+test("the whole client adds no viem client: callers bring their own", async () => {
   const code = await bundle("export { FastPay, ethereumSigner, browserStore } from SDK");
   // A tenth of it reads lists, and is loaded when one is read.
   expect(code.length).toBeLessThan(390_000);

@@ -1,4 +1,4 @@
-/** Every storage keeps an entry as it was first written, whoever writes at the same time. */
+/** Every storage keeps the first value of an entry, also with concurrent writers. */
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -34,7 +34,7 @@ describe.each([
     expect(await store.keys("a/")).toEqual(["a/1", "a/10", "a/2"]);
   });
 
-  test("tasks of one name run one after the other, and who waits too long is told", async () => {
+  test("tasks of one name run one after the other, and a long wait is an error", async () => {
     const store = await open();
     const order: string[] = [];
     let release = (): void => undefined;
@@ -57,7 +57,7 @@ describe.each([
   });
 });
 
-test("a folder survives its program, and what is no entry is passed over", async () => {
+test("a folder survives its program, and files that are no entries are skipped", async () => {
   const path = join(folder, "kept");
   await (await folderStore(path)).create("a/1", "one");
   await writeFile(join(path, ".left-by-a-crash"), "half");
@@ -66,11 +66,11 @@ test("a folder survives its program, and what is no entry is passed over", async
   expect(await again.keys("")).toEqual(["a/1"]);
 });
 
-test("a folder that cannot be used says so", async () => {
+test("an unusable folder is reported", async () => {
   await writeFile(join(folder, "file"), "");
   await expect(folderStore(join(folder, "file"))).rejects.toMatchObject({ code: "storage" });
 });
 
-test("without IndexedDB there is no browser's storage", async () => {
+test("without IndexedDB there is no browser storage", async () => {
   await expect(browserStore()).rejects.toMatchObject({ code: "storage" });
 });

@@ -1,4 +1,4 @@
-/** What people write and read: accounts, amounts, memos, signatures as wallets give them. */
+/** Texts: accounts, amounts, memos, and signatures as wallets return them. */
 
 import { describe, expect, test } from "vitest";
 
@@ -51,7 +51,7 @@ describe("amounts", () => {
     expect(() => parseAmount(text, decimals)).toThrow(expect.objectContaining({ code: "invalid-amount" })),
   );
 
-  test("are shown without superfluous zeros, and negative ones as such", () => {
+  test("are shown without superfluous zeros, negative ones with a sign", () => {
     expect(formatAmount(1_500_000n, 6)).toBe("1.5");
     expect(formatAmount(-1_050n, 3)).toBe("-1.05");
     expect(formatAmount(100n, 0)).toBe("100");
@@ -59,7 +59,7 @@ describe("amounts", () => {
 });
 
 describe("memos", () => {
-  test("are what the command line makes of them", () => {
+  test("are encoded as the command line does", () => {
     expect(encodeMemo("")).toBe(NO_MEMO);
     expect(encodeMemo("invoice 7")).toBe(`0x696e766f6963652037${"00".repeat(23)}`);
     expect(encodeMemo(`0x${"AB".repeat(32)}`)).toBe(`0x${"ab".repeat(32)}`);
@@ -70,7 +70,7 @@ describe("memos", () => {
     expect(() => encodeMemo(text)).toThrow(expect.objectContaining({ code: "invalid-argument" })),
   );
 
-  test("are text where they are text", () => {
+  test("are shown as text if they are text", () => {
     expect(decodeMemo(encodeMemo("invoice 7"))).toBe("invoice 7");
     expect(decodeMemo(NO_MEMO)).toBe("");
     expect(decodeMemo(encodeMemo("a\u2028b"))).toBe(encodeMemo("a\u2028b"));
@@ -80,7 +80,7 @@ describe("memos", () => {
   });
 });
 
-test("a text of a stranger stands on one line, and turns nothing around; a memo is text where it needs no change", () => {
+test("untrusted text is shown on one line without direction changes; a memo is shown as text if that changes nothing", () => {
   for (const hidden of ["\n", "\0", "\u200d", "\u202e", "\u2028", "\u2029", "\ufeff"]) {
     expect(plainText(`${hidden}US${hidden}${hidden} DC${hidden}`, 16)).toBe("US DC");
     expect(isPlainText(`US${hidden}DC`)).toBe(false);
@@ -90,7 +90,7 @@ test("a text of a stranger stands on one line, and turns nothing around; a memo 
   expect(plainText("😀".repeat(9), 2)).toBe("😀😀");
 });
 
-test("mistyped addresses are refused, and those in one case are taken", () => {
+test("mistyped addresses are refused, and those in a single case accepted", () => {
   const right = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045";
   const account = accountFromEthereum(right);
   expect(parseAccount(right.toLowerCase())).toBe(account);
@@ -142,7 +142,7 @@ describe("signatures of wallets", () => {
   });
 });
 
-describe("transfers that nobody may order", () => {
+describe("transfers that are never allowed", () => {
   const payment = paymentOf(person("a").account, person("b").account, 5n, 0n);
   test.each([
     ["nothing", { amount: 0n }],
@@ -164,7 +164,7 @@ describe("transfers that nobody may order", () => {
 describe("committees", () => {
   const keys = (count: number) => Array.from({ length: count }, (_, i) => new Keys(`member ${i}`));
 
-  test("any two quorums share an honest authority, and the honest suffice", () => {
+  test("any two quorums share an honest authority, and the honest ones are a quorum", () => {
     const many = Array.from({ length: 255 }, (_, i) => {
       const byte = (i + 1).toString(16).padStart(2, "0");
       return { votingKey: `0x${byte.repeat(32)}` as Hex, redemptionKey: `0x${byte.repeat(20)}` as Hex };

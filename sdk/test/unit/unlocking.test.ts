@@ -1,4 +1,4 @@
-/** A number for which two orders were signed: the contract decides, and the account goes on. */
+/** A number with two signed orders: the contract decides, and the account continues. */
 
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -121,7 +121,7 @@ describe("a stuck account", () => {
     expect(calls()).toHaveLength(2);
   });
 
-  test("is unlocked by a quorum after the window where one authority does not vote", async () => {
+  test("is unlocked by a quorum after the window if one authority does not vote", async () => {
     scene.node(3).lie = ({ path }) => (path === "/v1/unlocks/votes" ? problem(503, "catching-up", {}, "later") : undefined);
     const running = run();
     await votesAre(3);
@@ -131,7 +131,7 @@ describe("a stuck account", () => {
     expect(council.sent.at(-1)?.args?.[2]).toBe(false);
   });
 
-  test("waits for the window where all may not vote at once yet", async () => {
+  test("waits for the window if an immediate unanimous vote is not allowed yet", async () => {
     council.unanimousFrom = council.now + WINDOW_S / 2n;
     const running = run();
     await votesAre(4);
@@ -141,7 +141,7 @@ describe("a stuck account", () => {
     expect(council.sent.at(-1)?.args?.[2]).toBe(true);
   });
 
-  test("has the order finished whose certificate one authority shows", async () => {
+  test("is unlocked by finishing the order whose certificate one authority shows", async () => {
     const certificate = certified(orders.theirs);
     scene.node(0).freeze(alice());
     scene.node(0).confirm(certificate);
@@ -154,13 +154,13 @@ describe("a stuck account", () => {
     expect(await journal().entries()).toMatchObject([{ sequence: 0n, state: "superseded" }]);
   });
 
-  test("is left alone where an order can still be finished", async () => {
+  test("is not unlocked if an order can still be finished", async () => {
     for (const node of scene.nodes) node.account(alice()).pending = orders.ours;
     expect(await run()).toMatchObject({ outcome: "finished", resumed: [{ type: "settled" }] });
     expect(calls()).toEqual([]);
   });
 
-  test("cannot be paid from before the contract has decided, and that is said", async () => {
+  test("cannot pay before the contract has decided, and the error says so", async () => {
     council.unanimousFrom = 1n << 40n;
     const end = new AbortController();
     const running = run(end.signal);
@@ -172,8 +172,8 @@ describe("a stuck account", () => {
   });
 });
 
-describe("an unlock that was cut off", () => {
-  test("after its request was sent goes on, and sends it once", async () => {
+describe("an interrupted unlock", () => {
+  test("after its request was sent continues, and sends it once", async () => {
     council.isHeld = true;
     const end = new AbortController();
     const running = run(end.signal);
@@ -191,7 +191,7 @@ describe("an unlock that was cut off", () => {
     expect(await unfinishedTransactions(context, alice())).toEqual([]);
   });
 
-  test("is gone on with from another storage, which has no transaction of it", async () => {
+  test("is continued from another storage, which has no transaction of it", async () => {
     council.unanimousFrom = 1n << 40n;
     const end = new AbortController();
     const running = run(end.signal);
@@ -203,7 +203,7 @@ describe("an unlock that was cut off", () => {
     expect(calls()).toEqual(["requestUnlock", "voidSequence"]);
   });
 
-  test("by a pause is told, before anything is signed, and goes on after it", async () => {
+  test("by a pause is reported before anything is signed, and continues after the pause", async () => {
     council.pausedUntil = council.now + 1n;
     await expect(run()).rejects.toMatchObject({ code: "paused" });
     expect(calls()).toEqual(["requestUnlock"]);
@@ -213,7 +213,7 @@ describe("an unlock that was cut off", () => {
 });
 
 describe("the request", () => {
-  test("of an Ed25519 key is signed by it, whoever pays", async () => {
+  test("of an Ed25519 key is signed by that key, whoever pays", async () => {
     await run();
     isAuthorization(council.sent[0]?.args?.[2] as Hex);
     expect(steps).toContainEqual({ type: "signing", what: "unlock-request", account: scene.alice.account, sequence: 0n });
@@ -248,7 +248,7 @@ describe("the request", () => {
 });
 
 describe("a request by another copy of the wallet", () => {
-  test("that authorities have read before the own Ethereum node is waited for, and then decided", async () => {
+  test("that authorities have read before our Ethereum node is awaited, and then decided", async () => {
     for (const node of scene.nodes) node.freeze(alice());
     const timing = { ...context.timing, deadlineMs: 2_000 };
     const running = run(undefined, { ...context, timing });
@@ -260,7 +260,7 @@ describe("a request by another copy of the wallet", () => {
     expect(calls()).toEqual(["voidSequence"]);
   });
 
-  test("for a later number is told, once the first one is finished", async () => {
+  test("for a later number is reported once the first one is finished", async () => {
     for (const node of scene.nodes) node.account(alice()).pending = undefined;
     await journal().create(await signed(scene.alice, paymentOf(alice(), scene.bob.account, 5n, 1n)));
     const frozen = problem(409, "frozen", { expectedSequence: "1" });
@@ -275,7 +275,7 @@ describe("a request by another copy of the wallet", () => {
 });
 
 describe("a relayer", () => {
-  test("that agrees brings the owner's request and the votes, and the owner needs no wallet", async () => {
+  test("that agrees submits the owner's request and the votes, and the owner needs no wallet", async () => {
     const bodies: unknown[] = [];
     let relaying: Promise<unknown> | undefined;
     const agrees = await relayer(202, { state: "sent", transaction: "0x00" }, (body) => {
@@ -299,7 +299,7 @@ describe("a relayer", () => {
     expect((await scene.pay(5n)).certificate.order.transfer.sequence).toBe(1n);
   });
 
-  test("that refuses is told with its reason, and nothing is sent", async () => {
+  test("that refuses is reported with its reason, and nothing is sent", async () => {
     const of = { ...context, relayers: [await relayer(429, spent)] };
     const refused = unlock(of, "relayer", scene.alice, () => undefined, undefined);
     await expect(refused).rejects.toMatchObject({ code: "no-relayer", message: expect.stringContaining("the budget is spent") });
@@ -319,7 +319,7 @@ describe("a void number", () => {
     scene.voided.add(0n);
   }
 
-  test("that another program unlocked is noted, and the next one is paid with", async () => {
+  test("that another program unlocked is stored, and the next number is used", async () => {
     await voided();
     expect(await scene.resume()).toEqual([{ type: "voided", order: orders.ours.transfer }]);
     const { certificate, rest } = await scene.pay(7n);
@@ -328,12 +328,12 @@ describe("a void number", () => {
     expect(scene.nodes.map((node) => node.account(scene.bob.account).balance)).toEqual([7n, 7n, 7n, 7n]);
   });
 
-  test("is stepped over by a storage that has no order of it", async () => {
+  test("is skipped by a storage that has no order of it", async () => {
     await voided();
     expect((await scene.pay(7n, { store: memoryStore() })).certificate.order.transfer.sequence).toBe(1n);
   });
 
-  test("is believed from the contract together with f + 1 authorities, and from neither alone", async () => {
+  test("is accepted from the contract together with f + 1 authorities, and from neither alone", async () => {
     // The authorities alone.
     await voided();
     scene.voided.clear();
@@ -342,13 +342,13 @@ describe("a void number", () => {
     expect(await journal().entries()).toMatchObject([{ state: "created" }]);
   });
 
-  test("said by the Ethereum node alone frees no number", async () => {
+  test("reported by the Ethereum node alone frees no number", async () => {
     scene.voided.add(0n);
     await expect(scene.resume()).rejects.toMatchObject({ code: "conflict" });
     expect(await journal().entries()).toMatchObject([{ state: "created" }]);
   });
 
-  test("said by the Ethereum node and one authority frees no number either", async () => {
+  test("reported by the Ethereum node and one authority frees no number", async () => {
     for (const node of scene.nodes) node.account(alice()).pending = undefined;
     scene.node(0).freeze(alice());
     scene.node(0).decide(alice(), undefined);
@@ -356,7 +356,7 @@ describe("a void number", () => {
     expect((await scene.pay(7n, { store: memoryStore() })).certificate.order.transfer.sequence).toBe(0n);
   });
 
-  test("is none where somebody has its certificate", async () => {
+  test("is not void if somebody has its certificate", async () => {
     await voided();
     const certificate = certified(orders.ours);
     Object.assign(scene.node(0).account(alice()), { sent: [certificate] });
@@ -365,7 +365,7 @@ describe("a void number", () => {
     expect((await journal().entries()).map(({ state }) => state)).not.toContain("voided");
   });
 
-  test("is never taken for settled: one liar changes nothing, and f + 1 end it with an error", async () => {
+  test("never counts as settled: one liar changes nothing, and f + 1 end it with an error", async () => {
     for (const node of scene.nodes) node.account(alice()).pending = orders.ours;
     const toCertificates = (count: number): void => {
       for (const node of scene.nodes.slice(0, count)) {
@@ -388,7 +388,7 @@ describe("a ballot", () => {
   const voidVote = (by: number, unanimous = false, epoch = 0n) =>
     ({ type: "void", epoch, ...scene.node(by).keys.voidVote(epoch, alice(), 0n, unanimous) }) as const;
 
-  test("counts no vote of another kind, epoch, authority or stranger, and none twice", () => {
+  test("counts no vote of another kind, epoch, authority or non-member, and none twice", () => {
     const votes = ballot();
     votes.take(client(0), voidVote(0, true), undefined);
     votes.take(client(1), voidVote(1, false, 1n), undefined);

@@ -65,7 +65,7 @@ test.each(payments.identities)("account $text", ({ publicKey, address, account, 
   expect(accountFromBytes32(account)).toBe(id);
 });
 
-test.each(payments.notIdentities)("no account: $name", ({ text }) => {
+test.each(payments.notIdentities)("not an account: $name", ({ text }) => {
   expect(() => parseAccount(text)).toThrow(expect.objectContaining({ code: "invalid-account" }));
 });
 
@@ -120,7 +120,7 @@ describe("payouts", () => {
     expect(inspectCertificate(certificate, committee, domain).isValid).toBe(valid);
   });
 
-  test.each(payouts.notOutputs)("no outputs: $name", ({ outputs }) => {
+  test.each(payouts.notOutputs)("not outputs: $name", ({ outputs }) => {
     const [some] = payouts.orders;
     const transfer = some && transferOf(some.transfer);
     if (transfer?.type !== "payout") throw new Error("there is no payout");

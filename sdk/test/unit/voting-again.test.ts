@@ -67,7 +67,7 @@ const voteOf = (node: TestNode, epoch: bigint, of: Redemption): Answer => ({
   body: { epoch: epoch.toString(), ...node.keys.batchVote(epoch, [of]) },
 });
 
-test("the new committee votes for what the old one certified", async () => {
+test("the new committee certifies what the old one certified", async () => {
   const committee = scene.rotate();
   signers(await gather(), committee);
   expect(certificate.epoch).toBe(0n);
@@ -75,7 +75,7 @@ test("the new committee votes for what the old one certified", async () => {
   expect(votes.at(-1)).toMatchObject({ votes: 3, quorum: 3 });
 });
 
-test("the certificate's own votes are used as long as the contract takes them for long enough", async () => {
+test("the certificate's own votes are used while the contract accepts them for long enough", async () => {
   const committee = scene.rotate();
   const callWhen = async (validUntil: bigint) => {
     const contract = { epochValidUntil: async () => validUntil, block: async () => ({ timestamp: 1_000n }) };
@@ -92,7 +92,7 @@ test("the certificate's own votes are used as long as the contract takes them fo
   }
 });
 
-test("an authority that lacks the redemption gets its certificate, and votes", async () => {
+test("an authority without the redemption gets its certificate, and votes", async () => {
   const committee = scene.rotate();
   for (const node of scene.nodes.slice(0, 2)) {
     Object.assign(node.account(scene.alice.account), { next: 0n, sent: [], balance: 100n });
@@ -121,7 +121,7 @@ describe("one authority of four", () => {
     "refuses": () => problem(400, "malformed", {}, "never"),
     "answers what is no vote": () => ({ status: 200, body: { epoch: "1" } }),
   };
-  test.each(Object.keys(faults))("%s: the others are enough", async (fault) => {
+  test.each(Object.keys(faults))("%s: the others suffice", async (fault) => {
     const committee = scene.rotate();
     const answer = faults[fault] ?? (() => "hang" as const);
     scene.node(0).lie = toVotes(answer);
@@ -129,7 +129,7 @@ describe("one authority of four", () => {
     expect(signers(await gather(), committee)).not.toContain(own);
   });
 
-  test("passes on the vote of another, which counts once", async () => {
+  test("repeats the vote of another, which counts once", async () => {
     const committee = scene.rotate();
     scene.node(0).lie = toVotes(() => voteOf(scene.node(1), 1n, redemption));
     const own = committee.members.findIndex(({ votingKey }) => votingKey === scene.node(0).keys.votingKey);
@@ -137,14 +137,14 @@ describe("one authority of four", () => {
   });
 });
 
-test("where the committee changes meanwhile, the one after it votes", async () => {
+test("if the committee changes meanwhile, the next one votes", async () => {
   scene.rotate();
   const second = scene.rotate(false);
   setTimeout(() => scene.epochs.push(second), 200);
   signers(await gather(), second);
 });
 
-test("with two silent authorities there is no quorum; asking again, when one is back, gathers it", async () => {
+test("with two silent authorities there is no quorum; a retry once one is back collects it", async () => {
   const committee = scene.rotate();
   for (const node of scene.nodes.slice(2)) node.lie = toVotes(() => "hang");
   await expect(gather({ deadlineMs: 500 })).rejects.toMatchObject({
@@ -155,13 +155,13 @@ test("with two silent authorities there is no quorum; asking again, when one is 
   signers(await gather(), committee);
 });
 
-test("with two that refuse, it is said at once", async () => {
+test("with two that refuse, the error is reported at once", async () => {
   scene.rotate();
   for (const node of scene.nodes.slice(2)) node.lie = toVotes(() => problem(400, "malformed", {}, "never"));
   await expect(gather()).rejects.toMatchObject({ code: "no-quorum", details: { count: 2, timedOut: false } });
 });
 
-test("who gives up is told so", async () => {
+test("an aborted call rejects with `aborted`", async () => {
   scene.rotate();
   for (const node of scene.nodes) node.lie = toVotes(() => "hang");
   const controller = new AbortController();

@@ -1,4 +1,4 @@
-/** A watch tells what is proven, and each thing once, whatever single authorities say. */
+/** A watch emits each proven event once, whatever single authorities claim. */
 
 import type { ServerResponse } from "node:http";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -44,7 +44,7 @@ async function read(count: number): Promise<AccountEvent[]> {
   return found;
 }
 
-test("a payment that all tell is told once; inventions and a lone authority's deposits are not told", async () => {
+test("a payment that all authorities report is emitted once; forgeries and a lone authority's deposits are not", async () => {
   const [first, second] = [await scene.pay(3n), await scene.pay(4n)];
   await Promise.all([first.rest, second.rest]);
   const events = [first, second].map(({ certificate }, i) => ({
@@ -68,7 +68,7 @@ test("a payment that all tell is told once; inventions and a lone authority's de
   expect(asked[0]).toBe("0.2.0");
 });
 
-test("a stream that breaks is opened again where it stood", async () => {
+test("a broken stream is reopened at its last position", async () => {
   const { certificate, rest } = await scene.pay(3n);
   await rest;
   scene.node(3).lie = () => "hang";
@@ -88,14 +88,14 @@ test("a stream that breaks is opened again where it stood", async () => {
   expect(cursors.slice(0, 2)).toEqual(["0.1.0", "0.1.0"]);
 });
 
-test("a watch ends with its signal", async () => {
+test("a watch ends when its signal aborts", async () => {
   const controller = new AbortController();
   const watch = watchAccount(scene.context, scene.bob.account, undefined, controller.signal);
   setTimeout(() => controller.abort(), 50);
   for await (const event of watch) expect(event).toBeUndefined();
 });
 
-test("the cursor stands behind the last event that was taken, however far the streams were read", async () => {
+test("the cursor points after the last consumed event, however far the streams were read", async () => {
   const [first, second] = [await scene.pay(3n), await scene.pay(4n)];
   await Promise.all([first.rest, second.rest]);
   const asked: string[] = [];
@@ -135,7 +135,7 @@ test("the cursor stands behind the last event that was taken, however far the st
   expect(asked.slice(0, 2)).toEqual(["0.0.0", "0.2.0"]);
 });
 
-test("an authority that was restored from an older copy is read from the beginning", async () => {
+test("an authority restored from an older copy is read from the beginning", async () => {
   const { certificate, rest } = await scene.pay(3n);
   await rest;
   const told = { event: "received", data: receivedJson(certificate, 0), id: "0.1.0" };
@@ -158,7 +158,7 @@ test("an authority that was restored from an older copy is read from the beginni
   expect(cursors).toEqual(["0.7.0", "0.0.0"]);
 });
 
-test("an old payment that one authority alone tells again is not told as new", async () => {
+test("an old payment that a single authority repeats is not emitted as new", async () => {
   const [old, recent] = [await scene.pay(3n), await scene.pay(4n)];
   await Promise.all([old.rest, recent.rest]);
   const [again, now] = [old, recent].map(({ certificate }, i) => ({
@@ -188,7 +188,7 @@ test("an old payment that one authority alone tells again is not told as new", a
   expect(await read(1)).toMatchObject([{ type: "received", payment: { amount: 4n } }]);
 });
 
-test("a payment that was brought to one authority alone is brought to all, and told when they tell it", async () => {
+test("a payment that a single authority has is sent to all, and emitted once they report it", async () => {
   const { certificate, rest } = await scene.pay(3n);
   await rest;
   // The others have not heard of it: they are as they were before.
@@ -218,7 +218,7 @@ test("a payment that was brought to one authority alone is brought to all, and t
   expect(scene.nodes.filter((node) => node.account(scene.bob.account).received.length > 0).length).toBeGreaterThan(1);
 });
 
-test("the cursor stays before what too few have told: the next watch can tell it", async () => {
+test("the cursor stays before events that too few have reported, so that the next watch can emit them", async () => {
   const [first, second] = [await scene.pay(3n), await scene.pay(4n)];
   await Promise.all([first.rest, second.rest]);
   const [early, late] = [first, second].map(({ certificate }, i) => ({

@@ -70,7 +70,7 @@ test("a newer committee is stored when it is read", async () => {
   expect((await (await start()).committee()).epoch).toBe(1n);
 });
 
-test("without stored committees, and with listed names of others, the node is needed", async () => {
+test("without stored committees, or with other listed names, the node is needed", async () => {
   node = "refuses";
   await expect(start()).rejects.toMatchObject({ code: "chain-unreachable" });
   node = "answers";
@@ -80,7 +80,7 @@ test("without stored committees, and with listed names of others, the node is ne
   await expect(start({ names: strangers })).rejects.toMatchObject({ code: "chain-unreachable" });
 });
 
-test("where several deployments were used at the address, the node is needed", async () => {
+test("if several deployments were used at the address, the node is needed", async () => {
   await start();
   const [first] = scene.epochs;
   scene.epochs[0] = committeeOfKeys(authorities(4, "anew"));
@@ -92,7 +92,7 @@ test("where several deployments were used at the address, the node is needed", a
   await expect(start({ setAside: true })).rejects.toMatchObject({ code: "chain-unreachable" });
 });
 
-test("once the node answers again, a client with stored committees sees that the network was started anew", async () => {
+test("once the node answers again, a client with stored committees detects a new network", async () => {
   await start();
   node = "refuses";
   const client = await start();

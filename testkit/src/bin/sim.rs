@@ -1,8 +1,9 @@
-//! Runs the simulator over many seeds, or shows one.
+//! Runs the simulator over many seeds, or over one with its trace.
 //!
-//! `sim` runs the fixed seeds and writes `target/sim.json`. `sim --seeds 100..200` explores, `--hours` until so much
-//! time was simulated; a seed that fails is made shorter and printed. `sim --seeds 0..100 --first` ends with the first
-//! seed that fails: `script/mutants.py` hunts a mutant by that. `sim --seed 7 --trace` shows every event of one run.
+//! `sim` runs the fixed seeds and writes `target/sim.json`. `sim --seeds 100..200` explores other seeds, `--hours`
+//! until that much time was simulated; a failing seed is shrunk and printed. `sim --seeds 0..100 --first` ends at the
+//! first failing seed, with which `script/mutants.py` searches for a mutant. `sim --seed 7 --trace` shows each event of
+//! a run.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,33 +17,33 @@ use clap::Parser;
 use fastpay_testkit::sim::{Found, Plan, Summary, run, shrink};
 use serde_json::json;
 
-/// Seeds that once found something, in the simulator or in what it runs. They are always run.
+/// Seeds that once found a defect, in the simulator or in the code it runs. They are always run.
 const REGRESSIONS: &str = include_str!("../../seeds.txt");
 
 #[derive(Parser)]
 struct Arguments {
-    /// The seeds to run, such as 0..300. By default a fixed set, and those that once found something.
+    /// The seeds to run, such as 0..300 [default: 0 to --count, and the seeds of seeds.txt].
     #[arg(long, value_parser = range)]
     seeds: Option<Range<u64>>,
-    /// Go on from the first of the seeds until so many hours were simulated.
+    /// Run seeds from the first one on until this many hours were simulated.
     #[arg(long)]
     hours: Option<f64>,
     /// Run one seed.
     #[arg(long, conflicts_with = "seeds")]
     seed: Option<u64>,
-    /// Show every event of the one seed.
+    /// Print every event of --seed.
     #[arg(long, requires = "seed")]
     trace: bool,
-    /// The plan of the one seed where it is not its own: as a failing seed is printed.
+    /// A plan to run instead of the seed's own, as JSON: what a failing seed prints.
     #[arg(long, requires = "seed")]
     plan: Option<String>,
-    /// Run the seeds one after the other, and end with the first that fails.
+    /// Run the seeds one after the other, and stop at the first that fails.
     #[arg(long, requires = "seeds", conflicts_with = "hours")]
     first: bool,
-    /// How many seeds the fixed set has.
+    /// The number of seeds in the fixed set.
     #[arg(long, default_value_t = 24)]
     count: u64,
-    /// The file for the result.
+    /// The file to write the result to.
     #[arg(long, default_value = "target/sim.json")]
     output: PathBuf,
 }
@@ -179,7 +180,7 @@ fn show(seed: u64, arguments: &Arguments) -> ExitCode {
         Some(text) => match serde_json::from_str(text) {
             Ok(plan) => plan,
             Err(error) => {
-                println!("the plan is not one: {error}");
+                println!("the plan is malformed: {error}");
                 return ExitCode::FAILURE;
             }
         },

@@ -11,7 +11,7 @@ use alloy::primitives::{Address, B256, Bloom, U256, keccak256};
 use super::block::{Block, Included, Transaction};
 use super::evm;
 use super::pool::{Pool, PoolError};
-use super::state::{Surroundings, WorldState};
+use super::state::{EvmDatabase, WorldState};
 
 /// The address that receives the tips.
 const PROPOSER: Address = Address::repeat_byte(0xbe);
@@ -167,8 +167,8 @@ impl Chain {
         let (mut included, mut passed_by) = (Vec::new(), Vec::new());
         let base_fee = header.base_fee_per_gas.unwrap_or_default();
         while let Some(transaction) = self.pool.best(&state, base_fee, BLOCK_GAS_MAX - header.gas_used, &passed_by) {
-            let around = Surroundings { state: &state, branch: &self.branch };
-            let Ok(outcome) = evm::execute(&header, self.config.chain_id, &around, &transaction) else {
+            let database = EvmDatabase { state: &state, branch: &self.branch };
+            let Ok(outcome) = evm::execute(&header, self.config.chain_id, &database, &transaction) else {
                 passed_by.push(*transaction.tx_hash());
                 continue;
             };

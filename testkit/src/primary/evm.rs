@@ -11,7 +11,7 @@ use revm::database_interface::WrapDatabaseRef;
 use revm::{ExecuteEvm, MainBuilder, MainContext};
 
 use super::block::Transaction;
-use super::state::Surroundings;
+use super::state::EvmDatabase;
 
 /// The maximum gas of a transaction (EIP-7825).
 pub(super) const TRANSACTION_GAS_MAX: u64 = 1 << 24;
@@ -43,7 +43,7 @@ pub(super) enum NotRun {
 pub(super) fn execute(
     header: &Header,
     chain_id: u64,
-    around: &Surroundings<'_>,
+    database: &EvmDatabase<'_>,
     transaction: &Transaction,
 ) -> Result<ResultAndState, NotRun> {
     let environment = TxEnv {
@@ -60,14 +60,14 @@ pub(super) fn execute(
         access_list: transaction.access_list().cloned().unwrap_or_default(),
         ..TxEnv::default()
     };
-    run(header, chain_id, around, environment, false)
+    run(header, chain_id, database, environment, false)
 }
 
 /// Executes a call after the block of this header.
 pub(super) fn try_call(
     header: &Header,
     chain_id: u64,
-    around: &Surroundings<'_>,
+    database: &EvmDatabase<'_>,
     call: &TrialCall,
 ) -> Result<ExecutionResult, NotRun> {
     let environment = TxEnv {
@@ -83,17 +83,17 @@ pub(super) fn try_call(
         chain_id: call.fees.map(|_| chain_id),
         ..TxEnv::default()
     };
-    Ok(run(header, chain_id, around, environment, true)?.result)
+    Ok(run(header, chain_id, database, environment, true)?.result)
 }
 
 /// The least gas with which a call succeeds, to a sixty-fourth; or the result of the call if it fails.
 pub(super) fn estimate(
     header: &Header,
     chain_id: u64,
-    around: &Surroundings<'_>,
+    database: &EvmDatabase<'_>,
     call: &TrialCall,
 ) -> Result<Result<u64, ExecutionResult>, NotRun> {
-    let whole = try_call(header, chain_id, around, call)?;
+    let whole = try_call(header, chain_id, database, call)?;
     if !whole.is_success() {
         return Ok(Err(whole));
     }
@@ -103,7 +103,7 @@ pub(super) fn estimate(
     let mut guess = (whole.tx_gas_used() + 2_300) * 64 / 63;
     while enough - too_little > 1 && (enough - too_little) * ESTIMATE_PRECISION > enough {
         let gas = guess.clamp(too_little + 1, enough - 1);
-        let succeeds = match try_call(header, chain_id, around, &TrialCall { gas, ..call.clone() }) {
+        let succeeds = match try_call(header, chain_id, database, &TrialCall { gas, ..call.clone() }) {
             Ok(result) => result.is_success(),
             Err(NotRun::Invalid(_)) => false,
             Err(error) => return Err(error),
@@ -121,7 +121,7 @@ pub(super) fn estimate(
 fn run(
     header: &Header,
     chain_id: u64,
-    around: &Surroundings<'_>,
+    database: &EvmDatabase<'_>,
     environment: TxEnv,
     is_trial: bool,
 ) -> Result<ResultAndState, NotRun> {
@@ -135,7 +135,7 @@ fn run(
         blob_excess_gas_and_price: Some(BlobExcessGasAndPrice { excess_blob_gas: 0, blob_gasprice: 1 }),
         ..BlockEnv::default()
     };
-    let context = Context::mainnet().with_db(WrapDatabaseRef(around)).with_block(block).modify_cfg_chained(|rules| {
+    let context = Context::mainnet().with_db(WrapDatabaseRef(database)).with_block(block).modify_cfg_chained(|rules| {
         rules.chain_id = chain_id;
         // Nodes execute calls from any sender and without payment.
         rules.disable_nonce_check = is_trial;

@@ -17,7 +17,7 @@ use super::block::{Block, Transaction, waiting_transaction};
 use super::chain::{BLOCK_GAS_MAX, Chain};
 use super::evm::{self, NotRun, TRANSACTION_GAS_MAX, TrialCall};
 use super::pool::PoolError;
-use super::state::{Surroundings, WorldState};
+use super::state::{EvmDatabase, WorldState};
 
 /// The tip for the proposer that nodes suggest, in wei per gas.
 const SUGGESTED_TIP: u64 = 1_000_000_000;
@@ -190,8 +190,8 @@ impl<'a> View<'a> {
     fn call(&self, params: &[Value]) -> Answer {
         let (block, state) = self.block_and_state(params, 1)?;
         let call = trial_call(parameter(params, 0)?);
-        let around = Surroundings { state, branch: self.branch };
-        match evm::try_call(&block.header, self.chain.config.chain_id, &around, &call)? {
+        let database = EvmDatabase { state, branch: self.branch };
+        match evm::try_call(&block.header, self.chain.config.chain_id, &database, &call)? {
             ExecutionResult::Success { output, .. } => to_json(output.into_data()),
             failed => Err(failure(&failed)),
         }
@@ -200,8 +200,8 @@ impl<'a> View<'a> {
     fn estimate(&self, params: &[Value]) -> Answer {
         let (block, state) = self.block_and_state(params, 1)?;
         let call = trial_call(parameter(params, 0)?);
-        let around = Surroundings { state, branch: self.branch };
-        match evm::estimate(&block.header, self.chain.config.chain_id, &around, &call)? {
+        let database = EvmDatabase { state, branch: self.branch };
+        match evm::estimate(&block.header, self.chain.config.chain_id, &database, &call)? {
             Ok(gas) => to_json(U64::from(gas)),
             Err(failed) => Err(failure(&failed)),
         }

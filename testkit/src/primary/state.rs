@@ -80,12 +80,12 @@ impl WorldState {
 
 /// The state that a transaction reads: the accounts, and the blocks before its own.
 #[derive(Debug)]
-pub(super) struct Surroundings<'a> {
+pub(super) struct EvmDatabase<'a> {
     pub(super) state: &'a WorldState,
     pub(super) branch: &'a [Arc<Block>],
 }
 
-impl DatabaseRef for Surroundings<'_> {
+impl DatabaseRef for EvmDatabase<'_> {
     type Error = Infallible;
 
     fn basic_ref(&self, address: Address) -> Result<Option<AccountInfo>, Infallible> {

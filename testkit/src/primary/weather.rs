@@ -1,4 +1,4 @@
-//! A seeded script of the troubles of a chain and its nodes.
+//! A seeded script of faults of a chain and its nodes.
 
 use alloy::primitives::U256;
 use fastpay_ethereum::PrivateKeySigner;
@@ -12,8 +12,8 @@ const SPIKE_BASE_FEE: u64 = 400_000_000_000;
 /// The seconds by which a lying node shifts the time of blocks.
 const LATER_S: [i64; 4] = [0, 0, 8 * 86_400, -3_600];
 
-/// Adds blocks to a chain, and causes troubles. A correct follower, relayer or wallet has to overcome all of them: no
-/// final block is replaced, and a wrong node becomes correct again.
+/// Adds blocks to a chain, and causes faults. A correct follower, relayer or wallet must overcome all of them: no final
+/// block is replaced, and a faulty node becomes correct again.
 #[derive(Debug)]
 pub struct Weather {
     primary: SimulatedPrimary,
@@ -44,7 +44,7 @@ impl Weather {
         }
     }
 
-    /// Lets the weather also use up nonces of these keys, as somebody does who uses them elsewhere.
+    /// Lets the weather also use up nonces of these keys, as their use elsewhere would.
     #[must_use]
     pub fn with_keys(mut self, keys: Vec<PrivateKeySigner>) -> Self {
         self.keys = keys;
@@ -52,14 +52,14 @@ impl Weather {
     }
 
     /// Lets some nodes tell any lie about logs and the time of blocks, and some only lies that a client can detect
-    /// without another node. A lie lasts no longer than other troubles.
+    /// without another node. A lie lasts no longer than other faults.
     #[must_use]
     pub fn with_liars(mut self, liars: Vec<usize>, clumsy_liars: Vec<usize>) -> Self {
         (self.liars, self.clumsy_liars) = (liars, clumsy_liars);
         self
     }
 
-    /// One slot, in which there may be a block at this time and one trouble.
+    /// One slot, with possibly a block at this time and possibly one fault.
     pub fn slot(&mut self, time_s: u64) {
         match self.random.u32(..24) {
             // A slot without a block.
@@ -76,7 +76,7 @@ impl Weather {
         self.primary.mine_at(time_s);
     }
 
-    /// One slot with a block, without new troubles, in which old troubles end.
+    /// One slot with a block, without new faults, in which old faults end.
     pub fn calm_slot(&mut self, time_s: u64) {
         self.nodes.iter().for_each(SimulatedNode::recover);
         self.primary.mine_at(time_s);

@@ -1,4 +1,4 @@
-//! Clients that misbehave, hand in hand with the Byzantine authorities, whose votes they have for the asking.
+//! Misbehaving clients, which collude with the Byzantine authorities and get any vote of them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,24 +16,24 @@ use tokio::time::sleep;
 use super::byzantine;
 use super::world::{ASSETS, World, lock};
 
-/// An order of its own, and who has voted for it in which epoch.
+/// An order of its own, with the votes for it by epoch.
 struct Begun {
     order: TransferOrder,
     votes: BTreeSet<(usize, Vec<u8>)>,
     held: Vec<(usize, Vote)>,
 }
 
-/// A misbehaving client at work.
+/// A misbehaving client.
 struct Adversary {
     world: Arc<World>,
     number: usize,
     network: Network,
     begun: Vec<Begun>,
-    /// Its account's next number, as far as it knows.
+    /// Its account's next number, to its knowledge.
     next: u64,
 }
 
-/// Runs a misbehaving client for as long as things go wrong.
+/// Runs a misbehaving client until faults end.
 pub async fn live(world: Arc<World>, number: usize) {
     let network = world.network(number);
     let mut adversary = Adversary { number, network, begun: Vec::new(), next: 0, world };
@@ -68,7 +68,7 @@ impl Adversary {
         }
     }
 
-    /// The order of a number, to anyone.
+    /// An order with this number, to any recipient.
     fn sign(&self, sequence: u64, amount: u128) -> TransferOrder {
         let dice = &self.world.dice;
         let (sender, sequence, amount) = (self.account(), SequenceNumber(sequence), Amount(amount));
@@ -78,7 +78,7 @@ impl Adversary {
             let (recipient, fee) = (PrimaryAddress::repeat_byte(0x0e), Amount::ZERO);
             Redemption { sender, recipient, asset, amount, fee, sequence, memo }.into()
         } else if dice.chance(700) {
-            // The first output is small, however much all of them are.
+            // The first output is small, whatever the total.
             let output = |amount| Output { recipient: dice.pick(&self.world.owners).id(), amount, memo };
             let outputs = Outputs::new(vec![output(Amount(1)), output(amount), output(Amount(1))]);
             Payout { sender, asset, outputs: outputs.expect("small outputs"), sequence, memo }.into()
@@ -92,7 +92,7 @@ impl Adversary {
         order
     }
 
-    /// Signs two orders for one number and sends each to some authorities.
+    /// Signs two orders with one number and sends each to some authorities.
     async fn begin_two(&mut self) {
         for _ in 0..2 {
             self.begin(self.next, 1 + self.world.dice.below(40) as u128).await;
@@ -107,7 +107,7 @@ impl Adversary {
         self.ask(self.begun.len() - 1).await;
     }
 
-    /// Goes on with one of its newest orders.
+    /// Continues with one of its newest orders.
     async fn go_on(&mut self) {
         let newest = self.begun.len().min(4);
         if newest > 0 {
@@ -115,13 +115,13 @@ impl Adversary {
         }
     }
 
-    /// Asks some authorities to vote for an order, and makes certificates of what it has.
+    /// Asks some authorities to vote for an order, and makes certificates of the votes.
     async fn ask(&mut self, index: usize) {
         let order = self.begun[index].order.clone();
         let mut asked = JoinSet::new();
         for authority in self.some_authorities() {
             let order = order.clone();
-            // Now and then a shard that the account does not belong to.
+            // Sometimes a shard to which the account does not belong.
             let stray = self.world.dice.chance(100).then(|| self.world.dice.pick(authority.shards()).clone());
             asked.spawn(async move {
                 let sender = order.transfer.sender();
@@ -174,7 +174,7 @@ impl Adversary {
         Some(certificate.into_certificate())
     }
 
-    /// Has a certificate confirmed at some authorities only.
+    /// Sends a certificate to some authorities only.
     async fn confirm(&self, certificate: Certificate) {
         lock(&self.world.memory).certificate(certificate.clone());
         let mut asked = JoinSet::new();
@@ -188,7 +188,7 @@ impl Adversary {
         while asked.join_next().await.is_some() {}
     }
 
-    /// Makes up a certificate: of too few votes, of one vote many times, of votes for something else.
+    /// Forges a certificate: with too few votes, one vote many times, or votes for another order.
     async fn make_up(&mut self) {
         let dice = self.world.dice.clone();
         if self.begun.is_empty() {
@@ -204,7 +204,7 @@ impl Adversary {
         match dice.below(4) {
             0 => {}
             1 => votes.extend(votes.last().cloned()),
-            // The votes that are missing, in the names of others, with a signature that is not theirs.
+            // The missing votes, in the names of others, with invalid signatures.
             2 => {
                 let signer = self.world.plan.authorities() - 1;
                 let names = self.network.committee().members().iter().map(|member| member.name).collect::<Vec<_>>();
@@ -222,7 +222,7 @@ impl Adversary {
         self.confirm(Certificate { order, epoch: fastpay_core::Epoch(epoch as u64), votes }).await;
     }
 
-    /// Sends what others have sent.
+    /// Replays messages of others.
     async fn replay(&mut self) {
         let (order, certificate) = {
             let memory = lock(&self.world.memory);
@@ -242,7 +242,7 @@ impl Adversary {
         }
     }
 
-    /// Signs for another's account with its own key.
+    /// Signs for another account with its own key.
     async fn forge(&mut self) {
         let victim = self.world.dice.pick(&self.world.owners).id();
         let sequence = SequenceNumber(self.world.dice.below(4) as u64);
@@ -254,7 +254,7 @@ impl Adversary {
             sequence,
             memo: Memo::ZERO,
         };
-        // With its own key, or with what the victim signed for another transfer.
+        // With its own key, or with the victim's signature of another transfer.
         let known = lock(&self.world.memory).orders().iter().rev().find(|one| one.transfer.sender() == victim).cloned();
         let own = self.world.owners[self.number].sign(&self.world.domain, payment.clone());
         let signed = known.filter(|_| self.world.dice.chance(500)).unwrap_or(own);

@@ -1,4 +1,4 @@
-//! Authorities that misbehave. They hold a member's keys and no state: what they say is made up, or was heard before.
+//! Byzantine authorities. They have a member's keys and no state: their answers are invented or replayed.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use tonic::{Request, Response, Status, Streaming};
 use super::plan::Role;
 use super::world::{ASSETS, Serve, Server, Tasks, World, lock};
 
-/// As much as is remembered of each kind.
+/// The number of remembered messages of each kind.
 const MEMORY_MAX: usize = 64;
-/// How late a slow one answers, at most.
+/// The maximum delay of a slow one.
 const SLOW_MAX: Duration = Duration::from_secs(600);
 
-/// Messages that misbehaving parts have seen, newest last.
+/// Messages that Byzantine authorities and clients have seen, newest last.
 #[derive(Default)]
 pub struct Memory {
     orders: Vec<TransferOrder>,
@@ -67,7 +67,7 @@ fn keep<T>(list: &mut Vec<T>, item: T) {
     list.push(item);
 }
 
-/// One shard of an authority that misbehaves.
+/// One shard of a Byzantine authority.
 struct Liar {
     world: Arc<World>,
     authority: usize,
@@ -75,7 +75,7 @@ struct Liar {
     role: Role,
 }
 
-/// Has an authority misbehave from now on.
+/// Makes an authority Byzantine from now on.
 pub fn start(world: &Arc<World>, authority: usize, role: Role) {
     let tasks = Tasks::default();
     for shard in 0..world.plan.shards[authority] {
@@ -106,7 +106,7 @@ impl Liar {
         self.world.dice.chance(500)
     }
 
-    /// Mostly near what is likely.
+    /// Mostly near a plausible value.
     fn number(&self) -> u64 {
         *self.world.dice.pick(&[0, 1, 2, 3, 5, 8, 1_000, u64::MAX - 1, u64::MAX])
     }
@@ -126,7 +126,7 @@ impl Liar {
         (!memory.certificates.is_empty()).then(|| self.world.dice.pick(&memory.certificates).clone())
     }
 
-    /// Its answer to a request and the delay; `None` for silence.
+    /// Its answer to a request, and the delay; `None` if it stays silent.
     fn answer(&self, asked: &Asked) -> Option<(Duration, WireResponse)> {
         let (delay, role) = match self.role() {
             Role::Silent => return None,
@@ -188,7 +188,7 @@ impl Liar {
             return WireResponse::Refused((&refusal).into());
         }
         match dice.below(4) {
-            // The vote for another order, of another epoch, or by another authority's name.
+            // A vote for another order, of another epoch, or in another authority's name.
             0 => match self.known_order() {
                 Some(other) => self.agree(&Asked::Order(other)),
                 None => self.agree(asked),
@@ -206,7 +206,7 @@ impl Liar {
         }
     }
 
-    /// Whether a read is answered at all, and when.
+    /// Whether and when a read is answered.
     async fn hesitate(&self) -> Result<(), Status> {
         match self.role() {
             Role::Silent => std::future::pending().await,
@@ -225,7 +225,7 @@ impl Liar {
     }
 }
 
-/// Notes what is asked, and answers it.
+/// Remembers the request, and answers it.
 async fn talk(
     liar: Arc<Liar>,
     mut requests: Streaming<SubmitRequest>,
@@ -295,7 +295,7 @@ impl Shard for Liar {
         let none = || Status::not_found("it says");
         let mut certificate = self.known_certificate().ok_or_else(none)?;
         if self.sometimes() {
-            // With a vote too few, or for another transfer.
+            // With one vote too few, or for another transfer.
             certificate.votes.pop();
         } else if let Some(order) = self.known_order() {
             certificate.order = order;

@@ -1,10 +1,10 @@
-//! The Primary of a run: the real contract on a simulated chain, Ethereum nodes that show it each in its own way, and
-//! the production sender that brings deposits and new committees there.
+//! The Primary of a run: the real contract on a simulated chain, Ethereum nodes with different views of it, and the
+//! production sender, which submits deposits and new committees.
 //!
 //! ```text
 //!  World::deposit ─► wallets (`depositing`) ─────────────────────────────┐
-//!  World::rotate  ─► errands ─► Sender, killed and started again ─► nodes ─► chain
-//!  blocks: weather of the chain ─► what is final now: to the oracle, to the world ─► money is checked
+//!  World::rotate  ─► errands ─► Sender, killed and restarted ─► nodes ─► chain
+//!  blocks: weather of the chain ─► newly final events: to oracle and world ─► balances are checked
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,54 +31,54 @@ use super::world::{ASSETS, World, lock};
 use crate::TestCommittee;
 use crate::primary::{ChainConfig, SimulatedContract, SimulatedNode, SimulatedPrimary, Weather};
 
-/// When a run begins, in seconds since 1970.
+/// The time at which a run begins, in seconds since 1970.
 const GENESIS_S: u64 = 1_800_000_000;
-/// A block each, perhaps.
+/// The time between slots, each with at most one block.
 const SLOT: Duration = Duration::from_secs(2);
-/// How far behind the newest block the final one is.
+/// The distance of the final block to the newest one.
 const FINALIZED_DEPTH: u64 = 3;
-/// How many Ethereum nodes there are.
+/// The number of Ethereum nodes.
 const NODES: usize = 3;
 /// The Ethereum node that may also tell lies that a client of this node alone cannot detect.
 const LIAR: usize = 1;
 /// The key that announces new committees: the guardian's, which endorses them.
 const COUNCIL: u32 = GUARDIAN_KEY;
-/// An announcement may come so long after it was signed, in seconds.
+/// The time for which a signed announcement can be submitted, in seconds.
 const ANNOUNCEMENT_LIFETIME_S: u64 = 20 * 86_400;
-/// An errand is retried until this many refusals: more than a node gives in the two minutes that it lags.
+/// An errand is retried until this many refusals, more than a node gives in the two minutes that it lags.
 const REFUSALS_MAX: u32 = 200;
 /// The numbers of the relayers' keys.
 const RELAYERS: [u32; 2] = [6, 7];
 /// The keys below this number belong to owners of accounts.
 pub const OWNERS_MAX: usize = 6;
 
-/// Makes a call of the contract; `None` before its time has come.
+/// Builds a call of the contract; `None` before its time has come.
 type ErrandCall = Box<dyn Fn(&Chain) -> Option<Call> + Send>;
 
-/// Makes a rotation's next call.
+/// Builds a rotation's next call.
 type RotationStep = Box<dyn Fn(&Chain, &Rotation) -> Option<Call> + Send>;
 
-/// Something to be done on the chain by the council's key.
+/// A transaction to be sent by the council's key.
 pub struct Errand {
-    /// For people.
+    /// A description for the trace.
     pub what: String,
-    /// Makes the call; `None` before its time has come.
+    /// Builds the call; `None` before its time has come.
     pub call: ErrandCall,
-    /// The redemption that it is, which somebody else may bring first.
+    /// The redemption that it submits, if it is one. Another account may submit it first.
     pub redemption: Option<(AccountId, SequenceNumber)>,
 }
 
-/// The final state.
+/// The state of the final block.
 struct Known {
-    /// Blocks up to this one were looked at.
+    /// Blocks up to this one were read.
     block: u64,
     committees: Vec<TestCommittee>,
     /// The last committee that is or will be installed.
     elected: TestCommittee,
     deposits: u64,
-    /// The index of the newest event of the order.
+    /// The index of the newest event.
     last_index: u64,
-    /// So many are wanted.
+    /// The number of requested deposits.
     deposits_wanted: u64,
 }
 
@@ -88,23 +88,23 @@ pub struct Chain {
     pub(super) contract: SimulatedContract,
     nodes: Vec<SimulatedNode>,
     known: Mutex<Known>,
-    /// So many seconds were skipped, in which nothing happened.
+    /// The number of seconds that were skipped without events.
     pub(super) skipped_s: AtomicU64,
-    /// To the owners' wallets.
+    /// The requests to the owners' wallets.
     wanted: Vec<mpsc::UnboundedSender<Wanted>>,
     errands: mpsc::UnboundedSender<Errand>,
 }
 
-/// The ends at which those who send transactions hear what to do.
+/// The receiving ends of requests to send transactions.
 pub struct Errands {
     /// The owners' wallets, by the numbers of their keys.
     pub wanted: Vec<mpsc::UnboundedReceiver<Wanted>>,
-    /// The council.
+    /// The council's errands.
     pub council: mpsc::UnboundedReceiver<Errand>,
 }
 
 impl Chain {
-    /// With the contract deployed, and tokens in the hands of everybody who deposits.
+    /// Creates the chain, deploys the contract, and gives tokens to all depositors.
     #[must_use]
     pub fn new(plan: &Plan) -> (Self, Errands) {
         let config =
@@ -139,21 +139,21 @@ impl Chain {
         lock(&self.known).committees.clone()
     }
 
-    /// Has an owner deposit for an account.
+    /// Makes an owner deposit for an account.
     pub fn deposit(&self, owner: usize, recipient: AccountId, asset: Asset, amount: Amount) {
         lock(&self.known).deposits_wanted += 1;
         let _ = self.wanted[owner].send(Wanted { recipient, asset, amount });
     }
 
-    /// How many deposits are final, and how many were wanted.
+    /// The number of final deposits, and of requested ones.
     #[must_use]
     pub fn deposits(&self) -> (u64, u64) {
         let known = lock(&self.known);
         (known.deposits, known.deposits_wanted)
     }
 
-    /// Has the next committee installed, announced, endorsed and accepted: the same authorities with new keys. The day that
-    /// this takes is skipped.
+    /// Rotates to the next committee: the same authorities with new keys, announced, endorsed, accepted and installed.
+    /// Skips the day that this takes.
     pub fn rotate(&self) {
         let mut known = lock(&self.known);
         let next = known.elected.rotated();
@@ -165,7 +165,7 @@ impl Chain {
             let now = Signers { committee: &last.0, keys: &last.1 };
             Rotation::new(contract, now, Signers { committee: &next.0, keys: &next.1 }, deadline_s)
         };
-        // One rotation at a time is signed when its turn comes: its deadline is from then on.
+        // Each rotation is signed when its turn comes, so that its deadline counts from then.
         let signed: Arc<Mutex<Option<Rotation>>> = Arc::default();
         let step = |what: &str, call: RotationStep| {
             let (what, signed, rotation) = (format!("{what} of epoch {epoch}"), signed.clone(), rotation.clone());
@@ -203,7 +203,7 @@ impl Chain {
         self.contract.view_of_council(&ICouncil::clockOfCall { id: rotation.id() })
     }
 
-    /// Has a redemption brought by its owner alone.
+    /// Makes a redemption's owner submit it without a relayer.
     pub fn redeem(&self, certificate: &Certificate) {
         let epoch = usize::try_from(certificate.epoch.0).expect("few epochs");
         let committee = &lock(&self.known).committees[epoch].committee;
@@ -216,7 +216,7 @@ impl Chain {
         let _ = self.errands.send(Errand { what, call, redemption });
     }
 
-    /// Whether the contract takes votes of an epoch.
+    /// Whether the contract accepts votes of an epoch.
     #[must_use]
     pub fn takes(&self, epoch: Epoch) -> bool {
         let until = self.contract.view(&IFastPay::epochValidUntilCall { epoch: epoch.0 });
@@ -229,7 +229,7 @@ impl Chain {
         self.contract.is_redeemed(sender, sequence)
     }
 
-    /// Whether an order waits in the contract's queue.
+    /// Whether an order is in the contract's queue.
     #[must_use]
     pub fn is_queued(&self, sender: AccountId, sequence: SequenceNumber) -> bool {
         let call = IFastPay::queuedCall { sender: sender.0.into(), sequence: sequence.0 };
@@ -254,7 +254,7 @@ impl Chain {
         self.primary.digest()
     }
 
-    /// When a block was made, in seconds since 1970; `None` if there is none of this number.
+    /// The time of a block, in seconds since 1970; `None` if there is no block with this number.
     #[must_use]
     pub fn block_time(&self, number: u64) -> Option<u64> {
         self.primary.block_time(number)
@@ -293,13 +293,13 @@ impl Chain {
     /// Whether blocks become final from now on.
     pub fn finalizes(&self, world: &World, does: bool) {
         self.primary.finalizes(does);
-        // Authorities may read of it before the next block is made.
+        // Authorities may read it before the next block is made.
         if let Err(breach) = self.check(world) {
             world.trace.violation(breach);
         }
     }
 
-    /// Tells everybody what has become final, and looks at the money.
+    /// Reports newly final events to all parts, and checks the balances.
     fn check(&self, world: &World) -> Result<(), Breach> {
         let newest_final = self.primary.final_number();
         let mut known = lock(&self.known);
@@ -343,7 +343,7 @@ impl Chain {
         ASSETS.iter().try_for_each(|asset| self.is_covered(*asset))
     }
 
-    /// The contract has what it owes.
+    /// Checks that the contract has what it owes.
     fn is_covered(&self, asset: Asset) -> Result<(), Breach> {
         let balance = self.contract.total_balance(asset);
         let claims = self.contract.view(&IFastPay::totalClaimsCall { asset: asset.0 });
@@ -388,8 +388,8 @@ pub async fn make_blocks(world: Arc<World>) {
     }
 }
 
-/// Does the errands of the council, one after the other, each once, though whoever does them is stopped half-way and
-/// goes on from what was stored.
+/// Runs the council's errands one after the other, each once, although their process is killed half-way and continues
+/// from its stored state.
 pub async fn run_errands(world: Arc<World>, mut errands: mpsc::UnboundedReceiver<Errand>) {
     let mut last: Option<Submission> = None;
     while let Some(Errand { what, call, redemption }) = errands.recv().await {
@@ -413,7 +413,7 @@ pub async fn run_errands(world: Arc<World>, mut errands: mpsc::UnboundedReceiver
                 Ok(Err(error)) if error.is_retryable() => {
                     world.trace.note("chain tried", format_args!("{what}: {error}"))
                 }
-                // A node that lags does not know yet what the step before has done.
+                // A lagging node does not know the effect of the previous step yet.
                 Ok(Err(error)) if refusals < REFUSALS_MAX => {
                     refusals += 1;
                     world.trace.note("chain refused", format_args!("{what}: {error}"));
@@ -449,7 +449,7 @@ async fn run_errand(
     sender.confirm(submission, &mut store, &mut |_| ()).await.map(drop)
 }
 
-/// So patient with prices that nothing waits for long.
+/// Accepts any gas price, so that nothing waits for long.
 pub fn sender_config() -> SenderConfig {
     SenderConfig { max_fee_cap_gwei: 1_000, stuck_after_ms: 20_000, ..SenderConfig::default() }
 }

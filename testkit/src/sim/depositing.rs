@@ -1,4 +1,4 @@
-//! Depositors: the wallet's code, each with its own folder, killed at any moment and restarted.
+//! Depositors: the wallet's code, each with a folder of its own, killed at any moment and restarted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use super::chain::sender_config;
 use super::process::memory_folder;
 use super::world::World;
 
-/// A deposit that somebody wants.
+/// A requested deposit.
 pub struct Wanted {
-    /// For which account.
+    /// The account to credit.
     pub recipient: AccountId,
     /// The asset.
     pub asset: Asset,

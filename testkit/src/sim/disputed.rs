@@ -1,5 +1,5 @@
-//! One number in dispute: its owner signed two orders for it and hides what was certified, somebody collects every vote
-//! to void it, and somebody honest brings what is known to the contract.
+//! One disputed number: its owner signed two orders with it and hides the certificate, an attacker collects every vote
+//! to void it, and an honest party submits what it knows to the contract.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,7 +23,7 @@ use super::world::World;
 use crate::anvil::{GUARDIAN_KEY, rich_key};
 use crate::{TestAccount, payment};
 
-/// Each question to all authorities takes at most so long.
+/// The time limit of a request to all authorities.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Chain {
@@ -31,7 +31,7 @@ impl Chain {
         self.contract.council()
     }
 
-    /// How a number stands in the newest block, and whether nobody has asked to unlock it.
+    /// The state of a number in the newest block, and whether nobody has requested its unlock.
     fn unlock_of(&self, (account, sequence): (AccountId, u64)) -> (UnlockOutcome, bool) {
         let call = ICouncil::unlockOfCall { account: account.0.into(), sequence };
         let unlock = self.contract.view_of_council(&call);
@@ -47,7 +47,7 @@ pub struct Disputed {
     pub(super) owner: TestAccount,
     pub(super) number: u64,
     pub(super) certificate: Option<Certificate>,
-    /// By their kind, whoever signed them.
+    /// The collected votes by kind, whoever signed them.
     pub(super) votes: BTreeMap<bool, Vec<ContractVote>>,
 }
 
@@ -64,13 +64,13 @@ impl Disputed {
         authority < self.world.plan.honest()
     }
 
-    /// The account has this at an authority.
+    /// The account's balance at an authority.
     pub(super) fn balance(&self, authority: usize) -> u128 {
         let balance = self.world.oracle().books(authority).balance(self.owner.id(), Asset::ETHER);
         u128::try_from(balance).expect("a disputed account owes nothing")
     }
 
-    /// Two orders that the account cannot pay both; of all votes for the first, or of some for each.
+    /// Signs two orders that together exceed the balance, and collects all votes for the first or some for each.
     pub(super) async fn sign(&mut self, to: AccountId) {
         let half = self.balance(0) / 2;
         let sign = |amount| self.owner.sign(&self.world.domain, payment(self.owner.id(), to, amount, self.number));
@@ -113,7 +113,7 @@ impl Disputed {
         }
     }
 
-    /// Sends a call to the council. Somebody waits until a block has it.
+    /// Sends a call to the council without waiting for a block.
     fn send(&self, call: Call) {
         self.world.chain.primary.send(&rich_key(GUARDIAN_KEY), call);
     }
@@ -135,7 +135,7 @@ impl Disputed {
         !self.world.chain.unlock_of(self.slot()).1
     }
 
-    /// Collects votes to void the number from all, those that misbehave among them.
+    /// Collects votes to void the number from all authorities, including Byzantine ones.
     pub(super) async fn gather(&mut self, unanimous: bool) {
         let (slot, (account, number)) = (self.slot(), self.slot());
         let sequence = SequenceNumber(number);
@@ -162,7 +162,7 @@ impl Disputed {
         self.votes.entry(unanimous).or_default().extend(votes);
     }
 
-    /// Tries all votes that were ever given, on either path.
+    /// Tries all votes ever collected, by either function.
     pub(super) fn try_to_void(&self) {
         let (account, number) = self.slot();
         let committee = self.world.committees()[0].committee.clone();
@@ -177,22 +177,22 @@ impl Disputed {
                 continue;
             };
             self.world.trace.note("tries to void", format_args!("#{number} unanimous: {unanimous}"));
-            self.tell(vote, packed);
+            self.decide(vote, packed);
         }
     }
 
-    fn tell(&self, vote: UnlockVote, votes: Vec<u8>) {
+    fn decide(&self, vote: UnlockVote, votes: Vec<u8>) {
         let (council, sequence) = (self.world.chain.council(), SequenceNumber(self.number));
         self.send(Call::decide_unlock(council, self.owner.id(), sequence, vote, votes));
     }
 
-    /// What a wallet does: asks all, and brings the contract what suffices.
+    /// Acts as a wallet: asks all authorities, and submits votes that suffice.
     pub(super) async fn ask(&self, unanimous: bool) {
         let (account, sequence) = (self.owner.id(), SequenceNumber(self.number));
         let ballot = self.client.vote_unlock((account, sequence), unanimous, PATIENCE).await;
         self.world.trace.note("ballot", format_args!("#{sequence} {:?}", ballot.votes()));
         if let Some(UnlockDecision { vote, votes }) = ballot.decision() {
-            self.tell(vote, votes);
+            self.decide(vote, votes);
         }
     }
 
@@ -201,7 +201,7 @@ impl Disputed {
         matches!(outcome, UnlockOutcome::Upheld | UnlockOutcome::Voided).then_some(outcome)
     }
 
-    /// Executed, it must have an outcome once somebody honest has acted.
+    /// Checks that the number has an outcome once an honest party has acted.
     pub(super) fn is_safe(&self) -> Result<(), Breach> {
         let executed = self.world.oracle().is_executed_anywhere(self.slot());
         require!(self.outcome().is_some() || !executed, "#{} is executed somewhere and cannot be upheld", self.number);

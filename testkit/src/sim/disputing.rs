@@ -1,7 +1,7 @@
-//! Numbers in dispute, once all else is done: owners of several accounts sign two orders for a number each and ask the
-//! contract to unlock it, while payments reach these accounts, and leave them again once their number is decided.
-//! Authorities stop and start again, their machines' clocks are wrong, and Ethereum stops to finalize. A relayer decides,
-//! or whoever has a wallet. Chance comes from dice of its own.
+//! Disputed numbers, after the rest of a run: owners of several accounts sign two orders with one number and request
+//! its unlock from the contract. Meanwhile these accounts receive payments, and pay again once their number is decided.
+//! Authorities restart, their machines' clocks are wrong, and Ethereum stops finalizing. A relayer or a wallet submits
+//! the votes. This module has a random generator of its own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,22 +23,22 @@ use super::scenario::fund;
 use super::world::{Word, World};
 use crate::{TestAccount, payment};
 
-/// The contract's window.
+/// The contract's unlock window.
 const WINDOW: Duration = Duration::from_secs(3 * 86_400);
-/// Time passes in steps that are shorter than a view of the chain may be old.
+/// The length of a time step, shorter than the maximum age of a view of the chain.
 const STEP: Duration = Duration::from_secs(12 * 3_600);
-/// So long after a step blocks are final, and followed.
+/// The time after a step until its blocks are final and read.
 const BLOCKS: Duration = Duration::from_secs(16);
-/// So long after a transaction was sent a block has it.
+/// The time until a transaction is in a block.
 const MINED: Duration = Duration::from_secs(5);
-/// So long a relayer takes to read of a request, to ask all authorities, and to have its transaction mined.
+/// The time in which a relayer reads a request, asks all authorities, and gets its transaction mined.
 const RELAYED: Duration = Duration::from_secs(60);
-/// A clock is wrong by so much at most, in seconds, where it is within the bound: less than what is left of the window
-/// when a view of the chain is too old and somebody honest has acted.
+/// The maximum error of a clock within the bound, in seconds: less than the rest of the window once a view of the chain
+/// is too old and an honest party has acted.
 const CLOCK_ERROR_MAX_S: i64 = 6 * 3_600;
-/// A clock that is beyond the bound is wrong by so much, in seconds: more than any dispute takes.
+/// The error of a clock beyond the bound, in seconds: longer than any dispute.
 const FAR_S: i64 = 60 * 86_400;
-/// What each disputed account has at first, and whoever pays them.
+/// The initial balance of each disputed account and of the payer.
 const FUNDS: u128 = 1_000_000;
 
 /// The accounts in dispute: the contract judges the requests of the second one, authorities those of the others.
@@ -46,23 +46,23 @@ fn owners() -> [TestAccount; 3] {
     [TestAccount::ed25519(1_000), TestAccount::ethereum(1_001), TestAccount::ed25519(1_002)]
 }
 
-/// Who pays them, and is paid by them. Its next number.
+/// The account that pays them and is paid by them, with its next number.
 struct Payer {
     owner: TestAccount,
     next: u64,
 }
 
-/// One time at which some numbers are in dispute together.
+/// Some numbers that are disputed at the same time.
 struct Round {
     world: Arc<World>,
     dice: Dice,
     client: CommitteeClient,
     numbers: Vec<Disputed>,
-    /// An authority that stays away until the numbers can be decided.
+    /// An authority that stays offline until the numbers can be decided.
     absent: Option<usize>,
     /// The authority whose clock is behind by more than the bound.
     behind: Option<usize>,
-    /// Ends the relayer's process, which starts again.
+    /// Kills the relayer's process, which is restarted.
     restart: Arc<Notify>,
     relayer: Option<JoinHandle<()>>,
 }
@@ -104,7 +104,7 @@ impl Round {
             certificate: None,
             votes: BTreeMap::new(),
         };
-        // One at least.
+        // At least one.
         let first = dice.below(owners().len());
         let is_chosen = |at: usize| at == first || dice.chance(500);
         let chosen = owners().into_iter().enumerate().filter(|(at, _)| is_chosen(*at));
@@ -136,9 +136,9 @@ impl Round {
                 number.show_some().await;
             }
         }
-        // Ethereum may stop to finalize while the window runs.
+        // Ethereum may stop finalizing while the window runs.
         world.chain.finalizes(&world, dice.chance(700));
-        // Somebody honest acts before a quorum's own window can have passed.
+        // An honest party acts before a quorum's own window can have passed.
         self.pass(WINDOW / 2).await;
         self.act().await?;
         self.pass(WINDOW).await;
@@ -156,14 +156,14 @@ impl Round {
         Ok(())
     }
 
-    /// Authorities that may be missing, beside those that misbehave and one that was restored.
+    /// The number of authorities that may be offline, besides Byzantine ones and a restored one.
     fn spare(&self) -> usize {
         let plan = &self.world.plan;
         (plan.authorities() - 1) / 3 - plan.byzantine.len() - usize::from(plan.is_restored)
     }
 
-    /// Every machine's clock is wrong by a few hours. In the `worst` case one may be behind by more than the bound, and
-    /// any number of them ahead by more: those only vote and execute later.
+    /// Sets every machine's clock wrong by a few hours. In the `worst` case one may be behind by more than the bound,
+    /// and any number ahead by more: those only vote and execute later.
     async fn set_clocks(&mut self, worst: bool) {
         let (honest, dice) = (self.world.plan.honest(), &self.dice);
         let hours = |_: usize| dice.between_s(-CLOCK_ERROR_MAX_S, CLOCK_ERROR_MAX_S);
@@ -178,14 +178,14 @@ impl Round {
         self.tick().await;
     }
 
-    /// All processes start again, and read their machines' clocks.
+    /// Restarts all processes, which then read their machines' clocks.
     async fn tick(&self) {
         (0..self.world.plan.honest()).for_each(|authority| self.world.record(authority, Word::Tick));
         self.restart.notify_one();
         sleep(BLOCKS).await;
     }
 
-    /// Time passes everywhere, also for the clocks of all machines.
+    /// Advances the time, also that of all machines' clocks.
     async fn pass(&self, time: Duration) {
         let mut left = time;
         while !left.is_zero() {
@@ -196,7 +196,7 @@ impl Round {
         }
     }
 
-    /// A payment that everybody confirms who can be reached.
+    /// Makes a payment that all reachable authorities confirm.
     async fn pay(&self, from: &TestAccount, next: &mut u64, to: AccountId, amount: u128) -> Result<(), Breach> {
         let order = from.sign(&self.world.domain, payment(from.id(), to, amount, *next));
         self.world.oracle().signs(&order);
@@ -211,7 +211,7 @@ impl Round {
         Ok(())
     }
 
-    /// Of an account of the contract's own kind nobody else can ask.
+    /// Only the owner can make requests for an account of the contract's own kind.
     async fn ask_as_a_stranger(&self) -> Result<(), Breach> {
         let of_others = self.numbers.iter().filter(|number| number.owner.id().ethereum_address().is_none());
         of_others.clone().for_each(|number| number.request(&TestAccount::ed25519(1_020)));
@@ -223,7 +223,7 @@ impl Round {
         Ok(())
     }
 
-    /// Owners ask; Ethereum may finalize nothing for half of the window, or longer than it.
+    /// The owners make their requests. Ethereum may finalize nothing for half of the window, or longer than it.
     async fn ask_as_the_owner(&self) -> Result<(), Breach> {
         let is_stalled = self.dice.chance(500);
         self.world.chain.finalizes(&self.world, !is_stalled);
@@ -244,8 +244,8 @@ impl Round {
         Ok(())
     }
 
-    /// An authority that may be missing stops, one that has none of the certificates that are needed. Its clock is right:
-    /// with one that is behind by more than the bound it would be faulty, and execute what is void.
+    /// Stops an authority that may be offline and has none of the needed certificates. Its clock is right: if it were
+    /// behind by more than the bound, the authority would be faulty, and execute a void number.
     fn leave(&self) -> Option<usize> {
         let world = &self.world;
         let has_any = |authority: usize| {
@@ -262,7 +262,7 @@ impl Round {
         Some(authority)
     }
 
-    /// Collects votes to void the numbers, and tries all of them.
+    /// Collects votes to void the numbers, and submits all of them.
     async fn gather(&mut self, kinds: &[bool]) {
         for number in &mut self.numbers {
             for unanimous in kinds {
@@ -273,7 +273,7 @@ impl Round {
         sleep(MINED).await;
     }
 
-    /// A relayer follows the numbers from now on, or somebody with a wallet asks once: what is executed is upheld.
+    /// Makes a relayer follow the numbers from now on, or a wallet act once: executed orders are upheld.
     async fn act(&mut self) -> Result<(), Breach> {
         if self.dice.chance(500) {
             let relayer = relaying::unlock(self.world.clone(), self.restart.clone());
@@ -292,7 +292,8 @@ impl Round {
         sleep(MINED).await;
     }
 
-    /// Ethereum finalizes, the clocks are set, and whoever was away is shown certificates before it has read of anything.
+    /// Ethereum finalizes again, the clocks are set, and offline authorities get certificates before they read the
+    /// chain.
     async fn come_back(&mut self) {
         self.world.chain.finalizes(&self.world, true);
         if let Some(authority) = self.absent.take() {
@@ -307,7 +308,7 @@ impl Round {
         self.set_clocks(false).await;
     }
 
-    /// The numbers get their outcomes, and everybody follows them.
+    /// Waits until the numbers have their outcomes and all authorities have followed them.
     async fn decide(&self) -> Result<(), Breach> {
         for _ in 0..8 {
             if self.numbers.iter().all(|number| number.outcome().is_some()) {
@@ -329,7 +330,7 @@ impl Round {
             let (is_upheld, slot) = (outcome == UnlockOutcome::Upheld, number.slot());
             let by = if self.relayer.is_some() { "relayer" } else { "wallet" };
             self.world.trace.note(if is_upheld { "upheld" } else { "voided" }, format_args!("#{} {by}", slot.1));
-            // Who keeps it executes it, and is shown nothing.
+            // An authority that has the certificate executes it without receiving it again.
             self.world.oracle().follows(slot, is_upheld)?;
             for authority in 0..self.world.plan.honest() {
                 number.show(authority).await;

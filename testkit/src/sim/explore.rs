@@ -1,21 +1,21 @@
-//! Many runs: looking for a shorter run that still fails.
+//! Shrinks a failing run.
 
 use super::plan::Plan;
 use super::scenario::run;
 use super::trace::Summary;
 
-/// A run that fails.
+/// A failing run.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// Its plan.
     pub plan: Plan,
-    /// The outcome.
+    /// Its summary.
     pub summary: Summary,
-    /// How many runs it took.
+    /// The number of runs tried.
     pub runs: u64,
 }
 
-/// The shortest run that still fails, among those that have less and less in them.
+/// Reduces the plan step by step, and returns the shortest run that still fails.
 #[must_use]
 pub fn shrink(plan: Plan) -> Found {
     let summary = run(plan.clone(), false);

@@ -1,7 +1,7 @@
-//! Carries calls between a client and a shard, through the weather, as the bytes that they are on a connection.
+//! Carries calls between a client and a shard through the simulated network, as the bytes of a real connection.
 //!
-//! A call with one answer is lost, delayed or doubled as a whole. Of a stream each message is, on its own; and a
-//! stream breaks, as a connection does, when its server crashes or the weather has it so.
+//! A unary call is lost, delayed or duplicated as a whole; on a stream, each message separately. A stream breaks when
+//! its server crashes, or at random.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use super::observer::{self, StreamObserver};
 use super::weather::Fate;
 use super::world::{Server, World};
 
-/// A connection on which nothing comes is given up after this long, as keep-alive does.
+/// An idle connection is closed after this time, as keep-alive does.
 const CONNECTION_PATIENCE: Duration = Duration::from_secs(30);
-/// The header of a message in a gRPC body: one byte of flags, four of length.
+/// The header of a message in a gRPC body: one byte of flags, four bytes of length.
 const MESSAGE_HEADER_BYTES: usize = 5;
 
-/// The way of one client to one shard of one authority.
+/// The connection of one client to one shard of one authority.
 pub struct Link {
-    /// Its location.
+    /// The world.
     pub world: Arc<World>,
     /// The client's number.
     pub client: usize,
@@ -55,7 +55,7 @@ impl Carrier for Link {
     }
 }
 
-/// A link, for one call.
+/// A link for one call.
 #[derive(Clone)]
 struct Way {
     world: Arc<World>,
@@ -73,7 +73,7 @@ impl Way {
         self.world.weather().fate(self.client, self.authority, &self.world.dice)
     }
 
-    /// Waits until a message arrives. How long until its double does, if it has one.
+    /// Waits until a message arrives. Returns the delay of its duplicate, if there is one.
     async fn pass(&self) -> Result<Option<Duration>, Status> {
         let (delay, again) = match self.fate() {
             Fate::Lost => {
@@ -128,10 +128,10 @@ impl Way {
         Ok(http::Response::from_parts(parts, Body::new(StreamBody::new(arriving))))
     }
 
-    /// Takes a client's messages to the server, each in its own time.
+    /// Carries a client's messages to the server, each with its own delay.
     async fn forward_requests(self, mut body: Body, to: mpsc::UnboundedSender<Frame<Bytes>>) {
         loop {
-            // Nobody reads at the other end: the connection is gone.
+            // No reader at the other end: the connection is closed.
             let frame = tokio::select! {
                 biased;
                 () = to.closed() => return,
@@ -147,7 +147,7 @@ impl Way {
         }
     }
 
-    /// Takes a server's messages to the client, each in its own time, and its last word after them.
+    /// Carries a server's messages to the client, each with its own delay, followed by the trailers.
     async fn forward_answers(
         self,
         mut body: Body,
@@ -203,7 +203,7 @@ impl std::fmt::Display for Way {
     }
 }
 
-/// The messages of a piece of a gRPC body: tonic puts several whole ones into one piece.
+/// The messages of a chunk of a gRPC body: tonic puts several whole ones into one chunk.
 fn messages(mut data: Bytes) -> Vec<Bytes> {
     let mut messages = Vec::new();
     while let Some(header) = data.get(1..MESSAGE_HEADER_BYTES) {
@@ -221,7 +221,7 @@ pub(super) fn payload(message: &Bytes) -> &[u8] {
 /// Messages that arrive at one end of a stream.
 struct Arriving {
     channel: mpsc::UnboundedReceiver<Frame<Bytes>>,
-    /// Whether the stream ends well where nothing more comes. An answer ends with a last word.
+    /// Whether the stream may end here without an error. An answer must end with trailers.
     ends_well: bool,
     /// Observes requests.
     observer: Option<Arc<StreamObserver>>,

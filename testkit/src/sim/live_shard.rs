@@ -1,5 +1,5 @@
-//! A shard of an honest authority while its process lives: its two threads as one task, what is seen of its journal,
-//! and the ways between it and the others.
+//! A shard of an honest authority while its process lives: its two threads as one task, the observed part of its
+//! journal, and its connections to the other shards.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,36 +19,36 @@ use super::storage::{PoweredCheckpoints, PoweredDisk};
 use super::world::{Tasks, Word, World, lock, spawn};
 use crate::SteppedShard;
 
-/// A shard looks into its queue this long after something came, at most, in good weather.
+/// The maximum delay until a shard handles its queue, without faults.
 const STEP_MAX: Duration = Duration::from_millis(2);
-/// A write with its sync takes this long at most, on a good day.
+/// The maximum duration of a write with its sync, without faults.
 const SYNC_MAX: Duration = Duration::from_millis(10);
 
 /// The disk of a shard, which survives the process.
 pub struct ShardDisk {
     /// The journal's disk.
     pub disk: PoweredDisk,
-    /// Beside it.
+    /// Its checkpoints.
     pub checkpoints: PoweredCheckpoints,
-    /// Up to where its records were seen.
+    /// The position up to which its records were checked.
     pub seen: JournalPosition,
 }
 
 impl ShardDisk {
-    /// Another one with the same bytes.
+    /// A copy with the same bytes.
     #[must_use]
     pub fn copy(&self) -> Self {
         Self { disk: self.disk.copy(), checkpoints: self.checkpoints.copy(), seen: self.seen }
     }
 }
 
-/// A shard that lives, for its task and for those who look at it.
+/// A running shard, for its task and its observers.
 pub struct LiveShard {
-    /// Its location.
+    /// The world.
     pub world: Arc<World>,
     /// The authority's index.
     pub authority: usize,
-    /// Its number there.
+    /// The shard's number.
     pub id: ShardId,
     /// The production code.
     pub shard: Mutex<SteppedShard>,
@@ -61,7 +61,7 @@ pub struct LiveShard {
 }
 
 impl LiveShard {
-    /// Looks at what is new on disk.
+    /// Checks new records on disk.
     pub fn observe(&self) -> Result<(), Breach> {
         let mut disk = lock(&self.disk);
         let end = self.journal.end();
@@ -84,7 +84,7 @@ impl LiveShard {
         Ok(())
     }
 
-    /// No account is locked on a number that is used.
+    /// No account is locked on a used number.
     fn is_free(&self, account: AccountId) -> Result<(), Breach> {
         let state = lock(&self.shard).account(&account).map_err(|error| Breach(error.to_string()))?;
         let next = state.next_sequence();
@@ -116,7 +116,7 @@ enum Next {
     Wait,
 }
 
-/// A shard's threads, as one task that decides by dice which of them goes on when.
+/// A shard's threads as one task, which decides at random which of them continues.
 pub async fn run(live: Arc<LiveShard>, arrivals: Arc<Notify>) {
     let world = live.world.clone();
     let mut turn_at = Some(Instant::now());
@@ -148,7 +148,7 @@ pub async fn run(live: Arc<LiveShard>, arrivals: Arc<Notify>) {
             };
             (outcome, shard.batches_waiting())
         };
-        // Also where it failed: what was committed before that was said.
+        // Also after a failure: what was committed before may have been sent.
         if let Err(breach) = live.observe() {
             return world.trace.violation(breach);
         }
@@ -187,7 +187,7 @@ fn sync_delay(world: &World) -> Duration {
     }
 }
 
-/// The way from one shard to another of the same authority: messages are lost, doubled and late there, too.
+/// The connection between two shards of one authority, which also loses, duplicates and delays messages.
 pub fn way_between(
     world: &Arc<World>,
     authority: usize,

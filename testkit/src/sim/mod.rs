@@ -6,11 +6,11 @@
 //!                         ├─ byzantine: authorities that lie      ├─ Link: encoded calls through the Weather
 //!                         ├─ owner: correct clients, real quorums                     │
 //!                         └─ adversary: clients that misbehave ───────────────────────┘
-//!                         Oracle: looks at every record on disk and every vote that leaves ─► Summary
+//!                         Oracle: checks every record on disk and every vote that leaves ─► Summary
 //! ```
 //!
-//! Chance comes from the seed's dice alone, time is tokio's paused clock, and everything runs in one thread: so the
-//! same seed gives the same run, event by event. What is simulated, and what is not, stands in docs/RELIABILITY.md.
+//! The seed is the only source of randomness, time is tokio's paused clock, and everything runs in one thread, so the
+//! same seed gives the same run, event by event. docs/RELIABILITY.md lists what is simulated and what is not.
 
 mod adversary;
 mod byzantine;

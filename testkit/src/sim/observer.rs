@@ -1,4 +1,4 @@
-//! Looks at what passes between clients and an honest authority: a vote that left it is one that it must stand by.
+//! Observes messages between clients and an honest authority: the authority must never contradict a vote that left it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,7 @@ enum Asked {
     Confirmation,
 }
 
-/// The requests of one stream by the client's numbers of them.
+/// The requests of one stream by the client's request IDs.
 pub struct StreamObserver {
     world: Arc<World>,
     authority: usize,
@@ -31,13 +31,13 @@ pub struct StreamObserver {
 }
 
 impl StreamObserver {
-    /// An observer of a new stream.
+    /// Creates an observer of a new stream.
     #[must_use]
     pub fn new(world: Arc<World>, authority: usize) -> Self {
         Self { world, authority, asked: Mutex::default() }
     }
 
-    /// A request arrives at the authority.
+    /// Notes a request that arrives at the authority.
     pub fn arrives(&self, message: &Bytes) {
         let Ok(SubmitRequest { id, request: Some(request) }) = SubmitRequest::decode(payload(message)) else { return };
         let asked = match request {
@@ -51,7 +51,7 @@ impl StreamObserver {
         lock(&self.asked).insert(id, asked);
     }
 
-    /// An answer leaves the authority.
+    /// Checks an answer that leaves the authority.
     pub fn leaves(&self, message: &Bytes) {
         if self.authority >= self.world.plan.honest() {
             return;
@@ -76,7 +76,7 @@ impl StreamObserver {
     }
 }
 
-/// A correct client sends a message to an authority.
+/// Counts a message of a correct client to an authority.
 pub fn leaves_a_wallet(world: &World, client: usize, message: &Bytes) {
     let Ok(SubmitRequest { request: Some(request), .. }) = SubmitRequest::decode(payload(message)) else { return };
     let order = match request {
@@ -90,7 +90,7 @@ pub fn leaves_a_wallet(world: &World, client: usize, message: &Bytes) {
     }
 }
 
-/// Whether this may be a reason against a certificate, which may not be one, or may have to wait.
+/// Whether this refusal of a certificate is allowed: the certificate is invalid, or must wait.
 fn may_refuse(code: Code) -> bool {
     use Code::WrongShard;
     use Code::{Busy, Frozen, Invalid, Malformed, MissingCertificate, PrimaryTooOld, Stopping, UnknownEpoch, Voided};

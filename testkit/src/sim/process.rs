@@ -1,9 +1,9 @@
-//! An honest authority as a process: the production code of its shards, its service and its stream of deposits, on
-//! disks of its own, started again and again from what was synced.
+//! An honest authority as a process: the production code of its shards, service and stream of deposits, on its own
+//! disks, restarted repeatedly from what was synced.
 //!
 //! ```text
-//!  keeper: recover ─► check that it remembers what it said ─► live (tasks) ─► crash ─► power lost ─► recover …
-//!                                                                              └─► copy ··· copy brought back
+//!  keeper: recover ─► check that it has all that it sent ─► live (tasks) ─► crash ─► power lost ─► recover …
+//!                                                                              └─► copy ··· copy restored
 //! ```
 
 use std::collections::BTreeMap;
@@ -43,29 +43,29 @@ use super::storage::{Cut, Power, PoweredCheckpoints, PoweredDisk};
 use super::world::{Serve, Server, Tasks, Word, World, lock, spawn};
 use crate::SteppedShard;
 
-/// How long a process is away at most.
+/// The maximum time for which a process is down.
 const DOWN_MAX: Duration = Duration::from_secs(20);
-/// Segments so short that a run has several.
+/// Short segments, so that a run has several.
 const SEGMENT_BYTES_MAX: u64 = 20_000;
-/// How far the high-water mark may be behind the journals, as in production.
+/// The maximum lag of the high-water mark behind the journals, as in production.
 const HIGH_WATER_MARK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Keeps one honest authority.
+/// Runs one honest authority.
 pub struct Keeper {
     world: Arc<World>,
     authority: usize,
     layout: ShardLayout,
     power: Power,
     disks: Vec<Arc<Mutex<ShardDisk>>>,
-    /// The small files of its folder, which a crash does not take back: each is synced before its news is told.
+    /// The small files of its folder. They survive crashes: each is synced before its content is used.
     folder: (TempDir, Option<Arc<DataFolder>>),
-    /// As the folder has it.
+    /// The value in the folder.
     voter_status: VoterStatusWatch,
     words: mpsc::UnboundedReceiver<Word>,
     copy: Option<Copy>,
 }
 
-/// All that an authority had on disk between two of its processes.
+/// An authority's disk between two of its processes.
 struct Copy {
     disks: Vec<ShardDisk>,
     /// The small files.
@@ -114,7 +114,7 @@ impl Keeper {
         self.folder.0.path().join("data")
     }
 
-    /// The time that the follower stores is that of its block, whatever one Ethereum node says.
+    /// The follower stores its block's time, whatever a single Ethereum node reports.
     fn watch_time(&self, tasks: &Tasks) {
         let (world, data, authority) = (self.world.clone(), self.data(), self.authority);
         spawn(tasks, async move {
@@ -131,13 +131,13 @@ impl Keeper {
         });
     }
 
-    /// Runs the authority for ever.
+    /// Runs the authority forever.
     pub async fn keep(mut self) {
         loop {
             let (tasks, mut word) = (Tasks::default(), None);
             match self.start(&tasks) {
                 Ok(()) => word = self.live().await,
-                // It crashed while it recovered.
+                // It crashed during recovery.
                 Err(_) if self.power.is_off() => {}
                 Err(breach) => return self.world.trace.violation(breach),
             }
@@ -164,7 +164,7 @@ impl Keeper {
         }
     }
 
-    /// Between two processes somebody copies all that is on disk, or brings such a copy back.
+    /// Between two processes, an operator may copy the disk or restore such a copy.
     fn bring_back_a_copy(&mut self) {
         let may_be = self.world.plan.is_restored && self.authority + 1 == self.world.plan.honest();
         if !may_be || self.world.is_calm() || !self.world.dice.chance(400) {
@@ -196,7 +196,7 @@ impl Keeper {
         }
     }
 
-    /// Waits for the process's end: it fails, or somebody or the dice end it. Returns what somebody said.
+    /// Waits for the process's end: a failure, a command, or a random crash. Returns the command.
     async fn live(&mut self) -> Option<Word> {
         let every = Duration::from_secs(self.world.plan.crash_every_s);
         loop {
@@ -218,7 +218,7 @@ impl Keeper {
         }
     }
 
-    /// The power will go off at one of the next things that the process does to its disk, before or after that is done.
+    /// Schedules a power cut at one of the process's next disk operations, before or after its effect.
     fn cut_ahead(&self) {
         let dice = &self.world.dice;
         let (of_checkpoints, is_done) = (dice.chance(300), dice.chance(400));
@@ -228,7 +228,7 @@ impl Keeper {
         self.power.cut_at(cut);
     }
 
-    /// Starts the process from what is on its disks.
+    /// Starts the process from its disks.
     fn start(&mut self, tasks: &Tasks) -> Result<(), Breach> {
         let limits = limits(&self.world);
         let metrics = Arc::new(Metrics::new(self.layout.count()));
@@ -298,7 +298,7 @@ impl Keeper {
         Ok(self.folder.1.insert(Arc::new(folder)).clone())
     }
 
-    /// The protection, where the folder is an older copy. From now on the high-water mark follows the journals.
+    /// The rollback protection, if the folder is an older copy. From now on the high-water mark follows the journals.
     fn judge(
         &self,
         tasks: &Tasks,
@@ -326,9 +326,9 @@ impl Keeper {
         }
     }
 
-    /// Asks the other authorities what this one may have forgotten.
+    /// Asks the other authorities for votes that this one may have forgotten.
     fn catch_up(&self, tasks: &Tasks, protection: Arc<RollbackProtection>, questions: mpsc::Receiver<Question>) {
-        // Somebody else than all clients and relayers.
+        // A client number that differs from those of all clients and relayers.
         let client = self.world.owners.len() + self.world.plan.relayers + self.authority;
         let all = self.world.network(client).authorities().to_vec();
         let peers = all.into_iter().enumerate().filter(|(number, _)| *number != self.authority);
@@ -337,8 +337,7 @@ impl Keeper {
         spawn(tasks, catch_up.run());
     }
 
-    /// The follower, which reads deposits and committees from the chain. It never has a reason to stop while the
-    /// process lives.
+    /// The follower, which reads deposits and committees from the chain. It must never stop while the process lives.
     fn follow(&self, tasks: &Tasks, sink: DepositSink, rotation: Rotation, metrics: &Arc<Metrics>) {
         let (world, authority) = (self.world.clone(), self.authority);
         let (progress, mut seen) = watch::channel(Progress::CatchingUp);
@@ -353,7 +352,7 @@ impl Keeper {
         let metrics = metrics.clone();
         spawn(tasks, async move {
             let stopped = seen.wait_for(|progress| matches!(progress, Progress::Stopped(_))).await;
-            // It also stops where a shard fails: then the process ends anyway.
+            // It also stops if a shard fails, which ends the process anyway.
             if let (Ok(stopped), 1) = (stopped, metrics.follower.alarm.get()) {
                 world.trace.violation(format_args!("the follower of authority {authority} stops: {:?}", *stopped));
             }
@@ -429,7 +428,7 @@ impl Keeper {
             let serve: Serve = Arc::new(move |call| Box::pin(service.clone().call(call)));
             self.world.listen(self.authority, id.0, Some(Server { serve, tasks: tasks.clone() }));
         }
-        // The word to stop never comes: processes end by crashes here.
+        // No stop signal is ever sent: processes end by crashes here.
         spawn(tasks, async move { never.closed().await });
     }
 }
@@ -474,7 +473,7 @@ fn voter_status(world: &World, authority: usize) -> VoterStatus {
     VoterStatus::new(world.known_committees(1), keys, &names).expect("it is a member of the first committee")
 }
 
-/// A folder without a disk below it, if there is such: what is written there is not what is tried here.
+/// A folder in memory if there is one, because these files are not part of the simulation.
 pub(super) fn memory_folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary folder")
 }

@@ -1,5 +1,5 @@
-//! Relayers: the production relayer over the simulated network and chain, killed at any moment and started again from
-//! its state. They pay redemptions all the time; one more unlocks numbers while there are disputes.
+//! Relayers: the production relayer over the simulated network and chain, killed at any moment and restarted from its
+//! state. They relay redemptions all the time; one more unlocks numbers during disputes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use super::chain::sender_config;
 use super::process::memory_folder;
 use super::world::{ASSETS, World};
 
-/// The rate at which relayers value the fees of a run, a few units: two units cover the gas in good weather.
+/// The value of the fees of a run, in wei per unit: two units cover the gas without faults.
 const RATE: &str = "50000000000000";
-/// Whose key brings the contract what authorities sign about numbers.
+/// The key that submits authorities' votes about numbers.
 const UNLOCKING_KEY: u32 = DEPLOYER_KEY;
 const WEI_PER_ETHER: u64 = 1_000_000_000_000_000_000;
 
 /// Runs a relayer until the run ends.
 pub async fn relay(world: Arc<World>, number: usize) {
     let folder = memory_folder();
-    // Somebody else than all owners of accounts.
+    // A client number that differs from those of all owners.
     let network = world.network(world.owners.len() + number);
     loop {
         let config = config(&world, folder.path().to_owned());
@@ -50,7 +50,7 @@ pub async fn relay(world: Arc<World>, number: usize) {
     }
 }
 
-/// Runs a relayer that unlocks numbers of anybody, until it is aborted. Its process starts again whenever it is told to.
+/// Runs a relayer that unlocks numbers of any account, until it is aborted. Its process restarts on request.
 pub async fn unlock(world: Arc<World>, restart: Arc<Notify>) {
     let folder = memory_folder();
     let network = world.network(usize::MAX);
@@ -73,7 +73,7 @@ pub async fn unlock(world: Arc<World>, restart: Arc<Notify>) {
     }
 }
 
-/// What the relayer's machine takes for the time, after each start something else: wrong by hours, days, or altogether.
+/// The relayer's clock, which after each start is wrong by hours, by days, or completely.
 fn clock(world: &World) -> Clock {
     let hour_ms = 3_600_000;
     let now_ms = world.chain.now_ms(world);

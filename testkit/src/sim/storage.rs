@@ -1,8 +1,8 @@
 //! Disks and checkpoint stores that lose power at any operation.
 //!
-//! Each process has one [`Power`]. From the moment at which it is cut every operation fails, the one at which it is
-//! cut either before it did anything or after it did all: so a process dies before a write, between a write and
-//! its sync, and between a sync and what it would have said. What was not synced is then kept or lost page by page.
+//! Each process has one [`Power`]. Once it is cut, every operation fails; the operation during which it is cut either
+//! has no effect or its full effect. So a process dies before a write, between a write and its sync, or between a sync
+//! and the message after it. Unsynced data is then kept or lost page by page.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,18 +26,18 @@ struct State {
     cut: Option<Cut>,
 }
 
-/// When the power goes off.
+/// A scheduled power cut.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
-    /// After so many operations.
+    /// The number of operations before it.
     pub operations: usize,
-    /// Whether only writes of checkpoints count: then it goes off while one is under way.
+    /// Whether only writes of checkpoints count, so that it happens during one.
     pub of_checkpoints: bool,
-    /// Whether the operation at which it goes off is still done; nobody is told, either way.
+    /// Whether the operation during which it happens still takes effect. Its caller gets an error in both cases.
     pub is_done: bool,
 }
 
-/// Whether an operation is done, and whether its caller hears of that.
+/// Whether an operation takes effect, and whether its caller is told so.
 #[derive(PartialEq, Eq)]
 enum Turn {
     Done,
@@ -50,12 +50,12 @@ impl Power {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// On again.
+    /// Switches the power on.
     pub fn restore(&self) {
         *self.state() = State::default();
     }
 
-    /// Off at once.
+    /// Cuts the power at once.
     pub fn off(&self) {
         *self.state() = State { is_off: true, cut: None };
     }
@@ -66,7 +66,7 @@ impl Power {
         self.state().is_off
     }
 
-    /// Off at a coming operation.
+    /// Schedules a cut at a later operation.
     pub fn cut_at(&self, cut: Cut) {
         self.state().cut = Some(cut);
     }
@@ -98,7 +98,7 @@ impl Power {
     }
 }
 
-/// A disk in memory on a power supply.
+/// An in-memory disk on a power supply.
 #[derive(Clone)]
 pub struct PoweredDisk {
     disk: MemoryDisk,
@@ -106,7 +106,7 @@ pub struct PoweredDisk {
 }
 
 impl PoweredDisk {
-    /// An empty one.
+    /// An empty disk.
     #[must_use]
     pub fn new(power: Power) -> Self {
         Self { disk: MemoryDisk::new(), power }
@@ -118,9 +118,9 @@ impl PoweredDisk {
         Self { disk: self.disk.copy(), power: self.power.clone() }
     }
 
-    /// After the power went off: of what was not synced, the dice decide.
+    /// Applies a power cut: unsynced data survives at random.
     pub fn lose_power(&self, dice: &Dice) {
-        // All, nothing, or page by page.
+        // All of it, nothing, or page by page.
         let per_mille = *dice.pick(&[0, 500, 500, 1_000]);
         self.disk.lose_power(|| dice.chance(per_mille));
     }
@@ -175,7 +175,7 @@ impl SegmentFile for PoweredFile {
     }
 }
 
-/// Checkpoints in memory, on a power supply: each is seen as a whole or not at all.
+/// In-memory checkpoints on a power supply. Each is visible as a whole or not at all.
 #[derive(Clone)]
 pub struct PoweredCheckpoints {
     power: Power,
@@ -205,7 +205,7 @@ impl PoweredCheckpoints {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// After the power went off: the store may show an older checkpoint than its newest, or be lost.
+    /// Applies a power cut: the store may return to an older checkpoint, or be lost.
     pub fn lose_power(&self, dice: &Dice) {
         let mut written = self.written();
         if dice.chance(200) {

@@ -1,4 +1,4 @@
-//! The events of a run: as a digest, the faults as counts, and on demand each event as a line.
+//! The events of a run: a digest, counts by kind, and on demand a line per event.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ pub struct Trace {
 
 #[derive(Default)]
 struct Seen {
-    /// Has fixed keys, so that the same events have the same digest.
+    /// A hasher with fixed keys, so that equal events have equal digests.
     hasher: DefaultHasher,
     events: u64,
     counts: BTreeMap<&'static str, u64>,
@@ -29,20 +29,20 @@ struct Seen {
 /// The summary of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// The digest of all events with their times: two runs with the same digest were the same run.
+    /// The digest of all events with their times. Runs with equal digests are equal.
     pub digest: u64,
-    /// How many events.
+    /// The number of events.
     pub events: u64,
-    /// How often what was done to the system, and what it did.
+    /// The number of faults and events by kind.
     pub counts: BTreeMap<&'static str, u64>,
     /// The first violated invariant.
     pub violation: Option<String>,
-    /// How much time passed in the simulation, in milliseconds.
+    /// The simulated time, in milliseconds.
     pub simulated_ms: u64,
 }
 
 impl Trace {
-    /// An empty one, which prints its events where it `is_shown`. Within the run's runtime.
+    /// An empty trace, which prints its events if it `is_shown`. Must be called within the run's runtime.
     #[must_use]
     pub fn new(is_shown: bool) -> Self {
         Self { started: Instant::now(), is_shown, seen: Mutex::default(), violated: Notify::new() }
@@ -52,7 +52,7 @@ impl Trace {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes an event of a kind that is counted.
+    /// Records an event of a counted kind.
     pub fn note(&self, kind: &'static str, what: impl fmt::Display) {
         let (elapsed, line) = (self.started.elapsed(), format!("{kind} {what}"));
         if self.is_shown {
@@ -65,14 +65,14 @@ impl Trace {
         *seen.counts.entry(kind).or_default() += 1;
     }
 
-    /// Notes that what must not happen did. The first such counts.
+    /// Records a violation. Only the first one counts.
     pub fn violation(&self, what: impl fmt::Display) {
         self.note("VIOLATION", &what);
         self.seen().violation.get_or_insert_with(|| what.to_string());
         self.violated.notify_one();
     }
 
-    /// How long the run has lasted, in simulated time.
+    /// The simulated time since the run began.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
@@ -83,7 +83,7 @@ impl Trace {
         self.violated.notified().await;
     }
 
-    /// All of it.
+    /// The summary so far.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let seen = self.seen();

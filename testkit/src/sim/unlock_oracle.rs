@@ -1,14 +1,14 @@
-//! The oracle's invariants of numbers that their owners asked to unlock.
+//! The oracle's invariants of numbers whose owners requested an unlock.
 
 use super::oracle::{Books, Breach, Oracle, Slot, require};
 
 impl Oracle {
-    /// An owner asks to unlock a number.
+    /// Notes an owner's request to unlock a number.
     pub fn asks(&mut self, slot: Slot) {
         self.asked.insert(slot);
     }
 
-    /// The contract voided a number, in a final block: nobody honest has executed it, or ever will.
+    /// Notes a voided number in a final block: no honest authority has executed it or ever will.
     pub fn voided(&mut self, slot: Slot) -> Result<(), Breach> {
         self.void.insert(slot);
         require!(!self.is_executed_anywhere(slot), "#{} is voided, and an honest authority executed it", slot.1);
@@ -21,14 +21,14 @@ impl Oracle {
         self.books.iter().any(|books| books.has_executed(slot))
     }
 
-    /// An authority's vote to void a number leaves it: it is on disk that it voted so.
+    /// Checks a vote to void a number that leaves an authority: the vote must be on its disk.
     pub fn void_vote_leaves(&self, authority: usize, slot: Slot) -> Result<(), Breach> {
         let books = &self.books[authority];
         require!(books.void_voted.contains(&slot), "a void vote of authority {authority} is not on its disk");
         Ok(())
     }
 
-    /// An authority's vote that a number has a certificate leaves it: the certificate is on disk.
+    /// Checks a vote for a certificate that leaves an authority: the certificate must be on its disk.
     pub fn certificate_vote_leaves(&self, authority: usize, slot: Slot) -> Result<(), Breach> {
         let books = &self.books[authority];
         let is_kept = books.seen.contains(&slot) || books.has_executed(slot);
@@ -36,7 +36,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// A decision is final: who keeps the certificate of what is upheld has executed it.
+    /// Checks a final decision: an authority that has the upheld certificate has executed it.
     pub fn follows(&self, slot: Slot, is_upheld: bool) -> Result<(), Breach> {
         for (authority, books) in self.books.iter().enumerate() {
             let is_left = is_upheld && books.seen.contains(&slot) && !books.has_executed(slot);
@@ -45,7 +45,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// All honest authorities are over a number.
+    /// Checks that all honest authorities are past a number.
     pub fn is_over(&self, slot: Slot) -> Result<(), Breach> {
         for (authority, books) in self.books.iter().enumerate() {
             let next = books.sent(slot.0);

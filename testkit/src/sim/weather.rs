@@ -1,4 +1,4 @@
-//! The fates of messages.
+//! The simulated network: the fates of messages.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,22 +8,22 @@ use tokio::time::Instant;
 use super::dice::Dice;
 use super::plan::Plan;
 
-/// In good weather a message takes this long at most.
+/// The maximum delay of a message without faults.
 const CALM_DELAY_MAX: Duration = Duration::from_millis(5);
 
-/// The network between clients and authorities, by their numbers.
+/// The network between clients and authorities, which are identified by number.
 pub struct Weather {
     loss_per_mille: u32,
     duplicates_per_mille: u32,
     delay_max: Duration,
     is_calm: bool,
-    /// Until when nothing passes.
+    /// The times until which connections are cut.
     partitions: BTreeMap<(usize, usize), Instant>,
 }
 
 /// The fate of a message.
 pub enum Fate {
-    /// It never arrives.
+    /// It is lost.
     Lost,
     /// It arrives after this long.
     Arrives(Duration),
@@ -44,20 +44,20 @@ impl Weather {
         }
     }
 
-    /// From now on every message arrives, once and soon.
+    /// Ends all faults: from now on each message arrives once and soon.
     pub fn calm_down(&mut self) {
         self.is_calm = true;
         self.partitions.clear();
     }
 
-    /// Nothing passes between a client and an authority for so long.
+    /// Cuts the connection between a client and an authority for this time.
     pub fn part(&mut self, client: usize, authority: usize, time: Duration) {
         if !self.is_calm {
             self.partitions.insert((client, authority), Instant::now() + time);
         }
     }
 
-    /// Throws the dice for a message.
+    /// Draws the fate of a message.
     #[must_use]
     pub fn fate(&self, client: usize, authority: usize, dice: &Dice) -> Fate {
         if self.is_calm {
@@ -74,7 +74,7 @@ impl Weather {
         Fate::Arrives(delay())
     }
 
-    /// True where a connection breaks at this message.
+    /// Whether a connection breaks at this message.
     #[must_use]
     pub fn breaks(&self, dice: &Dice) -> bool {
         !self.is_calm && dice.chance(self.loss_per_mille / 10)

@@ -1,4 +1,4 @@
-//! Everything that there is in a run: the chain, the authorities, the network, the clients, and who watches them.
+//! All parts of a run: the chain, the authorities, the network, the clients, and their observers.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,20 +28,20 @@ use super::trace::Trace;
 use super::weather::Weather;
 use crate::{TestAccount, TestCommittee};
 
-/// The assets that are moved.
+/// The assets of a run.
 pub const ASSETS: [Asset; 2] = [Asset::ETHER, Asset(address!("b19b36b1456E65E3A6D514D3F715f204BD59f431"))];
-/// Clients' patience: a lost answer should not cost minutes of simulated time.
+/// The clients' time limits, short so that a lost answer does not cost minutes of simulated time.
 const CLIENT_OPTIONS: ClientOptions =
     ClientOptions { connect_timeout: Duration::from_secs(2), request_timeout: Duration::from_secs(5) };
 
 /// Tasks of one process, which end with it.
 pub type Tasks = Arc<Mutex<JoinSet<()>>>;
 
-/// Answers a call.
+/// A function that answers a call.
 pub type Serve =
     Arc<dyn Fn(http::Request<Body>) -> BoxFuture<http::Response<Body>, std::convert::Infallible> + Send + Sync>;
 
-/// A shard's server, as long as its process lives.
+/// A shard's server while its process lives.
 #[derive(Clone)]
 pub struct Server {
     /// The service that answers.
@@ -68,7 +68,7 @@ impl Server {
         answer.await.ok()
     }
 
-    /// Opens a stream, and has what is answered on it forwarded as long as the process lives.
+    /// Opens a stream, and forwards its answers while the process lives.
     pub async fn stream<F: Future<Output = ()> + Send + 'static>(
         &self,
         call: http::Request<Body>,
@@ -90,17 +90,17 @@ impl Server {
 /// Commands to an authority's keeper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// A part of the process failed: the process ends.
+    /// A part of the process failed, so the process ends.
     Failed,
-    /// Crash now, and start again.
+    /// Crash now and restart.
     Restart,
-    /// Crash now, and stay away until told to restart.
+    /// Crash now and stay down until a restart is requested.
     Stop,
-    /// As a restart, but for who stays away.
+    /// Restart, unless the process is to stay down.
     Tick,
 }
 
-/// How many messages a correct client's wallet has sent.
+/// The number of messages that a correct client's wallet has sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Orders.
@@ -115,38 +115,37 @@ pub struct World {
     pub plan: Plan,
     /// The deployment.
     pub domain: Domain,
-    /// Chance.
+    /// The source of randomness.
     pub dice: Dice,
     /// The trace of the run.
     pub trace: Trace,
     /// Owners of the correct clients' accounts, then of the adversaries'.
     pub owners: Vec<TestAccount>,
-    /// Messages that Byzantine authorities and clients have seen.
+    /// The messages that Byzantine authorities and clients have seen.
     pub memory: Mutex<Memory>,
     /// The Primary.
     pub chain: Chain,
     weather: Mutex<Weather>,
     oracle: Mutex<Oracle>,
     servers: Mutex<BTreeMap<(usize, u32), Server>>,
-    /// What each authority's newest process knows of the committees.
+    /// The committees known to each authority's newest process.
     voters: Mutex<BTreeMap<usize, VoterStatusWatch>>,
-    /// How wrong the clocks of the authorities' machines are, in seconds. A process reads its machine's clock when it
-    /// starts.
+    /// The errors of the authorities' machines' clocks, in seconds. A process reads its machine's clock at its start.
     clock_errors_s: Mutex<BTreeMap<usize, i64>>,
-    /// By correct client.
+    /// The message counts by correct client.
     sent: Vec<watch::Sender<Sent>>,
-    /// What each correct client may spend: what it deposited, and received from others of them.
+    /// The amount that each correct client may spend: its deposits, and payments from other correct clients.
     purses: Mutex<BTreeMap<(AccountId, Asset), u128>>,
     keepers: Vec<mpsc::UnboundedSender<Word>>,
     is_calm: AtomicBool,
     unfinished: AtomicUsize,
 }
 
-/// The end at which each authority's keeper hears.
+/// The command queues of the authorities' keepers.
 pub type Words = Vec<mpsc::UnboundedReceiver<Word>>;
 
 impl World {
-    /// The world of a plan, at its beginning.
+    /// Creates the world of a plan.
     #[must_use]
     pub fn new(plan: Plan, is_shown: bool) -> (Arc<Self>, Words, Errands) {
         let (chain, errands) = Chain::new(&plan);
@@ -180,12 +179,12 @@ impl World {
         lock(&self.weather)
     }
 
-    /// The oracle, only for reading: checks go through [`World::check`].
+    /// The oracle, for reading. Checks go through [`World::check`].
     pub fn oracle(&self) -> MutexGuard<'_, Oracle> {
         lock(&self.oracle)
     }
 
-    /// Has something checked.
+    /// Runs a check of the oracle.
     pub fn check(&self, what: impl FnOnce(&mut Oracle) -> Result<(), Breach>) {
         let checked = what(&mut lock(&self.oracle));
         if let Err(breach) = checked {
@@ -193,31 +192,31 @@ impl World {
         }
     }
 
-    /// Whether nothing goes wrong any more, save for Byzantine parts.
+    /// Whether faults have ended, except for Byzantine parts.
     #[must_use]
     pub fn is_calm(&self) -> bool {
         self.is_calm.load(Ordering::Relaxed)
     }
 
-    /// The end of everything that goes wrong by itself.
+    /// Ends all random faults.
     pub fn calm_down(&self) {
         self.trace.note("calm", "");
         self.is_calm.store(true, Ordering::Relaxed);
         self.weather().calm_down();
     }
 
-    /// Tells an authority's keeper.
+    /// Sends a command to an authority's keeper.
     pub fn record(&self, authority: usize, word: Word) {
         let _ = self.keepers[authority].send(word);
     }
 
-    /// The server of a shard, where its process lives.
+    /// The server of a shard, if its process lives.
     #[must_use]
     pub fn server(&self, authority: usize, shard: u32) -> Option<Server> {
         lock(&self.servers).get(&(authority, shard)).cloned()
     }
 
-    /// A process serves a shard from now on, or none does.
+    /// Sets or removes the server of a shard.
     pub fn listen(&self, authority: usize, shard: u32, server: Option<Server>) {
         let mut servers = lock(&self.servers);
         match server {
@@ -226,42 +225,42 @@ impl World {
         }
     }
 
-    /// A process of an authority follows the committees.
+    /// Sets the committees that an authority's process follows.
     pub fn follows(&self, authority: usize, status: VoterStatusWatch) {
         lock(&self.voters).insert(authority, status);
     }
 
-    /// The epoch in which an honest authority is.
+    /// The epoch of an honest authority.
     #[must_use]
     pub fn epoch_of(&self, authority: usize) -> u64 {
         lock(&self.voters).get(&authority).map_or(0, |status| status.borrow().epoch().0)
     }
 
-    /// The same of all of them.
+    /// The epochs of all honest authorities.
     #[must_use]
     pub fn epochs(&self) -> Vec<u64> {
         (0..self.plan.honest()).map(|authority| self.epoch_of(authority)).collect()
     }
 
-    /// The clocks of the authorities' machines are wrong by so much from their next start on: in seconds, by authority.
+    /// Sets the clock errors of the authorities' machines, in seconds, from their next start on.
     pub fn set_clocks(&self, errors_s: BTreeMap<usize, i64>) {
         *lock(&self.clock_errors_s) = errors_s;
     }
 
-    /// What an authority's machine takes for the time.
+    /// The time by an authority's machine.
     #[must_use]
     pub fn clock_of(&self, authority: usize) -> Clock {
         let error_s = lock(&self.clock_errors_s).get(&authority).copied().unwrap_or_default();
         Clock::at(self.chain.now_ms(self).saturating_add_signed(error_s * 1_000))
     }
 
-    /// What a correct client's wallet has sent, as it sends more.
+    /// The counter of messages that a correct client's wallet has sent.
     #[must_use]
     pub fn sent(&self, client: usize) -> &watch::Sender<Sent> {
         &self.sent[client]
     }
 
-    /// Somebody funds an account: its owner, or the first one.
+    /// Makes a deposit for an account, by its owner or by the first owner.
     pub fn deposit(&self, recipient: AccountId, asset: Asset, amount: u128) {
         self.trace.note("deposit", format_args!("{amount} to {}", self.name_of(&recipient)));
         let owner = self.owners.iter().position(|owner| owner.id() == recipient).unwrap_or_default();
@@ -275,7 +274,7 @@ impl World {
         self.chain.committees()
     }
 
-    /// The same, as authorities and clients know them: the first `count`.
+    /// The first `count` committees, as authorities and clients know them.
     #[must_use]
     pub fn known_committees(&self, count: usize) -> Committees {
         let all = self.committees();
@@ -284,7 +283,7 @@ impl World {
         known
     }
 
-    /// The keys of an authority, from those of epoch 0, with those of all epochs to come.
+    /// The keys of an authority for epoch 0 and all later epochs.
     #[must_use]
     pub fn keys(&self, authority: usize) -> Vec<Arc<AuthorityKeys>> {
         let all = std::iter::successors(Some(self.committees().remove(0)), |last| Some(last.rotated()));
@@ -293,7 +292,7 @@ impl World {
         all.take(epochs).map(|committee| Arc::new(committee.keys[authority].clone())).collect()
     }
 
-    /// A client's way to all authorities.
+    /// A client's connections to all authorities.
     #[must_use]
     pub fn network(self: &Arc<Self>, client: usize) -> Network {
         let first = &self.committees()[0];
@@ -308,7 +307,7 @@ impl World {
         Network::of(self.domain, committees, clients.collect()).expect("there are as many as members")
     }
 
-    /// Has a client learn of the newest committee.
+    /// Updates a client to the newest committee.
     pub fn follow(&self, network: &Network) {
         let all = self.committees();
         let newest = &all[all.len() - 1];
@@ -316,36 +315,36 @@ impl World {
         network.adopt(self.known_committees(all.len()), if all.len() > 1 { names } else { Names::new() });
     }
 
-    /// The amount that a client certainly has.
+    /// The amount that a client can certainly spend.
     #[must_use]
     pub fn purse(&self, account: AccountId, asset: Asset) -> u128 {
         lock(&self.purses).get(&(account, asset)).copied().unwrap_or_default()
     }
 
-    /// It has more.
+    /// Adds to that amount.
     pub fn earn(&self, account: AccountId, asset: Asset, amount: u128) {
         *lock(&self.purses).entry((account, asset)).or_default() += amount;
     }
 
-    /// It has less.
+    /// Subtracts from that amount.
     pub fn spend(&self, account: AccountId, asset: Asset, amount: u128) {
         let mut purses = lock(&self.purses);
         let purse = purses.entry((account, asset)).or_default();
         *purse = purse.checked_sub(amount).expect("a correct client spends what it has");
     }
 
-    /// A correct client has made all its payments.
+    /// Notes that a correct client has made all its payments.
     pub fn finished(&self) {
         self.unfinished.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// How many correct clients have not.
+    /// The number of correct clients that have not.
     #[must_use]
     pub fn unfinished(&self) -> usize {
         self.unfinished.load(Ordering::Relaxed)
     }
 
-    /// An account, for people.
+    /// An account's name in the trace.
     #[must_use]
     pub fn name_of(&self, account: &AccountId) -> String {
         match self.owners.iter().position(|owner| owner.id() == *account) {

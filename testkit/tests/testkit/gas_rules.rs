@@ -1,5 +1,5 @@
-//! What payouts cost, and whom they reach, under the gas rules of today and under those announced for Amsterdam (EIP-8037,
-//! EIP-8038): the real bytecode in revm. The contract's allowances cannot be changed once it is deployed.
+//! The cost and the success of payouts under today's gas rules and under those announced for Amsterdam (EIP-8037,
+//! EIP-8038), with the real bytecode in revm. The gas allowances of a deployed contract cannot be changed.
 //!
 //! `cargo test -p fastpay-testkit --test testkit gas_rules -- --nocapture` prints the figures of docs/CONTRACT.md.
 
@@ -36,9 +36,9 @@ sol! {
 
 const RELAYER: Address = Address::repeat_byte(0x4e);
 const TODAY: SpecId = SpecId::OSAKA;
-/// The most gas that a transaction may have (EIP-7825).
+/// The maximum gas of a transaction (EIP-7825).
 const TRANSACTION_GAS_MAX: u64 = 1 << 24;
-/// The most that a payout of ETH may take of a batch, if its payee spends all that it may.
+/// The maximum gas of a payout of ETH in a batch, if its payee spends its whole allowance.
 const PAYOUT_GAS_MAX: u64 = 140_000;
 
 /// Writes one storage slot for the first time.
@@ -47,7 +47,7 @@ const NOTES: [u8; 4] = hex!("345f5500");
 const NOTES_AND_LOGS: [u8; 13] = hex!("345f55345f525f60205fa10000");
 /// Delegates to the implementation that a slot names, and fails if that fails.
 const PROXY: [u8; 16] = hex!("5f5f5f5f6001545af415600e57005bfe");
-/// Burns all gas that it has.
+/// Burns all its gas.
 const BURNS: [u8; 1] = hex!("fe");
 /// Spends gas until fewer than 2,000 are left, and accepts.
 const SPENDS: [u8; 11] = hex!("5b6107d05a116000570000");

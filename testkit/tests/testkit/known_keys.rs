@@ -6,7 +6,7 @@ use std::path::Path;
 use fastpay_core::{AuthorityKeys, AuthorityName};
 use fastpay_testkit::{TestCommittee, secret};
 
-/// Those of RFC 8032, section 7.1.
+/// The secret keys of RFC 8032, section 7.1.
 const PUBLISHED: [&str; 5] = [
     "0xd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a",
     "0x3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c",

@@ -1,8 +1,9 @@
-//! The simulator itself: the same plan gives the same run, other seeds give other runs, and a short run is well.
+//! Tests of the simulator: the same plan gives the same run, other seeds give other runs, and a short run has no
+//! violation.
 
 use fastpay_testkit::sim::{Plan, Role, run};
 
-/// A plan with something of everything, small.
+/// A small plan with some of each event.
 fn plan(seed: u64) -> Plan {
     Plan {
         seed,

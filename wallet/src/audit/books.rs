@@ -44,7 +44,7 @@ impl fmt::Display for Flaw {
         match self {
             Self::Hidden => write!(f, "it has confirmed a certificate and does not show it: sequence number"),
             Self::Unreadable(why) => {
-                write!(f, "it has confirmed a certificate and cannot read it any more ({why}): sequence number")
+                write!(f, "it has confirmed a certificate and can no longer read it ({why}): sequence number")
             }
             Self::Bogus(why) => write!(f, "it shows a certificate that is not valid ({why}): sequence number"),
         }
@@ -383,8 +383,9 @@ impl Books {
             for asset in book.assets() {
                 let held = book.expected(&book.all, usize::MAX, asset);
                 if held < Balance::ZERO {
-                    findings
-                        .push(format!("account {account} has sent more of {asset} than it ever had: {held} is left"));
+                    findings.push(format!(
+                        "account {account} has sent more of {asset} than it received: its balance is {held}"
+                    ));
                 }
             }
             for (index, (name, state)) in self.authorities.iter().zip(&book.states).enumerate() {
@@ -419,8 +420,8 @@ impl Books {
             let held = held.get(&asset).copied().unwrap_or_default();
             if held != accounts {
                 findings.push(format!(
-                    "authority {name}: counts {accounts} of {asset} in its accounts, and those to which deposits and \
-                     payments lead have {held} there"
+                    "authority {name}: its accounts sum to {accounts} of {asset}, and those reachable from deposits \
+                     and payments hold {held}"
                 ));
             }
             let sum = |part: fn(&Book) -> &BTreeMap<u64, Moved>| {
@@ -432,7 +433,7 @@ impl Books {
             let certified = all.plus(back.negated());
             if redeemed != certified && redeemed != all {
                 findings.push(format!(
-                    "authority {name}: counts {redeemed} of {asset} as redeemed, and certificates make it {certified}"
+                    "authority {name}: reports {redeemed} of {asset} as redeemed, and certificates prove {certified}"
                 ));
             }
         }
@@ -475,28 +476,28 @@ impl Book {
         let Some(view) = self.views.get(index) else { return Vec::new() };
         if state.next_sequence.0 != view.sent {
             let (next, sent) = (state.next_sequence, view.sent);
-            return vec![format!("its next sequence number is said to be {next}, and certificates prove {sent}")];
+            return vec![format!("it reports next sequence number {next}, and certificates prove {sent}")];
         }
         if state.received != view.received {
-            let (said, made) = (state.received, view.received);
-            return vec![format!("it is said to have received {said} payments, and certificates there make it {made}")];
+            let (reported, made) = (state.received, view.received);
+            return vec![format!("it reports {reported} received payments, and its certificates prove {made}")];
         }
         let deposits = usize::try_from(state.deposits).unwrap_or(usize::MAX);
         if deposits > self.deposit_count {
             let made = self.deposit_count;
-            return vec![format!("it is said to have had {deposits} deposits, and the Primary knows of {made}")];
+            return vec![format!("it reports {deposits} deposits, and the Primary has {made}")];
         }
         let mut assets = self.assets();
         assets.extend(view.flow.keys().copied());
         let held = holdings(state);
         assets.extend(held.keys());
         let wrong = assets.into_iter().filter_map(|asset| {
-            let said = held.get(&asset).copied().unwrap_or_default();
+            let reported = held.get(&asset).copied().unwrap_or_default();
             let made = self.expected(view, deposits, asset);
             // An authority that lags behind the contract's events has not credited it back yet.
             let before = made.plus(moved_below(&self.credited_back, view.sent, asset).negated());
-            let text = || format!("it is said to hold {said} of {asset}, and deposits and certificates make it {made}");
-            (said != made && said != before).then(text)
+            let text = || format!("it reports {reported} of {asset}, and deposits and certificates prove {made}");
+            (reported != made && reported != before).then(text)
         });
         wrong.collect()
     }

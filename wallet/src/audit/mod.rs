@@ -179,7 +179,9 @@ impl Wallet {
             }
             if Instant::now() >= until {
                 if !report.ok && !is_still {
-                    report.findings.push("money moved while it was counted; audit again at a quieter moment".into());
+                    report
+                        .findings
+                        .push("payments were made during the audit; audit again when there are fewer".into());
                 }
                 return Ok(report);
             }

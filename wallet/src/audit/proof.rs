@@ -49,7 +49,7 @@ pub struct SignedVote {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
     /// The proof is for another chain or contract.
-    #[error("it is of contract {contract} on chain {chain_id}, which is not this wallet's")]
+    #[error("it belongs to contract {contract} on chain {chain_id}, which is not this wallet's")]
     OtherDeployment {
         /// The chain that it names.
         chain_id: u64,
@@ -69,7 +69,7 @@ pub enum ProofError {
     #[error("a vote in it is not valid: {0}")]
     Vote(#[from] VoteError),
     /// A vote is not of the accused authority.
-    #[error("a vote in it is of {0}, and not of the authority that it accuses")]
+    #[error("a vote in it is by {0}, not by the authority that it accuses")]
     OtherAuthority(AuthorityName),
     /// The orders do not conflict.
     #[error("its orders are not two different ones of account {account} with sequence number {sequence}")]
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn who_voted_for_both_is_proven_by_a_file_that_anyone_can_check() {
+    fn an_equivocation_is_proven_by_a_file_that_anyone_can_check() {
         let case = Case::new();
         let proofs = case.proofs();
         let members = case.committee.committee.members();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_proof_is_told_from_one() {
+    fn an_invalid_proof_is_distinguished_from_a_valid_one() {
         let case = Case::new();
         let proof = case.proofs().remove(0);
         let refused = |change: &dyn Fn(&mut Proof)| {

@@ -59,10 +59,10 @@ impl PrimarySettings {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The wallet is not set up.
-    #[error("there is no wallet in {0}; make one with `fastpay init`, or name another folder with --home")]
+    #[error("there is no wallet in {0}; create one with `fastpay init`, or name another folder with --home")]
     Missing(PathBuf),
     /// The wallet is set up already.
-    #[error("{0} exists already; give --force to replace it")]
+    #[error("{0} already exists; give --force to replace it")]
     Exists(PathBuf),
     /// The file cannot be read or written.
     #[error("cannot use {path}: {error}")]

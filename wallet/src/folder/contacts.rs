@@ -24,7 +24,7 @@ pub struct Contact {
 #[derive(Debug, thiserror::Error)]
 pub enum ContactError {
     /// The name is that of another account.
-    #[error("{name} is the name of {account} already; choose another name, or remove that contact first")]
+    #[error("{name} is already the name of {account}; choose another name, or remove that contact first")]
     Exists {
         /// The name.
         name: String,
@@ -38,7 +38,7 @@ pub enum ContactError {
     #[error("{0} is the name of a key and of a contact; remove the contact with `fastpay contacts remove {0}`")]
     Ambiguous(String),
     /// No such contact.
-    #[error("there is no contact named {0}; `fastpay contacts list` shows those there are")]
+    #[error("there is no contact named {0}; run `fastpay contacts list`")]
     Unknown(String),
     /// The name is not valid, or a key's file is malformed.
     #[error(transparent)]

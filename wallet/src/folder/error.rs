@@ -17,7 +17,7 @@ pub enum FolderError {
         error: io::Error,
     },
     /// Another command is using the folder.
-    #[error("another fastpay command is using this ({path}); wait until it has finished and try again")]
+    #[error("another fastpay command is using {path}; wait until it has finished and try again")]
     Busy {
         /// The lock.
         path: PathBuf,

@@ -54,25 +54,23 @@ pub enum KeyError {
     #[error("{0:?} is not a name for a key or a contact: use 1 to 64 of the letters a-z, digits, '-' and '_'")]
     Name(String),
     /// The name is taken.
-    #[error("there is a key named {0} already; choose another name")]
+    #[error("a key named {0} already exists; choose another name")]
     Exists(String),
     /// The name is that of a contact.
-    #[error("{0} is the name of a contact; choose another name, or take it away with `fastpay contacts remove {0}`")]
+    #[error("{0} is the name of a contact; choose another name, or remove it with `fastpay contacts remove {0}`")]
     IsContact(String),
     /// No such key.
-    #[error("there is no key named {0}; `fastpay keys list` shows those there are")]
+    #[error("there is no key named {0}; run `fastpay keys list`")]
     Unknown(String),
     /// The name is neither a key's nor a contact's.
-    #[error(
-        "there is no key or contact named {0}; `fastpay keys list` and `fastpay contacts list` show those there are"
-    )]
+    #[error("there is no key or contact named {0}; run `fastpay keys list` or `fastpay contacts list`")]
     UnknownName(String),
     /// The wallet has no key.
-    #[error("this wallet has no {0}key yet; make one with `fastpay keys new` or `fastpay keys import`")]
+    #[error("this wallet has no {0}key yet; add one with `fastpay keys new` or `fastpay keys import`")]
     None(&'static str),
     /// The wallet has several keys, and none was selected.
     #[error(
-        "this wallet has several keys ({names}); say which with {option}, or choose a default with `fastpay keys use NAME`"
+        "this wallet has several keys ({names}); name one with {option}, or set a default with `fastpay keys use NAME`"
     )]
     Ambiguous {
         /// The names of the keys.
@@ -95,7 +93,7 @@ pub enum KeyError {
     #[error("this is not a secret key; give 64 hexadecimal digits or a key file")]
     Secret,
     /// The key is of the wrong kind.
-    #[error("key {0} is an Ed25519 key, which Ethereum does not know; give an Ethereum key")]
+    #[error("key {0} is an Ed25519 key, which Ethereum does not support; give an Ethereum key")]
     NotEthereum(String),
     /// The file system failed.
     #[error("cannot use {path}: {error}")]
@@ -138,8 +136,7 @@ impl Keys {
         let malformed = |reason: String| KeyError::Malformed { path: path.clone(), reason };
         let mut file: Map<String, Value> =
             serde_json::from_slice(&content).map_err(|error| malformed(error.to_string()))?;
-        let metadata =
-            file.remove(METADATA).ok_or_else(|| malformed("it does not say which account it owns".into()))?;
+        let metadata = file.remove(METADATA).ok_or_else(|| malformed("it does not name its account".into()))?;
         let Metadata { kind, account } =
             serde_json::from_value(metadata).map_err(|error| malformed(error.to_string()))?;
         Ok(KeyEntry { name: name.into(), kind, account })
@@ -244,7 +241,7 @@ impl Keys {
         let secret = decrypt(&path, name, passphrase)?;
         let key = account_key(entry.kind, &secret)?;
         if key.account() != entry.account {
-            return Err(KeyError::Malformed { path, reason: "it holds the key of another account".into() });
+            return Err(KeyError::Malformed { path, reason: "it contains the key of another account".into() });
         }
         Ok(key)
     }

@@ -116,7 +116,7 @@ async fn an_altered_balance_is_named_with_both_values() {
     scene.trade().await;
     scene.committee.authorities[2].play(Role::FalseBalances);
     let account = alice().account().to_string();
-    scene.blames(2, &[&account, "hold 51 of", "make it 50", "those to which deposits and payments lead"]).await;
+    scene.blames(2, &[&account, "reports 51 of", "prove 50", "those reachable from deposits and payments"]).await;
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn units_that_no_deposit_leads_to_are_found() {
     let scene = Scene::new().await;
     scene.trade().await;
     scene.committee.authorities[1].play(Role::FalseTotals);
-    scene.blames(1, &["counts 153 of", "have 146 there"]).await;
+    scene.blames(1, &["its accounts sum to 153 of", "hold 146"]).await;
 }
 
 #[tokio::test]
@@ -140,7 +140,7 @@ async fn a_damaged_disk_is_called_that_and_forgotten_once_it_can_be_read() {
     let scene = Scene::new().await;
     scene.trade().await;
     scene.committee.authorities[0].play(Role::LosesCertificates(usize::MAX));
-    let said = "it has confirmed a certificate and cannot read it any more (the record cannot be read)";
+    let said = "it has confirmed a certificate and can no longer read it (the record cannot be read)";
     scene.blames(0, &[said]).await;
     let report = scene.audit().await;
     assert!(report.findings.iter().all(|finding| !finding.contains("not valid")), "{:?}", report.findings);
@@ -155,7 +155,7 @@ async fn a_history_that_never_was_ends_where_its_proofs_end() {
     let scene = Scene::new().await;
     scene.trade().await;
     scene.committee.authorities[3].play(Role::FalseHistory);
-    let said = "its next sequence number is said to be 1000000, and certificates prove 2";
+    let said = "it reports next sequence number 1000000, and certificates prove 2";
     scene.blames(3, &[said, "it shows a certificate that is not valid"]).await;
 }
 
@@ -174,11 +174,11 @@ async fn an_authority_that_is_behind_is_not_taken_for_one_that_is_wrong() {
     assert_eq!(behind, [(scene.name(2), fastpay_wallet::Behind { certificates: 2, accounts: 1 })]);
     // Behind, and wrong as well.
     scene.committee.authorities[2].play(Role::FalseBalances);
-    scene.blames(2, &["hold 51 of", "make it 50"]).await;
+    scene.blames(2, &["reports 51 of", "prove 50"]).await;
 }
 
 #[tokio::test]
-async fn one_that_does_not_answer_is_said_and_a_quorum_does() {
+async fn an_authority_that_does_not_answer_is_reported_and_a_quorum_suffices() {
     let scene = Scene::new().await;
     scene.trade().await;
     scene.committee.authorities[1].play(Role::Down);
@@ -233,7 +233,10 @@ async fn a_quorum_that_certifies_what_is_not_there_is_found() {
     scene.committee.authorities.iter().for_each(|authority| authority.confirm(&certificate));
     let report = scene.audit().await;
     assert!(!report.ok);
-    let expected =
-        format!("account {} has sent more of {} than it ever had: -950 is left", alice().account(), Asset::ETHER);
+    let expected = format!(
+        "account {} has sent more of {} than it received: its balance is -950",
+        alice().account(),
+        Asset::ETHER
+    );
     assert_eq!(report.findings, [expected]);
 }

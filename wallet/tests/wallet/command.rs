@@ -114,7 +114,7 @@ fn new_key(home: &Path, name: &str, kind: &str) -> AccountId {
     key["account"].as_str().unwrap().parse().unwrap()
 }
 
-/// The end of a pipe that nobody reads from.
+/// A pipe without a reader.
 fn closed_pipe() -> Stdio {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -226,14 +226,14 @@ async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
     let no_http = ["init", "--endpoints", "e.json", "--contract", contract, "--rpc-url", "localhost:8545"];
     check(&no_http, "primary", 9, "begins with http://");
     let nothing = String::from_utf8(run(home, &["history", "--account", to]).stdout).unwrap();
-    assert!(nothing.contains("nothing is known of"), "{nothing}");
+    assert!(nothing.contains("this wallet has no entries of"), "{nothing}");
     check(&["pay", "alice", "1"], "argument", 2, "the paying account itself");
     check(&["pay", to, "1,5"], "argument", 2, "such as 1.5");
-    check(&["pay", to, "max"], "argument", 2, "holds nothing of this asset");
-    check(&["pay", to, "1", "--asset", "DEMO"], "argument", 2, "knows no token that is called");
+    check(&["pay", to, "max"], "argument", 2, "has none of this asset");
+    check(&["pay", to, "1", "--asset", "DEMO"], "argument", 2, "knows no token with the symbol");
     check(&["history", "--since", "yesterday"], "argument", 2, "write it as 2026-01-31");
     check(&["show", "0x12"], "argument", 2, "is no digest");
-    check(&["show", &format!("0x{}", "11".repeat(32))], "argument", 2, "no transfer of this digest");
+    check(&["show", &format!("0x{}", "11".repeat(32))], "argument", 2, "no transfer with this digest");
     check(&["show", "alice/x"], "argument", 2, "is not the number of an order");
     check(&["show", "alice/0"], "argument", 2, "has a certificate of #0");
     check(&["verify", "/nope"], "storage", 13, "/nope");
@@ -248,16 +248,16 @@ async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
     check(&["pay", to, "1e9"], "argument", 2, "decimal point");
     check(&["pay", "0xD8dA6BF26964aF9D7eEd9e03E53415D37aA96045", "1"], "argument", 2, "checksum");
     check(&["pay", "nobody", "1"], "key", 4, "fastpay keys list");
-    check(&["pay", to], "argument", 2, "how much");
-    check(&["pay", "fastpay:nonsense", "1"], "argument", 2, "no payment link");
-    check(&["pay", "ethereum:0x12", "1"], "argument", 2, "no payment link");
-    check(&["pay", "https://wallet.example/pay", "1"], "argument", 2, "no payment link");
+    check(&["pay", to], "argument", 2, "give the amount");
+    check(&["pay", "fastpay:nonsense", "1"], "argument", 2, "this payment link cannot be used");
+    check(&["pay", "ethereum:0x12", "1"], "argument", 2, "this payment link cannot be used");
+    check(&["pay", "https://wallet.example/pay", "1"], "argument", 2, "this payment link cannot be used");
     check(&["contacts", "add", "alice", to], "contact", 15, "name of a key");
     check(&["contacts", "add", "Carol", to], "key", 4, "letters a-z");
     check(&["contacts", "add", "carol", "nonsense"], "argument", 2, "not an account");
     check(&["contacts", "remove", "carol"], "contact", 15, "fastpay contacts list");
-    check(&["link", "--amount", "0"], "argument", 2, "asks for nothing");
-    check(&["link", "--label", &"x".repeat(65)], "argument", 2, "payers see 64");
+    check(&["link", "--amount", "0"], "argument", 2, "its amount is zero");
+    check(&["link", "--label", &"x".repeat(65)], "argument", 2, "at most 64 are shown");
     check(&["deposit", "1"], "primary", 9, "does not answer");
     check(&["redeem", "1"], "argument", 2, "--to");
     check(&["keys", "new", "alice", "--ed25519"], "key", 4, "choose another name");
@@ -284,13 +284,13 @@ async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
     committee.authorities.iter().for_each(|authority| authority.play(Role::Honest));
     let waiting = run(home, &["receive", "--from", "alice", "--wait", "7"]);
     let said = String::from_utf8(waiting.stderr).unwrap();
-    assert_eq!((waiting.status.code(), said.matches("still at work").count()), (Some(0), 1), "{said}");
+    assert_eq!((waiting.status.code(), said.matches("still waiting").count()), (Some(0), 1), "{said}");
     std::fs::write(home.join("config.toml"), "colour = 1").unwrap();
     check(&["balance"], "config", 3, "not a valid configuration");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_is_paid_as_it_says_by_those_who_agree() {
+async fn a_link_is_paid_as_requested_after_confirmation() {
     let committee = FakeCommittee::start().await;
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
@@ -315,16 +315,16 @@ async fn a_link_is_paid_as_it_says_by_those_who_agree() {
         assert!(code == 2 && message.contains(says), "{arguments:?}: {answer}");
     };
     refused(&["pay", link], "--yes");
-    refused(&["pay", link, "3", "--yes"], "says the amount");
-    refused(&["pay", link, "--memo", "other", "--yes"], "says the memo");
-    refused(&["pay", link, "--asset", "ETH", "--yes"], "says the asset");
+    refused(&["pay", link, "3", "--yes"], "sets the amount");
+    refused(&["pay", link, "--memo", "other", "--yes"], "sets the memo");
+    refused(&["pay", link, "--asset", "ETH", "--yes"], "sets the asset");
     let other = link.replacen('@', "@1", 1);
     refused(&["pay", &other, "--yes"], "nothing was signed");
     let (open, _) = json(home, &["link", "--account", "carol", "--web", "https://wallet.example/pay"]);
     let open = open["link"].as_str().unwrap();
-    refused(&["pay", open, "--yes"], "leaves the amount to you");
+    refused(&["pay", open, "--yes"], "has no amount");
     refused(&["pay", &format!("{open}?expires=1"), "1", "--yes"], "expired");
-    refused(&["pay", &format!("{open}?expires=4503599627370476"), "1", "--yes"], "no number in range");
+    refused(&["pay", &format!("{open}?expires=4503599627370476"), "1", "--yes"], "is not a number in range");
     let (brief, _) = json(home, &["link", "--account", "carol", "--amount", "1", "--expires-in", "10"]);
     pay_too_late(home, &brief);
     // Without a terminal nobody is asked, and nothing is paid.
@@ -467,7 +467,7 @@ async fn a_list_is_checked_whole_and_paid_once() {
     let message = refused["error"]["message"].as_str().unwrap();
     assert_eq!(code, 2, "{refused}");
     for line in
-        ["line 3:", "line 4:", "line 6:", "line 7:", "line 8:", "line 9:", "6 lines are wrong", "nothing was signed"]
+        ["line 3:", "line 4:", "line 6:", "line 7:", "line 8:", "line 9:", "6 lines are invalid", "nothing was signed"]
     {
         assert!(message.contains(line), "{line} {message}");
     }

@@ -35,7 +35,7 @@ fn states(wallet: &Wallet) -> Vec<OrderState> {
 }
 
 #[tokio::test]
-async fn a_wallet_restored_from_a_backup_learns_what_was_sent_since_and_goes_on() {
+async fn a_wallet_restored_from_a_backup_learns_of_later_transfers_and_continues() {
     let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let (home, backup) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -219,7 +219,7 @@ impl Copy {
     }
 }
 
-/// What is known of a run when all is over.
+/// The result of a run.
 #[derive(Default)]
 struct Record {
     certified: BTreeMap<SequenceNumber, Transfer>,

@@ -188,7 +188,7 @@ async fn a_deposit_killed_while_it_waited_for_its_block_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_claim_that_was_unfinished_is_told_as_it_was_sent() {
+async fn an_unfinished_claim_is_reported_as_it_was_sent() {
     let scene = Scene::new(Mining::Each).await;
     let sender = Sender::new(scene.primary().await, rich_key(1), SenderConfig::default());
     // Stands for the claim of a command that died: what counts is what was written down.

@@ -26,7 +26,7 @@ struct Arrival {
     /// What stands under its number.
     order: Option<TransferOrder>,
     certificate: Option<Certificate>,
-    /// True where `resume` would go on with the number.
+    /// Whether `resume` would continue with the number.
     is_unfinished: bool,
 }
 

@@ -211,7 +211,7 @@ async fn a_deposit_that_arrives_late_at_some_authorities_is_waited_for() {
         let deposit = fastpay_core::Deposit { index, recipient: alice().account(), asset, amount };
         fakes[2].deposit(&deposit);
     });
-    // Two of four vouch for the money, so an honest one has it; a third must come to know of it.
+    // Two of four report the balance, so an honest one has it; a third must be brought up to date.
     wallet.send(&alice(), &pay(bob().account(), 60)).await.unwrap();
 }
 

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::support::{Wallets, pay};
 
-/// How long one authority may take for an answer: far longer than a busy machine does.
+/// The time limit of one authority's answer, far longer than a busy machine needs.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[tokio::test]
@@ -197,7 +197,7 @@ async fn a_read_needs_a_quorum() {
 }
 
 #[tokio::test]
-async fn who_is_late_behind_a_quorum_is_not_waited_for_and_said_to_be_late() {
+async fn an_authority_later_than_a_quorum_is_not_awaited_and_reported_as_late() {
     let committee = FakeCommittee::start().await;
     committee.authorities[2].play(Role::Slow(Duration::from_secs(60)));
     let home = tempfile::tempdir().unwrap();
@@ -208,7 +208,7 @@ async fn who_is_late_behind_a_quorum_is_not_waited_for_and_said_to_be_late() {
 }
 
 #[tokio::test]
-async fn a_balance_is_what_an_honest_authority_vouches_for() {
+async fn a_balance_is_what_an_honest_authority_confirms() {
     let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     committee.authorities[3].play(Role::FalseHistory);

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::support::{Wallets, pay};
 
-/// How far a command came before it was killed.
+/// The progress of a command before it was killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum KilledAfter {
     OrderWritten,
@@ -164,7 +164,7 @@ async fn a_damaged_file_is_named_and_not_overwritten() {
 }
 
 #[tokio::test]
-async fn a_fresh_copy_of_the_wallet_goes_on_at_the_proven_number() {
+async fn a_fresh_copy_of_the_wallet_continues_at_the_proven_number() {
     let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let (home, fresh) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

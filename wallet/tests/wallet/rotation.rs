@@ -203,7 +203,7 @@ async fn a_redemption_of_an_ended_epoch_is_voted_for_again_and_paid() {
     assert_eq!(by_votes.data[..4], IFastPay::redeemBatchCall::SELECTOR);
     let account = scene.chain_account().await;
     let refused = account.redeem(&redemption, by_certificate).await.unwrap_err();
-    assert!(refused.to_string().contains("have the current committee vote"), "{refused}");
+    assert!(refused.to_string().contains("have the current committee certify"), "{refused}");
     assert!(account.redeem(&redemption, by_votes.clone()).await.unwrap().is_some());
     assert_eq!(primary.payout(redemption.sender, redemption.sequence).await.unwrap(), Payout::Done);
     assert_eq!(primary.ether_balance(OUT).await.unwrap(), U256::from(300));
@@ -279,7 +279,7 @@ async fn what_exceeds_the_outflow_limit_is_queued_shown_and_executed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_audit_tells_what_a_thief_was_paid_from_what_the_owner_was() {
+async fn the_audit_distinguishes_payouts_to_a_thief_from_payouts_to_the_owner() {
     let scene = Scene::new().await;
     scene.deposit(&alice(), 10 * ETHER).await;
     // A thief has a quorum's redemption keys, and spends a number that Alice has not come to. The contract does not see
@@ -316,7 +316,7 @@ async fn the_audit_tells_what_a_thief_was_paid_from_what_the_owner_was() {
     for said in ["was credited back: another order was spent under it", "no authority shows a certificate of that"] {
         assert!(findings.contains(said), "{findings}");
     }
-    for wrong in ["it is said to hold", "not those of its redemption log", "certificates make it"] {
+    for wrong in ["it reports", "not those of its redemption log", "certificates prove"] {
         assert!(!findings.contains(wrong), "{findings}");
     }
 }
@@ -409,7 +409,7 @@ async fn no_deposit_is_for_the_account_of_a_contract() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_paused_contract_is_said_before_anything_is_signed() {
+async fn a_paused_contract_is_reported_before_anything_is_signed() {
     let scene = Scene::new().await;
     scene.deposit(&bob(), 10 * ETHER).await;
     let keys = Folder::new(scene.home.path()).keys();

@@ -11,7 +11,7 @@ import { IconKey } from "../ui/icons";
 import { shortAccount } from "../ui/words";
 import { useOwners } from "./OwnerProvider";
 
-const TITLES = { choose: "Connect a wallet", new: "Make a key", import: "Import a key" };
+const TITLES = { choose: "Connect a wallet", new: "Create a key", import: "Import a key" };
 
 /** All ways to connect an account. */
 export default function ConnectDialog({ onClose }: { onClose: () => void }): JSX.Element {
@@ -39,7 +39,7 @@ export default function ConnectDialog({ onClose }: { onClose: () => void }): JSX
           <KeyList onChosen={(account) => take({ account })} />
           <Group grow>
             <Button variant="default" disabled={!canKeep} onClick={() => setWay("new")}>
-              Make a key
+              Create a key
             </Button>
             <Button variant="default" disabled={!canKeep} onClick={() => setWay("import")}>
               Import a key file
@@ -56,8 +56,8 @@ function KeyList({ onChosen }: { onChosen: (account: AccountId) => void }): JSX.
   if (files.length === 0) {
     return (
       <Text size="sm" c="dimmed">
-        Without an Ethereum wallet you can receive, pay and redeem with a key that this page keeps, encrypted. Deposits come
-        from somebody who has one.
+        Without an Ethereum wallet, create a browser key. It is stored encrypted under a passphrase. It can receive, pay
+        and redeem. Deposits need an Ethereum wallet: yours or somebody else&apos;s.
       </Text>
     );
   }

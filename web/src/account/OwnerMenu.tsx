@@ -38,7 +38,7 @@ export default function OwnerMenu({ owner, onOther }: { owner: Owner; onOther: (
         </Menu.Item>
         {isKey && <KeyItems account={account} onRemove={remove} />}
         <Menu.Item leftSection={<IconSwitchHorizontal size={16} aria-hidden />} onClick={onOther}>
-          Use another account
+          Switch account
         </Menu.Item>
         <Menu.Item leftSection={<IconLogout size={16} aria-hidden />} onClick={leave}>
           Disconnect

@@ -25,7 +25,7 @@ const BADGES = {
 const NOT_AGAIN: Partial<Record<ActivityKind, string>> = {
   deposit: "do not deposit it again",
   payout: "do not submit it again",
-  claim: "do not collect it again",
+  claim: "do not claim it again",
 };
 
 /** One activity with its steps, from the order to its settlement. */
@@ -80,7 +80,7 @@ function badgeOf({ state }: Activity, out: RedemptionStatus | undefined): { colo
   if (state !== "done" || out === undefined) return BADGES[state];
   switch (out.state) {
     case "open":
-      return { color: "indigo", text: "Waits for a relayer" };
+      return { color: "indigo", text: "Waiting for a relayer" };
     case "queued":
       return { color: "orange", text: "Queued" };
     case "paid":
@@ -129,7 +129,7 @@ function Left({ hash, kind }: { hash: Hex | undefined; kind: ActivityKind }): JS
   if (hash === undefined) return null;
   return (
     <Text size="sm" style={{ overflowWrap: "anywhere" }}>
-      Your wallet sent transaction <TransactionLink hash={hash} />, which happens without this page: {NOT_AGAIN[kind]}. Close this only if you
+      Your wallet sent transaction <TransactionLink hash={hash} />. It continues without this page: {NOT_AGAIN[kind]}. Close this only if you
       cancelled or replaced it in your wallet.
     </Text>
   );
@@ -139,12 +139,12 @@ function Hindrances({ activity }: { activity: Activity }): JSX.Element | null {
   const list = hindrances(activity, useAuthorityLabel());
   const newest = activity.steps.at(-1);
   if (newest?.type === "node" && newest.failure !== undefined) {
-    return <Text size="sm">The Ethereum node does not answer and is asked again. What was sent goes on without it.</Text>;
+    return <Text size="sm">The Ethereum node does not answer; retrying. Submitted transactions are not affected.</Text>;
   }
   if (list.length === 0) return null;
   return (
     <div>
-      <Text size="sm">Some authorities are slow; a quorum suffices.</Text>
+      <Text size="sm">Some authorities are slow. A quorum is enough.</Text>
       <List size="xs" c="dimmed">
         {list.map((text) => (
           <List.Item key={text}>{text}</List.Item>

@@ -101,7 +101,7 @@ export function useResume(): (account: AccountId) => void {
       start({
         kind: "resume",
         account,
-        title: "Finish an unfinished order",
+        title: "Finish an earlier order",
         work: ({ report, signal }) => client.resume(account, { onProgress: report, signal }),
       });
     },
@@ -150,9 +150,9 @@ async function titleOf(sent: SubmittedTransaction, label: (asset: Address, amoun
     case "payout":
       return payoutTitle(sent.sequence, sent.from === "queued");
     case "claim":
-      return `Collect ${await label(sent.asset)}`;
+      return `Claim ${await label(sent.asset)}`;
     case "unlock":
-      return sent.step === "request" ? "Ask Ethereum to unlock this account" : "Bring the authorities' votes to Ethereum";
+      return sent.step === "request" ? "Request an unlock on Ethereum" : "Submit the authorities' votes to Ethereum";
   }
 }
 

@@ -71,7 +71,7 @@ export function transferSteps(activity: Activity): Step[] {
   const confirmations = confirmed && `${confirmed.confirmations} of ${count(confirmed.quorum, "confirmation")}`;
   return arrange(activity, [
     {
-      label: activity.kind === "resume" ? "Found in this browser" : "Signed, and kept in this browser",
+      label: activity.kind === "resume" ? "Found in this browser" : "Signed and stored in this browser",
       isDone: ordered !== undefined || certified !== undefined,
       detail: isAsked ? "waiting for your signature" : undefined,
     },
@@ -97,7 +97,7 @@ export function stepsOnEthereum({ state }: Activity, out: RedemptionStatus | und
       return [{ label, state: "done", detail: `as ${shorten(out.hash, 10, 6)}`, transaction: out.hash }];
     case "open":
     case "queued": {
-      const detail = out.state === "queued" ? "it waits in the contract's queue" : "anyone can submit it";
+      const detail = out.state === "queued" ? "waiting in the contract's queue" : "anyone can submit it";
       return [{ label, state: state === "done" ? "active" : "todo", detail }];
     }
     default:
@@ -106,10 +106,10 @@ export function stepsOnEthereum({ state }: Activity, out: RedemptionStatus | und
 }
 
 const UNPAID = {
-  spent: "its number is spent, and the Ethereum node does not say on what",
+  spent: "its number is spent; the Ethereum node does not report on which order",
   voided: "the contract voided its number",
-  displaced: "its number was spent on another order: the account gets the amount back",
-  released: "it was taken out of the contract's queue: the account gets the amount back",
+  displaced: "its number was spent on another order; the amount returns to the account",
+  released: "it was released from the contract's queue; the amount returns to the account",
 };
 
 /** True if the order is a redemption. */
@@ -122,8 +122,8 @@ function since(step: ActivityProgress | undefined, from: ActivityProgress | unde
 }
 
 function join(...parts: (string | undefined)[]): string | undefined {
-  const said = parts.filter((part) => part !== undefined);
-  return said.length === 0 ? undefined : said.join(", ");
+  const present = parts.filter((part) => part !== undefined);
+  return present.length === 0 ? undefined : present.join(", ");
 }
 
 const SIGNING = {
@@ -141,7 +141,7 @@ function signingDetail(steps: readonly ActivityProgress[]): string | undefined {
 /** The reason why there is no hash: the transaction is not signed yet, or another account was faster. */
 function unsentDetail({ state, steps }: Activity): string | undefined {
   if (state === "running") return signingDetail(steps);
-  return state === "done" ? "somebody else did it" : undefined;
+  return state === "done" ? "another account submitted it" : undefined;
 }
 
 function blocksLeft(steps: readonly ActivityProgress[]): string | undefined {
@@ -157,7 +157,7 @@ export function chainSteps(activity: Activity): Step[] {
   const vote = last(steps, "vote");
   // Only for a redemption whose certificate is older than the committee's current keys.
   const voted = vote && {
-    label: "Voted for again by the current committee",
+    label: "Certified again by the current committee",
     isDone: vote.votes >= vote.quorum,
     detail: `${vote.votes} of ${count(vote.quorum, "vote")}`,
   };
@@ -188,8 +188,8 @@ export function chainSteps(activity: Activity): Step[] {
 }
 
 const UNLOCKED = {
-  voided: "The account can pay again: none of the orders holds, and nothing was paid",
-  finished: "The account can pay again: one of the orders was finished, and it holds",
+  voided: "The account can pay again: the number is void, and nothing was paid",
+  finished: "The account can pay again: one of the orders was finished and is valid",
 };
 
 /** The steps of an unlock: a request, votes, a decision. */
@@ -205,14 +205,14 @@ export function unlockSteps(activity: Activity): Step[] {
   const byRelayer = relayed && `by ${new URL(relayed.relayer).host}`;
   return arrange(activity, [
     {
-      label: "Ethereum is asked to unlock the account",
+      label: "Unlock requested on Ethereum",
       isDone: votes !== undefined,
       detail: votes === undefined ? (blocksLeft(asking) ?? byRelayer ?? sentDetail(asking)) : undefined,
       transaction: votes === undefined ? last(asking, "submitted")?.hash : undefined,
     },
-    { label: "The authorities vote", isDone: isEnough, detail: votes && votesText(votes) },
+    { label: "Authorities' votes", isDone: isEnough, detail: votes && votesText(votes) },
     {
-      label: "Ethereum decides",
+      label: "Decision on Ethereum",
       isDone: unlocked !== undefined || last(deciding, "final") !== undefined,
       detail: blocksLeft(deciding) ?? byRelayer ?? sentDetail(deciding),
       transaction: last(deciding, "submitted")?.hash,
@@ -232,11 +232,11 @@ function sentDetail(steps: readonly ActivityProgress[]): string | undefined {
 
 /** The number of votes, and the time from which they suffice. */
 function votesText({ attesting, voiding, members, quorum, voidableFrom, unanimousFrom }: Of<"unlock-votes">): string {
-  if (attesting > 0) return `${attesting} of ${quorum} that are needed know a finished payment with this number`;
-  const said = `${voiding} of ${members} say that no payment with this number was finished`;
+  if (attesting > 0) return `${attesting} of ${quorum} needed authorities know a certified payment with this number`;
+  const text = `${voiding} of ${members} authorities know of no certified payment with this number`;
   const from = Number(voiding < members || voidableFrom < unanimousFrom ? voidableFrom : unanimousFrom) * 1_000;
-  if (from <= Date.now()) return said;
-  return `${said}; ${voiding < members ? `${quorum} suffice` : "that counts"} from ${timeText(from)} on`;
+  if (from <= Date.now()) return text;
+  return `${text}; ${voiding < members ? `${quorum} suffice` : "that counts"} from ${timeText(from)} on`;
 }
 
 /** The newest delay of each authority, in a fixed order. */
@@ -244,7 +244,7 @@ export function hindrances(activity: Activity, nameOf: (authority: AuthorityRef)
   const byAuthority = new Map<string, string>();
   for (const step of activity.steps) {
     if (step.type === "waiting") byAuthority.set(step.authority.url, `${nameOf(step.authority)} ${failureText(step.failure)}`);
-    if (step.type === "catching-up") byAuthority.set(step.authority.url, `${nameOf(step.authority)} is brought up to date`);
+    if (step.type === "catching-up") byAuthority.set(step.authority.url, `${nameOf(step.authority)} is being brought up to date`);
     if (step.type === "vote" || step.type === "confirmed") byAuthority.delete(step.authority.url);
   }
   return [...byAuthority.values()].sort();

@@ -19,14 +19,14 @@ function Broken({ error }: { error: unknown }): JSX.Element {
     <Center component="main" mih="100vh" p="md">
       <Stack maw={480}>
         <Title order={1} size="h2">
-          This page failed
+          This page has crashed
         </Title>
-        <Alert role="alert" color="red" title="Your orders are safe: this browser stores them">
+        <Alert role="alert" color="red" title="Your orders are safe: they are stored in this browser">
           {error instanceof Error ? error.message : String(error)}
         </Alert>
         <Button onClick={() => location.reload()}>Try again</Button>
         <Button component="a" href="/" variant="default">
-          To the wallet
+          Back to the wallet
         </Button>
       </Stack>
     </Center>

@@ -27,11 +27,11 @@ export function Shell({ account, children }: { account: ReactNode; children: Rea
   return (
     <>
       <a className="skip" href="#main" onClick={skip}>
-        Skip to the page
+        Skip to content
       </a>
       <header className="top">
         <Group h="100%" px="md" justify="space-between" wrap="nowrap" maw={1120} mx="auto">
-          <Anchor component={Link} to="/" c="inherit" aria-label="FastPay, to the wallet">
+          <Anchor component={Link} to="/" c="inherit" aria-label="FastPay home">
             <Group gap="xs" wrap="nowrap">
               <Logo />
               <Text fw={700} size="lg" visibleFrom="xs">
@@ -80,7 +80,7 @@ function SchemeButton(): JSX.Element {
   const scheme = useComputedColorScheme("light");
   const other = scheme === "dark" ? "light" : "dark";
   return (
-    <ActionIcon variant="default" size={36} onClick={() => setColorScheme(other)} aria-label={`Use ${other} colours`}>
+    <ActionIcon variant="default" size={36} onClick={() => setColorScheme(other)} aria-label={`Use the ${other} theme`}>
       {scheme === "dark" ? <IconSun size={18} aria-hidden /> : <IconMoon size={18} aria-hidden />}
     </ActionIcon>
   );

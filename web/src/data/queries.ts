@@ -100,11 +100,11 @@ export async function readAccount(
 }
 
 function extentOf({ nextSequence, states }: AccountView, { faultsTolerated }: Committee): string {
-  const said = (of: (state: AccountState) => bigint): bigint | undefined => {
+  const confirmed = (of: (state: AccountState) => bigint): bigint | undefined => {
     const counts = states.flatMap(({ answer }) => (answer === undefined ? [] : [of(answer)]));
     return counts.sort((a, b) => (a < b ? 1 : -1))[faultsTolerated];
   };
-  return [nextSequence, said(({ received }) => received), said(({ deposits }) => deposits)].join(".");
+  return [nextSequence, confirmed(({ received }) => received), confirmed(({ deposits }) => deposits)].join(".");
 }
 
 /** True if some authorities report more than others, and the others still have time to catch up. */

@@ -29,7 +29,7 @@ export function ImportKey({ onDone }: { onDone: (file: KeyFile) => void }): JSX.
       <Stack>
         <Text size="sm">
           A key file of this page, or of <code>fastpay keys new --ed25519</code>. It stays encrypted; keep your copy. Use an
-          account in one place at a time: two that order at the same moment can make it stuck.
+          account in one place at a time: two devices that pay at the same moment can lock it.
         </Text>
         <FileInput
           label="Key file"

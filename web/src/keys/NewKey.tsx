@@ -60,7 +60,7 @@ function Make({ onMade }: { onMade: (file: KeyFile) => void }): JSX.Element {
         />
         <ErrorAlert error={error} />
         <Button type="submit" loading={isBusy} disabled={isShort || passphrase === "" || again !== passphrase}>
-          Make the key
+          Create the key
         </Button>
       </Stack>
     </form>

@@ -39,9 +39,9 @@ export default function UnlockDialog({ file, subject, onUnlocked, onClose }: Pro
       <form onSubmit={submit}>
         <Stack>
           <NoKeysHere />
-          <Text size="sm">The key of {shortAccount(file.account)} is to sign this:</Text>
+          <Text size="sm">The key of {shortAccount(file.account)} is needed to sign this:</Text>
           <Text size="sm" fw={600}>
-            {subject.type === "unlock" ? `Ethereum is to unlock this account at order #${subject.sequence}.` : <TransferText transfer={subject} />}
+            {subject.type === "unlock" ? `Request that Ethereum unlock this account at order #${subject.sequence}.` : <TransferText transfer={subject} />}
           </Text>
           <Text size="sm">It stays unlocked until you reload, lock it, or 15 minutes pass.</Text>
           <PasswordInput

@@ -16,7 +16,7 @@ export function storedKeys(): readonly KeyFile[] {
 /** Stores a key file, and checks that it is stored. Throws `storage`. */
 export function storeKey(file: KeyFile): void {
   write([...others(file.account), file.text]);
-  if (!texts().includes(file.text)) throw unusable("it did not store the key");
+  if (!texts().includes(file.text)) throw unusable("the key was not stored");
 }
 
 /** Deletes a key file. Throws `storage`. */
@@ -37,7 +37,7 @@ function texts(): string[] {
   } catch (error) {
     throw unusable(messageOf(error));
   }
-  if (!Array.isArray(kept) || !kept.every((text) => typeof text === "string")) throw unusable("it contains something else");
+  if (!Array.isArray(kept) || !kept.every((text) => typeof text === "string")) throw unusable("the stored key differs");
   return kept;
 }
 
@@ -67,6 +67,6 @@ function write(kept: readonly string[]): void {
 }
 
 function unusable(why: string): FastPayError {
-  const action = "allow this site to store data, and free disk space";
+  const action = "allow this site to store data, or free disk space";
   return new FastPayError("storage", `the browser's storage cannot be used: ${why}`, action);
 }

@@ -22,7 +22,7 @@ export function Unreachable({ error, onRetry, onSetAside }: Props): JSX.Element 
         <Title order={1} size="h2">
           FastPay
         </Title>
-        <ErrorAlert error={error} title={isOther ? "This is another network" : "This page cannot reach its network"} />
+        <ErrorAlert error={error} title={isOther ? "The network has changed" : "This page cannot reach its network"} />
         <Group>
           <Button onClick={onRetry}>Try again</Button>
           {isOther && (

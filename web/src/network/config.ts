@@ -58,12 +58,12 @@ async function loadFile(signal: AbortSignal | undefined): Promise<unknown> {
 export function readConfig(file: unknown): NetworkConfig {
   if (!isRecord(file)) throw unusable("it is not an object");
   const { chainId, rpc, contract, authorities, relayers = [] } = file;
-  if (typeof chainId !== "number" || !Number.isSafeInteger(chainId) || chainId <= 0) throw unusable("no chainId");
+  if (typeof chainId !== "number" || !Number.isSafeInteger(chainId) || chainId <= 0) throw unusable("chainId must be a positive integer");
   const nodes: unknown[] = Array.isArray(rpc) ? rpc : [rpc];
   const areNodes = nodes.length > 0 && nodes.every((url): url is string => typeof url === "string" && isHttp(url));
   if (!areNodes) throw unusable("rpc is neither an http address nor a list of them");
   if (!isContract(contract)) throw unusable("contract is not an address");
-  if (!Array.isArray(authorities) || authorities.length === 0) throw unusable("no authorities");
+  if (!Array.isArray(authorities) || authorities.length === 0) throw unusable("authorities must be a list of at least one");
   if (!Array.isArray(relayers) || !relayers.every((url) => typeof url === "string" && isHttp(url))) {
     throw unusable("relayers is not a list of http addresses");
   }
@@ -107,7 +107,7 @@ function readLabel(entry: unknown): [string, string][] {
   if (!isRecord(entry) || entry.label === undefined) return [];
   const { http, label } = entry;
   const isLabel = typeof label === "string" && label.trim() !== "" && label.length <= LABEL_LENGTH_MAX;
-  if (!isLabel) throw unusable(`an authority's label has not 1 to ${LABEL_LENGTH_MAX} characters`);
+  if (!isLabel) throw unusable(`an authority's label must have 1 to ${LABEL_LENGTH_MAX} characters`);
   return [[String(http).replace(/\/+$/, ""), label.trim()]];
 }
 
@@ -133,6 +133,6 @@ function lower(hex: Address): Address {
 }
 
 function unusable(why: string, cause?: unknown): FastPayError {
-  const action = "the host of this page has to correct it (docs/WEB.md)";
-  return new FastPayError("invalid-argument", `network.json cannot be used: ${why}`, action, { cause });
+  const action = "the host of this page must correct it (docs/WEB.md)";
+  return new FastPayError("invalid-argument", `network.json is invalid: ${why}`, action, { cause });
 }

@@ -15,8 +15,8 @@ export default function ContactsPage(): JSX.Element {
     <Page title="Contacts" lead="Your names for accounts, stored in this browser only. Type one in place of the account.">
       <NewContact />
       {sorted.length === 0 ? (
-        <Alert color="indigo" icon={<IconUsers aria-hidden />} title="Nobody yet">
-          Name an account here, or on its page.
+        <Alert color="indigo" icon={<IconUsers aria-hidden />} title="No contacts yet">
+          Add a name here, or on an account's page.
         </Alert>
       ) : (
         <Card withBorder component="section" aria-label="Names">
@@ -58,7 +58,7 @@ function NewContact(): JSX.Element {
           label="Account"
           value={typed.account}
           onChange={({ currentTarget: { value } }) => setTyped((before) => ({ ...before, account: value }))}
-          error={typed.account !== "" && account === undefined ? "This is not an account, or mistyped." : undefined}
+          error={typed.account !== "" && account === undefined ? "This is not an account, or it is mistyped." : undefined}
           autoComplete="off"
           spellCheck={false}
         />
@@ -73,7 +73,7 @@ function NewContact(): JSX.Element {
         {known !== undefined && <Text size="sm">It is called {known} now.</Text>}
         <Group>
           <Button type="submit" disabled={account === undefined || typed.name.trim() === ""}>
-            Save the name
+            Save contact
           </Button>
         </Group>
       </Stack>

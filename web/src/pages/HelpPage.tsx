@@ -23,7 +23,7 @@ const ENTRIES: readonly { readonly question: string; readonly answer: ReactNode 
     answer: <><Link to="/redeem">Redeem</Link> it. A relayer submits the redemption for a fee, or your own transaction does. Amounts above the contract&apos;s outflow limit wait in a queue first.</>,
   },
   {
-    question: "The page was closed in the middle of a payment. Is my money safe?",
+    question: "I closed the page during a payment. Is my money safe?",
     answer: "Yes. The order is stored before it is sent. Open the page again in the same browser: it finishes the order with the same signature, and it is paid once.",
   },
   {
@@ -32,15 +32,15 @@ const ENTRIES: readonly { readonly question: string; readonly answer: ReactNode 
   },
   {
     question: "Too few authorities answer. What now?",
-    answer: "Nothing is lost. An order that was signed keeps its number: choose Continue when more authorities answer.",
+    answer: "Nothing is lost. A signed order stays valid: choose Continue when more authorities answer.",
   },
   {
     question: "I lost my browser key or its passphrase.",
-    answer: "Import the key file that you saved. Without the file and its passphrase nobody can restore the key, or the money.",
+    answer: "Import the key file that you saved. Without the file and its passphrase, the key and its money are lost.",
   },
   {
     question: "May I use one account on two devices?",
-    answer: "Use one at a time. Two devices that order at the same moment can make the account stuck. The page then offers to unlock it: Ethereum decides which order holds, or that none does. That costs gas and takes from half an hour to some days.",
+    answer: "Use one at a time. Two devices that pay at the same moment can lock the account. The page then offers to unlock it: Ethereum decides which order is valid, or voids both. That costs gas and takes between half an hour and a few days.",
   },
   {
     question: "Whom do I trust?",

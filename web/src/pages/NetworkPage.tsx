@@ -37,12 +37,12 @@ export default function NetworkPage(): JSX.Element {
             ["Chain", `${config.chainName} (chain ${config.chainId})`],
             ["Contract", <Copyable key="contract" text={config.contract} name="the contract's address" />],
             [config.rpc.length === 1 ? "Ethereum node" : "Ethereum nodes", config.rpc.join(", ")],
-            ["Newest block", contract && timeText(Number(contract.timestamp) * 1_000)],
+            ["Latest block", contract && timeText(Number(contract.timestamp) * 1_000)],
             ["Events of the contract so far", contract?.lastTransactionIndex.toString()],
             [
               "Outflow limit",
               contract &&
-                `${contract.outflowShareBasisPoints / 100} % of an asset at once, whole again in ${duration(contract.outflowWindow * 1_000)}; more waits ${duration(contract.outflowDelay * 1_000)}`,
+                `${contract.outflowShareBasisPoints / 100} % of an asset's balance at once; refills within ${duration(contract.outflowWindow * 1_000)}; more waits ${duration(contract.outflowDelay * 1_000)}`,
             ],
           ]}
         />
@@ -67,7 +67,7 @@ function Members({ committee, states }: MembersProps): JSX.Element {
         Committee of epoch {epoch.toString()}
       </Title>
       <Text size="sm" c="dimmed" mb="sm">
-        From the contract. {quorum} of {members.length} votes decide; {faultsTolerated} may lie or be away.
+        From the contract. {quorum} of {members.length} votes are a quorum; {faultsTolerated} may be faulty.
       </Text>
       <Stack component="ul" gap="xs" p={0} m={0} style={{ listStyle: "none" }}>
         {members.map(({ votingKey }) => {

@@ -7,10 +7,10 @@ import { Page } from "../ui/Page";
 /** The page for unknown addresses. */
 export default function NowherePage(): JSX.Element {
   return (
-    <Page title="There is no such page" lead="The address may be mistyped, or belong to another version of this page.">
+    <Page title="Page not found" lead="The address is mistyped, or belongs to another version of this page.">
       <Group>
         <Button component={Link} to="/">
-          To the wallet
+          Back to the wallet
         </Button>
         <Button component={Link} to="/explore" variant="default">
           Search

@@ -24,7 +24,7 @@ const FILE_BYTES_MAX = 16 * 1024 * 1024;
 
 export default function PayListPage(): JSX.Element {
   return (
-    <Page title="Pay a list" lead="Up to 256 payments with one signature. The whole list is checked before anything is signed." width={720}>
+    <Page title="Pay a list" lead="Pay up to 256 recipients with one signature. The whole list is checked before you sign." width={720}>
       <WithOwner>{(owner) => <PayMany key={owner.account} owner={owner} />}</WithOwner>
     </Page>
   );
@@ -90,7 +90,7 @@ function ListForm({ owner, onChecked }: { owner: Owner; onChecked: (checked: Che
   };
   const upload = async (file: File | null): Promise<void> => {
     if (file === null) return;
-    if (file.size > FILE_BYTES_MAX) setState({ isReading: false, error: new Error("this file is too large for a list") });
+    if (file.size > FILE_BYTES_MAX) setState({ isReading: false, error: new Error("this file is larger than any list that can be paid") });
     else change({ text: await file.text() });
   };
   const check = async (event: FormEvent): Promise<void> => {
@@ -108,7 +108,7 @@ function ListForm({ owner, onChecked }: { owner: Owner; onChecked: (checked: Che
       <Stack>
         <Textarea
           label="Payments"
-          description="A line for each: recipient, amount, memo. A first line may name the columns (recipient, amount, asset, memo)."
+          description="One line per payment: recipient, amount, memo. An optional first line names the columns (recipient, amount, asset, memo)."
           placeholder={EXAMPLE}
           value={typed.text}
           onChange={({ currentTarget: { value } }) => change({ text: value })}
@@ -126,7 +126,7 @@ function ListForm({ owner, onChecked }: { owner: Owner; onChecked: (checked: Che
             )}
           </FileButton>
           <Text size="sm" c="dimmed">
-            Lines that begin with # are comments. The same list is paid once: change it to pay it again.
+            Lines that begin with # are comments. A list is paid only once; change it to pay it again.
           </Text>
         </Group>
         <AssetSelect assets={holdings.map(({ asset }) => asset)} value={typed.asset} onChange={(asset) => change({ asset })} />

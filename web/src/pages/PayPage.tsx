@@ -201,7 +201,7 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
         {request?.memo === undefined && (
           <TextInput
             label="Memo (optional)"
-            description={`Everyone can read it; at most ${MEMO_BYTES_MAX} bytes`}
+            description={`Public; at most ${MEMO_BYTES_MAX} bytes`}
             value={typed.memo}
             onChange={(event) => change({ memo: event.currentTarget.value })}
             error={memo.fault}
@@ -234,7 +234,7 @@ function Recipients({ id, account }: { id: string; account: AccountId }): JSX.El
         .filter((one) => !names.has(one))
         .map((one) => (
           <option key={one} value={formatAccount(one)}>
-            paid lately
+            paid recently
           </option>
         ))}
     </datalist>

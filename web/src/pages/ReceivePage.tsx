@@ -16,7 +16,7 @@ import { money } from "../ui/words";
 
 export default function ReceivePage(): JSX.Element {
   return (
-    <Page title="Receive" lead="Show the code, or send the link. The sender confirms; nothing is paid by opening it.">
+    <Page title="Receive" lead="Show the code or send the link. Opening it pays nothing: the sender must confirm.">
       <WithOwner>{(owner) => <Receive owner={owner} />}</WithOwner>
     </Page>
   );
@@ -53,7 +53,7 @@ function Receive({ owner }: { owner: Owner }): JSX.Element {
           <ErrorAlert error={made.error} />
           {isUnread && (
             <Text role="status" ta="center">
-              No code and no link now. {typed.fault ?? "The token's decimals are not known, so this amount cannot be read."}
+              No code or link can be shown. {typed.fault ?? "The token's decimals are unknown, so the amount cannot be converted."}
             </Text>
           )}
           {!isUnread && made.links !== undefined && (
@@ -65,7 +65,7 @@ function Receive({ owner }: { owner: Owner }): JSX.Element {
           <Copyable text={formatAccount(account)} name="your account" />
         </Stack>
       </Card>
-      <Card withBorder component="section" aria-label="What to ask for">
+      <Card withBorder component="section" aria-label="Request">
         <Stack>
           <AssetSelect assets={list.map((one) => one.asset)} value={asset} onChange={setAsset} />
           <AmountInput
@@ -79,14 +79,14 @@ function Receive({ owner }: { owner: Owner }): JSX.Element {
           />
           <TextInput
             label="Memo (optional)"
-            description="Identifies the payment. Everyone can read it"
+            description="Identifies the payment. It is public"
             value={memo}
             onChange={(event) => setMemo(event.currentTarget.value)}
             autoComplete="off"
           />
           <TextInput
             label="Your name (optional)"
-            description="Shown to the sender as your claim"
+            description="Shown to the sender as unverified"
             value={label}
             onChange={(event) => setLabel(event.currentTarget.value)}
             maxLength={64}

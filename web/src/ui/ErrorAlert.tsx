@@ -17,8 +17,8 @@ interface Props extends Omit<AlertProps, "title" | "children" | "onReset"> {
 /** A notice that a token's name and decimals are unknown, so no amount of it can be entered. */
 export function NamingAlert({ error }: { error: unknown }): JSX.Element | null {
   return (
-    <ErrorAlert error={error} title="This token is not known now">
-      <Text size="sm">This page asks again by itself; no amount of the token can be given before.</Text>
+    <ErrorAlert error={error} title="This token cannot be read">
+      <Text size="sm">This page retries automatically. You can enter amounts of this token once it can be read.</Text>
     </ErrorAlert>
   );
 }

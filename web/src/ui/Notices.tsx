@@ -14,7 +14,7 @@ export function PausedNotice(): JSX.Element | null {
   return (
     <Alert role="alert" color="orange" icon={<IconPlayerPause aria-hidden />} title="The contract is paused">
       <Text size="sm">
-        Deposits and payouts on Ethereum stand still until {timeText(Number(until) * 1_000)}; the pause ends by itself.
+        Deposits and payouts on Ethereum are stopped until {timeText(Number(until) * 1_000)}; the pause ends by itself.
         Payments inside FastPay continue.
       </Text>
     </Alert>
@@ -28,7 +28,7 @@ export function WithOwner({ children }: { children: (owner: Owner) => ReactNode 
   return (
     <Alert color="indigo" icon={<IconWallet aria-hidden />} title="Connect a wallet first">
       <Text size="sm" mb="sm">
-        Your FastPay account belongs to the Ethereum key in your wallet, or to a browser key. There is nothing else to set up.
+        Your FastPay account belongs to the Ethereum key in your wallet, or to a browser key. No other setup is needed.
       </Text>
       <ConnectButton place="page" />
     </Alert>

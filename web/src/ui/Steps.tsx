@@ -5,7 +5,7 @@ import type { Step } from "../activity/steps";
 import { TransactionLink } from "./TransactionLink";
 import { IconCheck, IconCircle, IconX } from "./icons";
 
-const STATES = { todo: "to come", active: "under way", done: "done", failed: "not done" };
+const STATES = { todo: "pending", active: "in progress", done: "done", failed: "not done" };
 
 /** Steps in order; each change is announced to screen readers. */
 export function Steps({ steps, label }: { steps: readonly Step[]; label: string }): JSX.Element {

@@ -3,7 +3,7 @@
 import type { PeerFailure } from "@fastpay/sdk";
 
 const ROOM = {
-  disk: "accepts no new order: its disk is nearly full",
+  disk: "accepts no new orders: its disk is nearly full",
   account: "accepts no more orders from this account for now",
   address: "accepts no more orders from your network address for now",
 };
@@ -14,7 +14,7 @@ export function failureText(failure: PeerFailure): string {
     case "silent":
       return "does not answer yet";
     case "restored":
-      return "was restored from an older copy, and does not vote for this account until it knows its earlier votes";
+      return "was restored from an older copy and does not vote for this account until it has recovered its earlier votes";
     case "insufficient-balance":
       return "has not received all your payments or deposits yet";
     case "no-room":
@@ -26,16 +26,16 @@ export function failureText(failure: PeerFailure): string {
     case "other-epoch":
       return `votes in epoch ${failure.epoch}`;
     case "no-primary":
-      return "has no contract on Ethereum";
+      return "has no Ethereum contract configured";
     case "frozen":
-      return "waits until Ethereum has decided about this number";
+      return "is waiting for Ethereum's decision about this number";
     case "not-requested":
-      return "has not read the request to unlock yet";
+      return "has not read the unlock request yet";
     case "voided":
-      return "says that nothing was paid with this number";
+      return "reports that this number is void";
     case "refused":
       return `refuses: ${failure.message}`;
     case "misbehaved":
-      return `answered wrongly: ${failure.message}`;
+      return `sent an invalid answer: ${failure.message}`;
   }
 }

@@ -56,5 +56,5 @@ function accountField(label: string, account: AccountId): SignedField {
 }
 
 function memoField(memo: Hex): SignedField {
-  return { label: "Memo", text: memo === NO_MEMO ? "none" : `${decodeMemo(memo)} (everyone can read it)`, raw: memo };
+  return { label: "Memo", text: memo === NO_MEMO ? "none" : `${decodeMemo(memo)} (public)`, raw: memo };
 }

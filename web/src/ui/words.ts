@@ -18,18 +18,18 @@ const TITLES: Partial<Record<FastPayErrorCode, string>> = {
   "wallet-failed": "The wallet failed",
   "too-few-answers": "Too few authorities answer",
   "insufficient-funds": "Not enough money",
-  conflict: "Another order holds this account",
+  conflict: "Another order has this number",
   frozen: "This account is being unlocked",
   voided: "Nothing was paid with this number",
   superseded: "Another order took its place",
   "other-copy": "Another device uses this account",
   "no-quorum": "Too few authorities answered",
-  "never-paid": "The redemption is never paid",
-  "no-room": "The authorities have no room for this now",
+  "never-paid": "The redemption cannot be paid",
+  "no-room": "The authorities accept no more orders for now",
   busy: "Another page uses this account",
   storage: "This browser cannot store data",
   paused: "The contract is paused",
-  "no-relayer": "No relayer does it now",
+  "no-relayer": "No relayer does this now",
   "wrong-chain": "Wrong network",
   "wrong-contract": "No FastPay contract here",
   reverted: "The contract refused",
@@ -40,7 +40,7 @@ const TITLES: Partial<Record<FastPayErrorCode, string>> = {
 
 /** A short title for an error. */
 export function titleOfError(error: unknown): string {
-  return (isFastPayError(error) && TITLES[error.code]) || "That did not work";
+  return (isFastPayError(error) && TITLES[error.code]) || "Something went wrong";
 }
 
 /** A clause as a sentence, with an initial capital and a full stop. */

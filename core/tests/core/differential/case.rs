@@ -1,4 +1,4 @@
-//! What is judged: a deployment, a call, and how its votes were spoilt.
+//! A test case: a deployment, a call, and the mutation of its votes.
 
 use alloy_primitives::B256;
 use fastpay_core::{
@@ -12,7 +12,7 @@ use rand::seq::{IndexedRandom, SliceRandom};
 
 use super::mutation::Mutation;
 
-/// Who signs in an epoch, in the committee's order.
+/// The signers in an epoch, in the committee's order.
 #[derive(Clone, Debug)]
 pub struct Signers {
     pub committee: Committee,
@@ -30,7 +30,7 @@ impl Signers {
         Self { committee: Committee::new(Epoch(epoch), members).unwrap(), keys }
     }
 
-    /// As many different members as make a quorum, in order.
+    /// A random quorum of members, in order.
     fn some_quorum(&self, random: &mut StdRng) -> Vec<usize> {
         let mut members: Vec<usize> = (0..self.keys.len()).collect();
         members.shuffle(random);
@@ -76,9 +76,9 @@ impl Statement {
 pub struct Case {
     /// The committee of epoch 0, and of each epoch after it that was installed.
     pub epochs: Vec<Signers>,
-    /// How long ago the last rotation was, in seconds.
+    /// The time since the last rotation, in seconds.
     pub since_rotation: u64,
-    /// What is called, after the mutation.
+    /// The call after the mutation.
     pub call: Statement,
     /// The votes in the call, packed, after the mutation.
     pub votes: Vec<u8>,
@@ -87,7 +87,7 @@ pub struct Case {
     pub mutation: Mutation,
 }
 
-/// How long the votes of an ended epoch count, as the contract is deployed here.
+/// How long this deployment accepts votes of an ended epoch.
 pub const VOTES_VALIDITY: u64 = 7 * 24 * 60 * 60;
 
 impl Case {
@@ -123,7 +123,7 @@ impl Case {
         }
     }
 
-    /// What the summary counts.
+    /// The counts of the summary.
     pub fn label(&self) -> String {
         format!("{:?} {:?}", self.call.function, self.mutation)
     }

@@ -1,4 +1,4 @@
-//! What the contract says of cases: Foundry deploys it for each, calls it, and writes down what came of it.
+//! The contract's verdicts: Foundry deploys it for each case, calls it, and writes the result to a file.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -40,7 +40,7 @@ sol! {
 #[derive(Clone, Debug)]
 pub struct Verdict {
     pub accepted: bool,
-    /// What it reverted with, if it did.
+    /// The revert data, if it reverted.
     pub reason: String,
 }
 

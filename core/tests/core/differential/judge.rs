@@ -1,4 +1,4 @@
-//! What core says of a case, and what the contract must then say.
+//! Core's verdict on a case, and the verdict that the contract must then give.
 
 use fastpay_core::{
     AuthorityName, BadSignature, Certificate, CertificateError, Committee, ContractVote, EcdsaSignature,
@@ -9,7 +9,7 @@ use fastpay_testkit::TestAccount;
 
 use super::case::{Case, Function, VOTES_VALIDITY};
 
-/// What core makes of a case.
+/// Core's verdict on a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expected {
     Accepted,
@@ -21,7 +21,7 @@ pub enum Expected {
     },
 }
 
-/// Where core and the contract differ on purpose.
+/// The intended differences between core and the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Design {
     /// An authority never votes for it, so no certificate of it can exist; the contract does not look.
@@ -130,7 +130,7 @@ fn is_quorum(committee: &Committee, digest: fastpay_core::Digest, votes: &[Signa
     made.as_deref() == Some(packed)
 }
 
-/// The redemption as its sender orders it, or as somebody else does in its name.
+/// The redemption as its sender orders it, or as another account forges it.
 fn order(case: &Case, redemption: &Redemption) -> TransferOrder {
     let mut accounts = (0..8).map(TestAccount::numbered);
     let owner = accounts.find(|account| account.id() == redemption.sender).unwrap();

@@ -16,15 +16,15 @@ const VOTE_BYTES: usize = 66;
 pub enum Mutation {
     /// Nothing is wrong.
     None,
-    // What nobody may order, though it is signed.
+    // An invalid transfer, validly signed.
     ZeroAmount,
     FeeAboveAmount,
-    // What core refuses and the contract cannot know or does not mind.
+    // A transfer that core refuses and the contract accepts.
     ZeroRecipient,
     ContractRecipient,
     LastSequence,
     NotOrdered,
-    // Good votes for something else.
+    // Valid votes for something else.
     AlteredField,
     ReorderedBatch,
     OtherEpoch,
@@ -39,11 +39,11 @@ pub enum Mutation {
     ByteMissing,
     ByteTooMany,
     NoVotes,
-    // A vote of somebody else.
+    // A vote of another signer.
     Stranger,
     OtherMembersSignature,
     IndexBeyond,
-    // A bad signature.
+    // An invalid signature.
     BitFlipped,
     HighS,
     OtherV,
@@ -205,7 +205,7 @@ fn alter(random: &mut StdRng, call: &mut Statement) {
     }
 }
 
-/// The same signature in its other form.
+/// The same signature in its malleable form.
 fn negate_s(vote: &mut [u8]) {
     let s = U256::from_be_slice(&vote[33..65]);
     vote[33..65].copy_from_slice(&(SECP256K1_ORDER - s).to_be_bytes::<32>());

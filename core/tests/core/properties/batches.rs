@@ -74,7 +74,7 @@ static REQUESTS: LazyLock<Vec<Request>> = LazyLock::new(|| {
     orders.chain(CERTIFICATES.iter().cloned().map(Request::Certificate)).collect()
 });
 
-/// What the request gets from one who checks every signature by itself.
+/// The verdict of checking every signature individually.
 fn alone(request: &Request) -> Result<VerifiedRequest, RequestError> {
     let TestCommittee { domain, committee, .. } = &*COMMITTEE;
     match request.clone() {

@@ -1,4 +1,4 @@
-//! What is stored or sent survives it, has one encoding, and bytes that are not ours harm nobody.
+//! Stored and sent values decode to themselves and have one encoding; foreign bytes are refused.
 
 use alloy_primitives::{B256, keccak256};
 use borsh::BorshDeserialize;

@@ -50,7 +50,7 @@ pub enum Step {
     /// members are out.
     Rotate { out: u8 },
     /// Authorities hear of the next committee that they do not know.
-    Hear { mask: u8 },
+    FollowRotation { mask: u8 },
     /// A shard takes its accounts out of memory.
     Evict { authority: Index, shard: Index },
     /// A shard takes the next part of a checkpoint, of so many accounts.
@@ -88,7 +88,7 @@ pub fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(authority, credit, acknowledge)| Step::Deliver { authority, credit, acknowledge }),
         1 => (index(), index()).prop_map(|(authority, credit)| Step::DeliverAgain { authority, credit }),
         1 => any::<u8>().prop_map(|out| Step::Rotate { out }),
-        2 => any::<u8>().prop_map(|mask| Step::Hear { mask }),
+        2 => any::<u8>().prop_map(|mask| Step::FollowRotation { mask }),
         1 => (index(), index()).prop_map(|(authority, shard)| Step::Evict { authority, shard }),
         4 => (index(), index(), 1..4_usize)
             .prop_map(|(authority, shard, accounts)| Step::Checkpoint { authority, shard, accounts }),
@@ -148,7 +148,7 @@ impl World {
         (0..self.size()).filter(move |at| mask >> at & 1 == 1)
     }
 
-    /// Does what the step says, and checks what must hold where it was done.
+    /// Executes a step, and checks the invariants that it may affect.
     pub fn take(&mut self, step: &Step) {
         match step {
             Step::Deposit { owner, asset, amount } => {
@@ -197,7 +197,7 @@ impl World {
                 }
             }
             Step::Rotate { out } => self.rotate(*out),
-            Step::Hear { mask } => self.chosen(*mask).for_each(|at| self.hear(at)),
+            Step::FollowRotation { mask } => self.chosen(*mask).for_each(|at| self.follow_rotation(at)),
             Step::Evict { authority, shard } => self.shard(authority, shard).evict(),
             Step::Checkpoint { authority, shard, accounts } => {
                 self.shard(authority, shard).take_part_of_checkpoint(*accounts);
@@ -281,7 +281,7 @@ impl World {
         self.out.push(out);
     }
 
-    fn hear(&mut self, at: usize) {
+    fn follow_rotation(&mut self, at: usize) {
         let next = usize::try_from(self.authorities[at].epoch().0).unwrap() + 1;
         if let Some(committee) = self.committees.get(next) {
             self.authorities[at].rotate(committee, at);
@@ -354,7 +354,7 @@ impl World {
         }
     }
 
-    /// What an authority voted for it is still locked on, until a certificate of that number comes.
+    /// An authority stays locked on the order that it voted for, until a certificate of that number arrives.
     fn check_locks(&self, at: usize) {
         for ((account, sequence), digest) in &self.voted[at] {
             let state = self.authorities[at].account(account);
@@ -372,7 +372,7 @@ impl World {
         let mut certificates: Vec<usize> = (0..self.certificates.len()).collect();
         certificates.sort_by_key(|at| self.certificates[*at].order.transfer.sequence());
         for at in 0..self.size() {
-            (0..self.committees.len()).for_each(|_| self.hear(at));
+            (0..self.committees.len()).for_each(|_| self.follow_rotation(at));
             for shard in 0..self.authorities[at].shards.len() {
                 (0..self.deposits.len()).for_each(|_| self.follow(at, shard, false));
             }
@@ -391,7 +391,7 @@ impl World {
         }
     }
 
-    /// Deposits = balances + redemptions, for each asset, and nobody owes anything.
+    /// For each asset, deposits = balances + redemptions, and no balance is negative.
     fn check_value(&self, at: usize) {
         for asset in ASSETS {
             let of_asset = self.deposits.iter().filter(|deposit| deposit.asset == asset);
@@ -437,7 +437,7 @@ impl World {
         by_number.collect::<BTreeMap<_, _>>().into_values()
     }
 
-    /// What must be the same at every authority.
+    /// The state that must be the same at every authority.
     fn view(&self, authority: &TestAuthority) -> Vec<(SequenceNumber, u64, u64, Vec<Balance>)> {
         let accounts = self.owners.iter().map(|owner| authority.account(&owner.id()));
         accounts

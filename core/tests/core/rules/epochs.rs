@@ -54,7 +54,7 @@ fn keys_out_at_one_member_and_later_at_another_allow_two_certificates() {
 /// certificate on an account that has nothing, and R7 votes for the redemption again with the current keys. The
 /// contract accepts those votes.
 #[test]
-fn a_retired_quorums_certificate_on_an_empty_account_is_confirmed_and_voted_for_anew() {
+fn a_retired_quorums_certificate_on_an_empty_account_is_confirmed_and_certified_again() {
     let retired = TestCommittee::new(4);
     let current = retired.rotated();
     let mut node = TestAuthority::new(&retired, 0, 1);

@@ -47,7 +47,7 @@ fn good_orders_pass() {
     }
 }
 
-/// Whoever signs it, it is not to be ordered.
+/// An invalid transfer, whoever signs it.
 #[track_caller]
 fn check_transfer(change: impl Fn(&TestAccount) -> Transfer, expected: InvalidTransfer) {
     for owner in owners() {

@@ -1,4 +1,4 @@
-//! What a shard refuses, what it does once, and what it must never refuse.
+//! The requests that a shard refuses, executes once, and must never refuse.
 
 use std::sync::Arc;
 
@@ -547,7 +547,7 @@ fn a_payout_without_cover_is_confirmed_all_the_same() {
 }
 
 #[test]
-fn who_is_paid_several_times_by_one_payout_finds_each_payment() {
+fn a_recipient_of_several_outputs_of_a_payout_finds_each() {
     let mut setting = setting();
     let (owner, neighbour) = (setting.owner.clone(), setting.neighbour.clone());
     let before = setting.pay(&neighbour, 5, 0);

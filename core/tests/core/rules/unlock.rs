@@ -227,7 +227,7 @@ fn void_votes_are_given_for_a_frozen_number_without_certificate_alone() {
 }
 
 #[test]
-fn who_executed_the_number_or_lost_memory_votes_for_no_void() {
+fn an_authority_that_executed_the_number_or_lost_votes_does_not_vote_to_void_it() {
     let mut setting = setting();
     setting.confirm(&setting.pay(1, 0)).unwrap();
     setting.request(0);
@@ -417,7 +417,7 @@ fn what_a_compromised_epoch_spent_counts_as_upheld_no_longer_and_is_never_voided
 }
 
 #[test]
-fn what_a_compromised_epoch_upheld_is_open_again_and_its_window_begins_anew() {
+fn a_number_upheld_by_a_compromised_epoch_is_open_again_with_a_new_window() {
     let mut setting = setting();
     let made_up = Digest::repeat_byte(7);
     setting.request(0);
@@ -528,7 +528,7 @@ fn a_payment_under_a_number_that_a_thief_spent_is_no_redemption_and_is_debited()
 }
 
 #[test]
-fn of_an_executed_number_it_is_to_be_said_what_was_executed() {
+fn the_order_executed_under_a_number_must_be_named() {
     let mut setting = setting();
     let redeemed = setting.redeem(20, 0);
     setting.confirm(&redeemed).unwrap();
@@ -575,7 +575,7 @@ fn events_come_in_order() {
 }
 
 #[test]
-fn a_second_request_does_not_begin_the_window_anew() {
+fn a_second_request_does_not_restart_the_window() {
     let mut setting = setting();
     setting.request(0);
     setting.follow(0, UnlockEventKind::Requested(VOIDABLE_AT + 500));

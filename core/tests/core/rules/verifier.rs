@@ -1,4 +1,4 @@
-//! What a verifier remembers, and what it must not take for the same.
+//! The verifier's caches, and entries that it must not confuse.
 
 use fastpay_core::{
     Authorization, BadSignature, Certificate, CertificateError, Committees, Digest, Epoch, OrderError, OwnSignature,

@@ -1,4 +1,4 @@
-//! What the bench is asked to do.
+//! The arguments of the bench.
 
 use clap::{Parser, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -7,52 +7,52 @@ use crate::inside::Extent;
 
 /// The payments in one payout.
 pub const PAYOUT_OUTPUTS: usize = 100;
-/// So many payouts weigh as much as a batch of a node under load.
+/// This many payouts cost as much as a node's batch under load.
 const PAYOUT_BATCH: usize = 32;
-/// About what is in a batch of a node under load.
+/// About the size of a node's batch under load.
 const STAGES_BATCH: usize = 256;
 
-/// Measures payments per second, latency, and the cost of every stage.
+/// Measure payments per second, latency, and the cost of each stage.
 #[derive(Clone, Debug, Parser, Serialize, Deserialize)]
 #[command(name = "fastpay-bench")]
 pub struct Arguments {
-    /// Less of everything: under a minute, for a look while working
+    /// A short run of less than a minute, with fewer payments
     #[arg(long)]
     pub quick: bool,
-    /// Print the outcome as JSON instead of the table. It is in target/bench.json in any case
+    /// Print JSON instead of tables. It is always written to target/bench.json, too
     #[arg(long)]
     pub json: bool,
-    /// Only these parts, separated by commas
+    /// Run only these parts, separated by commas
     #[arg(long, value_enum, value_delimiter = ',')]
     pub only: Vec<Topic>,
-    /// Sizes of the committee under load
+    /// The committee sizes to measure under load, separated by commas
     #[arg(long, value_delimiter = ',', default_values_t = [4, 10, 20])]
     pub authorities: Vec<usize>,
-    /// How many payments are measured in each part of a run
+    /// The number of payments in each part of a run [default: 50000, or 10000 with --quick]
     #[arg(long)]
     pub payments: Option<usize>,
-    /// Into how many measured parts a run is divided: their median and extremes are told
+    /// The number of measured parts of a run. Reports their median and extremes [default: 5, or 3 with --quick]
     #[arg(long)]
     pub parts: Option<usize>,
-    /// How many accounts pay
+    /// The number of paying accounts
     #[arg(long, default_value_t = 16_384)]
     pub accounts: usize,
-    /// How many payments are under way at a time in a closed loop
+    /// The number of concurrent payments in a closed loop
     #[arg(long, default_value_t = 512)]
     pub in_flight: usize,
-    /// Over how many connections to each shard
+    /// The number of connections to each shard
     #[arg(long, default_value_t = 4)]
     pub connections: usize,
-    /// How many payments share one signature of an authority in the certificates
+    /// The number of payments that share one signature of an authority in the certificates
     #[arg(long, default_value_t = 32)]
     pub vote_batch: usize,
-    /// The rate of the open loop, as a share of what the closed loop reached
+    /// The open loop's rate, as a share of the closed loop's throughput
     #[arg(long, default_value_t = 0.7)]
     pub open_share: f64,
-    /// How many accounts there are where their state is measured
+    /// The number of accounts for the part `state`
     #[arg(long, default_value_t = 10_000_000)]
     pub state_accounts: usize,
-    /// How many times the capacity is offered in the overload
+    /// The load offered in the part `overload`, as a multiple of the capacity
     #[arg(long, default_value_t = 3.0)]
     pub overload_factor: f64,
 }
@@ -61,27 +61,27 @@ pub struct Arguments {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Topic {
-    /// One payment at a time, four authorities, the wallet's client
+    /// One payment at a time to four authorities, with the wallet's client
     Idle,
-    /// Every step of an order's and a certificate's way, and the whole of it, without a network
+    /// Each step of handling an order and a certificate, and all of them together, without a network
     Stages,
-    /// Orders of 100 payments each: every step of their way, and one shard on one core in a closed loop
+    /// Orders of 100 payments each: each step of handling them, and one shard on one core in a closed loop
     Payouts,
-    /// One shard on one core, each size of the committee: closed loop, then open loop
+    /// One shard on one core, for each committee size: a closed loop, then an open loop
     Load,
-    /// Three times as much as the node can do
+    /// More load than the node can serve, three times as much by default
     Overload,
-    /// One address that sends forged orders as fast as it can, beside the payers
+    /// A flood of forged orders from one address, beside honest payers
     Flood,
-    /// The closed loop with OpenTelemetry traces, of none, some and all payments
+    /// The closed loop with OpenTelemetry traces of none, some and all payments
     Traces,
-    /// Few accounts that pay and are paid much more often than others
+    /// A skewed load: few accounts make and receive most payments
     Skew,
-    /// Two shards, on one core and on all, and payments across them
+    /// Two shards, on one core and on all cores, with payments across them
     Shards,
-    /// `kill -9` with a million accounts, and the memory that they take
+    /// Recovery after `kill -9` with a million accounts, and their memory use
     Recovery,
-    /// Ten million accounts, most of them on disk. Takes minutes and gigabytes of disk: only where it is named
+    /// Ten million accounts, most of them on disk. Takes minutes and gigabytes of disk: runs only if --only names it
     State,
 }
 
@@ -102,7 +102,7 @@ impl Arguments {
         if self.quick { 100 } else { 400 }
     }
 
-    /// Of the stages, also for committees that are too large to be set up as processes.
+    /// The committee sizes for the part `stages`, including sizes too large to run as processes.
     pub fn stages_authorities(&self) -> &[usize] {
         if self.quick { &[4, 10, 20] } else { &[4, 10, 20, 50, 100] }
     }
@@ -112,7 +112,7 @@ impl Arguments {
         Extent { batch: STAGES_BATCH, accounts, people: accounts, rounds, vote_batch: self.vote_batch, outputs: 1 }
     }
 
-    /// In orders of many outputs: as many payments as in four rounds of single ones.
+    /// The extent for orders of many outputs.
     pub fn payout_extent(&self) -> Extent {
         let single = self.extent();
         Extent {
@@ -124,7 +124,7 @@ impl Arguments {
         }
     }
 
-    /// How many payouts are measured in each part of a run.
+    /// The number of payouts in each part of a run.
     pub fn payouts(&self) -> usize {
         if self.quick { 500 } else { 2_000 }
     }
@@ -133,7 +133,7 @@ impl Arguments {
         if self.quick { 100_000 } else { 1_000_000 }
     }
 
-    /// Of each part of an open loop.
+    /// The duration of each part of an open loop, in seconds.
     pub fn open_seconds(&self) -> f64 {
         if self.quick { 1.0 } else { 3.0 }
     }

@@ -1,4 +1,4 @@
-//! Selects the next payment. A sender's payments go one after the other, whoever else pays meanwhile.
+//! Selects the next payment. Each sender's payments go one after the other, concurrently with those of others.
 //!
 //! Payments wait in the order in which they were drawn. One whose sender has an earlier payment open is put
 //! aside, and is the next to go once that one is settled. One that was refused as busy goes to the end.

@@ -1,13 +1,13 @@
-//! The load: one thread that sends prepared payments, follows each through its two round trips, and takes the time.
+//! The load: one thread that sends prepared payments, follows each through its two round trips, and measures the time.
 //!
 //! ```text
-//!  Flow (who may go) ─► order ─► vote ─► certificate ─► confirmed: settled
-//!        ▲                └─► busy: to the end of the line   └─► busy: the same again, when it says
+//!  Flow (who may pay) ─► order ─► vote ─► certificate ─► confirmed: settled
+//!        ▲                └─► busy: to the end of the line   └─► busy: again, after the requested delay
 //!        └────────────────────────────────────────────────┘
 //! ```
-//! If a stream does not take what is sent, an order that is due goes to the end of the line as one that was refused.
-//! Nothing stops between the parts of a run: the load is the same at the beginning of each as at its end. What was
-//! begun is followed to its end after the last part, and counted as lost where no answer comes.
+//! If a stream accepts no more bytes, a due order goes to the end of the line, like one that was refused. The load does
+//! not pause between the parts of a run. After the last part, payments in flight are followed to their end; those
+//! without an answer count as lost.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -24,21 +24,21 @@ use crate::statistics::Times;
 use crate::wire::{Answer, Answers, MESSAGE_HEADER_BYTES, Streams};
 use crate::workload::{Prepared, certificate_id, order_id, payment_of};
 
-/// The clock is looked at as often as this.
+/// The interval between readings of the clock.
 const TICK: Duration = Duration::from_millis(50);
-/// No answer for this long after the last payment began: it will not come.
+/// An answer that has not come this long after the last payment began counts as lost.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(20);
-/// Answers looked at between two looks at the clock.
+/// The maximum number of answers handled between two readings of the clock.
 const ANSWERS_AT_ONCE: usize = 256;
 
-/// When a part of a run is over.
+/// The end of a part of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum Until {
     Settled(usize),
     Elapsed(Duration),
 }
 
-/// A load: what is not measured, and then the parts that are.
+/// A load: a warm-up, and then the measured parts.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub pace: Pace,
@@ -47,7 +47,7 @@ pub struct Plan {
     pub parts: usize,
 }
 
-/// What is measured beside the answers.
+/// What is measured in addition to the answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Watched {
     pub process: u32,
@@ -62,15 +62,15 @@ pub struct Part {
     pub votes: Times,
     pub certificates: Times,
     pub settled: Times,
-    /// How much later than the timetable says payments began.
+    /// How much later than scheduled payments began.
     pub lateness: Times,
     pub server: Used,
-    /// Seconds of this process's processor time.
+    /// This process's processor time, in seconds.
     pub generator: f64,
 }
 
 impl Part {
-    /// For what is divided by it.
+    /// The number of settled payments as a divisor, at least 1.
     pub fn settled_or_one(&self) -> f64 {
         self.counts.settled.max(1) as f64
     }
@@ -82,7 +82,7 @@ pub struct Used {
     pub user: f64,
     pub system: f64,
     pub threads: std::collections::BTreeMap<String, f64>,
-    /// Its core was at work for others.
+    /// The time for which its core worked for other processes.
     pub core_others: f64,
     pub core_stolen: f64,
 }
@@ -93,14 +93,14 @@ impl Used {
     }
 }
 
-/// How often what happened.
+/// The number of events of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     pub offered: usize,
     pub votes: usize,
     pub settled: usize,
     pub orders_busy: usize,
-    /// Offered, while the node left the stream unread.
+    /// Orders offered while the node did not read the stream.
     pub orders_unsent: usize,
     pub certificates_busy: usize,
     pub bytes_sent: usize,
@@ -125,18 +125,18 @@ impl Counts {
 /// A whole run.
 pub struct Outcome {
     pub parts: Vec<Part>,
-    /// Settled in all, the warm-up and the end included, by sender.
+    /// All settled payments by sender, including the warm-up and the end.
     pub settled_by_sender: Vec<u64>,
     /// Requests that were never answered.
     pub lost: usize,
-    /// The node could have had more, but nothing was prepared any more.
+    /// Whether the prepared payments ran out before the node was saturated.
     pub ran_dry: bool,
 }
 
 /// The state of a payment.
 #[derive(Clone, Copy)]
 struct Open {
-    /// When it should have begun.
+    /// The scheduled beginning.
     intended: Instant,
     certificate_sent: Instant,
 }
@@ -144,7 +144,7 @@ struct Open {
 /// Sends `payments` as the plan says.
 ///
 /// # Errors
-/// If a stream breaks, or the node refuses what it must not refuse.
+/// If a stream breaks, or the node refuses a valid request.
 pub async fn run(
     plan: Plan,
     payments: &[Prepared],
@@ -168,12 +168,12 @@ struct Run<'a> {
     flow: Flow,
     open: Vec<Open>,
     part: Part,
-    /// Certificates that were refused as busy, by when the node wants to hear of them again.
+    /// Certificates that were refused as busy, by the time of their next attempt.
     retries: BTreeSet<(Instant, PaymentIndex)>,
     ran_dry: bool,
-    /// An open loop offers whether or not there is room.
+    /// Whether the load is an open loop, which offers orders whether or not there is room.
     sheds: bool,
-    /// Payments that have begun and not ended.
+    /// Payments in flight.
     under_way: usize,
 }
 
@@ -216,7 +216,7 @@ impl Run<'_> {
         }
     }
 
-    /// Begins what is due, and takes the answers that are there.
+    /// Begins due payments, and handles the answers that have arrived.
     async fn step(&mut self, answers: &mut Answers, timetable: Option<&mut Timetable>) -> Result<(), Failure> {
         let is_closed = timetable.is_none();
         let mut wake_at = Instant::now() + TICK;
@@ -250,7 +250,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Waits for the answers to all that was begun. Says how many do not come.
+    /// Waits for the answers to all payments in flight. Returns how many do not come.
     async fn drain(&mut self, answers: &mut Answers) -> Result<usize, Failure> {
         while self.under_way > 0 {
             self.repeat_due();
@@ -267,7 +267,7 @@ impl Run<'_> {
         Ok(self.under_way)
     }
 
-    /// Sends the next order. False where there is none that can go.
+    /// Sends the next order. False if none can be sent.
     fn begin(&mut self, intended: Instant) -> bool {
         let Some(index) = self.flow.take() else {
             if self.sheds && 2 * self.under_way > self.flow.senders() {
@@ -318,7 +318,7 @@ impl Run<'_> {
         }
     }
 
-    /// Follows an answer. True where its payment has ended, well or not.
+    /// Handles an answer. True if its payment has ended, settled or not.
     fn take(&mut self, answer: Answer) -> Result<bool, Failure> {
         let Answer { id, response, at, bytes } = answer;
         let (index, is_order) = payment_of(id);
@@ -355,7 +355,7 @@ impl Run<'_> {
     }
 }
 
-/// What the node and this process have used at one instant.
+/// The processor time used by the node and this process so far.
 struct Sample {
     usage: Usage,
     core: CoreTime,

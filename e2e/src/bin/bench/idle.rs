@@ -13,7 +13,7 @@ use crate::statistics::{Percentiles, Times};
 /// The number of payments before the measurement, in which connections are opened and caches filled.
 const WARM_UP: u64 = 20;
 
-/// From the order on.
+/// Measured from the order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Idle {
     pub rounds: u64,
@@ -44,7 +44,7 @@ pub async fn measure(rounds: u64) -> Result<Idle, Failure> {
             memo: Memo::ZERO,
         });
         let order = sender.order(network.domain(), transfer).verify(network.domain()).map_err(Failure::wrong)?;
-        // In turn: one authority's vote alone, and the whole certificate.
+        // Alternately measure one authority's vote, and the whole certificate.
         let is_vote_round = sequence % 2 == 1;
         if is_vote_round {
             let start = Instant::now();

@@ -1,5 +1,5 @@
-//! How long ten accounts take to pay ten thousand people through the wallet, where everything that is sent takes a while
-//! to arrive: real nodes, real wallet folders, and a delay of half the round trip on each way.
+//! Measures how long ten accounts take to pay ten thousand recipients through the wallet over a slow network: real
+//! nodes, real wallet folders, and a delay of half the round trip in each direction.
 
 use std::time::{Duration, Instant};
 
@@ -17,13 +17,13 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::sleep_until;
 
-/// From a client to an authority and back.
+/// The round trip from a client to an authority and back.
 const ROUND_TRIP: Duration = Duration::from_millis(50);
 const PAYERS: u8 = 10;
 const PEOPLE_EACH: u64 = 1_000;
 const PAGE: usize = 250;
 
-/// From the first order to the last settlement.
+/// The time from the first order to the last settlement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Lists {
     pub payers: u8,
@@ -62,7 +62,7 @@ pub async fn measure() -> Result<Lists, Failure> {
     Ok(Lists { payers: PAYERS, payments, round_trip_ms: ROUND_TRIP.as_secs_f64() * 1e3, seconds })
 }
 
-/// One unit to each of a payer's people.
+/// One unit to each of a payer's recipients.
 fn pages(payer: u64) -> Result<Vec<PayoutPage>, Failure> {
     let person = |number: u64| {
         let mut key = [0xAA; 32];
@@ -79,7 +79,7 @@ fn pages(payer: u64) -> Result<Vec<PayoutPage>, Failure> {
     people.chunks(PAGE).map(page).collect()
 }
 
-/// The same authorities behind wires that take their time.
+/// The same authorities behind delaying proxies.
 async fn delayed(mut endpoints: Endpoints) -> Result<Endpoints, Failure> {
     for shard in endpoints.authorities.iter_mut().flat_map(|authority| &mut authority.shards) {
         let target = shard.trim_start_matches("http://").to_owned();
@@ -98,7 +98,7 @@ async fn delayed(mut endpoints: Endpoints) -> Result<Endpoints, Failure> {
     Ok(endpoints)
 }
 
-/// Passes on what is read, each piece half a round trip later.
+/// Forwards what is read, each piece half a round trip later.
 fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf) {
     let (pieces, mut under_way) = mpsc::unbounded_channel();
     tokio::spawn(async move {

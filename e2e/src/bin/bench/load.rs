@@ -1,5 +1,5 @@
-//! One authority under load: real process, real disk, real sockets; for each payment an order answered with a vote,
-//! and then a certificate answered with a confirmation.
+//! One authority under load, with a real process, disk and sockets. For each payment, an order is answered with a vote,
+//! and then a certificate with a confirmation.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -19,35 +19,35 @@ use crate::wire::Streams;
 use crate::workload::{self, Accounts, Voters};
 use crate::{flood, progress, runtime};
 
-/// A generator that uses more of its core than this may be what limits the figures.
+/// A generator that uses more of its core than this may limit the figures.
 const GENERATOR_BUSY_MAX_PERCENT: f64 = 95.0;
 
-/// What is done to the node.
+/// The load on the node.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// As the table calls it.
+    /// Its name in the table.
     pub name: String,
     pub authorities: usize,
     pub shards: u16,
-    /// The node may use every core, that of the generator too.
+    /// Whether the node may use every core, including the generator's.
     pub on_all_cores: bool,
     pub zipf_exponent: f64,
     pub cross_shard: Option<f64>,
     pub accounts: usize,
     pub connections: usize,
     pub vote_batch: usize,
-    /// So many payments are in one order.
+    /// The number of payments in one order.
     pub outputs: usize,
-    /// Somebody floods the node meanwhile.
+    /// Whether another client floods the node meanwhile.
     pub flood: bool,
-    /// The part of all payments that is traced; none: it is off.
+    /// The share of payments that is traced; `None` turns tracing off.
     pub traces: Option<f64>,
     pub plan: Plan,
-    /// How many payments are made ahead.
+    /// The number of payments prepared.
     pub prepared: usize,
 }
 
-/// What came of it. Everything but `latency` is a median over the parts of the run, with the extremes.
+/// The result. All figures but `latency` are medians over the parts of the run, with the extremes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     pub name: String,
@@ -61,35 +61,35 @@ pub struct Report {
     pub connections: usize,
     pub vote_batch: usize,
     pub traces: Option<f64>,
-    /// None in an open loop.
+    /// `None` in an open loop.
     pub in_flight: Option<usize>,
-    /// None in a closed loop.
+    /// `None` in a closed loop.
     pub offered_per_second: Option<f64>,
     pub parts: usize,
     pub seconds: f64,
     pub payments_per_second: Spread,
     pub server_cpu_us_per_payment: Spread,
     pub server_cpu_us_in_kernel: Spread,
-    /// By the names of the node's threads.
+    /// The processor time by name of the node's threads.
     pub server_cpu_us_by_thread: BTreeMap<String, f64>,
     pub server_core_percent: Spread,
-    /// What others had of the node's core; what the machine below withheld.
+    /// The share of the node's core that other processes used, and that the host withheld.
     pub core_others_percent: Spread,
     pub core_stolen_percent: Spread,
     pub generator_cpu_us_per_payment: Spread,
     pub generator_core_percent: Spread,
-    /// Then the node could perhaps do more than is said here.
+    /// Whether the generator limited the figures: the node may be faster.
     pub generator_is_the_limit: bool,
     pub vote_ms: Percentiles,
     pub certificate_ms: Percentiles,
     pub settled_ms: Percentiles,
-    /// How late payments of an open loop began; contained in the latencies.
+    /// How late payments of an open loop began. The latencies include it.
     pub generator_late_ms: Percentiles,
     pub counts: Counts,
     pub busy_share_of_orders: f64,
-    /// Held back by a stream that the node did not read.
+    /// Orders held back because the node did not read the stream.
     pub unsent_share_of_orders: f64,
-    /// If the node is flooded.
+    /// The flood's figures, if there was one.
     pub forged_per_second: f64,
     pub spans: Spans,
     pub requests_lost: usize,
@@ -98,13 +98,13 @@ pub struct Report {
     pub wire_bytes_out_per_payment: f64,
     pub journal_bytes_per_payment: f64,
     pub disk_bytes_per_payment: f64,
-    /// That the node served together, with one sync.
+    /// The number of requests that the node served with one sync.
     pub requests_per_batch: f64,
     pub resident_mib: f64,
     pub load_average: f64,
 }
 
-/// Prepares, runs, checks.
+/// Prepares and runs the load, and checks the node's totals.
 pub fn measure(scenario: &Scenario, cores: Cores) -> Result<Report, Failure> {
     progress(&format!("{}: setting up", scenario.name));
     let accounts = Accounts::new(scenario.accounts);
@@ -165,11 +165,11 @@ pub fn measure(scenario: &Scenario, cores: Cores) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Half of what a sender could do in the whole run, at one payment after the other.
+/// Half of what a sender could pay in the whole run, with one payment at a time.
 fn payments_per_sender_max(scenario: &Scenario) -> usize {
     match scenario.plan.pace {
         Pace::Closed { in_flight } => (scenario.prepared / in_flight.max(1) / 2).max(1),
-        // Evenly, with some room for chance.
+        // An even share, with a margin for chance.
         Pace::Open { .. } => (2 * scenario.prepared / scenario.accounts.max(1)).max(8),
     }
 }
@@ -254,7 +254,7 @@ fn with_latencies(mut report: Report, parts: Vec<Part>) -> Report {
     report
 }
 
-/// A closed loop of so many payments in each of so many parts.
+/// A closed loop with the given number of payments in each part.
 pub fn closed(in_flight: usize, payments: usize, parts: usize) -> (Plan, usize) {
     let warm_up = payments / 2;
     let plan = Plan {
@@ -263,6 +263,6 @@ pub fn closed(in_flight: usize, payments: usize, parts: usize) -> (Plan, usize) 
         part: Until::Settled(payments),
         parts,
     };
-    // What is under way at the end, and what waits for its sender.
+    // Include payments in flight at the end, and those that wait for their sender.
     (plan, warm_up + payments * parts + payments / 4 + 2 * in_flight)
 }

@@ -1,4 +1,4 @@
-//! What the numbers depend on besides the program.
+//! The machine, on which the figures depend besides the program.
 
 use std::fs::File;
 use std::io::Write;
@@ -19,13 +19,13 @@ pub struct Machine {
     pub cores: usize,
     pub kernel: String,
     pub memory_gib: f64,
-    /// Before the bench began: others' work shows in the numbers.
+    /// The load average before the bench began, because other work affects the figures.
     pub load_average_at_start: f64,
-    /// Filled in at the end.
+    /// Set at the end.
     pub load_average_at_end: f64,
-    /// A write of 4 KiB at the end of a file and its sync, on the disk where the journal is.
+    /// The time to append 4 KiB to a file and sync it, on the journal's disk.
     pub sync_ms: Percentiles,
-    /// What was measured.
+    /// The measured revision.
     pub git_commit: String,
     pub date_unix: u64,
 }
@@ -54,7 +54,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-/// How many threads wanted to run, over the last minute.
+/// The load average over the last minute.
 pub fn load_average() -> f64 {
     read("/proc/loadavg").split(' ').next().and_then(|average| average.parse().ok()).unwrap_or_default()
 }
@@ -63,7 +63,7 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The commit, with a plus where files differ from it; empty outside of a repository.
+/// The commit, with a plus if files differ from it; empty outside of a repository.
 fn git_commit() -> String {
     let mut git = Command::new("git");
     git.args(["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"]);
@@ -85,7 +85,7 @@ fn sync_time() -> std::io::Result<Percentiles> {
     Ok(times.percentiles())
 }
 
-/// Who runs where. None where there are too few cores to separate them.
+/// The cores of node and generator. `None` if there are too few cores to separate them.
 #[derive(Clone, Copy, Debug)]
 pub struct Cores {
     pub server: Option<usize>,

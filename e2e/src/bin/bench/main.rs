@@ -1,8 +1,8 @@
-//! `fastpay-bench`: what an authority does on one core, what each stage of its work costs, and how long people wait.
+//! `fastpay-bench`: measures the throughput of an authority on one core, the cost of each stage, and latency.
 //!
-//! Real node processes on loopback, stand-alone from a genesis, with everything synced to disk before it is answered.
-//! Under load one authority is bound to one core, and the load comes from another one, made ahead: the bench has the
-//! keys of the whole committee, so it needs no other authority to make certificates.
+//! It runs real node processes on loopback, from a genesis without Ethereum. They sync everything to disk before they
+//! answer. Under load, one authority is bound to one core. Another core sends the load, which is made beforehand: the
+//! bench has the keys of the whole committee, so it needs no other authority to make certificates.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says what is being done.
+/// Reports the current step.
 fn progress(what: &str) {
     eprintln!("{what} …");
 }

@@ -1,5 +1,5 @@
-//! What more cores and more authorities would give, from what was measured here: nothing is assumed but that shards
-//! on other cores do not disturb each other, beyond the credits that they send each other.
+//! Projects the measured costs to more cores and more authorities. It assumes only that shards on different cores do
+//! not slow each other down, beyond the credits that they exchange.
 //!
 //! ```text
 //!  µs per payment (n, cores) = order + certificate(n) + transport(bytes(n)) + share across shards (cores) × credit
@@ -11,11 +11,11 @@ use crate::inside::Costs;
 use crate::load::Report;
 use crate::statistics::rounded;
 
-/// The sizes of machine that are told of. The last is the paper's.
+/// The numbers of cores to project. The last is the paper's.
 const CORES: [usize; 3] = [1, 16, 48];
-/// What the paper reports for 48 cores, by authorities.
+/// The paper's figures for 48 cores, by number of authorities.
 const PAPER_48_CORES: [(usize, f64); 2] = [(4, 160_000.0), (20, 80_000.0)];
-/// Bytes a second of a link of so many gigabits, less a twentieth for the headers of packets.
+/// The bytes per second of a gigabit link, less a twentieth for packet headers.
 const BYTES_PER_SECOND_OF_GIGABIT: f64 = 1e9 / 8.0 * 0.95;
 
 /// A committee's figures.
@@ -24,15 +24,15 @@ pub struct Row {
     pub authorities: usize,
     pub order_us: f64,
     pub certificate_us: f64,
-    /// What the node uses beyond that, measured or by the line through what was measured.
+    /// The cost of the transport, measured or interpolated.
     pub transport_us: f64,
     pub transport_is_measured: bool,
-    /// For a payment between two shards.
+    /// The additional cost of a payment between two shards.
     pub credit_us: f64,
-    /// By the number of cores.
+    /// The projected throughput by number of cores.
     pub payments_per_second: Vec<Capacity>,
     pub wire_bytes_to_node: f64,
-    /// What the link allows.
+    /// The throughput that the link allows.
     pub payments_per_second_1_gbit: f64,
     pub payments_per_second_10_gbit: f64,
     pub paper_48_cores: Option<f64>,
@@ -41,11 +41,11 @@ pub struct Row {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Capacity {
     pub cores: usize,
-    /// By processor time.
+    /// The throughput by processor time.
     pub payments_per_second: f64,
 }
 
-/// None where too little was measured.
+/// `None` if too little was measured.
 pub fn rows(costs: &[Costs], load: &[Report], shards: &[Report]) -> Vec<Row> {
     let measured: Vec<Point> = costs.iter().filter_map(|costs| Point::of(costs, load)).collect();
     let Some(line) = Line::through(&measured) else { return Vec::new() };
@@ -81,7 +81,7 @@ fn row(costs: &Costs, measured: &[Point], line: Line, credit_us: f64, answers: f
     }
 }
 
-/// What a payment across shards costs more than one within: measured with all and with none of them across.
+/// The additional cost of a payment across shards, from runs with all and with no payments across.
 fn credit(shards: &[Report]) -> f64 {
     let cost = |share: f64| {
         let is_it = |report: &&Report| !report.on_all_cores && report.cross_shard == Some(share);
@@ -90,7 +90,7 @@ fn credit(shards: &[Report]) -> f64 {
     cost(1.0).zip(cost(0.0)).map_or(0.0, |(across, within)| (across - within).max(0.0))
 }
 
-/// What transport costs, at so many bytes.
+/// The cost of transport by message size.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     authorities: usize,
@@ -107,7 +107,7 @@ impl Point {
     }
 }
 
-/// By least squares.
+/// Fits a line by least squares.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Line {
     start: f64,
@@ -115,7 +115,7 @@ struct Line {
 }
 
 impl Line {
-    /// A flat one through a single point.
+    /// A constant through a single point.
     fn through(points: &[Point]) -> Option<Self> {
         let count = points.len() as f64;
         let mean = |of: fn(&Point) -> f64| points.iter().map(of).sum::<f64>() / count;

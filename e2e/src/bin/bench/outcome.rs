@@ -1,4 +1,4 @@
-//! What a run of the bench has found, as `target/bench.json` has it.
+//! The result of a run of the bench, as written to `target/bench.json`.
 
 use std::path::Path;
 
@@ -18,27 +18,27 @@ use crate::recovery::Recovery;
 use crate::state::State;
 use crate::table;
 
-/// Where programs find the outcome.
+/// The file of the result.
 pub const FILE: &str = "target/bench.json";
 
-/// Everything. What was not asked for is missing.
+/// All results. Parts that did not run are absent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The figures that the project's aims are about, not nested, for whoever compares two runs.
+    /// The figures for which the project has goals, flat, so that two runs can be compared.
     #[serde(flatten)]
     pub headline: Headline,
     pub machine: Machine,
     pub settings: Arguments,
     pub idle: Option<Idle>,
-    /// In this process, one for each size of the committee.
+    /// The in-process costs for each committee size.
     pub stages: Vec<Costs>,
-    /// The same of orders with many outputs, and these under load; everything is for each order.
+    /// The same for orders with many outputs, and these under load; all figures are per order.
     pub payout_stages: Option<Costs>,
     pub payouts: Option<Report>,
     pub lists: Option<Lists>,
-    /// Closed loops, one for each size of the committee.
+    /// The closed loops, one for each committee size.
     pub load: Vec<Report>,
-    /// That of four authorities once more, after what is compared with it.
+    /// The closed loop of four authorities once more, after the parts that are compared with it.
     pub load_again: Option<Report>,
     pub open: Option<Report>,
     pub overload: Option<Overload>,
@@ -49,33 +49,33 @@ pub struct Outcome {
     pub shards: Vec<Report>,
     pub recovery: Option<Recovery>,
     pub state: Option<State>,
-    /// What follows for other machines and committees.
+    /// The projection to other machines and committees.
     pub model: Vec<Row>,
 }
 
-/// Microseconds, payments a second, milliseconds.
+/// The key figures, in microseconds, payments per second and milliseconds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Headline {
-    /// In process, from the bytes of the request to those of the answer, durable, under load; committee of 4.
+    /// The durable in-process cost from request bytes to answer bytes, with a committee of 4.
     pub order_us: Option<f64>,
     pub certificate_us: Option<f64>,
-    /// Committee of 20.
+    /// The same with a committee of 20.
     pub certificate_us_n20: Option<f64>,
-    /// As measured, with what others left of the core.
+    /// As measured, with the share of the core that other processes left.
     pub payments_per_second_per_core: Option<f64>,
-    /// Outputs settled in orders of 100, as measured, and for each second of processor time that the node had.
+    /// Outputs settled in orders of 100, as measured and per second of the node's processor time.
     pub payouts_per_second_per_core: Option<f64>,
     pub payouts_per_cpu_second: Option<f64>,
-    /// Of each output, in process: order and certificate together.
+    /// The in-process cost of each output, for order and certificate together.
     pub payout_output_us: Option<f64>,
-    /// For each second of processor time that the node had.
+    /// The same per second of the node's processor time.
     pub payments_per_cpu_second: Option<f64>,
     pub server_cpu_us_per_payment: Option<f64>,
     pub vote_p50_ms_idle: Option<f64>,
     pub certificate_p50_ms_idle: Option<f64>,
     pub settled_p99_ms_saturated: Option<f64>,
     pub overload_ratio: Option<f64>,
-    /// What payers keep beside a flood of forged orders from another address.
+    /// The share of throughput that payers keep during a flood of forged orders from another address.
     pub flood_ratio: Option<f64>,
     pub recovery_seconds: Option<f64>,
 }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_aims_stand_at_the_top_of_the_json_under_their_names() {
+    fn the_key_figures_are_at_the_top_level_of_the_json() {
         let mut outcome = Outcome::new(Arguments::parse_from(["fastpay-bench"]), Machine::default());
         outcome.stages = vec![costs(4, 11.0, 12.0), costs(20, 13.0, 24.0)];
         outcome.load = vec![report(10, 17_000.0), report(4, 21_000.0)];
@@ -195,7 +195,7 @@ mod tests {
         ] {
             assert_eq!(json.get(name).and_then(serde_json::Value::as_f64), Some(expected), "{name}");
         }
-        // What was not measured is said to be missing, not zero.
+        // A part that was not measured is absent, not zero.
         assert!(json.get("vote_p50_ms_idle").unwrap().is_null());
         let again: Outcome = serde_json::from_value(json.clone()).unwrap();
         assert_eq!(serde_json::to_value(&again).unwrap(), json);

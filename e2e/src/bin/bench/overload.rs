@@ -1,4 +1,4 @@
-//! Much more than the node can do: it must go on at its pace, refuse the rest or leave it unread, and lose nothing.
+//! More load than the node can serve. It must keep its throughput, refuse or not read the rest, and lose nothing.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use crate::machine::Cores;
 use crate::pace::Pace;
 use crate::statistics::rounded;
 
-/// A stream takes only so many requests at a time; many payers have many streams.
+/// The number of streams. A stream accepts a limited number of requests at a time.
 const CONNECTIONS: usize = 32;
-/// What overload does.
+/// The effect of overload.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Overload {
-    /// The closed loop's, of which the first the load is a multiple of.
+    /// The closed loop's throughput. The load is a multiple of the first one.
     pub peak: Peak,
     pub factor: f64,
-    /// What is still settled, as a share of the peak.
+    /// The throughput under overload, as a share of the peak.
     pub ratio: f64,
-    /// The same for each second of the node's processor time, whatever others left it of its core.
+    /// The same share per second of the node's processor time.
     pub ratio_by_processor_time: f64,
     pub report: Report,
 }
@@ -34,7 +34,7 @@ pub fn measure(arguments: &Arguments, base: &Scenario, peak: &Report, cores: Cor
     let seconds = arguments.open_seconds();
     let part = Until::Elapsed(Duration::from_secs_f64(seconds));
     let parts = arguments.parts().min(3);
-    // Whatever is refused comes again, so only what is settled is used up.
+    // Refused payments are retried, so only settled payments are used up.
     let prepared = (peak * 1.5 * seconds * (parts + 1) as f64) as usize + 2 * base.accounts;
     let scenario = Scenario {
         name: format!("{factor} times the capacity offered"),
@@ -47,10 +47,10 @@ pub fn measure(arguments: &Arguments, base: &Scenario, peak: &Report, cores: Cor
     Ok(Overload { factor, report, ..Overload::default() })
 }
 
-/// What a closed loop reaches, measured before and after what is compared with it: machines change their pace.
+/// A closed loop's throughput, measured before and after the run to compare, because a machine's speed drifts.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Peak {
-    /// The mean of both.
+    /// The mean of the two measurements.
     pub payments_per_second: f64,
     pub cpu_us_per_payment: f64,
 }
@@ -64,7 +64,7 @@ impl Peak {
         }
     }
 
-    /// What `report` settled, as a share of it: by the clock, and for the same processor time.
+    /// The throughput of `report` as a share of it: per wall-clock second, and per second of processor time.
     pub fn shares(&self, report: &Report) -> (f64, f64) {
         let cpu_us_per_payment = report.server_cpu_us_per_payment.median.max(f64::MIN_POSITIVE);
         let by_clock = report.payments_per_second.median / self.payments_per_second.max(f64::MIN_POSITIVE);

@@ -1,18 +1,18 @@
-//! When payments begin.
+//! The times at which payments begin.
 
 use std::time::{Duration, Instant};
 
 /// The shape of the load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// This many payments are under way at any time: each that ends makes room for the next. Measures capacity.
+    /// A constant number of payments in flight: each that ends makes room for the next. Measures capacity.
     Closed { in_flight: usize },
-    /// This many payments begin in each second, whatever the node does. Measures latency.
+    /// A constant number of payments begins per second, whatever the node does. Measures latency.
     Open { per_second: f64 },
 }
 
-/// The instants at which the payments of an open loop are to begin: evenly, and fixed before it starts. Latency is
-/// measured from them, so that a payment which the generator or the node held up counts with all of its delay.
+/// The scheduled beginnings of an open loop's payments, evenly spaced and fixed in advance. Latency is measured from
+/// them, so a delay by the generator or the node counts in full.
 #[derive(Clone, Debug)]
 pub struct Timetable {
     start: Instant,
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_has_as_many_as_the_rate_says() {
+    fn a_second_has_as_many_payments_as_the_rate() {
         let start = Instant::now();
         let mut table = Timetable::new(start, 60_000.0);
         let count = std::iter::from_fn(|| table.take_due(start + Duration::from_secs(1))).count();

@@ -1,4 +1,4 @@
-//! `kill -9` with a million accounts: how long until the authority votes again, and what it holds in memory.
+//! `kill -9` with a million accounts: the time until the authority votes again, and its memory use.
 
 use std::time::{Duration, Instant};
 
@@ -17,20 +17,20 @@ use crate::statistics::{Spread, rounded};
 use crate::workload::{self, Accounts, Prepared, Voters};
 use crate::{progress, runtime};
 
-/// Of them, so many pay.
+/// The number of accounts that pay.
 const PAYERS: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// After a crash.
+/// The figures after a crash.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Recovery {
     pub accounts: usize,
-    /// From the start of the process to the first vote, read of a genesis file included.
+    /// The time from the start of the process to the first vote, including reading the genesis file.
     pub seconds: Spread,
     pub crashes: usize,
-    /// After the last recovery.
+    /// The memory after the last recovery.
     pub resident_mib: f64,
-    /// The same before the first crash, where every account has just been changed.
+    /// The memory before the first crash, when each account has just been changed.
     pub resident_mib_before: f64,
 }
 
@@ -63,7 +63,7 @@ pub fn measure(accounts: usize, crashes: usize, cores: Cores) -> Result<Recovery
     Ok(Recovery { accounts, seconds, crashes, resident_mib: resident(&server), resident_mib_before })
 }
 
-/// An account that does nothing: its key is of no use.
+/// An account that makes no payment and has no valid key.
 pub fn bystander(number: u64) -> GenesisBalance {
     let mut account = [0xA5; 32];
     if let Some(start) = account.first_chunk_mut() {
@@ -73,7 +73,7 @@ pub fn bystander(number: u64) -> GenesisBalance {
     GenesisBalance { account: AccountId(account), asset: Asset::ETHER, amount: Amount(1) }
 }
 
-/// The order of a payment, decoded.
+/// The decoded order of a payment.
 pub fn order(prepared: &Prepared) -> Result<TransferOrder, Failure> {
     match SubmitRequest::decode(prepared.order.clone()).map_err(Failure::wrong)?.request {
         Some(Request::Order(order)) => order.try_into().map_err(Failure::wrong),
@@ -81,7 +81,7 @@ pub fn order(prepared: &Prepared) -> Result<TransferOrder, Failure> {
     }
 }
 
-/// Asks until there is a vote.
+/// Retries until the authority votes.
 pub async fn vote(server: &mut Server, order: &TransferOrder, patience: Duration) -> Result<(), Failure> {
     let client = server.client()?;
     wait_for(patience, || {

@@ -1,5 +1,5 @@
-//! The node that is measured: a real process, stand-alone from a genesis, one of a committee whose other members
-//! are only keys.
+//! The measured node: a real process without Ethereum, from a genesis. The other members of its committee exist only as
+//! keys.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -15,32 +15,32 @@ use crate::meter::Usage;
 use crate::traced::Spans;
 use crate::workload::Accounts;
 
-/// Credits between shards need a moment.
+/// The time limit for credits between shards.
 const CREDITS_PATIENCE: Duration = Duration::from_secs(10);
-/// So many accounts are looked at after a run.
+/// The number of accounts checked after a run.
 const ACCOUNTS_CHECKED: usize = 2_000;
 
-/// How large the node is.
+/// The node's shards and cores.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     pub authorities: usize,
     pub shards: u16,
-    /// The core that it is bound to; none: it may use all.
+    /// The core to which it is bound; `None` lets it use all.
     pub core: Option<usize>,
 }
 
-/// A node, running.
+/// A running node.
 pub struct Server {
     network: Network,
     size: Size,
     process: u32,
 }
 
-/// What a node has done so far.
+/// The node's counters.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     pub journal_bytes: f64,
-    /// By the system, for it, on any file.
+    /// The bytes that the system wrote for it, to any file.
     pub written_bytes: f64,
     pub batches: f64,
     pub requests_in_batches: f64,
@@ -48,12 +48,12 @@ pub struct Progress {
 }
 
 impl Server {
-    /// Sets a committee up in `target/NAME`. Starts nothing.
+    /// Sets up a committee in `target/NAME` without starting it.
     pub fn prepare(name: &str, size: Size, balances: Vec<GenesisBalance>) -> Result<Self, Failure> {
         let layout = Layout { authorities: size.authorities, shards: size.shards, ..Layout::default() };
         let mut network = Network::prepare_standalone(Place::fixed(name)?, layout, balances)?;
         let authority = network.authority(0)?;
-        // All load comes from one address, and more of it than its share of a disk.
+        // All load comes from one address, and exceeds an address's share of a disk.
         authority.set_limits(&format!("address_journal_bytes_per_day = {}", i64::MAX))?;
         if let Some(core) = size.core {
             authority.bind_to_core(core);
@@ -61,7 +61,7 @@ impl Server {
         Ok(Self { network, size, process: 0 })
     }
 
-    /// Sets a committee up in `target/NAME` and starts its first authority.
+    /// Sets up a committee in `target/NAME` and starts its first authority.
     pub async fn start(name: &str, size: Size, balances: Vec<GenesisBalance>) -> Result<Self, Failure> {
         let mut server = Self::prepare(name, size, balances)?;
         server.start_again()?;
@@ -73,7 +73,7 @@ impl Server {
         self.network.authority(0)?.wait_ready().await
     }
 
-    /// Has it trace this part of all payments to a collector, from its next start on.
+    /// Configures it to trace this share of payments to a collector, from its next start on.
     pub fn trace_to(&mut self, collector: SocketAddr, ratio: f64) -> Result<(), Failure> {
         let path = self.network.authority(0)?.config().clone();
         let appended = std::fs::OpenOptions::new()
@@ -83,12 +83,12 @@ impl Server {
         appended.map_err(|error| Failure::Io { path, error })
     }
 
-    /// Where its first shard keeps what.
+    /// The folder of its first shard.
     pub fn shard_folder(&mut self) -> Result<PathBuf, Failure> {
         Ok(self.network.authority(0)?.data().join("shard-000"))
     }
 
-    /// Its counters, in the Prometheus text format.
+    /// Its metrics in the Prometheus text format.
     pub async fn metrics(&mut self) -> Result<String, Failure> {
         let http = self.network.authority(0)?.endpoints()?.http.clone().unwrap_or_default();
         let (_, text) = http_get(&http, "/metrics").await.map_err(Failure::wrong)?;
@@ -117,15 +117,15 @@ impl Server {
         others.map(|authority| authority.secret_keys()).collect()
     }
 
-    /// One address for each shard.
+    /// The address of each shard.
     pub fn addresses(&mut self) -> Result<Vec<String>, Failure> {
         Ok(self.network.authority(0)?.endpoints()?.shards.clone())
     }
 
-    /// What it and the system say of it.
+    /// Its counters and the system's.
     pub async fn progress(&mut self) -> Result<Progress, Failure> {
         let text = self.metrics().await?;
-        // Over all shards.
+        // The sum over all shards.
         let sum = |name: &str| {
             let lines = text.lines().filter(|line| line.split(['{', ' ']).next() == Some(name));
             lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).fold(0.0, |sum, value| sum + value)
@@ -139,7 +139,7 @@ impl Server {
         })
     }
 
-    /// That the node did what it said: value is neither made nor lost, and as many payments are made as settled.
+    /// Checks the node's state: no value was created or lost, and it has executed as many payments as were settled.
     pub async fn check(&mut self, accounts: &Accounts, sent: &[u64]) -> Result<(), Failure> {
         let client = self.client()?;
         let expected = accounts.balances().iter().fold(Balance::ZERO, |sum, balance| sum.credit(balance.amount));
@@ -166,7 +166,7 @@ impl Server {
         self.network.authority(0)?.client()
     }
 
-    /// Starts it, also again after [`Server::kill`], without waiting.
+    /// Starts it, also after [`Server::kill`], without waiting until it is ready.
     pub fn start_again(&mut self) -> Result<(), Failure> {
         let authority = self.network.authority(0)?;
         authority.start()?;
@@ -174,7 +174,7 @@ impl Server {
         Ok(())
     }
 
-    /// Ends it as a power cut would.
+    /// Kills it, as a power cut would.
     pub fn kill(&mut self) -> Result<(), Failure> {
         self.network.authority(0)?.kill();
         Ok(())

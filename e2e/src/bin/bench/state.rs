@@ -1,8 +1,8 @@
-//! More accounts than there is memory for: what they take in memory and on disk, what it costs to bring them in, how
-//! long a checkpoint holds the shard up, and how long the node needs after `kill -9`.
+//! More accounts than fit in memory: their use of memory and disk, the cost of loading them, the pauses by checkpoints,
+//! and the recovery time after `kill -9`.
 //!
-//! A genesis file of millions of accounts would take longer to read than all that is measured. So their deposits are
-//! written to the journal, as the node itself would have, and its first start makes the checkpoint store of them.
+//! A genesis file of millions of accounts would take longer to read than the whole measurement. So the accounts'
+//! deposits are written to the journal, as the node itself would, and the first start builds the checkpoint store.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -25,30 +25,30 @@ use crate::wire::Streams;
 use crate::workload::{self, Accounts, Prepared, Voters};
 use crate::{progress, runtime};
 
-/// So many deposits share a write while the journal is made.
+/// The number of deposits per write while the journal is created.
 const DEPOSITS_PER_BATCH: usize = 10_000;
-/// The first start goes through the whole journal.
+/// The time limit of the first start, which reads the whole journal.
 const PATIENCE: Duration = Duration::from_secs(1_800);
 const CRASHES: usize = 3;
 
-/// The outcome.
+/// The result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct State {
     pub accounts: usize,
-    /// The first start: every account is read from the journal and put into the store.
+    /// The first start, which reads every account from the journal and writes it to the store.
     pub rebuild_seconds: f64,
-    /// Then, with so many accounts in memory.
+    /// The number of accounts in memory after it.
     pub accounts_in_memory: u64,
     pub resident_bytes_per_account: f64,
     pub journal_bytes_per_account: f64,
     pub store_bytes_per_account: f64,
-    /// Each payment between two accounts that are only on disk.
+    /// Payments between accounts that are only on disk.
     pub cold: Load,
-    /// The same accounts, back: all of them are in memory.
+    /// Payments between the same accounts once all are in memory.
     pub warm: Load,
-    /// An upper bound: the smallest of the counter's limits that no pause was above, in seconds.
+    /// An upper bound of the pauses in seconds: the smallest bucket limit of the histogram that no pause exceeded.
     pub checkpoint_pause_seconds_max: Option<f64>,
-    /// From the start of the process to the first vote, after `kill -9` under load.
+    /// The time from the start of the process to the first vote, after `kill -9` under load.
     pub recovery_seconds: Spread,
 }
 
@@ -134,7 +134,7 @@ pub fn measure(arguments: &Arguments, cores: Cores) -> Result<State, Failure> {
     })
 }
 
-/// Writes deposits to a journal that is empty.
+/// Writes deposits to an empty journal.
 fn fill(journal: &Path, balances: impl Iterator<Item = GenesisBalance>) -> Result<(), Failure> {
     let options = JournalOptions::default();
     let mut journal = Journal::open(journal, options, JournalPosition::default()).map_err(Failure::wrong)?;
@@ -167,12 +167,12 @@ fn load(outcome: &Outcome) -> Load {
     }
 }
 
-/// The value of the first counter whose line begins so.
+/// The value of the first metric whose line has this prefix.
 fn number(metrics: &str, name: &str) -> Option<f64> {
     metrics.lines().find(|line| line.starts_with(name))?.rsplit(' ').next()?.parse().ok()
 }
 
-/// The smallest limit of the pauses' counter that has all of them below; none where a pause was above all limits.
+/// The smallest bucket limit that no pause exceeded; `None` if a pause exceeded all.
 fn pause_max(metrics: &str) -> Option<f64> {
     let count = number(metrics, "fastpay_checkpoint_pause_seconds_count{")?;
     let mut buckets = metrics.lines().filter(|line| line.starts_with("fastpay_checkpoint_pause_seconds_bucket{"));
@@ -184,7 +184,7 @@ fn folder_bytes(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let size = |entry: std::fs::DirEntry| match entry.metadata() {
         Ok(metadata) if metadata.is_dir() => folder_bytes(&entry.path()),
-        // What is allocated: files are longer than what is in them.
+        // The allocated bytes: a file may be longer than its content.
         Ok(metadata) => std::os::unix::fs::MetadataExt::blocks(&metadata) * 512,
         Err(_) => 0,
     };

@@ -10,7 +10,7 @@ pub struct Times {
     micros: Vec<u32>,
 }
 
-/// What so many of a hundred stay at or below, in milliseconds.
+/// Percentiles in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
     pub p50: f64,
@@ -34,13 +34,13 @@ impl Times {
     }
 }
 
-/// The smallest value that at least this many of a thousand do not exceed.
+/// The smallest value that at least this many per thousand do not exceed.
 fn nearest_rank<T>(sorted: &[T], per_mille: usize) -> Option<&T> {
     let rank = (sorted.len() * per_mille).div_ceil(1000);
     sorted.get(rank.max(1) - 1)
 }
 
-/// The same thing measured several times.
+/// The median and the extremes of repeated measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     pub median: f64,
@@ -59,7 +59,7 @@ impl Spread {
         Self { median, min: at(0), max: at(values.len().max(1) - 1) }
     }
 
-    /// With so many digits after the point as a reader can use.
+    /// Rounds to this many decimals.
     pub fn rounded(self, digits: i32) -> Self {
         let round = |value| rounded(value, digits);
         Self { median: round(self.median), min: round(self.min), max: round(self.max) }

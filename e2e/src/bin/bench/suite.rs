@@ -1,4 +1,4 @@
-//! All parts of the bench, one after the other: nothing else of it runs meanwhile.
+//! Runs the parts of the bench one after the other.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use crate::overload::Peak;
 use crate::pace::Pace;
 use crate::{flood, idle, inside, lists, model, overload, progress, recovery, runtime, state, traced};
 
-/// As in the usual tests of stores: some accounts are in a tenth of all payments.
+/// The exponent of the skew, as in common store benchmarks: some accounts are in a tenth of all payments.
 const ZIPF_EXPONENT: f64 = 0.99;
-/// More would be refused as busy: each weighs as much as many payments.
+/// More in flight would be refused as busy, because each costs as much as many payments.
 const PAYOUTS_IN_FLIGHT: usize = 96;
 
 pub fn measure(arguments: &Arguments) -> Result<Outcome, Failure> {
@@ -91,7 +91,7 @@ pub fn measure(arguments: &Arguments) -> Result<Outcome, Failure> {
     Ok(outcome)
 }
 
-/// What a committee of four reaches in a closed loop: measured before, or now.
+/// The closed-loop throughput of a committee of four, measured earlier or now.
 fn peak(outcome: &mut Outcome, base: &Scenario, cores: Cores) -> Result<Report, Failure> {
     let measured = outcome.load.iter().find(|report| report.authorities == base.authorities);
     if let Some(report) = measured {

@@ -1,4 +1,4 @@
-//! The outcome for people.
+//! The result as tables.
 
 use crate::inside::Costs;
 use crate::load::Report;

@@ -1,4 +1,4 @@
-//! What traces cost the node: the closed loop with a collector that takes every span and keeps none.
+//! The cost of traces for the node: the closed loop with a collector that accepts and discards every span.
 
 use std::net::SocketAddr;
 
@@ -14,17 +14,17 @@ use crate::load::{self, Report, Scenario};
 use crate::machine::Cores;
 use crate::{meter, runtime};
 
-/// Without a collector first and last: the machine changes its pace meanwhile.
+/// The first and last runs have no collector, because the machine's speed drifts.
 const RATIOS: [Option<f64>; 5] = [None, Some(0.01), None, Some(1.0), None];
 
-/// Spans since the node's start, by its own counters.
+/// The spans since the node's start, by its own counters.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Spans {
     pub exported: f64,
     pub dropped: f64,
 }
 
-/// The closed loop `base` again and again, with and without traces.
+/// Repeats the closed loop `base` with and without traces.
 pub fn measure(base: &Scenario, cores: Cores) -> Result<Vec<Report>, Failure> {
     let mut reports = Vec::new();
     for traces in RATIOS {
@@ -35,7 +35,7 @@ pub fn measure(base: &Scenario, cores: Cores) -> Result<Vec<Report>, Failure> {
     Ok(reports)
 }
 
-/// A receiver of OTLP on a thread of its own, as long as this value lives.
+/// An OTLP receiver on its own thread, which runs as long as this value lives.
 pub struct Collector {
     address: SocketAddr,
     _running: oneshot::Sender<()>,
@@ -54,7 +54,7 @@ impl TraceService for Sink {
 }
 
 impl Collector {
-    /// Not on the node's core, if that is one of several.
+    /// Starts it, not on the node's core if there are several.
     pub fn start(core: Option<usize>) -> Result<Self, Failure> {
         let (running, mut dropped) = oneshot::channel::<()>();
         let (send, address) = std::sync::mpsc::channel();
@@ -62,7 +62,7 @@ impl Collector {
             let served = meter::on_core(core, || {
                 runtime()?.block_on(async {
                     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.map_err(Failure::wrong)?;
-                    // If nobody listens any more, there is nothing to serve.
+                    // Without a receiver there is nothing to serve.
                     let _ = send.send(listener.local_addr().map_err(Failure::wrong)?);
                     let server = tonic::transport::Server::builder().add_service(TraceServiceServer::new(Sink));
                     let incoming = TcpListenerStream::new(listener);

@@ -1,5 +1,5 @@
-//! Streams to a shard that carry requests encoded ahead, so that the generator spends its core on little else than
-//! reading and writing. The ordinary client of `fastpay-rpc` encodes each request and wakes a task for each answer.
+//! Streams to a shard that carry pre-encoded requests, so that the generator spends its core on reading and writing.
+//! The ordinary client of `fastpay-rpc` encodes each request and wakes a task for each answer.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,8 +22,7 @@ use tonic::{Status, Streaming};
 
 /// The bytes that precede a gRPC message.
 pub const MESSAGE_HEADER_BYTES: usize = 5;
-/// The number of requests not taken by a stream at which a client does not send another order: it counts as offered
-/// only.
+/// A client sends no order on a stream with this many unread requests; the order then counts as offered only.
 const UNSENT_MAX: usize = 64;
 /// The flow-control window. Answers are read at once, so the server never waits for the bench.
 const WINDOW_BYTES: u32 = 4 << 20;
@@ -124,7 +123,7 @@ pub async fn connect(
     Ok(grpc.streaming(tonic::Request::new(requests), path, Encoded).await.map_err(Failure::wrong)?.into_inner())
 }
 
-/// Requests go as they are.
+/// A codec that sends encoded requests unchanged.
 #[derive(Clone, Copy, Debug)]
 struct Encoded;
 

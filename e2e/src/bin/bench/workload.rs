@@ -1,8 +1,8 @@
-//! Payments made ahead: signed, certified and encoded, so that sending one costs the generator almost nothing.
+//! Prepared payments: signed, certified and encoded, so that sending one costs the generator almost nothing.
 //!
-//! The bench has the keys of the whole committee and votes for everybody: as authorities do under load, with one
-//! signature over the Merkle root of a batch of payments. The authority that is measured does not vote in them, so
-//! it has every vote of every certificate to check; in real life its own is often among them.
+//! The bench has the keys of the whole committee and votes as authorities do under load, with one signature over the
+//! Merkle root of a batch of payments. The measured authority's vote is in none of the certificates, so it must check
+//! every vote; in production its own is often among them.
 
 use bytes::Bytes;
 use fastpay_core::{
@@ -17,20 +17,20 @@ use prost::Message;
 use crate::draw::Pair;
 use crate::flow::Place;
 
-/// The outputs of a payout are so many accounts apart: a prime.
+/// The distance between the recipients of a payout's outputs, a prime.
 const SPREAD: usize = 7_919;
 
-/// What every account has at first.
+/// The initial balance of each account.
 const START: Amount = Amount(1_000_000);
 
-/// The accounts of a bench: their keys are numbers.
+/// The accounts of the bench. Their keys are derived from numbers.
 pub struct Accounts {
     keys: Vec<AccountKey>,
     ids: Vec<AccountId>,
 }
 
 impl Accounts {
-    /// On all cores.
+    /// Derives the accounts on all cores.
     pub fn new(count: usize) -> Self {
         let numbers: Vec<u64> = (0..count as u64).collect();
         let keys = in_parallel(&numbers, |numbers| numbers.iter().map(|number| key(*number)).collect());
@@ -42,7 +42,7 @@ impl Accounts {
         &self.ids
     }
 
-    /// So much for each that all its payments are covered.
+    /// A genesis with enough balance for all payments of each account.
     pub fn balances(&self) -> Vec<GenesisBalance> {
         let balance = |account: &AccountId| GenesisBalance { account: *account, asset: Asset::ETHER, amount: START };
         self.ids.iter().map(balance).collect()
@@ -57,12 +57,12 @@ fn key(number: u64) -> AccountKey {
     AccountKey::ed25519(seed)
 }
 
-/// A payment, ready to be sent.
+/// A payment ready to be sent.
 pub struct Prepared {
     pub place: Place,
     /// The sender's shard.
     pub shard: u32,
-    /// Two requests of the wire, whose ids are [`order_id`] and [`certificate_id`].
+    /// The two encoded requests, whose IDs are [`order_id`] and [`certificate_id`].
     pub order: Bytes,
     pub certificate: Bytes,
 }
@@ -80,21 +80,21 @@ pub fn payment_of(id: u64) -> (u32, bool) {
     ((id / 2) as u32, id.is_multiple_of(2))
 }
 
-/// Who votes, and on what.
+/// The voters of the certificates.
 pub struct Voters<'a> {
     pub domain: &'a Domain,
     /// A quorum.
     pub keys: &'a [AuthorityKeys],
-    /// So many payments share one signature of an authority.
+    /// The number of payments that share one signature of an authority.
     pub batch: usize,
 }
 
-/// Signs, certifies and encodes, on all cores.
+/// Signs, certifies and encodes payments on all cores.
 pub fn prepare(pairs: &[Pair], accounts: &Accounts, layout: ShardLayout, voters: &Voters<'_>) -> Vec<Prepared> {
     prepare_payouts(pairs, accounts, layout, voters, 1)
 }
 
-/// The same, in orders of so many outputs, if that is more than one.
+/// The same in orders of `outputs` outputs, if that is more than one.
 pub fn prepare_payouts(
     pairs: &[Pair],
     accounts: &Accounts,
@@ -112,7 +112,7 @@ pub fn prepare_payouts(
     })
 }
 
-/// Numbers each sender's payments.
+/// Assigns sequence numbers to each sender's payments.
 fn places(pairs: &[Pair], accounts: usize) -> Vec<Place> {
     let mut next = vec![0_u32; accounts];
     let place = |pair: &Pair| {
@@ -125,7 +125,7 @@ fn places(pairs: &[Pair], accounts: usize) -> Vec<Place> {
     pairs.iter().map(place).collect()
 }
 
-/// A payment that is still to be signed.
+/// An unsigned payment.
 #[derive(Clone, Copy)]
 struct Draft {
     number: u32,
@@ -155,7 +155,7 @@ fn prepare_batch(batch: &[Draft], accounts: &Accounts, layout: ShardLayout, vote
     batch.iter().zip(&orders).enumerate().map(prepare).collect()
 }
 
-/// A signed order. Verified, because the votes are on its digest, which only a verified one tells.
+/// A signed order. It is verified because only a verified order has a digest, on which the votes are.
 fn order(accounts: &Accounts, draft: Draft, domain: &Domain) -> Result<VerifiedOrder, Failure> {
     let Draft { pair, place, outputs, .. } = draft;
     let nobody = || Failure::wrong("no such account");
@@ -164,7 +164,7 @@ fn order(accounts: &Accounts, draft: Draft, domain: &Domain) -> Result<VerifiedO
     let (asset, amount, memo) = (Asset::ETHER, Amount(1), Memo::ZERO);
     let sequence = SequenceNumber(u64::from(place.sequence));
     let transfer = if outputs > 1 {
-        // Spread over all accounts, so that hardly any two outputs share what the processor remembers.
+        // Recipients are spread over all accounts, so that hardly any two outputs share cached data.
         let count = accounts.ids().len();
         let output = |output: usize| {
             let recipient = id((pair.recipient + output * SPREAD) % count)?;
@@ -180,7 +180,7 @@ fn order(accounts: &Accounts, draft: Draft, domain: &Domain) -> Result<VerifiedO
     sender.order(domain, transfer).verify(domain).map_err(Failure::wrong)
 }
 
-/// So many requests, each with an order that its sender did not sign: something of it was changed afterwards.
+/// Forged requests: each order was changed after its sender signed it.
 pub fn forged(count: usize, accounts: &Accounts, domain: &Domain) -> Vec<Bytes> {
     let forge = |number: usize| {
         let senders = accounts.ids().len().max(2);
@@ -197,7 +197,7 @@ pub fn forged(count: usize, accounts: &Accounts, domain: &Domain) -> Vec<Bytes> 
     (0..count).filter_map(forge).collect()
 }
 
-/// Divides the work among all cores and keeps its order.
+/// Divides the work among all cores and keeps the order of results.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&[T]) -> Vec<R> + Sync) -> Vec<R> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let share = items.len().div_ceil(cores).max(1);

@@ -1,4 +1,4 @@
-//! `fastpay-demo`: the whole way, from an empty machine to an audit, with real processes on loopback.
+//! `fastpay-demo`: runs every step from an empty machine to an audit, with real processes on loopback.
 
 mod report;
 mod scenario;

@@ -1,4 +1,4 @@
-//! What the demo says: each step with its time while it runs, then a table, and the same as JSON.
+//! The demo's output: each step with its time while it runs, then a table, and the same as JSON.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -9,7 +9,7 @@ use fastpay_e2e::{AssetLine, Failure};
 use fastpay_wallet::format_units;
 use serde::Serialize;
 
-/// Where programs find the outcome.
+/// The file of the result.
 const FILE: &str = "target/demo.json";
 
 #[derive(Serialize)]
@@ -50,11 +50,11 @@ pub struct Report {
 
 impl Report {
     pub fn new() -> Self {
-        println!("FastPay, the whole way. All processes are real, on loopback; logs are in target/demo/logs.\n");
+        println!("FastPay from start to audit. All processes are real, on loopback; logs are in target/demo/logs.\n");
         Self { started: Instant::now(), steps: Vec::new(), audit: Vec::new(), failed: false }
     }
 
-    /// Does one step. What it returns beside its value is shown as its outcome.
+    /// Runs one step. The text that it returns beside its value is shown as its outcome.
     pub async fn step<T>(
         &mut self,
         name: &str,
@@ -63,7 +63,7 @@ impl Report {
         let at = self.started.elapsed().as_secs_f64();
         print!("[{at:6.1} s] {name} … ");
         let _ = std::io::stdout().flush();
-        // Known to be undone until it is done: a signal may come in between.
+        // A step counts as failed until it has ended, because a signal may come in between.
         let start = Instant::now();
         self.steps.push(Step { name: name.to_owned(), ms: 0, ok: false, detail: String::new() });
         let outcome = work.await;
@@ -79,7 +79,7 @@ impl Report {
         outcome.map(|(value, _)| value)
     }
 
-    /// Takes the audit in.
+    /// Adds the audit.
     pub fn audit(&mut self, lines: &[AssetLine], name_of: impl Fn(&AssetLine) -> (String, u8)) {
         for line in lines {
             let (asset, decimals) = name_of(line);
@@ -94,13 +94,13 @@ impl Report {
         }
     }
 
-    /// Remembers that the demo failed.
+    /// Marks the demo as failed.
     pub fn fail(&mut self, why: &dyn Display) {
         self.failed = true;
         println!("\nthe demo failed: {why}");
     }
 
-    /// Shows the table and writes the file. True where all is well.
+    /// Shows the table and writes the file. Returns whether all steps succeeded.
     pub fn finish(self) -> std::io::Result<bool> {
         let ok = !self.failed
             && self.steps.iter().all(|step| step.ok)

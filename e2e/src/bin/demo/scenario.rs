@@ -1,4 +1,4 @@
-//! What the demo does: two users and many payers pay, an authority dies and comes back, and an audit ends it.
+//! The demo's steps: two users and many payers pay, an authority dies and comes back, and an audit ends it.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ impl Scene {
     }
 }
 
-/// All of it.
+/// Runs all steps.
 pub async fn run(report: &mut Report) -> Result<(), Failure> {
     let (network, token) = set_the_scene(report).await?;
     let mut scene = people(report, network, token).await?;
@@ -81,7 +81,7 @@ async fn set_the_scene(report: &mut Report) -> Result<(Network, Token), Failure>
         let relayer = network.relayer()?;
         wait_for(START_PATIENCE, async || relayer.status().map_err(|error| error.to_string())).await?;
         relayer.program()?.check()?;
-        Ok(((), "it holds a gas key and nothing else".to_owned()))
+        Ok(((), "its gas key is its only secret".to_owned()))
     };
     report.step("start the relayer", relayer).await?;
     Ok((network, token))
@@ -210,7 +210,7 @@ fn describe(paid: &PaymentReport) -> String {
     format!("{} payments, {rate:.0} a second, certified after {median:.1} ms (median)", paid.payments)
 }
 
-/// Waits until every authority says the same of every account. Returns how many balances were compared.
+/// Waits until all authorities agree on every account. Returns how many balances were compared.
 async fn same_everywhere(scene: &Scene) -> Result<usize, Failure> {
     let clients = scene.network.clients()?;
     wait_for(CATCH_UP_PATIENCE, async || {
@@ -268,7 +268,7 @@ async fn redemptions(report: &mut Report, scene: &mut Scene) -> Result<(), Failu
         let to = OUT.to_string();
         scene.bob.fastpay(["redeem", "1", "--from", "fastpay", "--to", &to]).await?;
         scene.payers.bring_all_up_to_date(&scene.accounts).await?;
-        Ok(((), "1 ETH is out of his account and not yet out of the contract".to_owned()))
+        Ok(((), "1 ETH has left his account and is still in the contract".to_owned()))
     };
     report.step("Bob certifies a redemption that nobody submits", left).await
 }
@@ -314,7 +314,7 @@ async fn final_audit(report: &mut Report, scene: &Scene) -> Result<(), Failure> 
         Err(Failure::Wrong(findings.join("; ")))
     };
     let audited = report.step("audit: contract = accounts + redeemable", auditing).await;
-    // Shown also where it fails: above all then.
+    // The audit is shown even if it fails.
     report.audit(&lines, |line| match line.asset {
         Asset::ETHER => ("ETH".into(), 18),
         _ => (scene.token.symbol.clone(), scene.token.decimals),

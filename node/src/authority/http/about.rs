@@ -27,7 +27,7 @@ pub(super) struct EpochParams {
 
 /// A committee
 ///
-/// As this authority knows it. If there is a contract, trust the contract instead.
+/// The committee as this authority knows it. If there is a contract, trust the contract instead.
 #[utoipa::path(get, path = "/v1/committee", tag = "Authority", operation_id = "getCommittee", params(EpochParams),
     responses((status = 200, description = "The committee of the epoch.", body = Committee), OfKnowledge))]
 pub(super) async fn committee(

@@ -107,7 +107,7 @@ pub(super) async fn received(
 
 /// An account's deposits
 ///
-/// In the order in which the contract numbered them, oldest first.
+/// Returns deposits in order of index, oldest first.
 #[utoipa::path(get, path = "/v1/accounts/{account}/deposits", tag = "Accounts", operation_id = "listDeposits",
     params(("account" = Account, Path, description = "The recipient."), PageParams),
     responses((status = 200, description = "Deposits in the order of their indices.", body = DepositPage), OfPage))]

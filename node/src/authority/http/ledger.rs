@@ -124,7 +124,7 @@ pub(super) async fn transfer(
 
 /// A deposit by its index
 ///
-/// As the contract numbered it; in a committee without a Primary, the beginning's balances.
+/// The index is the contract's. In a committee without a Primary, the deposits are the genesis balances.
 #[utoipa::path(get, path = "/v1/deposits/{index}", tag = "Ledger", operation_id = "getDeposit",
     params(("index" = Uint64, Path, description = "Its number among all deposits of the contract, from 1.")),
     responses((status = 200, description = "The deposit.", body = Deposit), OfFound))]

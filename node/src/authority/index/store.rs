@@ -24,9 +24,7 @@ const STORE_LOG_BYTES_MAX: u64 = 64 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
     /// The embedded store failed.
-    #[error(
-        "the index {folder} failed: {source}; free or replace the disk, or remove this folder: it is then made anew"
-    )]
+    #[error("the index {folder} failed: {source}; free or replace the disk, or remove this folder to have it rebuilt")]
     Store {
         /// The index's folder.
         folder: PathBuf,
@@ -77,10 +75,10 @@ impl Store {
         match Self::open_as_it_is(folder) {
             Ok(store) => match store.fits(ends) {
                 Ok(true) => return Ok(store),
-                Ok(false) => tracing::info!("the index goes further than the journals, and is made anew"),
-                Err(error) => tracing::warn!(%error, "the index is made anew"),
+                Ok(false) => tracing::info!("the index is ahead of the journals; rebuilding it"),
+                Err(error) => tracing::warn!(%error, "rebuilding the index"),
             },
-            Err(error) => tracing::warn!(%error, "the index is made anew"),
+            Err(error) => tracing::warn!(%error, "rebuilding the index"),
         }
         std::fs::remove_dir_all(folder).map_err(|source| IndexError::Stale { folder: folder.into(), source })?;
         Self::open_as_it_is(folder)

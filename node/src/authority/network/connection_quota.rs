@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_all_it_can_leaves_half_and_the_next_half_of_that() {
+    fn a_greedy_client_leaves_half_of_the_room_to_others() {
         let quota = ConnectionQuota::new(900);
         let first = take_all(&quota, "10.0.0.1");
         assert_eq!(first.len(), 450);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_not_cleared_by_connecting_anew() {
+    fn reconnecting_does_not_clear_a_name() {
         let quota = ConnectionQuota::new(8);
         for _ in 0..2_000 {
             quota.take("10.0.0.1".parse().unwrap()).unwrap().peer().judge(1, true);

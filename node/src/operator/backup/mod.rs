@@ -62,15 +62,15 @@ pub enum BackupError {
     #[error(transparent)]
     Mark(#[from] DetectionError),
     /// The target exists already.
-    #[error("{0} is there already; name a folder that is not, or move that one away once its node is gone for good")]
+    #[error("{0} already exists; name a new folder, or move that one away once its node will never run again")]
     Exists(PathBuf),
     /// The target is inside the source.
-    #[error("{0} is inside of the folder that is to be copied; name another place")]
+    #[error("{0} is inside the folder to copy; name another place")]
     Inside(PathBuf),
     /// The folder to copy is inside the folder for incomplete copies, which is removed first.
     #[error(
-        "{from} is in {unfinished}, which is what an attempt that did not end leaves, and is removed first; move it to \
-         another place and name that"
+        "{from} is in {unfinished}, the rest of an interrupted attempt, which is removed first; move it elsewhere and \
+         name that place"
     )]
     Unfinished {
         /// The folder to copy.

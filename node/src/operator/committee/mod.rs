@@ -78,7 +78,10 @@ pub enum CommitteeError {
     #[error(transparent)]
     NotACommittee(#[from] NotACommittee),
     /// The file's epoch is not the next one.
-    #[error("the file is for epoch {found}; the contract is in epoch {current}, so only {} can be announced", .current.0.saturating_add(1))]
+    #[error(
+        "the file is for epoch {found}; the contract is in epoch {current}, so only epoch {} can be announced",
+        .current.0.saturating_add(1)
+    )]
     Epoch {
         /// The contract's epoch.
         current: Epoch,
@@ -118,13 +121,13 @@ pub enum CommitteeError {
     #[error("compromisedSince is epoch {0}, after the epoch that would begin; where no keys were out it is that epoch")]
     CompromisedSince(Epoch),
     /// The contract would refuse the deadline.
-    #[error("the deadline {} is over, or more than 30 days away", utc(*.0))]
+    #[error("the deadline {} has passed, or is more than 30 days away", utc(*.0))]
     Deadline(u64),
     /// The guardian must not be a member: a thief of the member's key would be the guardian, too.
     #[error("the guardian {0} is the redemption key of a member; choose another one")]
     GuardianIsMember(PrimaryAddress),
     /// A member has no proof of possession.
-    #[error("there is no proof of {0}; its operator makes one with `fastpay-node committee prove`")]
+    #[error("there is no proof of {0}; its operator creates it with `fastpay-node committee prove`")]
     MissingProof(AuthorityName),
     /// A proof is wrong.
     #[error(transparent)]
@@ -147,10 +150,10 @@ pub enum CommitteeError {
     #[error("none of the configured pairs of keys is a member of the committee of epoch {0}, which decides")]
     NotAMember(Epoch),
     /// The contract does not know the announcement.
-    #[error("the contract knows no such announcement ({0}); announce it first, and use the same file")]
+    #[error("the contract has no such announcement ({0}); announce it first, with the same file")]
     NotAnnounced(Digest),
     /// The announcement has not matured yet.
-    #[error("the announcement can be installed from {} on; have `mature` called on the contract then", utc(*.0))]
+    #[error("the announcement can be installed from {} on; call `mature` on the contract then", utc(*.0))]
     NotMatured(u64),
     /// The announcement has lapsed.
     #[error("the announcement lapsed at {}; announce it anew", utc(*.0))]
@@ -183,19 +186,19 @@ pub enum CommitteeError {
         block: u64,
     },
     /// This authority's own node follows another chain.
-    #[error("this authority's node read another block {0} than the Ethereum nodes show now; nothing was signed")]
+    #[error("this authority's node has read another block {0} than the Ethereum nodes serve now; nothing was signed")]
     OtherChain(u64),
     /// The contract's queue does not contain the redemption.
     #[error("the contract has no such redemption in its queue")]
     NotQueued,
     /// The redemption's epoch is not compromised.
-    #[error("the redemption waits with votes of epoch {0}, which is not compromised: it cannot be released")]
+    #[error("the redemption is queued with votes of epoch {0}, which is not compromised; it cannot be released")]
     NotCompromised(Epoch),
     /// The redemption is honest, and confirmed here.
-    #[error("this authority votes for the redemption: it is the owner's own, and must be paid, not released")]
+    #[error("this authority has confirmed the redemption: its owner ordered it, so it must be paid, not released")]
     Confirmed,
     /// The running node cannot be asked.
-    #[error("the node at {address} cannot be asked whether it votes for the redemption: {error}; is it running?")]
+    #[error("cannot ask the node at {address} whether it votes for the redemption: {error}; check that it runs")]
     Node {
         /// Its shard's address.
         address: String,
@@ -206,7 +209,7 @@ pub enum CommitteeError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The contract computes another digest than this program.
-    #[error("the contract would check another digest than this program signs; is this the right contract?")]
+    #[error("the contract computes another digest than this program; is this the right contract?")]
     OtherDigest,
     /// Ethereum nodes disagree about the contract: one lags, or lies.
     #[error(

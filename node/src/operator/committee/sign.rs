@@ -61,7 +61,7 @@ fn describe(
     line(role("recovery", announcement.recovery, recovery));
     if announcement.compromised_since < next.epoch() {
         line(format!(
-            "keys were out since epoch {}: votes of it and of later epochs end at once",
+            "keys are compromised since epoch {}: votes of it and of later epochs expire at once",
             announcement.compromised_since
         ));
     }

@@ -1,4 +1,4 @@
-//! The simulated chain and anvil, given the same transactions, say the same of them.
+//! The simulated chain and anvil give the same answers about the same transactions.
 
 use alloy::primitives::{Address, B256, Bytes, TxKind, U64, U256};
 use alloy::rpc::client::RpcClient;
@@ -46,7 +46,7 @@ impl Pair {
         Self { anvil, real, primary, simulated, nonces: [0; 10], time_s }
     }
 
-    /// Gives both the same transaction.
+    /// Sends both the same transaction.
     async fn send(&mut self, key: u32, to: TxKind, value: U256, data: Bytes) -> B256 {
         let nonce = &mut self.nonces[key as usize];
         let raw = raw_transaction(&rich_key(key), *nonce, to, value, data);
@@ -60,7 +60,7 @@ impl Pair {
         self.send(key, call.to.into(), call.value, call.data).await
     }
 
-    /// A block on both, at the same time.
+    /// Adds a block to both, with the same time.
     async fn mine(&mut self) {
         self.time_s += SLOT_S;
         let _: Value = self.anvil.request("evm_setNextBlockTimestamp", json!([self.time_s])).await;
@@ -68,7 +68,7 @@ impl Pair {
         self.primary.mine_at(self.time_s);
     }
 
-    /// Both give the same result, or the same error code and data.
+    /// Checks that both give the same result, or the same error code and data.
     async fn agree(&self, method: &'static str, params: Value) -> Answer {
         let (real, simulated) = (ask(&self.real, method, &params).await, ask(&self.simulated, method, &params).await);
         let comparable = |answer: &Answer| answer.clone().map_err(|(code, data, _)| (code, data));
@@ -76,7 +76,7 @@ impl Pair {
         simulated
     }
 
-    /// Both tell the same of the fields of what `method` returns; those that name blocks differ.
+    /// Checks that both return the same fields for `method`, except those that name blocks.
     async fn agree_on(&self, method: &'static str, params: Value, fields: &[&str]) -> Value {
         let (real, simulated) = (ask(&self.real, method, &params).await, ask(&self.simulated, method, &params).await);
         let (real, simulated) = (real.unwrap(), simulated.unwrap());
@@ -111,7 +111,7 @@ impl Pair {
     }
 }
 
-/// What a log tells, but for the hash of its block.
+/// A log without the hash of its block.
 fn told(log: &Value) -> Vec<Value> {
     let fields = [
         "address",
@@ -186,7 +186,7 @@ async fn the_same_transactions_do_the_same_and_cost_the_same() {
         hashes.push((pair.call(3, call).await, true));
         pair.mine().await;
     }
-    // Redeemed already.
+    // Already redeemed.
     hashes.push((pair.call(3, redeeming(contract, &owner).remove(0)).await, false));
     pair.mine().await;
     for (number, (hash, succeeds)) in hashes.into_iter().enumerate() {
@@ -271,7 +271,7 @@ async fn errors_are_told_alike(pair: &mut Pair, contract: Address, owner: &TestA
         assert!(message.contains("underpriced"), "{message}");
     }
     pair.agree("eth_getTransactionCount", json!([rich_key(5).address(), "pending"])).await.unwrap();
-    // Estimates are found by trying, and each may be a little above what is needed.
+    // Estimates are found by trying; each may be a little too high.
     let call = Call::deposit_ether(contract, owner.id(), Amount(9));
     let request = json!([{ "from": key, "to": call.to, "value": call.value, "data": call.data }, "latest"]);
     let gas = |answer: Answer| serde_json::from_value::<U64>(answer.unwrap()).unwrap().to::<u64>();

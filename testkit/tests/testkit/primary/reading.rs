@@ -1,4 +1,4 @@
-//! The real reader of deposits against nodes that lag, lie, leave, and chains that change.
+//! The real follower against nodes that lag, lie or disappear, and chains that reorganize.
 
 use std::time::Duration;
 
@@ -63,14 +63,14 @@ async fn the_committee_is_read_as_it_was_deployed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_lie_about_logs_stops_the_reader_where_another_node_says_the_truth() {
+async fn every_lie_about_logs_stops_the_reader_if_another_node_is_honest() {
     // Before the three deposits there is the event of the deployment, which has no index and credits nobody.
     for position in 1..4 {
         for lie in LogLie::all(position) {
             let scene = with_deposits();
             scene.nodes[1].behave(|behaviour| behaviour.lies = vec![lie]);
             let found = alarm(read(&scene, &scene.nodes).await);
-            // What one node alone can be believed to say, only another can contradict.
+            // Lies that are plausible from one node alone can be contradicted only by another node.
             let is_plausible = matches!(lie, LogLie::Amount(_) | LogLie::Recipient(_));
             assert_eq!(matches!(found, Alarm::Disagreement { .. }), is_plausible, "{lie:?}: {found}");
             let alone = read(&scene, &scene.nodes[1..]).await;
@@ -84,7 +84,7 @@ async fn every_lie_about_logs_stops_the_reader_where_another_node_says_the_truth
 #[tokio::test(start_paused = true)]
 async fn a_node_that_lies_about_the_time_of_a_block_stops_the_reader_at_each_read() {
     for later_s in [1, -1, 8 * 86_400, -8 * 86_400] {
-        // Whichever node is asked first, at the head and on the way to it, and also where one lags.
+        // With each node asked first, at the head and before it, also if one lags.
         for (liar, lag, range) in [(0, 0, 100), (1, 0, 100), (0, 1, 100), (1, 1, 100), (0, 0, 2), (1, 0, 2)] {
             let scene = with_deposits();
             let nodes = &scene.nodes[..2];
@@ -103,7 +103,7 @@ async fn a_node_that_lies_about_the_time_of_a_block_stops_the_reader_at_each_rea
                     break batch;
                 }
             };
-            // Nothing new is final: then the time is read from the block that was read before.
+            // If nothing new is final, the time is that of the block read before.
             nodes[liar].behave(|behaviour| behaviour.later_s = later_s);
             let found = alarm(reader.next(&cursor).await);
             assert!(matches!(found, Alarm::Disagreement { .. }), "{liar} {lag} {range}: {found}");
@@ -144,7 +144,7 @@ async fn a_reorganisation_above_finality_is_harmless_and_below_it_raises_the_ala
     let first = reader.next(&start).await.unwrap();
     scene.deposit(400);
     scene.deposit(500);
-    // Both blocks go; one deposit is lost, the other one comes in another block.
+    // Both blocks are replaced; one deposit is lost, the other is included in another block.
     let mut fates = [Fate::Later, Fate::Lost].into_iter();
     scene.primary.reorganise(2, |_| fates.next().unwrap());
     assert_eq!(reader.next(&first.cursor).await.unwrap().deposits, []);
@@ -168,12 +168,12 @@ async fn a_node_on_an_abandoned_branch_disagrees_only_about_what_is_not_final() 
     scene.primary.reorganise(1, |_| Fate::Lost);
     assert_eq!(read(&scene, &scene.nodes).await.unwrap().len(), 3);
     scene.primary.mine(3);
-    // It never finds the blocks that are final elsewhere, and never says another one is.
+    // It never returns the blocks that are final elsewhere, and never reports others as final.
     assert_eq!(read(&scene, &scene.nodes).await.unwrap().len(), 3);
 }
 
-/// Reads through whatever happens, deposits going on all the time. Returns all that was read, and the digest of all
-/// questions and answers.
+/// Reads during all faults while deposits continue. Returns all that was read, and the digest of all requests and
+/// answers.
 async fn read_through_the_weather(seed: u64) -> (Vec<(u64, u128)>, Vec<(u64, u128)>, alloy::primitives::B256) {
     let scene = Scene::with(ChainConfig { finalized_depth: 6, ..ChainConfig::default() }, seed);
     let mut weather = Weather::new(scene.primary.clone(), scene.nodes.clone(), seed);

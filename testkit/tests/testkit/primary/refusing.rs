@@ -1,4 +1,4 @@
-//! What a simulated node refuses, and in which words.
+//! The refusals of a simulated node, and their messages.
 
 use alloy::consensus::{SignableTransaction, TxEip1559, TxEip7702};
 use alloy::eips::eip2718::Encodable2718;

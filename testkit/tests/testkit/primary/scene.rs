@@ -18,7 +18,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// With two nodes, whose chance is of this seed.
+    /// With two nodes, whose randomness has this seed.
     pub fn new(seed: u64) -> Self {
         Self::with(ChainConfig::default(), seed)
     }
@@ -31,7 +31,7 @@ impl Scene {
         Self { primary, contract, nodes }
     }
 
-    /// Production code's connection through all nodes.
+    /// The production code's connection through all nodes.
     pub fn connect(&self) -> Primary {
         self.connect_through(&self.nodes)
     }
@@ -51,7 +51,7 @@ impl Scene {
         self.primary.mine(1);
     }
 
-    /// A token of which the key of number 9 has all.
+    /// A token whose whole supply belongs to key number 9.
     pub fn token(&self) -> Asset {
         let arguments = ("Demo Token", "DEMO", U256::from(6), U256::from(1_000_000)).abi_encode_params();
         Asset(self.primary.deploy_artifact("DemoToken.sol/DemoToken.json", &arguments))

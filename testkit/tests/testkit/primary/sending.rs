@@ -1,4 +1,4 @@
-//! The real sender against pools that forget, fees that jump, nonces that are taken and blocks that go.
+//! The real sender against pools that drop transactions, fee spikes, used nonces and reorganizations.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -28,13 +28,13 @@ fn deposit(scene: &Scene, wei: u128) -> Call {
     Call::deposit_ether(scene.contract.address(), ALICE, Amount(wei))
 }
 
-/// A submission that is being driven, and what was stored of it.
-struct Drive {
+/// A running submission, and its stored states.
+struct Submitting {
     stored: Arc<Mutex<Vec<Submission>>>,
     task: JoinHandle<Result<Inclusion, SendError>>,
 }
 
-impl Drive {
+impl Submitting {
     fn start(sender: Sender, submission: Submission) -> Self {
         let stored = Arc::new(Mutex::new(Vec::new()));
         let to_store = stored.clone();
@@ -62,10 +62,10 @@ async fn a_transaction_that_every_pool_forgets_is_sent_again() {
     assert_eq!(sender.status(&submission).await.unwrap(), Status::Pending { known: true });
     assert!(scene.primary.forget(submission.attempts[0].hash));
     assert_eq!(sender.status(&submission).await.unwrap(), Status::Pending { known: false });
-    let drive = Drive::start(sender, submission);
+    let submitting = Submitting::start(sender, submission);
     pass(3).await;
     scene.primary.mine(3);
-    assert!(drive.task.await.unwrap().unwrap().success);
+    assert!(submitting.task.await.unwrap().unwrap().success);
     assert_eq!(scene.funded(), [(1, 5)]);
 }
 
@@ -75,7 +75,7 @@ async fn a_spike_of_fees_is_followed_up_to_the_cap_and_waited_out_above_it() {
     let sender = scene.sender(0);
     let submission = sender.prepare(deposit(&scene, 5)).await.unwrap();
     let offered = submission.attempts[0].fees.max_fee_per_gas;
-    let drive = Drive::start(sender, submission);
+    let submitting = Submitting::start(sender, submission);
     pass(1).await;
     scene.primary.set_next_base_fee(250 * GWEI);
     for _ in 0..4 {
@@ -83,12 +83,12 @@ async fn a_spike_of_fees_is_followed_up_to_the_cap_and_waited_out_above_it() {
         pass(SLOT_S).await;
     }
     assert_eq!(scene.funded(), [], "the base fee is above the first offer");
-    while !drive.task.is_finished() {
+    while !submitting.task.is_finished() {
         scene.primary.mine(1);
         pass(SLOT_S).await;
     }
-    let inclusion = drive.task.await.unwrap().unwrap();
-    let attempts = drive.stored.lock().unwrap().last().unwrap().attempts.clone();
+    let inclusion = submitting.task.await.unwrap().unwrap();
+    let attempts = submitting.stored.lock().unwrap().last().unwrap().attempts.clone();
     let taken = attempts.iter().find(|attempt| attempt.hash == inclusion.hash).unwrap();
     assert!(taken.fees.max_fee_per_gas > offered, "a better offer was taken");
     assert_eq!(scene.funded(), [(1, 5)]);
@@ -120,17 +120,17 @@ async fn a_deposit_whose_block_goes_comes_again_and_once() {
         let scene = Scene::new(1);
         let sender = scene.sender(0);
         let submission = sender.prepare(deposit(&scene, 5)).await.unwrap();
-        let drive = Drive::start(sender, submission);
+        let submitting = Submitting::start(sender, submission);
         pass(1).await;
         scene.primary.mine(1);
         assert_eq!(scene.funded(), [(1, 5)]);
         scene.primary.reorganise(1, |_| fate);
         assert_eq!(scene.funded().len(), usize::from(fate == Fate::Again), "{fate:?}");
-        while !drive.task.is_finished() {
+        while !submitting.task.is_finished() {
             pass(SLOT_S).await;
             scene.primary.mine(1);
         }
-        assert!(drive.task.await.unwrap().unwrap().success);
+        assert!(submitting.task.await.unwrap().unwrap().success);
         assert_eq!(scene.funded(), [(1, 5)], "{fate:?}");
     }
 }
@@ -152,11 +152,11 @@ async fn a_deposit_that_a_reorganisation_makes_the_first_has_gas_enough() {
     let submission = sender.prepare(Call::deposit_token(contract, ALICE, token, Amount(5))).await.unwrap();
     scene.primary.reorganise(1, |_| Fate::Lost);
     assert_eq!(scene.funded(), [], "the other deposit is gone");
-    let drive = Drive::start(sender, submission);
+    let submitting = Submitting::start(sender, submission);
     pass(1).await;
     scene.primary.mine(1);
     scene.primary.finalize();
-    assert!(drive.task.await.unwrap().unwrap().success);
+    assert!(submitting.task.await.unwrap().unwrap().success);
     assert_eq!(scene.funded(), [(1, 5)]);
 }
 
@@ -191,7 +191,7 @@ async fn a_wallets_second_deposit_through_nodes_that_lag_is_a_second_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_would_revert_is_not_sent_and_says_why() {
+async fn a_call_that_would_revert_is_not_sent_and_the_reason_is_reported() {
     let scene = Scene::new(1);
     let nothing = scene.sender(0).prepare(deposit(&scene, 0)).await.unwrap_err();
     assert!(nothing.to_string().contains("deposit more than zero"), "{nothing}");
@@ -209,7 +209,7 @@ async fn whatever_the_weather_every_deposit_is_made_once() {
         let mut weather = Weather::new(scene.primary.clone(), scene.nodes.clone(), seed);
         let call = deposit(&scene, 1_000 + u128::from(seed));
         let submission = scene.sender(0).prepare(call).await.unwrap();
-        let drive = Drive::start(scene.sender(0), submission);
+        let submitting = Submitting::start(scene.sender(0), submission);
         for slot in 0.. {
             assert!(slot < 2_000, "seed {seed}: it never comes to an end");
             let time_s = scene.primary.time_s() + SLOT_S;
@@ -219,11 +219,11 @@ async fn whatever_the_weather_every_deposit_is_made_once() {
                 weather.calm_slot(time_s)
             }
             pass(SLOT_S).await;
-            if slot >= 40 && drive.task.is_finished() {
+            if slot >= 40 && submitting.task.is_finished() {
                 break;
             }
         }
-        let inclusion = drive.task.await.unwrap().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let inclusion = submitting.task.await.unwrap().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         assert!(inclusion.success, "seed {seed}");
         assert_eq!(
             scene.primary.receipt(inclusion.hash).unwrap().block_hash,

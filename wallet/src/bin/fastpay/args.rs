@@ -1,4 +1,4 @@
-//! The command line, parsed once into meaning.
+//! The command line's arguments. Their doc comments are what `--help` prints.
 
 use std::path::PathBuf;
 
@@ -14,23 +14,23 @@ use url::Url;
 use crate::contacts::ContactsCommand;
 use crate::link::LinkArgs;
 
-/// No symbol that anyone types is longer.
+/// Longer than any token symbol in use.
 const SYMBOL_LENGTH_MAX: usize = 32;
 
-/// Deposit, pay and redeem with FastPay: payments settle in a moment, the money is on Ethereum.
+/// Deposit, pay and redeem with FastPay: payments settle in under a second, funds stay on Ethereum.
 #[derive(Debug, Parser)]
 #[command(name = "fastpay", version, max_term_width = 100)]
 pub struct Cli {
-    /// The wallet's folder.
+    /// The wallet's folder [default: ~/.fastpay].
     #[arg(long, global = true, env = "FASTPAY_HOME", value_name = "FOLDER")]
     pub home: Option<PathBuf>,
-    /// Write one JSON document to standard output; errors too.
+    /// Write results and errors to standard output as one JSON document.
     #[arg(long, global = true)]
     pub json: bool,
-    /// A file with the passphrase of the keys. Otherwise FASTPAY_PASSPHRASE or a prompt.
+    /// A file with the keys' passphrase [default: FASTPAY_PASSPHRASE, then a prompt].
     #[arg(long, global = true, value_name = "FILE")]
     pub passphrase_file: Option<PathBuf>,
-    /// Give up waiting for the authorities after this many seconds.
+    /// Maximum time to wait for the authorities' answers, in seconds.
     #[arg(long, global = true, default_value_t = 30, value_name = "SECONDS")]
     pub timeout: u64,
     /// The command.
@@ -43,82 +43,82 @@ pub struct Cli {
 pub enum Command {
     /// Set the wallet up for one FastPay contract.
     Init(InitArgs),
-    /// Make, import and list keys.
+    /// Create, import, list and export keys.
     #[command(subcommand)]
     Keys(KeysCommand),
-    /// Give names to accounts of others.
+    /// Manage the address book.
     #[command(subcommand)]
     Contacts(ContactsCommand),
-    /// Show the address at which a key is paid.
+    /// Show the account address of a key.
     Address(FromArgs),
-    /// Write a link, or a QR code, that asks for a payment.
+    /// Create a payment link or QR code.
     Link(LinkArgs),
-    /// Move money from Ethereum into a FastPay account.
+    /// Deposit from Ethereum into a FastPay account.
     Deposit(DepositArgs),
-    /// Pay a FastPay account: certified after one round trip, settled after two.
+    /// Pay a FastPay account, or everybody on a list.
     Pay(PayArgs),
-    /// Move money from a FastPay account to Ethereum.
+    /// Redeem from a FastPay account to Ethereum.
     Redeem(RedeemArgs),
-    /// Show what an account holds.
+    /// Show the balances of an account.
     Balance(AccountArgs),
-    /// Show what an account sent, received and deposited, by date, as this wallet knows it.
+    /// Show the payments, redemptions and deposits of an account that this wallet knows of, by date.
     History(HistoryArgs),
-    /// Show one transfer, its proof verified: a receipt.
+    /// Verify one transfer's certificate and show its receipt.
     Show(ShowArgs),
-    /// Verify a certificate that somebody gave you, without asking anybody.
+    /// Verify a certificate offline.
     Verify {
-        /// The file that `fastpay show --certificate` wrote; - is standard input.
+        /// A file written by `fastpay show --certificate`; - reads standard input.
         #[arg(value_name = "FILE")]
         certificate: PathBuf,
     },
-    /// Take in and verify incoming payments.
+    /// Fetch and verify incoming payments.
     Receive(ReceiveArgs),
-    /// Finish what an earlier command left unfinished.
+    /// Finish the orders and deposits that earlier commands left unfinished.
     Resume(ResumeArgs),
-    /// Have redemptions paid that the contract queued because they exceeded its outflow limit.
+    /// Execute redemptions that the contract queued because they exceeded its outflow limit.
     Execute(ExecuteArgs),
-    /// Unlock an account for which two orders of one number were signed, so that neither can be finished. Costs gas and
-    /// leaves a bond of 0.005 ETH with the contract, which pays it back or to whoever upholds an order.
+    /// Unlock an account that signed two conflicting orders with the same number. Costs gas and a bond of 0.005 ETH,
+    /// which is lost if one of the orders turns out to be certified.
     Unlock(UnlockArgs),
-    /// Collect a payout that could not be paid earlier.
+    /// Claim a payout that the contract could not deliver.
     Claim(ClaimArgs),
-    /// Show the authorities: which ones answer, and which lag.
+    /// Show which authorities answer and which lag behind.
     Status,
-    /// Check that the contract holds what the accounts hold.
+    /// Check that the contract's balances cover the sum of all accounts.
     Audit(AuditArgs),
-    /// Write the script that makes a shell complete this command.
+    /// Print a shell completion script.
     Completions {
-        /// For which shell.
+        /// The shell.
         shell: Shell,
     },
 }
 
-/// The locations of files and nodes.
+/// The deployment, and how to reach it.
 #[derive(Debug, Args)]
 pub struct InitArgs {
-    /// An Ethereum node's HTTP URL; give several for safety, the preferred one first.
+    /// The HTTP URL of an Ethereum node. Repeat it to compare several nodes; the first is preferred.
     #[arg(long, value_name = "URL", conflicts_with = "genesis", value_parser = NodeUrl)]
     pub rpc_url: Vec<Url>,
-    /// The FastPay contract.
+    /// The address of the FastPay contract.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "genesis", value_parser = parse_address)]
     pub contract: Option<Address>,
-    /// The chain's id [default: the node's].
+    /// The chain ID (EIP-155) [default: asked of the node].
     #[arg(long, value_name = "ID")]
     pub chain_id: Option<u64>,
-    /// From which block on the chain is believed: finalized, safe, or a number of blocks on top.
+    /// The block that counts as final: finalized, safe, or a number of confirmations.
     #[arg(long, default_value = "finalized", value_parser = parse_finality)]
     pub finality: Finality,
-    /// How often to ask the chain while waiting, in milliseconds.
+    /// How often to poll the Ethereum node while waiting, in milliseconds.
     #[arg(long, value_name = "MS")]
     pub poll_interval_ms: Option<u64>,
-    /// The genesis file of a committee without Ethereum.
+    /// The genesis file of a committee that runs without Ethereum.
     #[arg(long, value_name = "FILE")]
     pub genesis: Option<PathBuf>,
-    /// The JSON file that says where the authorities are reached.
+    /// The JSON file of the authorities' endpoints.
     #[arg(long, value_name = "FILE")]
     pub endpoints: PathBuf,
-    /// Replace an existing configuration of the same deployment, or of another before anything was sent or received.
-    /// Keys and orders stay.
+    /// Replace the existing configuration; keys and orders are kept. Another deployment is accepted only while nothing
+    /// was sent or received.
     #[arg(long)]
     pub force: bool,
 }
@@ -126,47 +126,47 @@ pub struct InitArgs {
 /// Keys.
 #[derive(Debug, Subcommand)]
 pub enum KeysCommand {
-    /// Make a new key.
+    /// Create a key.
     New(NewKeyArgs),
-    /// Import a key: from a prompt, a file of hexadecimal digits, or a key file of another program.
+    /// Import a key from a prompt, a file of hexadecimal digits, or a Web3 keystore.
     Import(ImportKeyArgs),
     /// List the keys and their accounts.
     List,
-    /// Make a key the default: it is used where --from is not given.
+    /// Make a key the default for --from.
     Use {
         /// The key's name.
         name: String,
     },
-    /// Print a key's file, still encrypted.
+    /// Print a key's encrypted file.
     Export {
         /// The key's name.
         name: String,
     },
 }
 
-/// A new key.
+/// The key to create.
 #[derive(Debug, Args)]
 pub struct NewKeyArgs {
-    /// The name.
+    /// The key's name.
     pub name: String,
     #[command(flatten)]
     pub kind: KindArgs,
 }
 
-/// An imported key.
+/// The key to import.
 #[derive(Debug, Args)]
 pub struct ImportKeyArgs {
-    /// The name.
+    /// The key's name.
     pub name: String,
     #[command(flatten)]
     pub kind: KindArgs,
-    /// A file with the secret as 64 hexadecimal digits; - is standard input.
+    /// A file with the secret key as 64 hexadecimal digits; - reads standard input.
     #[arg(long, value_name = "FILE", conflicts_with = "keystore")]
     pub secret_file: Option<PathBuf>,
-    /// A key file of Web3 secret storage, such as another wallet's.
+    /// A Web3 keystore, such as another wallet's.
     #[arg(long, value_name = "FILE")]
     pub keystore: Option<PathBuf>,
-    /// The passphrase of that file, if it is another one than this wallet's.
+    /// A file with the keystore's passphrase [default: this wallet's passphrase].
     #[arg(long, value_name = "FILE", requires = "keystore")]
     pub keystore_passphrase_file: Option<PathBuf>,
 }
@@ -175,29 +175,29 @@ pub struct ImportKeyArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct KindArgs {
-    /// For a FastPay account only (fp1…).
+    /// An Ed25519 key: a FastPay account only (fp1…).
     #[arg(long)]
     pub ed25519: bool,
-    /// For a FastPay account and the Ethereum account of the same address (0x…).
+    /// An Ethereum key: a FastPay account and the Ethereum account of the same address (0x…).
     #[arg(long)]
     pub ethereum: bool,
 }
 
-/// Which key.
+/// The key to use.
 #[derive(Debug, Args)]
 pub struct FromArgs {
-    /// The key's name; not needed where there is only one.
+    /// The key's name [default: the default key, or the only one].
     #[arg(long, value_name = "KEY")]
     pub from: Option<String>,
 }
 
-/// Which account.
+/// The account to show.
 #[derive(Debug, Args)]
 pub struct AccountArgs {
-    /// A key of this wallet; not needed where there is only one.
+    /// A key of this wallet [default: the default key, or the only one].
     #[arg(long, value_name = "KEY", conflicts_with = "account")]
     pub from: Option<String>,
-    /// Any account, also of others, or the name of a contact.
+    /// Any account (fp1… or 0x…), or the name of a contact.
     #[arg(long, value_name = "ACCOUNT")]
     pub account: Option<String>,
 }
@@ -207,19 +207,19 @@ pub struct AccountArgs {
 pub struct HistoryArgs {
     #[command(flatten)]
     pub account: AccountArgs,
-    /// Only what went out, came in, or happened on Ethereum.
+    /// Only entries of this kind.
     #[arg(long, value_enum, value_name = "WAY")]
     pub only: Option<Direction>,
-    /// Only of this asset: ETH, a token's symbol or its address.
+    /// Only this asset: ETH, a token's symbol or its address.
     #[arg(long, value_parser = parse_asset)]
     pub asset: Option<AssetName>,
-    /// Only from this day on, such as 2026-01-31 (UTC).
+    /// Only entries on or after this day, such as 2026-01-31 (UTC).
     #[arg(long, value_name = "DAY", value_parser = parse_day)]
     pub since: Option<u64>,
-    /// Only before this day (UTC).
+    /// Only entries before this day (UTC).
     #[arg(long, value_name = "DAY", value_parser = parse_day)]
     pub until: Option<u64>,
-    /// Write a table for a spreadsheet.
+    /// Write CSV.
     #[arg(long)]
     pub csv: bool,
 }
@@ -235,18 +235,18 @@ pub enum Direction {
     Ethereum,
 }
 
-/// Which transfer.
+/// The transfer to show.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// Its digest (0x…), if this wallet has it; or its sender and number, such as alice/7.
+    /// The sender and number, such as alice/7, or the digest (0x…) of a transfer in this wallet.
     #[arg(value_name = "DIGEST|SENDER/NUMBER")]
     pub transfer: String,
-    /// Write the certificate alone, for `fastpay verify`.
+    /// Print only the certificate, for `fastpay verify`.
     #[arg(long)]
     pub certificate: bool,
 }
 
-/// An asset as people name it.
+/// An asset as named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AssetName {
     /// ETH, or the address of a token.
@@ -258,19 +258,19 @@ pub enum AssetName {
 /// A deposit.
 #[derive(Debug, Args)]
 pub struct DepositArgs {
-    /// How much, such as 1.5.
+    /// The amount, such as 1.5.
     #[arg(allow_negative_numbers = true)]
     pub amount: String,
     /// The asset: ETH, a token's symbol or its address.
     #[arg(long, default_value = "ETH", value_parser = parse_asset)]
     pub asset: AssetName,
-    /// The account to fund, or the name of a contact or key; by default the account of the paying key.
+    /// The account to credit, or the name of a contact or key [default: the paying key's account].
     #[arg(long, value_name = "ACCOUNT")]
     pub to: Option<String>,
     /// The Ethereum key that pays.
     #[arg(long, value_name = "KEY")]
     pub from: Option<String>,
-    /// Wait at most this many seconds for the authorities to credit it; 0 returns when it is final.
+    /// Maximum time to wait until the authorities credit the deposit, in seconds; 0 returns once it is final.
     #[arg(long, default_value_t = 1800, value_name = "SECONDS")]
     pub wait: u64,
 }
@@ -278,29 +278,29 @@ pub struct DepositArgs {
 /// A payment.
 #[derive(Debug, Args)]
 pub struct PayArgs {
-    /// The account to pay (fp1… or 0x…), the name of a contact or of a key of this wallet, or a payment link.
+    /// The account to pay (fp1… or 0x…), the name of a contact or key, or a payment link.
     #[arg(value_name = "ACCOUNT|LINK", required_unless_present = "csv")]
     pub recipient: Option<String>,
-    /// How much, such as 1.5, or max for all there is; not where the link says it.
+    /// The amount, such as 1.5, or max for the whole balance. Omit it if the link states one.
     #[arg(allow_negative_numbers = true)]
     pub amount: Option<String>,
     /// The asset: ETH, a token's symbol or its address [default: the link's asset, or ETH].
     #[arg(long, value_parser = parse_asset)]
     pub asset: Option<AssetName>,
-    /// For the recipient: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
+    /// A memo for the recipient: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
     #[arg(long, value_parser = read_memo)]
     pub memo: Option<Memo>,
-    /// Pay everybody on a list: lines of recipient,amount,memo, or columns that the first line names (recipient, amount,
-    /// asset, memo). The same file is paid once, however often this is repeated.
+    /// Pay everybody on a list: lines of recipient,amount,memo, or a header line that names the columns (recipient,
+    /// amount, asset, memo). Repeating the command does not pay the same file twice.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["recipient", "amount", "memo"])]
     pub csv: Option<PathBuf>,
     /// The maximum number of payments in one order.
     #[arg(long, value_name = "COUNT", requires = "csv", default_value_t = PAYOUT_OUTPUTS_MAX, value_parser = outputs_max)]
     pub max_outputs: usize,
-    /// Check the list and show what would be paid; sign nothing.
+    /// Check the list and show what it would pay, without signing anything.
     #[arg(long, requires = "csv")]
     pub dry_run: bool,
-    /// Pay what the link or the list asks for without asking again.
+    /// Pay the link or list without asking for confirmation.
     #[arg(long)]
     pub yes: bool,
     /// The paying key.
@@ -311,124 +311,124 @@ pub struct PayArgs {
 /// A redemption.
 #[derive(Debug, Args)]
 pub struct RedeemArgs {
-    /// How much is taken off the account, such as 1.5, or max for all there is.
+    /// The amount to debit, including the fee, such as 1.5, or max for the whole balance.
     #[arg(required_unless_present = "sequence", allow_negative_numbers = true)]
     pub amount: Option<String>,
     /// The asset: ETH, a token's symbol or its address.
     #[arg(long, default_value = "ETH", value_parser = parse_asset)]
     pub asset: AssetName,
-    /// The Ethereum address that is paid; by default that of the account, if it has one.
+    /// The Ethereum address to pay [default: the account's own address, if it is an Ethereum account].
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     pub to: Option<Address>,
-    /// The part of the amount that goes to whoever brings it to the contract; by default what the cheapest of the listed
-    /// relayers takes, and 0 with --self.
+    /// The part of the amount paid to the relayer [default: the cheapest listed relayer's fee; 0 with --self].
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
     pub fee: Option<String>,
-    /// For the records: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
+    /// A memo: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
     #[arg(long, default_value = "", value_parser = read_memo)]
     pub memo: Memo,
     /// The key of the account.
     #[arg(long, value_name = "KEY")]
     pub from: Option<String>,
-    /// Bring it to the contract oneself, without a relayer.
+    /// Submit the redemption to the contract from this wallet, without a relayer.
     #[arg(long = "self")]
     pub by_self: bool,
-    /// The Ethereum key that pays for the gas of --self.
+    /// The Ethereum key that pays the gas of --self.
     #[arg(long, value_name = "KEY", requires = "by_self")]
     pub gas_key: Option<String>,
-    /// Wait at most this many seconds for a relayer; 0 returns when the redemption is settled in FastPay.
+    /// Maximum time to wait for a relayer to submit the redemption, in seconds; 0 returns once it is settled in
+    /// FastPay.
     #[arg(long, default_value_t = 0, default_missing_value = "1800", num_args = 0..=1, value_name = "SECONDS")]
     pub wait: u64,
-    /// Go on with the redemption of this number, ordered before.
+    /// Continue the redemption that was ordered with this number.
     #[arg(long, conflicts_with = "amount", value_name = "NUMBER")]
     pub sequence: Option<u64>,
 }
 
-/// Incoming payments.
+/// Whose payments to fetch, and for how long.
 #[derive(Debug, Args)]
 pub struct ReceiveArgs {
     #[command(flatten)]
     pub account: AccountArgs,
-    /// Wait at most this many seconds for a new payment.
+    /// Maximum time to wait for a new payment, in seconds.
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]
     pub wait: u64,
-    /// Continue until interrupted. With --json, print one document for each payment, on its own line.
+    /// Keep receiving until interrupted. With --json, print one JSON document per payment and line.
     #[arg(long)]
     pub follow: bool,
 }
 
-/// The orders to finish.
+/// What to finish.
 #[derive(Debug, Args)]
 pub struct ResumeArgs {
-    /// The key [default: all keys].
+    /// The key whose orders and deposits to finish [default: all keys].
     #[arg(long, value_name = "KEY")]
     pub from: Option<String>,
-    /// Wait at most this many seconds for the authorities to credit a deposit; 0 returns when it is final.
+    /// Maximum time to wait until the authorities credit a deposit, in seconds; 0 returns once it is final.
     #[arg(long, default_value_t = 1800, value_name = "SECONDS")]
     pub wait: u64,
 }
 
-/// Queued redemptions.
+/// The queued redemptions to execute.
 #[derive(Debug, Args)]
 pub struct ExecuteArgs {
     /// The key of the account.
     #[arg(long, value_name = "KEY")]
     pub from: Option<String>,
-    /// The Ethereum key that pays for the gas; by default the account's own, if it is one.
+    /// The Ethereum key that pays the gas [default: the account's own key, if it is an Ethereum key].
     #[arg(long, value_name = "KEY")]
     pub gas_key: Option<String>,
-    /// Only the redemption of this number; by default the newest hundred are looked at.
+    /// Only the redemption with this number [default: the newest 100].
     #[arg(long, value_name = "NUMBER")]
     pub sequence: Option<u64>,
 }
 
-/// A stuck account.
+/// The account to unlock.
 #[derive(Debug, Args)]
 pub struct UnlockArgs {
     /// The key of the account.
     #[arg(long, value_name = "KEY")]
     pub from: Option<String>,
-    /// The Ethereum key that pays for gas and bond; by default the account's own, if it is one.
+    /// The Ethereum key that pays gas and bond [default: the account's own key, if it is an Ethereum key].
     #[arg(long, value_name = "KEY")]
     pub gas_key: Option<String>,
-    /// Have a relayer of the endpoints file pay for gas and bond, within its budget of the day.
+    /// Ask a relayer of the endpoints file to pay gas and bond, within its daily budget.
     #[arg(long, conflicts_with = "gas_key")]
     pub relayer: bool,
-    /// The number; by default that of the first unfinished order, or the next one.
+    /// The number to unlock [default: that of the first unfinished order, or the next number].
     #[arg(long, value_name = "NUMBER")]
     pub sequence: Option<u64>,
-    /// How long to wait for a decision; the command can be run again at any time.
+    /// Maximum time to wait for a decision, in seconds. Run the command again to keep waiting.
     #[arg(long, default_value_t = 1800, value_name = "SECONDS")]
     pub wait: u64,
 }
 
-/// A claim.
+/// The payout to claim.
 #[derive(Debug, Args)]
 pub struct ClaimArgs {
-    /// The amount, such as 1.5 [default: all of it]. A token may pay out only a part at once.
+    /// The amount, such as 1.5 [default: all]. Claim part of it if a token refuses the whole amount.
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
     pub amount: Option<String>,
     /// The asset: ETH, a token's symbol or its address.
     #[arg(long, default_value = "ETH", value_parser = parse_asset)]
     pub asset: AssetName,
-    /// The address to pay [default: the address that has the claim].
+    /// The address to pay [default: the claim's owner].
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address, conflicts_with = "owner")]
     pub to: Option<Address>,
-    /// The address that has the claim and is paid; by default that of the key.
+    /// The claim's owner, who is paid [default: the key's address].
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     pub owner: Option<Address>,
-    /// The Ethereum key that has the claim, or that pays for the gas of --owner.
+    /// The Ethereum key that owns the claim, or that pays the gas of --owner.
     #[arg(long, value_name = "KEY")]
     pub from: Option<String>,
 }
 
-/// An audit.
+/// How to audit.
 #[derive(Debug, Args)]
 pub struct AuditArgs {
-    /// Wait at most this many seconds until the authorities have read all deposits and no payment is under way.
+    /// Maximum time to wait until the authorities have read all deposits and no payment is in flight, in seconds.
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     pub wait: u64,
-    /// Only check a proof that an audit wrote, against the committees that this wallet knows; asks nobody.
+    /// Verify a proof from an earlier audit offline, against the committees that this wallet knows.
     #[arg(long, value_name = "FILE", conflicts_with = "wait")]
     pub verify_proof: Option<PathBuf>,
 }
@@ -445,7 +445,7 @@ pub fn parse_asset(text: &str) -> Result<AssetName, String> {
     is_symbol.then(|| AssetName::Symbol(text.into())).ok_or_else(wrong)
 }
 
-/// The seconds since 1970 at which a day began.
+/// The Unix time, in seconds, at which the day begins (UTC).
 fn parse_day(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is not a day: write it as 2026-01-31");
     let day: jiff::civil::Date = text.parse().map_err(|_| wrong())?;
@@ -457,7 +457,10 @@ fn parse_finality(text: &str) -> Result<Finality, String> {
     match text {
         "finalized" => Ok(Finality::Finalized),
         "safe" => Ok(Finality::Safe),
-        text => text.parse().map(Finality::Confirmations).map_err(|_| "give finalized, safe or a number".into()),
+        text => text
+            .parse()
+            .map(Finality::Confirmations)
+            .map_err(|_| "give finalized, safe or a number of confirmations".into()),
     }
 }
 

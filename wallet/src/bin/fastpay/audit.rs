@@ -33,7 +33,7 @@ pub async fn audit(context: &Context, args: AuditArgs) -> Result<Report, WalletE
     for proof in &report.misbehaviour {
         let path = context.folder.keep_proof(proof)?;
         lines.push(format!(
-            "authority {} cheated, and {} proves it; `fastpay audit --verify-proof FILE` checks that",
+            "authority {} cheated, and {} proves it; check it with `fastpay audit --verify-proof FILE`",
             proof.authority,
             path.display()
         ));
@@ -48,9 +48,8 @@ pub async fn audit(context: &Context, args: AuditArgs) -> Result<Report, WalletE
 }
 
 fn verify(wallet: &Wallet, path: &Path) -> Result<Report, WalletError> {
-    let unreadable = |error: &dyn Display| {
-        WalletError::Argument(format!("{} is no proof that can be read: {error}", path.display()))
-    };
+    let unreadable =
+        |error: &dyn Display| WalletError::Argument(format!("{} is not a readable proof: {error}", path.display()));
     let content = std::fs::read(path).map_err(|error| unreadable(&error))?;
     let proof: Proof = serde_json::from_slice(&content).map_err(|error| unreadable(&error))?;
     wallet.verify_proof(&proof).map_err(|error| WalletError::Audit(format!("this proves nothing: {error}")))?;
@@ -70,7 +69,7 @@ async fn describe_asset(wallet: &Wallet, asset: &AssetAudit, lines: &mut Vec<Str
             "  {} of it is queued; besides {} is to be claimed; in all it has {}",
             money.text(backing.queued),
             money.text(backing.claims),
-            backing.held.map_or_else(|| "what its token does not say".into(), |held| money.text(held))
+            backing.held.map_or_else(|| "an unknown amount".into(), |held| money.text(held))
         ));
     }
     let solvency = &asset.solvency;

@@ -12,18 +12,18 @@ use crate::output::Report;
 /// The address book.
 #[derive(Debug, Subcommand)]
 pub enum ContactsCommand {
-    /// Give an account a name that every command accepts.
+    /// Add a name for an account. Every command accepts it in place of the account.
     Add {
         /// The contact's name.
         name: String,
         /// The account (fp1… or 0x…).
         account: String,
     },
-    /// List the accounts that have names.
+    /// List the contacts.
     List,
-    /// Take a name away.
+    /// Remove a contact.
     Remove {
-        /// The name.
+        /// The contact's name.
         name: String,
     },
 }

@@ -81,7 +81,7 @@ impl Context {
     pub fn new_passphrase(&self) -> Result<Zeroizing<String>, WalletError> {
         let typed = self.passphrase_file.is_none() && std::env::var_os("FASTPAY_PASSPHRASE").is_none();
         let passphrase = self.passphrase("Passphrase for the new key: ")?;
-        if typed && *ask("The same passphrase again: ")? != *passphrase {
+        if typed && *ask("Repeat the passphrase: ")? != *passphrase {
             return Err(WalletError::Argument("the two passphrases differ; try again".into()));
         }
         if passphrase.is_empty() {
@@ -113,7 +113,7 @@ impl Context {
                 Ok(*asset)
             }
             [] => Err(WalletError::Argument(format!(
-                "this wallet knows no token that is called {symbol:?}; give its address (0x…) once"
+                "this wallet knows no token with the symbol {symbol:?}; give its address (0x…) once"
             ))),
             several => {
                 let addresses: Vec<_> = several.iter().map(Asset::to_string).collect();
@@ -138,7 +138,7 @@ impl Context {
         let held = view.balances.iter().find(|held| held.asset == asset);
         let amount = held.and_then(|held| held.balance.to_string().parse().ok()).map(Amount).unwrap_or_default();
         if amount == Amount::ZERO {
-            return Err(WalletError::Argument("the account holds nothing of this asset; nothing was signed".into()));
+            return Err(WalletError::Argument("the account has none of this asset; nothing was signed".into()));
         }
         Ok(amount)
     }
@@ -150,8 +150,8 @@ impl Context {
         }
         // A link of another scheme, or a web page: no name has a colon.
         if text.contains(':') {
-            let hint = "is no account (fp1… or 0x…), no name and no payment link (fastpay:…)";
-            return Err(WalletError::Argument(format!("{text:?} {hint}; copy it again, whole and unchanged")));
+            let hint = "is not an account (fp1… or 0x…), a name or a payment link (fastpay:…)";
+            return Err(WalletError::Argument(format!("{text:?} {hint}; copy it again completely")));
         }
         Ok(self.folder.named(text)?)
     }
@@ -204,7 +204,8 @@ pub fn first_line(path: &Path) -> std::io::Result<Zeroizing<String>> {
 /// Asks at the terminal without echo.
 pub fn ask(prompt: &str) -> Result<Zeroizing<String>, WalletError> {
     rpassword::prompt_password(prompt).map(Zeroizing::new).map_err(|_| {
-        let hint = "there is no terminal to ask at; give --passphrase-file or set FASTPAY_PASSPHRASE";
+        let hint =
+            "there is no terminal to prompt for the passphrase; give --passphrase-file or set FASTPAY_PASSPHRASE";
         WalletError::Argument(hint.into())
     })
 }

@@ -1,4 +1,4 @@
-//! Examples in the help of each command, and completions for shells. The examples are read by the parser in a test.
+//! Examples in the help of each command, and shell completions. A test parses each example.
 
 use clap::{Command, CommandFactory};
 use fastpay_program::console::{self, Shell};
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::args::Cli;
 use crate::output::Report;
 
-/// For each command what people do with it.
+/// The examples of each command.
 const EXAMPLES: [(&str, &[&str]); 20] = [
     (
         "init",
@@ -110,7 +110,7 @@ const EXAMPLES: [(&str, &[&str]); 20] = [
     ),
 ];
 
-/// The command line's grammar, with the examples in its help.
+/// The command-line parser, with examples in its help.
 pub fn command() -> Command {
     EXAMPLES.iter().fold(Cli::command(), |command, (name, examples)| {
         let text = format!("Examples:\n  {}", examples.join("\n  "));
@@ -118,7 +118,7 @@ pub fn command() -> Command {
     })
 }
 
-/// The script that makes a shell complete this command.
+/// The completion script of a shell.
 pub fn completions(shell: Shell) -> Report {
     let script = console::completions(shell, Cli::command());
     Report::new(json!({ "shell": shell.to_string(), "script": script }), script)

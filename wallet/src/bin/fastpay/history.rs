@@ -58,13 +58,13 @@ pub async fn history(context: &Context, args: HistoryArgs) -> Result<Report, Wal
     let account = context.account_of(&args.account)?;
     let asset = args.asset.as_ref().map(|asset| context.asset(asset)).transpose()?;
     if let Err(error) = wallet.collect(account).await {
-        context.screen.line(format!("what came in lately is not listed: {error}"));
+        context.screen.line(format!("recent incoming payments are not listed: {error}"));
     }
     if let Err(error) = wallet.collect_deposits(account).await {
-        context.screen.line(format!("what was deposited lately is not listed: {error}"));
+        context.screen.line(format!("recent deposits are not listed: {error}"));
     }
     if let Err(error) = wallet.note_voids(account).await {
-        context.screen.line(format!("whether unfinished orders are void is not known: {error}"));
+        context.screen.line(format!("cannot find out whether unfinished orders are void: {error}"));
     }
     let mut events = sent(context, &wallet, account).await?;
     events.extend(received(context, &wallet, account).await?);
@@ -85,9 +85,9 @@ pub async fn history(context: &Context, args: HistoryArgs) -> Result<Report, Wal
         let lines = events.iter().map(|event| format!("{:2} {}  {}", by(event), utc(event.at_ms / 1_000), event.text));
         lines.collect::<Vec<_>>().join("\n")
     } else if is_known {
-        "nothing fits these filters".into()
+        "no entry matches these filters".into()
     } else {
-        format!("nothing is known of {account} in this wallet")
+        format!("this wallet has no entries of {account}")
     };
     let events: Vec<_> = events.into_iter().map(|event| event.json).collect();
     Ok(Report::new(json!({ "account": account, "events": events }), text))

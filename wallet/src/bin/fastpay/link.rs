@@ -1,4 +1,4 @@
-//! `link`, and what `pay` makes of a link: docs/PAYMENT_LINKS.md.
+//! `link`, and how `pay` reads a link: docs/PAYMENT_LINKS.md.
 
 use std::io::{BufRead, IsTerminal};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,7 +16,7 @@ use crate::args::{AccountArgs, AssetName, PayArgs, parse_asset, read_memo};
 use crate::context::Context;
 use crate::output::Report;
 
-/// The request.
+/// The payment to request.
 #[derive(Debug, Args)]
 pub struct LinkArgs {
     #[command(flatten)]
@@ -33,13 +33,13 @@ pub struct LinkArgs {
     /// Your name, shown to the payer.
     #[arg(long)]
     pub label: Option<String>,
-    /// For how many seconds the payment is expected.
+    /// The time until the link expires, in seconds [default: never].
     #[arg(long, value_name = "SECONDS")]
     pub expires_in: Option<u64>,
-    /// The page of a web wallet that opens the link, for payers without a program for it.
+    /// The page of a web wallet that opens the link, for payers without a wallet program.
     #[arg(long, value_name = "URL")]
     pub web: Option<Url>,
-    /// Show a QR code, too.
+    /// Also show a QR code.
     #[arg(long)]
     pub qr: bool,
 }
@@ -76,7 +76,8 @@ pub async fn link(context: &Context, args: LinkArgs) -> Result<Report, WalletErr
 
 /// A QR code of half blocks, light on dark as most terminals are; cameras read both.
 fn qr_code(text: &str) -> Result<String, WalletError> {
-    let code = QrCode::new(text).map_err(|error| WalletError::Argument(format!("no QR code holds this: {error}")))?;
+    let code = QrCode::new(text)
+        .map_err(|error| WalletError::Argument(format!("the link does not fit into a QR code: {error}")))?;
     Ok(code.render::<Dense1x2>().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).build())
 }
 
@@ -96,7 +97,7 @@ pub async fn intent(
         agree(context, wallet, &link, &intent, args.yes).await?;
         return Ok((intent, Expiry(link.expires)));
     }
-    let missing = || WalletError::Argument("say how much to pay: fastpay pay ACCOUNT AMOUNT".into());
+    let missing = || WalletError::Argument("give the amount: fastpay pay ACCOUNT AMOUNT".into());
     let recipient = context.account(recipient)?;
     check_other(sender, recipient)?;
     let asset = args.asset.as_ref().map_or(Ok(Asset::ETHER), |asset| context.asset(asset))?;
@@ -150,9 +151,7 @@ fn check_usable(wallet: &Wallet, link: &PaymentLink, args: &PayArgs) -> Result<(
         ("the memo", link.memo.is_some() && args.memo.is_some()),
     ];
     match fixed.into_iter().find(|(_, changed)| *changed) {
-        Some((what, _)) => {
-            refused(format!("the link says {what}; leave that out, or pay the account without the link"))
-        }
+        Some((what, _)) => refused(format!("the link sets {what}; omit it, or pay the account without the link")),
         None => Ok(()),
     }
 }
@@ -164,7 +163,7 @@ async fn linked_intent(
     link: &PaymentLink,
     args: &PayArgs,
 ) -> Result<Intent, WalletError> {
-    let missing = || WalletError::Argument("the link leaves the amount to you: give it after the link".into());
+    let missing = || WalletError::Argument("the link has no amount; give it after the link".into());
     let amount = match link.amount {
         Some(amount) => amount,
         None => context.amount(wallet, sender, link.asset, args.amount.as_deref().ok_or_else(missing)?).await?,
@@ -188,7 +187,7 @@ async fn agree(
         lines.push(format!("memo: {}", format_memo(memo)));
     }
     if let Some(label) = &link.label {
-        lines.push(format!("it says that this is {label:?}, which nobody has checked"));
+        lines.push(format!("it names the recipient {label:?}, which is not verified"));
     }
     lines.iter().for_each(|line| context.screen.show(format!("{line}\n")));
     if yes {
@@ -197,9 +196,7 @@ async fn agree(
     let refused = |why: &str| Err(WalletError::Argument(why.into()));
     let input = std::io::stdin();
     if context.json || !input.is_terminal() {
-        return refused(
-            "nobody can be asked here whether to pay this link; say --yes if you want to. Nothing was signed",
-        );
+        return refused("there is no terminal to confirm the payment; give --yes to pay the link. Nothing was signed");
     }
     context.screen.show("pay it? Type yes: ");
     let mut answer = String::new();

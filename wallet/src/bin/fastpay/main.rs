@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            let message = format!("the system gives no threads: {error}");
+            let message = format!("cannot start threads: {error}");
             return fail(ErrorKind::System, &message, json.then(|| ErrorKind::System.document(&message)));
         }
     };
@@ -63,14 +63,14 @@ fn main() -> ExitCode {
 }
 
 fn report(json: bool, outcome: Result<Report, WalletError>) -> ExitCode {
-    let told = outcome.and_then(|report| {
+    let result = outcome.and_then(|report| {
         let text = if json { report.json.to_string() } else { report.text };
         if !text.is_empty() {
             answer(text)?;
         }
         Ok(report.exit_code.into())
     });
-    told.unwrap_or_else(|error| fail(error.kind(), &error, json.then(|| error_json(&error))))
+    result.unwrap_or_else(|error| fail(error.kind(), &error, json.then(|| error_json(&error))))
 }
 
 async fn run(context: &Context, command: Command) -> Result<Report, WalletError> {

@@ -67,16 +67,16 @@ pub async fn pay(context: &Context, args: &PayArgs, file: &Path) -> Result<Repor
         let key = context.unlock(&entry)?;
         wallet.begin_job(name, entry.account, outputs_max)?;
         let screen = context.screen.clone();
-        let told = |states: &PageStates| {
+        let show_progress = |states: &PageStates| {
             let (paid, settled) = (count(&plan, states, |_| true), count(&plan, states, is_settled));
             screen.line(format!("{paid} of {} payments ordered, {settled} settled", plan.lines.len()));
         };
-        let outcome = wallet.pay_many(&key, name, &plan.pages, told).await;
+        let outcome = wallet.pay_many(&key, name, &plan.pages, show_progress).await;
         if let Err(error) = outcome {
             // Report what is paid, also if some payments failed.
             let states = wallet.page_states(name, entry.account, &plan.pages)?;
             write_result(&result, &plan.table(&states)?)?;
-            context.screen.line(format!("{} says what became of each line", result.display()));
+            context.screen.line(format!("{} has the result of each line", result.display()));
             return Err(error);
         }
     }
@@ -154,7 +154,7 @@ async fn read(
             errors.push(format!("and {} more", count.saturating_sub(errors.len())));
         }
         let errors = errors.join("\n");
-        return Err(WalletError::Argument(format!("{count} lines are wrong; nothing was signed\n{errors}")));
+        return Err(WalletError::Argument(format!("{count} lines are invalid; nothing was signed\n{errors}")));
     }
     if lines.is_empty() {
         return Err(WalletError::Argument("the list is empty: give lines of recipient,amount".into()));
@@ -353,7 +353,7 @@ async fn summary(wallet: &Wallet, plan: &Plan, states: &PageStates) -> Summary {
         plan.pages.iter().map(|page| page.outputs.len()).max().unwrap_or(0)
     ));
     if ordered > 0 {
-        lines.push(format!("{ordered} of the payments were ordered before and are not ordered again"));
+        lines.push(format!("{ordered} of the payments were ordered before and are not repeated"));
     }
     Summary { text: lines.join("\n"), values }
 }
@@ -367,7 +367,7 @@ fn agree(context: &Context, summary: &Summary, yes: bool) -> Result<(), WalletEr
     let refused = |why: &str| Err(WalletError::Argument(why.into()));
     let input = std::io::stdin();
     if context.json || !input.is_terminal() {
-        return refused("nobody can be asked here whether to pay this list; say --yes. Nothing was signed");
+        return refused("there is no terminal to confirm the payments; give --yes to pay the list. Nothing was signed");
     }
     context.screen.show("pay them? Type yes: ");
     let mut answer = String::new();

@@ -26,7 +26,7 @@ pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, Wal
         None => payer.account,
     };
     if recipient == AccountId::ZERO {
-        return Err(WalletError::Argument("nobody owns the account of the zero address; give another one".into()));
+        return Err(WalletError::Argument("nobody owns the zero address; give another account".into()));
     }
     let asset = context.asset(&args.asset)?;
     let amount = wallet.read_amount(asset, &args.amount).await?;
@@ -124,7 +124,7 @@ pub async fn execute(context: &Context, args: ExecuteArgs) -> Result<Report, Wal
                 add(&mut json, [("transaction", json!(inclusion.hash)), ("block", json!(inclusion.block_number))]);
                 lines.push(format!("{what}: paid in block {} with {} gas", inclusion.block_number, inclusion.gas_used));
             }
-            None => lines.push(format!("{what}: has left the queue before; `fastpay history` says how")),
+            None => lines.push(format!("{what}: has already left the queue; `fastpay history` shows how")),
         }
         executed.push(json);
     }
@@ -157,9 +157,7 @@ pub async fn claim(context: &Context, args: ClaimArgs) -> Result<Report, WalletE
     }
     if is_idle && amount.is_some_and(|amount| amount.0 == 0 || U256::from(amount.0) > claimable) {
         let all = money.text(claimable);
-        return Err(WalletError::Argument(format!(
-            "{owner} has {all} to claim; give a part of it, or leave --amount out"
-        )));
+        return Err(WalletError::Argument(format!("{owner} has {all} to claim; give at most that, or omit --amount")));
     }
     let claim = Claim { asset, amount, owner: args.owner, to: args.to };
     let Finished { entry, inclusion, resumed } = chain.claim(&claim).await?;

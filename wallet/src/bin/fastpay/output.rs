@@ -77,7 +77,7 @@ impl Screen {
                 _ = clock.tick() => seconds = seconds.saturating_add(1),
             }
             if seconds >= next {
-                self.line("still at work; `fastpay status` shows which authorities answer");
+                self.line("still waiting; `fastpay status` shows which authorities answer");
                 next = next.saturating_mul(2);
             }
         }
@@ -103,7 +103,7 @@ impl Screen {
                 }
             }
             Progress::Adopted(transfer) => self.line(format!(
-                "another copy of this wallet ordered #{} and did not finish it: that is done first",
+                "another copy of this wallet ordered #{} and did not finish it; finishing it first",
                 transfer.sequence()
             )),
         }
@@ -231,7 +231,7 @@ pub fn state_words(state: &RedemptionState) -> (&'static str, String) {
     match state {
         RedemptionState::Open => ("open", "not on Ethereum yet".into()),
         RedemptionState::Queued(queued) => {
-            ("queued", format!("queued until {}, then `fastpay execute` has it paid", utc(queued.executable_at)))
+            ("queued", format!("queued until {}, then `fastpay execute` pays it", utc(queued.executable_at)))
         }
         RedemptionState::Paid { .. } => ("paid", "paid on Ethereum".into()),
         RedemptionState::Displaced(transaction) => (
@@ -249,7 +249,7 @@ pub fn state_words(state: &RedemptionState) -> (&'static str, String) {
             ),
         ),
         RedemptionState::Spent => {
-            ("spent", "its number is spent on Ethereum; the newest blocks do not say on what".into())
+            ("spent", "its number is spent on Ethereum; the newest blocks do not show on which order".into())
         }
     }
 }

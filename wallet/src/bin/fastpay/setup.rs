@@ -82,7 +82,7 @@ pub fn keys(context: &Context, command: KeysCommand) -> Result<Report, WalletErr
             let mark = |entry: &KeyEntry| if default.as_ref() == Some(&entry.name) { "  (default)" } else { "" };
             let lines: Vec<_> = entries.iter().map(|entry| format!("{}{}", key_line(entry), mark(entry))).collect();
             let text = if lines.is_empty() {
-                "no keys yet; make one with `fastpay keys new`".into()
+                "no keys yet; create one with `fastpay keys new`".into()
             } else {
                 lines.join("\n")
             };

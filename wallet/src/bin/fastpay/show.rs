@@ -92,7 +92,7 @@ fn check(wallet: &Wallet, certificate: Certificate) -> Result<VerifiedCertificat
     let transfer = &certificate.order.transfer;
     let (sender, sequence) = (transfer.sender(), transfer.sequence());
     let verified = wallet.network().verify_certificate(certificate, sender, sequence);
-    verified.map_err(|error| WalletError::Argument(format!("the certificate proves nothing here: {error}")))
+    verified.map_err(|error| WalletError::Argument(format!("the certificate is not valid here: {error}")))
 }
 
 async fn of_number(
@@ -134,7 +134,7 @@ fn of_digest(context: &Context, wallet: &Wallet, digest: Digest) -> Result<Found
                 return Err(voided(entry.sequence));
             }
             let Some(certificate) = entry.certificate else {
-                let why = "this order has no certificate yet; `fastpay resume` goes on with it";
+                let why = "this order has no certificate yet; continue it with `fastpay resume`";
                 return Err(WalletError::Argument(why.into()));
             };
             let (is_settled, at_ms) = (entry.state == OrderState::Settled, Some(entry.created_at_ms));
@@ -153,8 +153,8 @@ fn of_digest(context: &Context, wallet: &Wallet, digest: Digest) -> Result<Found
         }
     }
     Err(WalletError::Argument(
-        "this wallet has no transfer of this digest; take it in with `fastpay receive`, or give its sender and number, such \
-         as alice/7"
+        "this wallet has no transfer with this digest; fetch it with `fastpay receive`, or give its sender and \
+         number, such as alice/7"
             .into(),
     ))
 }

@@ -107,7 +107,7 @@ pub async fn redeem(context: &Context, args: RedeemArgs) -> Result<Report, Walle
             redeem_alone(context, &wallet, payer, &certificate).await?
         } else {
             let primary = wallet.primary().await?;
-            context.screen.line("waiting for a relayer to bring it to the contract");
+            context.screen.line("waiting for a relayer to submit it to the contract");
             let (sequence, patience) = (certificate.transfer().sequence(), Duration::from_secs(args.wait));
             wait_for_redemption(&primary, entry.account, sequence, patience).await?;
             describe_payout(context, &primary, &certificate, None).await?
@@ -144,8 +144,8 @@ async fn describe_payout(
         RedemptionState::Queued(queued) => {
             let until = utc(queued.executable_at);
             let line = format!(
-                "on Ethereum, and queued until {until}, because it exceeds the outflow limit; it is safe. A relayer or \
-                 `fastpay execute` has it paid then"
+                "on Ethereum, and queued until {until}, because it exceeds the outflow limit; it is safe. A relayer \
+                 or `fastpay execute` pays it then"
             );
             (not_paid, queued_json(&queued), line)
         }
@@ -187,8 +187,7 @@ async fn order_redemption(
     args: &RedeemArgs,
 ) -> Result<(Receipt, Option<u64>, Option<Offer>), WalletError> {
     context.folder.config()?.primary()?;
-    let missing =
-        || WalletError::Argument("an Ed25519 account has no Ethereum address; say where with --to 0x…".into());
+    let missing = || WalletError::Argument("an Ed25519 account has no Ethereum address; give one with --to 0x…".into());
     let recipient = args.to.or_else(|| entry.account.ethereum_address()).ok_or_else(missing)?;
     let (asset, memo) = (context.asset(&args.asset)?, args.memo);
     let amount = context.amount(wallet, entry.account, asset, args.amount.as_deref().unwrap_or_default()).await?;
@@ -201,7 +200,7 @@ async fn order_redemption(
     if fee > amount {
         let money = Money::of(wallet, asset).await;
         let (fee, amount) = (money.text(fee), money.text(amount));
-        return Err(WalletError::Argument(format!("the fee of {fee} is above the amount of {amount}; lower the fee")));
+        return Err(WalletError::Argument(format!("the fee of {fee} exceeds the amount of {amount}; lower the fee")));
     }
     let queue_until = preview(context, wallet, recipient, asset, amount).await?;
     Ok((send(context, wallet, entry, &intent(fee), Expiry(None)).await?, queue_until, offer))
@@ -221,8 +220,8 @@ async fn choose_fee(
         let fee = given.unwrap_or(Amount::ZERO);
         if fee == Amount::ZERO {
             context.screen.line(
-                "no relayer of the endpoints file says what it takes; without a fee perhaps none brings it to the \
-                 contract. `fastpay redeem --sequence NUMBER --self` does, at any time",
+                "no relayer of the endpoints file announces a fee; without one, perhaps none submits the redemption. \
+                 Submit it yourself at any time with `fastpay redeem --sequence NUMBER --self`",
             );
         }
         return Ok((fee, None));
@@ -232,8 +231,8 @@ async fn choose_fee(
     match given {
         Some(fee) if fee < offer.fee => {
             context.screen.line(format!(
-                "the cheapest relayer takes {takes}: for less perhaps none brings it to the contract. \
-                 `fastpay redeem --sequence NUMBER --self` does, at any time"
+                "the cheapest relayer takes {takes}; for less, perhaps none submits the redemption. Submit it \
+                 yourself at any time with `fastpay redeem --sequence NUMBER --self`"
             ));
             Ok((fee, None))
         }
@@ -242,12 +241,12 @@ async fn choose_fee(
             Ok((fee, Some(offer)))
         }
         None if offer.fee.0 > amount.0 / FEE_DIVISOR_MIN => Err(WalletError::Argument(format!(
-            "the cheapest relayer takes {takes}, more than a tenth of {}; agree with --fee, or bring it to the contract \
+            "the cheapest relayer takes {takes}, more than a tenth of {}; agree with --fee, or submit it yourself \
              with --self",
             money.text(amount)
         ))),
         None => {
-            context.screen.line(format!("fee: {takes}, what the cheapest relayer takes; it pays in about {within}"));
+            context.screen.line(format!("fee: {takes}, the cheapest relayer's, which pays in about {within}"));
             Ok((offer.fee, Some(offer)))
         }
     }
@@ -287,12 +286,12 @@ async fn preview(
         Ok(Some(until)) => {
             let about = utc(until);
             context.screen.line(format!(
-                "this is more than the contract's outflow limit lets go now: it will be queued until about {about}"
+                "this exceeds the contract's current outflow limit: it will be queued until about {about}"
             ));
             Ok(Some(until))
         }
         Err(WalletError::Primary(error)) if error.is_retryable() => {
-            context.screen.line(format!("Ethereum: {error}; whether the redemption will be queued is not known"));
+            context.screen.line(format!("Ethereum: {error}; cannot find out whether the redemption will be queued"));
             Ok(None)
         }
         Err(error) => Err(error),
@@ -349,7 +348,7 @@ pub async fn resume(context: &Context, args: ResumeArgs) -> Result<Report, Walle
         for item in queued_of(context, &wallet, entry.account).await? {
             let (sequence, until) = (item.redemption.sequence, utc(item.queued.executable_at));
             let what = if item.is_due { "due since" } else { "queued until" };
-            lines.push(format!("redemption #{sequence} is {what} {until}; `fastpay execute` has it paid"));
+            lines.push(format!("redemption #{sequence} is {what} {until}; `fastpay execute` pays it"));
             let mut json = queued_json(&item.queued);
             add(&mut json, [("sequence", json!(sequence)), ("due", item.is_due.into())]);
             queued.push(json);
@@ -410,7 +409,7 @@ async fn describe_resumed(wallet: &Wallet, resumed: Resumed) -> (Value, String) 
                 "happened": transfer_json(certificate.transfer(), &happened),
             });
             let text = format!(
-                "did not happen: {}\nhappened in its place: {}",
+                "not executed: {}\nexecuted in its place: {}",
                 transfer_text(&order, &money),
                 transfer_text(certificate.transfer(), &happened)
             );

@@ -41,7 +41,7 @@ pub async fn unlock(context: &Context, args: UnlockArgs) -> Result<Report, Walle
                 return Ok(Report::new(json, text));
             }
             Unlocking::Finished(resumed) => return Ok(finished(account, sequence, resumed)),
-            Unlocking::Requesting => ("requesting", "a relayer brings the request to the contract".into(), None),
+            Unlocking::Requesting => ("requesting", "a relayer submits the request to the contract".into(), None),
             Unlocking::Deciding => ("deciding", "the contract has decided; waiting for the authorities".into(), None),
             Unlocking::Waiting { ballot, voidable_from } => {
                 ("waiting", waiting_text(ballot, *voidable_from), Some(*voidable_from))
@@ -55,7 +55,7 @@ pub async fn unlock(context: &Context, args: UnlockArgs) -> Result<Report, Walle
             let json = json!({
                 "account": account, "sequence": sequence, "outcome": Value::Null, "state": state, "voidableFrom": until,
             });
-            return Ok(Report::new(json, format!("{line}\nrun the command again to go on")));
+            return Ok(Report::new(json, format!("{line}\nrun the command again to continue")));
         }
         tokio::time::sleep(ASK_AGAIN).await;
     }

@@ -45,8 +45,8 @@ pub async fn balance(context: &Context, args: AccountArgs) -> Result<Report, Wal
     }
     if view.truncated {
         lines.push(
-            "  the account holds more assets than an authority lists; shown are the first ones and those that this \
-             wallet knows"
+            "  the account has more assets than an authority lists; only the first ones and those that this wallet \
+            knows are shown"
                 .into(),
         );
     }
@@ -172,8 +172,8 @@ pub async fn receive(context: &Context, args: ReceiveArgs) -> Result<Report, Wal
         if args.follow {
             for received in &new {
                 let (json, text) = tell_received(&wallet, received).await?;
-                let told = if context.json { print(json) } else { print(text) };
-                match told {
+                let printed = if context.json { print(json) } else { print(text) };
+                match printed {
                     Ok(()) => {}
                     // The reader has closed its end (`| head -1`); `fastpay history` shows the payments.
                     Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {

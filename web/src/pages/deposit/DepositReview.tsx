@@ -40,7 +40,7 @@ export function depositFacts({ deposit: { asset, units }, account, isKey, from, 
     ["Account of", isKey ? "your browser key" : "your wallet"],
     ["Contract", <Text key="contract" span ff="monospace" size="sm">{getAddress(config.contract)}</Text>],
     ["Amount", money(units, info)],
-    ["Token", asset !== ETHER && `${getAddress(asset)}${info.isUnknown ? ", unknown to this page" : ""}`],
+    ["Token", asset !== ETHER && `${getAddress(asset)}${info.isUnknown ? ", not on this page's list" : ""}`],
     ["Remaining in the wallet", balance !== undefined && balance >= units && `${money(balance - units, info)}, less gas`],
     ["Your wallet asks for", hint],
   ];

@@ -50,11 +50,11 @@ function Account({ account }: { account: AccountId }): JSX.Element {
             <Facts
               facts={[
                 ["Orders so far", view.nextSequence.toString()],
-                ["Order under way", view.pending && <TransferText transfer={view.pending.transfer} />],
+                ["Pending order", view.pending && <TransferText transfer={view.pending.transfer} />],
               ]}
             />
           )}
-          {view !== undefined && held.length === 0 && <Text size="sm">It holds nothing.</Text>}
+          {view !== undefined && held.length === 0 && <Text size="sm">No balances.</Text>}
           {held.map(({ asset, naming: { info }, balance = 0n }) => {
             const agreed = view?.balances.find((one) => one.asset === asset);
             return (
@@ -110,7 +110,7 @@ function Authorities({ view }: { view: NonNullable<ReturnType<typeof useHoldings
           ))}
         </Table.Tbody>
       </Table>
-      {isDivided && <Alert color="orange">Some are behind; the next payment brings them up to date.</Alert>}
+      {isDivided && <Alert color="orange">Some authorities lag behind. The next payment brings them up to date.</Alert>}
     </Card>
   );
 }

@@ -8,10 +8,10 @@ import { IconCheck, IconX } from "../../ui/icons";
 type Answer = CertificateEvidence["answers"][number];
 
 const FAULTS: Record<VoteFault, string> = {
-  "not-a-member": "is not from a member of the committee",
+  "not-a-member": "is not by a member of the committee",
   "wrong-kind": "is a vote on another kind of transfer",
-  path: "has a Merkle path that does not lead to the root",
-  signature: "has a wrong signature",
+  path: "has a Merkle path that does not match the root",
+  signature: "has an invalid signature",
 };
 
 /** Each authority's answer about a transfer, with this page's check of each vote. */
@@ -26,9 +26,9 @@ export function AnswersCard({ answers }: { answers: CertificateEvidence["answers
         Each authority's copy of the certificate, checked against the committee that the contract names.
       </Text>
       {forged.length > 0 && (
-        <Alert color="red" role="alert" title="A certificate does not hold" mt="sm">
+        <Alert color="red" role="alert" title="Invalid certificate" mt="sm">
           {forged.length === 1 ? "One authority shows" : `${forged.length} authorities show`} a certificate that is not valid.
-          This page does not use it.
+          This page ignores it.
         </Alert>
       )}
       <Accordion multiple variant="contained" mt="sm" chevronPosition="left" order={3}>
@@ -58,7 +58,7 @@ function AnswerItem({ authority, answer, error }: Answer): JSX.Element {
         {answer === undefined && <Text size="sm">{error?.message ?? "It does not answer."}</Text>}
         {answer !== undefined && answer.report === undefined && (
           <Text size="sm">
-            It is of epoch {answer.certificate.epoch.toString()}, which the Ethereum node does not show yet: it can be checked once that
+            It belongs to epoch {answer.certificate.epoch.toString()}, which the Ethereum node does not show yet. It can be checked once that
             epoch&apos;s block is final.
           </Text>
         )}

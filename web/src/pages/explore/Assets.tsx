@@ -39,7 +39,7 @@ export function Assets(): JSX.Element {
         Assets
       </Title>
       <Text size="sm" c="dimmed">
-        Covered: the contract holds what it owes, and keeps at least what accounts hold, as f + 1 authorities say.
+        Covered: the contract holds what it owes, and keeps at least the sum of all accounts that f + 1 authorities report.
       </Text>
       {/* On a phone, the table scrolls sideways; the tab stop allows that by keyboard, too. */}
       <div role="group" aria-label="What the contract holds and accounts hold" tabIndex={0} style={{ overflowX: "auto" }}>
@@ -50,7 +50,7 @@ export function Assets(): JSX.Element {
               <Table.Th ta="right">Held by the contract</Table.Th>
               <Table.Th ta="right">Kept for accounts</Table.Th>
               <Table.Th ta="right">Accounts hold</Table.Th>
-              <Table.Th ta="right">To be collected</Table.Th>
+              <Table.Th ta="right">Unclaimed</Table.Th>
               <Table.Th ta="right">Covered</Table.Th>
             </Table.Tr>
           </Table.Thead>

@@ -18,7 +18,7 @@ export function ContactName({ account }: { account: AccountId }): JSX.Element {
     <form onSubmit={save}>
       <Group align="flex-end" gap="xs">
         <TextInput
-          label="Your name for this account"
+          label="Contact name for this account"
           description="Stored in this browser only"
           value={text}
           maxLength={CONTACT_NAME_MAX}
@@ -28,7 +28,7 @@ export function ContactName({ account }: { account: AccountId }): JSX.Element {
           style={{ flex: "1 1 200px" }}
         />
         <Button type="submit" variant="default" size="md" disabled={text.trim() === known}>
-          {text.trim() === "" && known !== "" ? "Remove the name" : "Save the name"}
+          {text.trim() === "" && known !== "" ? "Remove contact" : "Save contact"}
         </Button>
       </Group>
     </form>

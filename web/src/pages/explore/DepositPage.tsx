@@ -35,7 +35,7 @@ export default function DepositPage(): JSX.Element {
       <ErrorAlert error={query.error} />
       {query.data === null && (
         <Alert color="orange" role="alert" title="Not found">
-          Too few authorities report this deposit. It may not be final yet.
+          Too few authorities report this deposit. It does not exist, or is not final yet.
         </Alert>
       )}
       {query.data && <Deposit deposit={query.data} />}

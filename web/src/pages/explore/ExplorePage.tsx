@@ -18,7 +18,7 @@ export default function ExplorePage(): JSX.Element {
   return (
     <Page
       title="Explore"
-      lead="For anyone, without a wallet. This page checks every vote against the committee that the contract names."
+      lead="Open to everyone, without a wallet. This page checks each vote against the committee that the contract names."
       width={720}
     >
       <SearchBox />

@@ -18,7 +18,7 @@ export function LatestTransfers(): JSX.Element {
         Latest transfers
       </Title>
       {data === undefined && <ErrorAlert error={error} />}
-      {data?.length === 0 && <Text size="sm">There are none yet.</Text>}
+      {data?.length === 0 && <Text size="sm">None yet.</Text>}
       <Stack component="ul" gap="xs" p={0} m={0} style={{ listStyle: "none" }}>
         {data?.map((certificate) => <Line key={certificate.digest} certificate={certificate} />)}
       </Stack>

@@ -14,7 +14,7 @@ export function placeOf(text: string): string {
   const [account = "", sequence] = query.split(/[#/]/);
   const name = formatAccount(parseAccount(account.trim()));
   if (sequence === undefined) return `/explore/account/${name}`;
-  if (!/^\s*[0-9]{1,20}\s*$/.test(sequence)) throw new RangeError("the order's number follows the #");
+  if (!/^\s*[0-9]{1,20}\s*$/.test(sequence)) throw new RangeError("give the order's number after the #");
   return `/explore/transfer/${name}/${sequence.trim()}`;
 }
 
@@ -29,7 +29,7 @@ export function SearchBox(): JSX.Element {
       setFault(undefined);
       void navigate(placeOf(text));
     } catch (error) {
-      setFault(isFastPayError(error) ? sentence(error.action) : "The order's number follows the #.");
+      setFault(isFastPayError(error) ? sentence(error.action) : "Give the order's number after the #.");
     }
   };
   return (
@@ -37,7 +37,7 @@ export function SearchBox(): JSX.Element {
       <Group align="flex-end" gap="xs">
         <TextInput
           label="Look up"
-          description="An account, a payment's digest, an account's order as 0x…#7, a deposit's number, or a transaction on Ethereum"
+          description="Account, transfer digest, order number of an account (0x…#7), deposit number, or Ethereum transaction hash"
           value={text}
           onChange={(event) => setText(event.currentTarget.value)}
           error={fault}

@@ -38,7 +38,7 @@ export function TransactionCard({ hash, transaction }: { hash: Hex; transaction:
           ["Block", `${block} of ${config.chainName}`],
         ]}
       />
-      {hasReverted && <Text size="sm">The contract refused it: it did nothing.</Text>}
+      {hasReverted && <Text size="sm">It was reverted and had no effect.</Text>}
       {!hasReverted && events.length === 0 && <Text size="sm">It moved nothing in or out of FastPay.</Text>}
       <List size="sm" spacing={4} mt="xs">
         {events.map((event, index) => (
@@ -54,7 +54,7 @@ export function TransactionCard({ hash, transaction }: { hash: Hex; transaction:
 const REDEMPTIONS = {
   paid: "It paid",
   queued: "It queued",
-  released: "It took out of the contract's queue, unpaid,",
+  released: "It released, unpaid, from the contract's queue",
 };
 
 function Event({ event }: { event: ContractEvent }): JSX.Element {

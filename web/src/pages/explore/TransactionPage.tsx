@@ -20,8 +20,8 @@ export default function TransactionPage(): JSX.Element {
       {query.isLoading && <Text role="status">Asking the Ethereum node …</Text>}
       <ErrorAlert error={query.error} title="Ethereum does not answer" />
       {query.data === null && (
-        <Alert color="orange" role="alert" title="Not in a block">
-          The Ethereum node of this page has no block with it. It may be on its way, or it was replaced.
+        <Alert color="orange" role="alert" title="Not in a block yet">
+          This page's Ethereum node knows no block with it. It is pending, or it was replaced.
         </Alert>
       )}
       {query.data && <TransactionCard hash={hash as Hex} transaction={query.data} />}

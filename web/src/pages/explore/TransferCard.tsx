@@ -76,7 +76,7 @@ function Payout({ redemption }: { redemption: Redemption }): JSX.Element {
   if (status === undefined) return <>…</>;
   switch (status.state) {
     case "open":
-      return <>not brought there yet; anyone can</>;
+      return <>not submitted yet; anyone can submit it</>;
     case "queued":
       return <>queued; anyone can have it paid out from {timeText(Number(status.executableAt) * 1_000)} on</>;
     case "paid":
@@ -93,6 +93,6 @@ function Payout({ redemption }: { redemption: Redemption }): JSX.Element {
     case "voided":
       return <>not paid: the contract voided its number</>;
     case "spent":
-      return <>its number is spent; the Ethereum node does not say on what, because that is older than two weeks or it gives no log</>;
+      return <>its number is spent; the Ethereum node does not report on which order, because that was more than two weeks ago or the node serves no logs</>;
   }
 }

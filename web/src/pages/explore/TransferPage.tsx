@@ -74,7 +74,7 @@ function Evidence({ evidence, output }: { evidence: CertificateEvidence; output:
         <Alert color="orange" role="alert" title="No valid certificate">
           {isLater
             ? "The certificate belongs to an epoch that the Ethereum node has not finalized yet. Try again later."
-            : "No authority shows one. It may not be certified yet, or it does not exist."}
+            : "No authority has one. The transfer does not exist, or is not certified yet."}
         </Alert>
       ) : (
         <TransferCard certificate={certificate} output={output} />

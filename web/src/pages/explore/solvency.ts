@@ -34,11 +34,11 @@ export function sumOfAccounts(asset: Address, statuses: readonly AuthorityStatus
  * redemption in between makes the asset seem uncovered, so a shortfall is checked once more.
  */
 export async function solvencyOf(client: FastPayClient, asset: Address, ask: () => Promise<readonly AuthorityStatus[]>): Promise<Solvency> {
-  const first = await look(client, asset, await ask());
-  return first.isCovered === false ? look(client, asset, await ask()) : first;
+  const first = await measure(client, asset, await ask());
+  return first.isCovered === false ? measure(client, asset, await ask()) : first;
 }
 
-async function look(client: FastPayClient, asset: Address, statuses: readonly AuthorityStatus[]): Promise<Solvency> {
+async function measure(client: FastPayClient, asset: Address, statuses: readonly AuthorityStatus[]): Promise<Solvency> {
   const { faultsTolerated } = await client.committee();
   const accounts = sumOfAccounts(asset, statuses, faultsTolerated);
   const { contract } = client.domain;

@@ -70,7 +70,7 @@ export function HistoryList({ account, limit, heading, hasMore = false }: Props)
           </Stack>
         </Card>
       )}
-      {hasMore && all.length > 0 && items.length === 0 && <Text role="status">None of what is loaded is like that.</Text>}
+      {hasMore && all.length > 0 && items.length === 0 && <Text role="status">No loaded entry matches.</Text>}
       {hasMore && all.length > 0 && (
         <Group>
           {hasOlder && (

@@ -152,7 +152,7 @@ function SentTo({ transfer }: { transfer: Transfer }): JSX.Element {
 /** The times from order to certificate and settlement, as stored in this browser. */
 function lifeText(order: OrderEntry | undefined): string {
   const { createdAtMs, certifiedAtMs, settledAtMs } = order ?? {};
-  if (createdAtMs === undefined) return ", ordered elsewhere, certified";
+  if (createdAtMs === undefined) return ", ordered on another device, certified";
   const parts = [];
   if (certifiedAtMs !== undefined) parts.push(`certified after ${duration(certifiedAtMs - createdAtMs)}`);
   if (settledAtMs !== undefined) parts.push(`settled after ${duration(settledAtMs - createdAtMs)}`);

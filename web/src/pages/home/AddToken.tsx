@@ -34,7 +34,7 @@ function Form({ onDone }: { onDone: () => void }): JSX.Element {
   const [error, setError] = useState<unknown>();
   const address = isAddress(text.trim()) ? (text.trim().toLowerCase() as Address) : undefined;
   const fault =
-    text === "" ? undefined : address === undefined ? "This is no address, or mistyped." : assets.includes(address) ? "It is shown already." : undefined;
+    text === "" ? undefined : address === undefined ? "This is not an address, or it is mistyped." : assets.includes(address) ? "This token is already shown." : undefined;
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     if (address === undefined || fault !== undefined) return;
@@ -54,7 +54,7 @@ function Form({ onDone }: { onDone: () => void }): JSX.Element {
       <Stack>
         <TextInput
           label="The token's address"
-          description={`Anyone can make a token of any name: copy its address from a source that you trust. At most ${ASSETS_ADDED_MAX}.`}
+          description={`Anyone can create a token with any name. Copy its address from a source that you trust. At most ${ASSETS_ADDED_MAX}.`}
           value={text}
           onChange={(event) => setText(event.currentTarget.value)}
           error={fault}
@@ -67,7 +67,7 @@ function Form({ onDone }: { onDone: () => void }): JSX.Element {
           Add
         </Button>
         <Text size="xs" c="dimmed">
-          It is stored in this browser.
+          The choice is stored in this browser.
         </Text>
       </Stack>
     </form>

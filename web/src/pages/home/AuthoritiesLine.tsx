@@ -20,7 +20,7 @@ export function AuthoritiesLine({ account }: { account: AccountId }): JSX.Elemen
       <IconCircleFilled size={10} color={color} aria-hidden />
       <Text size="sm" c="dimmed">
         {answering} of {states.length} authorities{" "}
-        {isWhole ? "answer." : "answered at once; that is enough as long as a quorum does."}{" "}
+        {isWhole ? "answer." : "answered at once; a quorum is enough."}{" "}
         <Link to="/network">Show them</Link>
       </Text>
     </Group>

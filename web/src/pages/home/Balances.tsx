@@ -45,7 +45,7 @@ export function Balances({ owner }: { owner: Owner }): JSX.Element {
         </Table>
         {isNegative && (
           <Alert color="orange">
-            Below zero: you spent a payment that not all authorities have received yet. This resolves by itself.
+            Negative: you spent a payment that not all authorities have received yet. This resolves by itself.
           </Alert>
         )}
         <AddToken />

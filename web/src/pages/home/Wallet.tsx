@@ -32,7 +32,7 @@ export default function Wallet({ owner }: { owner: Owner }): JSX.Element {
       <UnfinishedListsNotice account={owner.account} />
       <FirstSteps owner={owner} />
       <Balances owner={owner} />
-      <SimpleGrid component="nav" aria-label="What to do" cols={{ base: 2, sm: 4 }} spacing="sm">
+      <SimpleGrid component="nav" aria-label="Actions" cols={{ base: 2, sm: 4 }} spacing="sm">
         {ACTIONS.map(({ to, label, Icon }) => (
           <Button key={to} component={Link} to={to} variant="light" h={76} className="action">
             <Icon aria-hidden />
@@ -44,9 +44,9 @@ export default function Wallet({ owner }: { owner: Owner }): JSX.Element {
         <ActivityCard key={activity.id} activity={activity} />
       ))}
       <Stack gap="xs">
-        <HistoryList account={owner.account} limit={5} heading="Lately" />
+        <HistoryList account={owner.account} limit={5} heading="Recent" />
         <Text size="sm">
-          <Link to="/history">The whole history</Link>
+          <Link to="/history">Show the full history</Link>
         </Text>
       </Stack>
       <AuthoritiesLine account={owner.account} />

@@ -45,7 +45,7 @@ export function UnfinishedLists({ owner }: { owner: Owner }): JSX.Element {
         <Alert key={status.name} role="alert" color="orange" icon={<IconList aria-hidden />} title="A list is partly paid">
           <Stack gap="xs">
             <Text size="sm">
-              {listText(status)}; started {timeText(status.begunAtMs ?? 0)}. Continue to pay the others; nobody is paid twice.
+              {listText(status)}; started {timeText(status.begunAtMs ?? 0)}. Choose Continue to pay the others. Nobody is paid twice.
             </Text>
             <Group>
               <Button size="xs" onClick={() => goOn(status)} disabled={isBusy || !canSign}>

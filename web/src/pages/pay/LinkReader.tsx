@@ -24,9 +24,9 @@ export function OpenedNotice({ onShow }: { onShow: () => void }): JSX.Element {
   return (
     <Alert role="alert" color="orange" icon={<IconLink aria-hidden />} title="A payment link was opened">
       <Group justify="space-between">
-        <Text size="sm">What stands below is not changed by it.</Text>
+        <Text size="sm">The form below is unchanged.</Text>
         <Button variant="default" size="xs" onClick={onShow}>
-          Show it instead
+          Use the link
         </Button>
       </Group>
     </Alert>
@@ -46,7 +46,7 @@ export function LinkSummary({ request, info, isTooMuch, onClear }: Props): JSX.E
   return (
     <Stack gap="xs">
       <Group justify="space-between">
-        <Text fw={600}>A payment link asks for this</Text>
+        <Text fw={600}>Payment link</Text>
         <Button variant="default" size="xs" onClick={onClear}>
           Clear
         </Button>
@@ -54,7 +54,7 @@ export function LinkSummary({ request, info, isTooMuch, onClear }: Props): JSX.E
       <Facts
         facts={[
           ["To", formatAccount(account)],
-          ["Claimed name", label && `${label} (nobody has checked this)`],
+          ["Claimed name", label && `${label} (not verified)`],
           ["Amount", amount !== undefined && info !== undefined ? money(amount, info) : undefined],
           ["Asset", info && (info.isUnknown ? `${info.symbol} at ${asset}` : info.symbol)],
           ["Memo", memo && decodeMemo(memo)],

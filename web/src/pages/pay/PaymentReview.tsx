@@ -51,8 +51,8 @@ export function PaymentReview({ account, payment, info, balance, sequence, canPa
       facts={[
         ...signedFacts(recipient === undefined ? [] : [recipient]),
         ["ENS name", ens],
-        ["Your name for it", names.get(to)],
-        ["Claimed name", label && `${label} (nobody has checked this)`],
+        ["Contact name", names.get(to)],
+        ["Claimed name", label && `${label} (not verified)`],
         ...signedFacts(fields),
         ["Expires", expires && timeText(Number(expires) * 1_000)],
         ["Remaining balance", balance >= amount && money(balance - amount, info)],

@@ -24,11 +24,11 @@ export function PendingNotice({ owner }: { owner: Owner }): JSX.Element | null {
   if (transfer === undefined || isBusy) return null;
   const isOurs = unfinished?.createdAtMs !== undefined && unfinished.state !== "superseded";
   return (
-    <Alert role="alert" color="orange" icon={<IconLock aria-hidden />} title="An order is not finished">
+    <Alert role="alert" color="orange" icon={<IconLock aria-hidden />} title="Unfinished order">
       <Group justify="space-between">
         <Text size="sm">
-          <TransferText transfer={transfer} /> It was signed {isOurs ? "here" : "on another device"} and has to be finished
-          before the next one; it is paid once only.
+          <TransferText transfer={transfer} /> It was signed {isOurs ? "here" : "on another device"} and must be finished
+          before the next one. It is paid only once.
         </Text>
         <Button variant="default" size="xs" onClick={() => resume(account)}>
           Finish it now

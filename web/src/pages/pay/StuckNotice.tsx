@@ -28,7 +28,7 @@ export function StuckNotice({ owner, sequence }: { owner: Owner; sequence: bigin
     <Alert role="alert" color="orange" icon={<IconLock aria-hidden />} title="This account is stuck">
       <Stack gap="xs" align="flex-start">
         <Text size="sm">
-          Two different orders were signed with number {sequence.toString()}, perhaps on two devices, and neither can get
+          Two conflicting orders were signed with number {sequence.toString()}, perhaps on two devices, so neither can get
           enough votes any more. You can still receive. To pay again, have Ethereum decide: either one of the orders is
           finished, or neither is and nothing was paid.
         </Text>
@@ -45,7 +45,7 @@ export function StuckNotice({ owner, sequence }: { owner: Owner; sequence: bigin
           </ChainButton>
           {config.relayers.length > 0 && (
             <Button size="xs" variant="default" onClick={relay}>
-              {isAsked ? "Wait for a relayer" : "Have a relayer unlock it"}
+              {isAsked ? "Wait for a relayer" : "Let a relayer unlock it"}
             </Button>
           )}
         </Group>
@@ -56,16 +56,16 @@ export function StuckNotice({ owner, sequence }: { owner: Owner; sequence: bigin
 
 /** Describes a request to unlock, which an earlier visit or another device may have made. */
 function askedText(status: UnlockStatus): string {
-  if (status.state !== "requested" || status.isDecided) return "Ethereum has decided, and the authorities are about to know it.";
-  if (!status.isFinal) return "Ethereum was asked to unlock it; that is not final yet.";
+  if (status.state !== "requested" || status.isDecided) return "Ethereum has decided. The authorities will read the decision shortly.";
+  if (!status.isFinal) return "The unlock request is on Ethereum, but not final yet.";
   const from = timeText(Number(status.voidableFrom) * 1_000);
-  return `Ethereum was asked to unlock it. If all authorities vote, it decides at once; otherwise a quorum suffices from ${from} on.`;
+  return `The unlock was requested. If all authorities vote, Ethereum decides at once; otherwise a quorum suffices from ${from} on.`;
 }
 
 function costText(cost: UnlockCost | undefined): string {
   const price =
     cost === undefined
-      ? "The cost is being asked for."
+      ? "Loading the cost …"
       : `It takes two transactions, about ${amountAtAGlance(cost.wei, 18)} ETH of gas, and a bond of ${amountAtAGlance(cost.bond, 18)} ETH. The bond comes back if neither order is finished; otherwise it goes to whoever brings the votes. A relayer may pay for all that.`;
   return `${price} It takes about half an hour if all authorities answer, and some days otherwise.`;
 }

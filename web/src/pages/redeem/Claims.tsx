@@ -37,10 +37,10 @@ export function Claims({ owner }: { owner: Owner }): JSX.Element | null {
     <Card withBorder component="section" aria-label="Claims">
       <Stack>
         <Title order={2} size="h4">
-          To be collected
+          Unclaimed
         </Title>
         <Text size="sm" c="dimmed">
-          These payouts were refused. The contract keeps them for you.
+          These payouts could not be delivered. The contract holds them for you.
         </Text>
         {open.map((claim) => (
           <Claim key={claim.asset} owner={owner} {...claim} />
@@ -69,13 +69,13 @@ function claimFacts({ asset, amount, to }: ReviewedClaim, kept: bigint, ens: str
     ["On", chain],
     ["ENS name", ens],
     ["Amount", money(amount, info)],
-    ["Token", asset !== ETHER && `${getAddress(asset)}${info.isUnknown ? ", unknown to this page" : ""}`],
-    ["Left to be collected", kept >= amount && money(kept - amount, info)],
+    ["Token", asset !== ETHER && `${getAddress(asset)}${info.isUnknown ? ", not on this page's list" : ""}`],
+    ["Remaining", kept >= amount && money(kept - amount, info)],
     ["Your wallet asks for", "one transaction"],
   ] as const;
 }
 
-/** Collects everything to the wallet's address, unless the user enters an amount or another address. */
+/** Claims everything to the wallet's address, unless the user enters an amount or another address. */
 function Claim({ owner, asset, amount }: ClaimProps): JSX.Element {
   const { client, config } = useNetwork();
   const { info } = useNaming(asset);
@@ -91,14 +91,14 @@ function Claim({ owner, asset, amount }: ClaimProps): JSX.Element {
     const facts = claimFacts(reviewed, amount, recipient.ens, info, config.chainName);
     return (
       <ReviewCard
-        title={`Collect ${money(reviewed.amount, info)} to another address?`}
+        title={`Claim ${money(reviewed.amount, info)} to another address?`}
         facts={facts}
-        confirm={`Yes, collect ${money(reviewed.amount, info)}`}
+        confirm={`Yes, claim ${money(reviewed.amount, info)}`}
         icon={<IconArrowBarToUp size={18} aria-hidden />}
         canConfirm={action?.canBegin === true}
         onConfirm={() => {
           setReviewed(undefined);
-          action?.begin(`Collect ${money(reviewed.amount, info)} to ${shortAddress(reviewed.to)}`, collect(reviewed), facts);
+          action?.begin(`Claim ${money(reviewed.amount, info)} to ${shortAddress(reviewed.to)}`, collect(reviewed), facts);
         }}
         onBack={() => setReviewed(undefined)}
       >
@@ -123,29 +123,29 @@ function Claim({ owner, asset, amount }: ClaimProps): JSX.Element {
           <ChainButton
             owner={owner}
             kind="claim"
-            title={`Collect ${text}`}
+            title={`Claim ${text}`}
             disabled={part.units === undefined || recipient.fault !== undefined}
             work={collect({ asset, amount: part.units ?? amount })}
             onReview={isOther ? () => setReviewed({ asset, amount: part.units ?? amount, to }) : undefined}
           >
-            Collect
+            Claim
           </ChainButton>
         </Group>
       </Group>
       {typed !== undefined && (
         <>
           <AmountInput
-            label="Amount to collect"
+            label="Amount to claim"
             text={typed.amount}
             onChange={(text) => setTyped({ ...typed, amount: text })}
             info={info}
             fault={part.fault}
             most={amount}
             required={false}
-            description="Leave empty for all of it. Some tokens pay only a part at once."
+            description="Leave empty to claim all of it. Claim part of it if the token refuses the whole amount."
           />
           <TextInput
-            label="Collect to (an Ethereum address)"
+            label="Claim to (an Ethereum address)"
             description="Leave empty for your wallet's address."
             value={typed.to}
             onChange={(event) => setTyped({ ...typed, to: event.currentTarget.value.trim() })}

@@ -42,7 +42,7 @@ export function OpenRedemptions({ owner }: { owner: Owner }): JSX.Element | null
   );
 }
 
-/** An account's newest certified redemptions: those of this browser, and those ordered elsewhere. Newest first. */
+/** An account's newest certified redemptions: those of this browser, and those ordered on another device. Newest first. */
 function useRedemptions(account: AccountId): Redemption[] {
   const orders = useOrders(account).data ?? [];
   const { sent } = useHistory(account, FOLLOWED_MAX);
@@ -76,18 +76,18 @@ function OpenRedemption({ redemption, status, owner }: OpenRedemptionProps): JSX
         </Text>
         {status?.state === "queued" && (
           <Text size="xs" c="dimmed">
-            {isDue ? "It has waited long enough." : `It waits in the contract until ${timeText(Number(status.executableAt) * 1_000)}.`}
-            {status.needsVotes && " The keys that certified it were stolen: the committee votes for it again when it is paid out."}
+            {isDue ? "It can be paid out now." : `It waits in the contract until ${timeText(Number(status.executableAt) * 1_000)}.`}
+            {status.needsVotes && " The keys that certified it were stolen. The current committee must certify it again before it is paid."}
           </Text>
         )}
       </Stack>
       {status?.state === "paid" && <Badge color="teal">Paid on Ethereum</Badge>}
-      {status?.state === "spent" && <Badge color="gray">Its number is spent</Badge>}
-      {status?.state === "voided" && <Badge color="red">Not paid: its number is void</Badge>}
-      {status?.state === "displaced" && <Badge color="red">Not paid: another order has its number</Badge>}
+      {status?.state === "spent" && <Badge color="gray">Number spent</Badge>}
+      {status?.state === "voided" && <Badge color="red">Not paid: number void</Badge>}
+      {status?.state === "displaced" && <Badge color="red">Not paid: number spent on another order</Badge>}
       {status?.state === "released" && <Badge color="red">Not paid: released from the queue</Badge>}
       {status?.state === "queued" && !isDue && <Badge color="orange">Queued</Badge>}
-      {status?.state === "open" && <Badge color="indigo">Waits for a relayer</Badge>}
+      {status?.state === "open" && <Badge color="indigo">Waiting for a relayer</Badge>}
       {(status?.state === "open" || isDue) && <PayOut redemption={redemption} owner={owner} isQueued={isDue} />}
     </Group>
   );

@@ -123,16 +123,16 @@ export function RedeemForm({ owner, requested, onTaken }: FormProps): JSX.Elemen
         <ErrorAlert error={error} title="Your balance cannot be read" />
         <NamingAlert error={namingError} />
         {requested !== undefined && (
-          <Alert color="orange" title="A payout waits to be signed">
+          <Alert color="orange" title="A payout needs your signature">
             {isOwn
-              ? `It is of the token ${requested.asset}, which this page does not know. Add the token first.`
-              : `It is of the account ${formatAccount(requested.from)}. Use that account to sign it.`}
+              ? `It pays the token ${requested.asset}, which this page does not know. Add the token first.`
+              : `It is from the account ${formatAccount(requested.from)}. Use that account to sign it.`}
           </Alert>
         )}
         {typed.memo !== undefined && (
-          <Alert color="indigo" title="Prepared by the merchant's service">
-            The service finds this payout by its memo, {decodeMemo(typed.memo)}. If you change the amount or the address, it
-            is another redemption.
+          <Alert color="indigo" title="Prepared by a merchant's service">
+            The service finds this payout by its memo, {decodeMemo(typed.memo)}. If you change the amount or address,
+            the service cannot match it.
           </Alert>
         )}
         <AssetSelect assets={list.map((one) => one.asset)} value={asset} onChange={(next) => change({ asset: next, fee: undefined })} />
@@ -220,7 +220,7 @@ function FeeInput({ asset, info, text, fault, fees, onChange }: FeeProps): JSX.E
       required={false}
       most={suggested}
       fill="Suggest"
-      description={`${offersText(fees, info)}${gas} The fee is taken out of the amount.`}
+      description={`${offersText(fees, info)}${gas} The fee is deducted from the amount.`}
     />
   );
 }
@@ -288,7 +288,7 @@ function Expectation({ asset, info, units, fee, way, fees }: ExpectationProps): 
   }
   return (
     <Alert color="orange" title="No known relayer takes this fee">
-      <Text size="sm">It may wait for a long time. You can submit it yourself at any time, for the gas.</Text>
+      <Text size="sm">It may wait for a long time. You can submit it yourself at any time and pay the gas.</Text>
       {arrives}
     </Alert>
   );

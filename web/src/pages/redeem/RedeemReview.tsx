@@ -74,7 +74,7 @@ export function RedeemReview({ owner, redemption, info, balance, sequence, canRe
     >
       {!isOwn && !isKnown && (
         <Alert color="orange" title="First redemption to this address">
-          It is not the connected wallet&apos;s, and this browser knows of no earlier redemption to it. Compare the whole
+          It is not the connected wallet&apos;s address, and this browser knows of no earlier redemption to it. Compare the whole
           address; nobody can undo a redemption.
         </Alert>
       )}

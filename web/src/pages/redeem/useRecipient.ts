@@ -26,9 +26,9 @@ export function useRecipient(text: string): Recipient {
     staleTime: Infinity,
   });
   if (address === undefined) {
-    const fault = text === "" ? undefined : named.isName ? named.fault : "This is not an Ethereum address, or mistyped.";
+    const fault = text === "" ? undefined : named.isName ? named.fault : "This is not an Ethereum address, or it is mistyped.";
     return { address, fault, ens };
   }
   if (isFastPay.data !== true) return { address, fault: undefined, ens };
-  return { address: undefined, fault: "This is a contract of FastPay itself. Money paid to it is lost.", ens };
+  return { address: undefined, fault: "This is a FastPay contract. Money paid to it is lost.", ens };
 }

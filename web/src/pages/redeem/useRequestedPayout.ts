@@ -37,7 +37,7 @@ function readPayout(hash: string, own: Domain): { requested?: RequestedPayout; e
   ) as [string, string, string, string, string, string, string, string];
   try {
     const isWhole = isAddress(to) && isAddress(asset) && [amount, fee].every((units) => /^\d{1,39}$/.test(units)) && /^0x[0-9a-f]{64}$/.test(memo);
-    if (!isWhole) throw new FastPayError("invalid-link", "the address of this page holds no whole payout", "open it again from the merchant's page");
+    if (!isWhole) throw new FastPayError("invalid-link", "the payout in this page's address is incomplete", "open it from the merchant's page again");
     if (chain !== String(own.chainId) || contract.toLowerCase() !== own.contract.toLowerCase()) {
       const message = `this payout is for contract ${contract} on chain ${chain}, and this page is for ${own.contract} on chain ${own.chainId}`;
       throw new FastPayError("invalid-link", message, "open it on a page of that deployment");

@@ -10,7 +10,7 @@ use rand::rngs::StdRng;
 /// At each cut.
 const ALTERATIONS: usize = 6;
 
-/// Alters entries, one at a time, and says how many were refused.
+/// Alters entries one at a time, and returns how many alterations were refused.
 pub fn try_all(
     state: &CheckpointState,
     segment: &Segment,

@@ -21,19 +21,19 @@ const VOTES_VALIDITY: u64 = 2 * WINDOW;
 #[derive(Clone, Debug)]
 pub enum Event {
     Deposit(Deposit),
-    /// With what was sent along as the owner's signature.
+    /// With the bytes sent as the owner's signature.
     Requested(Slot, Vec<u8>),
     Upheld(Slot, Digest),
     Voided(Slot),
     Spent(Slot, Digest),
-    /// What was spent waited in the queue, and left it unpaid.
+    /// The redemption that spent the number left the queue unpaid.
     Released(Slot, Digest),
     /// An epoch began, and from the second one on keys were out.
     Installed(Epoch, Epoch),
 }
 
 impl Event {
-    /// Whose account it is about; nobody's, where it is about all.
+    /// The affected account; `None` if all accounts are affected.
     pub fn account(&self) -> Option<AccountId> {
         match self {
             Self::Deposit(deposit) => Some(deposit.recipient),
@@ -60,13 +60,13 @@ pub struct Contract {
     installed_at: Option<u64>,
     /// Each event with the time of its block. The first has index 1.
     pub events: Vec<(u64, Event)>,
-    /// So many events are in final blocks.
+    /// The number of events in final blocks.
     pub is_final: usize,
     /// The time of the newest final block.
     pub final_time: u64,
     /// No block becomes final.
     pub is_stalled: bool,
-    /// From when on a quorum voids what was asked for.
+    /// The time from which a quorum can void a requested number.
     pub voidable_from: BTreeMap<Slot, u64>,
     pub outcomes: BTreeMap<Slot, Outcome>,
     /// Numbers of redemptions that were paid, or wait in the queue, with their digests.
@@ -157,7 +157,7 @@ impl Contract {
         is_voided
     }
 
-    /// Whoever has the keys of a quorum upholds any order, whether or not it exists.
+    /// A thief with a quorum's keys upholds any order, whether or not it exists.
     pub fn forge(&mut self, now: u64, slot: Slot, digest: Digest) -> bool {
         let is_open = self.voidable_from.contains_key(&slot) && !self.outcomes.contains_key(&slot);
         if is_open {
@@ -209,13 +209,13 @@ impl Contract {
         self.paid.contains_key(&slot) && !self.is_paid(slot, digest)
     }
 
-    /// How many members signed this.
+    /// The number of members who signed this.
     fn voters(&self, digest: Digest, votes: &[ContractVote]) -> usize {
         let signed = votes.iter().filter(|vote| (*vote).clone().verify(&self.committee, digest).is_ok());
         signed.map(|vote| vote.authority).collect::<BTreeSet<_>>().len()
     }
 
-    /// How many votes decide, worked out here.
+    /// The number of votes of a quorum, computed independently.
     pub fn quorum(&self) -> usize {
         let size = self.committee.members().len();
         (size + (size - 1) / 3) / 2 + 1

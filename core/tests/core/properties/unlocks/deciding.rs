@@ -1,4 +1,4 @@
-//! Those who bring votes to the contract: whoever wants a number void, and whoever is honest.
+//! The accounts that submit votes to the contract: attackers who want a number void, and honest ones.
 
 use fastpay_core::{
     AccountId, Asset, ContractVote, Digest, Epoch, PrimaryAddress, SequenceNumber, Transfer, UnlockVote, VoteFloor,
@@ -32,7 +32,7 @@ impl World {
         }
     }
 
-    /// Time passes, and whoever is honest acts in time.
+    /// Time passes, and honest accounts act in time.
     pub fn pass(&mut self, time: u64) {
         let until = self.now + time;
         loop {
@@ -75,12 +75,12 @@ impl World {
         let mut following: Vec<_> = (0..self.nodes.len()).collect();
         following.shuffle(&mut self.rng);
         following.into_iter().skip(self.lagging_max).for_each(|at| self.follow_all(at));
-        self.bring(slot);
+        self.confirm_up_to(slot);
         assert!(self.uphold(index), "a certificate of {} #{} is known and cannot be upheld", slot.0, slot.1);
     }
 
-    /// Brings everybody the certificates of the account up to a number.
-    fn bring(&mut self, slot: Slot) {
+    /// Shows all nodes the certificates of the account up to a number.
+    fn confirm_up_to(&mut self, slot: Slot) {
         let chain: Vec<_> = self.certified.range((slot.0, 0)..=slot).map(|(slot, index)| (*slot, *index)).collect();
         for (earlier, index) in chain {
             if self.served(earlier).is_some() {
@@ -122,7 +122,7 @@ impl World {
         newest.choose(&mut self.rng).copied()
     }
 
-    /// Whoever wants a number void asks some authorities, keeps their votes, and tries them on the contract.
+    /// An attacker collects some authorities' votes to void a number, keeps them, and submits them to the contract.
     pub fn try_to_void(&mut self, slot: Slot, unanimous: bool) {
         self.some().into_iter().for_each(|at| self.ask_for_void(at, slot, unanimous));
         if self.chance(70) {
@@ -175,7 +175,7 @@ impl World {
         }
     }
 
-    /// The thief spends a number of somebody's on a redemption of its own.
+    /// The thief spends another account's number on a redemption of its own.
     pub fn steal(&mut self, slot: Slot) {
         let own = redemption(slot.0, PrimaryAddress::repeat_byte(9), 1, slot.1);
         let digest = self.contract.digest(&own.into());
@@ -213,7 +213,7 @@ impl World {
         }
     }
 
-    /// What was queued under a number is paid or released, whosever it is.
+    /// A queued redemption is paid or released, whoever ordered it.
     pub fn leave_queue(&mut self, slot: Slot) {
         let is_paid = self.chance(50);
         self.contract.leave_queue(self.now, slot, is_paid);
@@ -272,7 +272,7 @@ impl World {
     fn decide(&mut self, slot: Slot) {
         let is_requested = self.acts_at.contains_key(&slot);
         if let Some(index) = self.served(slot) {
-            self.bring(slot);
+            self.confirm_up_to(slot);
             // What was paid is executed at once, unless keys of that epoch were out.
             let is_executed = self.oracle.books.iter().all(|books| books.executed.contains_key(&slot));
             if !is_executed && is_requested && !self.contract.outcomes.contains_key(&slot) {

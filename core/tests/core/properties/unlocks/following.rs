@@ -25,7 +25,7 @@ impl World {
         }
     }
 
-    /// What an authority that was restored from a copy learns from the others, as its node does.
+    /// Recovers an authority restored from a copy from the others' answers, as its node does.
     pub fn floor(&mut self, at: usize, account: AccountId) -> VoteFloor {
         if !self.nodes[at].is_restored {
             return VoteFloor::Zero;

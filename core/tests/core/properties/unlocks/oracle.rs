@@ -7,7 +7,7 @@ use fastpay_testkit::TestShard;
 
 use super::contract::{Contract, Outcome, Slot};
 
-/// What one authority has done, by its records.
+/// One authority's actions, by its records.
 #[derive(Clone, Default)]
 pub struct Books {
     pub next: BTreeMap<AccountId, u64>,
@@ -26,12 +26,12 @@ pub struct Books {
 pub struct Oracle {
     byzantine: usize,
     quorum: usize,
-    /// Of each honest authority.
+    /// The actions of each honest authority.
     pub books: Vec<Books>,
-    /// Who ever executed a number, also where a restored copy has forgotten that.
+    /// The authorities that ever executed a number, including executions that a restored copy has forgotten.
     executors: BTreeMap<Slot, BTreeSet<usize>>,
     executed: BTreeMap<Slot, Digest>,
-    /// What each honest authority ever voted for.
+    /// All votes of each honest authority.
     voted: BTreeMap<(usize, Slot), Digest>,
 }
 

@@ -17,7 +17,7 @@ use super::oracle::{Oracle, signed};
 
 /// Nothing is voted for or executed on a view of the chain that is older than this.
 pub const VIEW_AGE_MAX: i64 = WINDOW as i64 / 2;
-/// Clocks are wrong by so much at most where they are behind.
+/// The maximum lag of a clock.
 const CLOCK_BEHIND_MAX: i64 = 100;
 pub const OWNERS: u64 = 4;
 
@@ -45,7 +45,7 @@ pub struct World {
     pub committee: TestCommittee,
     /// The members of the committee that are honest: the first ones.
     pub nodes: Vec<Node>,
-    /// So many honest authorities may stay behind the chain for as long as they like.
+    /// The number of honest authorities that may lag behind the chain indefinitely.
     pub lagging_max: usize,
     pub is_restorable: bool,
     pub owners: Vec<TestAccount>,
@@ -63,9 +63,9 @@ pub struct World {
     pub stolen: BTreeSet<Slot>,
     /// What it certified beyond what an account of its own has.
     pub overdrawn: Option<VerifiedCertificate>,
-    /// Votes to void that whoever wants a number void has collected.
+    /// The votes to void that attackers have collected.
     pub void_votes: BTreeMap<(Slot, bool), Vec<ContractVote>>,
-    /// When somebody honest acts for a request of an owner that is final.
+    /// The time at which an honest account acts on an owner's final request.
     pub acts_at: BTreeMap<Slot, Option<u64>>,
 }
 
@@ -116,7 +116,7 @@ impl World {
         }
     }
 
-    /// How many numbers the contract has decided.
+    /// The number of decided numbers.
     pub fn decided(&self) -> usize {
         self.contract.outcomes.len()
     }
@@ -214,7 +214,7 @@ impl World {
         self.finalize();
     }
 
-    /// The next number of an account, as whoever knows most knows it.
+    /// The next number of an account at the most advanced authority.
     pub fn next(&self, account: AccountId) -> u64 {
         self.oracle.books.iter().filter_map(|books| books.next.get(&account).copied()).max().unwrap_or_default()
     }
@@ -246,7 +246,7 @@ impl World {
         shards.iter().position(|shard| shard.rules().check_owner(account).is_ok()).expect("each account has a shard")
     }
 
-    /// Asks an authority for its vote, and makes a certificate, which nobody is shown, once there is a quorum.
+    /// Asks an authority for its vote, and makes a hidden certificate once there is a quorum.
     pub fn submit(&mut self, index: usize, at: usize) {
         let order = self.orders[index].0.clone();
         let (verified, sender) = (self.committee.verified(&order), order.transfer.sender());

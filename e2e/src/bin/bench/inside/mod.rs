@@ -1,8 +1,8 @@
-//! What the authority's own code costs without a network, in this process, with a real journal on the real disk.
+//! The cost of the authority's own code without a network, in this process, with a real journal on the real disk.
 //!
-//! `stages` does one step of the work after the other, each for a whole batch; `whole` has a shard's own threads do
-//! all of it, from a request's bytes to the bytes of its answer, durable. The difference between the two is what the
-//! threads cost; the difference between the whole and a node under load is what the transport costs.
+//! `stages` does one step of the work after the other, each for a whole batch. `whole` has a shard's own threads do all
+//! of it durably, from a request's bytes to the bytes of its answer. The difference between the two is the cost of the
+//! threads; the difference between the whole and a node under load is the cost of the transport.
 
 mod scene;
 mod stages;
@@ -17,30 +17,30 @@ use crate::progress;
 use crate::statistics::Spread;
 use scene::Scene;
 
-/// How much is measured.
+/// The extent of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
-    /// So many requests are done together in each stage.
+    /// The number of requests handled together in each stage.
     pub batch: usize,
-    /// So many accounts pay once in each round.
+    /// The number of accounts that pay once in each round.
     pub accounts: usize,
-    /// So many accounts there are.
+    /// The number of accounts that exist.
     pub people: usize,
-    /// Measured; one more is for warming up.
+    /// The number of measured rounds, in addition to one warm-up round.
     pub rounds: usize,
     pub vote_batch: usize,
-    /// So many payments are in one order.
+    /// The number of payments in one order.
     pub outputs: usize,
 }
 
 /// One committee's costs, in microseconds of processor time for each request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Costs {
-    /// In one order; what is told is divided by it.
+    /// The number of payments in one order, by which the reported costs are divided.
     pub outputs: usize,
     pub authorities: usize,
     pub quorum: usize,
-    /// Stages are measured with batches of this many.
+    /// The size of the batches in which stages are measured.
     pub batch: usize,
     pub order: Path,
     pub certificate: Path,
@@ -48,25 +48,25 @@ pub struct Costs {
     pub certificate_bytes: usize,
 }
 
-/// One kind of request's way through the authority.
+/// The costs of one kind of request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Path {
     pub stages: Vec<Stage>,
     pub sum_us: f64,
-    /// By the shard's own threads, in one go.
+    /// The cost of all of it on the shard's own threads.
     pub whole_us: Spread,
-    /// What the stages do not explain.
+    /// The part of it that the stages do not explain.
     pub threads_us: f64,
 }
 
-/// One step.
+/// The cost of one step.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Stage {
     pub name: String,
     pub us: Spread,
 }
 
-/// Of one size of the committee.
+/// Measures one committee size.
 pub fn measure(authorities: usize, extent: Extent, cores: Cores) -> Result<Costs, Failure> {
     let outputs = if extent.outputs > 1 { format!(", orders of {} outputs", extent.outputs) } else { String::new() };
     progress(&format!("stages: n = {authorities}{outputs}"));

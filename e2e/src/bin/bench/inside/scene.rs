@@ -10,14 +10,14 @@ use super::Extent;
 use crate::draw;
 use crate::workload::{self, Accounts, Prepared, Voters};
 
-/// What both ways of measuring work on.
+/// The committee and payments of both measurements.
 pub struct Scene {
     pub domain: Domain,
-    /// Of the authority that is measured.
+    /// The key of the measured authority.
     pub keys: AuthorityKeys,
     pub committee: Committee,
     pub accounts: Accounts,
-    /// In rounds of one payment for each account.
+    /// The payments, in rounds of one for each account.
     pub payments: Vec<Prepared>,
 }
 

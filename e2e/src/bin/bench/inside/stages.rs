@@ -32,7 +32,7 @@ pub fn measure(scene: &Scene, extent: Extent) -> Result<Stages, Failure> {
     let mut bench = Bench::new(scene, &place)?;
     let (mut order, mut certificate) = (Clock::default(), Clock::default());
     for (number, batch) in scene.payments.chunks(extent.batch).enumerate() {
-        // The first round warms up, and is forgotten.
+        // Discard the first round, which is a warm-up.
         if number * extent.batch == extent.accounts.next_multiple_of(extent.batch) {
             (order, certificate) = (Clock::default(), Clock::default());
         }
@@ -42,7 +42,7 @@ pub fn measure(scene: &Scene, extent: Extent) -> Result<Stages, Failure> {
     Ok(Stages { order: order.stages(), certificate: certificate.stages() })
 }
 
-/// What each stage took for each request of each batch, in microseconds.
+/// The time of each stage for each request of each batch, in microseconds.
 #[derive(Default)]
 struct Clock {
     stages: Vec<(&'static str, Vec<f64>)>,
@@ -60,7 +60,7 @@ impl Clock {
         done
     }
 
-    /// Verifying an order computes its digest too: told apart. A certificate's is known by then.
+    /// Verifying an order computes its digest, which is measured separately. A certificate's digest is known by then.
     fn stages(self) -> Vec<Stage> {
         let digest = self.stages.iter().find(|(name, _)| *name == DIGEST).map_or_else(Vec::new, |(_, t)| t.clone());
         let stage = |(name, mut times): (&'static str, Vec<f64>)| {
@@ -165,7 +165,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Puts the records on disk and applies them. Applying is one of the rules.
+    /// Writes the records to disk and applies them. Applying counts as a rule.
     fn commit_and_apply(&mut self, records: &[Box<Record>], clock: &mut Clock) -> Result<(), Failure> {
         let (count, journal) = (records.len(), &mut self.journal);
         let positions = clock.time(APPEND, count, || {
@@ -186,7 +186,7 @@ impl<'a> Bench<'a> {
 
 const APPLY: &str = "apply";
 
-/// What a genesis gives to each account.
+/// The initial balance of each account.
 pub fn deposits(scene: &Scene) -> Vec<SynchronizationOrder> {
     let deposit = |(index, balance): (u64, fastpay_core::GenesisBalance)| SynchronizationOrder {
         after: TransactionIndex(index - 1),

@@ -1,4 +1,4 @@
-//! A shard's own threads at work, fed with the bytes of requests, and asked for the bytes of answers.
+//! A shard's own threads, from the bytes of requests to the bytes of answers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ use super::stages::deposits;
 use crate::meter::process_time;
 use crate::statistics::Spread;
 
-/// As under load over the network; fewer of orders with many outputs, which weigh more.
+/// The number of requests in flight, as under load over the network. Orders with many outputs cost more, so fewer.
 const IN_FLIGHT: usize = 512;
-/// So many come together from a stream.
+/// The number of requests that arrive together from a stream.
 const SUBMISSION: usize = 64;
-/// So many outputs weigh as much as a payment.
+/// The number of outputs that cost as much as a payment.
 const OUTPUTS_PER_PAYMENT: usize = 8;
 
-/// Microseconds of processor time, of all threads, for each request.
+/// The processor time of all threads for each request, in microseconds.
 pub struct Whole {
     pub order: Spread,
     pub certificate: Spread,
@@ -62,7 +62,7 @@ struct Bench {
     answers: mpsc::Receiver<Answers>,
     in_flight_max: usize,
     submission: usize,
-    /// It never changes here.
+    /// The view never changes here.
     _voter_status: watch::Sender<Arc<VoterStatus>>,
 }
 
@@ -101,7 +101,7 @@ impl Bench {
         Ok(bench)
     }
 
-    /// Has all requests answered, with as many in flight as under load. Microseconds for each.
+    /// Sends all requests, with as many in flight as under load. Returns microseconds for each.
     fn run<'a>(&mut self, requests: impl ExactSizeIterator<Item = &'a Bytes>) -> Result<f64, Failure> {
         let count = requests.len();
         let mut requests = requests.cloned().peekable();
