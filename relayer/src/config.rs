@@ -351,7 +351,7 @@ mod tests {
             ["default_minimum_fee = \"0\"\n".to_owned(), format!("[minimum_fees]\n\"{}\" = \"1\"\n", Asset::ETHER)]
         {
             let text = if old.starts_with('[') { format!("{MINIMAL}\n{old}") } else { format!("{old}{MINIMAL}") };
-            check(&text, "is no key any more: [assets] lists the assets");
+            check(&text, "was replaced: [assets] lists the assets");
             check(&text, "below_cost");
         }
         let secret =

@@ -137,7 +137,7 @@ mod tests {
         for (field, value, said) in [
             ("chainId", json!("6"), "on chain 6"),
             ("contract", json!(Address::repeat_byte(8)), "serves the contract"),
-            ("fees", json!([{ "asset": Asset::ETHER, "fee": "-1" }]), "no amount"),
+            ("fees", json!([{ "asset": Asset::ETHER, "fee": "-1" }]), "not an amount"),
             ("fees", json!([{ "asset": Asset::ETHER, "fee": 1 }]), "not a list of fees"),
             ("waitSeconds", json!(null), "not a list of fees"),
         ] {

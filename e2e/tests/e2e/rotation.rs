@@ -157,7 +157,7 @@ pub async fn rotate(network: &Network, voters: &[usize], members: &[Member], pas
     wait_for(PATIENCE, async || {
         let late = voter.vote("sign", &rotation.announcement, &rotation.proofs, &network.place().path("late.json"));
         let said = late.unwrap().err;
-        if said.contains("only 2 can be announced") { Ok(()) } else { Err(said) }
+        if said.contains("only epoch 2 can be announced") { Ok(()) } else { Err(said) }
     })
     .await
     .unwrap();

@@ -35,7 +35,7 @@ fn a_node_says_what_is_wrong_with_its_configuration() {
     try_config(good.replace("shards = 2", "shards = \"two\""), "shards");
     try_config(good.replace("shards = 2", "shards = 3"), "was created for");
     try_config(good.replace("listen =", "# listen ="), "missing field `listen`");
-    try_config("not TOML at all".into(), "is wrong");
+    try_config("not TOML at all".into(), "is invalid");
     assert_fails(&node(&["run", "--config", "/nowhere/authority.toml"]), "cannot read the configuration");
     assert_fails(&node(&["status", "--config", &text(authority.config())]), "check that the node runs");
 
@@ -96,7 +96,7 @@ fn relayer_and_wallet_say_what_is_wrong_with_theirs() {
     let relayer = |arguments: &[&str]| run(Command::new(program("fastpay-relayer").unwrap()).args(arguments)).unwrap();
     assert_fails(&relayer(&["run", "--config", "/nowhere/relayer.toml"]), "cannot read the configuration");
     let config = text(&place.write("relayer.toml", "colour = 1\n").unwrap());
-    assert_fails(&relayer(&["run", "--config", &config]), "is wrong");
+    assert_fails(&relayer(&["run", "--config", &config]), "is invalid");
 
     let home = text(&place.path("wallet"));
     let wallet = |arguments: &[&str]| {

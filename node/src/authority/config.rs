@@ -369,7 +369,7 @@ mod tests {
         let (without_keys, _) = GOOD.split_once("[[keys]]").unwrap();
         check(without_keys.into(), "missing field `keys`");
         check(format!("keys = []\n{without_keys}"), "has no keys");
-        check(GOOD.replace("[[keys]]", "[keys]"), "is wrong");
+        check(GOOD.replace("[[keys]]", "[keys]"), "is invalid");
         // A mistyped key whose value may be a secret.
         let error =
             read(&format!("{GOOD}[primary]\nrpc_url = [\"https://eth.example/v3/0123\"]\n"), Overrides::default());
