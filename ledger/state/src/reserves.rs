@@ -46,7 +46,6 @@ impl Draft<'_> {
         asset: Asset,
         amount: Amount,
     ) -> Result<Outcome, Rejection> {
-        let left = self.check_debit(payer, asset, amount)?;
         if !self.layout.genesis().committees.contains_key(&committee) {
             return Err(Rejection::UnknownCommittee(committee));
         }
@@ -55,6 +54,7 @@ impl Draft<'_> {
         if [AccountId::ZERO, AccountId::from_ethereum(contract)].contains(&account) {
             return Err(Rejection::InvalidRecipient);
         }
+        let left = self.check_debit(payer, asset, amount)?;
         self.state.put_amount(StateKey::Reserve(payer, asset), left);
         let funding = Funding { committee, account, asset, amount, payer };
         let settlement = self.layout.partition().settlement;

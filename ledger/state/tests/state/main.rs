@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 mod committees;
+mod differential;
 mod faults;
 mod genesis;
 mod outbox;

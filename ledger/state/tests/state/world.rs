@@ -79,7 +79,10 @@ pub fn genesis(shards: u32) -> Genesis {
 
 impl World {
     pub fn new(shards: u32) -> Self {
-        let genesis = genesis(shards);
+        Self::of(genesis(shards))
+    }
+
+    pub fn of(genesis: Genesis) -> Self {
         let cluster = |us: ClusterId| {
             let layout = Layout::new(genesis.clone(), us).unwrap();
             let state = State::genesis(&layout);
