@@ -100,7 +100,7 @@ def copy(changed: dict[str, str]) -> None:
     members = tomllib.loads(manifest)["workspace"]["members"]
     files = {
         "Cargo.toml": manifest.replace(f'version = "{version}"', f'version = "{VERSION}"', 1),
-        "Cargo.lock": re.sub(rf'(name = "fastpay-[a-z]+"\nversion = )"{re.escape(version)}"', rf'\1"{VERSION}"', lock),
+        "Cargo.lock": re.sub(rf'(name = "fastpay-[a-z-]+"\nversion = )"{re.escape(version)}"', rf'\1"{VERSION}"', lock),
         "core/src/mutant.rs": SWITCH,
     }
     switch = "\nextern crate self as fastpay_core;\npub mod mutant;\n"

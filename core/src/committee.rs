@@ -72,7 +72,7 @@ impl Committee {
     /// The number of members that may be Byzantine: f = ⌊(n − 1) / 3⌋.
     #[must_use]
     pub fn faults_tolerated(&self) -> usize {
-        self.members.len().saturating_sub(1) / 3
+        faults_tolerated_of(self.members.len())
     }
 
     /// The number of votes that decide: ⌊(n + f) / 2⌋ + 1, which is 2f + 1 where n = 3f + 1.
@@ -82,7 +82,7 @@ impl Committee {
     /// honest members always suffice for a quorum.
     #[must_use]
     pub fn quorum(&self) -> usize {
-        (self.members.len() + self.faults_tolerated()) / 2 + 1
+        quorum_of(self.members.len())
     }
 
     /// The member of this name and its index, or none.
@@ -107,6 +107,18 @@ impl Committee {
         }
         Some(packed)
     }
+}
+
+/// See [`Committee::faults_tolerated`].
+fn faults_tolerated_of(members: usize) -> usize {
+    members.saturating_sub(1) / 3
+}
+
+/// The number of votes that decide among `members`, for groups of other kinds than [`Committee`]: see
+/// [`Committee::quorum`].
+#[must_use]
+pub fn quorum_of(members: usize) -> usize {
+    members.saturating_add(faults_tolerated_of(members)) / 2 + 1
 }
 
 /// The epoch and the members, in the order of names: any other order would be a second encoding.

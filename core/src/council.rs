@@ -11,7 +11,7 @@ use crate::contract_vote::ContractVote;
 use crate::council_statement::CouncilStatement;
 use crate::identity::AuthorityName;
 use crate::keys::AuthorityKeys;
-use crate::signature::{EcdsaSignature, Ed25519Signature, is_small_order, verify_ed25519};
+use crate::signature::{EcdsaSignature, Ed25519Signature, is_safe_ed25519_key, verify_ed25519};
 use crate::statement::Domain;
 
 /// Signs a statement with an authority's secp256k1 key.
@@ -64,7 +64,7 @@ impl PossessionProof {
     pub fn verify(&self, domain: &Domain) -> Result<(), PossessionError> {
         let Authority { name, redemption_key } = self.authority;
         let digest = domain.possession_digest(&self.authority);
-        if is_small_order(&name.0).unwrap_or(true) {
+        if !is_safe_ed25519_key(&name.0) {
             return Err(PossessionError::UnsafeVotingKey(name));
         }
         if !verify_ed25519(&name.0, &self.voting_signature, digest) {
@@ -82,6 +82,7 @@ mod tests {
     use super::*;
     use crate::PrimaryAddress;
     use curve25519_dalek::constants::EIGHT_TORSION;
+    use curve25519_dalek::edwards::CompressedEdwardsY;
 
     fn keys(byte: u8) -> AuthorityKeys {
         AuthorityKeys::from_secrets([byte; 32], [byte; 32]).unwrap()
@@ -124,7 +125,8 @@ mod tests {
                 PossessionProof { authority, voting_signature, redemption_signature: keys(1).sign_ecdsa(digest) };
             assert_eq!(proof.verify(&domain()), Err(PossessionError::UnsafeVotingKey(name)));
         }
-        let no_point = (0..=255).map(|byte| [byte; 32]).find(|key| is_small_order(key).is_none()).unwrap();
+        let no_point =
+            (0..=255).map(|byte| [byte; 32]).find(|key| CompressedEdwardsY(*key).decompress().is_none()).unwrap();
         let authority = Authority { name: AuthorityName(no_point), ..keys(1).public() };
         let proof = PossessionProof { authority, ..PossessionProof::new(&keys(1), &domain()) };
         assert_eq!(proof.verify(&domain()), Err(PossessionError::UnsafeVotingKey(authority.name)));

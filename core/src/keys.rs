@@ -106,14 +106,19 @@ impl AccountKey {
     /// see to: any other order is refused by every authority.
     #[must_use]
     pub fn order(&self, domain: &Domain, transfer: Transfer) -> TransferOrder {
-        let digest = domain.transfer_digest(&transfer);
-        let authorization = match self {
+        let authorization = self.authorize(domain.transfer_digest(&transfer));
+        TransferOrder { transfer, authorization }
+    }
+
+    /// Signs the digest of a statement.
+    #[must_use]
+    pub fn authorize(&self, digest: Digest) -> Authorization {
+        match self {
             Self::Ed25519(key) => {
                 Authorization::Ed25519 { key: key.verification_key().into(), signature: ed25519_sign(key, digest) }
             }
             Self::Ethereum(key) => Authorization::Ethereum { signature: EcdsaSignature::sign(digest, key) },
-        };
-        TransferOrder { transfer, authorization }
+        }
     }
 
     /// Signs the owner's request to unlock a number, as the contract takes it: 32 bytes of an Ed25519 key and 64 of its

@@ -47,7 +47,7 @@ mod vote;
 pub use account::{Account, Balances, PendingOrder};
 pub use amount::{Amount, Asset, Balance, Epoch, Memo, ParseAmountError, SequenceNumber, TransactionIndex};
 pub use certificate::{Certificate, CertificateError, VerifiedCertificate};
-pub use committee::{Authority, COMMITTEE_SIZE_MAX, COMMITTEE_SIZE_MIN, Committee, CommitteeError};
+pub use committee::{Authority, COMMITTEE_SIZE_MAX, COMMITTEE_SIZE_MIN, Committee, CommitteeError, quorum_of};
 pub use contract_vote::{ContractVote, VerifiedContractVote, sign_batch_vote};
 pub use council::{PossessionError, PossessionProof, sign_council_vote};
 pub use council_statement::{Announcement, CouncilStatement};
@@ -57,7 +57,7 @@ pub use history::{Find, History, JournalPosition, Link};
 pub use identity::{AccountId, AuthorityName, ParseIdentityError, PrimaryAddress, ShardId, ShardLayout};
 pub use keys::{AccountKey, AuthorityKeys, InvalidKey};
 pub use ledger::{AssetTotals, Outbox, ShardLedger};
-pub use merkle::{MERKLE_LEAVES_MAX, MERKLE_PATH_LENGTH_MAX, MerklePath, MerkleTree};
+pub use merkle::{MERKLE_LEAVES_MAX, MERKLE_PATH_LENGTH_MAX, MerklePath, MerkleTree, merkle_leaf, merkle_node};
 pub use order::{OrderError, TransferOrder, VerifiedOrder};
 pub use record::{
     AppliedCredit, Chain, CrossShardCredit, Deposit, Destination, Effect, Forwarded, Record, ShardOutputs,
@@ -66,7 +66,7 @@ pub use record::{
 pub use rejection::Rejection;
 pub use request::{Request, RequestError, VerifiedRequest};
 pub use shard::{Decision, PrimaryView, Shard, VoteFloor};
-pub use signature::{BadSignature, EcdsaSignature, Ed25519Signature, Signatory};
+pub use signature::{BadSignature, EcdsaSignature, Ed25519Signature, Signatory, is_safe_ed25519_key};
 pub use signature_check::Authorization;
 pub use statement::{Domain, RedemptionVoteStatement};
 pub use transfer::{
@@ -76,7 +76,7 @@ pub use unlock::{
     ExecutedRedemption, Installation, RELEASED, Unlock, UnlockEvent, UnlockEventKind, UnlockOutcome, UnlockVote,
     is_unlock_authorized, is_unlock_signed,
 };
-pub use verifier::Verifier;
+pub use verifier::{DigestVerifier, SignedDigest, Verifier};
 pub use vote::{
     OwnSignature, VerifiedVote, Vote, VoteError, VoteSignature, encode_redemption_votes, sign_payment_votes,
     sign_redemption_vote, sign_vote,

@@ -154,6 +154,20 @@ pub(crate) fn leaf(digest: Digest) -> Digest {
     Digest::new(*blake3::hash(&input).as_bytes())
 }
 
+/// The leaf of these bytes, for other trees of this project: H(0x00 ‖ bytes).
+#[must_use]
+pub fn merkle_leaf(bytes: &[u8]) -> Digest {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&[0x00]).update(bytes);
+    Digest::new(*hasher.finalize().as_bytes())
+}
+
+/// The node above two others, for other trees of this project: H(0x01 ‖ left ‖ right).
+#[must_use]
+pub fn merkle_node(left: &Digest, right: &Digest) -> Digest {
+    node(left, right)
+}
+
 pub(crate) fn node(left: &Digest, right: &Digest) -> Digest {
     let mut input = [0x01; 65];
     let [_, children @ ..] = &mut input;

@@ -27,6 +27,21 @@ pub enum Authorization {
     },
 }
 
+impl Authorization {
+    /// Whether the key that owns `account` signed `digest`, which is of a statement of another crate.
+    #[must_use]
+    pub fn is_by(&self, account: AccountId, digest: Digest) -> bool {
+        match self {
+            Self::Ed25519 { key, signature } => {
+                AccountId::from_ed25519(key) == account && Proof::Ed25519 { key, digest, signature }.holds()
+            }
+            Self::Ethereum { signature } => {
+                Proof::Ecdsa { owner: account.ethereum_address(), digest, signature }.holds()
+            }
+        }
+    }
+}
+
 /// A signature that a message needs, with everything that its verdict depends on apart from the deployment: equal
 /// checks have equal verdicts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -4,7 +4,7 @@
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use crate::Digest;
-use crate::merkle::node;
+use crate::merkle::{merkle_leaf, node};
 
 /// The longest path: a tree has at most 2^64 leaves.
 const LEAF_PATH_LENGTH_MAX: usize = 64;
@@ -30,7 +30,7 @@ impl LeafPath {
             1 => node(sibling, &hash),
             _ => node(&hash, sibling),
         };
-        Some((0..).zip(&self.siblings).fold(leaf_hash(leaf), up))
+        Some((0..).zip(&self.siblings).fold(merkle_leaf(leaf), up))
     }
 
     fn push(&mut self, sibling: Digest, is_left: bool) {
@@ -62,7 +62,7 @@ impl RootBuilder {
 
     /// Adds a leaf; `is_wanted` for the one whose path is built, which is one at most.
     pub(super) fn push_leaf(&mut self, leaf: &[u8], is_wanted: bool) {
-        let mut subtree = Subtree { height: 0, hash: leaf_hash(leaf), holds_wanted: is_wanted };
+        let mut subtree = Subtree { height: 0, hash: merkle_leaf(leaf), holds_wanted: is_wanted };
         while let Some(left) = self.subtrees.pop_if(|left| left.height == subtree.height) {
             subtree = self.join(left, subtree);
         }
@@ -90,12 +90,6 @@ impl RootBuilder {
         }
         Some((root.hash, root.holds_wanted.then_some(self.path)))
     }
-}
-
-fn leaf_hash(leaf: &[u8]) -> Digest {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&[0x00]).update(leaf);
-    Digest::new(*hasher.finalize().as_bytes())
 }
 
 #[cfg(test)]

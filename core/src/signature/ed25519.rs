@@ -61,9 +61,11 @@ pub(super) fn decode(encoding: &[u8; 32]) -> Option<EdwardsPoint> {
     CompressedEdwardsY(*encoding).decompress()
 }
 
-/// Whether the key's point is of small order, so that anybody can sign in its name; `None` if it is no point.
-pub(crate) fn is_small_order(key: &[u8; 32]) -> Option<bool> {
-    decode(key).map(|point| point.is_small_order())
+/// Whether this is the encoding of a verification key in whose name only its owner can sign: a point, and not of small
+/// order.
+#[must_use]
+pub fn is_safe_ed25519_key(key: &[u8; 32]) -> bool {
+    decode(key).is_some_and(|point| !point.is_small_order())
 }
 
 /// Whether the key signed `digest`.

@@ -14,8 +14,8 @@ pub(crate) use batch::Batch;
 pub(crate) use curve::KeyPoint;
 pub use ecdsa::EcdsaSignature;
 pub(crate) use ecdsa::ethereum_address;
-pub use ed25519::Ed25519Signature;
-pub(crate) use ed25519::{Equation, is_small_order, verify_ed25519};
+pub use ed25519::{Ed25519Signature, is_safe_ed25519_key};
+pub(crate) use ed25519::{Equation, verify_ed25519};
 
 use crate::identity::{AccountId, AuthorityName};
 

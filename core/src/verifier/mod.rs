@@ -14,6 +14,7 @@
 //! No lock, no clock, no randomness of its own: it belongs to one thread, which passes a generator in.
 
 mod batch_round;
+mod digests;
 mod recent;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ use crate::statement::Domain;
 use crate::transfer::Transfer;
 use crate::vote::OwnSignature;
 use batch_round::BatchRound;
+pub use digests::{DigestVerifier, SignedDigest};
 use recent::{KeyHash, Recent};
 
 /// Number of valid orders remembered in a generation, of about 300 bytes each, and of valid votes, of about 180: more

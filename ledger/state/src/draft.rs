@@ -1,0 +1,191 @@
+//! Executing one height: what other clusters sent comes first, then clients' requests, each in the order of the proposal.
+
+use std::collections::BTreeMap;
+
+use fastpay_core::{Amount, Asset};
+use fastpay_ledger_statement::{
+    Action, Answer, ClusterId, Height, Instruction, Message, Outcome, Outputs, Receiver, Rejection, Request, StateKey,
+    Time, VerifiedGroup, VerifiedRequest,
+};
+
+use crate::genesis::Layout;
+use crate::state::State;
+
+/// The height that is executed, as its header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// The height.
+    pub height: Height,
+    /// Its time.
+    pub time: Time,
+}
+
+/// What a height leads to.
+#[derive(Debug)]
+pub struct Executed {
+    /// The state after it.
+    pub state: State,
+    /// The messages that it sends.
+    pub outputs: Outputs,
+}
+
+impl State {
+    /// Executes a height. `self` stays as it is.
+    ///
+    /// # Errors
+    /// See [`FoldError`]: the proposal is to be voted against.
+    pub fn execute(
+        &self,
+        layout: &Layout,
+        moment: Moment,
+        groups: &[VerifiedGroup],
+        requests: &[VerifiedRequest],
+    ) -> Result<Executed, FoldError> {
+        let mut draft = Draft { layout, moment, state: self.clone(), writes: 0, outbox: BTreeMap::new() };
+        groups.iter().try_for_each(|group| draft.take(group))?;
+        requests.iter().for_each(|request| draft.receive(request));
+        let outputs = draft.send();
+        Ok(Executed { state: draft.state, outputs })
+    }
+}
+
+/// A height under execution.
+pub(crate) struct Draft<'a> {
+    pub(crate) layout: &'a Layout,
+    pub(crate) moment: Moment,
+    pub(crate) state: State,
+    /// The number of writes to the store so far.
+    pub(crate) writes: u32,
+    /// What is to be sent, in order.
+    pub(crate) outbox: BTreeMap<Receiver, Vec<Message>>,
+}
+
+impl Draft<'_> {
+    /// Executes what another cluster sent.
+    fn take(&mut self, group: &VerifiedGroup) -> Result<(), FoldError> {
+        let (from, number) = (group.from(), group.group().number);
+        let due = self.state.due_from(from);
+        if (number, group.group().previous) != (due.next, due.previous) {
+            return Err(FoldError::NotDue { from, number, due: due.next });
+        }
+        for message in &group.group().messages {
+            self.take_message(from, message).ok_or(FoldError::Faulty { from, number })?;
+        }
+        self.state.put(StateKey::Taken(from), &group.cursor());
+        Ok(())
+    }
+
+    /// `None` if no honest cluster would send this message here.
+    fn take_message(&mut self, from: ClusterId, message: &Message) -> Option<()> {
+        let partition = self.layout.partition();
+        match message {
+            Message::Request(request) => {
+                if partition.of_request(request) != self.layout.us() {
+                    return None;
+                }
+                let request = request.clone().verify(self.layout.deployment()).ok()?;
+                let answer = self.execute(&request);
+                self.push(Receiver::Cluster(from), Message::Answer(answer));
+            }
+            Message::Answer(answer) => self.push(Receiver::Clients, Message::Answer(answer.clone())),
+            Message::Credit(credit) => {
+                if partition.of_reserve(&credit.to) != self.layout.us() {
+                    return None;
+                }
+                self.count_taken(from, credit.asset, credit.amount)?;
+                self.credit(credit);
+            }
+            Message::Fund(funding) => {
+                if !self.layout.is_settlement() || !self.layout.genesis().committees.contains_key(&funding.committee) {
+                    return None;
+                }
+                self.count_taken(from, funding.asset, funding.amount)?;
+                self.funded(funding);
+            }
+            Message::Event(_) => return None,
+        }
+        Some(())
+    }
+
+    /// Counts an amount that another cluster sent. `None` if this cluster would hold more than was issued: so however
+    /// faulty others are, no sum here overflows.
+    fn count_taken(&mut self, from: ClusterId, asset: Asset, amount: Amount) -> Option<()> {
+        let held = StateKey::Held(asset);
+        let sum = self.state.amount(&held).checked_add(amount)?;
+        if sum > self.layout.issued(asset) {
+            return None;
+        }
+        self.state.put_amount(held, sum);
+        self.state.count(StateKey::TakenTotal(from, asset), amount);
+        Some(())
+    }
+
+    /// Executes a client's request, or passes it on.
+    fn receive(&mut self, request: &VerifiedRequest) {
+        let responsible = self.layout.partition().of_request(request.request());
+        if responsible == self.layout.us() {
+            let answer = self.execute(request);
+            self.push(Receiver::Clients, Message::Answer(answer));
+        } else if self.layout.members(responsible).is_some() {
+            self.push(Receiver::Cluster(responsible), Message::Request(request.request().clone()));
+        } else {
+            let (request, result) = (request.digest(), Err(Rejection::UnknownCluster(responsible)));
+            self.push(Receiver::Clients, Message::Answer(Answer { request, result }));
+        }
+    }
+
+    fn execute(&mut self, request: &VerifiedRequest) -> Answer {
+        let result = match request.request() {
+            Request::Get(get) => self.look_up(&get.namespace, &get.key),
+            Request::Instruct(signed) => self.instruct(&signed.instruction, request.digest()),
+        };
+        Answer { request: request.digest(), result }
+    }
+
+    /// Carries out an instruction whose turn it is. Every check comes before the first change.
+    pub(crate) fn carry_out(&mut self, instruction: &Instruction) -> Result<Outcome, Rejection> {
+        let signer = instruction.signer;
+        match &instruction.action {
+            Action::Write { namespace, key, condition, value } => {
+                self.write(signer, namespace, key, *condition, value.as_ref())
+            }
+            Action::Open => self.open(signer),
+            Action::Transfer { to, asset, amount } => self.transfer(signer, *to, *asset, *amount),
+            Action::Fund { committee, account, asset, amount } => {
+                self.fund(signer, *committee, *account, *asset, *amount)
+            }
+            Action::Redeem { committee, redemption, epoch, votes } => {
+                self.redeem(signer, *committee, redemption, *epoch, votes)
+            }
+            Action::Rotate(rotation) => self.rotate(rotation),
+        }
+    }
+
+    pub(crate) fn push(&mut self, to: Receiver, message: Message) {
+        self.outbox.entry(to).or_default().push(message);
+    }
+}
+
+/// Why a proposal is not valid. Nothing of it is executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FoldError {
+    /// The leader left out a group, or repeats one.
+    #[error("group {number} of cluster {from} is not due here; group {due} is")]
+    NotDue {
+        /// The sender.
+        from: ClusterId,
+        /// The group's number.
+        number: u64,
+        /// The number that is due.
+        due: u64,
+    },
+    /// A quorum of another cluster certified what no honest one sends: money that does not exist, or a message for
+    /// somebody else. Nothing more is taken from it.
+    #[error("group {number} of cluster {from} has a message that no honest cluster sends; stop, and ask its operators")]
+    Faulty {
+        /// The sender.
+        from: ClusterId,
+        /// The group's number.
+        number: u64,
+    },
+}

@@ -1,0 +1,14 @@
+//! The fold, by example and as properties. Clusters talk by compact decisions that are certified and opened for real.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
+
+mod committees;
+mod differential;
+mod faults;
+mod genesis;
+mod outbox;
+mod people;
+mod properties;
+mod reserves;
+mod sequences;
+mod store;
+mod world;

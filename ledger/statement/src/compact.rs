@@ -1,0 +1,246 @@
+//! What one receiver needs of a decision: its group, the path to the root, and the certificate [Heraclius, compact
+//! decision]. Any member may hand it over: nothing in it is taken on anyone's word.
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use fastpay_core::{Digest, MerklePath, SignedDigest};
+use rand_core::CryptoRng;
+
+use crate::certificate::{CertificateError, QuorumCertificate};
+use crate::encoding::Wire;
+use crate::entry::Cursor;
+use crate::group::{GROUP_BYTES_MAX, GROUP_MESSAGES_MAX, Group, GroupHead, MessagePath, Outputs};
+use crate::header::Header;
+use crate::identity::{ClusterId, Receiver, Time};
+use crate::members::Members;
+use crate::message::{Answer, Message};
+use crate::verifier::StatementVerifier;
+
+/// A decision as one receiver gets it, not yet checked.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct CompactDecision {
+    /// The header.
+    pub header: Header,
+    /// The receiver's messages.
+    pub group: Group,
+    /// From the group to the header's root over outputs.
+    pub path: MerklePath,
+    /// Of the header.
+    pub certificate: QuorumCertificate,
+}
+
+impl Wire for CompactDecision {
+    /// The messages, and 32 KiB for 171 votes, the path and the header.
+    const BYTES_MAX: usize = GROUP_BYTES_MAX + (32 << 10);
+}
+
+impl CompactDecision {
+    /// What `receiver` gets of a decision; `None` if there is nothing for it.
+    #[must_use]
+    pub fn of(header: &Header, outputs: &Outputs, certificate: &QuorumCertificate, receiver: Receiver) -> Option<Self> {
+        let (group, path) = outputs.group(receiver)?;
+        Some(Self { header: *header, group: group.clone(), path, certificate: certificate.clone() })
+    }
+
+    /// Checks all but the signatures, and gives the group's digest and those.
+    pub(crate) fn prepare(
+        &self,
+        receiver: Receiver,
+        members: &Members,
+        cursor: &Cursor,
+    ) -> Result<(Digest, Vec<SignedDigest>), OpenError> {
+        let Group { to, number, previous, messages } = &self.group;
+        if *to != receiver {
+            return Err(OpenError::OtherReceiver { receiver, found: *to });
+        }
+        if messages.len() > GROUP_MESSAGES_MAX {
+            return Err(OpenError::TooManyMessages(messages.len()));
+        }
+        let signatures = self.certificate.signatures(&self.header, members)?;
+        let digest = self.group.head().digest(self.header.deployment, self.header.cluster);
+        if self.path.root(digest) != Some(self.header.outputs) {
+            return Err(OpenError::Path);
+        }
+        let (next, found) = (cursor.next, *number);
+        if found < next {
+            return Err(OpenError::AlreadyTaken { next, found });
+        }
+        if found > next {
+            return Err(OpenError::Missing { next, found });
+        }
+        if *previous != cursor.previous {
+            return Err(OpenError::OtherHistory { number: found });
+        }
+        Ok((digest, signatures))
+    }
+}
+
+/// A group that is due, and that a quorum of its cluster certified. Cannot be deserialised: only checking makes one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifiedGroup {
+    decision: CompactDecision,
+    digest: Digest,
+}
+
+impl VerifiedGroup {
+    pub(crate) fn new(decision: CompactDecision, digest: Digest) -> Self {
+        Self { decision, digest }
+    }
+
+    /// The cluster that decided.
+    #[must_use]
+    pub fn from(&self) -> ClusterId {
+        self.decision.header.cluster
+    }
+
+    /// The header's time.
+    #[must_use]
+    pub fn time(&self) -> Time {
+        self.decision.header.time
+    }
+
+    /// The group.
+    #[must_use]
+    pub fn group(&self) -> &Group {
+        &self.decision.group
+    }
+
+    /// The group that is due after this one.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor {
+        Cursor { next: self.decision.group.number.saturating_add(1), previous: self.digest }
+    }
+
+    /// The decision, no longer marked as verified.
+    #[must_use]
+    pub fn into_decision(self) -> CompactDecision {
+        self.decision
+    }
+}
+
+/// Why a compact decision is not the one that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// For somebody else.
+    #[error("the group is for {found}, not for {receiver}")]
+    OtherReceiver {
+        /// Who opens it.
+        receiver: Receiver,
+        /// Whom it names.
+        found: Receiver,
+    },
+    /// Taken before: a replay, or a copy from another member.
+    #[error("group {found} was taken before; the next one is {next}")]
+    AlreadyTaken {
+        /// The number that is due.
+        next: u64,
+        /// The group's.
+        found: u64,
+    },
+    /// Groups are missing before it.
+    #[error("group {next} comes before group {found}; ask f + 1 members of the cluster for it")]
+    Missing {
+        /// The number that is due.
+        next: u64,
+        /// The group's.
+        found: u64,
+    },
+    /// It continues another history than the one that was taken: the cluster forked.
+    #[error("group {number} does not continue what was taken before: the cluster has forked; stop, and prove it")]
+    OtherHistory {
+        /// The group's number.
+        number: u64,
+    },
+    /// More than any group has.
+    #[error("the group has {0} messages; at most {GROUP_MESSAGES_MAX} are in one")]
+    TooManyMessages(usize),
+    /// A message was left out, repeated or altered, or the group is of another decision.
+    #[error("the group is not under the header's root: ask another member of the cluster")]
+    Path,
+    /// The header is not certified.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+}
+
+/// One client's answer, not yet checked. Its group is to [`Receiver::Clients`], where every message can be proven alone.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct AnswerProof {
+    /// The answer.
+    pub answer: Answer,
+    /// From the answer to the root over the group's messages.
+    pub message_path: MessagePath,
+    /// The group, without its messages.
+    pub head: GroupHead,
+    /// From the group to the header's root.
+    pub path: MerklePath,
+    /// The header.
+    pub header: Header,
+    /// Of the header.
+    pub certificate: QuorumCertificate,
+}
+
+impl Wire for AnswerProof {
+    /// One message, and as much as a compact decision needs beside its group.
+    const BYTES_MAX: usize = 96 << 10;
+}
+
+impl AnswerProof {
+    /// The proof of the answer to the request with this digest; `None` if the decision has none.
+    #[must_use]
+    pub fn of(header: &Header, outputs: &Outputs, certificate: &QuorumCertificate, request: Digest) -> Option<Self> {
+        let (group, path) = outputs.group(Receiver::Clients)?;
+        let (index, answer) = group.messages.iter().enumerate().find_map(|(index, message)| match message {
+            Message::Answer(answer) if answer.request == request => Some((index, answer.clone())),
+            _ => None,
+        })?;
+        let message_path = group.message_path(index)?;
+        let (head, header, certificate) = (group.head(), *header, certificate.clone());
+        Some(Self { answer, message_path, head, path, header, certificate })
+    }
+
+    /// Checks that the members' cluster gave this answer to the request with the digest `request`.
+    ///
+    /// # Errors
+    /// See [`AnswerError`].
+    pub fn verify(
+        self,
+        request: Digest,
+        members: &Members,
+        verifier: &mut StatementVerifier,
+        rng: &mut impl CryptoRng,
+    ) -> Result<Answer, AnswerError> {
+        if self.answer.request != request {
+            return Err(AnswerError::OtherRequest(self.answer.request));
+        }
+        if self.head.to != Receiver::Clients {
+            return Err(AnswerError::OtherReceiver(self.head.to));
+        }
+        verifier.check(&self.header, &self.certificate, members, rng)?;
+        let message = Message::Answer(self.answer);
+        let digest = self.head.digest(self.header.deployment, self.header.cluster);
+        let is_in_group = self.message_path.root(&message) == Some(self.head.root);
+        if !is_in_group || self.path.root(digest) != Some(self.header.outputs) {
+            return Err(AnswerError::Path);
+        }
+        match message {
+            Message::Answer(answer) => Ok(answer),
+            _ => Err(AnswerError::Path),
+        }
+    }
+}
+
+/// Why an answer is not believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerError {
+    /// To another request.
+    #[error("the answer is to the request {0}; ask another member")]
+    OtherRequest(Digest),
+    /// A message between others.
+    #[error("the message is for {0}, and no answer to a client")]
+    OtherReceiver(Receiver),
+    /// The answer was altered, or is of another decision.
+    #[error("the answer is not under the header's root; ask another member")]
+    Path,
+    /// The header is not certified.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+}

@@ -1,0 +1,61 @@
+//! Encodings: a version byte, then borsh, which has one encoding for each value of these types. Reading is bounded by
+//! the length of the whole, before anything is allocated.
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use fastpay_core::Digest;
+
+/// The version of every encoding in this crate.
+const VERSION: u8 = 1;
+
+/// A statement that is sent or stored on its own.
+pub trait Wire: BorshSerialize + BorshDeserialize {
+    /// No encoding is longer.
+    const BYTES_MAX: usize;
+
+    /// The encoding.
+    #[must_use]
+    fn encode(&self) -> Vec<u8> {
+        borsh::to_vec(&(VERSION, self)).expect("memory takes every write")
+    }
+
+    /// The inverse of [`Wire::encode`], for exactly the bytes that it gives.
+    ///
+    /// # Errors
+    /// See [`DecodeError`].
+    fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        if bytes.len() > Self::BYTES_MAX {
+            return Err(DecodeError::TooLong { found: bytes.len(), max: Self::BYTES_MAX });
+        }
+        let (version, body) = bytes.split_first().ok_or(DecodeError::Malformed)?;
+        if *version != VERSION {
+            return Err(DecodeError::Version(*version));
+        }
+        borsh::from_slice(body).map_err(|_| DecodeError::Malformed)
+    }
+}
+
+/// Why bytes are not the encoding of a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// More bytes than any statement of this kind has.
+    #[error("the statement has {found} bytes; this kind has at most {max}")]
+    TooLong {
+        /// The number of bytes.
+        found: usize,
+        /// The bound.
+        max: usize,
+    },
+    /// Made by another version of the software.
+    #[error("the statement has encoding version {0}; this software reads version {VERSION}")]
+    Version(u8),
+    /// Not the one encoding of any statement.
+    #[error("the bytes are not a statement of this kind, whole and without a rest")]
+    Malformed,
+}
+
+/// The hash of a value, in the domain of `context`, which no other kind of statement has.
+pub(crate) fn digest(context: &'static str, value: &impl BorshSerialize) -> Digest {
+    let mut hasher = blake3::Hasher::new_derive_key(context);
+    value.serialize(&mut hasher).expect("a hasher takes every write");
+    Digest::new(*hasher.finalize().as_bytes())
+}
