@@ -1,5 +1,5 @@
-//! Checkpoints of the committee by command: authorities at work compute, sign and certify the same ones, and each
-//! reason for which one is not proposed, signed, certified or verified.
+//! Checkpoints of the committee, step by step: authorities at work compute, sign and certify the same ones, and each
+//! reason for which one is not proposed, signed, certified or verified. `certification.rs` has nodes do it by themselves.
 
 use std::fs;
 use std::num::NonZeroU32;
@@ -14,15 +14,16 @@ use fastpay_core::{
     UnlockVote, VerifiedContractVote,
 };
 use fastpay_ethereum::{Call, DepositsError, Finality, PrimaryConfig, Sender, certified_redemption};
+use fastpay_node::authority::certification::{
+    Archive, ArchiveError, Certified, CheckpointError, CheckpointVoteFile, Defect, Inputs, ORDERS_MAX, Proposal,
+    ProposedCut, Report, Signed, certify, propose, sign, verify,
+};
 use fastpay_node::authority::config::Config;
 use fastpay_node::authority::deployment::folder_identity;
 use fastpay_node::authority::follower;
 use fastpay_node::authority::rollback::{HighWaterMark, default_high_water_mark};
 use fastpay_node::authority::storage::{DataFolder, Journal, JournalOptions, JournalPosition, JournalWrite};
-use fastpay_node::operator::checkpoint::{
-    Archive, ArchiveError, Certified, CheckpointBallot, CheckpointError, Defect, Proposal, Report, certify, propose,
-    sign, verify,
-};
+use fastpay_program::Clock;
 use fastpay_testkit::anvil::{Anvil, CHAIN_ID, LyingNode, Mining, Rotation, Signers, council_of};
 use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption};
 use serde_json::{Value, json};
@@ -45,16 +46,24 @@ impl Member {
         Archive::new(&self.archive)
     }
 
+    fn inputs(&self) -> Inputs<'_> {
+        Inputs { config: &self.config, archive: &self.archive, orders_max: ORDERS_MAX, clock: Clock::system() }
+    }
+
     async fn propose(&self) -> Result<Proposal, CheckpointError> {
-        propose(&self.config, &self.archive, &mut |_| ()).await
+        propose(self.inputs(), &mut |_| ()).await
     }
 
-    async fn sign(&self, cut: &Path) -> Result<CheckpointBallot, CheckpointError> {
-        sign(&self.config, std::slice::from_ref(&self.keys), &self.archive, cut, &mut |_| ()).await
+    async fn sign(&self, cut: &Path) -> Result<Signed, CheckpointError> {
+        self.sign_with(self.inputs(), cut).await
     }
 
-    async fn certify(&self, votes: &[PathBuf]) -> Result<Certified, CheckpointError> {
-        certify(&self.config, &self.archive, votes, &mut |_| ()).await
+    async fn sign_with(&self, inputs: Inputs<'_>, cut: &Path) -> Result<Signed, CheckpointError> {
+        sign(inputs, std::slice::from_ref(&self.keys), &ProposedCut::read(cut)?, &mut |_| ()).await
+    }
+
+    async fn certify(&self, votes: &[CheckpointVoteFile]) -> Result<Certified, CheckpointError> {
+        certify(self.inputs(), votes, &mut |_| ()).await
     }
 
     async fn verify(&self) -> Result<Report, CheckpointError> {
@@ -138,11 +147,10 @@ impl Scene {
     }
 
     /// The votes of these members for a cut.
-    async fn votes(&self, members: &[usize], cut: &Path) -> Vec<PathBuf> {
+    async fn votes(&self, members: &[usize], cut: &Path) -> Vec<CheckpointVoteFile> {
         let mut votes = Vec::new();
         for member in members {
-            let ballot = self.members[*member].sign(cut).await.unwrap();
-            votes.push(self.write(&format!("vote-{member}.json"), &serde_json::to_value(&ballot.vote).unwrap()));
+            votes.push(self.members[*member].sign(cut).await.unwrap().vote);
         }
         votes
     }
@@ -370,7 +378,19 @@ async fn events_come_from_final_blocks_on_which_the_nodes_agree_and_each_epoch_s
     let error = member.sign(&proposal.cut).await.unwrap_err();
     assert!(matches!(error, CheckpointError::Chain(DepositsError::Alarm(_))), "{error}");
 
+    // Nodes that are stuck: three days later nobody knows which epoch it is.
+    liar.repent();
+    let member = &scene.members[0];
+    let later = (chain.anvil.time_s().await + 4 * 86_400) * 1_000;
+    let inputs = Inputs { clock: Clock::at(later), ..member.inputs() };
+    let too_old = |error: &CheckpointError| matches!(error, CheckpointError::ChainTooOld { .. });
+    let error = member.sign_with(inputs, &proposal.cut).await.unwrap_err();
+    assert!(too_old(&error), "{error}");
+    let error = propose(inputs, &mut |_| ()).await.unwrap_err();
+    assert!(too_old(&error), "{error}");
+
     // Nodes that are behind the shards.
+    let member = &mut scene.members[0];
     member.config = honest.clone();
     chain.anvil.mine(2).await;
     chain.deposit(owner.id(), 100).await;
@@ -398,8 +418,7 @@ async fn events_come_from_final_blocks_on_which_the_nodes_agree_and_each_epoch_s
     assert!(ended(&error), "{error}");
     let error = member.propose().await.unwrap_err();
     assert!(ended(&error), "{error}");
-    let vote = scene.write("vote.json", &json!({}));
-    let error = member.certify(&[vote]).await.unwrap_err();
+    let error = member.certify(&[]).await.unwrap_err();
     assert!(ended(&error), "{error}");
 }
 
@@ -444,6 +463,10 @@ async fn nobody_signs_what_it_has_not_executed_or_what_is_not_next() {
         change(&mut file);
         scene.write("altered.json", &file)
     };
+    let member = &scene.members[1];
+    let error = member.sign_with(Inputs { orders_max: 0, ..member.inputs() }, &first.cut).await.unwrap_err();
+    assert!(matches!(error, CheckpointError::TooManyOrders(0)), "{error}");
+    assert!(!member.archive().vote_path(1).exists(), "nothing was signed");
     let digest = json!(fastpay_core::Digest::repeat_byte(9));
     for (field, value, mismatch) in [
         ("number", json!(2), CheckpointMismatch::Number),
@@ -464,7 +487,7 @@ async fn nobody_signs_what_it_has_not_executed_or_what_is_not_next() {
     let other = TestAccount::numbered(5).id().to_string();
     let file = altered(&|file| file["next"][&other] = json!(1));
     let error = scene.members[1].sign(&file).await.unwrap_err();
-    assert!(matches!(error, CheckpointError::NotItsCut(_)), "{error}");
+    assert!(matches!(error, CheckpointError::NotItsCut), "{error}");
     let file = scene.write("altered.json", &json!({}));
     let error = scene.members[1].sign(&file).await.unwrap_err();
     assert!(
@@ -500,35 +523,34 @@ async fn only_a_quorum_of_members_certifies() {
     let proposal = scene.members[0].propose().await.unwrap();
     let votes = scene.votes(&[0, 1, 2], &proposal.cut).await;
     let member = &scene.members[0];
-    let certify = async |votes: &[PathBuf]| member.certify(votes).await.unwrap_err();
-    for few in [vec![votes[0].clone(), votes[1].clone()], vec![votes[0].clone(); 3]] {
-        let error = certify(&few).await;
-        let members = if few[0] == few[1] { 1 } else { 2 };
-        let is_right = matches!(error, CheckpointError::TooFewVotes { found, quorum: 3 } if found == members);
-        assert!(is_right, "{error}");
+    let certify = async |votes: &[CheckpointVoteFile]| member.certify(votes).await.unwrap_err();
+    let few = |error: &CheckpointError, members: usize| matches!(error, CheckpointError::TooFewVotes { found, quorum: 3 } if *found == members);
+    for (votes, members) in [(vec![votes[0].clone(), votes[1].clone()], 2), (vec![votes[0].clone(); 3], 1)] {
+        let error = certify(&votes).await;
+        assert!(few(&error, members), "{error}");
     }
-    let altered = |field: &str, value: Value| {
-        let mut vote = read(&votes[2]);
-        vote[field] = value;
-        [votes[0].clone(), votes[1].clone(), scene.write("altered.json", &vote)]
+    // A vote of a stranger, with another's signature, or for another checkpoint does not count.
+    let altered = |change: &dyn Fn(&mut CheckpointVoteFile)| {
+        let mut vote = votes[2].clone();
+        change(&mut vote);
+        [votes[0].clone(), votes[1].clone(), vote]
     };
     let stranger = scene.committee.rotated().keys[0].public().name;
-    let error = certify(&altered("authority", json!(stranger))).await;
-    let is_stranger =
-        matches!(error, CheckpointError::Vote { error: NotCertified::NotAMember(name), .. } if name == stranger);
-    assert!(is_stranger, "{error}");
-    let signature = read(&votes[1])["signature"].clone();
-    let error = certify(&altered("signature", signature)).await;
-    assert!(matches!(error, CheckpointError::Vote { error: NotCertified::Signature(_), .. }), "{error}");
-    let error = certify(&altered("checkpoint", json!(fastpay_core::Digest::repeat_byte(9)))).await;
-    assert!(matches!(error, CheckpointError::OtherCheckpoint { .. }), "{error}");
+    for votes in [
+        altered(&|vote| vote.authority = stranger),
+        altered(&|vote| vote.signature = votes[1].signature),
+        altered(&|vote| vote.checkpoint = fastpay_core::Digest::repeat_byte(9)),
+    ] {
+        let error = certify(&votes).await;
+        assert!(few(&error, 2), "{error}");
+    }
     assert!(!member.archive().certificate_path(1).exists());
 
     // A later proposal replaces the one that they voted for.
     scene.pay(&[0, 1, 2], 0, 1, 1).await;
     member.propose().await.unwrap();
     let error = certify(&votes).await;
-    assert!(matches!(error, CheckpointError::OtherCheckpoint { .. }), "{error}");
+    assert!(few(&error, 0), "{error}");
     // One that was cut short, between its files, is certified by nobody.
     fs::copy(scene.members[1].archive().segment_path(1), member.archive().segment_path(1)).unwrap();
     let error = certify(&votes).await;

@@ -3,15 +3,18 @@
 
 use std::time::Duration;
 
+use fastpay_core::PrimaryView;
 use fastpay_core::checkpoint::{InstalledCommittee, PrimaryEvent, PrimaryEventKind};
 use fastpay_core::{
     AccountId, Authority, AuthorityName, Committee, Deposit, Domain, Epoch, SequenceNumber, TransactionIndex,
     is_unlock_authorized,
 };
 use fastpay_ethereum::{DepositBatch, DepositReader, OrderEvent, Primary, PrimaryConfig, RANGE_BLOCKS_DEFAULT};
+use fastpay_program::Clock;
 
 use super::{CheckpointError, Progress};
 use crate::authority::deployment::Deployment;
+use crate::authority::shard::ChainTime;
 
 /// A failing Ethereum node is asked so often before the command gives up: long enough for a provider's rate limit.
 const TRIES_MAX: u32 = 5;
@@ -20,29 +23,33 @@ const RETRY_WAIT: Duration = Duration::from_secs(1);
 /// Progress is told each time so many blocks are read.
 const TOLD_BLOCKS: u64 = 100_000;
 
-/// All final events after an index, in their order.
+/// All final events after an index, in their order. The newest final block must be recent by the clock: on an old view of
+/// the chain, nobody knows which epoch it is, and whether its keys are out (`cut-lag` in docs/MODEL.md).
 pub(super) async fn read(
     deployment: &Deployment,
     after: TransactionIndex,
+    clock: Clock,
     told: Progress<'_>,
 ) -> Result<Vec<PrimaryEvent>, CheckpointError> {
     match deployment {
         Deployment::StandAlone(genesis) => {
             Ok(genesis.deposits().filter(|deposit| deposit.index > after).map(of_deposit).collect())
         }
-        Deployment::OnPrimary { config, .. } => read_chain(config, after, told).await,
+        Deployment::OnPrimary { config, .. } => read_chain(config, after, clock, told).await,
     }
 }
 
-/// No cursor is kept between commands, so the chain is read from the contract's first block.
+/// No cursor is kept, so the chain is read from the contract's first block.
 async fn read_chain(
     config: &PrimaryConfig,
     after: TransactionIndex,
+    clock: Clock,
     told: Progress<'_>,
 ) -> Result<Vec<PrimaryEvent>, CheckpointError> {
     let primary = Primary::connect(config.clone()).await?;
     let domain = primary.domain();
     let mut reader = DepositReader::new(primary, RANGE_BLOCKS_DEFAULT);
+    let unlock_window = reader.unlock_window().await?;
     let mut cursor = reader.start().await?;
     let (mut events, mut told_at) = (Vec::new(), cursor.block_number);
     loop {
@@ -56,7 +63,11 @@ async fn read_chain(
             told(format!("read the chain up to block {told_at} of {}", batch.final_block));
         }
         if cursor.block_number >= batch.final_block {
-            return Ok(events);
+            let block_time = batch.final_time;
+            return match (ChainTime { block_time, unlock_window }).view(clock.now_ms()) {
+                PrimaryView::Recent => Ok(events),
+                PrimaryView::TooOld => Err(CheckpointError::ChainTooOld { block_time }),
+            };
         }
     }
 }

@@ -1,46 +1,42 @@
 //! Signs a proposed cut, after this authority has computed it itself.
 
-use std::path::Path;
-
-use fastpay_core::AuthorityKeys;
-use fastpay_core::checkpoint::{CheckpointMismatch, Cut, Segment};
+use fastpay_core::checkpoint::{CheckpointMismatch, Cut};
+use fastpay_core::{AccountId, AuthorityKeys, SequenceNumber};
 use fastpay_rpc::json::Hex;
 
-use super::archive::{Archive, read_cut};
+use super::archive::{Archive, ProposedCut};
 use super::compute::{check_events, compute};
 use super::journals::{Executed, Journals};
-use super::{CheckpointError, CheckpointVoteFile, Progress, events};
-use crate::authority::config::Config;
+use super::{CheckpointError, CheckpointVoteFile, Inputs, Progress, events};
 use crate::authority::deployment;
 
-/// A vote with what it is for.
-#[derive(Debug)]
-pub struct CheckpointBallot {
-    /// For the person who signs.
-    pub text: String,
-    /// For whoever certifies.
+/// A checkpoint that this authority signed.
+#[derive(Clone, Debug)]
+pub struct Signed {
+    /// Its vote.
     pub vote: CheckpointVoteFile,
+    /// The numbers that are executed here and not in the cut.
+    pub beyond: u64,
 }
 
-/// Computes the cut in `file` from this authority's own journals and Ethereum nodes, writes segment, state and cut into
-/// the archive in `folder`, and signs.
+/// Computes a cut from this authority's own journals and Ethereum nodes, writes segment, state and cut into the archive,
+/// signs with the one of `keys` that is a member's, and writes the vote. It may replace a proposal that this authority
+/// signed before: several correct cuts may be signed.
 ///
 /// # Errors
 /// See [`CheckpointError`]; nothing is signed then.
 pub async fn sign(
-    config: &Config,
+    inputs: Inputs<'_>,
     keys: &[AuthorityKeys],
-    folder: &Path,
-    file: &Path,
+    proposed: &ProposedCut,
     told: Progress<'_>,
-) -> Result<CheckpointBallot, CheckpointError> {
-    let archive = Archive::create(folder)?;
-    let proposed = read_cut(file)?;
+) -> Result<Signed, CheckpointError> {
+    let archive = Archive::create(inputs.archive)?;
     let (cut, proposed) = (proposed.cut(), proposed.checkpoint);
     if cut.digest() != proposed.cut {
-        return Err(CheckpointError::NotItsCut(file.to_owned()));
+        return Err(CheckpointError::NotItsCut);
     }
-    let deployment = deployment::load(config).await?;
+    let deployment = deployment::load(inputs.config).await?;
     let (domain, committees) = (deployment.domain(), deployment.committees()?);
     let base = archive.newest(&domain, &committees)?;
     // What cannot be the next checkpoint is not computed.
@@ -58,40 +54,32 @@ pub async fn sign(
     let is_member = |keys: &&AuthorityKeys| current.members().contains(&keys.public());
     let keys = keys.iter().find(is_member).ok_or(CheckpointError::NotAMember(current.epoch()))?;
 
-    let journals = Journals::open(&config.data)?;
-    let events = events::read(&deployment, base.state.cut().up_to, told).await?;
+    let journals = Journals::open(&inputs.config.data)?;
+    let previous = base.state.cut();
+    let events = events::read(&deployment, previous.up_to, inputs.clock, told).await?;
     check_events(&base, &events, cut.up_to)?;
-    let gather = |records: &mut dyn Iterator<Item = _>| {
-        Segment::from_records(events, records.map(|(_, record)| record), base.state.cut(), &cut)
-    };
-    let (segment, executed) = journals.read(told, gather)?;
-    check_executed(&executed, &cut)?;
+    let (segment, executed) = journals.segment(events, (previous, &cut), inputs.orders_max, told)?;
+    check_executed(&executed, previous, &cut)?;
     let computed = compute(&base, segment, &domain, told)?;
     computed.checkpoint.check(&proposed).map_err(|mismatch| CheckpointError::Mismatch { mismatch })?;
     archive.write(&computed)?;
     let vote = computed.checkpoint.sign(keys, &domain);
-    let (number, epoch, digest) = (proposed.number, proposed.epoch, domain.checkpoint_digest(&proposed));
-    let text = format!(
-        "checkpoint {number}: {digest}\nevents up to {}, {} accounts, {} entries since checkpoint {}\nsigned as \
-         authority {} of epoch {epoch}",
-        proposed.up_to,
-        cut.next.len(),
-        computed.segment.entries.len(),
-        base.checkpoint.number,
-        vote.authority,
-    );
+    let (number, epoch, checkpoint) = (proposed.number, proposed.epoch, domain.checkpoint_digest(&proposed));
     let (authority, signature) = (vote.authority, Hex(vote.signature.0));
-    Ok(CheckpointBallot { text, vote: CheckpointVoteFile { number, checkpoint: digest, epoch, authority, signature } })
+    let vote = CheckpointVoteFile { number, checkpoint, epoch, authority, signature };
+    archive.write_vote(&vote)?;
+    let beyond = |(account, next): (&AccountId, &SequenceNumber)| next.0.saturating_sub(cut.next(account).0);
+    Ok(Signed { vote, beyond: executed.next.iter().map(beyond).sum() })
 }
 
-/// Checks that the whole cut is executed here.
-fn check_executed(executed: &Executed, cut: &Cut) -> Result<(), CheckpointError> {
-    let applied = executed.applied();
+/// Checks that the whole cut is executed here. What the previous one includes is certified.
+fn check_executed(executed: &Executed, previous: &Cut, cut: &Cut) -> Result<(), CheckpointError> {
+    let applied = executed.applied().max(previous.up_to);
     if applied < cut.up_to {
         return Err(CheckpointError::NotApplied { applied, wanted: cut.up_to });
     }
     for (account, wanted) in &cut.next {
-        let next = executed.next.get(account).copied().unwrap_or_default();
+        let next = executed.next.get(account).copied().unwrap_or_default().max(previous.next(account));
         if next < *wanted {
             return Err(CheckpointError::NotExecuted { account: *account, executed: next, wanted: *wanted });
         }
