@@ -421,14 +421,15 @@ fn peer_sync(config: &Config, parts: &Parts, own: OwnShards) -> Option<PeerSync>
 }
 
 /// The part that makes checkpoints with the other authorities, if an archive is configured.
-fn member(config: &Config, parts: &Parts) -> Option<Member> {
+fn member(config: &Config, parts: &Parts, own: OwnShards) -> Option<Member> {
     let (settings, path) = (config.archive.clone()?, config.endpoints.as_ref()?);
     let endpoints = Endpoints::read(path).inspect_err(|error| {
         tracing::error!(%error, "no checkpoints are made with the other authorities; correct the file and start again");
     });
     let (names, metrics) = (parts.names.clone(), parts.metrics.certification.clone());
     let peers = (names, endpoints.ok()?);
-    Some(Member::new(config.clone(), settings, parts.domain, parts.voter_status.clone(), peers, metrics))
+    let (config, voter_status) = (config.clone(), parts.voter_status.clone());
+    Some(Member::new(config, settings, parts.domain, voter_status, own, peers, metrics))
 }
 
 /// The index and its thread, unless switched off.
@@ -568,10 +569,11 @@ async fn serve(
         followers.spawn(announcements.run(ended.clone()));
     }
     let own = OwnShards::new(own_shards, parts.metrics.network.clone());
+    let member = member(config, parts, own.clone());
     if let Some(peers) = peer_sync(config, parts, own) {
         followers.spawn(peers.run(ended.clone()));
     }
-    if let Some(member) = member(config, parts) {
+    if let Some(member) = member {
         let end = member.start(ended).map_err(AuthorityError::Checkpoints)?;
         servers.spawn(async {
             let end =

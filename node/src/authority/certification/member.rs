@@ -14,7 +14,8 @@
 //! | what goes wrong | what follows |
 //! |---|---|
 //! | the leader is away, or its cut cannot be signed | after an hour the next member leads, and signs the old cut or proposes its own |
-//! | this authority has not executed the cut, or the chain is not as far | nothing is signed; it tries again, at longer and longer intervals |
+//! | this authority has not executed the cut | it fetches what it lacks from a member that signed |
+//! | the chain is not as far, or a failure | nothing is signed; it tries again, at longer and longer intervals |
 //! | a peer lies, stalls, or sends too much | it is left alone, longer each time; the next one is asked |
 //! | a kill, anywhere | each file is whole or not there; a vote without its proposal is signed again; nothing else is remembered |
 //! | the committee changes | a checkpoint of the new epoch is due at once, and what the old epoch signed is proposed anew |
@@ -27,10 +28,10 @@ use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientError, ClientOptions, Endpoints};
 use fastpay_core::checkpoint::Checkpoint;
-use fastpay_core::{AuthorityName, Committee, Digest, Domain};
+use fastpay_core::{AccountId, AuthorityName, Committee, Digest, Domain, SequenceNumber};
 use fastpay_program::Clock;
 use tokio::sync::{oneshot, watch};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::admit::Admission;
 use super::archive::{Archive, ProposedCut};
@@ -39,6 +40,7 @@ use super::turn::Turn;
 use super::{CheckpointError, CheckpointVoteFile, Inputs, NotAdmitted, NotCertified, certify, propose, sign};
 use crate::authority::config::{ArchiveSettings, Config};
 use crate::authority::metrics::CertificationMetrics;
+use crate::authority::peer_sync::{self, OwnShards};
 use crate::authority::priority::lowest_priority;
 use crate::authority::voter_status::{VoterStatus, VoterStatusWatch};
 
@@ -98,6 +100,7 @@ pub struct Member {
     archive: Archive,
     domain: Domain,
     voter_status: VoterStatusWatch,
+    own: OwnShards,
     /// All names of this authority.
     names: Vec<AuthorityName>,
     endpoints: Endpoints,
@@ -118,6 +121,7 @@ impl Member {
         settings: ArchiveSettings,
         domain: Domain,
         voter_status: VoterStatusWatch,
+        own: OwnShards,
         (names, endpoints): (Vec<AuthorityName>, Endpoints),
         metrics: Arc<CertificationMetrics>,
     ) -> Self {
@@ -130,6 +134,7 @@ impl Member {
             archive,
             domain,
             voter_status,
+            own,
             names,
             endpoints,
             metrics,
@@ -247,10 +252,15 @@ impl Member {
         let Some(keys) = keys else { return Ok(()) };
         let leads = leader == Some(keys.public().name);
         let result = match proposal(&shown, committee, leader.filter(|_| !leads), own.as_ref()) {
-            Some((peer, digest)) => match self.cut(peers, *peer, number, *digest).await {
-                Some(cut) => self.sign(&cut, voter_status).await,
-                None => return Ok(()),
-            },
+            Some((peer, vote)) => {
+                let Some(peer) = peers.get_mut(peer) else { return Ok(()) };
+                let Some(cut) = self.cut(peer, vote).await else { return Ok(()) };
+                let signed = self.sign(&cut, voter_status).await;
+                if let Err(CheckpointError::NotExecuted { lacking, .. }) = &signed {
+                    self.fetch(peer, lacking.clone()).await;
+                }
+                signed
+            }
             None if leads && own.is_none() && turn.is_due(now_ms) => self.propose(voter_status).await,
             None => return Ok(()),
         };
@@ -285,20 +295,30 @@ impl Member {
     }
 
     /// The cut that a peer has voted for.
-    async fn cut(&self, peers: &mut [Peer], peer: usize, number: u64, digest: Digest) -> Option<ProposedCut> {
-        let newest = self.archive.cut_path(number.saturating_sub(1));
+    async fn cut(&self, peer: &mut Peer, vote: &CheckpointVoteFile) -> Option<ProposedCut> {
+        let newest = self.archive.cut_path(vote.number.saturating_sub(1));
         let newest = std::fs::metadata(newest).map_or(0, |metadata| metadata.len());
         let orders = u64::try_from(self.settings.orders_max).unwrap_or(u64::MAX);
         let bytes_max = newest.saturating_add(orders.saturating_mul(ACCOUNT_BYTES_MAX)).saturating_add(CUT_BYTES_MIN);
-        let peer = peers.get_mut(peer)?;
-        let cut = match peer.cut(number, bytes_max).await {
-            Ok(Some(cut)) if self.domain.checkpoint_digest(&cut.checkpoint) == digest => return Some(cut),
+        let failure = match peer.cut(vote.number, bytes_max).await {
+            Ok(Some(cut)) if self.domain.checkpoint_digest(&cut.checkpoint) == vote.checkpoint => return Some(cut),
             Ok(Some(_)) => PeerFailure::Other,
             Ok(None) => PeerFailure::Torn,
             Err(failure) => failure,
         };
-        self.judge(peer, &cut);
+        self.judge(peer, &failure);
         None
+    }
+
+    /// Fetches what this authority has not executed, from a peer whose vote says that it has.
+    async fn fetch(&self, peer: &mut Peer, lacking: Vec<(AccountId, SequenceNumber)>) {
+        let wait = self.settings.times.file;
+        let failure = match timeout(wait, peer_sync::bring(&self.own, peer.client(), lacking)).await {
+            Ok(Ok(count)) => return tracing::info!(count, peer = %peer.name(), "fetched what a checkpoint includes"),
+            Ok(Err(failure)) => PeerFailure::Certificates(failure),
+            Err(_) => PeerFailure::Slow(wait),
+        };
+        self.judge(peer, &failure);
     }
 
     /// The votes that peers show for a number, of different members.
@@ -428,7 +448,7 @@ fn proposal<'a>(
     committee: &Committee,
     leader: Option<AuthorityName>,
     own: Option<&CheckpointVoteFile>,
-) -> Option<(&'a usize, &'a Digest)> {
+) -> Option<(usize, &'a CheckpointVoteFile)> {
     let is_leaders = |(_, vote): &&Shown| Some(vote.authority) == leader;
     let votes = |digest| votes_for(shown, digest);
     let one_honest = committee.faults_tolerated().saturating_add(1);
@@ -440,7 +460,7 @@ fn proposal<'a>(
         None => most().filter(|(_, vote)| votes(vote.checkpoint) >= least)?,
     };
     let (peer, vote) = chosen;
-    (own.map(|own| own.checkpoint) != Some(vote.checkpoint)).then_some((peer, &vote.checkpoint))
+    (own.map(|own| own.checkpoint) != Some(vote.checkpoint)).then_some((*peer, vote))
 }
 
 /// Shows how far long work is.

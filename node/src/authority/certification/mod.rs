@@ -179,6 +179,8 @@ pub enum CheckpointError {
         executed: SequenceNumber,
         /// The next number in the cut.
         wanted: SequenceNumber,
+        /// The first accounts of which numbers are not executed here, each with its next number in the cut.
+        lacking: Vec<(AccountId, SequenceNumber)>,
     },
     /// Events of the cut are not applied here.
     #[error(

@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout};
 
 use super::archive::ProposedCut;
 use super::{CertificateFile, CheckpointVoteFile};
+use crate::authority::peer_sync;
 
 /// A certificate of a committee of a few thousand members is shorter.
 const CERTIFICATE_BYTES_MAX: u64 = 1 << 20;
@@ -50,6 +51,9 @@ pub(super) enum PeerFailure {
     /// The file is about another checkpoint.
     #[error("it showed a file of another checkpoint")]
     Other,
+    /// It does not return the certificates that it has executed.
+    #[error(transparent)]
+    Certificates(peer_sync::PeerFailure),
     /// Its checkpoint is of a later epoch than this authority has followed; or of none.
     #[error("its checkpoint is of epoch {0}, which is not known here yet")]
     UnknownEpoch(Epoch),
@@ -66,6 +70,7 @@ impl PeerFailure {
     pub fn is_misbehaviour(&self) -> bool {
         match self {
             Self::Client(error) => !error.is_retryable() && !matches!(error, ClientError::Unreadable(_)),
+            Self::Certificates(failure) => failure.is_misbehaviour(),
             Self::Disk(_) | Self::UnknownEpoch(_) => false,
             _ => true,
         }
@@ -90,6 +95,10 @@ pub(super) struct Peer {
 impl Peer {
     pub fn new(client: AuthorityClient, file_timeout: Duration) -> Self {
         Self { client, file_timeout, left: None }
+    }
+
+    pub fn client(&self) -> &AuthorityClient {
+        &self.client
     }
 
     pub fn name(&self) -> AuthorityName {

@@ -10,6 +10,9 @@ use super::journals::{Executed, Journals};
 use super::{CheckpointError, CheckpointVoteFile, Inputs, Progress, events};
 use crate::authority::deployment;
 
+/// The most accounts that are named as lacking at once.
+const LACKING_MAX: usize = 10_000;
+
 /// A checkpoint that this authority signed.
 #[derive(Clone, Debug)]
 pub struct Signed {
@@ -78,11 +81,14 @@ fn check_executed(executed: &Executed, previous: &Cut, cut: &Cut) -> Result<(), 
     if applied < cut.up_to {
         return Err(CheckpointError::NotApplied { applied, wanted: cut.up_to });
     }
-    for (account, wanted) in &cut.next {
-        let next = executed.next.get(account).copied().unwrap_or_default().max(previous.next(account));
-        if next < *wanted {
-            return Err(CheckpointError::NotExecuted { account: *account, executed: next, wanted: *wanted });
+    let next =
+        |account: &AccountId| executed.next.get(account).copied().unwrap_or_default().max(previous.next(account));
+    let lacking = cut.next.iter().filter(|(account, wanted)| next(account) < **wanted);
+    let lacking: Vec<_> = lacking.map(|(account, wanted)| (*account, *wanted)).take(LACKING_MAX).collect();
+    match lacking.first().copied() {
+        Some((account, wanted)) => {
+            Err(CheckpointError::NotExecuted { account, executed: next(&account), wanted, lacking })
         }
+        None => Ok(()),
     }
-    Ok(())
 }
