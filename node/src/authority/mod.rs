@@ -576,9 +576,7 @@ async fn serve(
     if let Some(member) = member {
         let end = member.start(ended).map_err(AuthorityError::Checkpoints)?;
         servers.spawn(async {
-            let end =
-                end.await.map_err(|_| "the thread that makes checkpoints ended by a defect; see the log above")?;
-            end.map_err(|error| format!("a peer cannot be asked for checkpoints: {error}"))
+            end.await.map_err(|_| "the thread that makes checkpoints ended by a defect; see the log above".into())
         });
     }
     let authority = parts.voter_status.borrow().public().name;

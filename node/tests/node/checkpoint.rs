@@ -50,11 +50,11 @@ impl Member {
         Inputs { config: &self.config, archive: &self.archive, orders_max: ORDERS_MAX, clock: Clock::system() }
     }
 
-    async fn propose(&self) -> Result<Proposal, CheckpointError> {
+    pub async fn propose(&self) -> Result<Proposal, CheckpointError> {
         propose(self.inputs(), &mut |_| ()).await
     }
 
-    async fn sign(&self, cut: &Path) -> Result<Signed, CheckpointError> {
+    pub async fn sign(&self, cut: &Path) -> Result<Signed, CheckpointError> {
         self.sign_with(self.inputs(), cut).await
     }
 

@@ -61,7 +61,7 @@ impl Admission {
             }
             previous = *checkpoint;
         }
-        let events = events::read(&deployment, base.state.cut().up_to, inputs.clock, told).await?;
+        let events = events::read(&deployment, base.state.cut().up_to, inputs, told).await?;
         let mut installations = base.state.installations().clone();
         for event in &events {
             if let PrimaryEventKind::Installed(installed) = &event.kind {

@@ -6,6 +6,8 @@
 //!  0000000001.state   ─┼─ replaced until they are certified  by `sign`, once the       last, by `certify` and
 //!  0000000001.cut.json ┘                                     others are there          `admit`: the number is complete
 //! ```
+//! `chain.json` remembers up to which block the contract's events need not be read again; it may be removed.
+//!
 //! Each file is written under another name, synced, and renamed, so it is whole or not there. A checkpoint counts if
 //! its certificate is there; files of the number after the newest certificate are a proposal. Peers are served from these
 //! files alone, so nothing is said that is not durable.
@@ -289,12 +291,9 @@ impl Archive {
         written.map_err(|error| ArchiveError::Io { path, error })
     }
 
-    /// This authority's vote for a number; `None` if it has not voted.
-    pub(super) fn vote(&self, number: u64) -> Result<Option<CheckpointVoteFile>, ArchiveError> {
-        match read_json(&self.vote_path(number)) {
-            Err(ArchiveError::Missing(_)) => Ok(None),
-            read => read.map(Some),
-        }
+    /// This authority's vote for a number; `None` if it has not voted, or its vote cannot be read: then it votes again.
+    pub(super) fn vote(&self, number: u64) -> Option<CheckpointVoteFile> {
+        read_json(&self.vote_path(number)).ok()
     }
 
     pub(super) fn certificate(&self, number: u64) -> Result<CheckpointCertificate, ArchiveError> {
@@ -367,6 +366,7 @@ fn read_stream<T>(path: &Path, read: impl FnOnce(&mut BufReader<File>) -> io::Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fastpay_core::Digest;
     use fastpay_core::checkpoint::InstalledCommittee;
     use fastpay_testkit::TestCommittee;
 

@@ -26,7 +26,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_client::{AuthorityClient, ClientError, ClientOptions, Endpoints};
+use fastpay_client::{AuthorityClient, AuthorityEndpoints, ClientOptions, Endpoints};
 use fastpay_core::checkpoint::Checkpoint;
 use fastpay_core::{AccountId, AuthorityName, Committee, Digest, Domain, SequenceNumber};
 use fastpay_program::Clock;
@@ -145,27 +145,28 @@ impl Member {
         }
     }
 
-    /// Runs on a thread of its own until `stop` turns true. The result arrives when the thread has ended.
+    /// Runs on a thread of its own until `stop` turns true. The receiver hears when the thread has ended.
     ///
     /// # Errors
     /// If the system gives no thread.
-    pub fn start(self, stop: watch::Receiver<bool>) -> std::io::Result<oneshot::Receiver<Result<(), ClientError>>> {
+    pub fn start(self, stop: watch::Receiver<bool>) -> std::io::Result<oneshot::Receiver<()>> {
         let (ended, end) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let run = move || {
             lowest_priority();
-            drop(ended.send(runtime.block_on(self.run(stop))));
+            runtime.block_on(self.run(stop));
+            let _ = ended.send(());
         };
         std::thread::Builder::new().name("archive".into()).spawn(run)?;
         Ok(end)
     }
 
-    async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<(), ClientError> {
-        let mut peers = self.peers()?;
+    async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        let mut peers = self.peers();
         loop {
             tokio::select! {
                 biased;
-                _ = stop.wait_for(|stop| *stop) => return Ok(()),
+                _ = stop.wait_for(|stop| *stop) => return,
                 () = async {
                     self.round(&mut peers).await;
                     sleep(self.settings.times.poll).await;
@@ -174,11 +175,18 @@ impl Member {
         }
     }
 
-    fn peers(&self) -> Result<Vec<Peer>, ClientError> {
+    fn peers(&self) -> Vec<Peer> {
         let times = &self.settings.times;
         let options = ClientOptions { connect_timeout: times.call, request_timeout: times.call };
         let others = self.endpoints.authorities.iter().filter(|entry| !self.names.contains(&entry.name));
-        others.map(|entry| Ok(Peer::new(AuthorityClient::new(entry, options)?, times.file))).collect()
+        let connect = |entry: &AuthorityEndpoints| match AuthorityClient::new(entry, options) {
+            Ok(client) => Some(Peer::new(client, times.file)),
+            Err(error) => {
+                tracing::error!(%error, "a peer's archive is not read; correct the file of endpoints and start again");
+                None
+            }
+        };
+        others.filter_map(connect).collect()
     }
 
     fn inputs(&self) -> Inputs<'_> {
@@ -193,6 +201,11 @@ impl Member {
             Err(CheckpointError::Nothing(number)) => {
                 tracing::debug!(number, "nothing has happened since the newest certified checkpoint");
             }
+            Err(
+                error @ (CheckpointError::NotExecuted { .. }
+                | CheckpointError::NotApplied { .. }
+                | CheckpointError::ChainBehind { .. }),
+            ) => tracing::info!(%error, "a checkpoint has to wait"),
             Err(error @ (CheckpointError::Mismatch { .. } | CheckpointError::Archive(_))) => {
                 self.metrics.failures.inc();
                 tracing::error!(%error, "no checkpoint is signed or certified now");
@@ -236,7 +249,7 @@ impl Member {
         let number = tip.number.saturating_add(1);
         let shown = self.votes(peers, number, voter_status).await;
         let keys = voter_status.voter().filter(|_| voter_status.votes_for_all());
-        let own = self.archive.vote(number)?.filter(|vote| vote.epoch == committee.epoch());
+        let own = self.archive.vote(number).filter(|vote| vote.epoch == committee.epoch());
 
         let (now_ms, takeover) = (self.clock.now_ms(), self.settings.times.takeover);
         let turn = Turn { number, due_at_ms: self.due_at_ms(&tip, voter_status)?, takeover };
@@ -357,9 +370,10 @@ impl Member {
     }
 
     async fn bring_from(&self, peer: &Peer, tip: &Checkpoint) -> Result<bool, Failure> {
+        let votes_max = self.voter_status.borrow().quorum_max();
         let mut certificates = Vec::new();
         for number in (tip.number.saturating_add(1)..).take(CERTIFICATES_MAX) {
-            let Some(certificate) = peer.certificate(number).await? else { break };
+            let Some(certificate) = peer.certificate(number, votes_max).await? else { break };
             certificates.push(certificate);
         }
         if certificates.is_empty() || self.is_resting((tip.number, None)) {
@@ -466,4 +480,62 @@ fn proposal<'a>(
 /// Shows how far long work is.
 fn log(what: String) {
     tracing::info!("a checkpoint: {what}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::Epoch;
+    use fastpay_rpc::json::Hex;
+    use fastpay_testkit::TestCommittee;
+
+    fn vote(committee: &TestCommittee, member: usize, checkpoint: u8) -> CheckpointVoteFile {
+        let (checkpoint, authority) = (Digest::repeat_byte(checkpoint), committee.keys[member].public().name);
+        CheckpointVoteFile { number: 1, checkpoint, epoch: Epoch(0), authority, signature: Hex([0; 64]) }
+    }
+
+    #[test]
+    fn what_the_leader_signed_is_signed_and_else_what_an_honest_member_signed() {
+        let committee = TestCommittee::new(7);
+        // Each case: the other member who leads, if one does; what the own vote is for; who shows votes for what; and
+        // the position and checkpoint of the vote that is followed.
+        let check = |leader: Option<usize>, own: Option<u8>, votes: &[(usize, u8)], expected: Option<(usize, u8)>| {
+            let votes = votes.iter().map(|(member, checkpoint)| vote(&committee, *member, *checkpoint));
+            let shown: Vec<_> = votes.enumerate().collect();
+            let own = own.map(|own| vote(&committee, 0, own));
+            let leader = leader.map(|leader| committee.keys[leader].public().name);
+            let chosen = proposal(&shown, &committee.committee, leader, own.as_ref());
+            let chosen = chosen.map(|(place, vote)| (place, vote.checkpoint));
+            let expected = expected.map(|(place, checkpoint)| (place, Digest::repeat_byte(checkpoint)));
+            assert_eq!(chosen, expected, "{leader:?} {shown:?}");
+        };
+        // The leader's comes first, whatever others signed, and is signed once.
+        check(Some(1), None, &[(2, 8), (3, 8), (4, 8), (1, 9)], Some((3, 9)));
+        check(Some(1), Some(8), &[(2, 8), (3, 8), (4, 8), (1, 9)], Some((3, 9)));
+        check(Some(1), Some(9), &[(2, 8), (3, 8), (4, 8), (1, 9)], None);
+        // Without it f members may lie; with one more, one of them is honest.
+        check(Some(1), None, &[(2, 8), (3, 8)], None);
+        check(Some(1), None, &[(4, 7), (2, 8), (3, 8), (5, 8), (6, 7)], Some((3, 8)));
+        // It goes over only to more votes than its own has.
+        check(Some(6), Some(7), &[(2, 8), (3, 8), (4, 8)], Some((2, 8)));
+        check(Some(6), Some(7), &[(2, 8), (3, 8), (4, 8), (1, 7), (5, 7)], Some((2, 8)));
+        check(Some(6), Some(8), &[(2, 8), (3, 8), (4, 8)], None);
+        // Who leads keeps what it signed, or joins what was signed already.
+        check(None, Some(7), &[(2, 8), (3, 8), (4, 8)], None);
+        check(None, None, &[(2, 8), (3, 8), (4, 8)], Some((2, 8)));
+        check(None, None, &[(2, 8), (3, 8)], None);
+        check(None, None, &[], None);
+    }
+
+    #[test]
+    fn only_who_is_at_fault_is_left() {
+        let failure = |reason| Failure::from(CheckpointError::NotAdmitted { number: 1, reason });
+        let is_left = |failure: &Failure| matches!(failure, Failure::Peer(failure) if failure.is_misbehaviour());
+        assert!(is_left(&failure(NotAdmitted::Chain)) && is_left(&failure(NotAdmitted::Events)));
+        assert!(is_left(&failure(NotAdmitted::Certificate(NotCertified::EpochEnded(Epoch(0))))));
+        // This authority may not have followed a rotation yet; and the others are asked all the same.
+        let unknown = failure(NotAdmitted::Certificate(NotCertified::UnknownEpoch(Epoch(1))));
+        assert!(matches!(&unknown, Failure::Peer(_)) && !is_left(&unknown));
+        assert!(matches!(Failure::from(CheckpointError::ChainTooOld { block_time: 1 }), Failure::Own(_)));
+    }
 }

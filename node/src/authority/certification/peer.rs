@@ -18,9 +18,10 @@ use super::archive::ProposedCut;
 use super::{CertificateFile, CheckpointVoteFile};
 use crate::authority::peer_sync;
 
-/// A certificate of a committee of a few thousand members is shorter.
-const CERTIFICATE_BYTES_MAX: u64 = 1 << 20;
+/// The most bytes of a vote's file, and of a certificate's without its votes.
 const VOTE_BYTES_MAX: u64 = 4_096;
+/// The most bytes of a vote in a certificate's file.
+const CERTIFICATE_VOTE_BYTES_MAX: u64 = 512;
 
 /// Why nothing is taken from a peer now.
 #[derive(Debug, thiserror::Error)]
@@ -122,9 +123,15 @@ impl Peer {
         self.left = None;
     }
 
-    /// The certificate of a number.
-    pub async fn certificate(&self, number: u64) -> Result<Option<CheckpointCertificate>, PeerFailure> {
-        let file: Option<CertificateFile> = self.json(number, ArchiveFile::Certificate, CERTIFICATE_BYTES_MAX).await?;
+    /// The certificate of a number, with at most so many votes.
+    pub async fn certificate(
+        &self,
+        number: u64,
+        votes_max: usize,
+    ) -> Result<Option<CheckpointCertificate>, PeerFailure> {
+        let votes = u64::try_from(votes_max).unwrap_or(u64::MAX).saturating_mul(CERTIFICATE_VOTE_BYTES_MAX);
+        let bytes_max = VOTE_BYTES_MAX.saturating_add(votes);
+        let file: Option<CertificateFile> = self.json(number, ArchiveFile::Certificate, bytes_max).await?;
         Ok(file.map(Into::into))
     }
 

@@ -32,7 +32,7 @@ pub struct Proposal {
 /// # Errors
 /// See [`CheckpointError`].
 pub async fn propose(inputs: Inputs<'_>, told: Progress<'_>) -> Result<Proposal, CheckpointError> {
-    let Inputs { config, archive, orders_max, clock } = inputs;
+    let Inputs { config, archive, orders_max, .. } = inputs;
     let archive = Archive::create(archive)?;
     let deployment = deployment::load(config).await?;
     let domain = deployment.domain();
@@ -42,7 +42,7 @@ pub async fn propose(inputs: Inputs<'_>, told: Progress<'_>) -> Result<Proposal,
     let (previous, number) = (base.state.cut(), base.checkpoint.number);
     let ((), executed) = journals.read(told, |_| ())?;
     let up_to = executed.applied().max(previous.up_to);
-    let events = events::read(&deployment, previous.up_to, clock, told).await?;
+    let events = events::read(&deployment, previous.up_to, inputs, told).await?;
     check_events(&base, &events, up_to)?;
     let followed = follow(&base, &events, up_to, &domain)?;
     let limits = (orders_max, journals.shards());

@@ -59,7 +59,7 @@ pub async fn sign(
 
     let journals = Journals::open(&inputs.config.data)?;
     let previous = base.state.cut();
-    let events = events::read(&deployment, previous.up_to, inputs.clock, told).await?;
+    let events = events::read(&deployment, previous.up_to, inputs, told).await?;
     check_events(&base, &events, cut.up_to)?;
     let (segment, executed) = journals.segment(events, (previous, &cut), inputs.orders_max, told)?;
     check_executed(&executed, previous, &cut)?;
