@@ -76,8 +76,13 @@ pub struct Scene {
     pub genesis: PathBuf,
 }
 
+/// With balances of 20 accounts.
 pub fn write_genesis(path: &Path, members: &[AuthorityKeys]) -> Genesis {
-    let balances = (0..20).map(|n| GenesisBalance {
+    write_genesis_of(path, members, 20)
+}
+
+fn write_genesis_of(path: &Path, members: &[AuthorityKeys], accounts: u64) -> Genesis {
+    let balances = (0..accounts).map(|n| GenesisBalance {
         account: TestAccount::numbered(n).id(),
         asset: Asset::ETHER,
         amount: Amount(1_000),
@@ -90,10 +95,14 @@ pub fn write_genesis(path: &Path, members: &[AuthorityKeys]) -> Genesis {
 
 impl Scene {
     pub fn new() -> Self {
+        Self::with_accounts(20)
+    }
+
+    pub fn with_accounts(accounts: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let genesis = folder.path().join("genesis.json");
         let keys = TestCommittee::new(4).keys;
-        let domain = write_genesis(&genesis, &keys).domain();
+        let domain = write_genesis_of(&genesis, &keys, accounts).domain();
         Self { folder, committee: TestCommittee::with(4, domain, fastpay_core::Epoch(0)), genesis }
     }
 

@@ -13,11 +13,14 @@ use fastpay_node::authority::certification::member::MemberTimes;
 use fastpay_node::authority::certification::{CheckpointVoteFile, ORDERS_MIN};
 use fastpay_node::authority::config::ArchiveSettings;
 use fastpay_rpc::json::Hex;
+use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
+use fastpay_rpc::{ARCHIVE_PART_BYTES, ArchiveFile, proto};
 use fastpay_testkit::anvil::{CHAIN_ID, Rotation};
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
 use serde_json::json;
+use tonic::Code;
 
-use crate::authority::{Running, get};
+use crate::authority::{self, Running, get};
 use crate::checkpoint::{Chain, Member, Scene, checkpoint_of, read, signers};
 use crate::scene::eventually_async;
 
@@ -387,5 +390,49 @@ async fn what_a_leader_proposes_is_signed_only_if_each_member_computes_the_same(
     }
     leader.sign(&cut).await.unwrap();
     certified(others, 2).await;
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_are_served_and_read_part_by_part_and_nothing_is_without_an_archive() {
+    let mut scene = Scene::at(authority::Scene::with_accounts(8_000), None, &[1, 2, 1, 1]);
+    // Without archives until all have applied the whole genesis.
+    for member in &mut scene.members {
+        start(member).await;
+        stop(member).await;
+    }
+    configure(&mut scene, A_WEEK);
+    let mut without = scene.members.pop().unwrap();
+    let settings = without.config.archive.take();
+    for member in scene.members.iter_mut().chain([&mut without]) {
+        start(member).await;
+    }
+    certified(&scene.members, 1).await;
+    let segment = fs::read(scene.members[1].archive().segment_path(1)).unwrap();
+    assert!(segment.len() > ARCHIVE_PART_BYTES, "{} bytes", segment.len());
+    let client = |member: &Member, shard: usize| member.running.as_ref().unwrap().client.shards()[shard].clone();
+    let shards = [client(&scene.members[1], 0), client(&scene.members[1], 1)];
+    for (shard, offset) in shards.iter().zip([0, ARCHIVE_PART_BYTES]) {
+        let part = shard.archive_part(1, ArchiveFile::Segment, offset as u64).await.unwrap().unwrap();
+        let end = segment.len().min(offset + ARCHIVE_PART_BYTES);
+        assert!(part.bytes == segment[offset..end] && part.length == segment.len() as u64);
+    }
+    let beyond = shards[0].archive_part(1, ArchiveFile::Segment, u64::MAX / 4).await.unwrap().unwrap();
+    assert!(beyond.bytes.is_empty() && beyond.length == segment.len() as u64);
+    for (number, file) in [(2, ArchiveFile::Certificate), (2, ArchiveFile::Segment), (u64::MAX, ArchiveFile::Vote)] {
+        assert_eq!(shards[0].archive_part(number, file, 0).await, Ok(None));
+    }
+    assert_eq!(client(&without, 0).archive_part(1, ArchiveFile::Certificate, 0).await, Ok(None));
+    let mut grpc = Grpc::connect(endpoints_of(&scene.members[0]).shards[0].clone()).await.unwrap();
+    let unspecified = grpc.read_archive(proto::ArchiveRequest { number: 1, ..Default::default() }).await.unwrap_err();
+    assert_eq!(unspecified.code(), Code::InvalidArgument);
+
+    // With an archive it reads the same.
+    stop(&mut without).await;
+    without.config.archive = settings;
+    start(&mut without).await;
+    certified(std::slice::from_ref(&without), 1).await;
+    assert_eq!(fs::read(without.archive().segment_path(1)).unwrap(), segment);
+    stop(&mut without).await;
     scene.stop().await;
 }

@@ -94,7 +94,10 @@ impl Scene {
 
     /// Members with so many shards.
     pub fn of(primary: Option<PrimaryConfig>, shards: &[u32]) -> Self {
-        let place = authority::Scene::new();
+        Self::at(authority::Scene::new(), primary, shards)
+    }
+
+    pub fn at(place: authority::Scene, primary: Option<PrimaryConfig>, shards: &[u32]) -> Self {
         place.init(1).unwrap();
         let committee = match &primary {
             None => place.committee.clone(),

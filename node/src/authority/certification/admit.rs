@@ -72,8 +72,11 @@ impl Admission {
         while let Some(newest) = rest.back() {
             match counts(newest, &domain, &installations) {
                 Ok(()) => break,
-                Err(error) if rest.len() == 1 => return Err(not_certified(newest, error)),
-                Err(_) => drop(rest.pop_back()),
+                // An earlier one may be named by an installation, or be of an epoch that is known here.
+                Err(
+                    NotCertified::EpochEnded(_) | NotCertified::EpochCompromised(_) | NotCertified::UnknownEpoch(_),
+                ) if rest.len() > 1 => drop(rest.pop_back()),
+                Err(error) => return Err(not_certified(newest, error)),
             }
         }
         Ok(Self { archive, domain, orders_max: inputs.orders_max, events, base, rest })

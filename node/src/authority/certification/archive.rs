@@ -208,7 +208,8 @@ impl Archive {
             file => file?,
         };
         let (length, mut bytes) = (file.metadata()?.len(), Vec::new());
-        file.seek(SeekFrom::Start(offset))?;
+        // A file system knows no place far beyond the end.
+        file.seek(SeekFrom::Start(offset.min(length)))?;
         file.take(ARCHIVE_PART_BYTES as u64).read_to_end(&mut bytes)?;
         Ok(Some(ArchivePart { bytes: bytes.into(), length }))
     }

@@ -26,21 +26,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_client::{AuthorityClient, AuthorityEndpoints, ClientOptions, Endpoints};
+use fastpay_client::Endpoints;
 use fastpay_core::checkpoint::Checkpoint;
-use fastpay_core::{AccountId, AuthorityName, Committee, Digest, Domain, SequenceNumber};
+use fastpay_core::{AuthorityName, Domain};
 use fastpay_program::Clock;
 use tokio::sync::{oneshot, watch};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use super::admit::Admission;
 use super::archive::{Archive, ProposedCut};
-use super::peer::{Patience, Peer, PeerFailure};
-use super::turn::Turn;
+use super::peer::{Peer, PeerFailure};
+use super::peers::{Peers, Shown};
+use super::turn::{Turn, proposal, votes_for};
 use super::{CheckpointError, CheckpointVoteFile, Inputs, NotAdmitted, NotCertified, certify, propose, sign};
 use crate::authority::config::{ArchiveSettings, Config};
 use crate::authority::metrics::CertificationMetrics;
-use crate::authority::peer_sync::{self, OwnShards};
+use crate::authority::peer_sync::OwnShards;
 use crate::authority::priority::lowest_priority;
 use crate::authority::voter_status::{VoterStatus, VoterStatusWatch};
 
@@ -89,9 +90,6 @@ struct Rest {
     until: Instant,
     wait: Duration,
 }
-
-/// A vote, and the position of the peer that showed it.
-type Shown = (usize, CheckpointVoteFile);
 
 /// An authority that makes checkpoints with its peers.
 pub struct Member {
@@ -162,7 +160,7 @@ impl Member {
     }
 
     async fn run(mut self, mut stop: watch::Receiver<bool>) {
-        let mut peers = self.peers();
+        let mut peers = Peers::connect(&self.endpoints, &self.names, &self.settings.times, self.metrics.clone());
         loop {
             tokio::select! {
                 biased;
@@ -175,26 +173,12 @@ impl Member {
         }
     }
 
-    fn peers(&self) -> Vec<Peer> {
-        let times = &self.settings.times;
-        let options = ClientOptions { connect_timeout: times.call, request_timeout: times.call };
-        let others = self.endpoints.authorities.iter().filter(|entry| !self.names.contains(&entry.name));
-        let connect = |entry: &AuthorityEndpoints| match AuthorityClient::new(entry, options) {
-            Ok(client) => Some(Peer::new(client, times.file)),
-            Err(error) => {
-                tracing::error!(%error, "a peer's archive is not read; correct the file of endpoints and start again");
-                None
-            }
-        };
-        others.filter_map(connect).collect()
-    }
-
     fn inputs(&self) -> Inputs<'_> {
         let orders_max = self.settings.orders_max;
         Inputs { config: &self.config, archive: &self.settings.folder, orders_max, clock: self.clock }
     }
 
-    async fn round(&mut self, peers: &mut [Peer]) {
+    async fn round(&mut self, peers: &mut Peers) {
         let voter_status = self.voter_status.borrow().clone();
         match self.work(peers, &voter_status).await {
             Ok(()) => {}
@@ -239,15 +223,13 @@ impl Member {
         Ok(newest_at_ms.saturating_add(self.settings.every_seconds.saturating_mul(1_000)))
     }
 
-    async fn work(&mut self, peers: &mut [Peer], voter_status: &VoterStatus) -> Result<(), CheckpointError> {
+    async fn work(&mut self, peers: &mut Peers, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
         Archive::create(&self.settings.folder)?;
         let (committees, committee) = (voter_status.committees(), voter_status.committees().current());
-        let mut tip = self.archive.tip(committees)?;
-        if self.bring(peers, &tip).await? {
-            tip = self.archive.tip(committees)?;
-        }
+        self.bring(peers, voter_status).await?;
+        let tip = self.archive.tip(committees)?;
         let number = tip.number.saturating_add(1);
-        let shown = self.votes(peers, number, voter_status).await;
+        let shown = peers.votes(number, voter_status).await;
         let keys = voter_status.voter().filter(|_| voter_status.votes_for_all());
         let own = self.archive.vote(number).filter(|vote| vote.epoch == committee.epoch());
 
@@ -265,12 +247,12 @@ impl Member {
         let Some(keys) = keys else { return Ok(()) };
         let leads = leader == Some(keys.public().name);
         let result = match proposal(&shown, committee, leader.filter(|_| !leads), own.as_ref()) {
-            Some((peer, vote)) => {
-                let Some(peer) = peers.get_mut(peer) else { return Ok(()) };
-                let Some(cut) = self.cut(peer, vote).await else { return Ok(()) };
+            Some((place, vote)) => {
+                let bytes_max = self.cut_bytes_max(number);
+                let Some(cut) = peers.cut((place, vote), &self.domain, bytes_max).await else { return Ok(()) };
                 let signed = self.sign(&cut, voter_status).await;
                 if let Err(CheckpointError::NotExecuted { lacking, .. }) = &signed {
-                    self.fetch(peer, lacking.clone()).await;
+                    peers.fetch(place, &self.own, lacking.clone()).await;
                 }
                 signed
             }
@@ -307,68 +289,30 @@ impl Member {
         Ok(())
     }
 
-    /// The cut that a peer has voted for.
-    async fn cut(&self, peer: &mut Peer, vote: &CheckpointVoteFile) -> Option<ProposedCut> {
-        let newest = self.archive.cut_path(vote.number.saturating_sub(1));
-        let newest = std::fs::metadata(newest).map_or(0, |metadata| metadata.len());
+    /// The most bytes of a proposed cut: the accounts of the one before, and one more for each order.
+    fn cut_bytes_max(&self, number: u64) -> u64 {
+        let newest = std::fs::metadata(self.archive.cut_path(number.saturating_sub(1)));
+        let newest = newest.map_or(0, |metadata| metadata.len());
         let orders = u64::try_from(self.settings.orders_max).unwrap_or(u64::MAX);
-        let bytes_max = newest.saturating_add(orders.saturating_mul(ACCOUNT_BYTES_MAX)).saturating_add(CUT_BYTES_MIN);
-        let failure = match peer.cut(vote.number, bytes_max).await {
-            Ok(Some(cut)) if self.domain.checkpoint_digest(&cut.checkpoint) == vote.checkpoint => return Some(cut),
-            Ok(Some(_)) => PeerFailure::Other,
-            Ok(None) => PeerFailure::Torn,
-            Err(failure) => failure,
-        };
-        self.judge(peer, &failure);
-        None
+        newest.saturating_add(orders.saturating_mul(ACCOUNT_BYTES_MAX)).saturating_add(CUT_BYTES_MIN)
     }
 
-    /// Fetches what this authority has not executed, from a peer whose vote says that it has.
-    async fn fetch(&self, peer: &mut Peer, lacking: Vec<(AccountId, SequenceNumber)>) {
-        let wait = self.settings.times.file;
-        let failure = match timeout(wait, peer_sync::bring(&self.own, peer.client(), lacking)).await {
-            Ok(Ok(count)) => return tracing::info!(count, peer = %peer.name(), "fetched what a checkpoint includes"),
-            Ok(Err(failure)) => PeerFailure::Certificates(failure),
-            Err(_) => PeerFailure::Slow(wait),
-        };
-        self.judge(peer, &failure);
-    }
-
-    /// The votes that peers show for a number, of different members.
-    async fn votes(&self, peers: &mut [Peer], number: u64, voter_status: &VoterStatus) -> Vec<Shown> {
-        let committee = voter_status.committees().current();
-        let mut shown: Vec<Shown> = Vec::new();
-        for (place, peer) in peers.iter_mut().enumerate().filter(|(_, peer)| !peer.is_left()) {
-            match peer.vote(number, committee).await {
-                Ok(Some(vote)) => {
-                    let is_known = shown.iter().any(|(_, known)| known.authority == vote.authority);
-                    if !voter_status.is_own(vote.epoch, &vote.authority) && !is_known {
-                        shown.push((place, vote));
-                    }
-                }
-                Ok(None) => {}
-                Err(failure) => self.judge(peer, &failure),
-            }
-        }
-        shown
-    }
-
-    /// Admits the checkpoints that a peer has and this archive lacks. Returns whether there was one.
-    async fn bring(&mut self, peers: &mut [Peer], tip: &Checkpoint) -> Result<bool, CheckpointError> {
-        for peer in peers.iter_mut().filter(|peer| !peer.is_left()) {
-            match self.bring_from(peer, tip).await {
+    /// Admits the checkpoints that peers have and this archive lacks.
+    async fn bring(&mut self, peers: &mut Peers, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
+        for place in 0..peers.count() {
+            let Some(peer) = peers.get(place) else { continue };
+            let tip = self.archive.tip(voter_status.committees())?;
+            match self.bring_from(peer, &tip).await {
                 Ok(false) => {}
-                Ok(true) => {
-                    peer.trust();
-                    return Ok(true);
-                }
-                Err(Failure::Peer(failure)) => self.judge(peer, &failure),
+                Ok(true) => peers.trust(place),
+                Err(Failure::Peer(failure)) => peers.judge(place, &failure),
                 Err(Failure::Own(error)) => return self.rested(Err(error), (tip.number, None)),
             }
         }
-        Ok(false)
+        Ok(())
     }
 
+    /// Admits what one peer has. Returns whether it had anything.
     async fn bring_from(&self, peer: &Peer, tip: &Checkpoint) -> Result<bool, Failure> {
         let votes_max = self.voter_status.borrow().quorum_max();
         let mut certificates = Vec::new();
@@ -392,17 +336,6 @@ impl Member {
             tracing::info!(number, peer = %peer.name(), "archived a certified checkpoint");
         }
         Ok(is_new)
-    }
-
-    fn judge(&self, peer: &mut Peer, failure: &PeerFailure) {
-        let name = peer.name();
-        if !failure.is_misbehaviour() {
-            return tracing::debug!(peer = %name, %failure, "a peer's archive cannot be read now");
-        }
-        let times = &self.settings.times;
-        let wait = peer.leave(Patience { first: times.left, max: times.left_max });
-        self.metrics.peers_left.inc();
-        tracing::warn!(peer = %name, %failure, wait_s = wait.as_secs(), "this peer's archive is not read for a while");
     }
 
     fn is_resting(&self, of: (u64, Option<AuthorityName>)) -> bool {
@@ -451,32 +384,6 @@ impl From<CheckpointError> for Failure {
     }
 }
 
-fn votes_for(shown: &[Shown], digest: Digest) -> usize {
-    shown.iter().filter(|(_, vote)| vote.checkpoint == digest).count()
-}
-
-/// What to sign: the leader's checkpoint; if it shows none, or this authority leads, the one that most members and at
-/// least f + 1 have signed. None if it is signed already.
-fn proposal<'a>(
-    shown: &'a [Shown],
-    committee: &Committee,
-    leader: Option<AuthorityName>,
-    own: Option<&CheckpointVoteFile>,
-) -> Option<(usize, &'a CheckpointVoteFile)> {
-    let is_leaders = |(_, vote): &&Shown| Some(vote.authority) == leader;
-    let votes = |digest| votes_for(shown, digest);
-    let one_honest = committee.faults_tolerated().saturating_add(1);
-    let least = own.map_or(0, |own| votes(own.checkpoint)).saturating_add(1).max(one_honest);
-    let most = || shown.iter().max_by_key(|(_, vote)| votes(vote.checkpoint));
-    let chosen = match shown.iter().find(is_leaders) {
-        Some(leaders) => leaders,
-        None if leader.is_none() && own.is_some() => return None,
-        None => most().filter(|(_, vote)| votes(vote.checkpoint) >= least)?,
-    };
-    let (peer, vote) = chosen;
-    (own.map(|own| own.checkpoint) != Some(vote.checkpoint)).then_some((*peer, vote))
-}
-
 /// Shows how far long work is.
 fn log(what: String) {
     tracing::info!("a checkpoint: {what}");
@@ -486,46 +393,6 @@ fn log(what: String) {
 mod tests {
     use super::*;
     use fastpay_core::Epoch;
-    use fastpay_rpc::json::Hex;
-    use fastpay_testkit::TestCommittee;
-
-    fn vote(committee: &TestCommittee, member: usize, checkpoint: u8) -> CheckpointVoteFile {
-        let (checkpoint, authority) = (Digest::repeat_byte(checkpoint), committee.keys[member].public().name);
-        CheckpointVoteFile { number: 1, checkpoint, epoch: Epoch(0), authority, signature: Hex([0; 64]) }
-    }
-
-    #[test]
-    fn what_the_leader_signed_is_signed_and_else_what_an_honest_member_signed() {
-        let committee = TestCommittee::new(7);
-        // Each case: the other member who leads, if one does; what the own vote is for; who shows votes for what; and
-        // the position and checkpoint of the vote that is followed.
-        let check = |leader: Option<usize>, own: Option<u8>, votes: &[(usize, u8)], expected: Option<(usize, u8)>| {
-            let votes = votes.iter().map(|(member, checkpoint)| vote(&committee, *member, *checkpoint));
-            let shown: Vec<_> = votes.enumerate().collect();
-            let own = own.map(|own| vote(&committee, 0, own));
-            let leader = leader.map(|leader| committee.keys[leader].public().name);
-            let chosen = proposal(&shown, &committee.committee, leader, own.as_ref());
-            let chosen = chosen.map(|(place, vote)| (place, vote.checkpoint));
-            let expected = expected.map(|(place, checkpoint)| (place, Digest::repeat_byte(checkpoint)));
-            assert_eq!(chosen, expected, "{leader:?} {shown:?}");
-        };
-        // The leader's comes first, whatever others signed, and is signed once.
-        check(Some(1), None, &[(2, 8), (3, 8), (4, 8), (1, 9)], Some((3, 9)));
-        check(Some(1), Some(8), &[(2, 8), (3, 8), (4, 8), (1, 9)], Some((3, 9)));
-        check(Some(1), Some(9), &[(2, 8), (3, 8), (4, 8), (1, 9)], None);
-        // Without it f members may lie; with one more, one of them is honest.
-        check(Some(1), None, &[(2, 8), (3, 8)], None);
-        check(Some(1), None, &[(4, 7), (2, 8), (3, 8), (5, 8), (6, 7)], Some((3, 8)));
-        // It goes over only to more votes than its own has.
-        check(Some(6), Some(7), &[(2, 8), (3, 8), (4, 8)], Some((2, 8)));
-        check(Some(6), Some(7), &[(2, 8), (3, 8), (4, 8), (1, 7), (5, 7)], Some((2, 8)));
-        check(Some(6), Some(8), &[(2, 8), (3, 8), (4, 8)], None);
-        // Who leads keeps what it signed, or joins what was signed already.
-        check(None, Some(7), &[(2, 8), (3, 8), (4, 8)], None);
-        check(None, None, &[(2, 8), (3, 8), (4, 8)], Some((2, 8)));
-        check(None, None, &[(2, 8), (3, 8)], None);
-        check(None, None, &[], None);
-    }
 
     #[test]
     fn only_who_is_at_fault_is_left() {

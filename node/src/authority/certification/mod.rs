@@ -28,6 +28,7 @@ mod events;
 mod journals;
 pub mod member;
 mod peer;
+mod peers;
 mod propose;
 mod sign;
 mod turn;

@@ -10,7 +10,7 @@ use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::checkpoint::{CheckpointCertificate, CheckpointError as NotCertified};
 use fastpay_core::{AuthorityName, Committee, Epoch};
 use fastpay_program::files;
-use fastpay_rpc::{ARCHIVE_PART_BYTES, ArchiveFile};
+use fastpay_rpc::{ARCHIVE_PART_BYTES, ArchiveFile, ArchivePart};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
 
@@ -202,19 +202,49 @@ impl Peer {
                 // A proposal may be replaced meanwhile, but no file goes away.
                 return if offset == 0 { Ok(false) } else { Err(PeerFailure::Torn) };
             };
-            if part.length > bytes_max {
-                return Err(PeerFailure::TooLong { length: part.length, bytes_max });
-            }
-            let end = offset.saturating_add(part.bytes.len() as u64);
-            // Only the last part is short, so a file takes no more calls than it needs.
-            if end > part.length || (end < part.length && part.bytes.len() != ARCHIVE_PART_BYTES) {
-                return Err(PeerFailure::Torn);
-            }
+            let end = end_of(&part, offset, bytes_max)?;
             into.write_all(&part.bytes).map_err(PeerFailure::Disk)?;
             if end == part.length {
                 return Ok(true);
             }
             offset = end;
         }
+    }
+}
+
+/// Where a part of a file that begins at an offset ends. Only the last part is short, so a file takes no more calls than
+/// it needs.
+fn end_of(part: &ArchivePart, offset: u64, bytes_max: u64) -> Result<u64, PeerFailure> {
+    if part.length > bytes_max {
+        return Err(PeerFailure::TooLong { length: part.length, bytes_max });
+    }
+    let end = offset.saturating_add(part.bytes.len() as u64);
+    let is_last = end == part.length;
+    if is_last || (end < part.length && part.bytes.len() == ARCHIVE_PART_BYTES) {
+        return Ok(end);
+    }
+    Err(PeerFailure::Torn)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_whole_and_end_with_the_file() {
+        const PART: u64 = ARCHIVE_PART_BYTES as u64;
+        let end = |offset, bytes: u64, length| {
+            let part = ArchivePart { bytes: vec![0; usize::try_from(bytes).unwrap()].into(), length };
+            end_of(&part, offset, 3 * PART)
+        };
+        assert_eq!(end(0, 0, 0).unwrap(), 0);
+        assert_eq!(end(0, PART, PART + 1).unwrap(), PART);
+        assert_eq!(end(PART, 1, PART + 1).unwrap(), PART + 1);
+        for (offset, bytes, length) in [(0, PART - 1, PART), (0, 0, 1), (0, 2, 1), (PART, 1, PART), (PART, 0, 2 * PART)]
+        {
+            let failure = end(offset, bytes, length).unwrap_err();
+            assert!(matches!(failure, PeerFailure::Torn) && failure.is_misbehaviour(), "{offset} {bytes} {length}");
+        }
+        assert!(matches!(end(0, PART, 3 * PART + 1), Err(PeerFailure::TooLong { .. })));
     }
 }
