@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fastpay_client::{AuthorityEndpoints, Endpoints};
-use fastpay_core::checkpoint::{PrimaryEvent, PrimaryEventKind, Segment, SegmentEntry};
+use fastpay_core::checkpoint::{Checkpoint, CheckpointState, PrimaryEvent, PrimaryEventKind, Segment, SegmentEntry};
 use fastpay_core::{Amount, Asset, Domain, Epoch, PrimaryAddress, TransactionIndex};
 use fastpay_node::authority::certification::member::MemberTimes;
 use fastpay_node::authority::certification::{CheckpointVoteFile, ORDERS_MIN};
 use fastpay_node::authority::config::ArchiveSettings;
+use fastpay_node::authority::rollback::mark_stale;
 use fastpay_rpc::json::Hex;
 use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::{ARCHIVE_PART_BYTES, ArchiveFile, proto};
@@ -434,5 +435,79 @@ async fn files_are_served_and_read_part_by_part_and_nothing_is_without_an_archiv
     certified(std::slice::from_ref(&without), 1).await;
     assert_eq!(fs::read(without.archive().segment_path(1)).unwrap(), segment);
     stop(&mut without).await;
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_authority_restored_from_an_older_copy_signs_none_and_archives_those_of_others() {
+    let mut scene = Scene::of(None, &[1, 1, 1, 1]);
+    configure(&mut scene, A_WEEK);
+    for member in &mut scene.members {
+        start(member).await;
+        stop(member).await;
+        fs::remove_dir_all(&member.archive).unwrap();
+    }
+    mark_stale(&scene.members[2].config.data).unwrap();
+    let mut last = scene.members.pop().unwrap();
+    for member in &mut scene.members {
+        start(member).await;
+    }
+    eventually_async("two have signed", async || {
+        scene.members[..2].iter().all(|member| member.archive().vote_path(1).exists())
+    })
+    .await;
+    assert!(!scene.members.iter().any(|member| is_certified(member, 1)), "the third would complete the quorum");
+    start(&mut last).await;
+    certified(&scene.members, 1).await;
+    assert!(!scene.members[2].archive().vote_path(1).exists());
+    assert_eq!(metric(&scene.members[2], "fastpay_restored").await, 1.0);
+    stop(&mut last).await;
+    scene.stop().await;
+    assert_eq!(scene.members[2].verify().await.unwrap().number, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_quorum_certifies_against_the_own_chain_is_not_archived() {
+    let mut scene = Scene::certified(1).await;
+    scene.stop().await;
+    configure(&mut scene, A_WEEK);
+    let (committee, domain) = (&scene.committee, &scene.committee.domain);
+    // A deposit that nobody made, certified by all keys.
+    let mut segment = scene.members[0].segment(1);
+    let SegmentEntry::Event(event) = &mut segment.entries[19] else { panic!("the genesis has 20 deposits") };
+    let PrimaryEventKind::Deposit { amount, .. } = &mut event.kind else { panic!("it is a deposit") };
+    amount.0 += 1_000_000;
+    let first = CheckpointState::new(committee.committee.clone()).unwrap();
+    let (state, root) = first.clone().apply(segment.clone(), domain, &mut rand::rng()).unwrap();
+    let checkpoint = Checkpoint::first(&first).next(domain, Epoch(0), &state, root).unwrap();
+    let vote = |keys| {
+        let vote = checkpoint.sign(keys, domain);
+        json!({ "authority": vote.authority, "signature": Hex(vote.signature.0) })
+    };
+    let archive = scene.members[0].archive();
+    let mut certificate = read(&archive.certificate_path(1));
+    for (field, digest) in [("cut", checkpoint.cut), ("state", checkpoint.state), ("segment", checkpoint.segment)] {
+        certificate["checkpoint"][field] = json!(digest);
+    }
+    certificate["votes"] = json!(committee.keys[..3].iter().map(vote).collect::<Vec<_>>());
+    fs::write(archive.certificate_path(1), certificate.to_string()).unwrap();
+    segment.write(&mut fs::File::create(archive.segment_path(1)).unwrap()).unwrap();
+
+    let path = scene.path("one.json");
+    write_endpoints(&path, vec![endpoints_of(&scene.members[0])]);
+    let mut late = scene.members.pop().unwrap();
+    late.config.endpoints = Some(path);
+    fs::remove_dir_all(&late.archive).unwrap();
+    start(&mut scene.members[0]).await;
+    start(&mut late).await;
+    eventually_async("the peer is left", async || metric(&late, "fastpay_archive_peers_left_total").await >= 1.0).await;
+    assert!(!is_certified(&late, 1) && !late.archive().segment_path(1).exists());
+    // The files are sound but for that: without the chain they verify.
+    let mut cut = read(&archive.cut_path(1));
+    cut["checkpoint"] = certificate["checkpoint"].clone();
+    fs::write(archive.cut_path(1), cut.to_string()).unwrap();
+    state.write(&mut fs::File::create(archive.state_path(1)).unwrap()).unwrap();
+    assert_eq!(scene.members[0].verify().await.unwrap().number, 1);
+    stop(&mut late).await;
     scene.stop().await;
 }
