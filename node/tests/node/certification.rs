@@ -147,8 +147,8 @@ async fn the_next_member_leads_if_the_one_whose_turn_it_is_is_away_and_nothing_i
     configure(&mut scene, A_WEEK);
     // The turn of number 1 is that of the second by name.
     let mut away = scene.members.remove(1);
-    // The vote of one of three cannot be written.
-    let blocked = scene.members[2].archive().vote_path(1);
+    // One of three cannot write the state that it would sign.
+    let blocked = scene.members[2].archive().state_path(1);
     fs::create_dir_all(&blocked).unwrap();
     for member in &mut scene.members {
         start(member).await;
@@ -157,11 +157,11 @@ async fn the_next_member_leads_if_the_one_whose_turn_it_is_is_away_and_nothing_i
     let others = || scene.members[..2].iter();
     eventually_async("two have signed, and the third cannot", async || {
         others().all(|member| member.archive().vote_path(1).is_file())
-            && scene.members[2].archive().cut_path(1).is_file()
             && metric(&scene.members[2], "fastpay_certified_checkpoint_failures_total").await >= 1.0
     })
     .await;
     // It has computed the checkpoint, and its vote would complete the quorum.
+    assert!(!scene.members[2].archive().vote_path(1).exists());
     assert!(!scene.members.iter().any(|member| is_certified(member, 1)));
     let votes = others().map(|member| read(&member.archive().vote_path(1))["signature"].clone()).collect::<Vec<_>>();
 
