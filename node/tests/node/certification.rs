@@ -205,9 +205,10 @@ async fn a_peer_whose_archive_is_wrong_is_left_and_another_one_is_asked() {
     let stalled = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let stalled_at = format!("http://{}", stalled.local_addr().unwrap());
 
-    // The first two serve; the third has lost its archive, and asks the liar first.
+    // The first two serve, and look at others' archives only once; the third has lost its own, and asks the liar first.
     let mut late = scene.members.pop().unwrap();
     for member in &mut scene.members {
+        member.config.archive.as_mut().unwrap().times.poll = Duration::from_secs(3_600);
         start(member).await;
     }
     let liar = scene.members[0].archive();
@@ -445,7 +446,7 @@ async fn an_authority_restored_from_an_older_copy_signs_none_and_archives_those_
     for member in &mut scene.members {
         start(member).await;
         stop(member).await;
-        fs::remove_dir_all(&member.archive).unwrap();
+        let _ = fs::remove_dir_all(&member.archive);
     }
     mark_stale(&scene.members[2].config.data).unwrap();
     let mut last = scene.members.pop().unwrap();
@@ -510,4 +511,51 @@ async fn what_a_quorum_certifies_against_the_own_chain_is_not_archived() {
     assert_eq!(scene.members[0].verify().await.unwrap().number, 1);
     stop(&mut late).await;
     scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_checkpoints_that_a_quorum_certified_under_one_number_all_keep_the_same() {
+    let mut scene = Scene::certified(1).await;
+    let first = scene.members[0].verify().await.unwrap().checkpoint;
+    let archives: Vec<_> = scene.members.iter().map(|member| member.archive.clone()).collect();
+    for (index, member) in scene.members.iter_mut().enumerate() {
+        member.archive = member.archive.with_file_name(format!("other-{index}"));
+    }
+    scene.pay(&[0, 1, 2], 0, 1, 1).await;
+    let second = scene.checkpoint().await.checkpoint;
+    // The one with the higher digest gets a successor.
+    let (low, high) = (scene.path("low"), scene.path("high"));
+    let others = scene.path("other-0");
+    let (with_low, low_digest) = if first < second { (&archives[0], first) } else { (&others, second) };
+    crate::scene::copy_folder(with_low, &low);
+    if first > second {
+        scene.members.iter_mut().zip(&archives).for_each(|(member, archive)| member.archive = archive.clone());
+    }
+    crate::scene::copy_folder(&scene.members[0].archive, &high);
+    scene.pay(&[0, 1, 2], 0, 1, 2).await;
+    let longer = scene.checkpoint().await.checkpoint;
+    let long = scene.members[0].archive.clone();
+    scene.stop().await;
+
+    for (index, member) in scene.members.iter_mut().enumerate() {
+        member.archive = member.archive.with_file_name(format!("at-work-{index}"));
+    }
+    configure(&mut scene, A_WEEK);
+    for (held, number, kept) in [([&low, &high, &high], 1, low_digest), ([&low, &low, &long], 2, longer)] {
+        for (member, held) in scene.members.iter_mut().zip(held) {
+            let _ = fs::remove_dir_all(&member.archive);
+            crate::scene::copy_folder(held, &member.archive);
+            start(member).await;
+        }
+        let keeps = |member: &Member| {
+            let path = member.archive().certificate_path(number);
+            path.exists() && scene.committee.domain.checkpoint_digest(&checkpoint_of(&read(&path))) == kept
+        };
+        eventually_async("all keep one", async || scene.members.iter().all(keeps)).await;
+        scene.stop().await;
+        for member in &scene.members {
+            let report = member.verify().await.unwrap();
+            assert_eq!((report.number, report.checkpoint), (number, kept));
+        }
+    }
 }

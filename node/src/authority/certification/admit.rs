@@ -6,6 +6,10 @@
 //! ```
 //! A checkpoint of an epoch that ended long ago proves nothing by itself: its keys may be out by now. It counts as what a
 //! newer one was built on.
+//!
+//! Members may sign several correct cuts, so a quorum may certify two checkpoints of one number. Both are true, and the
+//! next one is built on one of them: on that with a successor, or else on that with the lower digest. So an archive may
+//! replace its newest checkpoint.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -39,20 +43,21 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// Begins with the certificates after the archive's newest one, in order. Those after the last that counts now are
-    /// left out.
+    /// Begins with the certificates after number `after` of the archive, in order: its newest one, or the one before if
+    /// the newest is to be replaced. Those after the last that counts now are left out.
     ///
     /// # Errors
     /// See [`CheckpointError`]; [`CheckpointError::NotAdmitted`] if the certificates prove nothing.
     pub async fn begin(
         inputs: Inputs<'_>,
+        after: u64,
         certificates: Vec<CheckpointCertificate>,
         told: Progress<'_>,
     ) -> Result<Self, CheckpointError> {
         let archive = Archive::create(inputs.archive)?;
         let deployment = deployment::load(inputs.config).await?;
         let domain = deployment.domain();
-        let base = archive.newest(&domain, &deployment.committees()?)?;
+        let base = archive.base(after, &domain, &deployment.committees()?)?;
         let mut previous = base.checkpoint;
         for CheckpointCertificate { checkpoint, .. } in &certificates {
             let number = previous.number.saturating_add(1);
@@ -142,6 +147,8 @@ impl Admission {
         // As everybody who reads the archive will.
         let verified = certificate.clone().verify(&self.domain, computed.state.installations());
         let verified = verified.map_err(|error| not_certified(&certificate, error))?;
+        // Only now that all of the other one is verified.
+        self.archive.withdraw(computed.checkpoint.number)?;
         self.archive.write(&computed)?;
         let certificate = verified.into_certificate();
         self.archive.complete(&certificate)?;

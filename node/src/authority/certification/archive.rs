@@ -246,7 +246,12 @@ impl Archive {
 
     /// The newest certified checkpoint. Older ones are not looked at: its quorum computed it from them.
     pub(super) fn newest(&self, domain: &Domain, committees: &Committees) -> Result<Base, CheckpointError> {
-        let (number, first) = (self.newest_number()?, first_state(committees)?);
+        self.base(self.newest_number()?, domain, committees)
+    }
+
+    /// The certified checkpoint of a number, on which the next one is built.
+    pub(super) fn base(&self, number: u64, domain: &Domain, committees: &Committees) -> Result<Base, CheckpointError> {
+        let first = first_state(committees)?;
         if number == 0 {
             return Ok(Base { checkpoint: Checkpoint::first(&first), certificate: None, state: first });
         }
@@ -272,6 +277,16 @@ impl Archive {
         replace(self.state_path(checkpoint.number), &|mut file| state.write(&mut file))?;
         let cut = ProposedCut { checkpoint: *checkpoint, next: state.cut().next.clone() };
         replace(self.cut_path(checkpoint.number), &|file| Ok(serde_json::to_writer(file, &cut)?))
+    }
+
+    /// Makes the newest number a proposal again, so that another checkpoint can take its place. A vote for the number
+    /// after, which was built on it, goes first.
+    pub(super) fn withdraw(&self, number: u64) -> Result<(), ArchiveError> {
+        let paths = [self.vote_path(number.saturating_add(1)), self.certificate_path(number)];
+        for path in paths.into_iter().filter(|path| path.exists()) {
+            files::remove(&path).map_err(|error| ArchiveError::Io { path, error })?;
+        }
+        Ok(())
     }
 
     /// Writes a certificate, which completes its number.

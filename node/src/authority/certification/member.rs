@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_client::Endpoints;
-use fastpay_core::checkpoint::Checkpoint;
+use fastpay_core::checkpoint::{Checkpoint, CheckpointCertificate};
 use fastpay_core::{AuthorityName, Domain};
 use fastpay_program::Clock;
 use tokio::sync::{oneshot, watch};
@@ -320,10 +320,15 @@ impl Member {
             let Some(certificate) = peer.certificate(number, votes_max).await? else { break };
             certificates.push(certificate);
         }
+        let mut after = tip.number;
+        if let Some(rival) = self.rival(peer, tip, certificates.is_empty()).await? {
+            certificates.insert(0, rival);
+            after = after.saturating_sub(1);
+        }
         if certificates.is_empty() || self.is_resting((tip.number, None)) {
             return Ok(false);
         }
-        let mut admission = Admission::begin(self.inputs(), certificates, &mut log).await?;
+        let mut admission = Admission::begin(self.inputs(), after, certificates, &mut log).await?;
         let mut is_new = false;
         while let Some((number, bytes_max)) = admission.next() {
             if !admission.admit_own(&mut log)? {
@@ -336,6 +341,23 @@ impl Member {
             tracing::info!(number, peer = %peer.name(), "archived a certified checkpoint");
         }
         Ok(is_new)
+    }
+
+    /// Another certificate for the number of the newest checkpoint, if its checkpoint is to replace that one: the peer has
+    /// one that was built on it, or it has the lower digest.
+    async fn rival(
+        &self,
+        peer: &Peer,
+        tip: &Checkpoint,
+        is_newest: bool,
+    ) -> Result<Option<CheckpointCertificate>, PeerFailure> {
+        if tip.number == 0 {
+            return Ok(None);
+        }
+        let certificate = peer.certificate(tip.number, self.voter_status.borrow().quorum_max()).await?;
+        let digest = |checkpoint: &Checkpoint| self.domain.checkpoint_digest(checkpoint);
+        let replaces = |other: &Checkpoint| other != tip && (!is_newest || digest(other) < digest(tip));
+        Ok(certificate.filter(|certificate| replaces(&certificate.checkpoint)))
     }
 
     fn is_resting(&self, of: (u64, Option<AuthorityName>)) -> bool {
