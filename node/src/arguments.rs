@@ -58,9 +58,6 @@ pub(super) enum Command {
     /// Sign the votes of a committee: for the next committee, heartbeats, deposit caps, and releases of redemptions
     #[command(subcommand)]
     Committee(CommitteeCommand),
-    /// Propose, sign and certify the committee's checkpoints
-    #[command(subcommand)]
-    Checkpoint(CheckpointCommand),
     /// Verify an archive of checkpoints
     #[command(subcommand)]
     Archive(ArchiveCommand),
@@ -180,50 +177,6 @@ pub(super) enum CommitteeCommand {
         #[command(flatten)]
         signing: SigningArguments,
     },
-}
-
-#[derive(Subcommand)]
-pub(super) enum CheckpointCommand {
-    /// Choose a cut of what this authority has executed, and write its segment, state and cut to the archive, also
-    /// while the node runs. Replaces a proposal that was not certified
-    Propose {
-        #[command(flatten)]
-        archive: ArchiveArguments,
-        #[command(flatten)]
-        folder: FolderArguments,
-    },
-    /// Compute a proposed cut from this authority's own journals and Ethereum nodes, write it to the archive, and sign
-    /// it with the key pair of the current epoch, also while the node runs
-    Sign {
-        #[command(flatten)]
-        archive: ArchiveArguments,
-        /// The configuration file
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
-        /// The proposer's file NUMBER.cut.json
-        #[arg(long)]
-        cut: PathBuf,
-        #[command(flatten)]
-        signing: SigningArguments,
-    },
-    /// Combine a quorum's votes into the certificate of the archive's newest cut. Copy it to the other members'
-    /// archives
-    Certify {
-        #[command(flatten)]
-        archive: ArchiveArguments,
-        /// A file with a member's vote, as `checkpoint sign` wrote it. Repeat it for each member of a quorum
-        #[arg(long = "vote", required = true)]
-        votes: Vec<PathBuf>,
-        #[command(flatten)]
-        folder: FolderArguments,
-    },
-}
-
-#[derive(Args)]
-pub(super) struct ArchiveArguments {
-    /// The folder of certified checkpoints. Created if it does not exist
-    #[arg(long)]
-    pub(super) archive: PathBuf,
 }
 
 #[derive(Subcommand)]

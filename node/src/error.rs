@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use fastpay_client::ClientError;
 use fastpay_node::authority::AuthorityError;
+use fastpay_node::authority::certification::{ArchiveError, CheckpointError};
 use fastpay_node::authority::config::ConfigError;
 use fastpay_node::authority::deployment::DeploymentError;
 use fastpay_node::authority::rollback::DetectionError;
@@ -12,7 +13,6 @@ use fastpay_node::authority::rotation::RotationError;
 use fastpay_node::authority::shard::ShardError;
 use fastpay_node::authority::storage::StorageError;
 use fastpay_node::operator::backup::BackupError;
-use fastpay_node::operator::checkpoint::{ArchiveError, CheckpointError};
 use fastpay_node::operator::committee::CommitteeError;
 use fastpay_node::operator::setup::SetupError;
 use fastpay_node::operator::status::StatusError;
@@ -118,7 +118,8 @@ fn of_authority(error: &AuthorityError) -> ErrorKind {
         AuthorityError::Shard { error, .. } => of_shard(error),
         AuthorityError::Primary(_) => ErrorKind::Primary,
         AuthorityError::Traces(TraceError::Exporter(_)) => ErrorKind::Config,
-        AuthorityError::Traces(TraceError::Thread(_)) | AuthorityError::Index(_) => ErrorKind::System,
+        AuthorityError::Traces(TraceError::Thread(_)) => ErrorKind::System,
+        AuthorityError::Index(_) | AuthorityError::Checkpoints(_) => ErrorKind::System,
         AuthorityError::ShardPanicked(_) | AuthorityError::Server(_) => ErrorKind::System,
     }
 }
@@ -200,10 +201,11 @@ fn of_checkpoint(error: &CheckpointError) -> ErrorKind {
         E::Archive(ArchiveError::Missing(_)) => ErrorKind::Argument,
         E::Storage(error) => of_storage(error),
         E::Journal(_) | E::Record(_) => ErrorKind::Storage,
-        E::Chain(_) | E::Primary(_) | E::Installation { .. } | E::ChainBehind { .. } => ErrorKind::Primary,
-        E::Nothing(_) | E::EpochEnded { .. } | E::Base { .. } | E::NotItsCut(_) => ErrorKind::Argument,
-        E::Mismatch { .. } | E::Segment(_) => ErrorKind::Argument,
-        E::OtherCheckpoint { .. } | E::Vote { .. } | E::TooFewVotes { .. } => ErrorKind::Argument,
+        E::Chain(_) | E::Primary(_) | E::Installation { .. } => ErrorKind::Primary,
+        E::ChainBehind { .. } | E::ChainTooOld { .. } => ErrorKind::Primary,
+        E::Nothing(_) | E::EpochEnded { .. } | E::Base { .. } | E::NotItsCut => ErrorKind::Argument,
+        E::Mismatch { .. } | E::Segment(_) | E::NotAdmitted { .. } => ErrorKind::Argument,
+        E::TooManyOrders(_) | E::TooFewVotes { .. } => ErrorKind::Argument,
         E::NotExecuted { .. } | E::NotApplied { .. } => ErrorKind::Unreachable,
         E::NotAMember(_) => ErrorKind::Key,
     }

@@ -11,15 +11,15 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use fastpay_node::authority::config::Config;
 use fastpay_node::authority::keys::{self, KeyFiles, passphrase_source};
-use fastpay_node::authority::{self, rollback};
-use fastpay_node::operator::{backup, check, checkpoint, committee, setup, status};
+use fastpay_node::authority::{self, certification, rollback};
+use fastpay_node::operator::{backup, check, committee, setup, status};
 use fastpay_program::console::{LogFormat, answer, complain, completions, end_at_arguments, fail, start_log};
 use fastpay_program::{files, stop_signal};
 use serde::Serialize;
 
 use arguments::{
-    ArchiveCommand, Arguments, CheckpointCommand, Command, CommitteeCommand, ConfigCommand, FolderArguments,
-    InitArguments, NextArguments, SigningArguments,
+    ArchiveCommand, Arguments, Command, CommitteeCommand, ConfigCommand, FolderArguments, InitArguments, NextArguments,
+    SigningArguments,
 };
 use error::CommandError;
 
@@ -57,10 +57,9 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
             runtime()?.block_on(async { Ok(authority::run(config, keys, stop_signal()?).await?) })
         }
         Command::Committee(command) => sign_for_committee(command),
-        Command::Checkpoint(command) => make_checkpoint(command),
         Command::Archive(ArchiveCommand::Verify { archive, json, folder: FolderArguments { config, overrides } }) => {
             let config = Config::read(&config, overrides)?;
-            let report = runtime()?.block_on(checkpoint::verify(&config, &archive, &mut tell))?;
+            let report = runtime()?.block_on(certification::verify(&config, &archive, &mut tell))?;
             Ok(answer(if json { page(&report) } else { report.to_string() })?)
         }
         Command::VoteCommittee(_) => {
@@ -148,30 +147,6 @@ fn sign_for_committee(command: CommitteeCommand) -> Result<(), CommandError> {
     };
     complain(&ballot.text);
     write_out(&document(&ballot.vote), out)
-}
-
-fn make_checkpoint(command: CheckpointCommand) -> Result<(), CommandError> {
-    let runtime = runtime()?;
-    match command {
-        CheckpointCommand::Propose { archive, folder: FolderArguments { config, overrides } } => {
-            let config = Config::read(&config, overrides)?;
-            let proposal = runtime.block_on(checkpoint::propose(&config, &archive.archive, &mut tell))?;
-            Ok(answer(document(&proposal))?)
-        }
-        CheckpointCommand::Sign { archive, config, cut, signing } => {
-            let SigningArguments { out, passphrase_file, overrides } = signing;
-            let config = Config::read(&config, overrides)?;
-            let keys = keys::read_all(&config.keys, &passphrase_source(passphrase_file))?;
-            let ballot = runtime.block_on(checkpoint::sign(&config, &keys, &archive.archive, &cut, &mut tell))?;
-            complain(&ballot.text);
-            write_out(&document(&ballot.vote), out)
-        }
-        CheckpointCommand::Certify { archive, votes, folder: FolderArguments { config, overrides } } => {
-            let config = Config::read(&config, overrides)?;
-            let certified = runtime.block_on(checkpoint::certify(&config, &archive.archive, &votes, &mut tell))?;
-            Ok(answer(document(&certified))?)
-        }
-    }
 }
 
 /// Shows how far long work is. The work continues if nobody reads it.

@@ -91,6 +91,14 @@ pub fn remove(path: &Path) -> io::Result<()> {
     sync_folder(folder_of(path))
 }
 
+/// A new file without a name, on the disk of `folder`. It is gone when it is closed, or its program is killed.
+///
+/// # Errors
+/// Any of the file system.
+pub fn nameless(folder: &Path) -> io::Result<File> {
+    tempfile::tempfile_in(folder)
+}
+
 /// Reads a file; `None` if it does not exist.
 ///
 /// # Errors
@@ -247,6 +255,8 @@ mod tests {
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no temporary file is left");
         assert_eq!(names(path.parent().unwrap()).unwrap(), ["order"]);
         assert_eq!(names(&folder.path().join("absent")).unwrap(), [""; 0]);
+        nameless(path.parent().unwrap()).unwrap().write_all(b"fourth").unwrap();
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "a file without a name is in no folder");
         let public = folder.path().join("public");
         assert!(create_public(&public, b"all").unwrap());
         assert_eq!(mode(&public) & 0o600, 0o600);

@@ -132,6 +132,28 @@ pub struct ConfirmedPage {
     pub end: JournalPosition,
 }
 
+/// A file of an archive of certified checkpoints that other authorities read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArchiveFile {
+    /// A quorum's votes for the checkpoint.
+    Certificate,
+    /// The entries since the checkpoint before.
+    Segment,
+    /// What the checkpoint includes.
+    Cut,
+    /// The authority's own vote.
+    Vote,
+}
+
+/// A part of a file of an archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArchivePart {
+    /// [`crate::ARCHIVE_PART_BYTES`] from the requested offset on; fewer if the file ends.
+    pub bytes: Bytes,
+    /// The length of the whole file.
+    pub length: u64,
+}
+
 /// A part of a history, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {

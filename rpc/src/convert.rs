@@ -9,8 +9,8 @@ use fastpay_core::{
     TransferOrder, Vote, VoteSignature,
 };
 
-use crate::answers::ConfirmedPage;
-use crate::{CONFIRMED_PAGE_MAX, PAGE_ENTRIES_MAX, REDEMPTION_BATCH_MAX, proto};
+use crate::answers::{ArchiveFile, ArchivePart, ConfirmedPage};
+use crate::{ARCHIVE_PART_BYTES, CONFIRMED_PAGE_MAX, PAGE_ENTRIES_MAX, REDEMPTION_BATCH_MAX, proto};
 
 /// A transfer by its sender and number.
 pub type TransferName = (AccountId, SequenceNumber);
@@ -350,6 +350,46 @@ impl TryFrom<proto::ConfirmedPage> for ConfirmedPage {
         }
         let (next, end) = (JournalPosition(page.next), JournalPosition(page.end));
         Ok(Self { names: transfer_names(&page.names)?, next, end })
+    }
+}
+
+impl From<ArchiveFile> for proto::archive_request::File {
+    fn from(file: ArchiveFile) -> Self {
+        match file {
+            ArchiveFile::Certificate => Self::Certificate,
+            ArchiveFile::Segment => Self::Segment,
+            ArchiveFile::Cut => Self::Cut,
+            ArchiveFile::Vote => Self::Vote,
+        }
+    }
+}
+
+impl TryFrom<proto::archive_request::File> for ArchiveFile {
+    type Error = Malformed;
+    fn try_from(file: proto::archive_request::File) -> Result<Self, Malformed> {
+        match file {
+            proto::archive_request::File::Certificate => Ok(Self::Certificate),
+            proto::archive_request::File::Segment => Ok(Self::Segment),
+            proto::archive_request::File::Cut => Ok(Self::Cut),
+            proto::archive_request::File::Vote => Ok(Self::Vote),
+            proto::archive_request::File::Unspecified => Err(Malformed::Missing("file")),
+        }
+    }
+}
+
+impl From<ArchivePart> for proto::ArchivePart {
+    fn from(part: ArchivePart) -> Self {
+        Self { bytes: part.bytes, length: part.length }
+    }
+}
+
+impl TryFrom<proto::ArchivePart> for ArchivePart {
+    type Error = Malformed;
+    fn try_from(part: proto::ArchivePart) -> Result<Self, Malformed> {
+        if part.bytes.len() > ARCHIVE_PART_BYTES {
+            return Err(Malformed::OutOfRange("bytes"));
+        }
+        Ok(Self { bytes: part.bytes, length: part.length })
     }
 }
 

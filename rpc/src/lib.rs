@@ -22,7 +22,8 @@ pub mod proto {
 }
 
 pub use answers::{
-    AccountState, BatchAnswer, Certificates, ConfirmedPage, Page, PaymentName, Received, ShardStatus, UnlockAnswer,
+    AccountState, ArchiveFile, ArchivePart, BatchAnswer, Certificates, ConfirmedPage, Page, PaymentName, Received,
+    ShardStatus, UnlockAnswer,
 };
 pub use convert::{Malformed, TransferName};
 pub use refusal::{Refusal, printable};
@@ -51,5 +52,7 @@ pub const PAGE_ENTRIES_MAX: u32 = 100;
 pub const CONFIRMED_PAGE_MAX: usize = 1_000;
 /// The longest answer with several certificates, in bytes. JSON takes about three times as much.
 pub const CERTIFICATES_BYTES_MAX: usize = 1 << 18;
+/// The bytes in one answer with a part of an archive's file.
+pub const ARCHIVE_PART_BYTES: usize = 1 << 19;
 /// The maximum number of requests in flight on one stream; the server reads no further.
 pub const STREAM_REQUESTS_IN_FLIGHT_MAX: usize = 1024;

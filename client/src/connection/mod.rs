@@ -23,8 +23,8 @@ use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::proto::submit_request::Request;
 use fastpay_rpc::proto::submit_response::Response;
 use fastpay_rpc::{
-    AccountState, BatchAnswer, Certificates, ConfirmedPage, MESSAGE_BYTES_MAX, Malformed, PAGE_ENTRIES_MAX, Page,
-    Received, ShardStatus, TransferName, UnlockAnswer, proto,
+    AccountState, ArchiveFile, ArchivePart, BatchAnswer, Certificates, ConfirmedPage, MESSAGE_BYTES_MAX, Malformed,
+    PAGE_ENTRIES_MAX, Page, Received, ShardStatus, TransferName, UnlockAnswer, proto,
 };
 use tonic::transport::{Certificate as TlsCertificate, ClientTlsConfig, Endpoint};
 use tonic::{Code, Status};
@@ -200,6 +200,31 @@ impl ShardClient {
     pub async fn redemptions(&self, start: u64) -> Result<Page<Certificate>, ClientError> {
         let request = proto::PageRequest { start, limit: PAGE_ENTRIES_MAX };
         Ok(self.in_time(self.grpc.clone().list_redemptions(request)).await?.try_into()?)
+    }
+
+    /// A part of a file of the authority's archive of certified checkpoints, from an offset on; `None` if it has no such
+    /// file. An earlier release has none. Any shard answers for its whole authority.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn archive_part(
+        &self,
+        number: u64,
+        file: ArchiveFile,
+        offset: u64,
+    ) -> Result<Option<ArchivePart>, ClientError> {
+        let mut request = proto::ArchiveRequest { number, offset, ..Default::default() };
+        request.set_file(file.into());
+        let mut grpc = self.grpc.clone();
+        let answer = async {
+            match grpc.read_archive(request).await {
+                Err(status) if matches!(status.code(), Code::NotFound | Code::Unimplemented) => {
+                    Ok(tonic::Response::new(None))
+                }
+                answer => answer.map(|part| part.map(Some)),
+            }
+        };
+        Ok(self.in_time(answer).await?.map(ArchivePart::try_from).transpose()?)
     }
 
     /// The names of certificates confirmed at this shard, from a cursor that an earlier page returned; the first cursor

@@ -10,6 +10,7 @@ use fastpay_program::configuration;
 use fastpay_telemetry::TraceSettings;
 use serde::Deserialize;
 
+use crate::authority::certification::{self, member::MemberTimes};
 use crate::authority::http::HttpLimits;
 use crate::authority::keys::KeyFiles;
 use crate::authority::network::NetworkLimits;
@@ -58,11 +59,38 @@ pub struct Config {
     /// Whether the HTTP API finds transfers by digest and deposits by index.
     #[serde(default = "index")]
     pub index: bool,
+    /// The archive of certified checkpoints, which the authority makes with its peers. Without it, it makes none.
+    pub archive: Option<ArchiveSettings>,
     /// Limits for clients.
     #[serde(default)]
     pub limits: Limits,
     /// The collector of payment traces. Without it, no traces are sent.
     pub traces: Option<TraceSettings>,
+}
+
+/// The archive of certified checkpoints.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArchiveSettings {
+    /// The folder.
+    pub folder: PathBuf,
+    /// The time from one checkpoint to the next.
+    #[serde(default = "every_seconds")]
+    pub every_seconds: u64,
+    /// The orders of one checkpoint: the same at all members. Of a payout, 8 outputs count as an order.
+    #[serde(default = "orders_max")]
+    pub orders_max: usize,
+    /// How often peers are asked, and how long they are waited for.
+    #[serde(skip)]
+    pub times: MemberTimes,
+}
+
+fn every_seconds() -> u64 {
+    7 * 24 * 3_600
+}
+
+fn orders_max() -> usize {
+    certification::ORDERS_MAX
 }
 
 /// Limits on the resources that clients may use.
@@ -174,6 +202,14 @@ pub enum ConfigError {
     /// Too few accounts for each shard.
     #[error("the configuration keeps {0} accounts in memory; each shard needs at least {ACCOUNTS_IN_MEMORY_MIN}")]
     AccountsInMemory(usize),
+    /// There is nobody to make checkpoints with.
+    #[error(
+        "the configuration has an [archive] and no `endpoints`, the file that says where the other authorities are"
+    )]
+    ArchiveAlone,
+    /// Too few orders for a checkpoint.
+    #[error("the configuration's archive.orders_max is {0}; at least {min} are needed", min = certification::ORDERS_MIN)]
+    ArchiveOrders(usize),
     /// The limit is so low that one address could keep all others out.
     #[error("the configuration's {name} is {value}; it must be at least {CONNECTIONS_MIN}")]
     Connections {
@@ -214,9 +250,12 @@ impl Config {
 
     fn resolve(&mut self, folder: &Path) {
         let tls = self.tls.as_mut().map(|tls| [&mut tls.certificate, &mut tls.key]);
+        let archive = self.archive.as_mut().map(|archive| &mut archive.folder);
         let keys = self.keys.iter_mut().flat_map(|pair| [&mut pair.voting, &mut pair.redemption]);
         let files = [&mut self.genesis, &mut self.high_water_mark, &mut self.endpoints].into_iter().flatten();
-        for path in std::iter::once(&mut self.data).chain(keys).chain(files).chain(tls.into_iter().flatten()) {
+        for path in
+            std::iter::once(&mut self.data).chain(keys).chain(files).chain(tls.into_iter().flatten()).chain(archive)
+        {
             *path = folder.join(&*path);
         }
     }
@@ -233,6 +272,14 @@ impl Config {
         }
         if self.accounts_in_memory_per_shard() < ACCOUNTS_IN_MEMORY_MIN {
             return Err(ConfigError::AccountsInMemory(self.accounts_in_memory));
+        }
+        if let Some(archive) = &self.archive {
+            if self.endpoints.is_none() {
+                return Err(ConfigError::ArchiveAlone);
+            }
+            if archive.orders_max < certification::ORDERS_MIN {
+                return Err(ConfigError::ArchiveOrders(archive.orders_max));
+            }
         }
         let limits = &self.limits;
         for (name, value) in [
@@ -335,6 +382,14 @@ mod tests {
         assert_eq!((named.limits, named.index), (expected, false));
         let traces = format!("{GOOD}\n[traces]\nendpoint = \"http://127.0.0.1:4317\"\nratio = 0.5\n");
         assert_eq!(read(&traces, Overrides::default()).unwrap().traces.unwrap().ratio.get(), 0.5);
+        assert!(config.archive.is_none());
+        let archive = format!("endpoints = \"endpoints.json\"\n{GOOD}\n[archive]\nfolder = \"archive\"\n");
+        let settings = |text: &str| read(text, Overrides::default()).unwrap().archive.unwrap();
+        let usual = settings(&archive);
+        assert!(usual.folder.is_absolute() && usual.folder.ends_with("archive"));
+        assert_eq!((usual.every_seconds, usual.orders_max), (604_800, 1_000_000));
+        let named = settings(&format!("{archive}every_seconds = 3600\norders_max = 10000\n"));
+        assert_eq!((named.every_seconds, named.orders_max), (3_600, 10_000));
         let tls = format!("{GOOD}\n[tls]\ncertificate = \"a.pem\"\nkey = \"a.key\"\nhttp = true\n");
         assert!(read(&tls, Overrides::default()).unwrap().tls.unwrap().http);
     }
@@ -346,6 +401,10 @@ mod tests {
             assert!(error.contains(expected), "{error}");
         };
         check(format!("colour = 1\n{GOOD}"), "unknown field `colour`");
+        check(format!("{GOOD}\n[archive]\nfolder = \"archive\"\n"), "an [archive] and no `endpoints`");
+        let archive = format!("endpoints = \"endpoints.json\"\n{GOOD}\n[archive]\nfolder = \"archive\"\n");
+        check(format!("{archive}orders_max = 9999\n"), "archive.orders_max is 9999; at least 10000 are needed");
+        check(format!("{archive}poll = 1\n"), "unknown field `poll`");
         check(GOOD.replace("shards = 2", "shards = 0"), "nonzero");
         check(GOOD.replace("shards = 2", "shards = 65"), "at most 64");
         check(GOOD.replace("shards = 2", "shards = 2\naccounts_in_memory = 19999"), "each shard needs at least 10000");

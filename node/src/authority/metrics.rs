@@ -190,6 +190,27 @@ impl PeerMetrics {
     }
 }
 
+/// The metrics of the archive of certified checkpoints.
+#[derive(Debug, Default)]
+pub struct CertificationMetrics {
+    /// Failures to propose, sign, certify or archive a checkpoint.
+    pub failures: Counter,
+    /// Times that a peer's archive was left alone for a while, because the peer lied, stalled, or sent too much.
+    pub peers_left: Counter,
+    number: Gauge,
+    timestamp: Gauge,
+    due_timestamp: Gauge,
+}
+
+impl CertificationMetrics {
+    /// Sets the newest certified checkpoint, when it was archived, and when the next one is due, in seconds since 1970.
+    pub fn observe(&self, number: u64, archived_at: u64, due_at: u64) {
+        self.number.set(signed(number));
+        self.timestamp.set(signed(archived_at));
+        self.due_timestamp.set(signed(due_at));
+    }
+}
+
 /// The state of the authority, read when metrics are requested.
 #[derive(Debug, Default)]
 pub struct AuthorityMetrics {
@@ -310,6 +331,8 @@ pub struct Metrics {
     pub follower: Arc<FollowerMetrics>,
     /// Those of peer synchronization.
     pub peers: Arc<PeerMetrics>,
+    /// Those of the archive.
+    pub certification: Arc<CertificationMetrics>,
     /// Each shard's, from the first.
     pub shards: Vec<Arc<ShardMetrics>>,
     tracer: Tracer,
@@ -334,6 +357,7 @@ impl Metrics {
         let network = Arc::new(network(&mut registry));
         let follower = Arc::new(follower(&mut registry));
         let peers = Arc::new(peers(&mut registry));
+        let certification = Arc::new(certification(&mut registry));
         let shards = 0..shards;
         let shards = shards
             .map(|id| Arc::new(shard(&mut registry, id, &authority.peer_vote_timestamp, tracer.clone())))
@@ -341,7 +365,18 @@ impl Metrics {
         let (spans_exported, spans_dropped) = (Counter::default(), Counter::default());
         registry.register("spans_exported", "Spans that the collector took", spans_exported.clone());
         registry.register("spans_dropped", "Spans that the collector did not take in time", spans_dropped.clone());
-        Self { registry, authority, network, follower, peers, shards, tracer, spans_exported, spans_dropped }
+        Self {
+            registry,
+            authority,
+            network,
+            follower,
+            peers,
+            certification,
+            shards,
+            tracer,
+            spans_exported,
+            spans_dropped,
+        }
     }
 
     /// All metrics as text.
@@ -450,6 +485,23 @@ fn peers(registry: &mut Registry) -> PeerMetrics {
     registry.register("peers_left", "Times that a peer was left for a while", metrics.left.clone());
     let behind = metrics.behind.clone();
     registry.register_with_unit("peer_log_behind", "Of a peer's log, not read yet", Unit::Bytes, behind);
+    metrics
+}
+
+fn certification(registry: &mut Registry) -> CertificationMetrics {
+    let metrics = CertificationMetrics::default();
+    let number = metrics.number.clone();
+    registry.register("certified_checkpoint_number", "The newest certified checkpoint in the archive", number);
+    let archived = metrics.timestamp.clone();
+    let help = "When the newest certified checkpoint was archived; 0 for none";
+    registry.register_with_unit("certified_checkpoint_timestamp", help, Unit::Seconds, archived);
+    let due = metrics.due_timestamp.clone();
+    let help = "When the next checkpoint is due; 0 without an archive";
+    registry.register_with_unit("certified_checkpoint_due_timestamp", help, Unit::Seconds, due);
+    let failures = metrics.failures.clone();
+    registry.register("certified_checkpoint_failures", "Failures to sign, certify or archive a checkpoint", failures);
+    let left = metrics.peers_left.clone();
+    registry.register("archive_peers_left", "Times that a peer's archive was left for a while", left);
     metrics
 }
 

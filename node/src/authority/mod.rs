@@ -7,6 +7,7 @@
 //! If any part ends by itself, the process ends: an authority that limps is worse than one that is away.
 
 pub mod announcements;
+pub mod certification;
 pub mod config;
 pub mod deployment;
 pub mod deposit_sink;
@@ -20,10 +21,12 @@ pub mod metrics;
 pub mod network;
 pub mod payouts;
 pub mod peer_sync;
+mod priority;
 pub mod rollback;
 pub mod rotation;
 pub mod shard;
 pub mod storage;
+pub mod stored_record;
 pub mod tls;
 pub mod voter_status;
 
@@ -45,6 +48,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use self::announcements::Announcements;
+use self::certification::Archive;
+use self::certification::member::Member;
 use self::config::{Config, ConfigError};
 use self::deployment::{Deployment, DeploymentError, folder_identity};
 use self::deposit_sink::DepositSink;
@@ -150,6 +155,9 @@ pub enum AuthorityError {
     /// The system cannot start a thread.
     #[error("cannot start the index's thread: {0}")]
     Index(std::io::Error),
+    /// The system cannot start a thread.
+    #[error("cannot start the thread that makes checkpoints: {0}")]
+    Checkpoints(std::io::Error),
     /// A port cannot be opened.
     #[error("cannot listen on {address}: {error}; check whether another program uses the port")]
     Listen {
@@ -412,6 +420,18 @@ fn peer_sync(config: &Config, parts: &Parts, own: OwnShards) -> Option<PeerSync>
         .ok()
 }
 
+/// The part that makes checkpoints with the other authorities, if an archive is configured.
+fn member(config: &Config, parts: &Parts, own: OwnShards) -> Option<Member> {
+    let (settings, path) = (config.archive.clone()?, config.endpoints.as_ref()?);
+    let endpoints = Endpoints::read(path).inspect_err(|error| {
+        tracing::error!(%error, "no checkpoints are made with the other authorities; correct the file and start again");
+    });
+    let (names, metrics) = (parts.names.clone(), parts.metrics.certification.clone());
+    let peers = (names, endpoints.ok()?);
+    let (config, voter_status) = (config.clone(), parts.voter_status.clone());
+    Some(Member::new(config, settings, parts.domain, voter_status, own, peers, metrics))
+}
+
 /// The index and its thread, unless switched off.
 fn index(
     config: &Config,
@@ -492,6 +512,7 @@ async fn serve(
             handle: handle.clone(),
             history,
             shards: shards.clone(),
+            archive: config.archive.as_ref().map(|archive| Archive::new(&archive.folder)),
             metrics: parts.metrics.network.clone(),
         };
         let (tls, ended) = (tls.as_ref().map(Tls::shards), ended.clone());
@@ -548,8 +569,15 @@ async fn serve(
         followers.spawn(announcements.run(ended.clone()));
     }
     let own = OwnShards::new(own_shards, parts.metrics.network.clone());
+    let member = member(config, parts, own.clone());
     if let Some(peers) = peer_sync(config, parts, own) {
-        followers.spawn(peers.run(ended));
+        followers.spawn(peers.run(ended.clone()));
+    }
+    if let Some(member) = member {
+        let end = member.start(ended).map_err(AuthorityError::Checkpoints)?;
+        servers.spawn(async {
+            end.await.map_err(|_| "the thread that makes checkpoints ended by a defect; see the log above".into())
+        });
     }
     let authority = parts.voter_status.borrow().public().name;
     tracing::info!(%authority, shards = parts.layout.count(), listen = %config.listen, http = %config.http, "serving");
@@ -565,6 +593,7 @@ async fn serve(
     let drained = tokio::time::timeout(SHUTDOWN_GRACE, async { while servers.join_next().await.is_some() {} });
     if drained.await.is_err() {
         tracing::warn!("closing the connections of clients that are still connected");
+        tracing::warn!("clients were still connected, or a checkpoint was computed; leaving both");
     }
     servers.shutdown().await;
     followers.shutdown().await;

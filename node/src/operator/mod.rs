@@ -1,30 +1,9 @@
 //! Commands for an authority's operator: `setup` makes a configuration and a data folder, `check` finds errors that
-//! prevent a start, `status` asks a running authority, `backup` copies its data folder, `committee` signs statements
-//! for the contract's council, and `checkpoint` makes checkpoints of the committee and verifies archives of them.
+//! prevent a start, `status` asks a running authority, `backup` copies its data folder, and `committee` signs statements
+//! for the contract's council.
 
 pub mod backup;
 pub mod check;
-pub mod checkpoint;
 pub mod committee;
 pub mod setup;
 pub mod status;
-
-use borsh::BorshDeserialize;
-use fastpay_core::{JournalPosition, Record, ShardId};
-
-/// A record of a journal that is not one of this program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the record at position {position} of shard {shard}'s journal cannot be decoded: the disk has changed it, or a newer \
-     program wrote it"
-)]
-pub struct UndecodableRecord {
-    /// The shard.
-    pub shard: ShardId,
-    /// The position of the record.
-    pub position: JournalPosition,
-}
-
-fn decode(shard: ShardId, position: JournalPosition, bytes: &[u8]) -> Result<Record, UndecodableRecord> {
-    Record::try_from_slice(bytes).map_err(|_| UndecodableRecord { shard, position })
-}

@@ -99,6 +99,10 @@ const ENDPOINTS_HINT: &str = "\
 
 /// Options that an operator may add, below the sections.
 const HINTS: &str = "
+# Checkpoints with the other authorities, each week (docs/OPERATIONS.md, Checkpoints). Needs `endpoints`.
+# [archive]
+# folder = \"archive\"
+
 # Traces of one in a hundred payments, for a collector on this machine (docs/OPERATIONS.md, Traces):
 # [traces]
 # endpoint = \"http://127.0.0.1:4317\"

@@ -76,8 +76,13 @@ pub struct Scene {
     pub genesis: PathBuf,
 }
 
+/// With balances of 20 accounts.
 pub fn write_genesis(path: &Path, members: &[AuthorityKeys]) -> Genesis {
-    let balances = (0..20).map(|n| GenesisBalance {
+    write_genesis_of(path, members, 20)
+}
+
+fn write_genesis_of(path: &Path, members: &[AuthorityKeys], accounts: u64) -> Genesis {
+    let balances = (0..accounts).map(|n| GenesisBalance {
         account: TestAccount::numbered(n).id(),
         asset: Asset::ETHER,
         amount: Amount(1_000),
@@ -90,10 +95,14 @@ pub fn write_genesis(path: &Path, members: &[AuthorityKeys]) -> Genesis {
 
 impl Scene {
     pub fn new() -> Self {
+        Self::with_accounts(20)
+    }
+
+    pub fn with_accounts(accounts: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let genesis = folder.path().join("genesis.json");
         let keys = TestCommittee::new(4).keys;
-        let domain = write_genesis(&genesis, &keys).domain();
+        let domain = write_genesis_of(&genesis, &keys, accounts).domain();
         Self { folder, committee: TestCommittee::with(4, domain, fastpay_core::Epoch(0)), genesis }
     }
 
@@ -141,9 +150,9 @@ pub struct Running {
 }
 
 impl Running {
-    fn begin(config: Config, keys: AuthorityKeys) -> Self {
+    fn begin(config: Config, keys: Vec<AuthorityKeys>) -> Self {
         let endpoints = AuthorityEndpoints {
-            name: keys.public().name,
+            name: keys[0].public().name,
             shards: config.shard_addresses().unwrap().iter().map(|address| format!("http://{address}")).collect(),
             http: None,
             tls_ca: None,
@@ -152,10 +161,15 @@ impl Running {
         let client = AuthorityClient::new(&endpoints, client_options()).unwrap();
         let (stop, stopped) = watch::channel(false);
         let http = config.http;
-        Self { client, http, stop, task: tokio::spawn(authority::run(config, vec![keys], stopped)) }
+        Self { client, http, stop, task: tokio::spawn(authority::run(config, keys, stopped)) }
     }
 
     pub async fn ready(config: Config, keys: AuthorityKeys) -> Self {
+        Self::ready_with(config, vec![keys]).await
+    }
+
+    /// With the keys of several epochs.
+    pub async fn ready_with(config: Config, keys: Vec<AuthorityKeys>) -> Self {
         let running = Self::begin(config, keys);
         eventually_async("the authority is ready", || async {
             assert!(!running.task.is_finished(), "it ended");
@@ -173,7 +187,7 @@ impl Running {
 
 /// How a start ends that must not succeed.
 pub async fn refused(config: Config, keys: AuthorityKeys) -> AuthorityError {
-    Running::begin(config, keys).task.await.unwrap().unwrap_err()
+    Running::begin(config, vec![keys]).task.await.unwrap().unwrap_err()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -329,7 +343,7 @@ async fn an_authority_starts_with_the_committee_it_knows_while_its_primary_is_aw
     let unknown = refused(config.clone(), scene.keys()).await;
     assert!(matches!(unknown, AuthorityError::Deployment(DeploymentError::Epochs(_))), "{unknown}");
     known_committees::write(&data, &Committees::new(TestCommittee::new(4).committee).unwrap()).unwrap();
-    let running = Running::begin(config.clone(), scene.keys());
+    let running = Running::begin(config.clone(), vec![scene.keys()]);
     eventually_async("it serves", || async { get(running.http, "/health").await.is_some() }).await;
     // It votes, and says that it does not follow.
     let alice = TestAccount::numbered(0);
@@ -345,14 +359,14 @@ async fn an_authority_starts_with_the_committee_it_knows_while_its_primary_is_aw
         std::fs::write(cursor_file(&data), serde_json::to_vec(&cursor).unwrap()).unwrap();
     };
     followed(now - 3 * 86_400 - 60);
-    let running = Running::begin(config.clone(), scene.keys());
+    let running = Running::begin(config.clone(), vec![scene.keys()]);
     eventually_async("it serves", || async { get(running.http, "/health").await.is_some() }).await;
     let answer = running.client.shard_of(&alice.id()).order(&order).await;
     assert_eq!(answer, Err(Refusal::PrimaryTooOld.into()));
     running.stop().await.unwrap();
     // What it had followed before it was stopped is young enough.
     followed(now - 2 * 86_400);
-    let running = Running::begin(config.clone(), scene.keys());
+    let running = Running::begin(config.clone(), vec![scene.keys()]);
     eventually_async("it serves", || async { get(running.http, "/health").await.is_some() }).await;
     let answer = running.client.shard_of(&alice.id()).order(&order).await;
     assert_eq!(answer, Err(Refusal::InsufficientBalance(Balance::ZERO).into()));
@@ -436,7 +450,7 @@ async fn tls_is_served_as_configured_and_wrong_files_are_named() {
 
     // The HTTP port, too, if that is wanted.
     let with_http = || Config { tls: Some(TlsFiles { http: true, ..files.clone() }), ..scene.config() };
-    let running = Running::begin(with_http(), scene.keys());
+    let running = Running::begin(with_http(), vec![scene.keys()]);
     eventually_async("it is ready", || async {
         get_encrypted(with_http().http, certified.cert.der().clone()).await.is_ok_and(|said| said.contains("ready"))
     })

@@ -6,6 +6,7 @@ mod alarm;
 mod announcements;
 mod authority;
 mod backup;
+mod certification;
 mod checkpoint;
 mod committee;
 mod credits;

@@ -64,6 +64,7 @@ impl Served {
                 handle: handle.clone(),
                 history: history.clone(),
                 shards: all.clone(),
+                archive: None,
                 metrics: shards.metrics.network.clone(),
             };
             let (tls, stopped) = (tls.clone(), stopped.clone());

@@ -457,6 +457,10 @@ impl Shard for FakeAuthority {
     }
 
     /// Lists the certificates by account and number. A cursor is the number of the first one that has not been read.
+    async fn read_archive(&self, _: Request<proto::ArchiveRequest>) -> Result<Response<proto::ArchivePart>, Status> {
+        Err(Status::not_found("no archive here"))
+    }
+
     async fn list_confirmed(
         &self,
         request: Request<proto::ConfirmedRequest>,

@@ -376,6 +376,10 @@ impl Shard for Liar {
         Ok(Response::new(proto::UnlockVoteResponse { response }))
     }
 
+    async fn read_archive(&self, _: Request<proto::ArchiveRequest>) -> Result<Response<proto::ArchivePart>, Status> {
+        Err(Status::not_found("no archive here"))
+    }
+
     async fn list_confirmed(
         &self,
         request: Request<proto::ConfirmedRequest>,

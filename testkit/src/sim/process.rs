@@ -422,6 +422,7 @@ impl Keeper {
                 handle: handle.clone(),
                 history: history.clone(),
                 shards: shards.clone(),
+                archive: None,
                 metrics: metrics.network.clone(),
             };
             let service = network::service(context, NetworkLimits::default(), stop.clone());

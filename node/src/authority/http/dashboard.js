@@ -118,6 +118,8 @@ function show(status, metrics) {
     ["Version", status.version],
     ["Primary", follower, state === "stopped" ? "bad" : ""],
     ["Connections to shards", String(one("fastpay_connections") ?? "unknown")],
+    ["Certified checkpoint", one("fastpay_certified_checkpoint_number")
+      ? `${one("fastpay_certified_checkpoint_number")}, archived ${ago(one("fastpay_certified_checkpoint_timestamp_seconds"))}` : "none"],
   ].filter(Boolean));
   rows(byId("assets"), solvency(status));
   const members = metrics.filter((sample) => sample.name === "fastpay_peer_vote_timestamp_seconds");

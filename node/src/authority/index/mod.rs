@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use fastpay_core::{Digest, Domain, JournalPosition, Record, ShardId, TransactionIndex};
 
+use crate::authority::priority::lowest_priority;
 use crate::authority::shard::{HistoryError, HistoryReader};
 use store::Store;
 pub use store::{IndexError, IndexedTransfer, Place};
@@ -233,14 +234,5 @@ impl Keeper {
     /// False once the thread must stop.
     fn goes_on(&self) -> bool {
         matches!(self.stopped.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty))
-    }
-}
-
-/// Gives this thread the lowest priority, because payments have precedence.
-fn lowest_priority() {
-    // On other systems than Linux, this would change the priority of the whole process.
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::setpriority_process(None, 19) {
-        tracing::debug!(%error, "the index keeps its priority");
     }
 }

@@ -8,7 +8,7 @@ use fastpay_rpc::{CERTIFICATES_BYTES_MAX, Certificates, TransferName, certificat
 
 use super::layout_of;
 use super::reads::{ReadError, Reads, ask, into_certificate};
-use crate::authority::shard::{Command, HistoryReader, ShardHandle};
+use crate::authority::shard::{Command, HistoryError, HistoryReader, ShardHandle};
 
 /// The number of consecutive certificates that are read at a time: enough that following links saves most reads, and
 /// few enough to hold in memory.
@@ -68,7 +68,7 @@ pub(super) async fn fold_certificates<T: Send + 'static>(
     for (account, (answer, reader)) in asked {
         sent.insert(account, (answer.await?.sent, reader));
     }
-    let read = reads.blocking(move || {
+    let read = reads.blocking(move || -> Result<T, HistoryError> {
         let mut rest = names.as_slice();
         while let Some((account, first)) = rest.first() {
             let numbers = rest.iter().zip(first.0..=u64::MAX).take(RUN_MAX);

@@ -37,6 +37,7 @@ use tonic::codegen::{Service, http};
 use tonic::server::NamedService;
 use tonic::transport::{Identity, Server, ServerTlsConfig};
 
+use crate::authority::certification::Archive;
 use crate::authority::metrics::NetworkMetrics;
 use crate::authority::shard::{ClientReputation, HistoryReader, ShardHandle};
 use crate::authority::voter_status::VoterStatusWatch;
@@ -104,6 +105,8 @@ pub struct ShardContext {
     pub history: HistoryReader,
     /// The handles and journals of all shards of this authority, from the first.
     pub shards: Arc<Vec<(ShardHandle, HistoryReader)>>,
+    /// The archive of certified checkpoints that is served to other authorities, if one is configured.
+    pub archive: Option<Archive>,
     /// Counters.
     pub metrics: Arc<NetworkMetrics>,
 }

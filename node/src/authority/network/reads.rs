@@ -138,10 +138,10 @@ impl Reads {
         self.blocking(move || read(&reader)).await
     }
 
-    /// As `history`, for any shard.
-    pub(crate) async fn blocking<T: Send + 'static>(
+    /// As `history`, for any shard, or another file on the disk.
+    pub(crate) async fn blocking<T: Send + 'static, E: std::fmt::Display + Send + 'static>(
         &self,
-        read: impl FnOnce() -> Result<T, HistoryError> + Send + 'static,
+        read: impl FnOnce() -> Result<T, E> + Send + 'static,
     ) -> Result<T, ReadError> {
         let permit = self.history_reads.clone().acquire_owned().await.map_err(|_| ReadError::Stopping)?;
         let read = move || {
@@ -152,7 +152,7 @@ impl Reads {
         match outcome {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => {
-                tracing::error!(%error, "the journal cannot be read");
+                tracing::error!(%error, "the journal or the archive cannot be read");
                 Err(ReadError::Unreadable)
             }
             Err(_) => Err(ReadError::Stopping),

@@ -128,6 +128,23 @@ impl ShardRpc for ShardService {
         }
     }
 
+    async fn read_archive(
+        &self,
+        request: Request<proto::ArchiveRequest>,
+    ) -> Result<Response<proto::ArchivePart>, Status> {
+        let request = request.into_inner();
+        let file = request.file().try_into().map_err(malformed)?;
+        let archive = self.context.archive.clone();
+        let read = move || match archive {
+            Some(archive) => archive.read_part(request.number, file, request.offset),
+            None => Ok(None),
+        };
+        match self.reads.blocking(read).await? {
+            Some(part) => Ok(Response::new(part.into())),
+            None => Err(Status::not_found("this authority's archive has no such file")),
+        }
+    }
+
     async fn list_received(
         &self,
         request: Request<proto::AccountPageRequest>,

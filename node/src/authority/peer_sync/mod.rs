@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientError, ClientOptions, Endpoints, ShardClient};
-use fastpay_core::{AuthorityName, JournalPosition};
+use fastpay_core::{AccountId, AuthorityName, JournalPosition, SequenceNumber};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -64,7 +64,7 @@ impl Default for PeerSyncTimes {
 
 /// Why a peer is left alone for now.
 #[derive(Debug, thiserror::Error)]
-enum PeerFailure {
+pub(crate) enum PeerFailure {
     /// It does not answer, or breaks the protocol.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -80,6 +80,29 @@ enum PeerFailure {
     /// This authority cannot confirm now: it has not read Ethereum far enough, or it stops.
     #[error("this authority cannot confirm certificates now: {0}")]
     NotNow(String),
+}
+
+impl PeerFailure {
+    /// Whether the peer is at fault.
+    pub(crate) fn is_misbehaviour(&self) -> bool {
+        match self {
+            Self::NotNow(_) => false,
+            Self::Client(error) => !error.is_retryable(),
+            Self::Forged(_) | Self::Unproven | Self::Slow(_) => true,
+        }
+    }
+}
+
+/// Fetches from a peer what is missing here below these numbers of accounts, and confirms it.
+///
+/// # Errors
+/// See [`PeerFailure`].
+pub(crate) async fn bring(
+    own: &OwnShards,
+    peer: &AuthorityClient,
+    heads: Vec<(AccountId, SequenceNumber)>,
+) -> Result<u64, PeerFailure> {
+    missing::bring(own, &Claims::default(), peer, heads).await.map(|(confirmed, _)| confirmed)
 }
 
 /// The peers of one authority, and how far their logs were read.

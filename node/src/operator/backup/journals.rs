@@ -20,7 +20,7 @@ use fastpay_program::files;
 
 use super::{BackupError, Copied, OWNER_ONLY, failed};
 use crate::authority::storage::{Journal, JournalExtent, JournalOptions, JournalRead, ShardFolders, shard_folders};
-use crate::operator::decode;
+use crate::authority::stored_record::decode;
 
 /// Copies the journals of the data folder `from` to `to`, up to ends at which they fit each other.
 pub(super) fn copy(from: &Path, to: &Path, copied: &mut Copied) -> Result<(), BackupError> {

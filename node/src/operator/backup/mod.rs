@@ -25,7 +25,7 @@ use fastpay_program::files;
 use crate::authority::known_committees::COMMITTEES_FILE;
 use crate::authority::rollback::{self, DetectionError};
 use crate::authority::storage::{DataFolder, JournalError, LOCK_FILE, META_FILE, StorageError};
-use crate::operator::UndecodableRecord;
+use crate::authority::stored_record::UndecodableRecord;
 
 /// Left out of a copy, because it is rebuilt from the journals.
 const INDEX_FOLDER: &str = "index";

@@ -6,11 +6,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use fastpay_core::checkpoint::{Cut, PrimaryEvent, Segment};
 use fastpay_core::{AccountId, Record, SequenceNumber, ShardId, TransactionIndex};
 
+use super::cut::weight;
 use super::{CheckpointError, Progress};
 use crate::authority::storage::{JournalPosition, JournalRead, JournalReader, shard_folders};
-use crate::operator::decode;
+use crate::authority::stored_record::decode;
 
 /// Progress is told each time so many records are read.
 const TOLD_RECORDS: u64 = 1_000_000;
@@ -102,5 +104,35 @@ impl Journals {
             taken
         };
         failure.map_or(Ok((taken, executed)), Err)
+    }
+
+    /// The segment between two cuts, which weighs at most `orders_max` orders, and how far the journals come.
+    pub fn segment(
+        &self,
+        events: Vec<PrimaryEvent>,
+        (from, to): (&Cut, &Cut),
+        orders_max: usize,
+        told: Progress<'_>,
+    ) -> Result<(Segment, Executed), CheckpointError> {
+        let mut orders = 0_usize;
+        let gather = |records: &mut dyn Iterator<Item = (ShardId, Record)>| {
+            let records = records.map(|(_, record)| record).take_while(|record| {
+                let (account, number, transfer) = match record {
+                    Record::Confirmation { certificate, sent, .. } => {
+                        let transfer = &certificate.order.transfer;
+                        (transfer.sender(), sent.number, Some(transfer))
+                    }
+                    Record::Void { account, sent } => (*account, sent.number, None),
+                    _ => return true,
+                };
+                if (from.next(&account).0..to.next(&account).0).contains(&number) {
+                    orders = orders.saturating_add(weight(transfer));
+                }
+                orders <= orders_max
+            });
+            Segment::from_records(events, records, from, to)
+        };
+        let read = self.read(told, gather)?;
+        if orders > orders_max { Err(CheckpointError::TooManyOrders(orders_max)) } else { Ok(read) }
     }
 }

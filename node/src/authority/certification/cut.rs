@@ -13,9 +13,16 @@ use fastpay_core::{
     AccountId, Amount, Asset, Balance, Domain, Record, SequenceNumber, ShardId, TransactionIndex, Transfer,
 };
 
-/// The orders of a proposed cut. A segment is read into memory, and 10 million orders are as many as one checkpoint is
-/// meant to take (LIFE §4); those beyond are for the next one.
-pub(super) const ORDERS_MAX: usize = 10_000_000;
+/// So many outputs of a payout take as much memory as an order.
+const OUTPUTS_PER_ORDER: usize = 8;
+
+/// How much a number weighs in a cut, in orders.
+pub(super) fn weight(transfer: Option<&Transfer>) -> usize {
+    match transfer {
+        Some(Transfer::Payout(payout)) => 1_usize.saturating_add(payout.outputs.len() / OUTPUTS_PER_ORDER),
+        Some(Transfer::Payment(_) | Transfer::Redemption(_)) | None => 1,
+    }
+}
 
 /// A number that the cut includes as far as is known.
 struct Taken {
@@ -65,8 +72,8 @@ impl Balances {
 }
 
 /// Chooses the cut after `previous`, with the events up to `up_to`. `followed` is the state of `previous` after these
-/// events, in which no number is taken. Of each of `shards` shards at most an equal part of `orders_max` numbers is
-/// taken.
+/// events, in which no number is taken. Of each of `shards` shards numbers are taken that weigh at most an equal part of
+/// `orders_max`.
 pub(super) fn choose(
     previous: &Cut,
     up_to: TransactionIndex,
@@ -77,7 +84,7 @@ pub(super) fn choose(
 ) -> Cut {
     let (mut taken, mut ended) = (BTreeMap::<AccountId, Vec<Taken>>::new(), BTreeSet::new());
     let mut balances = Balances { held: followed.balances().clone(), owing: BTreeSet::new() };
-    let (quota, mut counts) = (orders_max.div_ceil(shards.max(1)), BTreeMap::<ShardId, usize>::new());
+    let (quota, mut weights) = (orders_max / shards.max(1), BTreeMap::<ShardId, usize>::new());
     for (shard, record) in records {
         let (account, sequence, transfer) = match record {
             Record::Confirmation { certificate, sent, .. } => {
@@ -90,13 +97,14 @@ pub(super) fn choose(
         if sequence < previous.next(&account) || ended.contains(&account) {
             continue;
         }
-        let count = counts.entry(shard).or_default();
+        let so_far = weights.entry(shard).or_default();
+        let with_it = so_far.saturating_add(weight(transfer.as_ref()));
         let said = followed.numbers().get(&(account, sequence));
-        let Some(effect) = effect(transfer, said, domain).filter(|_| *count < quota) else {
+        let Some(effect) = effect(transfer, said, domain).filter(|_| with_it <= quota) else {
             ended.insert(account);
             continue;
         };
-        *count = count.saturating_add(1);
+        *so_far = with_it;
         effect.transfer.iter().for_each(|transfer| balances.include(transfer));
         taken.entry(account).or_default().push(effect);
     }
@@ -134,7 +142,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::operator::checkpoint::compute::apply;
+    use crate::authority::certification::compute::apply;
     use fastpay_core::checkpoint::{PrimaryEvent, PrimaryEventKind, Segment, SegmentEntry};
     use fastpay_core::{Effect, Link, PrimaryAddress};
     use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption};

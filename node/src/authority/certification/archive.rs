@@ -2,32 +2,33 @@
 //! has no file.
 //!
 //! ```text
-//!  0000000001.segment ─┐ written by `propose` and `sign`,        0000000001.certificate.json
-//!  0000000001.state   ─┼─ replaced until they are certified      written last, by `certify`: the number is complete
-//!  0000000001.cut.json ┘
+//!  0000000001.segment ─┐ written by `propose` and `sign`,    0000000001.vote.json      0000000001.certificate.json
+//!  0000000001.state   ─┼─ replaced until they are certified  by `sign`, once the       last, by `certify` and
+//!  0000000001.cut.json ┘                                     others are there          `admit`: the number is complete
 //! ```
+//! `chain.json` remembers up to which block the contract's events need not be read again; it may be removed.
+//!
 //! Each file is written under another name, synced, and renamed, so it is whole or not there. A checkpoint counts if
-//! its certificate is there; files of the number after the newest certificate are a proposal.
+//! its certificate is there; files of the number after the newest certificate are a proposal. Peers are served from these
+//! files alone, so nothing is said that is not durable.
 
-use std::fmt;
-use std::fs::File;
-use std::io::{self, BufReader};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use fastpay_core::checkpoint::{
-    Checkpoint, CheckpointCertificate, CheckpointError as NotCertified, CheckpointMismatch, CheckpointState,
-    CheckpointVote, Cut, Installations, Segment, SegmentError,
+    Checkpoint, CheckpointCertificate, CheckpointError as NotCertified, CheckpointMismatch, CheckpointState, Cut,
+    Installations, Segment, SegmentError,
 };
-use fastpay_core::{AccountId, AuthorityName, Committees, Digest, Domain, Ed25519Signature, Epoch, SequenceNumber};
+use fastpay_core::{AccountId, Committees, Domain, Epoch, SequenceNumber};
 use fastpay_program::files;
-use fastpay_rpc::json::Hex;
+use fastpay_rpc::{ARCHIVE_PART_BYTES, ArchiveFile, ArchivePart};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::compute::{Computed, apply, first_state};
-use super::{CheckpointError, CheckpointFields, Progress};
-use crate::authority::config::Config;
-use crate::authority::deployment;
+use super::{CertificateFile, CheckpointError, CheckpointFields, CheckpointVoteFile, Progress};
 
 const CERTIFICATE: &str = "certificate.json";
 
@@ -79,7 +80,7 @@ pub enum Defect {
     /// The file does not belong to this number's certificate, or proposal.
     #[error(
         "the file is of another checkpoint than this number's segment leads to; copy it from another authority's \
-         archive, or propose or sign the checkpoint again if it is not certified yet"
+         archive, or remove the number's files if it is not certified yet"
     )]
     OtherCheckpoint,
     /// The committee is not the deployment's.
@@ -87,45 +88,39 @@ pub enum Defect {
     OtherCommittee(Epoch),
 }
 
-fn wrong(path: &Path, defect: Defect) -> ArchiveError {
+pub(super) fn wrong(path: &Path, defect: Defect) -> ArchiveError {
     ArchiveError::Wrong { path: path.to_owned(), defect }
 }
 
 /// A checkpoint and the next number of each account in its cut, as the proposer hands it to the signers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct CutFile {
+pub struct ProposedCut {
+    /// The checkpoint that the proposer computed.
     #[serde(with = "CheckpointFields")]
     pub checkpoint: Checkpoint,
-    next: std::collections::BTreeMap<AccountId, SequenceNumber>,
+    next: BTreeMap<AccountId, SequenceNumber>,
 }
 
-impl CutFile {
-    pub fn cut(&self) -> Cut {
+impl ProposedCut {
+    pub(super) fn cut(&self) -> Cut {
         Cut { up_to: self.checkpoint.up_to, next: self.next.clone() }
     }
-}
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CertificateFile {
-    #[serde(with = "CheckpointFields")]
-    checkpoint: Checkpoint,
-    votes: Vec<Vote>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Vote {
-    authority: AuthorityName,
-    signature: Hex<64>,
+    /// Reads a proposed cut.
+    ///
+    /// # Errors
+    /// See [`ArchiveError`].
+    pub fn read(path: &Path) -> Result<Self, ArchiveError> {
+        read_json(path)
+    }
 }
 
 /// The checkpoint on which the next one is built.
 pub(super) struct Base {
     pub checkpoint: Checkpoint,
     /// None for number 0.
-    certificate: Option<CheckpointCertificate>,
+    pub certificate: Option<CheckpointCertificate>,
     pub state: CheckpointState,
 }
 
@@ -191,8 +186,36 @@ impl Archive {
         self.path(number, CERTIFICATE)
     }
 
+    /// The file with this authority's vote for its proposal.
+    #[must_use]
+    pub fn vote_path(&self, number: u64) -> PathBuf {
+        self.path(number, "vote.json")
+    }
+
+    /// A part of a file, from an offset on; `None` if there is no such file.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn read_part(&self, number: u64, file: ArchiveFile, offset: u64) -> io::Result<Option<ArchivePart>> {
+        let path = match file {
+            ArchiveFile::Certificate => self.certificate_path(number),
+            ArchiveFile::Segment => self.segment_path(number),
+            ArchiveFile::Cut => self.cut_path(number),
+            ArchiveFile::Vote => self.vote_path(number),
+        };
+        let mut file = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        let (length, mut bytes) = (file.metadata()?.len(), Vec::new());
+        // A file system knows no place far beyond the end.
+        file.seek(SeekFrom::Start(offset.min(length)))?;
+        file.take(ARCHIVE_PART_BYTES as u64).read_to_end(&mut bytes)?;
+        Ok(Some(ArchivePart { bytes: bytes.into(), length }))
+    }
+
     /// The number of the newest certified checkpoint; 0 if there is none.
-    fn newest_number(&self) -> Result<u64, ArchiveError> {
+    pub(super) fn newest_number(&self) -> Result<u64, ArchiveError> {
         if !self.folder.is_dir() {
             return Err(ArchiveError::Missing(self.folder.clone()));
         }
@@ -202,9 +225,33 @@ impl Archive {
         Ok(names.iter().filter_map(number).max().unwrap_or(0))
     }
 
+    /// When the newest certified checkpoint was archived here, in milliseconds since 1970; 0 if there is none.
+    pub(super) fn newest_at_ms(&self) -> Result<u64, ArchiveError> {
+        let path = self.certificate_path(self.newest_number()?);
+        let modified = match fs::metadata(&path).and_then(|metadata| metadata.modified()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+            modified => modified.map_err(|error| ArchiveError::Io { path, error })?,
+        };
+        let since = modified.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Ok(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// The newest certified checkpoint, without its state. Its certificate is not checked again.
+    pub(super) fn tip(&self, committees: &Committees) -> Result<Checkpoint, CheckpointError> {
+        match self.newest_number()? {
+            0 => Ok(Checkpoint::first(&first_state(committees)?)),
+            number => Ok(self.certificate(number)?.checkpoint),
+        }
+    }
+
     /// The newest certified checkpoint. Older ones are not looked at: its quorum computed it from them.
     pub(super) fn newest(&self, domain: &Domain, committees: &Committees) -> Result<Base, CheckpointError> {
-        let (number, first) = (self.newest_number()?, first_state(committees)?);
+        self.base(self.newest_number()?, domain, committees)
+    }
+
+    /// The certified checkpoint of a number, on which the next one is built.
+    pub(super) fn base(&self, number: u64, domain: &Domain, committees: &Committees) -> Result<Base, CheckpointError> {
+        let first = first_state(committees)?;
         if number == 0 {
             return Ok(Base { checkpoint: Checkpoint::first(&first), certificate: None, state: first });
         }
@@ -228,16 +275,24 @@ impl Archive {
         };
         replace(self.segment_path(checkpoint.number), &|mut file| segment.write(&mut file))?;
         replace(self.state_path(checkpoint.number), &|mut file| state.write(&mut file))?;
-        let cut = CutFile { checkpoint: *checkpoint, next: state.cut().next.clone() };
+        let cut = ProposedCut { checkpoint: *checkpoint, next: state.cut().next.clone() };
         replace(self.cut_path(checkpoint.number), &|file| Ok(serde_json::to_writer(file, &cut)?))
+    }
+
+    /// Makes the newest number a proposal again, so that another checkpoint can take its place. A vote for the number
+    /// after, which was built on it, goes first.
+    pub(super) fn withdraw(&self, number: u64) -> Result<(), ArchiveError> {
+        let paths = [self.vote_path(number.saturating_add(1)), self.certificate_path(number)];
+        for path in paths.into_iter().filter(|path| path.exists()) {
+            files::remove(&path).map_err(|error| ArchiveError::Io { path, error })?;
+        }
+        Ok(())
     }
 
     /// Writes a certificate, which completes its number.
     pub(super) fn complete(&self, certificate: &CheckpointCertificate) -> Result<PathBuf, ArchiveError> {
         let path = self.certificate_path(certificate.checkpoint.number);
-        let vote = |vote: &CheckpointVote| Vote { authority: vote.authority, signature: Hex(vote.signature.0) };
-        let votes = certificate.votes.iter().map(vote).collect();
-        let file = CertificateFile { checkpoint: certificate.checkpoint, votes };
+        let file = CertificateFile::from(certificate);
         let written = files::replace_with(&path, |writer| Ok(serde_json::to_writer_pretty(writer, &file)?));
         match written {
             Ok(()) => Ok(path),
@@ -245,11 +300,20 @@ impl Archive {
         }
     }
 
-    fn certificate(&self, number: u64) -> Result<CheckpointCertificate, ArchiveError> {
-        let CertificateFile { checkpoint, votes } = read_json(&self.certificate_path(number))?;
-        let vote =
-            |vote: Vote| CheckpointVote { authority: vote.authority, signature: Ed25519Signature(vote.signature.0) };
-        Ok(CheckpointCertificate { checkpoint, votes: votes.into_iter().map(vote).collect() })
+    /// Writes this authority's vote for the proposal, which is there.
+    pub(super) fn write_vote(&self, vote: &CheckpointVoteFile) -> Result<(), ArchiveError> {
+        let path = self.vote_path(vote.number);
+        let written = files::replace_with(&path, |writer| Ok(serde_json::to_writer_pretty(writer, vote)?));
+        written.map_err(|error| ArchiveError::Io { path, error })
+    }
+
+    /// This authority's vote for a number; `None` if it has not voted, or its vote cannot be read: then it votes again.
+    pub(super) fn vote(&self, number: u64) -> Option<CheckpointVoteFile> {
+        read_json(&self.vote_path(number)).ok()
+    }
+
+    pub(super) fn certificate(&self, number: u64) -> Result<CheckpointCertificate, ArchiveError> {
+        Ok(read_json::<CertificateFile>(&self.certificate_path(number))?.into())
     }
 
     fn state(&self, number: u64) -> Result<CheckpointState, ArchiveError> {
@@ -281,7 +345,7 @@ impl Archive {
             return Err(wrong(&self.state_path(number), other));
         }
         let path = self.cut_path(number);
-        let file = read_cut(&path)?;
+        let file = ProposedCut::read(&path)?;
         if file.checkpoint != computed.checkpoint || file.cut() != *computed.state.cut() {
             return Err(wrong(&path, other));
         }
@@ -290,7 +354,7 @@ impl Archive {
 }
 
 /// Compares the committees of a state with those that the deployment is known to have.
-fn check_committees(state: &CheckpointState, committees: &Committees) -> Result<(), Defect> {
+pub(super) fn check_committees(state: &CheckpointState, committees: &Committees) -> Result<(), Defect> {
     for installed in state.installations().iter() {
         let epoch = installed.committee.epoch();
         let known = committees.get(epoch).ok_or(Defect::Certificate(NotCertified::UnknownEpoch(epoch)))?;
@@ -301,13 +365,7 @@ fn check_committees(state: &CheckpointState, committees: &Committees) -> Result<
     Ok(())
 }
 
-/// Reads a proposed cut.
-pub(super) fn read_cut(path: &Path) -> Result<CutFile, ArchiveError> {
-    read_json(path)
-}
-
-/// Reads a file of another operator.
-pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ArchiveError> {
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ArchiveError> {
     let parse = |file: &mut BufReader<File>| Ok(serde_json::from_reader(file)?);
     read_stream(path, parse)
 }
@@ -321,90 +379,10 @@ fn read_stream<T>(path: &Path, read: impl FnOnce(&mut BufReader<File>) -> io::Re
     File::open(path).and_then(|file| read(&mut BufReader::new(file))).map_err(failed)
 }
 
-/// What an archive holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Report {
-    /// The number of the newest certified checkpoint; 0 if there is none.
-    pub number: u64,
-    /// The digest of that checkpoint.
-    pub checkpoint: Digest,
-    /// The epoch whose members signed it.
-    pub epoch: Epoch,
-    /// The newest event of the contract that it includes.
-    pub up_to: u64,
-    /// The accounts of which it includes numbers.
-    pub accounts: u64,
-    /// The orders, void numbers and events of all segments.
-    pub entries: u64,
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { number, checkpoint, epoch, up_to, accounts, entries } = self;
-        if *number == 0 {
-            return write!(f, "the archive has no certified checkpoint yet");
-        }
-        write!(
-            f,
-            "checkpoints 1 to {number} are verified; the newest is {checkpoint} of epoch {epoch}: {accounts} accounts, \
-             events up to {up_to}, {entries} entries in all"
-        )
-    }
-}
-
-/// Recomputes all certified checkpoints of the archive in `folder`, from the first committee on, and checks each
-/// certificate against the committees in the states, and these against the deployment's.
-///
-/// # Errors
-/// The first file that is wrong: see [`ArchiveError`].
-pub async fn verify(config: &Config, folder: &Path, told: Progress<'_>) -> Result<Report, CheckpointError> {
-    let deployment = deployment::load(config).await?;
-    verify_for(folder, &deployment.domain(), &deployment.committees()?, told)
-}
-
-fn verify_for(
-    folder: &Path,
-    domain: &Domain,
-    committees: &Committees,
-    told: Progress<'_>,
-) -> Result<Report, CheckpointError> {
-    let archive = Archive::new(folder);
-    let (newest, mut state) = (archive.newest_number()?, first_state(committees)?);
-    let (mut checkpoint, mut entries) = (Checkpoint::first(&state), 0_u64);
-    for number in 1..=newest {
-        told(format!("checkpoint {number} of {newest}"));
-        let path = archive.certificate_path(number);
-        let certificate = archive.certificate(number)?;
-        let computed = archive.recompute(&checkpoint, state, domain, told)?;
-        check_committees(&computed.state, committees).map_err(|defect| wrong(&archive.segment_path(number), defect))?;
-        let verified = certificate.verify(domain, computed.state.installations());
-        let verified = verified.map_err(|error| wrong(&path, Defect::Certificate(error)))?;
-        if let Err(mismatch) = computed.checkpoint.check(verified.checkpoint()) {
-            let is_of_certificate = matches!(
-                mismatch,
-                CheckpointMismatch::Number | CheckpointMismatch::Previous | CheckpointMismatch::Epoch
-            );
-            let path = if is_of_certificate { path } else { archive.segment_path(number) };
-            return Err(wrong(&path, Defect::NotAsCertified(mismatch)).into());
-        }
-        archive.check_files(&computed)?;
-        entries = entries.saturating_add(computed.segment.entries.len() as u64);
-        (checkpoint, state) = (computed.checkpoint, computed.state);
-    }
-    Ok(Report {
-        number: newest,
-        checkpoint: domain.checkpoint_digest(&checkpoint),
-        epoch: checkpoint.epoch,
-        up_to: checkpoint.up_to.0,
-        accounts: state.cut().next.len() as u64,
-        entries,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fastpay_core::Digest;
     use fastpay_core::checkpoint::InstalledCommittee;
     use fastpay_testkit::TestCommittee;
 

@@ -1,18 +1,24 @@
 //! The contract's events, as a segment holds them: read from the configured Ethereum nodes as the follower reads them,
 //! from final blocks on which all nodes agree. Without a Primary they are the deposits of the genesis.
 
+use std::path::Path;
 use std::time::Duration;
 
 use fastpay_core::checkpoint::{InstalledCommittee, PrimaryEvent, PrimaryEventKind};
 use fastpay_core::{
-    AccountId, Authority, AuthorityName, Committee, Deposit, Domain, Epoch, SequenceNumber, TransactionIndex,
-    is_unlock_authorized,
+    AccountId, Authority, AuthorityName, Committee, Deposit, Domain, Epoch, PrimaryAddress, PrimaryView,
+    SequenceNumber, TransactionIndex, is_unlock_authorized,
 };
-use fastpay_ethereum::{DepositBatch, DepositReader, OrderEvent, Primary, PrimaryConfig, RANGE_BLOCKS_DEFAULT};
+use fastpay_ethereum::{Cursor, DepositBatch, DepositReader, OrderEvent, Primary, PrimaryConfig, RANGE_BLOCKS_DEFAULT};
+use fastpay_program::{Clock, files};
+use serde::{Deserialize, Serialize};
 
-use super::{CheckpointError, Progress};
+use super::{CheckpointError, Inputs, Progress};
 use crate::authority::deployment::Deployment;
+use crate::authority::shard::ChainTime;
 
+/// Beside the archive's checkpoints: up to where the chain need not be read again.
+const CURSOR_FILE: &str = "chain.json";
 /// A failing Ethereum node is asked so often before the command gives up: long enough for a provider's rate limit.
 const TRIES_MAX: u32 = 5;
 /// The wait after the first failure; it doubles.
@@ -20,30 +26,42 @@ const RETRY_WAIT: Duration = Duration::from_secs(1);
 /// Progress is told each time so many blocks are read.
 const TOLD_BLOCKS: u64 = 100_000;
 
-/// All final events after an index, in their order.
+/// All final events after an index, in their order. The newest final block must be recent by the clock: on an old view of
+/// the chain, nobody knows which epoch it is, and whether its keys are out (`cut-lag` in docs/MODEL.md).
 pub(super) async fn read(
     deployment: &Deployment,
     after: TransactionIndex,
+    Inputs { archive, clock, .. }: Inputs<'_>,
     told: Progress<'_>,
 ) -> Result<Vec<PrimaryEvent>, CheckpointError> {
     match deployment {
         Deployment::StandAlone(genesis) => {
             Ok(genesis.deposits().filter(|deposit| deposit.index > after).map(of_deposit).collect())
         }
-        Deployment::OnPrimary { config, .. } => read_chain(config, after, told).await,
+        Deployment::OnPrimary { config, .. } => {
+            read_chain(config, after, &archive.join(CURSOR_FILE), clock, told).await
+        }
     }
 }
 
-/// No cursor is kept between commands, so the chain is read from the contract's first block.
+/// Reads from the block up to which an earlier run needed no event any more, or from the contract's first one.
 async fn read_chain(
     config: &PrimaryConfig,
     after: TransactionIndex,
+    cursor_file: &Path,
+    clock: Clock,
     told: Progress<'_>,
 ) -> Result<Vec<PrimaryEvent>, CheckpointError> {
     let primary = Primary::connect(config.clone()).await?;
     let domain = primary.domain();
     let mut reader = DepositReader::new(primary, RANGE_BLOCKS_DEFAULT);
-    let mut cursor = reader.start().await?;
+    let unlock_window = reader.unlock_window().await?;
+    let stored = StoredCursor::read(cursor_file).filter(|stored| stored.is_of(config, after));
+    let mut cursor = match stored {
+        Some(stored) => stored.cursor,
+        None => reader.start().await?,
+    };
+    let mut needless = None;
     let (mut events, mut told_at) = (Vec::new(), cursor.block_number);
     loop {
         let batch = next(&mut reader, &cursor, told).await?;
@@ -51,19 +69,53 @@ async fn read_chain(
             events.push(convert(event, &domain)?);
         }
         cursor = batch.cursor;
+        needless = if cursor.last_index <= after { Some(cursor) } else { needless };
         if cursor.block_number.saturating_sub(told_at) >= TOLD_BLOCKS {
             told_at = cursor.block_number;
             told(format!("read the chain up to block {told_at} of {}", batch.final_block));
         }
         if cursor.block_number >= batch.final_block {
-            return Ok(events);
+            if let Some(cursor) = needless {
+                StoredCursor { chain_id: config.chain_id, contract: config.contract, cursor }.write(cursor_file);
+            }
+            let block_time = batch.final_time;
+            return match (ChainTime { block_time, unlock_window }).view(clock.now_ms()) {
+                PrimaryView::Recent => Ok(events),
+                PrimaryView::TooOld => Err(CheckpointError::ChainTooOld { block_time }),
+            };
+        }
+    }
+}
+
+/// Up to where the chain was read, and no event is needed any more. Losing it only costs time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct StoredCursor {
+    chain_id: u64,
+    contract: PrimaryAddress,
+    cursor: Cursor,
+}
+
+impl StoredCursor {
+    fn read(file: &Path) -> Option<Self> {
+        serde_json::from_slice(&std::fs::read(file).ok()?).ok()
+    }
+
+    /// Whether the events after an index can be read from it.
+    fn is_of(&self, config: &PrimaryConfig, after: TransactionIndex) -> bool {
+        (self.chain_id, self.contract) == (config.chain_id, config.contract) && self.cursor.last_index <= after
+    }
+
+    fn write(&self, file: &Path) {
+        let written = serde_json::to_vec(self).map_err(std::io::Error::from);
+        if let Err(error) = written.and_then(|bytes| files::replace(file, &bytes)) {
+            tracing::warn!(%error, file = %file.display(), "cannot store how far the chain was read");
         }
     }
 }
 
 async fn next(
     reader: &mut DepositReader,
-    cursor: &fastpay_ethereum::Cursor,
+    cursor: &Cursor,
     told: Progress<'_>,
 ) -> Result<DepositBatch, CheckpointError> {
     let (mut tries, mut wait) = (1, RETRY_WAIT);
@@ -134,9 +186,30 @@ fn convert(event: &OrderEvent, domain: &Domain) -> Result<PrimaryEvent, Checkpoi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fastpay_core::{Digest, PrimaryAddress};
+    use fastpay_core::Digest;
     use fastpay_ethereum::{ContractAuthority, IFastPay};
     use fastpay_testkit::TestCommittee;
+
+    #[test]
+    fn the_chain_is_read_on_from_a_stored_cursor_of_this_contract_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(CURSOR_FILE);
+        let contract = PrimaryAddress::repeat_byte(1);
+        let config = PrimaryConfig::new(Vec::new(), 7, contract);
+        let cursor = Cursor { block_number: 9, block_hash: Default::default(), last_index: TransactionIndex(5) };
+        let stored = StoredCursor { chain_id: 7, contract, cursor };
+        assert_eq!(StoredCursor::read(&file), None);
+        stored.write(&file);
+        assert_eq!(StoredCursor::read(&file), Some(stored));
+        assert!(stored.is_of(&config, TransactionIndex(5)));
+        assert!(!stored.is_of(&config, TransactionIndex(4)), "events would be missing");
+        let elsewhere = PrimaryConfig { contract: PrimaryAddress::ZERO, ..config.clone() };
+        for other in [PrimaryConfig { chain_id: 8, ..config }, elsewhere] {
+            assert!(!stored.is_of(&other, TransactionIndex(5)));
+        }
+        std::fs::write(&file, "{}").unwrap();
+        assert_eq!(StoredCursor::read(&file), None);
+    }
 
     fn installed(authorities: Vec<ContractAuthority>) -> OrderEvent {
         OrderEvent::CommitteeInstalled(IFastPay::CommitteeInstalled {

@@ -1,20 +1,16 @@
 //! Gathers votes into a certificate, which completes a checkpoint of the archive.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use fastpay_core::checkpoint::CheckpointCertificate;
+use fastpay_core::checkpoint::{CheckpointCertificate, CheckpointVote};
 use fastpay_core::{Digest, Epoch};
-use serde::Serialize;
 
-use super::archive::{Archive, ArchiveError, Defect, read_json};
-use super::{CheckpointError, CheckpointVoteFile, Progress};
-use crate::authority::config::Config;
+use super::archive::{Archive, ArchiveError, Defect};
+use super::{CheckpointError, CheckpointVoteFile, Inputs, Progress};
 use crate::authority::deployment;
 
 /// A checkpoint that was certified.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certified {
     /// Its number.
     pub number: u64,
@@ -22,22 +18,22 @@ pub struct Certified {
     pub checkpoint: Digest,
     /// The epoch whose members signed it.
     pub epoch: Epoch,
-    /// The certificate, for the other archives.
+    /// The certificate.
     pub certificate: PathBuf,
 }
 
-/// Certifies the proposal in the archive with the votes in these files. The archive is recomputed first.
+/// Certifies the proposal in the archive with those of the votes that are for it and valid. The archive is recomputed
+/// first.
 ///
 /// # Errors
 /// See [`CheckpointError`]; no certificate is written then.
 pub async fn certify(
-    config: &Config,
-    folder: &Path,
-    votes: &[PathBuf],
+    inputs: Inputs<'_>,
+    votes: &[CheckpointVoteFile],
     told: Progress<'_>,
 ) -> Result<Certified, CheckpointError> {
-    let archive = Archive::new(folder);
-    let deployment = deployment::load(config).await?;
+    let archive = Archive::new(inputs.archive);
+    let deployment = deployment::load(inputs.config).await?;
     let (domain, committees) = (deployment.domain(), deployment.committees()?);
     let base = archive.newest(&domain, &committees)?;
     let computed = archive.recompute(&base.checkpoint, base.state.clone(), &domain, told)?;
@@ -49,20 +45,12 @@ pub async fn certify(
         return Err(CheckpointError::EpochEnded { epoch: checkpoint.epoch, current: committee.epoch() });
     }
 
-    let (mut counted, mut members) = (Vec::new(), BTreeSet::new());
-    for path in votes {
-        let file: CheckpointVoteFile = read_json(path)?;
-        if file.checkpoint != digest {
-            let (path, found) = (path.clone(), file.checkpoint);
-            return Err(CheckpointError::OtherCheckpoint { path, expected: digest, found });
-        }
-        let vote = file.vote();
-        vote.check(committee, digest).map_err(|error| CheckpointError::Vote { path: path.clone(), error })?;
-        members.insert(vote.authority);
-        counted.push(vote);
-    }
-    let few = CheckpointError::TooFewVotes { found: members.len(), quorum: committee.quorum() };
-    let certificate = CheckpointCertificate::from_votes(checkpoint, &domain, committee, counted).ok_or(few)?;
+    let votes = votes.iter().filter(|vote| vote.checkpoint == digest).map(CheckpointVoteFile::vote);
+    let mut votes: Vec<_> = votes.filter(|vote| vote.check(committee, digest).is_ok()).collect();
+    votes.sort_by_key(|vote: &CheckpointVote| vote.authority);
+    votes.dedup_by_key(|vote| vote.authority);
+    let few = CheckpointError::TooFewVotes { found: votes.len(), quorum: committee.quorum() };
+    let certificate = CheckpointCertificate::from_votes(checkpoint, &domain, committee, votes).ok_or(few)?;
     // As everybody who reads the archive will.
     let verified = certificate.verify(&domain, computed.state.installations()).map_err(|error| {
         let path = archive.certificate_path(checkpoint.number);

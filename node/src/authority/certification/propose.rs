@@ -1,21 +1,17 @@
 //! Chooses the next cut, computes its checkpoint, and writes both into the archive.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use fastpay_core::checkpoint::Segment;
 use fastpay_core::{Digest, Epoch};
-use serde::Serialize;
 
 use super::archive::Archive;
 use super::compute::{check_events, compute, follow};
 use super::journals::Journals;
-use super::{CheckpointError, Progress, cut, events};
-use crate::authority::config::Config;
+use super::{CheckpointError, Inputs, Progress, cut, events};
 use crate::authority::deployment;
 
 /// A checkpoint that members may sign.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
     /// Its number.
     pub number: u64,
@@ -31,13 +27,13 @@ pub struct Proposal {
     pub cut: PathBuf,
 }
 
-/// Proposes the checkpoint after the newest certified one of the archive in `folder`, which is made if there is none. A
-/// proposal that was not certified is replaced.
+/// Proposes the checkpoint after the newest certified one of the archive. A proposal that was not certified is replaced.
 ///
 /// # Errors
 /// See [`CheckpointError`].
-pub async fn propose(config: &Config, folder: &Path, told: Progress<'_>) -> Result<Proposal, CheckpointError> {
-    let archive = Archive::create(folder)?;
+pub async fn propose(inputs: Inputs<'_>, told: Progress<'_>) -> Result<Proposal, CheckpointError> {
+    let Inputs { config, archive, orders_max, .. } = inputs;
+    let archive = Archive::create(archive)?;
     let deployment = deployment::load(config).await?;
     let domain = deployment.domain();
     let base = archive.newest(&domain, &deployment.committees()?)?;
@@ -46,20 +42,17 @@ pub async fn propose(config: &Config, folder: &Path, told: Progress<'_>) -> Resu
     let (previous, number) = (base.state.cut(), base.checkpoint.number);
     let ((), executed) = journals.read(told, |_| ())?;
     let up_to = executed.applied().max(previous.up_to);
-    let events = events::read(&deployment, previous.up_to, told).await?;
+    let events = events::read(&deployment, previous.up_to, inputs, told).await?;
     check_events(&base, &events, up_to)?;
     let followed = follow(&base, &events, up_to, &domain)?;
-    let limits = (cut::ORDERS_MAX, journals.shards());
+    let limits = (orders_max, journals.shards());
     let choose =
         |records: &mut dyn Iterator<Item = _>| cut::choose(previous, up_to, &followed, records, &domain, limits);
     let (cut, _) = journals.read(told, choose)?;
     if cut == *previous {
         return Err(CheckpointError::Nothing(number));
     }
-    let gather = |records: &mut dyn Iterator<Item = _>| {
-        Segment::from_records(events, records.map(|(_, record)| record), previous, &cut)
-    };
-    let (segment, _) = journals.read(told, gather)?;
+    let (segment, _) = journals.segment(events, (previous, &cut), orders_max, told)?;
     let computed = compute(&base, segment, &domain, told)?;
     let (checkpoint, entries) = (computed.checkpoint, computed.segment.entries.len() as u64);
     let cut = archive.write(&computed)?;

@@ -1,0 +1,183 @@
+//! Admits checkpoints that others certified and that this authority's archive lacks.
+//!
+//! ```text
+//!  certificates, each after the one before ─► the newest must count now ─► for each: segment ─► same events as the own
+//!  Ethereum nodes show? ─► computed ─► the certified one? ─► segment, state, cut, certificate on disk
+//! ```
+//! A checkpoint of an epoch that ended long ago proves nothing by itself: its keys may be out by now. It counts as what a
+//! newer one was built on.
+//!
+//! Members may sign several correct cuts, so a quorum may certify two checkpoints of one number. Both are true, and the
+//! next one is built on one of them: on that with a successor, or else on that with the lower digest. So an archive may
+//! replace its newest checkpoint.
+
+use std::collections::VecDeque;
+use std::io::Read;
+
+use fastpay_core::checkpoint::{
+    CheckpointCertificate, CheckpointError as NotCertified, Installations, PrimaryEvent, PrimaryEventKind, Segment,
+    SegmentEntry,
+};
+use fastpay_core::{Domain, TransactionIndex};
+
+use super::archive::{Archive, Base};
+use super::compute::{Computed, apply};
+use super::{CheckpointError, Inputs, NotAdmitted, Progress, events};
+use crate::authority::deployment;
+
+/// The most bytes of a segment for each order in its weight, and for each event.
+const ORDER_BYTES_MAX: u64 = 1_024;
+const EVENT_BYTES_MAX: u64 = 512;
+/// Committees are longer than other events.
+const COMMITTEES_BYTES_MAX: u64 = 1 << 20;
+
+/// Checkpoints that are being admitted, oldest first.
+pub(super) struct Admission {
+    archive: Archive,
+    domain: Domain,
+    orders_max: usize,
+    /// The final events after the archive's newest checkpoint.
+    events: Vec<PrimaryEvent>,
+    base: Base,
+    rest: VecDeque<CheckpointCertificate>,
+}
+
+impl Admission {
+    /// Begins with the certificates after number `after` of the archive, in order: its newest one, or the one before if
+    /// the newest is to be replaced. Those after the last that counts now are left out.
+    ///
+    /// # Errors
+    /// See [`CheckpointError`]; [`CheckpointError::NotAdmitted`] if the certificates prove nothing.
+    pub async fn begin(
+        inputs: Inputs<'_>,
+        after: u64,
+        certificates: Vec<CheckpointCertificate>,
+        told: Progress<'_>,
+    ) -> Result<Self, CheckpointError> {
+        let archive = Archive::create(inputs.archive)?;
+        let deployment = deployment::load(inputs.config).await?;
+        let domain = deployment.domain();
+        let base = archive.base(after, &domain, &deployment.committees()?)?;
+        let mut previous = base.checkpoint;
+        for CheckpointCertificate { checkpoint, .. } in &certificates {
+            let number = previous.number.saturating_add(1);
+            if (checkpoint.number, checkpoint.previous) != (number, domain.checkpoint_digest(&previous)) {
+                return Err(CheckpointError::NotAdmitted { number, reason: NotAdmitted::Chain });
+            }
+            previous = *checkpoint;
+        }
+        let events = events::read(&deployment, base.state.cut().up_to, inputs, told).await?;
+        let mut installations = base.state.installations().clone();
+        for event in &events {
+            if let PrimaryEventKind::Installed(installed) = &event.kind {
+                installations.install(installed.clone())?;
+            }
+        }
+        let mut rest = VecDeque::from(certificates);
+        while let Some(newest) = rest.back() {
+            match counts(newest, &domain, &installations) {
+                Ok(()) => break,
+                // An earlier one may be named by an installation, or be of an epoch that is known here.
+                Err(
+                    NotCertified::EpochEnded(_) | NotCertified::EpochCompromised(_) | NotCertified::UnknownEpoch(_),
+                ) if rest.len() > 1 => drop(rest.pop_back()),
+                Err(error) => return Err(not_certified(newest, error)),
+            }
+        }
+        Ok(Self { archive, domain, orders_max: inputs.orders_max, events, base, rest })
+    }
+
+    /// The number whose segment is needed now, and the most bytes that it can have; `None` once all are admitted.
+    pub fn next(&self) -> Option<(u64, u64)> {
+        let checkpoint = self.rest.front()?.checkpoint;
+        let events = self.events_up_to(checkpoint.up_to).len() as u64;
+        let orders = u64::try_from(self.orders_max).unwrap_or(u64::MAX).saturating_mul(ORDER_BYTES_MAX);
+        let bytes_max = events.saturating_mul(EVENT_BYTES_MAX).saturating_add(orders);
+        Some((checkpoint.number, bytes_max.saturating_add(COMMITTEES_BYTES_MAX)))
+    }
+
+    /// Admits the next checkpoint if the archive's own proposal is that one. Returns whether it was.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn admit_own(&mut self, told: Progress<'_>) -> Result<bool, CheckpointError> {
+        let Some(certificate) = self.rest.front() else { return Ok(false) };
+        let recomputed = self.archive.recompute(&self.base.checkpoint, self.base.state.clone(), &self.domain, told);
+        let is_own = |computed: &Computed| {
+            computed.checkpoint == certificate.checkpoint && self.archive.check_files(computed).is_ok()
+        };
+        match recomputed.ok().filter(is_own) {
+            Some(own) => self.complete(own).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Admits the next checkpoint with this segment.
+    ///
+    /// # Errors
+    /// [`CheckpointError::NotAdmitted`] if it is not the certified segment; see [`CheckpointError`].
+    pub fn admit(&mut self, segment: &mut impl Read, told: Progress<'_>) -> Result<(), CheckpointError> {
+        let Some(certificate) = self.rest.front() else { return Ok(()) };
+        let (certified, number) = (certificate.checkpoint, certificate.checkpoint.number);
+        let refuse = |reason| CheckpointError::NotAdmitted { number, reason };
+        let chain = self.events.last().map_or(self.base.state.cut().up_to, |event| event.index);
+        if chain < certified.up_to {
+            return Err(CheckpointError::ChainBehind { chain, wanted: certified.up_to });
+        }
+        let segment = Segment::read(segment).map_err(|error| refuse(NotAdmitted::Damaged(error)))?;
+        let shown = segment.entries.iter().filter_map(|entry| match entry {
+            SegmentEntry::Event(event) => Some(event),
+            SegmentEntry::Executed(_) | SegmentEntry::Void { .. } => None,
+        });
+        if !shown.eq(self.events_up_to(certified.up_to)) {
+            return Err(refuse(NotAdmitted::Events));
+        }
+        let (state, root) = apply(self.base.state.clone(), &segment, &self.domain, told)
+            .map_err(|error| refuse(NotAdmitted::Segment(error)))?;
+        let epoch = state.installations().epoch();
+        let checkpoint = self.base.checkpoint.next(&self.domain, epoch, &state, root);
+        let checkpoint = checkpoint.expect("fewer than 2^64 checkpoints");
+        checkpoint.check(&certified).map_err(|mismatch| refuse(NotAdmitted::Other(mismatch)))?;
+        self.complete(Computed { checkpoint, segment, state })
+    }
+
+    /// Writes what the next certificate certifies, and the certificate last.
+    fn complete(&mut self, computed: Computed) -> Result<(), CheckpointError> {
+        let Some(certificate) = self.rest.pop_front() else { return Ok(()) };
+        // As everybody who reads the archive will.
+        let verified = certificate.clone().verify(&self.domain, computed.state.installations());
+        let verified = verified.map_err(|error| not_certified(&certificate, error))?;
+        // Only now that all of the other one is verified.
+        self.archive.withdraw(computed.checkpoint.number)?;
+        self.archive.write(&computed)?;
+        let certificate = verified.into_certificate();
+        self.archive.complete(&certificate)?;
+        let Computed { checkpoint, state, .. } = computed;
+        self.base = Base { checkpoint, certificate: Some(certificate), state };
+        Ok(())
+    }
+
+    /// The events after the newest checkpoint, up to an index.
+    fn events_up_to(&self, up_to: TransactionIndex) -> &[PrimaryEvent] {
+        let first = self.events.partition_point(|event| event.index <= self.base.state.cut().up_to);
+        let end = self.events.partition_point(|event| event.index <= up_to);
+        self.events.get(first..end).unwrap_or_default()
+    }
+}
+
+fn not_certified(certificate: &CheckpointCertificate, error: NotCertified) -> CheckpointError {
+    CheckpointError::NotAdmitted { number: certificate.checkpoint.number, reason: NotAdmitted::Certificate(error) }
+}
+
+/// Whether a certificate counts now: by its votes, or because an installation names its checkpoint.
+fn counts(
+    certificate: &CheckpointCertificate,
+    domain: &Domain,
+    installations: &Installations,
+) -> Result<(), NotCertified> {
+    let digest = domain.checkpoint_digest(&certificate.checkpoint);
+    if installations.iter().any(|installed| installed.checkpoint == digest) {
+        return Ok(());
+    }
+    certificate.clone().verify(domain, installations).map(drop)
+}

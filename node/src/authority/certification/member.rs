@@ -1,0 +1,430 @@
+//! A member at work: with its peers it certifies a checkpoint each week by itself, and brings what its archive lacks.
+//!
+//! ```text
+//!  each minute, of each peer: the certificate after the own newest ─► admit (`admit`), and begin anew
+//!                             its vote for the number after ─► a quorum for the own proposal ─► certify
+//!                             the leader's vote ─► its cut ─► sign
+//!  the leader, once it is due ─► propose ─► sign
+//! ```
+//! Peers are asked and send nothing by themselves; what one says counts once it is checked. What this authority says is
+//! served from its archive alone (`network`), so it is on disk before. The **leader** of a number is the member whose turn
+//! it is (`turn`), and its vote is the proposal: others sign what it signed. Where it is silent, they sign what f + 1
+//! members signed, of whom one is honest: it knows that the checkpoint is due, or that the leader has changed.
+//!
+//! | what goes wrong | what follows |
+//! |---|---|
+//! | the leader is away, or its cut cannot be signed | after an hour the next member leads, and signs the old cut or proposes its own |
+//! | this authority has not executed the cut | it fetches what it lacks from a member that signed |
+//! | the chain is not as far, or a failure | nothing is signed; it tries again, at longer and longer intervals |
+//! | a peer lies, stalls, or sends too much | it is left alone, longer each time; the next one is asked |
+//! | a kill, anywhere | each file is whole or not there; a vote without its proposal is signed again; nothing else is remembered |
+//! | the committee changes | a checkpoint of the new epoch is due at once, and what the old epoch signed is proposed anew |
+//! | there is more to certify than one checkpoint takes | the next one is due at once |
+//!
+//! All of it runs on one thread with the lowest priority, which ends at the next wait after the word to stop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastpay_client::Endpoints;
+use fastpay_core::checkpoint::{Checkpoint, CheckpointCertificate};
+use fastpay_core::{AuthorityName, Domain};
+use fastpay_program::Clock;
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, sleep};
+
+use super::admit::Admission;
+use super::archive::{Archive, ProposedCut};
+use super::peer::{Peer, PeerFailure};
+use super::peers::{Peers, Shown};
+use super::turn::{Turn, proposal, votes_for};
+use super::{CheckpointError, CheckpointVoteFile, Inputs, NotAdmitted, NotCertified, certify, propose, sign};
+use crate::authority::config::{ArchiveSettings, Config};
+use crate::authority::metrics::CertificationMetrics;
+use crate::authority::peer_sync::OwnShards;
+use crate::authority::priority::lowest_priority;
+use crate::authority::voter_status::{VoterStatus, VoterStatusWatch};
+
+/// The most certificates that are admitted at once. More are admitted in the next rounds.
+const CERTIFICATES_MAX: usize = 1_024;
+/// The most bytes of an account with its next number in a cut's file.
+const ACCOUNT_BYTES_MAX: u64 = 128;
+/// Brackets, and the checkpoint.
+const CUT_BYTES_MIN: u64 = 4_096;
+
+/// How often and how long a member asks and waits.
+#[derive(Clone, Copy, Debug)]
+pub struct MemberTimes {
+    /// The pause between rounds.
+    pub poll: Duration,
+    /// How long a member leads before the next one does; also the longest wait after failures.
+    pub takeover: Duration,
+    /// The maximum time for a call to a peer.
+    pub call: Duration,
+    /// The maximum time for a file of a peer.
+    pub file: Duration,
+    /// How long a peer that misbehaved is left alone at first.
+    pub left: Duration,
+    /// And at most.
+    pub left_max: Duration,
+}
+
+impl Default for MemberTimes {
+    fn default() -> Self {
+        Self {
+            poll: Duration::from_secs(60),
+            takeover: Duration::from_secs(3_600),
+            call: Duration::from_secs(5),
+            file: Duration::from_secs(3_600),
+            left: Duration::from_secs(300),
+            left_max: Duration::from_secs(86_400),
+        }
+    }
+}
+
+/// Failing work waits longer and longer.
+#[derive(Clone, Copy, Debug)]
+struct Rest {
+    /// The number, and who led, when it failed.
+    of: (u64, Option<AuthorityName>),
+    until: Instant,
+    wait: Duration,
+}
+
+/// An authority that makes checkpoints with its peers.
+pub struct Member {
+    config: Config,
+    settings: ArchiveSettings,
+    archive: Archive,
+    domain: Domain,
+    voter_status: VoterStatusWatch,
+    own: OwnShards,
+    /// All names of this authority.
+    names: Vec<AuthorityName>,
+    endpoints: Endpoints,
+    metrics: Arc<CertificationMetrics>,
+    clock: Clock,
+    started_at_ms: u64,
+    rest: Option<Rest>,
+    /// The orders that are executed here and not in the newest proposal.
+    beyond: u64,
+}
+
+impl Member {
+    /// A member with the archive of `settings`, whose peers are the authorities of `endpoints` but itself, which has
+    /// `names`.
+    #[must_use]
+    pub fn new(
+        config: Config,
+        settings: ArchiveSettings,
+        domain: Domain,
+        voter_status: VoterStatusWatch,
+        own: OwnShards,
+        (names, endpoints): (Vec<AuthorityName>, Endpoints),
+        metrics: Arc<CertificationMetrics>,
+    ) -> Self {
+        let archive = Archive::new(&settings.folder);
+        let clock = Clock::system();
+        let (started_at_ms, rest, beyond) = (clock.now_ms(), None, 0);
+        Self {
+            config,
+            settings,
+            archive,
+            domain,
+            voter_status,
+            own,
+            names,
+            endpoints,
+            metrics,
+            clock,
+            started_at_ms,
+            rest,
+            beyond,
+        }
+    }
+
+    /// Runs on a thread of its own until `stop` turns true. The receiver hears when the thread has ended.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub fn start(self, stop: watch::Receiver<bool>) -> std::io::Result<oneshot::Receiver<()>> {
+        let (ended, end) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let run = move || {
+            lowest_priority();
+            runtime.block_on(self.run(stop));
+            let _ = ended.send(());
+        };
+        std::thread::Builder::new().name("archive".into()).spawn(run)?;
+        Ok(end)
+    }
+
+    async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        let mut peers = Peers::connect(&self.endpoints, &self.names, &self.settings.times, self.metrics.clone());
+        loop {
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                () = async {
+                    self.round(&mut peers).await;
+                    sleep(self.settings.times.poll).await;
+                } => {}
+            }
+        }
+    }
+
+    fn inputs(&self) -> Inputs<'_> {
+        let orders_max = self.settings.orders_max;
+        Inputs { config: &self.config, archive: &self.settings.folder, orders_max, clock: self.clock }
+    }
+
+    async fn round(&mut self, peers: &mut Peers) {
+        let voter_status = self.voter_status.borrow().clone();
+        match self.work(peers, &voter_status).await {
+            Ok(()) => {}
+            Err(CheckpointError::Nothing(number)) => {
+                tracing::debug!(number, "nothing has happened since the newest certified checkpoint");
+            }
+            Err(
+                error @ (CheckpointError::NotExecuted { .. }
+                | CheckpointError::NotApplied { .. }
+                | CheckpointError::ChainBehind { .. }),
+            ) => tracing::info!(%error, "a checkpoint has to wait"),
+            Err(error @ (CheckpointError::Mismatch { .. } | CheckpointError::Archive(_))) => {
+                self.metrics.failures.inc();
+                tracing::error!(%error, "no checkpoint is signed or certified now");
+            }
+            Err(error) => {
+                self.metrics.failures.inc();
+                tracing::warn!(%error, "no checkpoint is signed or certified now");
+            }
+        }
+        if let Err(error) = self.observe(&voter_status) {
+            tracing::error!(%error, "the archive cannot be read");
+        }
+    }
+
+    /// Shows how far the archive is.
+    fn observe(&self, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
+        let tip = self.archive.tip(voter_status.committees())?;
+        let (at_ms, due_at_ms) = (self.archive.newest_at_ms()?, self.due_at_ms(&tip, voter_status)?);
+        // Nobody was late before this start.
+        self.metrics.observe(tip.number, at_ms / 1_000, due_at_ms.max(self.started_at_ms) / 1_000);
+        Ok(())
+    }
+
+    /// When the checkpoint after `tip` is due: at once if the committee has changed, or if there is enough for one.
+    fn due_at_ms(&self, tip: &Checkpoint, voter_status: &VoterStatus) -> Result<u64, CheckpointError> {
+        let newest_at_ms = self.archive.newest_at_ms()?;
+        let is_full = usize::try_from(self.beyond).unwrap_or(usize::MAX) >= self.settings.orders_max;
+        if tip.number == 0 || tip.epoch != voter_status.epoch() || is_full {
+            return Ok(newest_at_ms);
+        }
+        Ok(newest_at_ms.saturating_add(self.settings.every_seconds.saturating_mul(1_000)))
+    }
+
+    async fn work(&mut self, peers: &mut Peers, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
+        Archive::create(&self.settings.folder)?;
+        let (committees, committee) = (voter_status.committees(), voter_status.committees().current());
+        self.bring(peers, voter_status).await?;
+        let tip = self.archive.tip(committees)?;
+        let number = tip.number.saturating_add(1);
+        let shown = peers.votes(number, voter_status).await;
+        let keys = voter_status.voter().filter(|_| voter_status.votes_for_all());
+        let own = self.archive.vote(number).filter(|vote| vote.epoch == committee.epoch());
+
+        let (now_ms, takeover) = (self.clock.now_ms(), self.settings.times.takeover);
+        let turn = Turn { number, due_at_ms: self.due_at_ms(&tip, voter_status)?, takeover };
+        let leader = turn.leader(committee, now_ms);
+        if self.is_resting((number, leader)) {
+            return Ok(());
+        }
+        if let Some(own) = &own
+            && votes_for(&shown, own.checkpoint).saturating_add(1) >= committee.quorum()
+        {
+            return self.certify(&shown, own, (number, leader)).await;
+        }
+        let Some(keys) = keys else { return Ok(()) };
+        let leads = leader == Some(keys.public().name);
+        let result = match proposal(&shown, committee, leader.filter(|_| !leads), own.as_ref()) {
+            Some((place, vote)) => {
+                let bytes_max = self.cut_bytes_max(number);
+                let Some(cut) = peers.cut((place, vote), &self.domain, bytes_max).await else { return Ok(()) };
+                let signed = self.sign(&cut, voter_status).await;
+                if let Err(CheckpointError::NotExecuted { lacking, .. }) = &signed {
+                    peers.fetch(place, &self.own, lacking.clone()).await;
+                }
+                signed
+            }
+            None if leads && own.is_none() && turn.is_due(now_ms) => self.propose(voter_status).await,
+            None => return Ok(()),
+        };
+        self.rested(result, (number, leader))
+    }
+
+    async fn certify(
+        &mut self,
+        shown: &[Shown],
+        own: &CheckpointVoteFile,
+        of: (u64, Option<AuthorityName>),
+    ) -> Result<(), CheckpointError> {
+        let votes: Vec<_> = shown.iter().map(|(_, vote)| vote.clone()).chain([own.clone()]).collect();
+        let certified = certify(self.inputs(), &votes, &mut log).await;
+        let certified = self.rested(certified, of)?;
+        tracing::info!(number = certified.number, checkpoint = %certified.checkpoint, "certified a checkpoint");
+        Ok(())
+    }
+
+    async fn propose(&mut self, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
+        let proposal = propose(self.inputs(), &mut log).await?;
+        tracing::info!(number = proposal.number, entries = proposal.entries, "proposed a checkpoint");
+        self.sign(&ProposedCut::read(&proposal.cut)?, voter_status).await
+    }
+
+    async fn sign(&mut self, cut: &ProposedCut, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
+        let keys = voter_status.voter().map(|keys| (**keys).clone());
+        let signed = sign(self.inputs(), keys.as_slice(), cut, &mut log).await?;
+        self.beyond = signed.beyond;
+        tracing::info!(number = signed.vote.number, checkpoint = %signed.vote.checkpoint, "signed a checkpoint");
+        Ok(())
+    }
+
+    /// The most bytes of a proposed cut: the accounts of the one before, and one more for each order.
+    fn cut_bytes_max(&self, number: u64) -> u64 {
+        let newest = std::fs::metadata(self.archive.cut_path(number.saturating_sub(1)));
+        let newest = newest.map_or(0, |metadata| metadata.len());
+        let orders = u64::try_from(self.settings.orders_max).unwrap_or(u64::MAX);
+        newest.saturating_add(orders.saturating_mul(ACCOUNT_BYTES_MAX)).saturating_add(CUT_BYTES_MIN)
+    }
+
+    /// Admits the checkpoints that peers have and this archive lacks.
+    async fn bring(&mut self, peers: &mut Peers, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
+        for place in 0..peers.count() {
+            let Some(peer) = peers.get(place) else { continue };
+            let tip = self.archive.tip(voter_status.committees())?;
+            match self.bring_from(peer, &tip).await {
+                Ok(false) => {}
+                Ok(true) => peers.trust(place),
+                Err(Failure::Peer(failure)) => peers.judge(place, &failure),
+                Err(Failure::Own(error)) => return self.rested(Err(error), (tip.number, None)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Admits what one peer has. Returns whether it had anything.
+    async fn bring_from(&self, peer: &Peer, tip: &Checkpoint) -> Result<bool, Failure> {
+        let votes_max = self.voter_status.borrow().quorum_max();
+        let mut certificates = Vec::new();
+        for number in (tip.number.saturating_add(1)..).take(CERTIFICATES_MAX) {
+            let Some(certificate) = peer.certificate(number, votes_max).await? else { break };
+            certificates.push(certificate);
+        }
+        let mut after = tip.number;
+        if let Some(rival) = self.rival(peer, tip, certificates.is_empty()).await? {
+            certificates.insert(0, rival);
+            after = after.saturating_sub(1);
+        }
+        if certificates.is_empty() || self.is_resting((tip.number, None)) {
+            return Ok(false);
+        }
+        let mut admission = Admission::begin(self.inputs(), after, certificates, &mut log).await?;
+        let mut is_new = false;
+        while let Some((number, bytes_max)) = admission.next() {
+            if !admission.admit_own(&mut log)? {
+                let Some(file) = peer.segment(number, bytes_max, &self.settings.folder).await? else {
+                    return Err(PeerFailure::Torn.into());
+                };
+                admission.admit(&mut std::io::BufReader::new(file), &mut log)?;
+            }
+            is_new = true;
+            tracing::info!(number, peer = %peer.name(), "archived a certified checkpoint");
+        }
+        Ok(is_new)
+    }
+
+    /// Another certificate for the number of the newest checkpoint, if its checkpoint is to replace that one: the peer has
+    /// one that was built on it, or it has the lower digest.
+    async fn rival(
+        &self,
+        peer: &Peer,
+        tip: &Checkpoint,
+        is_newest: bool,
+    ) -> Result<Option<CheckpointCertificate>, PeerFailure> {
+        if tip.number == 0 {
+            return Ok(None);
+        }
+        let certificate = peer.certificate(tip.number, self.voter_status.borrow().quorum_max()).await?;
+        let digest = |checkpoint: &Checkpoint| self.domain.checkpoint_digest(checkpoint);
+        let replaces = |other: &Checkpoint| other != tip && (!is_newest || digest(other) < digest(tip));
+        Ok(certificate.filter(|certificate| replaces(&certificate.checkpoint)))
+    }
+
+    fn is_resting(&self, of: (u64, Option<AuthorityName>)) -> bool {
+        self.rest.is_some_and(|rest| rest.of == of && Instant::now() < rest.until)
+    }
+
+    /// Notes how work ended: after a failure the same is not tried again for a while.
+    fn rested<T>(
+        &mut self,
+        result: Result<T, CheckpointError>,
+        of: (u64, Option<AuthorityName>),
+    ) -> Result<T, CheckpointError> {
+        let times = &self.settings.times;
+        self.rest = result.is_err().then(|| {
+            let wait = self.rest.filter(|rest| rest.of == of).map_or(times.poll, |rest| rest.wait.saturating_mul(2));
+            let wait = wait.min(times.takeover);
+            Rest { of, until: Instant::now() + wait, wait }
+        });
+        result
+    }
+}
+
+/// Why nothing was brought.
+enum Failure {
+    Peer(PeerFailure),
+    /// This authority's chain, disk or archive.
+    Own(CheckpointError),
+}
+
+impl From<PeerFailure> for Failure {
+    fn from(failure: PeerFailure) -> Self {
+        Self::Peer(failure)
+    }
+}
+
+impl From<CheckpointError> for Failure {
+    fn from(error: CheckpointError) -> Self {
+        match error {
+            CheckpointError::NotAdmitted {
+                reason: NotAdmitted::Certificate(NotCertified::UnknownEpoch(epoch)),
+                ..
+            } => Self::Peer(PeerFailure::UnknownEpoch(epoch)),
+            CheckpointError::NotAdmitted { .. } => Self::Peer(PeerFailure::Refused(error.to_string())),
+            error => Self::Own(error),
+        }
+    }
+}
+
+/// Shows how far long work is.
+fn log(what: String) {
+    tracing::info!("a checkpoint: {what}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::Epoch;
+
+    #[test]
+    fn only_who_is_at_fault_is_left() {
+        let failure = |reason| Failure::from(CheckpointError::NotAdmitted { number: 1, reason });
+        let is_left = |failure: &Failure| matches!(failure, Failure::Peer(failure) if failure.is_misbehaviour());
+        assert!(is_left(&failure(NotAdmitted::Chain)) && is_left(&failure(NotAdmitted::Events)));
+        assert!(is_left(&failure(NotAdmitted::Certificate(NotCertified::EpochEnded(Epoch(0))))));
+        // This authority may not have followed a rotation yet; and the others are asked all the same.
+        let unknown = failure(NotAdmitted::Certificate(NotCertified::UnknownEpoch(Epoch(1))));
+        assert!(matches!(&unknown, Failure::Peer(_)) && !is_left(&unknown));
+        assert!(matches!(Failure::from(CheckpointError::ChainTooOld { block_time: 1 }), Failure::Own(_)));
+    }
+}

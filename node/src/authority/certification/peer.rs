@@ -1,0 +1,250 @@
+//! Reads the archive of another authority, within bounds: of each file so many bytes, so much time for each part and for
+//! the whole.
+
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use fastpay_client::{AuthorityClient, ClientError};
+use fastpay_core::checkpoint::{CheckpointCertificate, CheckpointError as NotCertified};
+use fastpay_core::{AuthorityName, Committee, Epoch};
+use fastpay_program::files;
+use fastpay_rpc::{ARCHIVE_PART_BYTES, ArchiveFile, ArchivePart};
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, timeout};
+
+use super::archive::ProposedCut;
+use super::{CertificateFile, CheckpointVoteFile};
+use crate::authority::peer_sync;
+
+/// The most bytes of a vote's file, and of a certificate's without its votes.
+const VOTE_BYTES_MAX: u64 = 4_096;
+/// The most bytes of a vote in a certificate's file.
+const CERTIFICATE_VOTE_BYTES_MAX: u64 = 512;
+
+/// Why nothing is taken from a peer now.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PeerFailure {
+    /// It does not answer, or breaks the protocol.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The file is longer than it can be.
+    #[error("its file has {length} bytes, and at most {bytes_max} are possible")]
+    TooLong {
+        /// The length that it names.
+        length: u64,
+        /// The bound.
+        bytes_max: u64,
+    },
+    /// The parts do not make a file.
+    #[error("it sent a part of a file that does not fit to the others")]
+    Torn,
+    /// It takes too long.
+    #[error("it did not send the file within {0:?}")]
+    Slow(Duration),
+    /// The file is not what it should be.
+    #[error("its file is not of this kind: {0}")]
+    Malformed(serde_json::Error),
+    /// The vote does not count.
+    #[error("it showed a vote that does not count: {0}")]
+    Vote(NotCertified),
+    /// The file is about another checkpoint.
+    #[error("it showed a file of another checkpoint")]
+    Other,
+    /// It does not return the certificates that it has executed.
+    #[error(transparent)]
+    Certificates(peer_sync::PeerFailure),
+    /// Its checkpoint is of a later epoch than this authority has followed; or of none.
+    #[error("its checkpoint is of epoch {0}, which is not known here yet")]
+    UnknownEpoch(Epoch),
+    /// What it showed was not admitted.
+    #[error("{0}")]
+    Refused(String),
+    /// The file cannot be kept here.
+    #[error("cannot keep a peer's file: {0}")]
+    Disk(io::Error),
+}
+
+impl PeerFailure {
+    /// Whether the peer is at fault.
+    pub fn is_misbehaviour(&self) -> bool {
+        match self {
+            Self::Client(error) => !error.is_retryable() && !matches!(error, ClientError::Unreadable(_)),
+            Self::Certificates(failure) => failure.is_misbehaviour(),
+            Self::Disk(_) | Self::UnknownEpoch(_) => false,
+            _ => true,
+        }
+    }
+}
+
+/// How long a peer is left alone after it misbehaved.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    pub first: Duration,
+    pub max: Duration,
+}
+
+/// Another authority.
+pub(super) struct Peer {
+    client: AuthorityClient,
+    /// The maximum time for a file.
+    file_timeout: Duration,
+    left: Option<(Instant, Duration)>,
+}
+
+impl Peer {
+    pub fn new(client: AuthorityClient, file_timeout: Duration) -> Self {
+        Self { client, file_timeout, left: None }
+    }
+
+    pub fn client(&self) -> &AuthorityClient {
+        &self.client
+    }
+
+    pub fn name(&self) -> AuthorityName {
+        self.client.name()
+    }
+
+    /// Whether it is left alone now.
+    pub fn is_left(&self) -> bool {
+        self.left.is_some_and(|(until, _)| Instant::now() < until)
+    }
+
+    /// Leaves it alone for a while, twice as long as the last time. Returns how long.
+    pub fn leave(&mut self, patience: Patience) -> Duration {
+        let wait = self.left.map_or(patience.first, |(_, wait)| wait.saturating_mul(2).min(patience.max));
+        self.left = Some((Instant::now() + wait, wait));
+        wait
+    }
+
+    /// It served something that was right.
+    pub fn trust(&mut self) {
+        self.left = None;
+    }
+
+    /// The certificate of a number, with at most so many votes.
+    pub async fn certificate(
+        &self,
+        number: u64,
+        votes_max: usize,
+    ) -> Result<Option<CheckpointCertificate>, PeerFailure> {
+        let votes = u64::try_from(votes_max).unwrap_or(u64::MAX).saturating_mul(CERTIFICATE_VOTE_BYTES_MAX);
+        let bytes_max = VOTE_BYTES_MAX.saturating_add(votes);
+        let file: Option<CertificateFile> = self.json(number, ArchiveFile::Certificate, bytes_max).await?;
+        Ok(file.map(Into::into))
+    }
+
+    /// Its vote for a number, in the committee's epoch.
+    pub async fn vote(&self, number: u64, committee: &Committee) -> Result<Option<CheckpointVoteFile>, PeerFailure> {
+        let vote: Option<CheckpointVoteFile> = self.json(number, ArchiveFile::Vote, VOTE_BYTES_MAX).await?;
+        let Some(vote) = vote else { return Ok(None) };
+        if vote.number != number {
+            return Err(PeerFailure::Other);
+        }
+        // It may not have followed a rotation yet, or this authority has not.
+        if vote.epoch != committee.epoch() {
+            return Ok(None);
+        }
+        vote.vote().check(committee, vote.checkpoint).map_err(PeerFailure::Vote)?;
+        Ok(Some(vote))
+    }
+
+    /// The cut that it proposes or has signed for a number.
+    pub async fn cut(&self, number: u64, bytes_max: u64) -> Result<Option<ProposedCut>, PeerFailure> {
+        self.json(number, ArchiveFile::Cut, bytes_max).await
+    }
+
+    /// The segment of a number, in a file without a name in `folder`; `None` if it has none.
+    pub async fn segment(&self, number: u64, bytes_max: u64, folder: &Path) -> Result<Option<File>, PeerFailure> {
+        let mut file = files::nameless(folder).map_err(PeerFailure::Disk)?;
+        let is_there = self.read(number, ArchiveFile::Segment, bytes_max, &mut file).await?;
+        file.rewind().map_err(PeerFailure::Disk)?;
+        Ok(is_there.then_some(file))
+    }
+
+    async fn json<T: DeserializeOwned>(
+        &self,
+        number: u64,
+        file: ArchiveFile,
+        bytes_max: u64,
+    ) -> Result<Option<T>, PeerFailure> {
+        let mut bytes = Vec::new();
+        if !self.read(number, file, bytes_max, &mut bytes).await? {
+            return Ok(None);
+        }
+        serde_json::from_slice(&bytes).map(Some).map_err(PeerFailure::Malformed)
+    }
+
+    /// Reads a whole file. Returns whether the peer has it.
+    async fn read(
+        &self,
+        number: u64,
+        file: ArchiveFile,
+        bytes_max: u64,
+        into: &mut impl Write,
+    ) -> Result<bool, PeerFailure> {
+        let reading = self.read_parts(number, file, bytes_max, into);
+        timeout(self.file_timeout, reading).await.map_err(|_| PeerFailure::Slow(self.file_timeout))?
+    }
+
+    async fn read_parts(
+        &self,
+        number: u64,
+        file: ArchiveFile,
+        bytes_max: u64,
+        into: &mut impl Write,
+    ) -> Result<bool, PeerFailure> {
+        let shard = self.client.shards().first().ok_or(ClientError::NotFound)?;
+        let mut offset = 0_u64;
+        loop {
+            let Some(part) = shard.archive_part(number, file, offset).await? else {
+                // A proposal may be replaced meanwhile, but no file goes away.
+                return if offset == 0 { Ok(false) } else { Err(PeerFailure::Torn) };
+            };
+            let end = end_of(&part, offset, bytes_max)?;
+            into.write_all(&part.bytes).map_err(PeerFailure::Disk)?;
+            if end == part.length {
+                return Ok(true);
+            }
+            offset = end;
+        }
+    }
+}
+
+/// Where a part of a file that begins at an offset ends. Only the last part is short, so a file takes no more calls than
+/// it needs.
+fn end_of(part: &ArchivePart, offset: u64, bytes_max: u64) -> Result<u64, PeerFailure> {
+    if part.length > bytes_max {
+        return Err(PeerFailure::TooLong { length: part.length, bytes_max });
+    }
+    let end = offset.saturating_add(part.bytes.len() as u64);
+    let is_last = end == part.length;
+    if is_last || (end < part.length && part.bytes.len() == ARCHIVE_PART_BYTES) {
+        return Ok(end);
+    }
+    Err(PeerFailure::Torn)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_whole_and_end_with_the_file() {
+        const PART: u64 = ARCHIVE_PART_BYTES as u64;
+        let end = |offset, bytes: u64, length| {
+            let part = ArchivePart { bytes: vec![0; usize::try_from(bytes).unwrap()].into(), length };
+            end_of(&part, offset, 3 * PART)
+        };
+        assert_eq!(end(0, 0, 0).unwrap(), 0);
+        assert_eq!(end(0, PART, PART + 1).unwrap(), PART);
+        assert_eq!(end(PART, 1, PART + 1).unwrap(), PART + 1);
+        for (offset, bytes, length) in [(0, PART - 1, PART), (0, 0, 1), (0, 2, 1), (PART, 1, PART), (PART, 0, 2 * PART)]
+        {
+            let failure = end(offset, bytes, length).unwrap_err();
+            assert!(matches!(failure, PeerFailure::Torn) && failure.is_misbehaviour(), "{offset} {bytes} {length}");
+        }
+        assert!(matches!(end(0, PART, 3 * PART + 1), Err(PeerFailure::TooLong { .. })));
+    }
+}

@@ -1,0 +1,125 @@
+//! The archives of the other authorities, and which of them are left alone for now.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastpay_client::{AuthorityClient, AuthorityEndpoints, ClientOptions, Endpoints};
+use fastpay_core::{AccountId, AuthorityName, Domain, SequenceNumber};
+use tokio::time::timeout;
+
+use super::CheckpointVoteFile;
+use super::archive::ProposedCut;
+use super::member::MemberTimes;
+use super::peer::{Patience, Peer, PeerFailure};
+use crate::authority::metrics::CertificationMetrics;
+use crate::authority::peer_sync::{self, OwnShards};
+use crate::authority::voter_status::VoterStatus;
+
+/// A vote, and the place of the peer that showed it.
+pub(super) type Shown = (usize, CheckpointVoteFile);
+
+/// All other authorities.
+pub(super) struct Peers {
+    all: Vec<Peer>,
+    file_timeout: Duration,
+    patience: Patience,
+    metrics: Arc<CertificationMetrics>,
+}
+
+impl Peers {
+    /// The authorities of `endpoints` without this one, which has `names`.
+    pub fn connect(
+        endpoints: &Endpoints,
+        names: &[AuthorityName],
+        times: &MemberTimes,
+        metrics: Arc<CertificationMetrics>,
+    ) -> Self {
+        let options = ClientOptions { connect_timeout: times.call, request_timeout: times.call };
+        let connect = |entry: &AuthorityEndpoints| match AuthorityClient::new(entry, options) {
+            Ok(client) => Some(Peer::new(client, times.file)),
+            Err(error) => {
+                tracing::error!(%error, "a peer's archive is not read; correct the file of endpoints and start again");
+                None
+            }
+        };
+        let all = endpoints.authorities.iter().filter(|entry| !names.contains(&entry.name)).filter_map(connect);
+        let patience = Patience { first: times.left, max: times.left_max };
+        Self { all: all.collect(), file_timeout: times.file, patience, metrics }
+    }
+
+    /// How many they are.
+    pub fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The peer at a place, unless it is left alone now.
+    pub fn get(&self, place: usize) -> Option<&Peer> {
+        self.all.get(place).filter(|peer| !peer.is_left())
+    }
+
+    /// The votes that peers show for a number, one of each member.
+    pub async fn votes(&mut self, number: u64, voter_status: &VoterStatus) -> Vec<Shown> {
+        let mut shown: Vec<Shown> = Vec::new();
+        for place in 0..self.count() {
+            let Some(peer) = self.get(place) else { continue };
+            match peer.vote(number, voter_status.committees().current()).await {
+                Ok(Some(vote)) if !voter_status.is_own(vote.epoch, &vote.authority) => {
+                    match shown.iter_mut().find(|(_, known)| known.authority == vote.authority) {
+                        None => shown.push((place, vote)),
+                        // Another peer may show a vote that this one has replaced.
+                        Some(known) if vote.authority == peer.name() => *known = (place, vote),
+                        Some(_) => {}
+                    }
+                }
+                Ok(_) => {}
+                Err(failure) => self.judge(place, &failure),
+            }
+        }
+        shown
+    }
+
+    /// The cut that a peer's vote is for.
+    pub async fn cut(
+        &mut self,
+        (place, vote): (usize, &CheckpointVoteFile),
+        domain: &Domain,
+        bytes_max: u64,
+    ) -> Option<ProposedCut> {
+        let failure = match self.get(place)?.cut(vote.number, bytes_max).await {
+            Ok(Some(cut)) if domain.checkpoint_digest(&cut.checkpoint) == vote.checkpoint => return Some(cut),
+            Ok(Some(_)) => PeerFailure::Other,
+            Ok(None) => PeerFailure::Torn,
+            Err(failure) => failure,
+        };
+        self.judge(place, &failure);
+        None
+    }
+
+    /// Fetches what this authority has not executed, from a peer whose vote says that it has.
+    pub async fn fetch(&mut self, place: usize, own: &OwnShards, lacking: Vec<(AccountId, SequenceNumber)>) {
+        let Some(peer) = self.get(place) else { return };
+        let failure = match timeout(self.file_timeout, peer_sync::bring(own, peer.client(), lacking)).await {
+            Ok(Ok(count)) => return tracing::info!(count, peer = %peer.name(), "fetched what a checkpoint includes"),
+            Ok(Err(failure)) => PeerFailure::Certificates(failure),
+            Err(_) => PeerFailure::Slow(self.file_timeout),
+        };
+        self.judge(place, &failure);
+    }
+
+    /// A peer showed something that was right.
+    pub fn trust(&mut self, place: usize) {
+        self.all.get_mut(place).into_iter().for_each(Peer::trust);
+    }
+
+    /// Leaves a peer alone for a while if it is at fault.
+    pub fn judge(&mut self, place: usize, failure: &PeerFailure) {
+        let Some(peer) = self.all.get_mut(place) else { return };
+        let name = peer.name();
+        if !failure.is_misbehaviour() {
+            return tracing::debug!(peer = %name, %failure, "a peer's archive cannot be read now");
+        }
+        let wait = peer.leave(self.patience);
+        self.metrics.peers_left.inc();
+        tracing::warn!(peer = %name, %failure, wait_s = wait.as_secs(), "this peer's archive is not read for a while");
+    }
+}

@@ -1,0 +1,130 @@
+//! Whose turn it is to propose a checkpoint [LIFE §4]: member number mod n by name, and each time that it has not come
+//! about within an hour, the next one. And what is signed of what members have signed.
+
+use std::time::Duration;
+
+use fastpay_core::{AuthorityName, Committee, Digest};
+
+use super::CheckpointVoteFile;
+use super::peers::Shown;
+
+/// When a checkpoint is due, and how long a member has to bring it about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    /// The checkpoint's number.
+    pub number: u64,
+    /// From when on it is to be proposed, in milliseconds since 1970.
+    pub due_at_ms: u64,
+    /// How long a member leads.
+    pub takeover: Duration,
+}
+
+impl Turn {
+    pub fn is_due(&self, now_ms: u64) -> bool {
+        self.due_at_ms <= now_ms
+    }
+
+    /// The member whose proposal is signed now. Clocks may differ: then members follow different ones for a while.
+    pub fn leader(&self, committee: &Committee, now_ms: u64) -> Option<AuthorityName> {
+        let takeover_ms = u64::try_from(self.takeover.as_millis()).unwrap_or(u64::MAX).max(1);
+        let passed = now_ms.saturating_sub(self.due_at_ms) / takeover_ms;
+        let members = u64::try_from(committee.members().len()).unwrap_or(u64::MAX);
+        let place = (self.number % members).saturating_add(passed % members) % members;
+        // Members are in the order of their names.
+        Some(committee.members().get(usize::try_from(place).ok()?)?.name)
+    }
+}
+
+pub(super) fn votes_for(shown: &[Shown], digest: Digest) -> usize {
+    shown.iter().filter(|(_, vote)| vote.checkpoint == digest).count()
+}
+
+/// What to sign: the leader's checkpoint; if it shows none, or this authority leads, the one that most members and at
+/// least f + 1 have signed. None if it is signed already.
+pub(super) fn proposal<'a>(
+    shown: &'a [Shown],
+    committee: &Committee,
+    leader: Option<AuthorityName>,
+    own: Option<&CheckpointVoteFile>,
+) -> Option<(usize, &'a CheckpointVoteFile)> {
+    let is_leaders = |(_, vote): &&Shown| Some(vote.authority) == leader;
+    let votes = |digest| votes_for(shown, digest);
+    let one_honest = committee.faults_tolerated().saturating_add(1);
+    let least = own.map_or(0, |own| votes(own.checkpoint)).saturating_add(1).max(one_honest);
+    let most = || shown.iter().max_by_key(|(_, vote)| votes(vote.checkpoint));
+    let chosen = match shown.iter().find(is_leaders) {
+        Some(leaders) => leaders,
+        None if leader.is_none() && own.is_some() => return None,
+        None => most().filter(|(_, vote)| votes(vote.checkpoint) >= least)?,
+    };
+    let (peer, vote) = chosen;
+    (own.map(|own| own.checkpoint) != Some(vote.checkpoint)).then_some((*peer, vote))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::Epoch;
+    use fastpay_rpc::json::Hex;
+    use fastpay_testkit::TestCommittee;
+
+    #[test]
+    fn members_lead_by_name_and_the_next_one_after_an_hour() {
+        let committee = TestCommittee::new(4).committee;
+        let name = |place: usize| Some(committee.members()[place].name);
+        assert!(committee.members().is_sorted_by_key(|member| member.name));
+        let takeover = Duration::from_secs(3_600);
+        for (number, first) in [(1, 1), (3, 3), (4, 0), (u64::MAX, 3)] {
+            let turn = Turn { number, due_at_ms: 1_000, takeover };
+            for (now_ms, place) in [
+                (0, first),
+                (1_000, first),
+                (3_600_999, first),
+                (3_601_000, (first + 1) % 4),
+                (1_000 + 4 * 3_600_000, first),
+                (1_000 + 7 * 3_600_000, (first + 3) % 4),
+            ] {
+                assert_eq!(turn.leader(&committee, now_ms), name(place), "{number} at {now_ms}");
+                assert_eq!(turn.is_due(now_ms), now_ms >= 1_000);
+            }
+        }
+    }
+
+    fn vote(committee: &TestCommittee, member: usize, checkpoint: u8) -> CheckpointVoteFile {
+        let (checkpoint, authority) = (Digest::repeat_byte(checkpoint), committee.keys[member].public().name);
+        CheckpointVoteFile { number: 1, checkpoint, epoch: Epoch(0), authority, signature: Hex([0; 64]) }
+    }
+
+    #[test]
+    fn what_the_leader_signed_is_signed_and_else_what_an_honest_member_signed() {
+        let committee = TestCommittee::new(7);
+        // Each case: the other member who leads, if one does; what the own vote is for; who shows votes for what; and
+        // the position and checkpoint of the vote that is followed.
+        let check = |leader: Option<usize>, own: Option<u8>, votes: &[(usize, u8)], expected: Option<(usize, u8)>| {
+            let votes = votes.iter().map(|(member, checkpoint)| vote(&committee, *member, *checkpoint));
+            let shown: Vec<_> = votes.enumerate().collect();
+            let own = own.map(|own| vote(&committee, 0, own));
+            let leader = leader.map(|leader| committee.keys[leader].public().name);
+            let chosen = proposal(&shown, &committee.committee, leader, own.as_ref());
+            let chosen = chosen.map(|(place, vote)| (place, vote.checkpoint));
+            let expected = expected.map(|(place, checkpoint)| (place, Digest::repeat_byte(checkpoint)));
+            assert_eq!(chosen, expected, "{leader:?} {shown:?}");
+        };
+        // The leader's comes first, whatever others signed, and is signed once.
+        check(Some(1), None, &[(2, 8), (3, 8), (4, 8), (1, 9)], Some((3, 9)));
+        check(Some(1), Some(8), &[(2, 8), (3, 8), (4, 8), (1, 9)], Some((3, 9)));
+        check(Some(1), Some(9), &[(2, 8), (3, 8), (4, 8), (1, 9)], None);
+        // Without it f members may lie; with one more, one of them is honest.
+        check(Some(1), None, &[(2, 8), (3, 8)], None);
+        check(Some(1), None, &[(4, 7), (2, 8), (3, 8), (5, 8), (6, 7)], Some((3, 8)));
+        // It goes over only to more votes than its own has.
+        check(Some(6), Some(7), &[(2, 8), (3, 8), (4, 8)], Some((2, 8)));
+        check(Some(6), Some(7), &[(2, 8), (3, 8), (4, 8), (1, 7), (5, 7)], Some((2, 8)));
+        check(Some(6), Some(8), &[(2, 8), (3, 8), (4, 8)], None);
+        // Who leads keeps what it signed, or joins what was signed already.
+        check(None, Some(7), &[(2, 8), (3, 8), (4, 8)], None);
+        check(None, None, &[(2, 8), (3, 8), (4, 8)], Some((2, 8)));
+        check(None, None, &[(2, 8), (3, 8)], None);
+        check(None, None, &[], None);
+    }
+}

@@ -1,0 +1,95 @@
+//! Verifies an archive from the first committee on.
+
+use std::fmt;
+use std::path::Path;
+
+use fastpay_core::checkpoint::{Checkpoint, CheckpointMismatch};
+use fastpay_core::{Committees, Digest, Domain, Epoch};
+use serde::Serialize;
+
+use super::archive::{Archive, Defect, check_committees, wrong};
+use super::compute::first_state;
+use super::{CheckpointError, Progress};
+use crate::authority::config::Config;
+use crate::authority::deployment;
+
+/// What an archive holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// The number of the newest certified checkpoint; 0 if there is none.
+    pub number: u64,
+    /// The digest of that checkpoint.
+    pub checkpoint: Digest,
+    /// The epoch whose members signed it.
+    pub epoch: Epoch,
+    /// The newest event of the contract that it includes.
+    pub up_to: u64,
+    /// The accounts of which it includes numbers.
+    pub accounts: u64,
+    /// The orders, void numbers and events of all segments.
+    pub entries: u64,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { number, checkpoint, epoch, up_to, accounts, entries } = self;
+        if *number == 0 {
+            return write!(f, "the archive has no certified checkpoint yet");
+        }
+        write!(
+            f,
+            "checkpoints 1 to {number} are verified; the newest is {checkpoint} of epoch {epoch}: {accounts} accounts, \
+             events up to {up_to}, {entries} entries in all"
+        )
+    }
+}
+
+/// Recomputes all certified checkpoints of the archive in `folder`, from the first committee on, and checks each
+/// certificate against the committees in the states, and these against the deployment's.
+///
+/// # Errors
+/// The first file that is wrong: see [`ArchiveError`].
+pub async fn verify(config: &Config, folder: &Path, told: Progress<'_>) -> Result<Report, CheckpointError> {
+    let deployment = deployment::load(config).await?;
+    verify_for(folder, &deployment.domain(), &deployment.committees()?, told)
+}
+
+fn verify_for(
+    folder: &Path,
+    domain: &Domain,
+    committees: &Committees,
+    told: Progress<'_>,
+) -> Result<Report, CheckpointError> {
+    let archive = Archive::new(folder);
+    let (newest, mut state) = (archive.newest_number()?, first_state(committees)?);
+    let (mut checkpoint, mut entries) = (Checkpoint::first(&state), 0_u64);
+    for number in 1..=newest {
+        told(format!("checkpoint {number} of {newest}"));
+        let path = archive.certificate_path(number);
+        let certificate = archive.certificate(number)?;
+        let computed = archive.recompute(&checkpoint, state, domain, told)?;
+        check_committees(&computed.state, committees).map_err(|defect| wrong(&archive.segment_path(number), defect))?;
+        let verified = certificate.verify(domain, computed.state.installations());
+        let verified = verified.map_err(|error| wrong(&path, Defect::Certificate(error)))?;
+        if let Err(mismatch) = computed.checkpoint.check(verified.checkpoint()) {
+            let is_of_certificate = matches!(
+                mismatch,
+                CheckpointMismatch::Number | CheckpointMismatch::Previous | CheckpointMismatch::Epoch
+            );
+            let path = if is_of_certificate { path } else { archive.segment_path(number) };
+            return Err(wrong(&path, Defect::NotAsCertified(mismatch)).into());
+        }
+        archive.check_files(&computed)?;
+        entries = entries.saturating_add(computed.segment.entries.len() as u64);
+        (checkpoint, state) = (computed.checkpoint, computed.state);
+    }
+    Ok(Report {
+        number: newest,
+        checkpoint: domain.checkpoint_digest(&checkpoint),
+        epoch: checkpoint.epoch,
+        up_to: checkpoint.up_to.0,
+        accounts: state.cut().next.len() as u64,
+        entries,
+    })
+}
