@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use fastpay_core::{AccountId, Record, SequenceNumber, ShardId, TransactionIndex};
+use fastpay_core::{AccountId, Base, Record, SequenceNumber, ShardId, TransactionIndex};
 
 use super::{CheckpointError, Progress};
 use crate::authority::storage::{JournalPosition, JournalRead, JournalReader, shard_folders};
@@ -40,6 +40,14 @@ impl Executed {
             Record::Synchronization { order, .. } => return self.apply(order.up_to),
             Record::Unlock(event) => return self.apply(event.index),
             Record::Installation(installation) => return self.apply(installation.index),
+            Record::Base(base) => match &**base {
+                Base::Checkpoint(ledger) => return self.apply(ledger.synchronized),
+                Base::Account(base) => {
+                    self.next.insert(base.account, base.next);
+                    return;
+                }
+                Base::Received { .. } | Base::Unpaid { .. } | Base::Number { .. } => return,
+            },
             Record::Lock { .. } | Record::Credit(_) | Record::Seen { .. } | Record::VoidVoted { .. } => return,
         };
         self.next.insert(account, SequenceNumber(taken.saturating_add(1)));
@@ -55,7 +63,7 @@ impl Executed {
 impl Journals {
     /// Opens the journals of a data folder.
     pub fn open(data: &Path) -> Result<Self, CheckpointError> {
-        let shards = shard_folders(data)?;
+        let (shards, _) = shard_folders(data)?;
         Ok(Self(shards.iter().map(|shard| JournalReader::open(&shard.journal)).collect::<Result<_, _>>()?))
     }
 
