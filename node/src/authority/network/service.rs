@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use fastpay_core::{AccountId, Asset, JournalPosition, SequenceNumber};
+use fastpay_core::{AccountId, Asset, JournalPosition, Pruned, SequenceNumber};
 use fastpay_rpc::proto;
 use fastpay_rpc::proto::shard_server::Shard as ShardRpc;
-use fastpay_rpc::{Malformed, Refusal, TransferName};
+use fastpay_rpc::{Malformed, PRUNED_CHECKPOINT_KEY, PRUNED_FIRST_KEY, Refusal, TransferName};
 use tokio::sync::{Semaphore, watch};
 use tonic::{Request, Response, Status, Streaming};
 
@@ -56,8 +56,17 @@ impl From<ReadError> for Status {
             ReadError::Busy => Self::resource_exhausted(error.to_string()),
             ReadError::Stopping => Self::unavailable(error.to_string()),
             ReadError::Unreadable => Self::data_loss(error.to_string()),
+            ReadError::Pruned(pruned) => pruned_status(&pruned),
         }
     }
+}
+
+/// Earlier clients take it for a refusal; the details are for those that know of it.
+fn pruned_status(pruned: &Pruned) -> Status {
+    let mut status = Status::failed_precondition(pruned.to_string());
+    status.metadata_mut().insert(PRUNED_FIRST_KEY, pruned.first.into());
+    status.metadata_mut().insert(PRUNED_CHECKPOINT_KEY, pruned.checkpoint.into());
+    status
 }
 
 /// Parses the asset of a request, if it names one.
