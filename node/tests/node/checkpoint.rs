@@ -33,19 +33,19 @@ use crate::scene::{copy_folder, eventually_async};
 const SHARDS: [u32; 3] = [1, 2, 3];
 
 /// A member with its own data folder and archive.
-struct Member {
-    config: Config,
-    keys: AuthorityKeys,
-    archive: PathBuf,
-    running: Option<Running>,
+pub struct Member {
+    pub config: Config,
+    pub keys: AuthorityKeys,
+    pub archive: PathBuf,
+    pub running: Option<Running>,
 }
 
 impl Member {
-    fn archive(&self) -> Archive {
+    pub fn archive(&self) -> Archive {
         Archive::new(&self.archive)
     }
 
-    async fn propose(&self) -> Result<Proposal, CheckpointError> {
+    pub async fn propose(&self) -> Result<Proposal, CheckpointError> {
         propose(&self.config, &self.archive, &mut |_| ()).await
     }
 
@@ -61,7 +61,7 @@ impl Member {
         verify(&self.config, &self.archive, &mut |_| ()).await
     }
 
-    fn state(&self, number: u64) -> CheckpointState {
+    pub fn state(&self, number: u64) -> CheckpointState {
         CheckpointState::read(&mut fs::read(self.archive().state_path(number)).unwrap().as_slice()).unwrap()
     }
 
@@ -71,15 +71,15 @@ impl Member {
 }
 
 /// Three of four members of a committee.
-struct Scene {
+pub struct Scene {
     place: authority::Scene,
-    committee: TestCommittee,
-    members: Vec<Member>,
+    pub committee: TestCommittee,
+    pub members: Vec<Member>,
 }
 
 impl Scene {
     /// Of the committee with a genesis, or of this contract.
-    fn new(primary: Option<PrimaryConfig>) -> Self {
+    pub fn new(primary: Option<PrimaryConfig>) -> Self {
         let place = authority::Scene::new();
         place.init(1).unwrap();
         let committee = match &primary {
@@ -90,40 +90,43 @@ impl Scene {
             None => place.config(),
             Some(primary) => Config { genesis: None, primary: Some(primary), ..place.config() },
         };
-        let member = |(index, shards): (usize, u32)| {
-            let shards = NonZeroU32::new(shards).unwrap();
-            let (listen, http) = free_ports(3);
-            let data = place.folder.path().join(format!("member-{index}"));
-            let keys = committee.keys[index].clone();
-            drop(
-                DataFolder::create(&data, &folder_identity(&[keys.public().name], shards, &committee.domain)).unwrap(),
-            );
-            HighWaterMark::create(&data, default_high_water_mark(&data)).unwrap();
-            let config = Config { data, listen, http, shards, ..base.clone() };
-            Member { config, keys, archive: place.folder.path().join(format!("archive-{index}")), running: None }
-        };
-        let members = SHARDS.into_iter().enumerate().map(member).collect();
-        Self { place, committee, members }
+        let mut scene = Self { place, committee, members: Vec::new() };
+        for (index, shards) in SHARDS.into_iter().enumerate() {
+            scene.members.push(scene.member(index, shards, &base));
+        }
+        scene
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    /// A member with a new data folder.
+    pub fn member(&self, index: usize, shards: u32, base: &Config) -> Member {
+        let shards = NonZeroU32::new(shards).unwrap();
+        let (listen, http) = free_ports(3);
+        let (data, domain) = (self.path(&format!("member-{index}")), &self.committee.domain);
+        let keys = self.committee.keys[index].clone();
+        drop(DataFolder::create(&data, &folder_identity(&[keys.public().name], shards, domain)).unwrap());
+        HighWaterMark::create(&data, default_high_water_mark(&data)).unwrap();
+        let config = Config { data, listen, http, shards, ..base.clone() };
+        Member { config, keys, archive: self.path(&format!("archive-{index}")), running: None }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
         self.place.folder.path().join(name)
     }
 
-    async fn start(&mut self) {
+    pub async fn start(&mut self) {
         for member in &mut self.members {
             member.running = Some(Running::ready(member.config.clone(), member.keys.clone()).await);
         }
     }
 
-    async fn stop(&mut self) {
+    pub async fn stop(&mut self) {
         for member in &mut self.members {
             member.running.take().unwrap().stop().await.unwrap();
         }
     }
 
     /// Executes an order at some members.
-    async fn execute(&self, members: &[usize], owner: &TestAccount, transfer: impl Into<fastpay_core::Transfer>) {
+    pub async fn execute(&self, members: &[usize], owner: &TestAccount, transfer: impl Into<fastpay_core::Transfer>) {
         let certificate = self.committee.certificate(&owner.sign(&self.committee.domain, transfer.into()));
         for member in members {
             let client = &self.members[*member].running.as_ref().unwrap().client;
@@ -132,7 +135,7 @@ impl Scene {
     }
 
     /// A payment of one unit.
-    async fn pay(&self, members: &[usize], from: u64, to: u64, sequence: u64) {
+    pub async fn pay(&self, members: &[usize], from: u64, to: u64, sequence: u64) {
         let (from, to) = (TestAccount::numbered(from), TestAccount::numbered(to));
         self.execute(members, &from, payment(from.id(), to.id(), 1, sequence)).await;
     }
@@ -153,7 +156,7 @@ impl Scene {
     }
 
     /// Proposes at the first member, has all three sign, certifies, and hands the certificate to the others.
-    async fn checkpoint(&self) -> Proposal {
+    pub async fn checkpoint(&self) -> Proposal {
         let proposal = self.members[0].propose().await.unwrap();
         self.complete(&proposal).await;
         proposal
@@ -169,7 +172,7 @@ impl Scene {
     }
 
     /// Members 0 to 2 with `count` payments each, and one certified checkpoint.
-    async fn certified(count: u64) -> Self {
+    pub async fn certified(count: u64) -> Self {
         let mut scene = Self::new(None);
         scene.start().await;
         for sequence in 0..count {
@@ -187,14 +190,14 @@ fn read(path: &Path) -> Value {
 }
 
 /// A contract, and a sender of transactions to it.
-struct Chain {
-    anvil: Anvil,
+pub struct Chain {
+    pub anvil: Anvil,
     sender: Sender,
-    contract: PrimaryAddress,
+    pub contract: PrimaryAddress,
 }
 
 impl Chain {
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         let anvil = Anvil::start(Mining::Each);
         let contract = anvil.deploy(&TestCommittee::new(4).committee).await;
         anvil.mine(2).await;
@@ -202,21 +205,21 @@ impl Chain {
         Self { anvil, sender, contract }
     }
 
-    fn config(&self) -> PrimaryConfig {
+    pub fn config(&self) -> PrimaryConfig {
         let mut primary = PrimaryConfig::new(vec![self.anvil.url()], CHAIN_ID, self.contract);
         primary.finality = Finality::Confirmations(0);
         primary
     }
 
-    async fn send(&self, call: Call) {
+    pub async fn send(&self, call: Call) {
         self.sender.send_and_wait(call, &mut |_| ()).await.unwrap();
     }
 
-    async fn deposit(&self, to: AccountId, amount: u128) {
+    pub async fn deposit(&self, to: AccountId, amount: u128) {
         self.send(Call::deposit_ether(self.contract, to, Amount(amount))).await;
     }
 
-    async fn request_unlock(&self, domain: &Domain, owner: &TestAccount, sequence: u64) {
+    pub async fn request_unlock(&self, domain: &Domain, owner: &TestAccount, sequence: u64) {
         let primary = self.anvil.primary(self.contract, Finality::Confirmations(0)).await;
         let (sequence, bond) = (SequenceNumber(sequence), primary.unlock_bond().await.unwrap());
         let authorization = owner.key.sign_unlock_request(domain, sequence);
@@ -224,7 +227,7 @@ impl Chain {
     }
 
     /// Brings the votes of all members.
-    async fn decide(&self, committee: &TestCommittee, owner: &TestAccount, sequence: u64, vote: UnlockVote) {
+    pub async fn decide(&self, committee: &TestCommittee, owner: &TestAccount, sequence: u64, vote: UnlockVote) {
         let (account, sequence, epoch) = (owner.id(), SequenceNumber(sequence), Epoch(0));
         let digest = vote.digest(&committee.domain, epoch, account, sequence);
         let sign = |keys| vote.sign(keys, &committee.domain, epoch, account, sequence);
@@ -235,7 +238,7 @@ impl Chain {
     }
 
     /// Waits until all members have applied the events up to an index.
-    async fn followed(&self, scene: &Scene, index: u64) {
+    pub async fn followed(&self, scene: &Scene, index: u64) {
         let is_there = |member: &Member| {
             follower::read_cursor(&member.config.data).is_some_and(|cursor| cursor.last_index.0 >= index)
         };

@@ -12,6 +12,7 @@ use fastpay_ethereum::{DepositBatch, DepositReader, OrderEvent, Primary, Primary
 
 use super::{CheckpointError, Progress};
 use crate::authority::deployment::Deployment;
+use crate::authority::shard::ChainTime;
 
 /// A failing Ethereum node is asked so often before the command gives up: long enough for a provider's rate limit.
 const TRIES_MAX: u32 = 5;
@@ -26,11 +27,24 @@ pub(super) async fn read(
     after: TransactionIndex,
     told: Progress<'_>,
 ) -> Result<Vec<PrimaryEvent>, CheckpointError> {
+    Ok(read_with_time(deployment, after, told).await?.0)
+}
+
+/// The same, and the time of the newest final block, up to which there are no others; `None` without a chain.
+pub(super) async fn read_with_time(
+    deployment: &Deployment,
+    after: TransactionIndex,
+    told: Progress<'_>,
+) -> Result<(Vec<PrimaryEvent>, Option<ChainTime>), CheckpointError> {
     match deployment {
         Deployment::StandAlone(genesis) => {
-            Ok(genesis.deposits().filter(|deposit| deposit.index > after).map(of_deposit).collect())
+            let deposits = genesis.deposits().filter(|deposit| deposit.index > after);
+            Ok((deposits.map(of_deposit).collect(), None))
         }
-        Deployment::OnPrimary { config, .. } => read_chain(config, after, told).await,
+        Deployment::OnPrimary { config, .. } => {
+            let (events, time) = read_chain(config, after, told).await?;
+            Ok((events, Some(time)))
+        }
     }
 }
 
@@ -39,7 +53,7 @@ async fn read_chain(
     config: &PrimaryConfig,
     after: TransactionIndex,
     told: Progress<'_>,
-) -> Result<Vec<PrimaryEvent>, CheckpointError> {
+) -> Result<(Vec<PrimaryEvent>, ChainTime), CheckpointError> {
     let primary = Primary::connect(config.clone()).await?;
     let domain = primary.domain();
     let mut reader = DepositReader::new(primary, RANGE_BLOCKS_DEFAULT);
@@ -56,7 +70,8 @@ async fn read_chain(
             told(format!("read the chain up to block {told_at} of {}", batch.final_block));
         }
         if cursor.block_number >= batch.final_block {
-            return Ok(events);
+            let (block_time, unlock_window) = (batch.final_time, reader.unlock_window().await?);
+            return Ok((events, ChainTime { block_time, unlock_window }));
         }
     }
 }

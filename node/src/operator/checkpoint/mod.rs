@@ -23,6 +23,7 @@ mod cut;
 mod events;
 mod journals;
 mod propose;
+mod rebase;
 mod sign;
 
 use std::path::PathBuf;
@@ -45,6 +46,7 @@ use crate::operator::UndecodableRecord;
 pub use archive::{Archive, ArchiveError, Defect, Report, verify};
 pub use certify::{Certified, certify};
 pub use propose::{Proposal, propose};
+pub use rebase::{RebaseError, Rebased, prune, rebase};
 pub use sign::{CheckpointBallot, sign};
 
 /// Tells the operator how far long work is.
