@@ -84,6 +84,14 @@ impl Balances {
     }
 }
 
+impl FromIterator<(Asset, Balance)> for Balances {
+    fn from_iter<T: IntoIterator<Item = (Asset, Balance)>>(held: T) -> Self {
+        let mut balances = Self::default();
+        held.into_iter().for_each(|(asset, held)| balances.change(asset, |balance| balance.plus(held)));
+        balances
+    }
+}
+
 impl BorshSerialize for Balances {
     fn serialize<W: Write>(&self, writer: &mut W) -> Result<()> {
         self.0.as_slice().serialize(writer)

@@ -91,6 +91,12 @@ pub enum Find {
 }
 
 impl History {
+    /// A history whose `count` entries are pruned. `base` is the record that says so.
+    #[must_use]
+    pub(crate) fn pruned(count: u64, base: JournalPosition) -> Self {
+        Self { count, spine: SmallVec::from_elem(base, count.count_ones() as usize) }
+    }
+
     /// The number of entries.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -201,5 +207,31 @@ mod tests {
         assert_eq!(history.find(3000), Find::Absent);
         assert_eq!(links[5].find(5), Find::Absent);
         assert_eq!(links[5].find(u64::MAX), Find::Absent);
+    }
+
+    #[test]
+    fn every_search_for_a_pruned_entry_ends_at_the_base_and_no_other_does() {
+        let base = JournalPosition(7);
+        for pruned in [1, 2, 3, 64, 100, 127] {
+            let mut history = History::pruned(pruned, base);
+            let mut links = std::collections::BTreeMap::new();
+            for number in pruned..pruned + 70 {
+                links.insert(JournalPosition(number * 10_000), history.next_link());
+                history.push(JournalPosition(number * 10_000));
+                for target in 0..=number {
+                    let mut step = history.find(target);
+                    let found = loop {
+                        match step {
+                            Find::Found(position) => break position,
+                            Find::Read(position, _) if position == base => break base,
+                            Find::Read(position, _) => step = links[&position].find(target),
+                            Find::Absent => panic!("{target} of {number}"),
+                        }
+                    };
+                    let expected = if target < pruned { base } else { JournalPosition(target * 10_000) };
+                    assert_eq!(found, expected, "{target} of {number}, {pruned} pruned");
+                }
+            }
+        }
     }
 }

@@ -9,6 +9,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 
 use crate::Digest;
 use crate::amount::{Amount, Asset, Balance, Epoch, SequenceNumber, TransactionIndex};
+use crate::base::LedgerBase;
 use crate::certificate::Certificate;
 use crate::history::{History, JournalPosition};
 use crate::identity::{AccountId, ShardId};
@@ -50,7 +51,7 @@ pub struct AssetTotals {
 }
 
 /// A shard's state besides its accounts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShardLedger {
     /// All deposits of this shard's accounts up to this index are applied.
     pub synchronized: TransactionIndex,
@@ -65,10 +66,35 @@ pub struct ShardLedger {
     /// The numbers that the contract was asked to unlock or has spent and that are not executed here, those that are
     /// void, and those of which a certificate waits.
     pub unlocks: Unlocks,
+    /// What the journal begins with; none if it begins with the first record.
+    pub base: Option<Arc<LedgerBase>>,
 }
 
-/// What the contract's order says of numbers, and of epochs. Written only where it says something, so that a checkpoint of
-/// an earlier release is read.
+/// `unlocks` and `base` are written only where they say something, so that a checkpoint of an earlier release is read.
+impl BorshSerialize for ShardLedger {
+    fn serialize<W: Write>(&self, writer: &mut W) -> Result<()> {
+        (self.synchronized, &self.redemptions, &self.outboxes, &self.inboxes, &self.totals).serialize(writer)?;
+        if self.unlocks != Unlocks::default() || self.base.is_some() {
+            self.unlocks.serialize(writer)?;
+        }
+        self.base.iter().try_for_each(|base| base.serialize(writer))
+    }
+}
+
+impl BorshDeserialize for ShardLedger {
+    fn deserialize_reader<R: Read>(reader: &mut R) -> Result<Self> {
+        let (synchronized, redemptions, outboxes, inboxes, totals) = BorshDeserialize::deserialize_reader(reader)?;
+        let unlocks = Unlocks::deserialize_reader(reader)?;
+        let mut first = [0];
+        let base = match reader.read(&mut first)? {
+            0 => None,
+            _ => Some(Arc::deserialize_reader(&mut first.as_slice().chain(reader))?),
+        };
+        Ok(Self { synchronized, redemptions, outboxes, inboxes, totals, unlocks, base })
+    }
+}
+
+/// What the contract's order says of numbers, and of epochs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unlocks {
     /// The epoch of the newest event that is applied.
@@ -106,6 +132,11 @@ impl Unlocks {
     pub fn get(&self, account: AccountId, sequence: SequenceNumber) -> Option<&Unlock> {
         // Most shards have none, and each order asks.
         if self.is_empty() { None } else { self.numbers.get(&(account, sequence)) }
+    }
+
+    /// As a base says of epochs, without any number.
+    pub(crate) fn at_base(epoch: Epoch, compromised: BTreeMap<Epoch, Epoch>) -> Self {
+        Self { epoch, compromised, numbers: BTreeMap::new() }
     }
 
     /// All of them, by account and number.
@@ -167,11 +198,7 @@ const WITH_EPOCHS: u32 = 0;
 
 impl BorshSerialize for Unlocks {
     fn serialize<W: Write>(&self, writer: &mut W) -> Result<()> {
-        if *self == Self::default() {
-            Ok(())
-        } else {
-            (WITH_EPOCHS, self.epoch, &self.compromised, &self.numbers).serialize(writer)
-        }
+        (WITH_EPOCHS, self.epoch, &self.compromised, &self.numbers).serialize(writer)
     }
 }
 

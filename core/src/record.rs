@@ -9,6 +9,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 
 use crate::Digest;
 use crate::amount::{Amount, Asset, Epoch, SequenceNumber, TransactionIndex};
+use crate::base::{Base, Pruned};
 use crate::certificate::Certificate;
 use crate::history::{JournalPosition, Link};
 use crate::identity::{AccountId, ShardId};
@@ -197,6 +198,8 @@ pub enum Effect {
     },
     /// Nowhere: a redemption whose number the contract spent otherwise stays in the account.
     Kept,
+    /// Nowhere: the base of the journal includes it.
+    Included,
 }
 
 /// The destination of one output of a payout.
@@ -282,6 +285,8 @@ pub enum Record {
     },
     /// The shard follows the Primary over the installation of a committee.
     Installation(Installation),
+    /// What the journal begins with, in place of records that a checkpoint of the committee includes.
+    Base(Box<Base>),
 }
 
 impl Record {
@@ -316,6 +321,11 @@ impl Record {
             Self::Seen { certificate } => vec![certificate.order.transfer.sender()],
             Self::VoidVoted { account, .. } | Self::Void { account, .. } => vec![*account],
             Self::Installation(_) => Vec::new(),
+            Self::Base(base) => match &**base {
+                Base::Account(base) => vec![base.account],
+                Base::Received { receipt, .. } => vec![receipt.payment.recipient],
+                Base::Checkpoint(_) | Base::Unpaid { .. } | Base::Number { .. } => Vec::new(),
+            },
         }
     }
 
@@ -326,6 +336,13 @@ impl Record {
             Self::Confirmation { certificate, effect, .. } => (Some((certificate, effect)), None),
             Self::Credit(applied) => (None, Some(applied)),
             _ => (None, None),
+        };
+        let kept = match self {
+            Self::Base(base) => match &**base {
+                Base::Received { receipt, link, .. } => Some((receipt.clone(), *link)),
+                _ => None,
+            },
+            _ => None,
         };
         let confirmed = confirmed.into_iter().flat_map(|(certificate, effect)| {
             let link = |at: usize| match effect {
@@ -342,7 +359,7 @@ impl Record {
         let credited = credited
             .into_iter()
             .flat_map(|AppliedCredit { credit, received }| credit.receipts().zip(received.iter().copied()));
-        confirmed.chain(credited)
+        confirmed.chain(credited).chain(kept)
     }
 
     /// The payment that is entry `number` in what `account` received, with its link.
@@ -364,6 +381,10 @@ impl Record {
             (Chain::Received(account), _) => self.entry_received(account, number).map(|(_, link)| link),
             (Chain::Deposits, Self::Synchronization { deposits, .. }) => *deposits,
             (Chain::Redemptions, Self::Confirmation { effect: Effect::Redeemed { link }, .. }) => Some(*link),
+            (Chain::Redemptions, Self::Base(base)) => match &**base {
+                Base::Unpaid { logged: Some((_, link)), .. } => Some(*link),
+                _ => None,
+            },
             _ => None,
         };
         link.filter(|link| link.number == number).map(|link| link.standing_at(position))
@@ -378,6 +399,32 @@ impl Record {
                 Forwarded::Outputs(part) => Some(part.digest),
                 Forwarded::Payment(_) => None,
             },
+            Self::Base(base) => match &**base {
+                Base::Received { payout, .. } => *payout,
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The certificate that stands in the record, of an executed order.
+    #[must_use]
+    pub fn certificate(&self) -> Option<&Arc<Certificate>> {
+        match self {
+            Self::Confirmation { certificate, .. } => Some(certificate),
+            Self::Base(base) => match &**base {
+                Base::Unpaid { logged: Some((certificate, _)), .. } => Some(certificate),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// What is pruned of a history, if its pruned entries point to this record.
+    #[must_use]
+    pub fn pruned(&self, chain: Chain) -> Option<Pruned> {
+        match self {
+            Self::Base(base) => base.pruned(chain),
             _ => None,
         }
     }

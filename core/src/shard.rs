@@ -8,6 +8,7 @@
 //! most once; a credit between shards and a deposit are applied exactly once; no rule creates or destroys value.
 //! Memory may hold only some accounts: a rule that needs another one returns [`Decision::Load`] and is asked again.
 
+mod base;
 mod unlock;
 
 use std::collections::hash_map::Entry;
@@ -372,6 +373,10 @@ impl Shard {
                 let sender = self.account_mut(&transfer.sender());
                 sender.pending = None;
                 sender.sent.push(position);
+                if *effect == Effect::Included {
+                    self.accounts.release();
+                    return;
+                }
                 if *effect == Effect::Kept {
                     self.ledger.unlocks.keep_spent(transfer.sender(), transfer.sequence());
                     self.accounts.release();
@@ -422,6 +427,7 @@ impl Shard {
             Record::Seen { certificate } => self.apply_seen(certificate),
             Record::VoidVoted { account, sequence, epoch } => self.apply_void_vote(*account, *sequence, *epoch),
             Record::Void { account, .. } => self.apply_void(*account, position),
+            Record::Base(base) => self.apply_base(base, position),
         }
         self.accounts.release();
     }

@@ -272,7 +272,7 @@ impl Payout {
 }
 
 /// A payment that an account received. Its name is (sender, sequence, output).
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
 pub struct Receipt {
     /// The payment, with the output's own memo if it is an output.
     pub payment: Payment,

@@ -4,9 +4,10 @@
 use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::checkpoint::{CheckpointState, PrimaryEvent, PrimaryEventKind, Segment, SegmentEntry};
 use fastpay_core::{
-    Account, AccountId, AppliedCredit, Balance, Certificate, Chain, CrossShardCredit, Deposit, Destination, Effect,
-    Epoch, Forwarded, History, Installation, JournalPosition, Output, PendingOrder, Record, ShardId, ShardLedger,
-    ShardOutputs, SynchronizationOrder, TransactionIndex, Transfer, TransferOrder, Vote,
+    Account, AccountId, AppliedCredit, Balance, Base, BaseAccount, Certificate, Chain, CrossShardCredit, Deposit,
+    Destination, Effect, Epoch, Forwarded, History, Installation, JournalPosition, Output, PendingOrder, Receipt,
+    Record, SequenceNumber, ShardId, ShardLedger, ShardOutputs, SynchronizationOrder, TransactionIndex, Transfer,
+    TransferOrder, Vote,
 };
 
 use rand::SeedableRng;
@@ -116,6 +117,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let confirmation = |effect| Record::Confirmation { certificate: certificate.clone().into(), sent: link, effect };
     let (after, index) = (TransactionIndex(1), TransactionIndex(2));
     let installation = Installation { after, index, epoch: Epoch(2), compromised_since: Epoch(1), voidable_at: 3 };
+    let receipt = Receipt { payment: payment.clone(), output: Some(7) };
     let records = [
         Record::Lock { order: order.clone().into(), digest },
         confirmation(Effect::Credited { received: link }),
@@ -127,6 +129,15 @@ pub fn seeds() -> Vec<Vec<u8>> {
         Record::Credit(AppliedCredit { credit: outputs.clone(), received: vec![link, link] }),
         Record::Synchronization { order: synchronization, deposits: Some(link) },
         Record::Installation(installation),
+        Record::Base(Box::new(Base::Received { receipt, payout: Some(digest), link })),
+        Record::Base(Box::new(Base::Account(BaseAccount {
+            account: payment.sender,
+            checkpoint: 1,
+            next: SequenceNumber(2),
+            received: 3,
+            deposits: 4,
+            balances: [(payment.asset, payment.amount.into())].into_iter().collect(),
+        }))),
     ];
     let pending = Some(Box::new(PendingOrder { order: order.clone().into(), digest }));
     let mut ledger = ShardLedger { synchronized: TransactionIndex(2), ..Default::default() };

@@ -61,6 +61,19 @@ pub(super) enum Command {
     /// Verify an archive of checkpoints
     #[command(subcommand)]
     Archive(ArchiveCommand),
+    /// Rewrite a stopped node's journals to begin at the newest certified checkpoint of an archive
+    Rebase {
+        /// The folder of certified checkpoints
+        #[arg(long)]
+        archive: PathBuf,
+        /// The new number of shards, to be set in the configuration, too [default: as before]
+        #[arg(long)]
+        shards: Option<NonZeroU32>,
+        #[command(flatten)]
+        folder: FolderArguments,
+    },
+    /// Remove the journals that a rebase has replaced, once the node was started on the new ones
+    Prune(FolderArguments),
     /// Replaced by `committee sign`
     #[command(hide = true, disable_help_flag = true)]
     VoteCommittee(Replaced),
@@ -263,7 +276,7 @@ pub(super) struct InitArguments {
     /// The JSON file of all authorities' endpoints, the same file as for wallets. It need not exist yet
     #[arg(long)]
     pub(super) endpoints: Option<PathBuf>,
-    /// The number of shards, which are threads that share the accounts. It cannot be changed later
+    /// The number of shards, which are threads that share the accounts. Only a rebase changes it later
     #[arg(long, default_value = "1")]
     pub(super) shards: NonZeroU32,
     /// The address and port of shard 0. Shard k listens on the port that is k higher

@@ -14,6 +14,7 @@ use fastpay_node::authority::shard::ShardError;
 use fastpay_node::authority::storage::StorageError;
 use fastpay_node::operator::backup::BackupError;
 use fastpay_node::operator::committee::CommitteeError;
+use fastpay_node::operator::rebase::RebaseError;
 use fastpay_node::operator::setup::SetupError;
 use fastpay_node::operator::status::StatusError;
 use fastpay_program::ErrorKind;
@@ -35,6 +36,8 @@ pub enum CommandError {
     Committee(#[from] CommitteeError),
     #[error(transparent)]
     Checkpoint(Box<CheckpointError>),
+    #[error(transparent)]
+    Rebase(Box<RebaseError>),
     /// A command of an earlier version.
     #[error("the command `{old}` was replaced by `{new}`")]
     Replaced { old: &'static str, new: &'static str },
@@ -67,6 +70,12 @@ impl From<CheckpointError> for CommandError {
     }
 }
 
+impl From<RebaseError> for CommandError {
+    fn from(error: RebaseError) -> Self {
+        Self::Rebase(Box::new(error))
+    }
+}
+
 impl CommandError {
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -77,6 +86,7 @@ impl CommandError {
             Self::Authority(error) => of_authority(error),
             Self::Committee(error) => of_committee(error),
             Self::Checkpoint(error) => of_checkpoint(error),
+            Self::Rebase(error) => of_rebase(error),
             Self::Replaced { .. } => ErrorKind::Argument,
             Self::Unwritten { error, .. } if error.kind() == io::ErrorKind::AlreadyExists => ErrorKind::Argument,
             Self::Unwritten { .. } => ErrorKind::Storage,
@@ -165,11 +175,27 @@ fn of_detection(error: &DetectionError) -> ErrorKind {
     }
 }
 
+fn of_rebase(error: &RebaseError) -> ErrorKind {
+    match error {
+        RebaseError::Checkpoint(error) => of_checkpoint(error),
+        RebaseError::Storage(error) => of_storage(error),
+        RebaseError::Memory(error) => of_detection(error),
+        RebaseError::Recovery(error) => of_authority(error),
+        RebaseError::Shard(error) => of_shard(error),
+        RebaseError::Journal(_) | RebaseError::Contradiction { .. } | RebaseError::Differs { .. } => ErrorKind::Storage,
+        RebaseError::NoCheckpoint(_) | RebaseError::Nothing(_) | RebaseError::OtherArchive { .. } => {
+            ErrorKind::Argument
+        }
+        RebaseError::NotStarted(_) => ErrorKind::Argument,
+    }
+}
+
 fn of_backup(error: &BackupError) -> ErrorKind {
     match error {
         BackupError::Storage(error) => of_storage(error),
         BackupError::Mark(error) => of_detection(error),
         BackupError::Exists(_) | BackupError::Inside(_) | BackupError::Unfinished { .. } => ErrorKind::Argument,
+        BackupError::Rebased(_) => ErrorKind::Storage,
         BackupError::Io { .. } | BackupError::Journal(_) => ErrorKind::Storage,
         BackupError::Record(_) | BackupError::Torn { .. } => ErrorKind::Storage,
     }

@@ -12,7 +12,7 @@ use clap::{CommandFactory, Parser};
 use fastpay_node::authority::config::Config;
 use fastpay_node::authority::keys::{self, KeyFiles, passphrase_source};
 use fastpay_node::authority::{self, certification, rollback};
-use fastpay_node::operator::{backup, check, committee, setup, status};
+use fastpay_node::operator::{backup, check, committee, rebase, setup, status};
 use fastpay_program::console::{LogFormat, answer, complain, completions, end_at_arguments, fail, start_log};
 use fastpay_program::{files, stop_signal};
 use serde::Serialize;
@@ -61,6 +61,23 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
             let config = Config::read(&config, overrides)?;
             let report = runtime()?.block_on(certification::verify(&config, &archive, &mut tell))?;
             Ok(answer(if json { page(&report) } else { report.to_string() })?)
+        }
+        Command::Rebase { archive, shards, folder: FolderArguments { config, overrides } } => {
+            let config = Config::read(&config, overrides)?;
+            let rebased = runtime()?.block_on(rebase::rebase(&config, &archive, shards, &mut tell))?;
+            if rebased.shards != config.shards.get() {
+                complain(format!("set `shards = {}` in the configuration before the start", rebased.shards));
+            }
+            if let Some(why) = &rebased.restored {
+                complain(format!("the authority votes only above what the others know of, as before: {why}"));
+            }
+            complain("start the node; once it is ready, `fastpay-node prune` removes the journals of before");
+            Ok(answer(document(&rebased))?)
+        }
+        Command::Prune(FolderArguments { config, overrides }) => {
+            let removed = rebase::prune(&Config::read(&config, overrides)?)?;
+            let removed: Vec<_> = removed.iter().map(|folder| folder.display().to_string()).collect();
+            Ok(answer(if removed.is_empty() { "nothing to remove".into() } else { removed.join("\n") })?)
         }
         Command::VoteCommittee(_) => {
             Err(CommandError::Replaced { old: "vote-committee", new: "fastpay-node committee sign" })

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientError, ClientOptions};
-use fastpay_core::{AuthorityName, Certificate};
+use fastpay_core::{AuthorityName, Certificate, Pruned};
 use fastpay_rpc::Page;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -68,7 +68,15 @@ impl RedemptionLogs {
                     continue;
                 }
                 let (client, start) = (client.clone(), start(&shard));
-                requests.spawn(async move { (shard, start, client.redemptions(start).await) });
+                requests.spawn(async move {
+                    match client.redemptions(start).await {
+                        // The contract had paid what is pruned, and what it had not is in the log again.
+                        Err(ClientError::Pruned(Pruned { first, .. })) if first > start => {
+                            (shard, first, client.redemptions(first).await)
+                        }
+                        answer => (shard, start, answer),
+                    }
+                });
             }
         }
         let mut pages = Vec::new();

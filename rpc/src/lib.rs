@@ -48,6 +48,10 @@ pub const fn certificate_bytes_max(outputs: usize, votes: usize) -> usize {
 pub const REDEMPTION_BATCH_MAX: usize = 256;
 /// The maximum number of entries in one page of history.
 pub const PAGE_ENTRIES_MAX: u32 = 100;
+/// In the metadata of a gRPC status: what was asked for is pruned, and the list begins with the entry of this number.
+pub const PRUNED_FIRST_KEY: &str = "fastpay-pruned-first";
+/// As above: the number of the checkpoint up to which the committee's archive has what is pruned.
+pub const PRUNED_CHECKPOINT_KEY: &str = "fastpay-pruned-checkpoint";
 /// The maximum number of names in one page of confirmed certificates.
 pub const CONFIRMED_PAGE_MAX: usize = 1_000;
 /// The longest answer with several certificates, in bytes. JSON takes about three times as much.

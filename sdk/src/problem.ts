@@ -36,7 +36,8 @@ export type ProblemCode =
   | "unsupported-media-type"
   | "cursor-ahead"
   | "too-many-streams"
-  | "history-unreadable";
+  | "history-unreadable"
+  | "pruned";
 
 /** The facts of a refusal. All are untrusted. */
 export interface ProblemFacts {

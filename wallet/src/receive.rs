@@ -301,14 +301,29 @@ impl Wallet {
 }
 
 /// Reads the list from the cursor on. It reads the entry before the cursor again: if that differs or is missing, the
-/// authority was restored from an older copy, and its list is read from the beginning.
+/// authority was restored from an older copy, and its list is read from the beginning. If it is pruned, the list is read
+/// from the first entry on that the authority keeps.
 async fn read_from(authority: &AuthorityClient, account: AccountId, cursor: Cursor) -> Result<List, ClientError> {
     let shard = authority.shard_of(&account);
     // Stop early enough to return the entries read so far.
     let enough = Instant::now() + READ_PATIENCE / 2;
-    let mut page = read_page(shard, account, cursor.next.saturating_sub(1)).await?;
     let mut start = cursor;
-    if cursor.next > 0 {
+    let before = match read_page(shard, account, cursor.next.saturating_sub(1)).await {
+        Err(ClientError::Pruned(pruned)) => {
+            if let Some(unread @ 1..) = pruned.first.checked_sub(cursor.next) {
+                tracing::warn!(authority = %authority.name(), unread, %pruned, "payments were received that this wallet has not read, and that this authority no longer lists");
+            }
+            start = Cursor { next: cursor.next.max(pruned.first), last: None };
+            None
+        }
+        page => Some(page?),
+    };
+    let is_kept = before.is_some();
+    let mut page = match before {
+        Some(page) => page,
+        None => read_page(shard, account, start.next).await?,
+    };
+    if is_kept && cursor.next > 0 {
         let last = page.entries.first().map(Received::name);
         if last.is_some_and(|last| cursor.last.is_none_or(|expected| expected == last)) {
             start.last = last;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use fastpay_rpc::{Malformed, Refusal, printable};
+use fastpay_core::Pruned;
+use fastpay_rpc::{Malformed, PRUNED_CHECKPOINT_KEY, PRUNED_FIRST_KEY, Refusal, printable};
 use tonic::{Code, Status};
 
 /// Why an authority gave no good answer.
@@ -31,6 +32,9 @@ pub enum ClientError {
     /// The authority reports that it cannot read its own records: its disk is damaged. This is not misbehaviour.
     #[error("the authority failed to read its records: {0}")]
     Unreadable(String),
+    /// The authority keeps only later entries.
+    #[error(transparent)]
+    Pruned(#[from] Pruned),
     /// Its answer proves that it misbehaves.
     #[error("the authority sent a malformed answer: {0}")]
     Malformed(String),
@@ -43,7 +47,7 @@ impl ClientError {
         match self {
             Self::Unreachable(_) | Self::TimedOut(_) => true,
             Self::Refused(refusal) => refusal.is_retryable(),
-            Self::Address { .. } | Self::NotFound | Self::Unreadable(_) | Self::Malformed(_) => false,
+            Self::Address { .. } | Self::NotFound | Self::Unreadable(_) | Self::Pruned(_) | Self::Malformed(_) => false,
         }
     }
 
@@ -58,6 +62,10 @@ impl ClientError {
 
     pub(crate) fn from_status(status: &Status) -> Self {
         let message = printable(status.message());
+        let number = |key| status.metadata().get(key)?.to_str().ok()?.parse().ok();
+        if let (Some(first), Some(checkpoint)) = (number(PRUNED_FIRST_KEY), number(PRUNED_CHECKPOINT_KEY)) {
+            return Self::Pruned(Pruned { checkpoint, first });
+        }
         match status.code() {
             Code::NotFound => Self::NotFound,
             Code::ResourceExhausted => Self::Refused(Refusal::Busy(Duration::ZERO)),

@@ -138,7 +138,13 @@ async fn newest_received(authority: &AuthorityClient, account: AccountId) -> Res
     let mut start = total.saturating_sub(page.saturating_mul(RECEIVED_PAGES_MAX));
     let mut received = Vec::new();
     for _ in 0..=RECEIVED_PAGES_MAX {
-        let entries = shard.received(account, start).await?.entries;
+        let entries = match shard.received(account, start).await {
+            Err(ClientError::Pruned(pruned)) if pruned.first > start => {
+                start = pruned.first;
+                continue;
+            }
+            page => page?.entries,
+        };
         if entries.is_empty() {
             break;
         }

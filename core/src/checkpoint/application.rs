@@ -9,19 +9,17 @@ use std::collections::VecDeque;
 use rand_core::CryptoRng;
 
 use super::leaf::encode;
-use super::segment::{PrimaryEvent, PrimaryEventKind, Segment, SegmentEntry};
-use super::state::{CheckpointState, NumberState, Outcome, Spent};
+use super::segment::{PrimaryEvent, Segment, SegmentEntry};
+use super::state::{CheckpointState, NumberState};
 use super::tree::RootBuilder;
 use crate::Digest;
-use crate::amount::{Amount, Asset, Balance, SequenceNumber, TransactionIndex};
+use crate::amount::{Asset, Balance, SequenceNumber, TransactionIndex};
 use crate::certificate::CertificateError;
 use crate::epochs::{Committees, EpochsError};
 use crate::identity::AccountId;
 use crate::order::{OrderError, VerifiedOrder};
 use crate::request::{Request, RequestError, VerifiedRequest};
 use crate::statement::Domain;
-use crate::transfer::Transfer;
-use crate::unlock::RELEASED;
 use crate::verifier::Verifier;
 
 /// So many signatures are checked in one equation: more save nothing.
@@ -222,89 +220,10 @@ impl Application {
     }
 
     fn follow(&mut self, event: PrimaryEvent) -> Result<(), SegmentError> {
-        let PrimaryEvent { index, kind } = event;
         if self.account.is_some() {
-            return Err(SegmentError::EventAfterNumbers(index));
+            return Err(SegmentError::EventAfterNumbers(event.index));
         }
-        let expected = self.state.cut.up_to.next().unwrap_or_default();
-        if index != expected {
-            return Err(SegmentError::EventGap { expected, found: index });
-        }
-        self.state.cut.up_to = index;
-        match kind {
-            PrimaryEventKind::Deposit { recipient, asset, amount } => {
-                self.change(recipient, asset, |balance| balance.credit(amount));
-            }
-            PrimaryEventKind::Installed(installed) => {
-                let (since, epoch) = (installed.compromised_since, installed.committee.epoch());
-                self.state.installations.install(installed)?;
-                if since < epoch {
-                    self.state.numbers.values_mut().for_each(|number| number.reopen(since));
-                }
-            }
-            PrimaryEventKind::UnlockRequested { account, sequence, is_authorized } => {
-                if let Some(number) = self.open(account, sequence).filter(|_| is_authorized) {
-                    number.is_requested = true;
-                }
-            }
-            PrimaryEventKind::Upheld { account, sequence, digest } => {
-                let epoch = self.state.installations.epoch();
-                if let Some(number) = self.open(account, sequence) {
-                    number.outcome = Some(Outcome::Upheld { digest, epoch });
-                }
-            }
-            PrimaryEventKind::Voided { account, sequence } => {
-                // A void number below the cut before this one has been voided there, and is voided once.
-                let number = self.open(account, sequence).ok_or(SegmentError::Voided { account, sequence })?;
-                *number = NumberState::VOIDED;
-            }
-            PrimaryEventKind::Redeemed { account, sequence, digest } => self.spend(account, sequence, digest, true),
-            PrimaryEventKind::Queued { account, sequence, digest } => self.spend(account, sequence, digest, false),
-            PrimaryEventKind::Released { account, sequence, digest } => self.release(account, sequence, digest),
-        }
-        Ok(())
-    }
-
-    /// What is known of a number that the cut before this one does not include.
-    fn open(&mut self, account: AccountId, sequence: SequenceNumber) -> Option<&mut NumberState> {
-        let is_open = sequence >= self.state.cut.next(&account);
-        is_open.then(|| self.state.numbers.entry((account, sequence)).or_default())
-    }
-
-    /// The Primary paid a redemption, or queued it. Another one that is executed under the number is never paid.
-    fn spend(&mut self, account: AccountId, sequence: SequenceNumber, digest: Digest, is_paid: bool) {
-        let epoch = Some(self.state.installations.epoch());
-        if let Some(number) = self.open(account, sequence) {
-            number.spent = Some(Spent { digest, is_paid, epoch });
-        } else if let Some(executed) = self.unpaid_digest(account, sequence) {
-            if executed != digest {
-                self.credit_back(account, sequence);
-            } else if is_paid {
-                self.state.unpaid.remove(&(account, sequence));
-            }
-        }
-    }
-
-    /// A redemption left the Primary's queue unpaid.
-    fn release(&mut self, account: AccountId, sequence: SequenceNumber, digest: Digest) {
-        if let Some(number) = self.open(account, sequence) {
-            let epoch = number.spent.and_then(|spent| spent.epoch);
-            number.spent = Some(Spent { digest: RELEASED, is_paid: false, epoch });
-        } else if self.unpaid_digest(account, sequence) == Some(digest) {
-            self.credit_back(account, sequence);
-        }
-    }
-
-    fn unpaid_digest(&self, account: AccountId, sequence: SequenceNumber) -> Option<Digest> {
-        let redemption = self.state.unpaid.get(&(account, sequence))?;
-        Some(self.domain.transfer_digest(&redemption.clone().into()))
-    }
-
-    /// The redemption that the cut before this one includes is never paid: its amount goes back, once.
-    fn credit_back(&mut self, account: AccountId, sequence: SequenceNumber) {
-        if let Some(redemption) = self.state.unpaid.remove(&(account, sequence)) {
-            self.change(account, redemption.asset, |balance| balance.credit(redemption.amount));
-        }
+        self.state.follow(event, &self.domain)
     }
 
     /// Takes an account's next number, and gives what the Primary said of it.
@@ -313,30 +232,19 @@ impl Application {
             return Err(SegmentError::AccountsUnsorted(account));
         }
         self.account = Some(account);
-        let expected = self.state.cut.next(&account);
-        let gap = SegmentError::NumberGap { account, expected, found: sequence };
-        let next = sequence.next().filter(|_| sequence == expected).ok_or(gap)?;
-        self.state.cut.next.insert(account, next);
-        Ok(self.state.numbers.remove(&(account, sequence)).unwrap_or_default())
+        self.state.next(account, sequence)
     }
 
     fn step_over(&mut self, account: AccountId, sequence: SequenceNumber) -> Result<(), SegmentError> {
         let number = self.next(account, sequence)?;
-        if !number.is_voided() {
-            return Err(SegmentError::NotVoided { account, sequence });
-        }
-        self.state.numbers.insert((account, sequence), NumberState::VOIDED);
-        Ok(())
+        self.state.step_over(account, sequence, &number)
     }
 
     fn execute(&mut self, order: &VerifiedOrder) -> Result<(), SegmentError> {
         let (transfer, digest) = (order.transfer(), order.digest());
-        let (account, sequence, asset) = (transfer.sender(), transfer.sequence(), transfer.asset());
+        let (account, sequence) = (transfer.sender(), transfer.sequence());
         let number = self.next(account, sequence)?;
-        if number.is_voided() {
-            return Err(SegmentError::Voided { account, sequence });
-        }
-        if number.is_requested {
+        if number.is_requested && !number.is_voided() {
             match number.upheld() {
                 None => return Err(SegmentError::Frozen { account, sequence }),
                 Some(upheld) if upheld != digest => {
@@ -345,31 +253,7 @@ impl Application {
                 Some(_) => {}
             }
         }
-        match transfer {
-            Transfer::Payment(payment) => self.pay(payment.recipient, asset, payment.amount),
-            Transfer::Payout(payout) => {
-                payout.outputs.iter().for_each(|output| self.pay(output.recipient, asset, output.amount));
-            }
-            Transfer::Redemption(redemption) => match number.spent {
-                // The Primary never pays it: it stays in the account.
-                Some(spent) if spent.digest != digest => return Ok(()),
-                Some(spent) if spent.is_paid => {}
-                _ => {
-                    self.state.unpaid.insert((account, sequence), redemption.clone());
-                }
-            },
-        }
-        self.change(account, asset, |balance| balance.debit(transfer.amount()));
-        Ok(())
-    }
-
-    fn pay(&mut self, recipient: AccountId, asset: Asset, amount: Amount) {
-        self.change(recipient, asset, |balance| balance.credit(amount));
-    }
-
-    fn change(&mut self, account: AccountId, asset: Asset, change: impl FnOnce(Balance) -> Balance) {
-        let balance = self.state.balances.entry((account, asset)).or_default();
-        *balance = change(*balance);
+        self.state.execute(transfer, digest, &number)
     }
 }
 

@@ -16,8 +16,10 @@ mod application;
 mod certificate;
 mod installations;
 mod leaf;
+mod own;
 mod segment;
 mod state;
+mod transition;
 mod tree;
 
 pub use application::{Application, SegmentError};
@@ -26,6 +28,7 @@ pub use certificate::{
 };
 pub use installations::{Installations, InstalledCommittee};
 pub use leaf::Leaf;
+pub use own::OwnState;
 pub use segment::{PrimaryEvent, PrimaryEventKind, SEGMENT_ENTRIES_MAX, Segment, SegmentEntry};
 pub use state::{CheckpointState, Cut, NumberState, Outcome, Spent};
 pub use tree::LeafPath;

@@ -218,8 +218,13 @@ impl DepositSink {
             return Ok(None);
         }
         let certificate = loop {
-            match reads.certificate(sent.clone(), sequence).await {
+            match reads.certificate(account_id, sent.clone(), sequence).await {
                 Ok(certificate) => break certificate,
+                // Of what is pruned, only an unpaid redemption can be paid or credited back.
+                Err(ReadError::Pruned(_)) => {
+                    let unpaid = reads.history_reader().unpaid(account_id, sequence);
+                    return Ok(Some(unpaid.map(|unpaid| self.redeemed(&unpaid.redemption))));
+                }
                 // Logged by the reader. Going on without it could leave a redemption debited that is never paid.
                 Err(ReadError::Busy | ReadError::Unreadable) => tokio::time::sleep(DISK_PAUSE).await,
                 Err(ReadError::Stopping) => return Err(ShardsEnded),
@@ -227,14 +232,15 @@ impl DepositSink {
         };
         // A void number has no certificate.
         let Some(certificate) = certificate else { return Ok(None) };
-        let transfer = &certificate.order.transfer;
-        let digest = self.domain.transfer_digest(transfer);
-        Ok(Some(match transfer {
-            Transfer::Redemption(Redemption { asset, amount, .. }) => {
-                Some(ExecutedRedemption { digest, asset: *asset, amount: *amount })
-            }
+        Ok(Some(match &certificate.order.transfer {
+            Transfer::Redemption(redemption) => Some(self.redeemed(redemption)),
             _ => None,
         }))
+    }
+
+    fn redeemed(&self, redemption: &Redemption) -> ExecutedRedemption {
+        let digest = self.domain.transfer_digest(&redemption.clone().into());
+        ExecutedRedemption { digest, asset: redemption.asset, amount: redemption.amount }
     }
 
     /// The index up to which every shard has applied its events.

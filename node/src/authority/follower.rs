@@ -327,7 +327,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let journal = Journal::create(folder.path(), JournalOptions::default()).unwrap();
         let domain = Domain::new(1, PrimaryAddress::ZERO);
-        let shards: Vec<_> = shard.into_iter().map(|shard| (shard, HistoryReader::new(journal.reader()))).collect();
+        let shards: Vec<_> =
+            shard.into_iter().map(|shard| (shard, HistoryReader::new(journal.reader(), None))).collect();
         DepositSink::new(domain, ShardLayout::new(std::num::NonZeroU32::MIN), &shards)
     }
 

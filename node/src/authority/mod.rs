@@ -31,6 +31,7 @@ pub mod tls;
 pub mod voter_status;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -69,7 +70,7 @@ use self::shard::{
     AddressBudgets, AppliedCredits, ChainTime, Command, HistoryReader, RecoveredShard, ShardError, ShardHandle,
     ShardLimits, ShardSettings,
 };
-use self::storage::{DataFolder, StorageError};
+use self::storage::{DataFolder, INDEX_FOLDER, PAYOUTS_FILE, PEERS_FILE, StorageError, generation_folder};
 use self::tls::{Tls, TlsError};
 use self::voter_status::{VoterStatus, VoterStatusError, VoterStatusWatch};
 
@@ -182,6 +183,8 @@ pub enum AuthorityError {
 
 /// The parts of the authority that all its servers share.
 struct Parts {
+    /// The folder for what refers to positions in the journals: it is left behind with them.
+    beside_journals: PathBuf,
     domain: Domain,
     voter_status: VoterStatusWatch,
     layout: ShardLayout,
@@ -227,12 +230,7 @@ pub async fn run(
         in_use = used_before(&config, &deployment, &voter_status, &folder) => in_use?,
         _ = stop.wait_for(|stop| *stop) => return Ok(()),
     };
-    let limits = ShardLimits {
-        accounts_in_memory_max: config.accounts_in_memory_per_shard(),
-        disk_reserve_bytes: config.limits.disk_reserve_bytes,
-        account_journal_bytes_per_day: config.limits.account_journal_bytes_per_day,
-        ..ShardLimits::default()
-    };
+    let limits = shard_limits(&config);
     let recovered = recover(&folder, layout, with_primary, limits).await?;
     if let Err(error) = check_credits(recovered.iter().map(RecoveredShard::shard)) {
         // A journal has lost its end, with the votes in it. The mark stays, however the credits are repaired.
@@ -244,8 +242,10 @@ pub async fn run(
     let protection = protection(&high_water_mark, &folder, &journal_ends(&histories), in_use)?;
     let (protection, questions) = protection.map(|(protection, questions)| (Arc::new(protection), questions)).unzip();
     let rotation = Rotation::new(folder.clone(), voter_status.with_rollback_protection(protection.clone()))?;
-    let (index, indexer) = index(&config, deployment.domain(), &histories)?.unzip();
+    let beside_journals = generation_folder(&config.data, folder.generation());
+    let (index, indexer) = index(&config, &beside_journals, deployment.domain(), &histories)?.unzip();
     let parts = Parts {
+        beside_journals,
         domain: deployment.domain(),
         voter_status: rotation.subscribe(),
         layout,
@@ -275,6 +275,16 @@ pub async fn run(
     }
 }
 
+/// The bounds of a shard.
+pub(crate) fn shard_limits(config: &Config) -> ShardLimits {
+    ShardLimits {
+        accounts_in_memory_max: config.accounts_in_memory_per_shard(),
+        disk_reserve_bytes: config.limits.disk_reserve_bytes,
+        account_journal_bytes_per_day: config.limits.account_journal_bytes_per_day,
+        ..ShardLimits::default()
+    }
+}
+
 /// The tracer, and the exporter if traces are configured. It exports until it is dropped.
 fn traces(config: &Config, name: AuthorityName) -> Result<(Tracer, Option<Export>), TraceError> {
     let Some(settings) = &config.traces else { return Ok((Tracer::off(), None)) };
@@ -284,7 +294,8 @@ fn traces(config: &Config, name: AuthorityName) -> Result<(Tracer, Option<Export
     Ok((tracer, Some(export)))
 }
 
-async fn recover(
+/// Recovers all shards of a data folder, side by side.
+pub(crate) async fn recover(
     folder: &DataFolder,
     layout: ShardLayout,
     with_primary: bool,
@@ -406,7 +417,7 @@ fn peer_sync(config: &Config, parts: &Parts, own: OwnShards) -> Option<PeerSync>
         );
         return None;
     };
-    let file = config.data.join("peers.json");
+    let file = parts.beside_journals.join(PEERS_FILE);
     let peers = Endpoints::read(path).map_err(PeersError::from).and_then(|endpoints| {
         PeerSync::new(&endpoints, &parts.names, own, file, parts.metrics.peers.clone()).map_err(PeersError::from)
     });
@@ -435,13 +446,14 @@ fn member(config: &Config, parts: &Parts, own: OwnShards) -> Option<Member> {
 /// The index and its thread, unless switched off.
 fn index(
     config: &Config,
+    beside_journals: &Path,
     domain: Domain,
     histories: &[HistoryReader],
 ) -> Result<Option<(Index, Indexer)>, AuthorityError> {
     if !config.index {
         return Ok(None);
     }
-    let started = Index::start(config.data.join("index"), domain, histories.to_vec());
+    let started = Index::start(beside_journals.join(INDEX_FOLDER), domain, histories.to_vec());
     started.map(Some).map_err(AuthorityError::Index)
 }
 
@@ -526,7 +538,7 @@ async fn serve(
         Deployment::StandAlone(_) => None,
     };
     let payouts = primary.clone().map(|primary| {
-        let file = config.data.join("payouts.json");
+        let file = parts.beside_journals.join(PAYOUTS_FILE);
         Payouts::new(primary, parts.voter_status.clone(), &shards, file, parts.metrics.clone())
     });
     let (payouts, waiting) = payouts.unzip();

@@ -128,8 +128,15 @@ impl Payouts {
             let before = queue.clone();
             while queue.next < total && queue.waiting.len() < WAITING_PER_SHARD_MAX {
                 let room = u32::try_from(WAITING_PER_SHARD_MAX - queue.waiting.len()).unwrap_or(u32::MAX);
-                let page =
-                    reads.redemption_certificates(&ledger, Range { start: queue.next, limit: room }, votes_max).await?;
+                let range = Range { start: queue.next, limit: room };
+                let page = match reads.redemption_certificates(&ledger, range, votes_max).await {
+                    // The contract had paid what is pruned, and what it had not is in the log again.
+                    Err(ReadError::Pruned(pruned)) => {
+                        *queue = Queue { next: pruned.first, waiting: BTreeMap::new() };
+                        continue;
+                    }
+                    page => page?,
+                };
                 if page.is_empty() {
                     break;
                 }

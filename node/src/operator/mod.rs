@@ -1,9 +1,10 @@
 //! Commands for an authority's operator: `setup` makes a configuration and a data folder, `check` finds errors that
-//! prevent a start, `status` asks a running authority, `backup` copies its data folder, and `committee` signs statements
-//! for the contract's council.
+//! prevent a start, `status` asks a running authority, `backup` copies its data folder, `rebase` ends its journals at a
+//! certified checkpoint, and `committee` signs statements for the contract's council.
 
 pub mod backup;
 pub mod check;
 pub mod committee;
+pub mod rebase;
 pub mod setup;
 pub mod status;

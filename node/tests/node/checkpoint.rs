@@ -70,7 +70,7 @@ impl Member {
         verify(&self.config, &self.archive, &mut |_| ()).await
     }
 
-    fn state(&self, number: u64) -> CheckpointState {
+    pub fn state(&self, number: u64) -> CheckpointState {
         CheckpointState::read(&mut fs::read(self.archive().state_path(number)).unwrap().as_slice()).unwrap()
     }
 
@@ -88,7 +88,7 @@ pub struct Scene {
 
 impl Scene {
     /// Three of four, of the committee with a genesis, or of this contract.
-    fn new(primary: Option<PrimaryConfig>) -> Self {
+    pub fn new(primary: Option<PrimaryConfig>) -> Self {
         Self::of(primary, &SHARDS)
     }
 
@@ -107,27 +107,30 @@ impl Scene {
             None => place.config(),
             Some(primary) => Config { genesis: None, primary: Some(primary), ..place.config() },
         };
-        let member = |(index, shards): (usize, u32)| {
-            let shards = NonZeroU32::new(shards).unwrap();
-            let (listen, http) = free_ports(3);
-            let data = place.folder.path().join(format!("member-{index}"));
-            let keys = committee.keys[index].clone();
-            drop(
-                DataFolder::create(&data, &folder_identity(&[keys.public().name], shards, &committee.domain)).unwrap(),
-            );
-            HighWaterMark::create(&data, default_high_water_mark(&data)).unwrap();
-            let config = Config { data, listen, http, shards, ..base.clone() };
-            Member { config, keys, archive: place.folder.path().join(format!("archive-{index}")), running: None }
-        };
-        let members = shards.iter().copied().enumerate().map(member).collect();
-        Self { place, committee, members }
+        let mut scene = Self { place, committee, members: Vec::new() };
+        for (index, shards) in shards.iter().copied().enumerate() {
+            scene.members.push(scene.member(index, shards, &base));
+        }
+        scene
+    }
+
+    /// A member with a new data folder.
+    pub fn member(&self, index: usize, shards: u32, base: &Config) -> Member {
+        let shards = NonZeroU32::new(shards).unwrap();
+        let (listen, http) = free_ports(3);
+        let (data, domain) = (self.path(&format!("member-{index}")), &self.committee.domain);
+        let keys = self.committee.keys[index].clone();
+        drop(DataFolder::create(&data, &folder_identity(&[keys.public().name], shards, domain)).unwrap());
+        HighWaterMark::create(&data, default_high_water_mark(&data)).unwrap();
+        let config = Config { data, listen, http, shards, ..base.clone() };
+        Member { config, keys, archive: self.path(&format!("archive-{index}")), running: None }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
         self.place.folder.path().join(name)
     }
 
-    async fn start(&mut self) {
+    pub async fn start(&mut self) {
         for member in &mut self.members {
             member.running = Some(Running::ready(member.config.clone(), member.keys.clone()).await);
         }
@@ -226,7 +229,7 @@ impl Chain {
         primary
     }
 
-    async fn send(&self, call: Call) {
+    pub async fn send(&self, call: Call) {
         self.sender.send_and_wait(call, &mut |_| ()).await.unwrap();
     }
 
@@ -234,7 +237,7 @@ impl Chain {
         self.send(Call::deposit_ether(self.contract, to, Amount(amount))).await;
     }
 
-    async fn request_unlock(&self, domain: &Domain, owner: &TestAccount, sequence: u64) {
+    pub async fn request_unlock(&self, domain: &Domain, owner: &TestAccount, sequence: u64) {
         let primary = self.anvil.primary(self.contract, Finality::Confirmations(0)).await;
         let (sequence, bond) = (SequenceNumber(sequence), primary.unlock_bond().await.unwrap());
         let authorization = owner.key.sign_unlock_request(domain, sequence);
@@ -242,7 +245,7 @@ impl Chain {
     }
 
     /// Brings the votes of all members.
-    async fn decide(&self, committee: &TestCommittee, owner: &TestAccount, sequence: u64, vote: UnlockVote) {
+    pub async fn decide(&self, committee: &TestCommittee, owner: &TestAccount, sequence: u64, vote: UnlockVote) {
         let (account, sequence, epoch) = (owner.id(), SequenceNumber(sequence), Epoch(0));
         let digest = vote.digest(&committee.domain, epoch, account, sequence);
         let sign = |keys| vote.sign(keys, &committee.domain, epoch, account, sequence);
@@ -253,7 +256,7 @@ impl Chain {
     }
 
     /// Waits until all members have applied the events up to an index.
-    async fn followed(&self, scene: &Scene, index: u64) {
+    pub async fn followed(&self, scene: &Scene, index: u64) {
         let is_there = |member: &Member| {
             follower::read_cursor(&member.config.data).is_some_and(|cursor| cursor.last_index.0 >= index)
         };

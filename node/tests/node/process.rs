@@ -17,7 +17,7 @@ use crate::authority::{free_ports, get, write_genesis};
 use crate::network::client_options;
 use crate::scene::eventually_async;
 
-fn node(arguments: &[&str]) -> Command {
+pub fn node(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fastpay-node"));
     command.args(arguments).stdin(Stdio::null()).env_remove("FASTPAY_PASSPHRASE");
     command

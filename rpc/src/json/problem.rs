@@ -106,6 +106,9 @@ crate::problem_kinds! {
     /// The disk failed.
     HistoryUnreadable "history-unreadable" 500 Later "The authority cannot read its journal",
         "Ask another authority. The operator of this one is told in its log.";
+    /// What comes before entry `first` is in the committee's archive, up to `checkpoint`.
+    Pruned "pruned" 410 Never "The authority no longer keeps this",
+        "Read from entry first on. What came before is in the committee's archive of checkpoints.";
 }
 
 /// Why a request got no answer, and what to do about it.
@@ -147,6 +150,12 @@ pub struct Problem {
     /// The time in seconds since 1970, by the chain's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voidable_at: Option<Uint64>,
+    /// The number of the checkpoint up to which the committee's archive has what is pruned here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<Uint64>,
+    /// The number of the first entry of the list that is not pruned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<Uint64>,
     /// The epoch that the problem is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<Uint64>,
@@ -173,6 +182,8 @@ impl Problem {
             balance: None,
             upheld: None,
             voidable_at: None,
+            checkpoint: None,
+            first: None,
             epoch: None,
             positions: None,
         }

@@ -41,6 +41,8 @@ pub enum Role {
     ShortLists,
     /// Honest, but lists one payment in each page.
     ShortPages,
+    /// Honest, but no longer lists this many of the first payments that an account received.
+    Pruned(u64),
     /// Answers with garbage.
     Garbage,
     /// Votes in an epoch that never existed.

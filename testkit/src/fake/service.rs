@@ -11,7 +11,9 @@ use fastpay_rpc::proto::redemption_batch_response::Response as BatchResponse;
 use fastpay_rpc::proto::shard_server::Shard;
 use fastpay_rpc::proto::submit_request::Request as Asked;
 use fastpay_rpc::proto::submit_response::Response as Answer;
-use fastpay_rpc::{CONFIRMED_PAGE_MAX, PAGE_ENTRIES_MAX, Refusal, UnlockAnswer, proto};
+use fastpay_rpc::{
+    CONFIRMED_PAGE_MAX, PAGE_ENTRIES_MAX, PRUNED_CHECKPOINT_KEY, PRUNED_FIRST_KEY, Refusal, UnlockAnswer, proto,
+};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
@@ -302,6 +304,14 @@ impl Shard for FakeAuthority {
         let role = self.arrive().await?;
         let request = request.into_inner();
         let account = account_id(&request.account);
+        if let Role::Pruned(first) = role
+            && request.start < first
+        {
+            let mut status = Status::failed_precondition("the list is pruned");
+            status.metadata_mut().insert(PRUNED_FIRST_KEY, first.into());
+            status.metadata_mut().insert(PRUNED_CHECKPOINT_KEY, 1.into());
+            return Err(status);
+        }
         if role == Role::FalseHistory && request.start < 100 {
             let sender = TestAccount::numbered(77).id();
             let invented = payment(sender, account, 1_000_000, request.start);

@@ -106,6 +106,7 @@ fn kind(record: &Record) -> &'static str {
         Record::VoidVoted { .. } => "void vote",
         Record::Void { .. } => "void",
         Record::Installation(_) => "installation",
+        Record::Base(_) => "base",
     }
 }
 

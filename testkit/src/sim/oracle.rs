@@ -315,6 +315,7 @@ impl Oracle {
                 }
             },
             Record::Unlock(_) | Record::Installation(_) => Ok(()),
+            Record::Base(_) => Err(Breach("no folder is rebased here".into())),
             Record::Seen { certificate } => {
                 let transfer = &certificate.order.transfer;
                 self.books[authority].seen.insert((transfer.sender(), transfer.sequence().0));

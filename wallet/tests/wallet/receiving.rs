@@ -186,6 +186,35 @@ async fn more_than_a_page_is_read() {
 }
 
 #[tokio::test]
+async fn a_pruned_list_is_read_from_its_first_entry_on() {
+    let committee = FakeCommittee::start().await;
+    committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+    let receive = |sequence: u64| {
+        let order = committee.order(&alice(), &pay(bob().account(), 1 + u128::from(sequence)), sequence);
+        let certificate = committee.committee.certificate(&order);
+        committee.authorities.iter().for_each(|authority| authority.confirm(&certificate));
+    };
+    let prune = |count| committee.authorities.iter().for_each(|authority| authority.play(Role::Pruned(count)));
+    let collect = async |wallet: &Wallet| {
+        let new = wallet.collect(bob().account()).await.unwrap().new;
+        new.iter().map(|received| received.payment.amount.0).collect::<Vec<_>>()
+    };
+    let (home, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let bobs = committee.wallet(home.path());
+    (0..2).for_each(receive);
+    assert_eq!(collect(&bobs).await, [1, 2]);
+    // Whoever has read all that is pruned misses nothing.
+    prune(2);
+    assert_eq!(collect(&bobs).await, []);
+    (2..4).for_each(receive);
+    assert_eq!(collect(&bobs).await, [3, 4]);
+    assert_eq!(collect(&committee.wallet(other.path())).await, [3, 4]);
+    prune(3);
+    (4..5).for_each(receive);
+    assert_eq!(collect(&bobs).await, [5]);
+}
+
+#[tokio::test]
 async fn a_read_needs_a_quorum() {
     let committee = FakeCommittee::start().await;
     committee.authorities[0].play(Role::Down);

@@ -3,8 +3,8 @@
 
 use fastpay_core::checkpoint::{
     Checkpoint, CheckpointCertificate, CheckpointError, CheckpointMismatch, CheckpointState, CheckpointVote,
-    Installations, InstalledCommittee, Leaf, LeafPath, NumberState, Outcome, PrimaryEvent, PrimaryEventKind, Segment,
-    SegmentEntry, SegmentError, Spent,
+    Installations, InstalledCommittee, Leaf, LeafPath, NumberState, Outcome, OwnState, PrimaryEvent, PrimaryEventKind,
+    Segment, SegmentEntry, SegmentError, Spent,
 };
 use fastpay_core::{
     AccountId, Amount, Asset, Balance, Digest, Domain, Epoch, EpochsError, InvalidTransfer, OrderError, PrimaryAddress,
@@ -547,4 +547,52 @@ fn bytes_that_are_no_stream_of_this_kind_are_refused() {
     assert!(is_segment(&with(&0x8001_u32.to_le_bytes())).is_err(), "too long");
     let longer = [&41_u32.to_le_bytes()[..], &items[2][4..], &[0]].concat();
     assert!(is_segment(&with(&longer)).is_err(), "more than an entry");
+}
+
+/// What one authority holds that has followed these events after [`funded`].
+fn own(events: impl IntoIterator<Item = SegmentEntry>) -> Result<OwnState, SegmentError> {
+    let events = events.into_iter().map(|entry| match entry {
+        SegmentEntry::Event(event) => event,
+        other => panic!("no event: {other:?}"),
+    });
+    OwnState::new(funded(), events, &test_domain())
+}
+
+#[test]
+fn an_authority_s_own_state_owes_and_has_executed_what_is_frozen_now() {
+    let mut state = own([requested(2, 0, 0)]).unwrap();
+    let paid: Transfer = payment(id(0), id(1), 150, 0).into();
+    state.take(id(0), SequenceNumber(0), Some(&paid)).unwrap();
+    let gap = SegmentError::NumberGap { account: id(0), expected: SequenceNumber(1), found: SequenceNumber(2) };
+    assert_eq!(state.take(id(0), SequenceNumber(2), Some(&paid)), Err(gap));
+    let (state, displaced) = state.finish();
+    let held = |account: u64| state.balances()[&(id(account), Asset::ETHER)];
+    assert_eq!((held(0), held(1)), (Balance::ZERO.debit(Amount(50)), Balance::from(Amount(150))));
+    assert!(state.numbers().is_empty() && displaced.is_empty(), "what is executed is frozen no more");
+}
+
+#[test]
+fn an_authority_s_own_state_has_nothing_executed_that_is_void() {
+    let paid: Transfer = payment(id(0), id(1), 10, 0).into();
+    let slot = (id(0), SequenceNumber(0));
+    let mut state = own([requested(2, 0, 0), voided(3, 0, 0)]).unwrap();
+    let is_voided = SegmentError::Voided { account: slot.0, sequence: slot.1 };
+    assert_eq!(state.clone().take(slot.0, slot.1, Some(&paid)), Err(is_voided));
+    state.take(slot.0, slot.1, None).unwrap();
+    assert!(state.finish().0.numbers()[&slot].is_voided());
+    let not_voided = SegmentError::NotVoided { account: slot.0, sequence: slot.1 };
+    assert_eq!(own([]).unwrap().take(slot.0, slot.1, None), Err(not_voided));
+    let gap = SegmentError::EventGap { expected: TransactionIndex(2), found: TransactionIndex(3) };
+    assert_eq!(own([requested(3, 0, 0)]).unwrap_err(), gap);
+}
+
+#[test]
+fn what_an_authority_executed_under_a_number_that_a_thief_spent_stays_and_is_remembered() {
+    let wanted: Transfer = redemption(id(0), PrimaryAddress::repeat_byte(7), 40, 0).into();
+    let mut state = own([queued(2, 0, 0, Digest::repeat_byte(5))]).unwrap();
+    state.take(id(0), SequenceNumber(0), Some(&wanted)).unwrap();
+    let (state, displaced) = state.finish();
+    assert_eq!(state.balances()[&(id(0), Asset::ETHER)], Balance::from(Amount(100)));
+    assert_eq!(displaced[&(id(0), SequenceNumber(0))], Digest::repeat_byte(5));
+    assert!(state.unpaid().is_empty());
 }

@@ -117,7 +117,7 @@ impl ProposedCut {
 }
 
 /// The checkpoint on which the next one is built.
-pub(super) struct Base {
+pub(crate) struct Base {
     pub checkpoint: Checkpoint,
     /// None for number 0.
     pub certificate: Option<CheckpointCertificate>,
@@ -250,7 +250,7 @@ impl Archive {
     }
 
     /// The certified checkpoint of a number, on which the next one is built.
-    pub(super) fn base(&self, number: u64, domain: &Domain, committees: &Committees) -> Result<Base, CheckpointError> {
+    pub(crate) fn base(&self, number: u64, domain: &Domain, committees: &Committees) -> Result<Base, CheckpointError> {
         let first = first_state(committees)?;
         if number == 0 {
             return Ok(Base { checkpoint: Checkpoint::first(&first), certificate: None, state: first });

@@ -12,7 +12,7 @@ use super::{CheckpointError, Progress};
 const TOLD_ENTRIES: usize = 250_000;
 
 /// A checkpoint with everything that it stands for.
-pub(super) struct Computed {
+pub(crate) struct Computed {
     pub checkpoint: Checkpoint,
     pub segment: Segment,
     pub state: CheckpointState,
@@ -37,7 +37,7 @@ pub(super) fn apply(
 }
 
 /// The state of the base after the events up to an index, without any number taken.
-pub(super) fn follow(
+pub(crate) fn follow(
     base: &Base,
     events: &[PrimaryEvent],
     up_to: TransactionIndex,

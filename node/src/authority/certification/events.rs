@@ -31,15 +31,27 @@ const TOLD_BLOCKS: u64 = 100_000;
 pub(super) async fn read(
     deployment: &Deployment,
     after: TransactionIndex,
-    Inputs { archive, clock, .. }: Inputs<'_>,
+    inputs: Inputs<'_>,
     told: Progress<'_>,
 ) -> Result<Vec<PrimaryEvent>, CheckpointError> {
+    Ok(read_with_time(deployment, after, inputs, told).await?.0)
+}
+
+/// The same, and the time of the newest final block, up to which there are no others; `None` without a chain.
+pub(crate) async fn read_with_time(
+    deployment: &Deployment,
+    after: TransactionIndex,
+    Inputs { archive, clock, .. }: Inputs<'_>,
+    told: Progress<'_>,
+) -> Result<(Vec<PrimaryEvent>, Option<ChainTime>), CheckpointError> {
     match deployment {
         Deployment::StandAlone(genesis) => {
-            Ok(genesis.deposits().filter(|deposit| deposit.index > after).map(of_deposit).collect())
+            let deposits = genesis.deposits().filter(|deposit| deposit.index > after);
+            Ok((deposits.map(of_deposit).collect(), None))
         }
         Deployment::OnPrimary { config, .. } => {
-            read_chain(config, after, &archive.join(CURSOR_FILE), clock, told).await
+            let (events, time) = read_chain(config, after, &archive.join(CURSOR_FILE), clock, told).await?;
+            Ok((events, Some(time)))
         }
     }
 }
@@ -51,7 +63,7 @@ async fn read_chain(
     cursor_file: &Path,
     clock: Clock,
     told: Progress<'_>,
-) -> Result<Vec<PrimaryEvent>, CheckpointError> {
+) -> Result<(Vec<PrimaryEvent>, ChainTime), CheckpointError> {
     let primary = Primary::connect(config.clone()).await?;
     let domain = primary.domain();
     let mut reader = DepositReader::new(primary, RANGE_BLOCKS_DEFAULT);
@@ -78,10 +90,10 @@ async fn read_chain(
             if let Some(cursor) = needless {
                 StoredCursor { chain_id: config.chain_id, contract: config.contract, cursor }.write(cursor_file);
             }
-            let block_time = batch.final_time;
-            return match (ChainTime { block_time, unlock_window }).view(clock.now_ms()) {
-                PrimaryView::Recent => Ok(events),
-                PrimaryView::TooOld => Err(CheckpointError::ChainTooOld { block_time }),
+            let time = ChainTime { block_time: batch.final_time, unlock_window };
+            return match time.view(clock.now_ms()) {
+                PrimaryView::Recent => Ok((events, time)),
+                PrimaryView::TooOld => Err(CheckpointError::ChainTooOld { block_time: time.block_time }),
             };
         }
     }

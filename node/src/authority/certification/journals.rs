@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fastpay_core::checkpoint::{Cut, PrimaryEvent, Segment};
-use fastpay_core::{AccountId, Record, SequenceNumber, ShardId, TransactionIndex};
+use fastpay_core::{AccountId, Base, Record, SequenceNumber, ShardId, TransactionIndex};
 
 use super::cut::weight;
 use super::{CheckpointError, Progress};
@@ -18,11 +18,11 @@ use crate::authority::stored_record::decode;
 const TOLD_RECORDS: u64 = 1_000_000;
 
 /// The journals of all shards, each up to its end when it was opened. Everything in them is durable.
-pub(super) struct Journals(Vec<JournalReader>);
+pub(crate) struct Journals(Vec<JournalReader>);
 
 /// How far this authority is, by its journals.
 #[derive(Debug, Default)]
-pub(super) struct Executed {
+pub(crate) struct Executed {
     /// The next number of each account that took one.
     pub next: BTreeMap<AccountId, SequenceNumber>,
     /// Of each shard, the newest event that it has applied.
@@ -42,6 +42,14 @@ impl Executed {
             Record::Synchronization { order, .. } => return self.apply(order.up_to),
             Record::Unlock(event) => return self.apply(event.index),
             Record::Installation(installation) => return self.apply(installation.index),
+            Record::Base(base) => match &**base {
+                Base::Checkpoint(ledger) => return self.apply(ledger.synchronized),
+                Base::Account(base) => {
+                    self.next.insert(base.account, base.next);
+                    return;
+                }
+                Base::Received { .. } | Base::Unpaid { .. } | Base::Number { .. } => return,
+            },
             Record::Lock { .. } | Record::Credit(_) | Record::Seen { .. } | Record::VoidVoted { .. } => return,
         };
         self.next.insert(account, SequenceNumber(taken.saturating_add(1)));
@@ -57,7 +65,7 @@ impl Executed {
 impl Journals {
     /// Opens the journals of a data folder.
     pub fn open(data: &Path) -> Result<Self, CheckpointError> {
-        let shards = shard_folders(data)?;
+        let (shards, _) = shard_folders(data)?;
         Ok(Self(shards.iter().map(|shard| JournalReader::open(&shard.journal)).collect::<Result<_, _>>()?))
     }
 

@@ -54,8 +54,12 @@ use crate::authority::deployment::DeploymentError;
 use crate::authority::storage::{JournalError, StorageError};
 use crate::authority::stored_record::UndecodableRecord;
 
+pub(crate) use archive::Base;
 pub use archive::{Archive, ArchiveError, Defect, ProposedCut};
 pub use certify::{Certified, certify};
+pub(crate) use compute::follow;
+pub(crate) use events::read_with_time;
+pub(crate) use journals::Journals;
 pub use propose::{Proposal, propose};
 pub use sign::{Signed, sign};
 pub use verify::{Report, verify};

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::path::Path;
 
-use fastpay_core::checkpoint::{Checkpoint, CheckpointMismatch};
+use fastpay_core::checkpoint::CheckpointMismatch;
 use fastpay_core::{Committees, Digest, Domain, Epoch};
 use serde::Serialize;
 
-use super::archive::{Archive, Defect, check_committees, wrong};
-use super::compute::first_state;
+use super::archive::{Archive, Base, Defect, check_committees, wrong};
+use super::compute::Computed;
 use super::{CheckpointError, Progress};
 use crate::authority::config::Config;
 use crate::authority::deployment;
@@ -62,34 +62,53 @@ fn verify_for(
     told: Progress<'_>,
 ) -> Result<Report, CheckpointError> {
     let archive = Archive::new(folder);
-    let (newest, mut state) = (archive.newest_number()?, first_state(committees)?);
-    let (mut checkpoint, mut entries) = (Checkpoint::first(&state), 0_u64);
-    for number in 1..=newest {
-        told(format!("checkpoint {number} of {newest}"));
-        let path = archive.certificate_path(number);
-        let certificate = archive.certificate(number)?;
-        let computed = archive.recompute(&checkpoint, state, domain, told)?;
-        check_committees(&computed.state, committees).map_err(|defect| wrong(&archive.segment_path(number), defect))?;
-        let verified = certificate.verify(domain, computed.state.installations());
-        let verified = verified.map_err(|error| wrong(&path, Defect::Certificate(error)))?;
-        if let Err(mismatch) = computed.checkpoint.check(verified.checkpoint()) {
-            let is_of_certificate = matches!(
-                mismatch,
-                CheckpointMismatch::Number | CheckpointMismatch::Previous | CheckpointMismatch::Epoch
-            );
-            let path = if is_of_certificate { path } else { archive.segment_path(number) };
-            return Err(wrong(&path, Defect::NotAsCertified(mismatch)).into());
-        }
-        archive.check_files(&computed)?;
-        entries = entries.saturating_add(computed.segment.entries.len() as u64);
-        (checkpoint, state) = (computed.checkpoint, computed.state);
-    }
+    let (first, mut entries) = (archive.base(0, domain, committees)?, 0_u64);
+    let seen = |computed: &Computed| entries = entries.saturating_add(computed.segment.entries.len() as u64);
+    let Base { checkpoint, state, .. } = archive.verify_after(first, domain, committees, told, seen)?;
     Ok(Report {
-        number: newest,
+        number: checkpoint.number,
         checkpoint: domain.checkpoint_digest(&checkpoint),
         epoch: checkpoint.epoch,
         up_to: checkpoint.up_to.0,
         accounts: state.cut().next.len() as u64,
         entries,
     })
+}
+
+impl Archive {
+    /// Recomputes all certified checkpoints after `base`, and checks each certificate against the committees in the
+    /// states, and these against the deployment's. Hands each to `seen`, and returns the newest.
+    pub(crate) fn verify_after(
+        &self,
+        mut base: Base,
+        domain: &Domain,
+        committees: &Committees,
+        told: Progress<'_>,
+        mut seen: impl FnMut(&Computed),
+    ) -> Result<Base, CheckpointError> {
+        let newest = self.newest_number()?;
+        for number in base.checkpoint.number.saturating_add(1)..=newest {
+            told(format!("checkpoint {number} of {newest}"));
+            let path = self.certificate_path(number);
+            let certificate = self.certificate(number)?;
+            let computed = self.recompute(&base.checkpoint, base.state, domain, told)?;
+            check_committees(&computed.state, committees)
+                .map_err(|defect| wrong(&self.segment_path(number), defect))?;
+            let verified = certificate.clone().verify(domain, computed.state.installations());
+            let verified = verified.map_err(|error| wrong(&path, Defect::Certificate(error)))?;
+            if let Err(mismatch) = computed.checkpoint.check(verified.checkpoint()) {
+                let is_of_certificate = matches!(
+                    mismatch,
+                    CheckpointMismatch::Number | CheckpointMismatch::Previous | CheckpointMismatch::Epoch
+                );
+                let path = if is_of_certificate { path } else { self.segment_path(number) };
+                return Err(wrong(&path, Defect::NotAsCertified(mismatch)).into());
+            }
+            self.check_files(&computed)?;
+            seen(&computed);
+            let Computed { checkpoint, state, .. } = computed;
+            base = Base { checkpoint, certificate: Some(certificate), state };
+        }
+        Ok(base)
+    }
 }

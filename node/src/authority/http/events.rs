@@ -121,6 +121,16 @@ pub(super) async fn events(
         let detail = format!("this authority has said no more than {now} of this account, and the cursor is {cursor}");
         return Err(ApiError::new(ProblemCode::CursorAhead, detail));
     }
+    // A stream that begins at what is pruned would leave it out.
+    let lists = [
+        (&account.sent, cursor.sent, Chain::Sent),
+        (&account.received, cursor.received, Chain::Received(id)),
+        (&account.deposits, cursor.deposits, Chain::Deposits),
+    ];
+    for (history, start, chain) in lists.into_iter().filter(|(history, start, _)| *start < history.count()) {
+        let _turn = caller.peer.read().await;
+        node.shard_of(&id).page(history.clone(), Range { start, limit: 1 }, chain).await?;
+    }
     let (events, said) = mpsc::channel(EVENTS_WAITING_MAX);
     let writer = EventWriter { node, id, peer: caller.peer, cursor, events, subscription, _slot: slot };
     tokio::spawn(writer.run(account));
@@ -177,7 +187,7 @@ impl EventWriter {
             match read {
                 Ok(account) => return Ok(account),
                 Err(ReadError::Busy) => tokio::time::sleep(BUSY_INTERVAL).await,
-                Err(ReadError::Stopping | ReadError::Unreadable) => return Err(Ended),
+                Err(ReadError::Stopping | ReadError::Unreadable | ReadError::Pruned(_)) => return Err(Ended),
             }
         }
     }

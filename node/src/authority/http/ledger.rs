@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use fastpay_core::{Digest, Record, ShardId, TransactionIndex};
+use fastpay_core::{Digest, LedgerBase, Pruned, Record, ShardId, TransactionIndex};
 use fastpay_rpc::http::Retry;
 use fastpay_rpc::json::{
     Bytes32, ConfirmedTransfer, Decimal, Deposit, Hex, NewTransfer, NewTransfers, Problem, ProblemCode, RedemptionPage,
@@ -119,7 +119,15 @@ pub(super) async fn transfer(
             return Ok(Json(ConfirmedTransfer { sender, sequence, certificate: certificate.as_ref().into() }));
         }
     }
-    Err(not_indexed(&node, "no transfer of this digest is confirmed here"))
+    let Some(base) = base(&node) else {
+        return Err(not_indexed(&node, "no transfer of this digest is confirmed here"));
+    };
+    let checkpoint = base.number;
+    let what = format!(
+        "no transfer of this digest is kept here; those of before are in the committee's archive, up to checkpoint \
+         {checkpoint}"
+    );
+    Err(not_indexed(&node, &what))
 }
 
 /// A deposit by its index
@@ -131,10 +139,19 @@ pub(super) async fn transfer(
 pub(super) async fn deposit(State(node): SharedNode, Path(wanted): Path<Uint64>) -> Result<Json<Deposit>, ApiError> {
     let wanted = TransactionIndex(wanted.0);
     let record = indexed(&node, move |index| index.deposit(wanted)).await?;
+    if let Some(base) = base(&node).filter(|base| wanted <= base.synchronized) {
+        let first = base.synchronized.0.saturating_add(1);
+        return Err(ApiError::pruned(&Pruned { checkpoint: base.number, first }));
+    }
     match record.as_ref().and_then(network::deposit) {
         Some(deposit) if deposit.index == wanted => Ok(Json(deposit.into())),
         _ => Err(not_indexed(&node, "no deposit of this index is credited here")),
     }
+}
+
+/// What the journals begin with; none if they begin with the first record. It is the same in all shards.
+fn base(node: &Node) -> Option<&LedgerBase> {
+    node.reads().history_reader().base()
 }
 
 /// The record to which the index points.

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
+use fastpay_core::Pruned;
 use fastpay_program::http::BodyError;
 use fastpay_rpc::Refusal;
 use fastpay_rpc::http::problem_response;
-use fastpay_rpc::json::{Problem, ProblemCode};
+use fastpay_rpc::json::{Decimal, Problem, ProblemCode};
 
 use crate::authority::network::ReadError;
 
@@ -21,6 +22,12 @@ pub(super) struct ApiError(Box<Problem>);
 impl ApiError {
     pub(super) fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
         Problem::new(code, detail).into()
+    }
+
+    pub(super) fn pruned(pruned: &Pruned) -> Self {
+        let problem = Problem::new(ProblemCode::Pruned, pruned.to_string());
+        let (checkpoint, first) = (Some(Decimal(pruned.checkpoint)), Some(Decimal(pruned.first)));
+        Problem { checkpoint, first, ..problem }.into()
     }
 
     pub(super) fn malformed(detail: impl Into<String>) -> Self {
@@ -46,6 +53,7 @@ impl From<ReadError> for ApiError {
             ReadError::Busy => Refusal::Busy(READ_AGAIN_AFTER).into(),
             ReadError::Stopping => Refusal::Stopping.into(),
             ReadError::Unreadable => Self::new(ProblemCode::HistoryUnreadable, error.to_string()),
+            ReadError::Pruned(pruned) => Self::pruned(&pruned),
         }
     }
 }
@@ -110,17 +118,17 @@ fastpay_rpc::problem_sets! {
         RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Problems of a vote about a number that is to be unlocked.
     OfUnlock: Malformed, SequenceTooHigh, Frozen, Overruled, Voided, NotRequested, WindowOpen, CatchingUp, Busy,
-        Stopping, NotVoting, HistoryUnreadable, RequestTimeout, TooLarge, UnsupportedMediaType;
+        Stopping, NotVoting, HistoryUnreadable, Pruned, RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Problems of a read of certificates by name.
-    OfNames: Malformed, Busy, Stopping, HistoryUnreadable, RequestTimeout, TooLarge, UnsupportedMediaType;
+    OfNames: Malformed, Busy, Stopping, HistoryUnreadable, Pruned, RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Problems of a read from a shard's memory.
     OfState: Malformed, Busy, Stopping;
     /// Problems of a page of a history.
-    OfPage: Malformed, Busy, Stopping, HistoryUnreadable;
+    OfPage: Malformed, Busy, Stopping, HistoryUnreadable, Pruned;
     /// Problems of one entry of a history, or of one shard.
-    OfEntry: Malformed, NotFound, Busy, Stopping, HistoryUnreadable;
+    OfEntry: Malformed, NotFound, Busy, Stopping, HistoryUnreadable, Pruned;
     /// Problems of a stream of events.
-    OfEvents: Malformed, CursorAhead, TooManyStreams, Busy, Stopping;
+    OfEvents: Malformed, CursorAhead, TooManyStreams, Busy, Stopping, HistoryUnreadable, Pruned;
     /// Problems of a read of a fact that this authority may not know.
     OfKnowledge: Malformed, NotFound;
 }
@@ -128,5 +136,5 @@ fastpay_rpc::problem_sets! {
 fastpay_rpc::problem_sets! {
     ProblemCode, waits_for_found;
     /// Problems of a read that becomes possible a moment later: by the index, or from the contract.
-    OfFound: Malformed, NotFound, Busy, Stopping, HistoryUnreadable;
+    OfFound: Malformed, NotFound, Busy, Stopping, HistoryUnreadable, Pruned;
 }

@@ -33,8 +33,9 @@ pub(crate) async fn vote_for_redemptions(
     names: Vec<TransferName>,
 ) -> Result<BatchAnswer, NoVote> {
     let Some(keys) = voter_status.voter() else { return Err(NoVote::NotVoting(voter_status.epoch())) };
-    let confirmed = fold_certificates(shards, reads, names, Vec::new(), |confirmed, certificate| {
-        confirmed.push(certificate.and_then(redeemed));
+    let confirmed = fold_certificates(shards, reads, names, Vec::new(), |confirmed, named| {
+        // A redemption is pruned only once it was paid.
+        confirmed.push(named.ok().flatten().and_then(redeemed));
         true
     })
     .await

@@ -3,26 +3,37 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fastpay_core::{AccountId, Certificate, Chain, History, Transfer};
+use fastpay_core::{AccountId, Certificate, Chain, History, Pruned, Transfer};
 use fastpay_rpc::{CERTIFICATES_BYTES_MAX, Certificates, TransferName, certificate_bytes_max};
 
 use super::layout_of;
-use super::reads::{ReadError, Reads, ask, into_certificate};
+use super::reads::{ReadError, Reads, ask};
 use crate::authority::shard::{Command, HistoryError, HistoryReader, ShardHandle};
 
 /// The number of consecutive certificates that are read at a time: enough that following links saves most reads, and
 /// few enough to hold in memory.
 const RUN_MAX: usize = 16;
 
-/// Those of the named certificates that the `shards` have confirmed, as many as fit into one answer. `reads` bounds how
-/// many histories are read at a time.
+/// A certificate that is asked for by name: none if it is not confirmed here, or what is pruned of its account's.
+pub(super) type Named = Result<Option<Arc<Certificate>>, Pruned>;
+
+/// Those of the named certificates that the `shards` have confirmed, as many as fit into one answer. It ends before one
+/// that is pruned; if that is the first, it is an error. `reads` bounds how many histories are read at a time.
 pub(crate) async fn read_certificates(
     shards: &[(ShardHandle, HistoryReader)],
     reads: &Reads,
     names: Vec<TransferName>,
 ) -> Result<Certificates<Arc<Certificate>>, ReadError> {
     let answer = Certificates { found: Vec::new(), looked_up: 0 };
-    let (answer, _) = fold_certificates(shards, reads, names, (answer, 0_usize), |(answer, bytes), certificate| {
+    let begun = (answer, 0_usize, None);
+    let folded = fold_certificates(shards, reads, names, begun, |(answer, bytes, pruned), named| {
+        let certificate = match named {
+            Ok(certificate) => certificate,
+            Err(found) => {
+                *pruned = Some(found);
+                return false;
+            }
+        };
         if let Some(certificate) = certificate {
             *bytes = bytes.saturating_add(bytes_max(&certificate));
             if *bytes > CERTIFICATES_BYTES_MAX && !answer.found.is_empty() {
@@ -34,7 +45,10 @@ pub(crate) async fn read_certificates(
         true
     })
     .await?;
-    Ok(answer)
+    match folded {
+        (Certificates { looked_up: 0, .. }, _, Some(pruned)) => Err(pruned.into()),
+        (answer, ..) => Ok(answer),
+    }
 }
 
 fn bytes_max(certificate: &Certificate) -> usize {
@@ -45,13 +59,13 @@ fn bytes_max(certificate: &Certificate) -> usize {
     certificate_bytes_max(outputs, certificate.votes.len())
 }
 
-/// Calls `step` with the certificate of each name in turn, `None` if it is not confirmed here, until it returns false.
+/// Calls `step` with the certificate of each name in turn, until it returns false.
 pub(super) async fn fold_certificates<T: Send + 'static>(
     shards: &[(ShardHandle, HistoryReader)],
     reads: &Reads,
     names: Vec<TransferName>,
     mut value: T,
-    mut step: impl FnMut(&mut T, Option<Arc<Certificate>>) -> bool + Send + 'static,
+    mut step: impl FnMut(&mut T, Named) -> bool + Send + 'static,
 ) -> Result<T, ReadError> {
     let layout = layout_of(shards);
     // Ask for all accounts before waiting for the first: one batch of the shard answers them together.
@@ -74,15 +88,21 @@ pub(super) async fn fold_certificates<T: Send + 'static>(
             let numbers = rest.iter().zip(first.0..=u64::MAX).take(RUN_MAX);
             let run = numbers.take_while(|((sender, sequence), number)| sender == account && sequence.0 == *number);
             let run = run.count().max(1);
-            let entries = match sent.get(account) {
+            let page = match sent.get(account) {
                 Some((history, reader)) => {
-                    reader.page(history, first.0, u32::try_from(run).unwrap_or(1), Chain::Sent)?
+                    match reader.page(history, first.0, u32::try_from(run).unwrap_or(1), Chain::Sent) {
+                        // One by one: some of them may be kept.
+                        Err(HistoryError::Pruned(_)) => {
+                            let numbers = rest.iter().take(run).map(|(_, sequence)| *sequence);
+                            numbers.map(|number| named(reader.certificate(*account, history, number))).collect()
+                        }
+                        page => page?.into_iter().map(|(_, record)| Ok(Ok(record.certificate().cloned()))).collect(),
+                    }
                 }
-                None => Vec::new(),
+                None => Vec::<Result<Named, HistoryError>>::new(),
             };
-            let certificates = entries.into_iter().map(|(_, record)| into_certificate(record));
-            for certificate in certificates.chain(std::iter::repeat(None)).take(run) {
-                if !step(&mut value, certificate) {
+            for certificate in page.into_iter().chain(std::iter::repeat_with(|| Ok(Ok(None)))).take(run) {
+                if !step(&mut value, certificate?) {
                     return Ok(value);
                 }
             }
@@ -91,4 +111,11 @@ pub(super) async fn fold_certificates<T: Send + 'static>(
         Ok(value)
     });
     read.await
+}
+
+fn named(read: Result<Option<Arc<Certificate>>, HistoryError>) -> Result<Named, HistoryError> {
+    match read {
+        Err(HistoryError::Pruned(pruned)) => Ok(Err(pruned)),
+        read => read.map(Ok),
+    }
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::mpsc::TrySendError;
 
 use fastpay_core::{
-    Account, AccountId, Asset, Certificate, Chain, History, JournalPosition, Record, SequenceNumber, ShardLedger,
+    Account, AccountId, Asset, Certificate, Chain, History, JournalPosition, Pruned, Record, SequenceNumber,
+    ShardLedger,
 };
 use fastpay_rpc::{CONFIRMED_PAGE_MAX, ConfirmedPage, MESSAGE_BYTES_MAX, PAGE_ENTRIES_MAX};
 use tokio::sync::{Semaphore, oneshot};
@@ -32,6 +33,9 @@ pub(crate) enum ReadError {
     /// The disk failed.
     #[error("this authority cannot read its journal; ask another one")]
     Unreadable,
+    /// What was asked for is only in the committee's archive.
+    #[error(transparent)]
+    Pruned(#[from] Pruned),
 }
 
 /// Which entries of a list are asked for.
@@ -74,7 +78,12 @@ impl Reads {
         sequence: SequenceNumber,
     ) -> Result<Option<Arc<Certificate>>, ReadError> {
         let account = self.account(id).await?;
-        self.certificate(account.sent, sequence).await
+        self.certificate(id, account.sent, sequence).await
+    }
+
+    /// The journal's reader.
+    pub(crate) fn history_reader(&self) -> &HistoryReader {
+        &self.history
     }
 
     /// The shard's whole state but the accounts.
@@ -85,11 +94,11 @@ impl Reads {
     /// The certificate of a number in an account's history of sent transfers.
     pub(crate) async fn certificate(
         &self,
+        account: AccountId,
         sent: History,
         sequence: SequenceNumber,
     ) -> Result<Option<Arc<Certificate>>, ReadError> {
-        let read = move |reader: &HistoryReader| reader.entry(&sent, sequence.0, Chain::Sent);
-        Ok(self.history(read).await?.and_then(into_certificate))
+        self.history(move |reader| reader.certificate(account, &sent, sequence)).await
     }
 
     /// Entries of a history, oldest first.
@@ -115,13 +124,13 @@ impl Reads {
         let fit = u32::try_from(MESSAGE_BYTES_MAX / bytes_each).unwrap_or(PAGE_ENTRIES_MAX);
         let limit = if limit == 0 { fit } else { limit.min(fit) };
         let entries = self.page(ledger.redemptions.clone(), Range { start, limit }, Chain::Redemptions).await?;
-        Ok(entries.into_iter().filter_map(|(_, record)| into_certificate(record)).collect())
+        Ok(entries.iter().filter_map(|(_, record)| record.certificate().cloned()).collect())
     }
 
     /// The names of the certificates confirmed from a cursor on. `None` if this shard does not know the cursor.
     pub(crate) async fn confirmed(&self, cursor: JournalPosition) -> Result<Option<ConfirmedPage>, ReadError> {
         self.history(move |reader| match reader.confirmed(cursor, CONFIRMED_PAGE_MAX, RECORDS_PER_PAGE_MAX) {
-            Ok((names, next)) => Ok(Some(ConfirmedPage { names, next, end: reader.end() })),
+            Ok((names, next)) => Ok(Some(ConfirmedPage { names, next, end: reader.cursor(reader.end()) })),
             // Clients may send any cursor.
             Err(HistoryError::Journal(JournalError::OutOfRange { .. } | JournalError::BadRecord { .. })) => Ok(None),
             Err(error) => Err(error),
@@ -138,10 +147,10 @@ impl Reads {
         self.blocking(move || read(&reader)).await
     }
 
-    /// As `history`, for any shard, or another file on the disk.
-    pub(crate) async fn blocking<T: Send + 'static, E: std::fmt::Display + Send + 'static>(
+    /// As `history`, for any shard, or for another file on the disk.
+    pub(crate) async fn blocking<T: Send + 'static>(
         &self,
-        read: impl FnOnce() -> Result<T, E> + Send + 'static,
+        read: impl FnOnce() -> Result<T, HistoryError> + Send + 'static,
     ) -> Result<T, ReadError> {
         let permit = self.history_reads.clone().acquire_owned().await.map_err(|_| ReadError::Stopping)?;
         let read = move || {
@@ -151,20 +160,13 @@ impl Reads {
         let outcome = if self.history.is_slow() { tokio::task::spawn_blocking(read).await } else { Ok(read()) };
         match outcome {
             Ok(Ok(value)) => Ok(value),
+            Ok(Err(HistoryError::Pruned(pruned))) => Err(pruned.into()),
             Ok(Err(error)) => {
-                tracing::error!(%error, "the journal or the archive cannot be read");
+                tracing::error!(%error, "the journal cannot be read");
                 Err(ReadError::Unreadable)
             }
             Err(_) => Err(ReadError::Stopping),
         }
-    }
-}
-
-/// The certificate that a record executes.
-pub(super) fn into_certificate(record: Record) -> Option<Arc<Certificate>> {
-    match record {
-        Record::Confirmation { certificate, .. } => Some(certificate),
-        _ => None,
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use fastpay_core::{AccountId, Asset, JournalPosition, SequenceNumber};
+use fastpay_core::{AccountId, Asset, JournalPosition, Pruned, SequenceNumber};
 use fastpay_rpc::proto;
 use fastpay_rpc::proto::shard_server::Shard as ShardRpc;
-use fastpay_rpc::{Malformed, Refusal, TransferName};
+use fastpay_rpc::{Malformed, PRUNED_CHECKPOINT_KEY, PRUNED_FIRST_KEY, Refusal, TransferName};
 use tokio::sync::{Semaphore, watch};
 use tonic::{Request, Response, Status, Streaming};
 
@@ -56,8 +56,17 @@ impl From<ReadError> for Status {
             ReadError::Busy => Self::resource_exhausted(error.to_string()),
             ReadError::Stopping => Self::unavailable(error.to_string()),
             ReadError::Unreadable => Self::data_loss(error.to_string()),
+            ReadError::Pruned(pruned) => pruned_status(&pruned),
         }
     }
+}
+
+/// Earlier clients take it for a refusal; the details are for those that know of it.
+fn pruned_status(pruned: &Pruned) -> Status {
+    let mut status = Status::failed_precondition(pruned.to_string());
+    status.metadata_mut().insert(PRUNED_FIRST_KEY, pruned.first.into());
+    status.metadata_mut().insert(PRUNED_CHECKPOINT_KEY, pruned.checkpoint.into());
+    status
 }
 
 /// Parses the asset of a request, if it names one.
@@ -139,7 +148,11 @@ impl ShardRpc for ShardService {
             Some(archive) => archive.read_part(request.number, file, request.offset),
             None => Ok(None),
         };
-        match self.reads.blocking(read).await? {
+        let part = self.reads.blocking(move || Ok(read())).await?.map_err(|error| {
+            tracing::error!(%error, "the archive cannot be read");
+            ReadError::Unreadable
+        })?;
+        match part {
             Some(part) => Ok(Response::new(part.into())),
             None => Err(Status::not_found("this authority's archive has no such file")),
         }

@@ -46,7 +46,7 @@ pub(crate) async fn vote_for_unlock(
         UnlockKnowledge::VoidVoted(voted) => return Err(NoUnlockVote::Refused(Refusal::NotVoting(voted))),
         UnlockKnowledge::Seen(certificate) => certificate,
         UnlockKnowledge::Executed(sent) => {
-            let executed = reads.certificate(sent, sequence).await?;
+            let executed = reads.certificate(account, sent, sequence).await?;
             executed.ok_or(NoUnlockVote::Unread(ReadError::Unreadable))?
         }
     };

@@ -2,7 +2,8 @@
 //!
 //! The *high-water mark* is a small file outside of the data folder, so that a restored copy of the folder does not
 //! restore it. It names the folder in use by the birth of its lock file, which differs in every copy, and holds the
-//! committed end of each shard's journal. It is rewritten every few seconds after changes, always after the journals,
+//! generation of its journals and the committed end of each. A rebase begins a generation whose journals have other
+//! ends, so these are compared within a generation only; before it, a rebase judges the one that it ends. It is rewritten every few seconds after changes, always after the journals,
 //! so after a crash it is behind the journals and never ahead.
 //!
 //! A folder is *new* until its first verdict: a file in it marks it so before it can be used. That verdict also
@@ -24,7 +25,7 @@ use fastpay_program::files;
 use serde::{Deserialize, Serialize};
 
 use super::vote_floors::FLOORS_FILE;
-use crate::authority::storage::{DataFolder, LOCK_FILE, NEW_FILE, StorageError};
+use crate::authority::storage::{DataFolder, LOCK_FILE, NEW_FILE, StorageError, shard_folders};
 
 const MARK_FILE: &str = "restored.json";
 /// The content of the new folder's file if the folder is the first of its keys.
@@ -51,6 +52,14 @@ pub enum StaleReason {
         end: JournalPosition,
         /// The lowest end of its journal by the high-water mark.
         committed: JournalPosition,
+    },
+    /// A later generation of journals was in use.
+    #[error("it is in generation {found}, and generation {used} was in use")]
+    OlderGeneration {
+        /// The generation of the folder.
+        found: u64,
+        /// The generation that the high-water mark names.
+        used: u64,
     },
     /// A shard has lost credits that it had sent to another one, or that it had acknowledged.
     #[error("a shard's journal has lost credits at its end")]
@@ -126,6 +135,9 @@ struct Mark {
 #[derive(Serialize, Deserialize)]
 struct HighWaterMarkFile {
     born: String,
+    /// Of the journals.
+    #[serde(default)]
+    generation: u64,
     /// The end of each shard's journal, in bytes. `None` while unknown.
     journal_ends: Option<Vec<u64>>,
 }
@@ -143,6 +155,7 @@ pub fn default_high_water_mark(data: &Path) -> PathBuf {
 pub struct HighWaterMark {
     path: PathBuf,
     born: String,
+    generation: u64,
     noted: Mutex<Vec<u64>>,
 }
 
@@ -154,7 +167,8 @@ impl HighWaterMark {
     pub fn of(data: &Path, path: PathBuf) -> Result<Self, DetectionError> {
         let lock = data.join(LOCK_FILE);
         let born = files::birth(&lock).map_err(|error| DetectionError::Io { path: lock, error })?;
-        Ok(Self { path, born, noted: Mutex::default() })
+        let (_, generation) = shard_folders(data)?;
+        Ok(Self { path, born, generation, noted: Mutex::default() })
     }
 
     /// Writes the high-water mark of a new data folder.
@@ -205,6 +219,13 @@ impl HighWaterMark {
         if file.born != self.born {
             return Some(StaleReason::Copy);
         }
+        let (found, used) = (self.generation, file.generation);
+        if found < used {
+            return Some(StaleReason::OlderGeneration { found, used });
+        }
+        if used < found {
+            return None;
+        }
         let committed = file.journal_ends.unwrap_or_default().into_iter().map(JournalPosition);
         let mut shards = (0..).map(ShardId).zip(ends).zip(committed);
         shards.find(|((_, end), committed)| *end < committed).map(|((shard, end), committed)| StaleReason::Shorter {
@@ -212,6 +233,25 @@ impl HighWaterMark {
             end: *end,
             committed,
         })
+    }
+
+    /// Judges a folder whose journals end at `ends` before they are replaced by the next generation. If its memory is not
+    /// whole, marks it durably. Whether it is new is for its next start to judge.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written.
+    pub fn judge_before_rebase(&self, folder: &DataFolder, ends: &[JournalPosition]) -> Result<Memory, DetectionError> {
+        if let Some(stale_reason) = self.stale_reason(ends) {
+            mark(folder.path(), &stale_reason)?;
+        }
+        marked(folder.path())
+    }
+
+    /// Whether a node was started on the present generation.
+    #[must_use]
+    pub fn is_of_generation_in_use(&self) -> bool {
+        let file = fs::read(&self.path).ok().and_then(|bytes| serde_json::from_slice::<HighWaterMarkFile>(&bytes).ok());
+        file.is_some_and(|file| file.born == self.born && file.generation == self.generation)
     }
 
     /// Notes the committed ends of the journals in the high-water mark.
@@ -230,7 +270,7 @@ impl HighWaterMark {
     }
 
     fn write(&self, journal_ends: Option<Vec<u64>>) -> Result<(), DetectionError> {
-        let file = HighWaterMarkFile { born: self.born.clone(), journal_ends };
+        let file = HighWaterMarkFile { born: self.born.clone(), generation: self.generation, journal_ends };
         write(&self.path, &file)
     }
 }

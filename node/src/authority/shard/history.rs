@@ -1,7 +1,12 @@
 //! Reads the journal along the links of a history. This runs beside the shard, never in its thread.
 
+use std::sync::Arc;
+
 use borsh::BorshDeserialize;
-use fastpay_core::{AccountId, Chain, Find, History, JournalPosition, Link, Record, SequenceNumber};
+use fastpay_core::{
+    AccountId, Certificate, Chain, Find, History, JournalPosition, LedgerBase, Link, Pruned, Record, SequenceNumber,
+    Unpaid,
+};
 
 use crate::authority::storage::{JournalError, JournalRead, JournalReader};
 
@@ -9,9 +14,14 @@ use crate::authority::storage::{JournalError, JournalRead, JournalReader};
 #[derive(Clone)]
 pub struct HistoryReader {
     journal: JournalReader,
+    base: Option<Arc<LedgerBase>>,
 }
 
-/// Why an entry cannot be read. Neither can happen while the journal is intact.
+/// Where a cursor has the generation of the journal in which it is a position. So a cursor of one generation is none of
+/// another, whatever records begin there.
+const GENERATION_SHIFT: u32 = 48;
+
+/// Why an entry cannot be read. Only the last can happen while the journal is intact.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     /// The journal cannot be read there.
@@ -20,13 +30,28 @@ pub enum HistoryError {
     /// The record at this position is not the one that the link names.
     #[error("the record at journal position {0} is not part of the history that points to it")]
     BrokenLink(JournalPosition),
+    /// The entry was pruned.
+    #[error(transparent)]
+    Pruned(#[from] Pruned),
 }
 
 impl HistoryReader {
-    /// A reader over a journal.
+    /// A reader over a journal, which begins with this base.
     #[must_use]
-    pub fn new(journal: JournalReader) -> Self {
-        Self { journal }
+    pub fn new(journal: JournalReader, base: Option<Arc<LedgerBase>>) -> Self {
+        Self { journal, base }
+    }
+
+    /// What the journal begins with; none if it begins with the first record.
+    #[must_use]
+    pub fn base(&self) -> Option<&LedgerBase> {
+        self.base.as_deref()
+    }
+
+    /// A redemption that the contract had not paid at the base.
+    #[must_use]
+    pub fn unpaid(&self, account: AccountId, sequence: SequenceNumber) -> Option<&Unpaid> {
+        self.base()?.unpaid.get(&(account, sequence))
     }
 
     /// The committed end of the journal.
@@ -44,8 +69,11 @@ impl HistoryReader {
     /// The record of entry `number` of a chain.
     fn read(&self, position: JournalPosition, number: u64, chain: Chain) -> Result<(Record, Link), HistoryError> {
         let record = self.record(position)?;
-        let link = record.link(chain, number, position).ok_or(HistoryError::BrokenLink(position))?;
-        Ok((record, link))
+        match (record.link(chain, number, position), record.pruned(chain)) {
+            (Some(link), _) => Ok((record, link)),
+            (None, Some(pruned)) => Err(pruned.into()),
+            (None, None) => Err(HistoryError::BrokenLink(position)),
+        }
     }
 
     /// The record at a position.
@@ -69,18 +97,35 @@ impl HistoryReader {
         })
     }
 
-    /// The names of the certificates confirmed from a position on, in order, at most `names_max`, and the position from
+    /// The cursor of a position, for readers who may come back when the journal is of another generation.
+    #[must_use]
+    pub fn cursor(&self, position: JournalPosition) -> JournalPosition {
+        let generation = self.base().map_or(0, |base| base.generation);
+        JournalPosition(position.0 | generation.wrapping_shl(GENERATION_SHIFT))
+    }
+
+    /// The position of a cursor of this journal.
+    fn position(&self, cursor: JournalPosition) -> Result<JournalPosition, JournalError> {
+        let position = JournalPosition(cursor.0 & (1_u64 << GENERATION_SHIFT).wrapping_sub(1));
+        if cursor == JournalPosition::default() || self.cursor(position) == cursor {
+            return Ok(position);
+        }
+        Err(JournalError::OutOfRange { position: cursor, end: self.cursor(self.end()) })
+    }
+
+    /// The names of the certificates confirmed from a cursor on, in order, at most `names_max`, and the cursor from
     /// which to continue. It reads at most `records_max` records.
     ///
     /// # Errors
-    /// See [`HistoryError`]. A position after the end, or where no record begins, is an error of the journal.
+    /// See [`HistoryError`]. A cursor of another generation, after the end, or where no record begins, is an error of
+    /// the journal.
     pub fn confirmed(
         &self,
         from: JournalPosition,
         names_max: usize,
         records_max: usize,
     ) -> Result<(Vec<(AccountId, SequenceNumber)>, JournalPosition), HistoryError> {
-        let (mut records, mut names) = (self.journal.read_from(from), Vec::new());
+        let (mut records, mut names) = (self.journal.read_from(self.position(from)?), Vec::new());
         for _ in 0..records_max {
             if names.len() >= names_max {
                 break;
@@ -93,7 +138,28 @@ impl HistoryReader {
                 names.push((transfer.sender(), transfer.sequence()));
             }
         }
-        Ok((names, records.position()))
+        Ok((names, self.cursor(records.position())))
+    }
+
+    /// The certificate that an account with this history of sent transfers sent under a number. That of an unpaid
+    /// redemption is kept.
+    ///
+    /// # Errors
+    /// See [`HistoryError`].
+    pub fn certificate(
+        &self,
+        account: AccountId,
+        sent: &History,
+        sequence: SequenceNumber,
+    ) -> Result<Option<Arc<Certificate>>, HistoryError> {
+        let record = match self.entry(sent, sequence.0, Chain::Sent) {
+            Err(HistoryError::Pruned(pruned)) => {
+                let kept = self.unpaid(account, sequence).and_then(|unpaid| unpaid.certificate);
+                Some(self.record(kept.ok_or(pruned)?)?)
+            }
+            entry => entry?,
+        };
+        Ok(record.and_then(|record| record.certificate().cloned()))
     }
 
     /// The entry of this number, from 0; `None` if there is none.

@@ -77,7 +77,18 @@ impl RecoveredShard {
     /// A reader of histories along their links, for other threads.
     #[must_use]
     pub fn history(&self) -> HistoryReader {
-        HistoryReader::new(self.journal.reader())
+        HistoryReader::new(self.journal.reader(), self.shard.ledger().base.clone())
+    }
+
+    /// An account's state, from memory or from the store.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn account(&self, id: &AccountId) -> Result<Option<Account>, ShardError> {
+        match self.shard.account(id) {
+            Some(account) => Ok(Some(account.clone())),
+            None => stored_account(&*self.store, id),
+        }
     }
 }
 

@@ -26,7 +26,10 @@ mod journal;
 
 pub use checkpoint::{Checkpoint, CheckpointError, CheckpointOptions, CheckpointStore, Checkpoints, StoreKey};
 pub use data_folder::{DataFolder, FolderIdentity, ShardFolders, StorageError};
-pub(crate) use data_folder::{LOCK_FILE, META_FILE, NEW_FILE, shard_folders};
+pub(crate) use data_folder::{
+    INDEX_FOLDER, LOCK_FILE, META_FILE, NEW_FILE, PAYOUTS_FILE, PEERS_FILE, generation_folder,
+    remove_older_generations, shard_folders,
+};
 pub use fastpay_core::JournalPosition;
 pub use journal::{
     BATCH_BYTES_MAX, Damage, Frame, Journal, JournalError, JournalExtent, JournalOptions, JournalRead, JournalReader,

@@ -22,22 +22,24 @@ use super::{BackupError, Copied, OWNER_ONLY, failed};
 use crate::authority::storage::{Journal, JournalExtent, JournalOptions, JournalRead, ShardFolders, shard_folders};
 use crate::authority::stored_record::decode;
 
-/// Copies the journals of the data folder `from` to `to`, up to ends at which they fit each other.
-pub(super) fn copy(from: &Path, to: &Path, copied: &mut Copied) -> Result<(), BackupError> {
-    let journals = shard_folders(from)?;
+/// Copies the journals of the data folder `from` to `to`, up to ends at which they fit each other. Returns their
+/// generation.
+pub(super) fn copy(from: &Path, to: &Path, copied: &mut Copied) -> Result<u64, BackupError> {
+    let (journals, generation) = shard_folders(from)?;
     let measure = || journals.iter().map(|shard| JournalExtent::measure(&shard.journal)).collect::<Result<Vec<_>, _>>();
     let (first, second) = (measure()?, measure()?);
-    copy_measured(&first, &second, to, copied)
+    copy_measured(&first, &second, (to, generation), copied)?;
+    Ok(generation)
 }
 
 /// Copies the journals. All of `first` was measured before any of `second`.
 fn copy_measured(
     first: &[JournalExtent],
     second: &[JournalExtent],
-    to: &Path,
+    (to, generation): (&Path, u64),
     copied: &mut Copied,
 ) -> Result<(), BackupError> {
-    let to: Vec<_> = (0..).zip(second).map(|(shard, _)| ShardFolders::of(to, shard).journal).collect();
+    let to: Vec<_> = (0..).zip(second).map(|(shard, _)| ShardFolders::of(to, generation, shard).journal).collect();
     let mut scans = Vec::new();
     for (((shard, first), second), to) in (0..).map(ShardId).zip(first).zip(second).zip(&to) {
         DirBuilder::new().recursive(true).mode(OWNER_ONLY).create(to).map_err(failed(to))?;
@@ -289,7 +291,7 @@ mod tests {
             Record::Credit(AppliedCredit { credit, received: vec![link()] })
         };
         let options = JournalOptions { segment_bytes_max: 1, ..JournalOptions::default() };
-        let folder = |shard| ShardFolders::of(&place.path().join("data"), shard).journal;
+        let folder = |shard| ShardFolders::of(&place.path().join("data"), 0, shard).journal;
         let mut journals = [0, 1].map(|shard| {
             std::fs::create_dir_all(folder(shard)).unwrap();
             Journal::create(&folder(shard), options).unwrap()
@@ -312,16 +314,17 @@ mod tests {
         write(0, apply(ShardId(1)));
 
         let (copy, mut copied) = (place.path().join("copy"), Copied::default());
-        copy_measured(&first, &second, &copy, &mut copied).unwrap();
+        copy_measured(&first, &second, (&copy, 0), &mut copied).unwrap();
         for (shard, kept) in (0..).zip(kept) {
-            let journal = ShardFolders::of(&copy, shard).journal;
+            let journal = ShardFolders::of(&copy, 0, shard).journal;
             assert_eq!(Journal::open(&journal, options, JournalPosition::default()).unwrap().end(), kept);
         }
         // After another measurement, everything fits.
         let (copy, now) = (place.path().join("all"), [measure(0), measure(1)]);
-        copy_measured(&now, &now, &copy, &mut copied).unwrap();
+        copy_measured(&now, &now, (&copy, 0), &mut copied).unwrap();
         assert!(
-            (0..2).all(|shard| JournalExtent::measure(&ShardFolders::of(&copy, shard).journal).unwrap().bytes() > 500)
+            (0..2)
+                .all(|shard| JournalExtent::measure(&ShardFolders::of(&copy, 0, shard).journal).unwrap().bytes() > 500)
         );
     }
 

@@ -24,11 +24,11 @@ use fastpay_program::files;
 
 use crate::authority::known_committees::COMMITTEES_FILE;
 use crate::authority::rollback::{self, DetectionError};
-use crate::authority::storage::{DataFolder, JournalError, LOCK_FILE, META_FILE, StorageError};
+use crate::authority::storage::{
+    DataFolder, INDEX_FOLDER, JournalError, LOCK_FILE, META_FILE, StorageError, shard_folders,
+};
 use crate::authority::stored_record::UndecodableRecord;
 
-/// Left out of a copy, because it is rebuilt from the journals.
-const INDEX_FOLDER: &str = "index";
 const OWNER_ONLY: u32 = 0o700;
 
 /// Why there is no copy.
@@ -58,6 +58,9 @@ pub enum BackupError {
         /// The newest credit that `to` has applied.
         applied: u64,
     },
+    /// The folder was rebased while it was copied.
+    #[error("the data folder was rebased while it was copied; remove {0}, and back up again")]
+    Rebased(PathBuf),
     /// The copy cannot be marked.
     #[error(transparent)]
     Mark(#[from] DetectionError),
@@ -119,11 +122,22 @@ pub fn back_up(data: &Path, to: &Path) -> Result<Copied, BackupError> {
         }
         copy_if_there(&entry.path(), &to.join(name), &mut copied)?;
     }
-    journals::copy(data, to, &mut copied)?;
+    let generation = journals::copy(data, to, &mut copied)?;
     copy_if_there(&data.join(COMMITTEES_FILE), &to.join(COMMITTEES_FILE), &mut copied)?;
     complete(data, to, &mut copied)?;
+    check_generation(to, generation)?;
     sync_parent(to)?;
     Ok(copied)
+}
+
+/// A copy whose `meta.json` names another generation than that of its journals is no data folder.
+fn check_generation(copy: &Path, generation: u64) -> Result<(), BackupError> {
+    if shard_folders(copy)?.1 == generation {
+        return Ok(());
+    }
+    let meta = copy.join(META_FILE);
+    fs::remove_file(&meta).map_err(failed(&meta))?;
+    Err(BackupError::Rebased(copy.to_owned()))
 }
 
 /// Creates the data folder `data` from a backup, or from another copy of one. `data` must not exist.
@@ -171,6 +185,7 @@ fn check_outside(from: &Path, to: &Path) -> Result<(), BackupError> {
 /// Copies a folder that no node uses.
 fn copy_folder(from: &Path, to: &Path) -> Result<Copied, BackupError> {
     let mut copied = Copied::default();
+    // The index is rebuilt from the journals.
     copy_all(from, to, true, &mut copied)?;
     complete(from, to, &mut copied)?;
     Ok(copied)
@@ -383,6 +398,17 @@ mod tests {
         assert!(matches!(restore(&data, &second), Err(BackupError::Mark(_))));
         let unfinished = scene.path("second.restoring");
         assert!(!second.exists() && unfinished.exists() && !unfinished.join(META_FILE).exists());
+    }
+
+    #[test]
+    fn a_copy_of_a_folder_that_is_rebased_meanwhile_is_no_data_folder() {
+        let scene = Scene::new();
+        let (data, backup) = (scene.path("data"), scene.path("backup"));
+        back_up(&data, &backup).unwrap();
+        check_generation(&backup, 0).unwrap();
+        let refused = check_generation(&backup, 1).unwrap_err();
+        assert!(matches!(&refused, BackupError::Rebased(copy) if *copy == backup), "{refused}");
+        assert!(!backup.join(META_FILE).exists());
     }
 
     #[test]

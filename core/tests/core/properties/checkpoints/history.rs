@@ -270,6 +270,16 @@ impl History {
         cut
     }
 
+    /// As far beyond a cut as an authority may be that executes what is not covered, and that nobody certifies.
+    pub fn beyond(&self, cut: &Cut, rng: &mut StdRng) -> Cut {
+        let up_to = TransactionIndex(rng.random_range(cut.up_to.0..=self.events.len() as u64));
+        let next = self.end.iter().map(|(account, end)| {
+            let from = cut.next(account).0;
+            (*account, SequenceNumber(rng.random_range(from..=*end)))
+        });
+        Cut { up_to, next: next.collect() }
+    }
+
     /// The cuts that include one more number of one account, and whether the Primary has decided of it by then.
     pub fn longer_cuts(&self, cut: &Cut) -> impl Iterator<Item = (Cut, bool)> {
         let mut follower = Authority::new(&self.committee, 1);

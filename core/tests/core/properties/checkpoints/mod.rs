@@ -9,6 +9,7 @@ mod alterations;
 mod authority;
 mod history;
 mod oracle;
+mod own;
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -39,6 +40,7 @@ struct Tally {
     kept: usize,
     refused: usize,
     premature: usize,
+    ahead: usize,
 }
 
 #[test]
@@ -51,8 +53,8 @@ fn a_state_follows_from_the_segment_and_not_from_the_order_of_execution() {
         }
     }
     println!("{tally:?} in {} runs", seeds.len());
-    let Tally { executed, voids, events, open, unpaid, kept, refused, premature } = tally;
-    let few = [voids, open, unpaid, kept, premature].into_iter().min().unwrap();
+    let Tally { executed, voids, events, open, unpaid, kept, refused, premature, ahead } = tally;
+    let few = [voids, open, unpaid, kept, premature, ahead].into_iter().min().unwrap();
     let is_telling = executed > 10 * seeds.len() && events > 10 * seeds.len() && refused > 5 * seeds.len();
     assert!(seeds.len() < 20 || (few > seeds.len() / 4 && is_telling), "the runs lead to little: {tally:?}");
 }
@@ -64,6 +66,7 @@ fn run(seed: u64, tally: &mut Tally) {
     let mut authorities: Vec<_> = SHARD_COUNTS.iter().map(|count| Authority::new(&history.committee, *count)).collect();
     let mut state = CheckpointState::new(history.committee.committee.clone()).unwrap();
     let mut checkpoint = Checkpoint::first(&state);
+    let mut cuts = Vec::new();
     for number in 1..=CUTS {
         let cut = history.cut(state.cut(), number == CUTS, &mut rng);
         let segment = history.segment(state.cut(), &cut);
@@ -87,6 +90,8 @@ fn run(seed: u64, tally: &mut Tally) {
             assert_eq!(checkpoint.next(&domain, epoch, &own, own_root).unwrap(), certified);
         }
         oracle::compare(&next, &history);
+        cuts.push(cut.clone());
+        tally.ahead += own::follows_from_the_checkpoint_and_what_was_executed_since(&next, &cuts, &history, &mut rng);
         tally.premature += try_longer_cuts(&history, &state, &cut, &mut rng);
         survives_storage(&next, &segment);
         is_certified(&history, certified);

@@ -124,6 +124,7 @@ impl Oracle {
                 }
             }
             Record::Lock { .. } | Record::Seen { .. } | Record::VoidVoted { .. } | Record::Installation(_) => {}
+            Record::Base(_) => unreachable!("nobody rebases here"),
         }
     }
 

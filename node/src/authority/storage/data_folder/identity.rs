@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
 
-const FORMAT_VERSION: u32 = 1;
+/// Of a folder that was never rebased, which earlier releases read.
+const FORMAT_VERSION_FIRST: u32 = 1;
+/// The newest version: the folder names its generation.
+const FORMAT_VERSION: u32 = 2;
 /// The file that identifies the folder; a folder without it is no data folder.
 pub(crate) const META_FILE: &str = "meta.json";
 /// Far above the size of a real file; a larger file is something else and not worth reading.
@@ -19,7 +22,7 @@ pub struct FolderIdentity {
     /// The authority's names, in hex: first the one that the folder was made for, then those that it has voted under
     /// since. For [`super::DataFolder::open`], the names of the present keys: the folder must list one of them.
     pub names: Vec<String>,
-    /// The number of shards. With another number, accounts would move to other shards.
+    /// The number of shards. With another number, accounts would move to other shards: only a rebase changes it.
     pub shards: u32,
     /// The Primary's chain id, or the one that a stand-alone network signs for.
     pub chain_id: u64,
@@ -31,16 +34,24 @@ pub struct FolderIdentity {
 #[derive(Serialize, Deserialize)]
 struct Meta {
     format_version: u32,
+    /// The generation of journals that counts. 0, in folders of the first version, is the one made with the folder.
+    #[serde(default, skip_serializing_if = "is_first")]
+    generation: u64,
     #[serde(flatten)]
     rest: serde_json::Map<String, serde_json::Value>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_first(generation: &u64) -> bool {
+    *generation == 0
+}
+
 impl FolderIdentity {
-    /// Reads the authority and deployment of the folder.
+    /// Reads the authority and deployment of the folder, and which generation of journals counts.
     ///
     /// # Errors
     /// `Malformed`, `UnsupportedVersion`, `Io`.
-    pub(super) fn read(folder: &Path) -> Result<Self, StorageError> {
+    pub(super) fn read(folder: &Path) -> Result<(Self, u64), StorageError> {
         let path = folder.join(META_FILE);
         let failed = |source| io_error("read the file", &path, source);
         let length = fs::metadata(&path).map_err(failed)?.len();
@@ -57,16 +68,17 @@ impl FolderIdentity {
                 supported: FORMAT_VERSION,
             });
         }
-        serde_json::from_value(serde_json::Value::Object(meta.rest)).map_err(|error| malformed(&path, &error))
+        let identity = serde_json::from_value(serde_json::Value::Object(meta.rest));
+        Ok((identity.map_err(|error| malformed(&path, &error))?, meta.generation))
     }
 
     /// Writes the file durably, completely or not at all.
     ///
     /// # Errors
     /// `Io`.
-    pub(super) fn write(&self, folder: &Path) -> Result<(), StorageError> {
+    pub(super) fn write(&self, folder: &Path, generation: u64) -> Result<(), StorageError> {
         let path = folder.join(META_FILE);
-        let meta = Meta::of(self, &path)?;
+        let meta = Meta::of(self, generation, &path)?;
         let mut bytes = serde_json::to_vec_pretty(&meta).map_err(|error| malformed(&path, &error))?;
         bytes.push(b'\n');
         files::replace(&path, &bytes).map_err(|source| io_error("write the file", &path, source))
@@ -74,9 +86,10 @@ impl FolderIdentity {
 }
 
 impl Meta {
-    fn of(identity: &FolderIdentity, path: &Path) -> Result<Self, StorageError> {
+    fn of(identity: &FolderIdentity, generation: u64, path: &Path) -> Result<Self, StorageError> {
         let rest =
             serde_json::to_value(identity).and_then(serde_json::from_value).map_err(|error| malformed(path, &error))?;
-        Ok(Self { format_version: FORMAT_VERSION, rest })
+        let format_version = if generation == 0 { FORMAT_VERSION_FIRST } else { FORMAT_VERSION };
+        Ok(Self { format_version, generation, rest })
     }
 }

@@ -7,8 +7,10 @@
 //!   meta.json                the folder's identity; written last by `create`
 //!   shard-000/journal/       see `journal`
 //!   shard-000/checkpoint/    see `checkpoint`
+//!   generation-0001/         the same folders of shards, made by the first rebase; and so on
 //! ```
-//! Invariants: only one process at a time uses a folder. A folder is either complete or has no `meta.json`. It never
+//! Invariants: one *generation* of journals counts, which `meta.json` names: the folders of shards beside it are
+//! generation 0. What belongs to no generation stays where it is when the next one takes over. only one process at a time uses a folder. A folder is either complete or has no `meta.json`. It never
 //! serves another authority, contract or number of shards than the one that it was made for. Other users of the machine
 //! cannot access it.
 
@@ -43,20 +45,64 @@ pub struct ShardFolders {
 }
 
 impl ShardFolders {
-    /// The folders of a shard, counted from zero, in a data folder.
-    pub(crate) fn of(data: &Path, shard: u32) -> Self {
-        let folder = data.join(format!("shard-{shard:03}"));
+    /// The folders of a shard, counted from zero, in a generation of a data folder.
+    pub(crate) fn of(data: &Path, generation: u64, shard: u32) -> Self {
+        let folder = generation_folder(data, generation).join(format!("shard-{shard:03}"));
         Self { journal: folder.join("journal"), checkpoint: folder.join("checkpoint") }
     }
 }
 
-/// The folders of all shards of a data folder, which another process may be using.
+const GENERATION_PREFIX: &str = "generation-";
+const SHARD_PREFIX: &str = "shard-";
+/// What refers to positions in a generation's journals, beside the folders of its shards.
+pub(crate) const INDEX_FOLDER: &str = "index";
+pub(crate) const PEERS_FILE: &str = "peers.json";
+pub(crate) const PAYOUTS_FILE: &str = "payouts.json";
+
+/// The folder of a generation of journals. That of the first is the data folder itself.
+pub(crate) fn generation_folder(data: &Path, generation: u64) -> PathBuf {
+    if generation == 0 { data.to_owned() } else { data.join(format!("{GENERATION_PREFIX}{generation:04}")) }
+}
+
+/// The folders of all shards of a data folder, which another process may be using, and the generation that they are of.
 ///
 /// # Errors
 /// `Malformed`, `UnsupportedVersion`, `Io`.
-pub(crate) fn shard_folders(data: &Path) -> Result<Vec<ShardFolders>, StorageError> {
-    let shards = FolderIdentity::read(data)?.shards;
-    Ok((0..shards).map(|shard| ShardFolders::of(data, shard)).collect())
+pub(crate) fn shard_folders(data: &Path) -> Result<(Vec<ShardFolders>, u64), StorageError> {
+    let (identity, generation) = FolderIdentity::read(data)?;
+    Ok(((0..identity.shards).map(|shard| ShardFolders::of(data, generation, shard)).collect(), generation))
+}
+
+/// Removes the generations of journals before the one that counts, while the folder may be in use: what uses it reads
+/// none of them. Returns what was removed.
+///
+/// # Errors
+/// `Malformed`, `UnsupportedVersion`, `Io`; what was not removed can be removed by another call.
+pub(crate) fn remove_older_generations(data: &Path) -> Result<Vec<PathBuf>, StorageError> {
+    let (_, generation) = FolderIdentity::read(data)?;
+    let failed = |source| io_error("read the folder", data, source);
+    let mut removed = Vec::new();
+    for entry in fs::read_dir(data).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let of = match name.strip_prefix(GENERATION_PREFIX) {
+            Some(number) => number.parse().ok(),
+            None => {
+                let is_beside = [INDEX_FOLDER, PEERS_FILE, PAYOUTS_FILE].contains(&name);
+                (is_beside || name.starts_with(SHARD_PREFIX)).then_some(0)
+            }
+        };
+        if of.is_some_and(|of: u64| of < generation) {
+            if path.is_dir() {
+                remove_folder(&path)?;
+            } else {
+                fs::remove_file(&path).map_err(|source| io_error("remove the file", &path, source))?;
+            }
+            removed.push(path);
+        }
+    }
+    removed.sort();
+    Ok(removed)
 }
 
 /// A data folder that only this process may use while the value lives.
@@ -64,6 +110,7 @@ pub(crate) fn shard_folders(data: &Path) -> Result<Vec<ShardFolders>, StorageErr
 pub struct DataFolder {
     path: PathBuf,
     shards: u32,
+    generation: u64,
     /// Unlocked when dropped, or by the kernel when the process dies in any way.
     _lock: File,
 }
@@ -92,7 +139,7 @@ impl DataFolder {
         // Before the folder can be opened: without this file, a new folder would count as whole.
         let new = path.join(NEW_FILE);
         files::replace(&new, b"").map_err(|source| io_error("write the file", &new, source))?;
-        identity.write(path)?;
+        identity.write(path, 0)?;
         Ok(folder)
     }
 
@@ -107,8 +154,8 @@ impl DataFolder {
             let path = path.to_owned();
             return Err(StorageError::NotCreated { path });
         }
-        let folder = Self::lock(path, identity.shards)?;
-        let stored = FolderIdentity::read(path)?;
+        let mut folder = Self::lock(path, identity.shards)?;
+        let (stored, generation) = FolderIdentity::read(path)?;
         if !identity.names.iter().any(|name| stored.names.contains(name)) {
             return Err(StorageError::Mismatch {
                 path: path.to_owned(),
@@ -120,19 +167,35 @@ impl DataFolder {
         expect(path, "number of shards", &stored.shards, &identity.shards)?;
         expect(path, "chain id", &stored.chain_id, &identity.chain_id)?;
         expect(path, "contract", &stored.contract, &identity.contract)?;
+        folder.generation = generation;
+        Ok(folder)
+    }
+
+    /// Locks the folder of any authority of a deployment, for a command that replaces its journals.
+    ///
+    /// # Errors
+    /// As [`DataFolder::open`].
+    pub fn open_of_deployment(path: &Path, chain_id: u64, contract: &str) -> Result<Self, StorageError> {
+        let mut folder = Self::hold(path)?;
+        let (stored, _) = FolderIdentity::read(path)?;
+        expect(path, "chain id", &stored.chain_id, &chain_id)?;
+        expect(path, "contract", stored.contract.as_str(), contract)?;
+        folder.shards = stored.shards;
         Ok(folder)
     }
 
     /// Locks a folder of any identity, for an operator's command while no node runs on it.
     ///
     /// # Errors
-    /// `NotCreated`, `InUse`, `Io`.
+    /// `NotCreated`, `InUse`, `Malformed`, `UnsupportedVersion`, `Io`.
     pub fn hold(path: &Path) -> Result<Self, StorageError> {
         if !path.join(META_FILE).exists() {
             let path = path.to_owned();
             return Err(StorageError::NotCreated { path });
         }
-        Self::lock(path, 0)
+        let mut folder = Self::lock(path, 0)?;
+        folder.generation = FolderIdentity::read(path)?.1;
+        Ok(folder)
     }
 
     /// The authority's names: the one that the folder was made for, and those added later.
@@ -140,7 +203,7 @@ impl DataFolder {
     /// # Errors
     /// `Malformed`, `UnsupportedVersion`, `Io`.
     pub fn names(&self) -> Result<Vec<String>, StorageError> {
-        Ok(FolderIdentity::read(&self.path)?.names)
+        Ok(FolderIdentity::read(&self.path)?.0.names)
     }
 
     /// Notes durably that this folder's authority votes under another name from now on, so that a key of that name
@@ -149,12 +212,54 @@ impl DataFolder {
     /// # Errors
     /// `Malformed`, `UnsupportedVersion`, `Io`.
     pub fn add_name(&self, name: &str) -> Result<(), StorageError> {
-        let mut identity = FolderIdentity::read(&self.path)?;
+        let (mut identity, generation) = FolderIdentity::read(&self.path)?;
         if identity.names.iter().any(|known| known == name) {
             return Ok(());
         }
         identity.names.push(name.to_owned());
-        identity.write(&self.path)
+        identity.write(&self.path, generation)
+    }
+
+    /// The generation of journals that counts.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The number of shards of that generation; 0 if the folder was only held.
+    #[must_use]
+    pub fn shards(&self) -> u32 {
+        self.shards
+    }
+
+    /// Creates empty journals of the next generation, durably, in place of what an earlier attempt left. Nothing reads
+    /// them before [`DataFolder::switch`].
+    ///
+    /// # Errors
+    /// `Journal`, `Io`.
+    pub fn create_next(&self, shards: u32) -> Result<Vec<Journal>, StorageError> {
+        let generation = self.generation.saturating_add(1);
+        let folder = generation_folder(&self.path, generation);
+        remove_folder(&folder)?;
+        (0..shards)
+            .map(|shard| {
+                let folders = ShardFolders::of(&self.path, generation, shard);
+                create_folder(&folders.journal)?;
+                Ok(Journal::create(&folders.journal, JournalOptions::default())?)
+            })
+            .collect()
+    }
+
+    /// Lets the next generation, with this number of shards, count from now on: durably, at once for all shards.
+    ///
+    /// # Errors
+    /// `Malformed`, `UnsupportedVersion`, `Io`; the present generation counts then.
+    pub fn switch(&mut self, shards: u32) -> Result<(), StorageError> {
+        let (identity, generation) = FolderIdentity::read(&self.path)?;
+        let next = generation.saturating_add(1);
+        FolderIdentity { shards, ..identity }.write(&self.path, next)?;
+        (self.generation, self.shards) = (next, shards);
+        Ok(())
     }
 
     /// The folder's path, for other files of the authority. Write them with [`fastpay_program::files::replace`].
@@ -164,7 +269,7 @@ impl DataFolder {
 
     /// The folders of a shard, counted from zero; `None` if the authority has no such shard.
     pub fn shard(&self, shard: u32) -> Option<ShardFolders> {
-        (shard < self.shards).then(|| ShardFolders::of(&self.path, shard))
+        (shard < self.shards).then(|| ShardFolders::of(&self.path, self.generation, shard))
     }
 
     fn create_journal(&self, folder: &Path) -> Result<(), StorageError> {
@@ -194,11 +299,11 @@ impl DataFolder {
         }
         fs::set_permissions(&path, Permissions::from_mode(OWNER_ONLY))
             .map_err(|source| io_error("close to other users the folder", &path, source))?;
-        Ok(Self { path, shards, _lock: lock })
+        Ok(Self { path, shards, generation: 0, _lock: lock })
     }
 }
 
-fn expect<T: PartialEq + ToString>(
+fn expect<T: PartialEq + ToString + ?Sized>(
     path: &Path,
     what: &'static str,
     stored: &T,
@@ -213,6 +318,15 @@ fn expect<T: PartialEq + ToString>(
         stored: stored.to_string(),
         configured: configured.to_string(),
     })
+}
+
+fn remove_folder(path: &Path) -> Result<(), StorageError> {
+    match fs::remove_dir_all(path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(io_error("remove the folder", path, source))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Creates a folder and its missing parents, durably and closed to other users.
@@ -386,16 +500,51 @@ mod tests {
         drop(DataFolder::create(&path, &identity()).unwrap());
         let meta = path.join(META_FILE);
         let good = fs::read_to_string(&meta).unwrap();
-        let newer = good.replace("\"format_version\": 1", "\"format_version\": 2");
+        let newer = good.replace("\"format_version\": 1", "\"format_version\": 3");
         fs::write(&meta, newer.replace("chain_id", "chain")).unwrap();
         let refused = DataFolder::open(&path, &identity()).unwrap_err();
-        assert!(matches!(refused, StorageError::UnsupportedVersion { found: 2, .. }), "{refused}");
+        assert!(matches!(refused, StorageError::UnsupportedVersion { found: 3, .. }), "{refused}");
         let huge = good.clone() + &" ".repeat(META_BYTES_MAX as usize);
         for bad in [&good[..good.len() / 2], "", &good.replace("chain", "x"), &huge] {
             fs::write(&meta, bad).unwrap();
             let refused = DataFolder::open(&path, &identity()).unwrap_err();
             assert!(matches!(refused, StorageError::Malformed { .. }));
         }
+    }
+
+    #[test]
+    fn the_next_generation_counts_from_the_switch_on_and_older_ones_can_go_then() {
+        let (_parent, path) = temporary();
+        drop(DataFolder::create(&path, &identity()).unwrap());
+        for other in ["shard-000/index", INDEX_FOLDER] {
+            fs::create_dir(path.join(other)).unwrap();
+        }
+        fs::write(path.join(PEERS_FILE), b"").unwrap();
+        let meta = path.join(META_FILE);
+        assert!(fs::read_to_string(&meta).unwrap().contains("\"format_version\": 1"), "earlier releases read it");
+        let mut folder = DataFolder::open_of_deployment(&path, 31337, "0x01").unwrap();
+        assert_eq!((folder.generation(), folder.shards()), (0, 2));
+        // An attempt that did not get as far as the switch is begun anew.
+        fs::create_dir_all(path.join("generation-0001/shard-000/journal/left")).unwrap();
+        assert_eq!(folder.create_next(3).unwrap().len(), 3);
+        assert_eq!(remove_older_generations(&path).unwrap(), Vec::<PathBuf>::new());
+        assert_eq!(shard_folders(&path).unwrap().1, 0);
+        folder.switch(3).unwrap();
+        assert_eq!((folder.generation(), folder.shards()), (1, 3));
+        folder.add_name("bb").unwrap();
+        drop(folder);
+        let (folders, generation) = shard_folders(&path).unwrap();
+        assert_eq!((folders.len(), generation), (3, 1));
+        assert!(folders.iter().all(|shard| shard.journal.starts_with(path.join("generation-0001"))));
+        let refused = DataFolder::open(&path, &identity()).unwrap_err();
+        assert!(matches!(refused, StorageError::Mismatch { what: "number of shards", .. }), "{refused}");
+        DataFolder::open(&path, &FolderIdentity { shards: 3, ..identity() }).unwrap();
+        let removed = remove_older_generations(&path).unwrap();
+        let names: Vec<_> = removed.iter().map(|old| old.file_name().unwrap().to_str().unwrap()).collect();
+        assert_eq!(names, ["index", "peers.json", "shard-000", "shard-001"]);
+        assert!(path.join("generation-0001").exists());
+        let other = DataFolder::open_of_deployment(&path, 31337, "0x02").unwrap_err();
+        assert!(matches!(other, StorageError::Mismatch { what: "contract", .. }), "{other}");
     }
 
     #[test]

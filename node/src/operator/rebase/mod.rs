@@ -1,0 +1,287 @@
+//! The rebase: while the node is stopped, replaces its journals by a *generation* that begins at the newest certified
+//! checkpoint of an archive. So journals end; the number of shards can change; and an empty folder begins where the
+//! committee is.
+//!
+//! ```text
+//!  archive ──► verified from the folder's own base on ──► S_k ─┐
+//!  chain ────► events that the shards have followed ───────────┼─► own state ─► generation-000N/ ─► synced ─► meta.json
+//!  journals ─► executed beyond the cut, votes, what is Seen ───┘   (`own`)      (`write`)                     (switch)
+//! ```
+//! 1. The old journals are recovered as at a start, and judged by the high-water mark: a rebase never makes a folder
+//!    whole that lacks votes.
+//! 2. The state is computed from S_k, the chain's events and the executed certificates, apart from the shards' rules.
+//!    Where nothing was missing here, it must be what the shards hold, or nothing is changed.
+//! 3. All shards are written, and replayed while they are. The switch is one atomic write of `meta.json`. Before it, the
+//!    old generation counts and the command begins anew; after it, the new one does.
+//!
+//! The old generation stays until `fastpay-node prune`, which demands that the node was started on the new one.
+
+mod own;
+mod write;
+
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+use fastpay_core::checkpoint::{PrimaryEventKind, SegmentEntry, SegmentError};
+use fastpay_core::{AccountId, Digest, JournalPosition, ShardLayout, TransactionIndex};
+use fastpay_program::Clock;
+use serde::Serialize;
+
+use crate::authority::certification::{
+    Archive, Base, CheckpointError, Inputs, Journals, ORDERS_MAX, Progress, follow, read_with_time,
+};
+use crate::authority::config::Config;
+use crate::authority::deployment::{self, Deployment};
+use crate::authority::rollback::{DetectionError, HighWaterMark, Memory};
+use crate::authority::shard::{RecoveredShard, ShardError};
+use crate::authority::storage::{DataFolder, JournalError, StorageError, remove_older_generations, shard_folders};
+use crate::authority::{AuthorityError, check_credits, recover, shard_limits};
+use own::{Own, Target};
+
+/// Why a folder was not rebased. It is what it was.
+#[derive(Debug, thiserror::Error)]
+pub enum RebaseError {
+    /// The archive, the chain or the journals.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The data folder cannot be used.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// Whether the folder remembers all votes cannot be judged.
+    #[error(transparent)]
+    Memory(#[from] DetectionError),
+    /// The authority could not start on the folder, either.
+    #[error(transparent)]
+    Recovery(Box<AuthorityError>),
+    /// The old shards cannot be read.
+    #[error(transparent)]
+    Shard(#[from] ShardError),
+    /// The new journals cannot be written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The archive has nothing to begin from.
+    #[error(
+        "the archive {0} has no certified checkpoint yet; wait until the nodes have made one, or copy another \
+         authority's archive"
+    )]
+    NoCheckpoint(PathBuf),
+    /// The folder begins there already.
+    #[error(
+        "the data folder begins at checkpoint {0} already, the newest of the archive; rebase again once a later one is \
+         certified"
+    )]
+    Nothing(u64),
+    /// The archive has another checkpoint of the number at which the folder begins.
+    #[error(
+        "the data folder begins at checkpoint {number} with the digest {own}, and the archive's has the digest {found}; \
+         use the archive from which the folder was rebased, or a copy of it"
+    )]
+    OtherArchive {
+        /// The number.
+        number: u64,
+        /// The checkpoint at which the folder begins.
+        own: Digest,
+        /// The checkpoint of the archive.
+        found: Digest,
+    },
+    /// What this authority executed cannot follow the checkpoint.
+    #[error(
+        "what this authority executed does not follow checkpoint {number}: {error}. Nothing was changed. More authorities \
+         than the committee tolerates may be faulty: compare the archives and journals before anybody goes on"
+    )]
+    Contradiction {
+        /// The checkpoint's number.
+        number: u64,
+        /// Why.
+        error: Box<SegmentError>,
+    },
+    /// The computed state is not what the shards hold.
+    #[error(
+        "the state of account {account} that follows from the checkpoint is not the one that this authority holds: its \
+         {what} differs. Nothing was changed; report this as a defect"
+    )]
+    Differs {
+        /// The account.
+        account: AccountId,
+        /// What differs.
+        what: &'static str,
+    },
+    /// The old generation may still be needed.
+    #[error(
+        "no node has been started on generation {0} of the data folder yet; start it, wait until it is ready, and prune \
+         then. It may run meanwhile"
+    )]
+    NotStarted(u64),
+}
+
+impl From<AuthorityError> for RebaseError {
+    fn from(error: AuthorityError) -> Self {
+        Self::Recovery(Box::new(error))
+    }
+}
+
+/// A data folder that was rebased.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rebased {
+    /// The number of the checkpoint at which it begins.
+    pub checkpoint: u64,
+    /// The generation of its journals.
+    pub generation: u64,
+    /// The number of shards, which the configuration must name.
+    pub shards: u32,
+    /// The newest event of the contract that all shards have applied.
+    pub up_to: u64,
+    /// The accounts.
+    pub accounts: u64,
+    /// The certificates that were executed here beyond the checkpoint, and are kept.
+    pub certificates: u64,
+    /// Whether this authority had executed all that the checkpoint includes. What it had not executed is in its state
+    /// now, and not in the lists that it serves.
+    pub was_complete: bool,
+    /// Why the authority votes only above what the others know, if it does: its folder lacks votes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restored: Option<String>,
+    /// The bytes of the new journals.
+    pub journal_bytes: u64,
+}
+
+/// Replaces the journals of the data folder by a generation that begins at the newest certified checkpoint of the
+/// archive in `archive`, with as many shards as before or `shards`.
+///
+/// # Errors
+/// See [`RebaseError`]; the folder is what it was then.
+pub async fn rebase(
+    config: &Config,
+    archive: &Path,
+    shards: Option<NonZeroU32>,
+    told: Progress<'_>,
+) -> Result<Rebased, RebaseError> {
+    let deployment = deployment::load(config).await.map_err(CheckpointError::from)?;
+    let domain = deployment.domain();
+    let contract = domain.contract().to_string();
+    let mut folder = DataFolder::open_of_deployment(&config.data, domain.chain_id(), &contract)?;
+    let (own, memory) = recover_own(config, &folder, &deployment).await?;
+    let layout = ShardLayout::new(shards.unwrap_or(own.shards));
+
+    let (base, deposits) = newest(&own, layout, archive, &deployment, told)?;
+    let inputs = Inputs { config, archive, orders_max: ORDERS_MAX, clock: Clock::system() };
+    let (events, time) = read_with_time(&deployment, base.state.cut().up_to, inputs, told).await?;
+    judge_by_chain(&base, &events, &domain)?;
+    let up_to = own.up_to.max(base.state.cut().up_to);
+    let chain = events.last().map_or(base.state.cut().up_to, |event| event.index);
+    if chain < up_to {
+        return Err(CheckpointError::ChainBehind { chain, wanted: up_to }.into());
+    }
+
+    let journals = Journals::open(&config.data)?;
+    let number = base.checkpoint.number;
+    let target = Target {
+        number,
+        checkpoint: domain.checkpoint_digest(&base.checkpoint),
+        generation: folder.generation().saturating_add(1),
+        up_to,
+        voidable_at: time.map_or(0, |time| time.block_time.saturating_add(time.unlock_window)),
+        layout,
+        with_primary: deployment.genesis().is_none(),
+        domain,
+    };
+    let plan = own::plan(&own, &target, base.state, events, deposits, &journals, told)?;
+    told(format!("writing {} accounts", plan.accounts.len()));
+    let writers = folder.create_next(layout.count())?;
+    let written = write::write(&own, &target, &plan, &journals, writers, told)?;
+    let was_complete = plan.is_complete;
+    drop((own, journals));
+    folder.switch(layout.count())?;
+    Ok(Rebased {
+        checkpoint: number,
+        generation: target.generation,
+        shards: layout.count(),
+        up_to: up_to.0,
+        accounts: plan.accounts.len() as u64,
+        certificates: written.certificates,
+        was_complete,
+        restored: match memory {
+            Memory::Whole => None,
+            Memory::Older { why, .. } => Some(why),
+        },
+        journal_bytes: written.bytes,
+    })
+}
+
+/// Recovers the shards as at a start, and judges whether they remember all votes.
+async fn recover_own(
+    config: &Config,
+    folder: &DataFolder,
+    deployment: &Deployment,
+) -> Result<(Own, Memory), RebaseError> {
+    let shards = NonZeroU32::new(folder.shards()).unwrap_or(NonZeroU32::MIN);
+    let layout = ShardLayout::new(shards);
+    let with_primary = deployment.genesis().is_none();
+    let recovered = recover(folder, layout, with_primary, shard_limits(config)).await?;
+    check_credits(recovered.iter().map(RecoveredShard::shard))?;
+    let ends: Vec<JournalPosition> = recovered.iter().map(|shard| shard.history().end()).collect();
+    let mark = HighWaterMark::of(&config.data, config.high_water_mark())?;
+    let memory = mark.judge_before_rebase(folder, &ends)?;
+    Ok((Own::new(shards, recovered), memory))
+}
+
+/// The newest checkpoint of the archive, verified from the one on at which the folder begins, and all deposits between
+/// the two.
+fn newest(
+    own: &Own,
+    layout: ShardLayout,
+    path: &Path,
+    deployment: &Deployment,
+    told: Progress<'_>,
+) -> Result<(Base, Vec<own::Deposited>), RebaseError> {
+    let archive = Archive::new(path);
+    let domain = deployment.domain();
+    let committees = deployment.committees().map_err(CheckpointError::from)?;
+    let (first, expected) = own.base.as_ref().map_or((0, None), |base| (base.number, Some(base.checkpoint)));
+    let begun = archive.base(first, &domain, &committees)?;
+    let found = domain.checkpoint_digest(&begun.checkpoint);
+    if let Some(own) = expected.filter(|own| *own != found) {
+        return Err(RebaseError::OtherArchive { number: first, own, found });
+    }
+    let mut deposits = Vec::new();
+    let newest = archive.verify_after(begun, &domain, &committees, told, |computed| {
+        for entry in &computed.segment.entries {
+            if let SegmentEntry::Event(event) = entry {
+                deposits.extend(own::Deposited::of(event));
+            }
+        }
+    })?;
+    match newest.checkpoint.number {
+        0 => Err(RebaseError::NoCheckpoint(path.to_owned())),
+        number if own.base.is_some() && number == first && layout == own.layout => Err(RebaseError::Nothing(number)),
+        _ => Ok((newest, deposits)),
+    }
+}
+
+/// Checks that the checkpoint counts on the chain as it is now.
+fn judge_by_chain(
+    base: &Base,
+    events: &[fastpay_core::checkpoint::PrimaryEvent],
+    domain: &fastpay_core::Domain,
+) -> Result<(), RebaseError> {
+    let installed = events.iter().any(|event| matches!(event.kind, PrimaryEventKind::Installed(_)));
+    let newest = events.last().map_or(TransactionIndex(0), |event| event.index);
+    if installed {
+        let now = follow(base, events, newest, domain).map_err(CheckpointError::from)?;
+        return Ok(base.check(domain, now.installations())?);
+    }
+    Ok(base.check(domain, base.state.installations())?)
+}
+
+/// Removes the generations of journals that count no more. The node may run. Returns the folders that were removed.
+///
+/// # Errors
+/// [`RebaseError::NotStarted`] if no node was started on the present generation; if a folder cannot be removed.
+pub fn prune(config: &Config) -> Result<Vec<PathBuf>, RebaseError> {
+    let mark = HighWaterMark::of(&config.data, config.high_water_mark())?;
+    if !mark.is_of_generation_in_use() {
+        return Err(RebaseError::NotStarted(shard_folders(&config.data)?.1));
+    }
+    Ok(remove_older_generations(&config.data)?)
+}
