@@ -251,7 +251,12 @@ async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
     check(&["pay", to], "argument", 2, "give the amount");
     check(&["pay", "fastpay:nonsense", "1"], "argument", 2, "this payment link cannot be used");
     check(&["pay", "ethereum:0x12", "1"], "argument", 2, "not an account (fp1… or 0x…), a name or a payment link");
-    check(&["pay", "https://wallet.example/pay", "1"], "argument", 2, "this payment link cannot be used");
+    check(
+        &["pay", "https://wallet.example/pay", "1"],
+        "argument",
+        2,
+        "not an account (fp1… or 0x…), a name or a payment link",
+    );
     check(&["contacts", "add", "alice", to], "contact", 15, "name of a key");
     check(&["contacts", "add", "Carol", to], "key", 4, "letters a-z");
     check(&["contacts", "add", "carol", "nonsense"], "argument", 2, "not an account");
