@@ -41,14 +41,13 @@ impl CompactDecision {
         Some(Self { header: *header, group: group.clone(), path, certificate: certificate.clone() })
     }
 
-    /// Checks all but the signatures, and gives the group's digest and those.
+    /// Checks all but the signatures and the place among the groups, and gives the group's digest and the signatures.
     pub(crate) fn prepare(
         &self,
         receiver: Receiver,
         members: &Members,
-        cursor: &Cursor,
     ) -> Result<(Digest, Vec<SignedDigest>), OpenError> {
-        let Group { to, number, previous, messages } = &self.group;
+        let Group { to, messages, .. } = &self.group;
         if *to != receiver {
             return Err(OpenError::OtherReceiver { receiver, found: *to });
         }
@@ -60,17 +59,23 @@ impl CompactDecision {
         if self.path.root(digest) != Some(self.header.outputs) {
             return Err(OpenError::Path);
         }
-        let (next, found) = (cursor.next, *number);
+        Ok((digest, signatures))
+    }
+
+    /// Checks that a certified group is the one that is due. Before the certificate is judged, this must not be asked:
+    /// anyone can make up a group that seems to prove a fork.
+    pub(crate) fn check_due(&self, cursor: &Cursor) -> Result<(), OpenError> {
+        let (next, found) = (cursor.next, self.group.number);
         if found < next {
             return Err(OpenError::AlreadyTaken { next, found });
         }
         if found > next {
             return Err(OpenError::Missing { next, found });
         }
-        if *previous != cursor.previous {
+        if self.group.previous != cursor.previous {
             return Err(OpenError::OtherHistory { number: found });
         }
-        Ok((digest, signatures))
+        Ok(())
     }
 }
 
@@ -144,7 +149,7 @@ pub enum OpenError {
         /// The group's.
         found: u64,
     },
-    /// It continues another history than the one that was taken: the cluster forked.
+    /// A quorum certified it, and it continues another history than the one that was taken: the cluster forked.
     #[error("group {number} does not continue what was taken before: the cluster has forked; stop, and prove it")]
     OtherHistory {
         /// The group's number.
