@@ -16,7 +16,7 @@ use crate::state::CurrentEpoch;
 impl Draft<'_> {
     /// Credits the accounts of a committee.
     pub(crate) fn funded(&mut self, funding: &Funding) {
-        self.add(StateKey::Omnibus(funding.committee, funding.asset), funding.amount);
+        self.state.add(StateKey::Omnibus(funding.committee, funding.asset), funding.amount);
         self.tell(funding.committee, EventKind::Funded(*funding));
     }
 
@@ -47,11 +47,13 @@ impl Draft<'_> {
         }
         let paid = amount.checked_sub(fee).ok_or(Rejection::FeeAboveAmount)?;
         let omnibus = StateKey::Omnibus(committee, asset);
-        let held = self.state.amount(&omnibus);
-        let left = held.checked_sub(amount).ok_or(Rejection::OmnibusTooLow(held))?;
+        let payable = self.payable(&omnibus, asset);
+        if amount > payable {
+            return Err(Rejection::OmnibusTooLow(payable));
+        }
 
         self.state.put(spent, &marked);
-        self.state.put_amount(omnibus, left);
+        self.state.debit(omnibus, amount);
         let index = self.tell(committee, EventKind::Redeemed { redemption: redemption.clone(), relayer });
         for (to, amount) in [(AccountId::from_ethereum(recipient), paid), (relayer, fee)] {
             if amount != Amount::ZERO {

@@ -96,9 +96,10 @@ impl Draft<'_> {
                 self.credit(credit);
             }
             Message::Fund(funding) => {
-                if !self.layout.is_settlement() || !self.layout.genesis().committees.contains_key(&funding.committee) {
+                if !self.layout.is_settlement() {
                     return None;
                 }
+                self.check_funded_account(funding.committee, funding.account).ok()?;
                 self.count_taken(from, funding.asset, funding.amount)?;
                 self.funded(funding);
             }
@@ -107,16 +108,13 @@ impl Draft<'_> {
         Some(())
     }
 
-    /// Counts an amount that another cluster sent. `None` if this cluster would hold more than was issued: so however
-    /// faulty others are, no sum here overflows.
+    /// Counts an amount that another cluster sent. `None` if it is nothing, or more than was issued. The sum of several
+    /// may be more: another cluster may have made that money, so this one is not refused for it. The audit tells which.
     fn count_taken(&mut self, from: ClusterId, asset: Asset, amount: Amount) -> Option<()> {
-        let held = StateKey::Held(asset);
-        let sum = self.state.amount(&held).checked_add(amount)?;
-        if sum > self.layout.issued(asset) {
+        if amount == Amount::ZERO || amount > self.layout.issued(asset) {
             return None;
         }
-        self.state.put_amount(held, sum);
-        self.state.count(StateKey::TakenTotal(from, asset), amount);
+        self.state.add(StateKey::TakenTotal(from, asset), amount);
         Some(())
     }
 
@@ -179,8 +177,8 @@ pub enum FoldError {
         /// The number that is due.
         due: u64,
     },
-    /// A quorum of another cluster certified what no honest one sends: money that does not exist, or a message for
-    /// somebody else. Nothing more is taken from it.
+    /// A quorum of another cluster certified what no honest one sends: a message for somebody else, nothing, or more than
+    /// was issued. Nothing more is taken from it.
     #[error("group {number} of cluster {from} has a message that no honest cluster sends; stop, and ask its operators")]
     Faulty {
         /// The sender.

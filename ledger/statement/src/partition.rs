@@ -56,7 +56,6 @@ impl Partition {
             | StateKey::Sent(_)
             | StateKey::SentTotal(..)
             | StateKey::TakenTotal(..)
-            | StateKey::Held(_)
             | StateKey::Queue(_)
             | StateKey::Queued(..) => None,
         }

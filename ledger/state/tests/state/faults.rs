@@ -1,13 +1,17 @@
 //! What a fold refuses: a leader that leaves out or repeats groups, and clusters whose quorum lies.
 
-use fastpay_core::{AccountId, Amount, Asset};
-use fastpay_ledger_state::FoldError;
+use fastpay_core::{AccountId, Amount, Asset, Balance};
+use fastpay_ledger_state::{FoldError, Issue, Overdraft, overdrafts};
 use fastpay_ledger_statement::{
-    Action, ClusterId, CommitteeEvent, Credit, EventKind, Funding, Message, Receiver, Request,
+    Action, ClusterId, CommitteeEvent, CommitteeNumber, Credit, EventKind, Funding, Message, Outcome, Receiver,
+    Rejection, Request, StateKey,
 };
 
-use crate::people::{account, client};
-use crate::world::{COMMITTEE, COORDINATOR, ISSUED_EACH, SETTLEMENT, World};
+use crate::people::{account, certified, client, redemption};
+use crate::world::{COMMITTEE, COORDINATOR, ISSUED_EACH, SETTLEMENT, World, genesis};
+
+const UNKNOWN_ASSET: Asset = Asset(alloy_primitives::Address::repeat_byte(9));
+const LARGE: Asset = Asset(alloy_primitives::Address::repeat_byte(8));
 
 #[test]
 fn a_group_left_out_or_repeated_spoils_the_proposal() {
@@ -41,30 +45,24 @@ fn pay(amount: u128) -> Action {
     Action::Transfer { to: client(1).account(), asset: Asset::ETHER, amount: Amount(amount) }
 }
 
-/// Traitors may certify what they like. They move nothing of others, and make no more than was issued.
+/// Traitors may certify what they like. They move nothing of others, and send no nonsense on.
 #[test]
 fn messages_that_no_honest_cluster_sends_are_refused() {
-    let mut world = World::new(2);
+    let world = World::new(2);
     let [here, there] = [1, 2].map(ClusterId);
     let owner_of = |world: &World, shard| {
         let owners = (0..6).map(|at| client(at).account());
         owners.into_iter().find(|owner| world.partition().of_reserve(owner) == shard).unwrap()
     };
     let (ours, theirs) = (owner_of(&world, here), owner_of(&world, there));
-    let held = world.reserve_total(here);
     let credit =
         |to: AccountId, amount: u128| Message::Credit(Credit { to, asset: Asset::ETHER, amount: Amount(amount) });
-    let missing = 6 * ISSUED_EACH - held;
-    let funding = |committee| {
-        let (account, payer, asset, amount) = (account(1), ours, Asset::ETHER, Amount(1));
-        Message::Fund(Funding { committee, account, asset, amount, payer })
-    };
+    let issued = 6 * ISSUED_EACH;
+    let fund =
+        Funding { committee: COMMITTEE, account: account(1), asset: Asset::ETHER, amount: Amount(1), payer: ours };
     let event = CommitteeEvent {
         index: Default::default(),
-        kind: EventKind::Redeemed {
-            redemption: crate::people::redemption(1, 0, Default::default(), 1, 0),
-            relayer: ours,
-        },
+        kind: EventKind::Redeemed { redemption: redemption(1, 0, Default::default(), 1, 0), relayer: ours },
     };
     let foreign = fastpay_ledger_statement::Instruction {
         deployment: world.layout().deployment(),
@@ -79,10 +77,12 @@ fn messages_that_no_honest_cluster_sends_are_refused() {
     let misrouted = Message::Request(Request::Instruct(Box::new(misrouted)));
     let bad = [
         credit(theirs, 1),
-        credit(ours, missing + 1),
+        credit(ours, 0),
+        credit(ours, issued + 1),
         credit(ours, u128::MAX),
-        Message::Credit(Credit { to: ours, asset: Asset([9; 20].into()), amount: Amount(1) }),
-        funding(COMMITTEE),
+        Message::Credit(Credit { to: ours, asset: UNKNOWN_ASSET, amount: Amount(1) }),
+        Message::Credit(Credit { to: ours, asset: UNKNOWN_ASSET, amount: Amount(0) }),
+        Message::Fund(fund),
         Message::Event(event),
         forged,
         misrouted,
@@ -96,23 +96,86 @@ fn messages_that_no_honest_cluster_sends_are_refused() {
         assert_eq!(world.decide(here, groups, vec![]), Err(faulty), "{message:?}");
         assert_eq!(world.clusters[&here].state.root(), root);
     }
-    // Funding for a committee that does not exist, at the settlement cluster.
-    let unknown = fastpay_ledger_statement::CommitteeNumber(8);
-    world.clusters.get_mut(&there).unwrap().forge(Receiver::Cluster(SETTLEMENT), vec![funding(unknown)]);
-    let groups = world.due(SETTLEMENT, usize::MAX);
-    assert_eq!(world.decide(SETTLEMENT, groups, vec![]), Err(FoldError::Faulty { from: there, number: 1 }));
-
-    // A cluster of traitors can make money as far as all that was issued. The audit of its pair with us finds it.
-    assert_eq!(world.overdrawn(), []);
-    world.clusters.get_mut(&there).unwrap().forge(Receiver::Cluster(here), vec![credit(ours, missing)]);
-    let groups = world.due(here, usize::MAX);
-    world.decide(here, groups, vec![]).unwrap();
-    assert_eq!(world.reserve_total(here), 6 * ISSUED_EACH);
-    assert_eq!(world.overdrawn(), [(there, here)]);
+    // At the settlement cluster: funding that no honest shard lets through.
+    let contract = AccountId::from_ethereum(world.layout().deployment().domain(COMMITTEE).contract());
+    let bad = [
+        Funding { committee: CommitteeNumber(9), ..fund },
+        Funding { account: AccountId::ZERO, ..fund },
+        Funding { account: contract, ..fund },
+        Funding { amount: Amount(0), ..fund },
+        Funding { amount: Amount(issued + 1), ..fund },
+        Funding { asset: UNKNOWN_ASSET, ..fund },
+        Funding { asset: UNKNOWN_ASSET, amount: Amount(0), ..fund },
+    ];
+    for funding in bad {
+        let mut world = World::new(2);
+        let forged = vec![Message::Fund(fund), Message::Fund(funding)];
+        world.clusters.get_mut(&there).unwrap().forge(Receiver::Cluster(SETTLEMENT), forged);
+        let groups = world.due(SETTLEMENT, usize::MAX);
+        let faulty = FoldError::Faulty { from: there, number: 1 };
+        assert_eq!(world.decide(SETTLEMENT, groups, vec![]), Err(faulty), "{funding:?}");
+    }
 }
 
-impl World {
-    fn reserve_total(&self, cluster: ClusterId) -> u128 {
-        self.clusters[&cluster].state.holdings()[&Asset::ETHER].reserves.spendable().0
+/// A quorum of traitors makes more money than was issued. The audit names their cluster, and honest ones still pay each
+/// other.
+#[test]
+fn money_made_by_one_cluster_stops_no_other_and_the_audit_names_it() {
+    // As much as a genesis allows, so that two credits of it are more than 128 bits hold.
+    let most = (1 << 127) - 1;
+    let mut fixed = genesis(3);
+    fixed.issued.push(Issue { owner: client(0).account(), asset: LARGE, amount: Amount(most) });
+    let mut world = World::of(fixed);
+    let [traitors, here, honest] = [1, 2, 3].map(ClusterId);
+    let owner = |shard| (0..=u8::MAX).find(|at| world.partition().of_reserve(&client(*at).account()) == shard).unwrap();
+    let [ours, theirs] = [here, honest].map(owner);
+    let [ours_at, theirs_at] = [ours, theirs].map(|at| {
+        world.clients.push(crate::people::Client::new(at));
+        world.clients.len() - 1
+    });
+    let [ours, theirs] = [ours, theirs].map(|at| client(at).account());
+    world.act(ours_at, Action::Open).unwrap();
+    world.act(theirs_at, Action::Open).unwrap();
+    assert_eq!(world.overdrawn(), []);
+
+    let made = Message::Credit(Credit { to: ours, asset: LARGE, amount: Amount(most) });
+    let traitor = world.clusters.get_mut(&traitors).unwrap();
+    traitor.forge(Receiver::Cluster(here), vec![made.clone(), made.clone(), made]);
+    world.step(here, usize::MAX, usize::MAX);
+    assert_eq!(world.overdrawn(), [(traitors, here)]);
+
+    // No message is of more than was issued, or its honest receiver would refuse the honest sender.
+    let pay = |to, amount| Action::Transfer { to, asset: LARGE, amount: Amount(amount) };
+    assert_eq!(world.act(ours_at, pay(theirs, most + 1)), Err(Rejection::ReserveTooLow(Amount(most))));
+    for _ in 0..2 {
+        assert_eq!(world.act(ours_at, pay(theirs, most)), Ok(Outcome::Transferred));
     }
+    assert_eq!(world.act(theirs_at, pay(ours, most)), Ok(Outcome::Transferred));
+    world.run();
+    let balance = |owner, shard| world.read::<Balance>(shard, &StateKey::Reserve(owner, LARGE)).unwrap();
+    let most = Balance::from(Amount(most));
+    assert_eq!((balance(ours, here), balance(theirs, honest)), (most.plus(most), most));
+    let states = world.clusters.iter().map(|(number, cluster)| (*number, cluster.state.clone())).collect();
+    let excess = most.plus(most).plus(most);
+    assert_eq!(overdrafts(&states), [Overdraft { from: traitors, to: here, asset: LARGE, excess }]);
+}
+
+/// The settlement cluster, too, pays no more at once than was issued.
+#[test]
+fn a_redemption_of_more_than_was_issued_is_refused_whatever_the_omnibus_has() {
+    let mut world = World::new(2);
+    let issued = 6 * ISSUED_EACH;
+    let payer = client(0).account();
+    let made =
+        Funding { committee: COMMITTEE, account: account(1), asset: Asset::ETHER, amount: Amount(issued), payer };
+    let traitor = world.clusters.get_mut(&ClusterId(1)).unwrap();
+    traitor.forge(Receiver::Cluster(SETTLEMENT), vec![Message::Fund(made), Message::Fund(made)]);
+    world.step(SETTLEMENT, usize::MAX, usize::MAX);
+    assert_eq!(world.omnibus(), 2 * issued);
+    let domain = world.layout().deployment().domain(COMMITTEE);
+    let recipient = client(1).account().ethereum_address().unwrap();
+    let redeem = |amount| certified(&domain, 0, redemption(1, 0, recipient, amount, 0));
+    assert_eq!(world.act(3, redeem(issued + 1)), Err(Rejection::OmnibusTooLow(Amount(issued))));
+    assert!(world.act(3, redeem(issued)).is_ok());
+    assert_eq!((world.omnibus(), world.reserve(client(1).account())), (issued, ISSUED_EACH + issued));
 }

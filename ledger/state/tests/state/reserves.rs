@@ -84,7 +84,6 @@ fn what_is_rejected_changes_nothing() {
 /// What the ledger remembers of everyone, apart from what it has sent.
 pub fn facts(world: &World) -> Vec<Option<Vec<u8>>> {
     let mut keys = vec![
-        StateKey::Held(Asset::ETHER),
         StateKey::Omnibus(COMMITTEE, Asset::ETHER),
         StateKey::EventIndex(COMMITTEE),
         StateKey::Epoch(COMMITTEE),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use borsh::BorshDeserialize;
 use fastpay_core::{AccountId, Amount, Asset, Balance, Digest, Ed25519Signature};
-use fastpay_ledger_state::{Executed, FoldError, Genesis, Issue, Layout, Moment, State};
+use fastpay_ledger_state::{Executed, FoldError, Genesis, Issue, Layout, Moment, State, overdrafts};
 use fastpay_ledger_statement::{
     Action, Answer, ClusterId, CommitteeEvent, CommitteeNumber, CompactDecision, Cursor, Group, Header, Height,
     Instruction, MemberIndex, MemberKey, MemberKeys, Message, Namespace, Outcome, Outputs, Partition,
@@ -217,12 +217,12 @@ impl World {
 
     pub fn reserve(&self, owner: AccountId) -> u128 {
         let shard = self.partition().of_reserve(&owner);
-        self.read(shard, &StateKey::Reserve(owner, Asset::ETHER)).map_or(0, |amount: Amount| amount.0)
+        self.read(shard, &StateKey::Reserve(owner, Asset::ETHER)).map_or(0, |balance: Balance| balance.spendable().0)
     }
 
     pub fn omnibus(&self) -> u128 {
         let key = StateKey::Omnibus(COMMITTEE, Asset::ETHER);
-        self.read(self.settlement(), &key).map_or(0, |amount: Amount| amount.0)
+        self.read(self.settlement(), &key).map_or(0, |balance: Balance| balance.spendable().0)
     }
 
     /// All events that the committee has been sent, with the groups checked to be without gap.
@@ -247,28 +247,14 @@ impl World {
     pub fn total(&self) -> Balance {
         self.clusters.values().fold(Balance::ZERO, |sum, cluster| {
             let holdings = cluster.state.holdings().remove(&Asset::ETHER).unwrap_or_default();
-            let held: Amount = cluster
-                .state
-                .read(&StateKey::Held(Asset::ETHER))
-                .map_or(Amount::ZERO, |v| borsh::from_slice(v).unwrap());
-            assert_eq!(Balance::from(held), holdings.reserves.plus(holdings.omnibus));
             sum.plus(holdings.share())
         })
     }
 
     /// Pairs of clusters of which the second has taken more from the first than that has sent.
     pub fn overdrawn(&self) -> Vec<(ClusterId, ClusterId)> {
-        let read = |at: &Cluster, key| at.state.read(&key).map_or(Balance::ZERO, |v| borsh::from_slice(v).unwrap());
-        let mut pairs = vec![];
-        for (from, sender) in &self.clusters {
-            for (to, receiver) in &self.clusters {
-                let sent: Balance = read(sender, StateKey::SentTotal(*to, Asset::ETHER));
-                if read(receiver, StateKey::TakenTotal(*from, Asset::ETHER)) > sent {
-                    pairs.push((*from, *to));
-                }
-            }
-        }
-        pairs
+        let states = self.clusters.iter().map(|(number, cluster)| (*number, cluster.state.clone())).collect();
+        overdrafts(&states).iter().map(|overdraft| (overdraft.from, overdraft.to)).collect()
     }
 
     pub fn issued(&self) -> Balance {

@@ -4,7 +4,7 @@
 //! After a change that is meant: `UPDATE_VECTORS=1 cargo test -p fastpay-ledger-statement --test statement vectors`.
 
 use alloy_primitives::{B256, Bytes};
-use fastpay_core::{AccountKey, Amount, Asset, Digest, SequenceNumber};
+use fastpay_core::{AccountKey, Amount, Asset, Balance, Digest, SequenceNumber};
 use fastpay_ledger_statement::{
     Action, Answer, AnswerProof, ClusterId, CommitteeNumber, CompactDecision, Cursor, Deployment, Evidence, Group,
     Header, Height, Instruction, MemberKey, Members, Message, Outcome, Outputs, ReadProof, Receiver, Request, StateKey,
@@ -134,7 +134,7 @@ fn decisions(cluster: &Cluster) -> Vec<Decision> {
 
 fn reads(cluster: &Cluster) -> Vec<Proof> {
     let key = |at| StateKey::Reserve(account(at), Asset::ETHER);
-    let value = borsh::to_vec(&Amount(77)).unwrap();
+    let value = borsh::to_vec(&Balance::from(Amount(77))).unwrap();
     let header = cluster.header(3, leaf_digest(key(0).digest(), value_digest(&value)), Digest::ZERO);
     let prove = |name: &str, at: u64, evidence: Evidence| {
         let (certificate, proof) = (cluster.certify(&header, 0), StateProof { evidence, siblings: vec![] });
@@ -147,7 +147,7 @@ fn reads(cluster: &Cluster) -> Vec<Proof> {
     vec![
         prove("present", 0, Evidence::Present(value.clone())),
         prove("absent", 1, other),
-        prove("another value", 0, Evidence::Present(borsh::to_vec(&Amount(78)).unwrap())),
+        prove("another value", 0, Evidence::Present(borsh::to_vec(&Balance::from(Amount(78))).unwrap())),
     ]
 }
 
