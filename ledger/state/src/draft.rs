@@ -87,7 +87,7 @@ impl Draft<'_> {
                 let answer = self.execute(&request);
                 self.push(Receiver::Cluster(from), Message::Answer(answer));
             }
-            Message::Answer(answer) => self.push(Receiver::Clients, Message::Answer(answer.clone())),
+            Message::Answer(answer) => self.pass_back(from, answer)?,
             Message::Credit(credit) => {
                 if partition.of_reserve(&credit.to) != self.layout.us() {
                     return None;
@@ -125,11 +125,31 @@ impl Draft<'_> {
             let answer = self.execute(request);
             self.push(Receiver::Clients, Message::Answer(answer));
         } else if self.layout.members(responsible).is_some() {
-            self.push(Receiver::Cluster(responsible), Message::Request(request.request().clone()));
+            self.pass_on(responsible, request);
         } else {
             let (request, result) = (request.digest(), Err(Rejection::UnknownCluster(responsible)));
             self.push(Receiver::Clients, Message::Answer(Answer { request, result }));
         }
+    }
+
+    /// Passes a request on to the cluster that executes it. While its answer is awaited, the same one is not passed on
+    /// again: the one answer is for everybody who sent it.
+    fn pass_on(&mut self, to: ClusterId, request: &VerifiedRequest) {
+        let pending = StateKey::Pending(to, request.digest());
+        if self.state.read(&pending).is_none() {
+            self.state.put(pending, &());
+            self.push(Receiver::Cluster(to), Message::Request(request.request().clone()));
+        }
+    }
+
+    /// Passes the answer to a request on to the clients. `None` if this cluster awaits no such answer from that one: it
+    /// may answer for itself alone, and once.
+    fn pass_back(&mut self, from: ClusterId, answer: &Answer) -> Option<()> {
+        let pending = StateKey::Pending(from, answer.request);
+        self.state.read(&pending)?;
+        self.state.tree.remove(&pending);
+        self.push(Receiver::Clients, Message::Answer(answer.clone()));
+        Some(())
     }
 
     fn execute(&mut self, request: &VerifiedRequest) -> Answer {
@@ -177,8 +197,8 @@ pub enum FoldError {
         /// The number that is due.
         due: u64,
     },
-    /// A quorum of another cluster certified what no honest one sends: a message for somebody else, nothing, or more than
-    /// was issued. Nothing more is taken from it.
+    /// A quorum of another cluster certified what no honest one sends: a message for somebody else, an answer to nobody's
+    /// request, an amount of zero, or more than was issued. Nothing more is taken from it.
     #[error("group {number} of cluster {from} has a message that no honest cluster sends; stop, and ask its operators")]
     Faulty {
         /// The sender.

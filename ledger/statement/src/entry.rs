@@ -37,6 +37,8 @@ pub enum StateKey {
     SentTotal(ClusterId, Asset),
     /// The total of an asset taken from a cluster since the genesis.
     TakenTotal(ClusterId, Asset),
+    /// Whether a request was passed on to a cluster, and awaits its answer: present if so.
+    Pending(ClusterId, Digest),
     /// The numbers of the first message that waits for a receiver, and of the next one to be added.
     Queue(Receiver),
     /// A message that did not fit into an earlier group.

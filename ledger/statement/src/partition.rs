@@ -56,6 +56,7 @@ impl Partition {
             | StateKey::Sent(_)
             | StateKey::SentTotal(..)
             | StateKey::TakenTotal(..)
+            | StateKey::Pending(..)
             | StateKey::Queue(_)
             | StateKey::Queued(..) => None,
         }

@@ -6,6 +6,7 @@ mod differential;
 mod faults;
 mod genesis;
 mod outbox;
+mod passing;
 mod people;
 mod properties;
 mod reserves;
