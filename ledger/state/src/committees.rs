@@ -13,6 +13,10 @@ use fastpay_ledger_statement::{
 use crate::draft::Draft;
 use crate::state::CurrentEpoch;
 
+/// An announcement's deadline is at most so far ahead, in seconds: 30 days, as in the contract. A signed rotation cannot be
+/// held back for longer.
+pub const DEADLINE_MAX_S: u64 = 30 * 24 * 60 * 60;
+
 impl Draft<'_> {
     /// Credits the accounts of a committee.
     pub(crate) fn funded(&mut self, funding: &Funding) {
@@ -76,8 +80,13 @@ impl Draft<'_> {
             return Err(Rejection::InvalidCompromise);
         }
         // The ledger counts milliseconds, and announcements seconds, as the contract.
-        if self.moment.time.0 / 1_000 > *deadline {
+        let now = self.moment.time.0 / 1_000;
+        let latest = now.saturating_add(DEADLINE_MAX_S);
+        if *deadline < now {
             return Err(Rejection::DeadlinePassed(*deadline));
+        }
+        if *deadline > latest {
+            return Err(Rejection::DeadlineTooFar(latest));
         }
         let domain = self.layout.deployment().domain(*number);
         let announcement = Announcement {

@@ -29,6 +29,7 @@ mod store;
 mod tree;
 
 pub use audit::{Holdings, Overdraft, overdrafts};
+pub use committees::DEADLINE_MAX_S;
 pub use draft::{Executed, FoldError, Moment};
 pub use genesis::{Genesis, GenesisError, Issue, Layout};
 pub use outbox::COMMITTEE_GROUP_INTERVAL_MS;

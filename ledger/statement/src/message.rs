@@ -198,4 +198,7 @@ pub enum Rejection {
     /// The announcement's time is up.
     #[error("the announcement had to be on the ledger by {0} s")]
     DeadlinePassed(u64),
+    /// The announcement could be held back for too long.
+    #[error("the announcement's deadline is too far ahead: at this time it is at most {0} s; announce again")]
+    DeadlineTooFar(u64),
 }

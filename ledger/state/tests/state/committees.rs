@@ -1,16 +1,15 @@
 //! Redemptions and rotations, by the contract's rules.
 
 use fastpay_core::{
-    AccountId, Amount, Asset, AuthorityName, Domain, EcdsaSignature, Epoch, PrimaryAddress, Redemption,
+    AccountId, Amount, Asset, AuthorityName, Committee, Domain, EcdsaSignature, Epoch, PrimaryAddress, Redemption,
     TransactionIndex,
 };
+use fastpay_ledger_state::DEADLINE_MAX_S;
 use fastpay_ledger_statement::{Action, EventKind, Outcome, Rejection};
 
-use crate::people::{account, authorities, certified, client, redemption, rotation};
+use crate::people::{FAR, account, authorities, certified, client, committee, redemption, rotation, sign_rotation};
 use crate::reserves::facts;
 use crate::world::{COMMITTEE, ISSUED_EACH, VALIDITY_MS, World};
-
-const FAR: u64 = u64::MAX;
 
 /// 500 are in FastPay accounts.
 fn funded(shards: u32) -> (World, Domain) {
@@ -192,11 +191,47 @@ fn a_rotation_needs_both_quorums_on_the_same_announcement() {
     refused(&mut world, &|r| r.checkpoint.0[0] ^= 1, Rejection::InvalidVote(of(0, 0)));
     refused(&mut world, &|r| r.compromised_since = Epoch(0), Rejection::InvalidVote(of(0, 0)));
     refused(&mut world, &|r| r.compromised_since = Epoch(2), Rejection::InvalidCompromise);
-    refused(&mut world, &|r| r.deadline = 1, Rejection::DeadlinePassed(1));
+    refused(&mut world, &|r| r.deadline -= 1, Rejection::InvalidVote(of(0, 0)));
+    // Other members for the same epoch, whom nobody announced.
+    let others = |epoch: u64, of: u8| Committee::new(Epoch(epoch), committee(of).members().to_vec()).unwrap();
+    refused(&mut world, &|r| r.next = others(1, 2), Rejection::InvalidVote(of(0, 0)));
     let skipped = |r: &mut fastpay_ledger_statement::Rotation| r.next = crate::people::committee(2);
     refused(&mut world, &skipped, Rejection::WrongNextEpoch(Epoch(1)));
     assert!(world.act(5, Action::Rotate(Box::new(good.clone()))).is_ok());
     refused(&mut world, &|_| (), Rejection::WrongNextEpoch(Epoch(2)));
+
+    // The committee before the current one announces nothing, while its redemption votes still count.
+    let second = sign_rotation(&domain, committee(2), Epoch(2), FAR, [0, 2]);
+    let before = facts(&world);
+    let refused = Rejection::InvalidVote(of(0, 0));
+    assert_eq!(world.act(5, Action::Rotate(Box::new(second))), Err(refused));
+    assert_eq!(facts(&world), before);
+    assert!(world.act(3, certified(&domain, 0, redemption(1, 0, address(1), 1, 0))).is_ok());
+    assert!(rotate(&mut world, &domain, 2, 2).is_ok());
+}
+
+/// The last second counts, on both sides.
+#[test]
+fn a_rotation_is_taken_until_its_deadline_which_is_thirty_days_ahead_at_most() {
+    let now = 2_000_000;
+    let answer = |deadline| {
+        let (mut world, domain) = funded(1);
+        let settlement = world.settlement();
+        let action = Action::Rotate(Box::new(rotation(&domain, 1, 1, deadline)));
+        let request = world.sign(5, action).verify(world.layout().deployment()).unwrap();
+        // A height takes 100 ms in this world: the end of the second.
+        world.clusters.get_mut(&settlement).unwrap().moment.time.0 = now * 1_000 + 899;
+        let before = facts(&world);
+        world.decide(settlement, vec![], vec![request.clone()]).unwrap();
+        let answer = world.answers[&request.digest()].clone();
+        assert_eq!(facts(&world) == before, answer.is_err());
+        answer
+    };
+    assert_eq!(answer(now - 1), Err(Rejection::DeadlinePassed(now - 1)));
+    assert!(answer(now).is_ok());
+    let latest = now + DEADLINE_MAX_S;
+    assert!(answer(latest).is_ok());
+    assert_eq!(answer(latest + 1), Err(Rejection::DeadlineTooFar(latest)));
 }
 
 /// An instruction for the settlement cluster that is signed for a shard.
