@@ -1,15 +1,20 @@
 //! Executing one height: what other clusters sent comes first, then clients' requests, each in the order of the proposal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-use fastpay_core::{Amount, Asset};
+use fastpay_core::{Amount, Asset, Digest};
 use fastpay_ledger_statement::{
-    Action, Answer, ClusterId, Height, Instruction, Message, Outcome, Outputs, Receiver, Rejection, Request, StateKey,
-    Time, VerifiedGroup, VerifiedRequest,
+    Action, Answer, ClusterId, GROUP_MESSAGES_MAX, Height, Instruction, Message, Outcome, Outputs, Receiver, Rejection,
+    Request, StateKey, Time, VerifiedGroup, VerifiedRequest,
 };
 
 use crate::genesis::Layout;
+use crate::outbox::{LOOK_UP_BYTES_MAX, Outgoing, WAITING_BYTES_MAX, WAITING_MESSAGES_MAX};
 use crate::state::State;
+
+/// So many requests can await answers from one cluster: those that it is sent in two groups. They stay in the state for as
+/// long as it does not answer.
+pub const PENDING_MAX: u64 = 2 * GROUP_MESSAGES_MAX as u64;
 
 /// The height that is executed, as its header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,10 +46,14 @@ impl State {
         groups: &[VerifiedGroup],
         requests: &[VerifiedRequest],
     ) -> Result<Executed, FoldError> {
+        let mut digests = HashSet::with_capacity(requests.len());
+        if let Some(twice) = requests.iter().map(VerifiedRequest::digest).find(|digest| !digests.insert(*digest)) {
+            return Err(FoldError::Repeated(twice));
+        }
         let mut draft = Draft { layout, moment, state: self.clone(), writes: 0, outbox: BTreeMap::new() };
         groups.iter().try_for_each(|group| draft.take(group))?;
         requests.iter().for_each(|request| draft.receive(request));
-        let outputs = draft.send();
+        let outputs = draft.send()?;
         Ok(Executed { state: draft.state, outputs })
     }
 }
@@ -57,7 +66,7 @@ pub(crate) struct Draft<'a> {
     /// The number of writes to the store so far.
     pub(crate) writes: u32,
     /// What is to be sent, in order.
-    pub(crate) outbox: BTreeMap<Receiver, Vec<Message>>,
+    pub(crate) outbox: BTreeMap<Receiver, Outgoing>,
 }
 
 impl Draft<'_> {
@@ -84,8 +93,7 @@ impl Draft<'_> {
                     return None;
                 }
                 let request = request.clone().verify(self.layout.deployment()).ok()?;
-                let answer = self.execute(&request);
-                self.push(Receiver::Cluster(from), Message::Answer(answer));
+                self.execute(&request, Receiver::Cluster(from));
             }
             Message::Answer(answer) => self.pass_back(from, answer)?,
             Message::Credit(credit) => {
@@ -122,13 +130,11 @@ impl Draft<'_> {
     fn receive(&mut self, request: &VerifiedRequest) {
         let responsible = self.layout.partition().of_request(request.request());
         if responsible == self.layout.us() {
-            let answer = self.execute(request);
-            self.push(Receiver::Clients, Message::Answer(answer));
+            self.execute(request, Receiver::Clients);
         } else if self.layout.members(responsible).is_some() {
             self.pass_on(responsible, request);
         } else {
-            let (request, result) = (request.digest(), Err(Rejection::UnknownCluster(responsible)));
-            self.push(Receiver::Clients, Message::Answer(Answer { request, result }));
+            self.answer(request, Err(Rejection::UnknownCluster(responsible)), Receiver::Clients);
         }
     }
 
@@ -136,10 +142,21 @@ impl Draft<'_> {
     /// again: the one answer is for everybody who sent it.
     fn pass_on(&mut self, to: ClusterId, request: &VerifiedRequest) {
         let pending = StateKey::Pending(to, request.digest());
-        if self.state.read(&pending).is_none() {
-            self.state.put(pending, &());
-            self.push(Receiver::Cluster(to), Message::Request(request.request().clone()));
+        if self.state.read(&pending).is_some() {
+            return;
         }
+        let count = self.pending_count(to);
+        if count >= PENDING_MAX {
+            self.answer(request, Err(Rejection::Busy), Receiver::Clients);
+            return;
+        }
+        self.state.put(StateKey::PendingCount(to), &count.saturating_add(1));
+        self.state.put(pending, &());
+        self.push(Receiver::Cluster(to), Message::Request(request.request().clone()));
+    }
+
+    fn pending_count(&self, to: ClusterId) -> u64 {
+        self.state.get(&StateKey::PendingCount(to)).unwrap_or_default()
     }
 
     /// Passes the answer to a request on to the clients. `None` if this cluster awaits no such answer from that one: it
@@ -148,16 +165,24 @@ impl Draft<'_> {
         let pending = StateKey::Pending(from, answer.request);
         self.state.read(&pending)?;
         self.state.tree.remove(&pending);
+        self.state.put(StateKey::PendingCount(from), &self.pending_count(from).saturating_sub(1));
         self.push(Receiver::Clients, Message::Answer(answer.clone()));
         Some(())
     }
 
-    fn execute(&mut self, request: &VerifiedRequest) -> Answer {
+    /// Executes a request, and answers it. A look-up needs no signature and its answer is long, so it is not carried out
+    /// while much waits. All other answers are about as short as the requests.
+    fn execute(&mut self, request: &VerifiedRequest, to: Receiver) {
         let result = match request.request() {
+            Request::Get(_) if self.waiting_bytes(to) > LOOK_UP_BYTES_MAX => Err(Rejection::Busy),
             Request::Get(get) => self.look_up(&get.namespace, &get.key),
             Request::Instruct(signed) => self.instruct(&signed.instruction, request.digest()),
         };
-        Answer { request: request.digest(), result }
+        self.answer(request, result, to);
+    }
+
+    fn answer(&mut self, request: &VerifiedRequest, result: Result<Outcome, Rejection>, to: Receiver) {
+        self.push(to, Message::Answer(Answer { request: request.digest(), result }));
     }
 
     /// Carries out an instruction whose turn it is. Every check comes before the first change.
@@ -178,10 +203,6 @@ impl Draft<'_> {
             Action::Rotate(rotation) => self.rotate(rotation),
         }
     }
-
-    pub(crate) fn push(&mut self, to: Receiver, message: Message) {
-        self.outbox.entry(to).or_default().push(message);
-    }
 }
 
 /// Why a proposal is not valid. Nothing of it is executed.
@@ -197,6 +218,15 @@ pub enum FoldError {
         /// The number that is due.
         due: u64,
     },
+    /// The leader repeats a request.
+    #[error("the request {0} is in the proposal twice; propose it once")]
+    Repeated(Digest),
+    /// More would wait for a receiver than this cluster keeps.
+    #[error(
+        "more than {WAITING_MESSAGES_MAX} messages or {WAITING_BYTES_MAX} bytes would wait for {0}; propose fewer requests \
+         and groups"
+    )]
+    Overfull(Receiver),
     /// A quorum of another cluster certified what no honest one sends: a message for somebody else, an answer to nobody's
     /// request, an amount of zero, or more than was issued. Nothing more is taken from it.
     #[error("group {number} of cluster {from} has a message that no honest cluster sends; stop, and ask its operators")]

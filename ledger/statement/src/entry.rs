@@ -39,7 +39,9 @@ pub enum StateKey {
     TakenTotal(ClusterId, Asset),
     /// Whether a request was passed on to a cluster, and awaits its answer: present if so.
     Pending(ClusterId, Digest),
-    /// The numbers of the first message that waits for a receiver, and of the next one to be added.
+    /// The number of requests that await answers from a cluster.
+    PendingCount(ClusterId),
+    /// The messages that wait for a receiver: the numbers of the first one and of the next to be added, and all bytes.
     Queue(Receiver),
     /// A message that did not fit into an earlier group.
     Queued(Receiver, u64),

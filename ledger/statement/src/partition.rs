@@ -57,6 +57,7 @@ impl Partition {
             | StateKey::SentTotal(..)
             | StateKey::TakenTotal(..)
             | StateKey::Pending(..)
+            | StateKey::PendingCount(_)
             | StateKey::Queue(_)
             | StateKey::Queued(..) => None,
         }

@@ -1,6 +1,6 @@
 //! Clusters with all their keys, and the queues between them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use borsh::BorshDeserialize;
 use fastpay_core::{AccountId, Amount, Asset, Balance, Digest, Ed25519Signature};
@@ -166,7 +166,10 @@ impl World {
         let groups = self.due(us, groups_max);
         let cluster = self.clusters.get_mut(&us).unwrap();
         let count = requests_max.min(cluster.waiting.len());
-        let requests: Vec<_> = cluster.waiting.drain(..count).collect();
+        // An honest leader proposes a request once.
+        let mut digests = HashSet::new();
+        let is_first = |request: &VerifiedRequest| digests.insert(request.digest());
+        let requests: Vec<_> = cluster.waiting.drain(..count).filter(is_first).collect();
         self.decide(us, groups, requests).unwrap();
     }
 
