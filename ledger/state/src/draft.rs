@@ -73,6 +73,10 @@ impl Draft<'_> {
     /// Executes what another cluster sent.
     fn take(&mut self, group: &VerifiedGroup) -> Result<(), FoldError> {
         let (from, number) = (group.from(), group.group().number);
+        let to = group.group().to;
+        if group.deployment() != self.layout.deployment() || to != Receiver::Cluster(self.layout.us()) {
+            return Err(FoldError::NotForUs { from, number, to });
+        }
         let due = self.state.due_from(from);
         if (number, group.group().previous) != (due.next, due.previous) {
             return Err(FoldError::NotDue { from, number, due: due.next });
@@ -217,6 +221,16 @@ pub enum FoldError {
         number: u64,
         /// The number that is due.
         due: u64,
+    },
+    /// The leader took a group for somebody else, or of another ledger.
+    #[error("group {number} of cluster {from} is for {to}, or of another deployment: it is not for this cluster")]
+    NotForUs {
+        /// The sender.
+        from: ClusterId,
+        /// The group's number.
+        number: u64,
+        /// Its receiver.
+        to: Receiver,
     },
     /// The leader repeats a request.
     #[error("the request {0} is in the proposal twice; propose it once")]

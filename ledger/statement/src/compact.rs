@@ -9,7 +9,7 @@ use crate::encoding::Wire;
 use crate::entry::Cursor;
 use crate::group::{GROUP_BYTES_MAX, GROUP_MESSAGES_MAX, Group, Outputs};
 use crate::header::Header;
-use crate::identity::{ClusterId, Receiver, Time};
+use crate::identity::{ClusterId, Deployment, Receiver, Time};
 use crate::members::Members;
 
 /// A decision as one receiver gets it, not yet checked.
@@ -92,6 +92,12 @@ impl VerifiedGroup {
     #[must_use]
     pub fn from(&self) -> ClusterId {
         self.decision.header.cluster
+    }
+
+    /// The deployment of the cluster that decided.
+    #[must_use]
+    pub fn deployment(&self) -> Deployment {
+        self.decision.header.deployment
     }
 
     /// The header's time.

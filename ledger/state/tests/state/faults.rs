@@ -1,10 +1,10 @@
 //! What a fold refuses: a leader that leaves out or repeats groups, and clusters whose quorum lies.
 
-use fastpay_core::{AccountId, Amount, Asset, Balance};
+use fastpay_core::{AccountId, Amount, Asset, Balance, Digest, SequenceNumber};
 use fastpay_ledger_state::{FoldError, Issue, Overdraft, overdrafts};
 use fastpay_ledger_statement::{
-    Action, ClusterId, CommitteeEvent, CommitteeNumber, Credit, EventKind, Funding, Message, Outcome, Receiver,
-    Rejection, Request, StateKey,
+    Action, ClusterId, CommitteeEvent, CommitteeNumber, Credit, Deployment, EventKind, Funding, Instruction, Message,
+    Outcome, Receiver, Rejection, Request, StateKey,
 };
 
 use crate::people::{account, certified, client, redemption};
@@ -45,6 +45,26 @@ fn pay(amount: u128) -> Action {
     Action::Transfer { to: client(1).account(), asset: Asset::ETHER, amount: Amount(amount) }
 }
 
+/// A group that was verified for another receiver or ledger is due nowhere else, whatever its number is.
+#[test]
+fn a_group_for_somebody_else_or_of_another_ledger_spoils_the_proposal() {
+    let [from, here, there] = [1, 2, 3].map(ClusterId);
+    let group_for = |world: &mut World, receiver: ClusterId| {
+        world.clusters.get_mut(&from).unwrap().forge(Receiver::Cluster(receiver), vec![]);
+        world.due(receiver, usize::MAX)
+    };
+    let mut world = World::new(3);
+    let misled = group_for(&mut world, there);
+    let not_for_us = |to| Err(FoldError::NotForUs { from, number: 1, to: Receiver::Cluster(to) });
+    assert_eq!(world.decide(here, misled, vec![]), not_for_us(there));
+    let mut fixed = genesis(3);
+    fixed.votes_validity_ms += 1;
+    let foreign = group_for(&mut World::of(fixed), here);
+    assert_eq!(world.decide(here, foreign, vec![]), not_for_us(here));
+    let ours = group_for(&mut world, here);
+    assert_eq!(world.decide(here, ours, vec![]), Ok(()));
+}
+
 /// Traitors may certify what they like. They move nothing of others, and send no nonsense on.
 #[test]
 fn messages_that_no_honest_cluster_sends_are_refused() {
@@ -64,17 +84,17 @@ fn messages_that_no_honest_cluster_sends_are_refused() {
         index: Default::default(),
         kind: EventKind::Redeemed { redemption: redemption(1, 0, Default::default(), 1, 0), relayer: ours },
     };
-    let foreign = fastpay_ledger_statement::Instruction {
-        deployment: world.layout().deployment(),
-        shard: here,
-        signer: ours,
-        sequence: Default::default(),
-        action: Action::Open,
-    };
-    // By the wrong key; and a genuine one for another shard.
-    let forged = Message::Request(Request::Instruct(Box::new(foreign.clone().signed(&client(40)))));
-    let misrouted = fastpay_ledger_statement::Instruction { shard: there, ..foreign }.signed(&client(40));
-    let misrouted = Message::Request(Request::Instruct(Box::new(misrouted)));
+    let owner = (0..6).map(client).find(|owner| owner.account() == ours).unwrap();
+    let (deployment, signer, sequence, action) = (world.layout().deployment(), ours, SequenceNumber(0), Action::Open);
+    let genuine = Instruction { deployment, shard: here, signer, sequence, action };
+    let request =
+        |instruction: Instruction, key| Message::Request(Request::Instruct(Box::new(instruction.signed(key))));
+    // By the wrong key; and by the owner's, for another shard or ledger.
+    let stranger = client(40);
+    let forged = request(genuine.clone(), &stranger);
+    let misrouted = request(Instruction { shard: there, ..genuine.clone() }, &owner);
+    let elsewhere = Deployment(Digest::ZERO);
+    let other_ledger = request(Instruction { deployment: elsewhere, ..genuine.clone() }, &owner);
     let bad = [
         credit(theirs, 1),
         credit(ours, 0),
@@ -86,7 +106,13 @@ fn messages_that_no_honest_cluster_sends_are_refused() {
         Message::Event(event),
         forged,
         misrouted,
+        other_ledger,
     ];
+    // The same, for this shard and signed by its owner, is carried out.
+    let mut taken = World::new(2);
+    taken.clusters.get_mut(&there).unwrap().forge(Receiver::Cluster(here), vec![request(genuine, &owner)]);
+    taken.step(here, usize::MAX, usize::MAX);
+    assert!(taken.clusters[&here].state.read(&StateKey::Opened(ours)).is_some());
     for message in bad {
         let mut world = World::new(2);
         let root = world.clusters[&here].state.root();
