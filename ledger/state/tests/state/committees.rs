@@ -1,15 +1,15 @@
 //! Redemptions and rotations, by the contract's rules.
 
 use fastpay_core::{
-    AccountId, Amount, Asset, AuthorityName, Committee, Domain, EcdsaSignature, Epoch, PrimaryAddress, Redemption,
-    TransactionIndex,
+    AccountId, Amount, Asset, AuthorityName, Balance, Committee, Domain, EcdsaSignature, Epoch, PrimaryAddress,
+    Redemption, TransactionIndex,
 };
 use fastpay_ledger_state::DEADLINE_MAX_S;
-use fastpay_ledger_statement::{Action, EventKind, Outcome, Rejection};
+use fastpay_ledger_statement::{Action, EventKind, Outcome, Rejection, Rotation, StateKey};
 
 use crate::people::{FAR, account, authorities, certified, client, committee, redemption, rotation, sign_rotation};
 use crate::reserves::facts;
-use crate::world::{COMMITTEE, ISSUED_EACH, VALIDITY_MS, World};
+use crate::world::{COMMITTEE, ISSUED_EACH, OTHER_COMMITTEE, VALIDITY_MS, World};
 
 /// 500 are in FastPay accounts.
 fn funded(shards: u32) -> (World, Domain) {
@@ -112,10 +112,10 @@ fn every_bad_redemption_has_its_error_and_changes_nothing() {
     };
     refused(&mut world, good.clone(), &other_epoch, Rejection::UnknownEpoch(Epoch(1)));
     let other_committee = |action: &mut Action| match action {
-        Action::Redeem { committee, .. } => committee.0 = 8,
+        Action::Redeem { committee, .. } => committee.0 = 9,
         _ => panic!("a redemption"),
     };
-    let unknown = Rejection::UnknownCommittee(fastpay_ledger_statement::CommitteeNumber(8));
+    let unknown = Rejection::UnknownCommittee(fastpay_ledger_statement::CommitteeNumber(9));
     refused(&mut world, good, &other_committee, unknown);
     let plain = |_: &mut Action| ();
     refused(&mut world, redemption(1, 0, address(1), 0, 0), &plain, Rejection::ZeroAmount);
@@ -232,6 +232,53 @@ fn a_rotation_is_taken_until_its_deadline_which_is_thirty_days_ahead_at_most() {
     let latest = now + DEADLINE_MAX_S;
     assert!(answer(latest).is_ok());
     assert_eq!(answer(latest + 1), Err(Rejection::DeadlineTooFar(latest)));
+}
+
+/// Two committees have the same members, and each its own accounts, numbers, events and epochs.
+#[test]
+fn what_one_committee_signed_is_worth_nothing_at_another_of_the_same_members() {
+    let (mut world, domain) = funded(2);
+    let deployment = world.layout().deployment();
+    let (asset, amount) = (Asset::ETHER, Amount(100));
+    world.act(0, Action::Fund { committee: OTHER_COMMITTEE, account: account(1), asset, amount }).unwrap();
+    let to_other = |action: Action| match action {
+        Action::Redeem { redemption, epoch, votes, .. } => {
+            Action::Redeem { committee: OTHER_COMMITTEE, redemption, epoch, votes }
+        }
+        Action::Rotate(rotation) => Action::Rotate(Box::new(Rotation { committee: OTHER_COMMITTEE, ..*rotation })),
+        other => panic!("{other:?}"),
+    };
+    let facts_of_other = |world: &World| {
+        let keys = [
+            StateKey::Omnibus(OTHER_COMMITTEE, asset),
+            StateKey::EventIndex(OTHER_COMMITTEE),
+            StateKey::Spent(OTHER_COMMITTEE, account(1), 0),
+            StateKey::Committee(OTHER_COMMITTEE, Epoch(1)),
+            StateKey::Epoch(OTHER_COMMITTEE),
+        ];
+        let settlement = &world.clusters[&world.settlement()].state;
+        keys.map(|key| settlement.read(&key).map(<[u8]>::to_vec))
+    };
+    let first = authorities(0)[0].public().name;
+    let before = facts_of_other(&world);
+    let order = redemption(1, 0, address(1), 40, 3);
+    let paid = certified(&domain, 0, order.clone());
+    let rotated = Action::Rotate(Box::new(rotation(&domain, 1, 1, FAR)));
+    for action in [&paid, &rotated] {
+        assert_eq!(world.act(3, to_other(action.clone())), Err(Rejection::InvalidVote(first)));
+        assert!(world.act(3, action.clone()).is_ok());
+        assert_eq!(world.act(3, to_other(action.clone())), Err(Rejection::InvalidVote(first)));
+    }
+    assert_eq!(facts_of_other(&world), before);
+    assert_eq!(world.omnibus(), 500 - 40);
+
+    // Signed for it, the same order is one of its own. It is still in epoch 0.
+    let theirs = to_other(certified(&deployment.domain(OTHER_COMMITTEE), 0, order));
+    assert_eq!(world.act(3, theirs), Ok(Outcome::Redeemed(TransactionIndex(2))));
+    assert_eq!(world.omnibus(), 500 - 40);
+    let left: Balance = world.read(world.settlement(), &StateKey::Omnibus(OTHER_COMMITTEE, asset)).unwrap();
+    assert_eq!(left, Balance::from(Amount(60)));
+    assert_eq!(world.total(), world.issued());
 }
 
 /// An instruction for the settlement cluster that is signed for a shard.

@@ -15,6 +15,8 @@ use fastpay_ledger_statement::{
 use crate::people::{Client, client, first_committee};
 
 pub const COMMITTEE: CommitteeNumber = CommitteeNumber(7);
+/// A second one, of the same members.
+pub const OTHER_COMMITTEE: CommitteeNumber = CommitteeNumber(8);
 pub const SETTLEMENT: ClusterId = ClusterId(100);
 pub const COORDINATOR: ClusterId = ClusterId(200);
 /// What every client's reserve has at first.
@@ -71,7 +73,7 @@ pub fn genesis(shards: u32) -> Genesis {
             other_shards: (2..=shards).map(ClusterId).collect(),
         },
         namespaces: [(namespace("first"), client(0).account()), (namespace("second"), client(1).account())].into(),
-        committees: [(COMMITTEE, first_committee())].into(),
+        committees: [COMMITTEE, OTHER_COMMITTEE].map(|number| (number, first_committee())).into(),
         issued: (0..CLIENTS).map(issue).collect(),
         votes_validity_ms: VALIDITY_MS,
     }
