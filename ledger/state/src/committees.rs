@@ -13,10 +13,14 @@ use fastpay_ledger_statement::{
 use crate::draft::Draft;
 use crate::state::CurrentEpoch;
 
+/// An announcement's deadline is at most so far ahead, in seconds: 30 days, as in the contract. A signed rotation cannot be
+/// held back for longer.
+pub const DEADLINE_MAX_S: u64 = 30 * 24 * 60 * 60;
+
 impl Draft<'_> {
     /// Credits the accounts of a committee.
     pub(crate) fn funded(&mut self, funding: &Funding) {
-        self.add(StateKey::Omnibus(funding.committee, funding.asset), funding.amount);
+        self.state.add(StateKey::Omnibus(funding.committee, funding.asset), funding.amount);
         self.tell(funding.committee, EventKind::Funded(*funding));
     }
 
@@ -47,11 +51,13 @@ impl Draft<'_> {
         }
         let paid = amount.checked_sub(fee).ok_or(Rejection::FeeAboveAmount)?;
         let omnibus = StateKey::Omnibus(committee, asset);
-        let held = self.state.amount(&omnibus);
-        let left = held.checked_sub(amount).ok_or(Rejection::OmnibusTooLow(held))?;
+        let payable = self.payable(&omnibus, asset);
+        if amount > payable {
+            return Err(Rejection::OmnibusTooLow(payable));
+        }
 
         self.state.put(spent, &marked);
-        self.state.put_amount(omnibus, left);
+        self.state.debit(omnibus, amount);
         let index = self.tell(committee, EventKind::Redeemed { redemption: redemption.clone(), relayer });
         for (to, amount) in [(AccountId::from_ethereum(recipient), paid), (relayer, fee)] {
             if amount != Amount::ZERO {
@@ -74,8 +80,13 @@ impl Draft<'_> {
             return Err(Rejection::InvalidCompromise);
         }
         // The ledger counts milliseconds, and announcements seconds, as the contract.
-        if self.moment.time.0 / 1_000 > *deadline {
+        let now = self.moment.time.0 / 1_000;
+        let latest = now.saturating_add(DEADLINE_MAX_S);
+        if *deadline < now {
             return Err(Rejection::DeadlinePassed(*deadline));
+        }
+        if *deadline > latest {
+            return Err(Rejection::DeadlineTooFar(latest));
         }
         let domain = self.layout.deployment().domain(*number);
         let announcement = Announcement {

@@ -1,15 +1,20 @@
 //! Executing one height: what other clusters sent comes first, then clients' requests, each in the order of the proposal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-use fastpay_core::{Amount, Asset};
+use fastpay_core::{Amount, Asset, Digest};
 use fastpay_ledger_statement::{
-    Action, Answer, ClusterId, Height, Instruction, Message, Outcome, Outputs, Receiver, Rejection, Request, StateKey,
-    Time, VerifiedGroup, VerifiedRequest,
+    Action, Answer, ClusterId, GROUP_MESSAGES_MAX, Height, Instruction, Message, Outcome, Outputs, Receiver, Rejection,
+    Request, StateKey, Time, VerifiedGroup, VerifiedRequest,
 };
 
 use crate::genesis::Layout;
+use crate::outbox::{LOOK_UP_BYTES_MAX, Outgoing, WAITING_BYTES_MAX, WAITING_MESSAGES_MAX};
 use crate::state::State;
+
+/// So many requests can await answers from one cluster: those that it is sent in two groups. They stay in the state for as
+/// long as it does not answer.
+pub const PENDING_MAX: u64 = 2 * GROUP_MESSAGES_MAX as u64;
 
 /// The height that is executed, as its header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,10 +46,14 @@ impl State {
         groups: &[VerifiedGroup],
         requests: &[VerifiedRequest],
     ) -> Result<Executed, FoldError> {
+        let mut digests = HashSet::with_capacity(requests.len());
+        if let Some(twice) = requests.iter().map(VerifiedRequest::digest).find(|digest| !digests.insert(*digest)) {
+            return Err(FoldError::Repeated(twice));
+        }
         let mut draft = Draft { layout, moment, state: self.clone(), writes: 0, outbox: BTreeMap::new() };
         groups.iter().try_for_each(|group| draft.take(group))?;
         requests.iter().for_each(|request| draft.receive(request));
-        let outputs = draft.send();
+        let outputs = draft.send()?;
         Ok(Executed { state: draft.state, outputs })
     }
 }
@@ -57,13 +66,17 @@ pub(crate) struct Draft<'a> {
     /// The number of writes to the store so far.
     pub(crate) writes: u32,
     /// What is to be sent, in order.
-    pub(crate) outbox: BTreeMap<Receiver, Vec<Message>>,
+    pub(crate) outbox: BTreeMap<Receiver, Outgoing>,
 }
 
 impl Draft<'_> {
     /// Executes what another cluster sent.
     fn take(&mut self, group: &VerifiedGroup) -> Result<(), FoldError> {
         let (from, number) = (group.from(), group.group().number);
+        let to = group.group().to;
+        if group.deployment() != self.layout.deployment() || to != Receiver::Cluster(self.layout.us()) {
+            return Err(FoldError::NotForUs { from, number, to });
+        }
         let due = self.state.due_from(from);
         if (number, group.group().previous) != (due.next, due.previous) {
             return Err(FoldError::NotDue { from, number, due: due.next });
@@ -84,10 +97,9 @@ impl Draft<'_> {
                     return None;
                 }
                 let request = request.clone().verify(self.layout.deployment()).ok()?;
-                let answer = self.execute(&request);
-                self.push(Receiver::Cluster(from), Message::Answer(answer));
+                self.execute(&request, Receiver::Cluster(from));
             }
-            Message::Answer(answer) => self.push(Receiver::Clients, Message::Answer(answer.clone())),
+            Message::Answer(answer) => self.pass_back(from, answer)?,
             Message::Credit(credit) => {
                 if partition.of_reserve(&credit.to) != self.layout.us() {
                     return None;
@@ -96,9 +108,10 @@ impl Draft<'_> {
                 self.credit(credit);
             }
             Message::Fund(funding) => {
-                if !self.layout.is_settlement() || !self.layout.genesis().committees.contains_key(&funding.committee) {
+                if !self.layout.is_settlement() {
                     return None;
                 }
+                self.check_funded_account(funding.committee, funding.account).ok()?;
                 self.count_taken(from, funding.asset, funding.amount)?;
                 self.funded(funding);
             }
@@ -107,16 +120,13 @@ impl Draft<'_> {
         Some(())
     }
 
-    /// Counts an amount that another cluster sent. `None` if this cluster would hold more than was issued: so however
-    /// faulty others are, no sum here overflows.
+    /// Counts an amount that another cluster sent. `None` if it is nothing, or more than was issued. The sum of several
+    /// may be more: another cluster may have made that money, so this one is not refused for it. The audit tells which.
     fn count_taken(&mut self, from: ClusterId, asset: Asset, amount: Amount) -> Option<()> {
-        let held = StateKey::Held(asset);
-        let sum = self.state.amount(&held).checked_add(amount)?;
-        if sum > self.layout.issued(asset) {
+        if amount == Amount::ZERO || amount > self.layout.issued(asset) {
             return None;
         }
-        self.state.put_amount(held, sum);
-        self.state.count(StateKey::TakenTotal(from, asset), amount);
+        self.state.add(StateKey::TakenTotal(from, asset), amount);
         Some(())
     }
 
@@ -124,22 +134,59 @@ impl Draft<'_> {
     fn receive(&mut self, request: &VerifiedRequest) {
         let responsible = self.layout.partition().of_request(request.request());
         if responsible == self.layout.us() {
-            let answer = self.execute(request);
-            self.push(Receiver::Clients, Message::Answer(answer));
+            self.execute(request, Receiver::Clients);
         } else if self.layout.members(responsible).is_some() {
-            self.push(Receiver::Cluster(responsible), Message::Request(request.request().clone()));
+            self.pass_on(responsible, request);
         } else {
-            let (request, result) = (request.digest(), Err(Rejection::UnknownCluster(responsible)));
-            self.push(Receiver::Clients, Message::Answer(Answer { request, result }));
+            self.answer(request, Err(Rejection::UnknownCluster(responsible)), Receiver::Clients);
         }
     }
 
-    fn execute(&mut self, request: &VerifiedRequest) -> Answer {
+    /// Passes a request on to the cluster that executes it. While its answer is awaited, the same one is not passed on
+    /// again: the one answer is for everybody who sent it.
+    fn pass_on(&mut self, to: ClusterId, request: &VerifiedRequest) {
+        let pending = StateKey::Pending(to, request.digest());
+        if self.state.read(&pending).is_some() {
+            return;
+        }
+        let count = self.pending_count(to);
+        if count >= PENDING_MAX {
+            self.answer(request, Err(Rejection::Busy), Receiver::Clients);
+            return;
+        }
+        self.state.put(StateKey::PendingCount(to), &count.saturating_add(1));
+        self.state.put(pending, &());
+        self.push(Receiver::Cluster(to), Message::Request(request.request().clone()));
+    }
+
+    fn pending_count(&self, to: ClusterId) -> u64 {
+        self.state.get(&StateKey::PendingCount(to)).unwrap_or_default()
+    }
+
+    /// Passes the answer to a request on to the clients. `None` if this cluster awaits no such answer from that one: it
+    /// may answer for itself alone, and once.
+    fn pass_back(&mut self, from: ClusterId, answer: &Answer) -> Option<()> {
+        let pending = StateKey::Pending(from, answer.request);
+        self.state.read(&pending)?;
+        self.state.tree.remove(&pending);
+        self.state.put(StateKey::PendingCount(from), &self.pending_count(from).saturating_sub(1));
+        self.push(Receiver::Clients, Message::Answer(answer.clone()));
+        Some(())
+    }
+
+    /// Executes a request, and answers it. A look-up needs no signature and its answer is long, so it is not carried out
+    /// while much waits. All other answers are about as short as the requests.
+    fn execute(&mut self, request: &VerifiedRequest, to: Receiver) {
         let result = match request.request() {
+            Request::Get(_) if self.waiting_bytes(to) > LOOK_UP_BYTES_MAX => Err(Rejection::Busy),
             Request::Get(get) => self.look_up(&get.namespace, &get.key),
             Request::Instruct(signed) => self.instruct(&signed.instruction, request.digest()),
         };
-        Answer { request: request.digest(), result }
+        self.answer(request, result, to);
+    }
+
+    fn answer(&mut self, request: &VerifiedRequest, result: Result<Outcome, Rejection>, to: Receiver) {
+        self.push(to, Message::Answer(Answer { request: request.digest(), result }));
     }
 
     /// Carries out an instruction whose turn it is. Every check comes before the first change.
@@ -160,10 +207,6 @@ impl Draft<'_> {
             Action::Rotate(rotation) => self.rotate(rotation),
         }
     }
-
-    pub(crate) fn push(&mut self, to: Receiver, message: Message) {
-        self.outbox.entry(to).or_default().push(message);
-    }
 }
 
 /// Why a proposal is not valid. Nothing of it is executed.
@@ -179,8 +222,27 @@ pub enum FoldError {
         /// The number that is due.
         due: u64,
     },
-    /// A quorum of another cluster certified what no honest one sends: money that does not exist, or a message for
-    /// somebody else. Nothing more is taken from it.
+    /// The leader took a group for somebody else, or of another ledger.
+    #[error("group {number} of cluster {from} is for {to}, or of another deployment: it is not for this cluster")]
+    NotForUs {
+        /// The sender.
+        from: ClusterId,
+        /// The group's number.
+        number: u64,
+        /// Its receiver.
+        to: Receiver,
+    },
+    /// The leader repeats a request.
+    #[error("the request {0} is in the proposal twice; propose it once")]
+    Repeated(Digest),
+    /// More would wait for a receiver than this cluster keeps.
+    #[error(
+        "more than {WAITING_MESSAGES_MAX} messages or {WAITING_BYTES_MAX} bytes would wait for {0}; propose fewer requests \
+         and groups"
+    )]
+    Overfull(Receiver),
+    /// A quorum of another cluster certified what no honest one sends: a message for somebody else, an answer to nobody's
+    /// request, an amount of zero, or more than was issued. Nothing more is taken from it.
     #[error("group {number} of cluster {from} has a message that no honest cluster sends; stop, and ask its operators")]
     Faulty {
         /// The sender.

@@ -17,6 +17,7 @@
 //! Deliberately absent: I/O, clocks, randomness, signatures of clusters ([`fastpay_ledger_statement`] checks them).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
+mod audit;
 mod committees;
 mod draft;
 mod genesis;
@@ -27,8 +28,10 @@ mod state;
 mod store;
 mod tree;
 
-pub use draft::{Executed, FoldError, Moment};
+pub use audit::{Holdings, Overdraft, overdrafts};
+pub use committees::DEADLINE_MAX_S;
+pub use draft::{Executed, FoldError, Moment, PENDING_MAX};
 pub use genesis::{Genesis, GenesisError, Issue, Layout};
-pub use outbox::COMMITTEE_GROUP_INTERVAL_MS;
+pub use outbox::{COMMITTEE_GROUP_INTERVAL_MS, LOOK_UP_BYTES_MAX, WAITING_BYTES_MAX, WAITING_MESSAGES_MAX};
 pub use sequence::ANSWERS_KEPT;
-pub use state::{Holdings, State};
+pub use state::State;

@@ -28,11 +28,11 @@ impl Draft<'_> {
         asset: Asset,
         amount: Amount,
     ) -> Result<Outcome, Rejection> {
-        let left = self.check_debit(from, asset, amount)?;
+        self.check_debit(from, asset, amount)?;
         if to == AccountId::ZERO {
             return Err(Rejection::InvalidRecipient);
         }
-        self.state.put_amount(StateKey::Reserve(from, asset), left);
+        self.state.debit(StateKey::Reserve(from, asset), amount);
         self.pay(Credit { to, asset, amount });
         Ok(Outcome::Transferred)
     }
@@ -46,16 +46,9 @@ impl Draft<'_> {
         asset: Asset,
         amount: Amount,
     ) -> Result<Outcome, Rejection> {
-        if !self.layout.genesis().committees.contains_key(&committee) {
-            return Err(Rejection::UnknownCommittee(committee));
-        }
-        // As the contract: neither zero nor itself.
-        let contract = self.layout.deployment().domain(committee).contract();
-        if [AccountId::ZERO, AccountId::from_ethereum(contract)].contains(&account) {
-            return Err(Rejection::InvalidRecipient);
-        }
-        let left = self.check_debit(payer, asset, amount)?;
-        self.state.put_amount(StateKey::Reserve(payer, asset), left);
+        self.check_funded_account(committee, account)?;
+        self.check_debit(payer, asset, amount)?;
+        self.state.debit(StateKey::Reserve(payer, asset), amount);
         let funding = Funding { committee, account, asset, amount, payer };
         let settlement = self.layout.partition().settlement;
         if settlement == self.layout.us() {
@@ -78,26 +71,34 @@ impl Draft<'_> {
 
     /// Credits a reserve that is kept here.
     pub(crate) fn credit(&mut self, credit: &Credit) {
-        self.add(StateKey::Reserve(credit.to, credit.asset), credit.amount);
+        self.state.add(StateKey::Reserve(credit.to, credit.asset), credit.amount);
     }
 
-    /// Adds to a part of what this cluster holds. The whole is counted already, and is at most what was issued.
-    pub(crate) fn add(&mut self, part: StateKey, amount: Amount) {
-        let sum = self.state.amount(&part).checked_add(amount).expect("less than 2^127 is issued");
-        self.state.put_amount(part, sum);
+    /// Checks that the accounts of a committee can be funded by this name. As the contract: neither zero nor itself.
+    pub(crate) fn check_funded_account(&self, committee: CommitteeNumber, account: AccountId) -> Result<(), Rejection> {
+        if !self.layout.genesis().committees.contains_key(&committee) {
+            return Err(Rejection::UnknownCommittee(committee));
+        }
+        let contract = self.layout.deployment().domain(committee).contract();
+        if [AccountId::ZERO, AccountId::from_ethereum(contract)].contains(&account) {
+            return Err(Rejection::InvalidRecipient);
+        }
+        Ok(())
     }
 
     /// Sends a message that is worth an amount.
     fn send_money(&mut self, to: ClusterId, asset: Asset, amount: Amount, message: Message) {
-        let held = StateKey::Held(asset);
-        let left = self.state.amount(&held).checked_sub(amount).expect("what is held includes what is sent");
-        self.state.put_amount(held, left);
-        self.state.count(StateKey::SentTotal(to, asset), amount);
+        self.state.add(StateKey::SentTotal(to, asset), amount);
         self.push(Receiver::Cluster(to), message);
     }
 
-    /// What a reserve has left after a debit.
-    fn check_debit(&self, owner: AccountId, asset: Asset, amount: Amount) -> Result<Amount, Rejection> {
+    /// The most that can be paid from a balance at once. A faulty cluster can have made it more than was issued; no honest
+    /// one sends more than that in a message.
+    pub(crate) fn payable(&self, balance: &StateKey, asset: Asset) -> Amount {
+        self.state.balance(balance).spendable().min(self.layout.issued(asset))
+    }
+
+    fn check_debit(&self, owner: AccountId, asset: Asset, amount: Amount) -> Result<(), Rejection> {
         self.check_kept_here(&owner)?;
         if !self.is_open(owner) {
             return Err(Rejection::NotOpen);
@@ -105,8 +106,8 @@ impl Draft<'_> {
         if amount == Amount::ZERO {
             return Err(Rejection::ZeroAmount);
         }
-        let balance = self.state.amount(&StateKey::Reserve(owner, asset));
-        balance.checked_sub(amount).ok_or(Rejection::ReserveTooLow(balance))
+        let payable = self.payable(&StateKey::Reserve(owner, asset), asset);
+        if amount > payable { Err(Rejection::ReserveTooLow(payable)) } else { Ok(()) }
     }
 
     fn check_kept_here(&self, owner: &AccountId) -> Result<(), Rejection> {

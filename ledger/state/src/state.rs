@@ -1,9 +1,7 @@
 //! A cluster's state after a height.
 
-use std::collections::BTreeMap;
-
 use borsh::{BorshDeserialize, BorshSerialize};
-use fastpay_core::{Amount, Asset, Balance, Digest, Epoch};
+use fastpay_core::{Amount, Balance, Digest, Epoch};
 use fastpay_ledger_statement::{ClusterId, Cursor, StateKey, StateProof, Time};
 
 use crate::genesis::Layout;
@@ -31,10 +29,7 @@ impl State {
         let genesis = layout.genesis();
         for issue in &genesis.issued {
             if layout.partition().of_reserve(&issue.owner) == layout.us() {
-                for key in [StateKey::Reserve(issue.owner, issue.asset), StateKey::Held(issue.asset)] {
-                    let total = state.amount(&key).checked_add(issue.amount).expect("less than 2^127 is issued");
-                    state.put_amount(key, total);
-                }
+                state.add(StateKey::Reserve(issue.owner, issue.asset), issue.amount);
             }
         }
         if layout.is_settlement() {
@@ -70,76 +65,36 @@ impl State {
         self.get(&StateKey::Taken(cluster)).unwrap_or_default()
     }
 
-    /// What this cluster holds of each asset. Every entry is read: it is for audits.
-    #[must_use]
-    pub fn holdings(&self) -> BTreeMap<Asset, Holdings> {
-        let mut all: BTreeMap<Asset, Holdings> = BTreeMap::new();
-        for (key, value) in self.tree.iter() {
-            let (asset, sum, value): (_, fn(&mut Holdings) -> &mut Balance, Balance) = match key {
-                StateKey::Reserve(_, asset) => (asset, |of| &mut of.reserves, decode::<Amount>(value).into()),
-                StateKey::Omnibus(_, asset) => (asset, |of| &mut of.omnibus, decode::<Amount>(value).into()),
-                StateKey::SentTotal(_, asset) => (asset, |of| &mut of.sent, decode(value)),
-                StateKey::TakenTotal(_, asset) => (asset, |of| &mut of.taken, decode(value)),
-                _ => continue,
-            };
-            let sum = sum(all.entry(*asset).or_default());
-            *sum = sum.plus(value);
-        }
-        all
-    }
-
     pub(crate) fn get<T: BorshDeserialize>(&self, key: &StateKey) -> Option<T> {
         self.tree.get(key).map(decode)
     }
 
-    /// An amount; zero where there is no entry.
-    pub(crate) fn amount(&self, key: &StateKey) -> Amount {
+    /// A balance; zero where there is no entry. None is negative.
+    pub(crate) fn balance(&self, key: &StateKey) -> Balance {
         self.get(key).unwrap_or_default()
     }
 
-    /// Adds to a total that only grows.
-    pub(crate) fn count(&mut self, key: StateKey, amount: Amount) {
-        let total: Balance = self.get(&key).unwrap_or_default();
-        self.put(key, &total.credit(amount));
+    /// Adds to a balance or a total. One message is worth less than 2^127, so 256 bits hold the sum of all that are ever
+    /// taken, whoever sends them.
+    pub(crate) fn add(&mut self, key: StateKey, amount: Amount) {
+        self.put(key.clone(), &self.balance(&key).credit(amount));
     }
 
     pub(crate) fn put(&mut self, key: StateKey, value: &impl BorshSerialize) {
         self.tree.insert(key, borsh::to_vec(value).expect("memory takes every write"));
     }
 
-    /// Writes an amount. Zero has no entry: an empty reserve is as one that never was.
-    pub(crate) fn put_amount(&mut self, key: StateKey, amount: Amount) {
-        if amount == Amount::ZERO {
+    /// Subtracts from a balance that covers the amount. Zero has no entry: an empty reserve is as one that never was.
+    pub(crate) fn debit(&mut self, key: StateKey, amount: Amount) {
+        let left = self.balance(&key).debit(amount);
+        if left == Balance::ZERO {
             self.tree.remove(&key);
         } else {
-            self.put(key, &amount);
+            self.put(key, &left);
         }
     }
 }
 
-impl Holdings {
-    /// Its part of what was issued. The parts of all clusters add up to that, when nothing is between them or not.
-    #[must_use]
-    pub fn share(&self) -> Balance {
-        self.reserves.plus(self.omnibus).plus(self.sent).plus(self.taken.negated())
-    }
-}
-
-/// What a cluster holds of an asset. Over all clusters, reserves + omnibus + sent − taken is what was issued, and none has
-/// taken from another more than that has sent it ([`StateKey::TakenTotal`], [`StateKey::SentTotal`]): the two checks of an
-/// audit [LEDGER 12].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Holdings {
-    /// In reserves, open or not.
-    pub reserves: Balance,
-    /// For the accounts of FastPay committees.
-    pub omnibus: Balance,
-    /// Sent to other clusters, since the genesis.
-    pub sent: Balance,
-    /// Taken from other clusters, since the genesis.
-    pub taken: Balance,
-}
-
-fn decode<T: BorshDeserialize>(value: &[u8]) -> T {
+pub(crate) fn decode<T: BorshDeserialize>(value: &[u8]) -> T {
     borsh::from_slice(value).expect("an entry is encoded as its key demands")
 }

@@ -3,17 +3,14 @@
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::{Digest, MerklePath, SignedDigest};
-use rand_core::CryptoRng;
 
 use crate::certificate::{CertificateError, QuorumCertificate};
 use crate::encoding::Wire;
 use crate::entry::Cursor;
-use crate::group::{GROUP_BYTES_MAX, GROUP_MESSAGES_MAX, Group, GroupHead, MessagePath, Outputs};
+use crate::group::{GROUP_BYTES_MAX, GROUP_MESSAGES_MAX, Group, Outputs};
 use crate::header::Header;
-use crate::identity::{ClusterId, Receiver, Time};
+use crate::identity::{ClusterId, Deployment, Receiver, Time};
 use crate::members::Members;
-use crate::message::{Answer, Message};
-use crate::verifier::StatementVerifier;
 
 /// A decision as one receiver gets it, not yet checked.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -41,14 +38,13 @@ impl CompactDecision {
         Some(Self { header: *header, group: group.clone(), path, certificate: certificate.clone() })
     }
 
-    /// Checks all but the signatures, and gives the group's digest and those.
+    /// Checks all but the signatures and the place among the groups, and gives the group's digest and the signatures.
     pub(crate) fn prepare(
         &self,
         receiver: Receiver,
         members: &Members,
-        cursor: &Cursor,
     ) -> Result<(Digest, Vec<SignedDigest>), OpenError> {
-        let Group { to, number, previous, messages } = &self.group;
+        let Group { to, messages, .. } = &self.group;
         if *to != receiver {
             return Err(OpenError::OtherReceiver { receiver, found: *to });
         }
@@ -60,17 +56,23 @@ impl CompactDecision {
         if self.path.root(digest) != Some(self.header.outputs) {
             return Err(OpenError::Path);
         }
-        let (next, found) = (cursor.next, *number);
+        Ok((digest, signatures))
+    }
+
+    /// Checks that a certified group is the one that is due. Before the certificate is judged, this must not be asked:
+    /// anyone can make up a group that seems to prove a fork.
+    pub(crate) fn check_due(&self, cursor: &Cursor) -> Result<(), OpenError> {
+        let (next, found) = (cursor.next, self.group.number);
         if found < next {
             return Err(OpenError::AlreadyTaken { next, found });
         }
         if found > next {
             return Err(OpenError::Missing { next, found });
         }
-        if *previous != cursor.previous {
+        if self.group.previous != cursor.previous {
             return Err(OpenError::OtherHistory { number: found });
         }
-        Ok((digest, signatures))
+        Ok(())
     }
 }
 
@@ -90,6 +92,12 @@ impl VerifiedGroup {
     #[must_use]
     pub fn from(&self) -> ClusterId {
         self.decision.header.cluster
+    }
+
+    /// The deployment of the cluster that decided.
+    #[must_use]
+    pub fn deployment(&self) -> Deployment {
+        self.decision.header.deployment
     }
 
     /// The header's time.
@@ -144,7 +152,7 @@ pub enum OpenError {
         /// The group's.
         found: u64,
     },
-    /// It continues another history than the one that was taken: the cluster forked.
+    /// A quorum certified it, and it continues another history than the one that was taken: the cluster forked.
     #[error("group {number} does not continue what was taken before: the cluster has forked; stop, and prove it")]
     OtherHistory {
         /// The group's number.
@@ -155,90 +163,6 @@ pub enum OpenError {
     TooManyMessages(usize),
     /// A message was left out, repeated or altered, or the group is of another decision.
     #[error("the group is not under the header's root: ask another member of the cluster")]
-    Path,
-    /// The header is not certified.
-    #[error(transparent)]
-    Certificate(#[from] CertificateError),
-}
-
-/// One client's answer, not yet checked. Its group is to [`Receiver::Clients`], where every message can be proven alone.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
-pub struct AnswerProof {
-    /// The answer.
-    pub answer: Answer,
-    /// From the answer to the root over the group's messages.
-    pub message_path: MessagePath,
-    /// The group, without its messages.
-    pub head: GroupHead,
-    /// From the group to the header's root.
-    pub path: MerklePath,
-    /// The header.
-    pub header: Header,
-    /// Of the header.
-    pub certificate: QuorumCertificate,
-}
-
-impl Wire for AnswerProof {
-    /// One message, and as much as a compact decision needs beside its group.
-    const BYTES_MAX: usize = 96 << 10;
-}
-
-impl AnswerProof {
-    /// The proof of the answer to the request with this digest; `None` if the decision has none.
-    #[must_use]
-    pub fn of(header: &Header, outputs: &Outputs, certificate: &QuorumCertificate, request: Digest) -> Option<Self> {
-        let (group, path) = outputs.group(Receiver::Clients)?;
-        let (index, answer) = group.messages.iter().enumerate().find_map(|(index, message)| match message {
-            Message::Answer(answer) if answer.request == request => Some((index, answer.clone())),
-            _ => None,
-        })?;
-        let message_path = group.message_path(index)?;
-        let (head, header, certificate) = (group.head(), *header, certificate.clone());
-        Some(Self { answer, message_path, head, path, header, certificate })
-    }
-
-    /// Checks that the members' cluster gave this answer to the request with the digest `request`.
-    ///
-    /// # Errors
-    /// See [`AnswerError`].
-    pub fn verify(
-        self,
-        request: Digest,
-        members: &Members,
-        verifier: &mut StatementVerifier,
-        rng: &mut impl CryptoRng,
-    ) -> Result<Answer, AnswerError> {
-        if self.answer.request != request {
-            return Err(AnswerError::OtherRequest(self.answer.request));
-        }
-        if self.head.to != Receiver::Clients {
-            return Err(AnswerError::OtherReceiver(self.head.to));
-        }
-        verifier.check(&self.header, &self.certificate, members, rng)?;
-        let message = Message::Answer(self.answer);
-        let digest = self.head.digest(self.header.deployment, self.header.cluster);
-        let is_in_group = self.message_path.root(&message) == Some(self.head.root);
-        if !is_in_group || self.path.root(digest) != Some(self.header.outputs) {
-            return Err(AnswerError::Path);
-        }
-        match message {
-            Message::Answer(answer) => Ok(answer),
-            _ => Err(AnswerError::Path),
-        }
-    }
-}
-
-/// Why an answer is not believed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AnswerError {
-    /// To another request.
-    #[error("the answer is to the request {0}; ask another member")]
-    OtherRequest(Digest),
-    /// A message between others.
-    #[error("the message is for {0}, and no answer to a client")]
-    OtherReceiver(Receiver),
-    /// The answer was altered, or is of another decision.
-    #[error("the answer is not under the header's root; ask another member")]
     Path,
     /// The header is not certified.
     #[error(transparent)]

@@ -22,7 +22,8 @@ pub enum StateKey {
     Stored(Namespace, Key),
     /// Whether the owner has opened its reserves: present if so.
     Opened(AccountId),
-    /// The amount of an asset in a reserve, or claimed by one that is not open.
+    /// The balance of an asset in a reserve, or claimed by one that is not open. 256 bits, as of every sum: however much
+    /// faulty clusters send, it does not overflow.
     Reserve(AccountId, Asset),
     /// The next sequence number of a signer at this cluster.
     Sequence(AccountId),
@@ -32,17 +33,19 @@ pub enum StateKey {
     Taken(ClusterId),
     /// The [`Cursor`] of the groups to a receiver, and the time of the newest.
     Sent(Receiver),
-    /// The total of an asset sent to a cluster since the genesis: a sum of 256 bits, for it only grows.
+    /// The total of an asset sent to a cluster since the genesis.
     SentTotal(ClusterId, Asset),
     /// The total of an asset taken from a cluster since the genesis.
     TakenTotal(ClusterId, Asset),
-    /// The amount of an asset in all reserves and for all committees of this cluster.
-    Held(Asset),
-    /// The numbers of the first message that waits for a receiver, and of the next one to be added.
+    /// Whether a request was passed on to a cluster, and awaits its answer: present if so.
+    Pending(ClusterId, Digest),
+    /// The number of requests that await answers from a cluster.
+    PendingCount(ClusterId),
+    /// The messages that wait for a receiver: the numbers of the first one and of the next to be added, and all bytes.
     Queue(Receiver),
     /// A message that did not fit into an earlier group.
     Queued(Receiver, u64),
-    /// The amount of an asset held for the accounts of a FastPay committee.
+    /// The balance of an asset held for the accounts of a FastPay committee.
     Omnibus(CommitteeNumber, Asset),
     /// The index of the newest event for a FastPay committee.
     EventIndex(CommitteeNumber),

@@ -5,7 +5,7 @@
 //!  a height's messages ─► Group for each receiver ─► Outputs (Merkle root) ─► Header ─► votes ─► QuorumCertificate
 //!                                                                                                        │
 //!  receiver ◄─ VerifiedGroup ◄─ StatementVerifier::open ◄─ CompactDecision = header, group, path, certificate
-//!  client   ◄─ Answer        ◄─ AnswerProof::verify        (one message of the group to the clients)
+//!  client   ◄─ ProvenAnswer  ◄─ AnswerProof::verify        (one message of the group to the clients)
 //!  anyone   ◄─ Reading       ◄─ ReadProof::verify          (a value, or its absence, under the header's state root)
 //! ```
 //!
@@ -17,6 +17,7 @@
 //! What is verified is another type than what came off the wire. Merkle nodes and signature equations are core's.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
+mod answer;
 mod certificate;
 mod compact;
 mod encoding;
@@ -33,8 +34,9 @@ mod request;
 mod verifier;
 mod vote;
 
+pub use answer::{AnswerError, AnswerProof, ProvenAnswer};
 pub use certificate::{CertificateError, QuorumCertificate};
-pub use compact::{AnswerError, AnswerProof, CompactDecision, OpenError, VerifiedGroup};
+pub use compact::{CompactDecision, OpenError, VerifiedGroup};
 pub use encoding::{DecodeError, Wire};
 pub use entry::{Cursor, Entry, Evidence, StateKey, StateProof, branch_digest, key_bit, leaf_digest, value_digest};
 pub use fork::Fork;

@@ -133,6 +133,9 @@ pub enum Rejection {
     /// There is no such cluster.
     #[error("there is no cluster {0}; the genesis lists them")]
     UnknownCluster(ClusterId),
+    /// Too much waits to be sent, or to be answered by the cluster that executes the request.
+    #[error("too much is under way here; send the request again later")]
+    Busy,
     /// Numbers before it have not been used.
     #[error("sequence number {0} is next; use it first")]
     SequenceGap(SequenceNumber),
@@ -198,4 +201,7 @@ pub enum Rejection {
     /// The announcement's time is up.
     #[error("the announcement had to be on the ledger by {0} s")]
     DeadlinePassed(u64),
+    /// The announcement could be held back for too long.
+    #[error("the announcement's deadline is too far ahead: at this time it is at most {0} s; announce again")]
+    DeadlineTooFar(u64),
 }

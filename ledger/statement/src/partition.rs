@@ -39,6 +39,38 @@ impl Partition {
         self.of_reserve(&AccountId(StateKey::Stored(namespace.clone(), key.clone()).digest().0))
     }
 
+    /// The cluster that keeps an entry; `None` for what each cluster keeps for itself.
+    #[must_use]
+    pub fn of_entry(&self, key: &StateKey) -> Option<ClusterId> {
+        match key {
+            StateKey::Stored(namespace, key) => Some(self.of_value(namespace, key)),
+            StateKey::Opened(owner) | StateKey::Reserve(owner, _) => Some(self.of_reserve(owner)),
+            StateKey::Omnibus(..)
+            | StateKey::EventIndex(_)
+            | StateKey::Spent(..)
+            | StateKey::Committee(..)
+            | StateKey::Epoch(_) => Some(self.settlement),
+            StateKey::Sequence(_)
+            | StateKey::Answered(..)
+            | StateKey::Taken(_)
+            | StateKey::Sent(_)
+            | StateKey::SentTotal(..)
+            | StateKey::TakenTotal(..)
+            | StateKey::Pending(..)
+            | StateKey::PendingCount(_)
+            | StateKey::Queue(_)
+            | StateKey::Queued(..) => None,
+        }
+    }
+
+    /// Whether a client takes this cluster's word for the answer to a request: the cluster executes it, or is a
+    /// coordinator, which keeps nothing and passes answers on.
+    #[must_use]
+    pub fn may_answer(&self, cluster: ClusterId, request: &Request) -> bool {
+        let is_coordinator = cluster != self.settlement && self.shards().all(|shard| shard != cluster);
+        is_coordinator || cluster == self.of_request(request)
+    }
+
     /// The cluster to which a request goes: the one that keeps the value, or that the signer names.
     #[must_use]
     pub fn of_request(&self, request: &Request) -> ClusterId {

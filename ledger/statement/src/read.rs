@@ -7,8 +7,9 @@ use crate::certificate::{CertificateError, QuorumCertificate};
 use crate::encoding::Wire;
 use crate::entry::{Evidence, StateKey, StateProof};
 use crate::header::Header;
-use crate::identity::{Height, Time};
+use crate::identity::{ClusterId, Height, Time};
 use crate::members::Members;
+use crate::partition::Partition;
 use crate::verifier::StatementVerifier;
 
 /// What a member answers to a read, not yet checked.
@@ -39,7 +40,7 @@ pub struct Reading {
 }
 
 impl ReadProof {
-    /// Checks that the members' cluster had this at `key`, at a height of `oldest` or later.
+    /// Checks that the members' cluster keeps `key`, and had this there at a height of `oldest` or later.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -47,6 +48,7 @@ impl ReadProof {
         self,
         key: &StateKey,
         oldest: Time,
+        partition: &Partition,
         members: &Members,
         verifier: &mut StatementVerifier,
         rng: &mut impl CryptoRng,
@@ -54,6 +56,10 @@ impl ReadProof {
         let Self { header, certificate, proof } = self;
         if header.time < oldest {
             return Err(ReadError::TooOld { oldest, found: header.time });
+        }
+        // Another cluster could prove truthfully that it has nothing there.
+        if let Some(expected) = partition.of_entry(key).filter(|expected| *expected != header.cluster) {
+            return Err(ReadError::OtherCluster { expected, found: header.cluster });
         }
         verifier.check(&header, &certificate, members, rng)?;
         if proof.root(key.digest()) != Some(header.state) {
@@ -77,6 +83,14 @@ pub enum ReadError {
         oldest: Time,
         /// The header's.
         found: Time,
+    },
+    /// The cluster does not keep the key.
+    #[error("the state is of cluster {found}; cluster {expected} keeps the key: ask that one")]
+    OtherCluster {
+        /// The cluster that keeps the key.
+        expected: ClusterId,
+        /// The header's.
+        found: ClusterId,
     },
     /// The value was altered, or is of another key or height.
     #[error("the value is not under the header's state root; ask another member")]

@@ -54,19 +54,20 @@ impl StatementVerifier {
         let drafts: Vec<_> = decisions
             .into_iter()
             .map(|(decision, members, cursor)| {
-                let (digest, signatures) = decision.prepare(receiver, members, &cursor)?;
+                let (digest, signatures) = decision.prepare(receiver, members)?;
                 let count = signatures.len();
                 signed.extend(signatures);
-                Ok((decision, digest, count))
+                Ok((decision, cursor, digest, count))
             })
             .collect();
         let mut verdicts = self.signatures.verify(&signed, rng).into_iter();
         drafts
             .into_iter()
             .map(|draft: Result<_, OpenError>| {
-                let (decision, digest, count) = draft?;
+                let (decision, cursor, digest, count) = draft?;
                 let of_decision: Vec<bool> = verdicts.by_ref().take(count).collect();
                 decision.certificate.judge(of_decision)?;
+                decision.check_due(&cursor)?;
                 Ok(VerifiedGroup::new(decision, digest))
             })
             .collect()

@@ -1,16 +1,15 @@
 //! Redemptions and rotations, by the contract's rules.
 
 use fastpay_core::{
-    AccountId, Amount, Asset, AuthorityName, Domain, EcdsaSignature, Epoch, PrimaryAddress, Redemption,
-    TransactionIndex,
+    AccountId, Amount, Asset, AuthorityName, Balance, Committee, Domain, EcdsaSignature, Epoch, PrimaryAddress,
+    Redemption, TransactionIndex,
 };
-use fastpay_ledger_statement::{Action, EventKind, Outcome, Rejection};
+use fastpay_ledger_state::DEADLINE_MAX_S;
+use fastpay_ledger_statement::{Action, EventKind, Outcome, Rejection, Rotation, StateKey};
 
-use crate::people::{account, authorities, certified, client, redemption, rotation};
+use crate::people::{FAR, account, authorities, certified, client, committee, redemption, rotation, sign_rotation};
 use crate::reserves::facts;
-use crate::world::{COMMITTEE, ISSUED_EACH, VALIDITY_MS, World};
-
-const FAR: u64 = u64::MAX;
+use crate::world::{COMMITTEE, ISSUED_EACH, OTHER_COMMITTEE, VALIDITY_MS, World};
 
 /// 500 are in FastPay accounts.
 fn funded(shards: u32) -> (World, Domain) {
@@ -113,10 +112,10 @@ fn every_bad_redemption_has_its_error_and_changes_nothing() {
     };
     refused(&mut world, good.clone(), &other_epoch, Rejection::UnknownEpoch(Epoch(1)));
     let other_committee = |action: &mut Action| match action {
-        Action::Redeem { committee, .. } => committee.0 = 8,
+        Action::Redeem { committee, .. } => committee.0 = 9,
         _ => panic!("a redemption"),
     };
-    let unknown = Rejection::UnknownCommittee(fastpay_ledger_statement::CommitteeNumber(8));
+    let unknown = Rejection::UnknownCommittee(fastpay_ledger_statement::CommitteeNumber(9));
     refused(&mut world, good, &other_committee, unknown);
     let plain = |_: &mut Action| ();
     refused(&mut world, redemption(1, 0, address(1), 0, 0), &plain, Rejection::ZeroAmount);
@@ -192,11 +191,94 @@ fn a_rotation_needs_both_quorums_on_the_same_announcement() {
     refused(&mut world, &|r| r.checkpoint.0[0] ^= 1, Rejection::InvalidVote(of(0, 0)));
     refused(&mut world, &|r| r.compromised_since = Epoch(0), Rejection::InvalidVote(of(0, 0)));
     refused(&mut world, &|r| r.compromised_since = Epoch(2), Rejection::InvalidCompromise);
-    refused(&mut world, &|r| r.deadline = 1, Rejection::DeadlinePassed(1));
+    refused(&mut world, &|r| r.deadline -= 1, Rejection::InvalidVote(of(0, 0)));
+    // Other members for the same epoch, whom nobody announced.
+    let others = |epoch: u64, of: u8| Committee::new(Epoch(epoch), committee(of).members().to_vec()).unwrap();
+    refused(&mut world, &|r| r.next = others(1, 2), Rejection::InvalidVote(of(0, 0)));
     let skipped = |r: &mut fastpay_ledger_statement::Rotation| r.next = crate::people::committee(2);
     refused(&mut world, &skipped, Rejection::WrongNextEpoch(Epoch(1)));
     assert!(world.act(5, Action::Rotate(Box::new(good.clone()))).is_ok());
     refused(&mut world, &|_| (), Rejection::WrongNextEpoch(Epoch(2)));
+
+    // The committee before the current one announces nothing, while its redemption votes still count.
+    let second = sign_rotation(&domain, committee(2), Epoch(2), FAR, [0, 2]);
+    let before = facts(&world);
+    let refused = Rejection::InvalidVote(of(0, 0));
+    assert_eq!(world.act(5, Action::Rotate(Box::new(second))), Err(refused));
+    assert_eq!(facts(&world), before);
+    assert!(world.act(3, certified(&domain, 0, redemption(1, 0, address(1), 1, 0))).is_ok());
+    assert!(rotate(&mut world, &domain, 2, 2).is_ok());
+}
+
+/// The last second counts, on both sides.
+#[test]
+fn a_rotation_is_taken_until_its_deadline_which_is_thirty_days_ahead_at_most() {
+    let now = 2_000_000;
+    let answer = |deadline| {
+        let (mut world, domain) = funded(1);
+        let settlement = world.settlement();
+        let action = Action::Rotate(Box::new(rotation(&domain, 1, 1, deadline)));
+        let request = world.sign(5, action).verify(world.layout().deployment()).unwrap();
+        // A height takes 100 ms in this world: the end of the second.
+        world.clusters.get_mut(&settlement).unwrap().moment.time.0 = now * 1_000 + 899;
+        let before = facts(&world);
+        world.decide(settlement, vec![], vec![request.clone()]).unwrap();
+        let answer = world.answers[&request.digest()].clone();
+        assert_eq!(facts(&world) == before, answer.is_err());
+        answer
+    };
+    assert_eq!(answer(now - 1), Err(Rejection::DeadlinePassed(now - 1)));
+    assert!(answer(now).is_ok());
+    let latest = now + DEADLINE_MAX_S;
+    assert!(answer(latest).is_ok());
+    assert_eq!(answer(latest + 1), Err(Rejection::DeadlineTooFar(latest)));
+}
+
+/// Two committees have the same members, and each its own accounts, numbers, events and epochs.
+#[test]
+fn what_one_committee_signed_is_worth_nothing_at_another_of_the_same_members() {
+    let (mut world, domain) = funded(2);
+    let deployment = world.layout().deployment();
+    let (asset, amount) = (Asset::ETHER, Amount(100));
+    world.act(0, Action::Fund { committee: OTHER_COMMITTEE, account: account(1), asset, amount }).unwrap();
+    let to_other = |action: Action| match action {
+        Action::Redeem { redemption, epoch, votes, .. } => {
+            Action::Redeem { committee: OTHER_COMMITTEE, redemption, epoch, votes }
+        }
+        Action::Rotate(rotation) => Action::Rotate(Box::new(Rotation { committee: OTHER_COMMITTEE, ..*rotation })),
+        other => panic!("{other:?}"),
+    };
+    let facts_of_other = |world: &World| {
+        let keys = [
+            StateKey::Omnibus(OTHER_COMMITTEE, asset),
+            StateKey::EventIndex(OTHER_COMMITTEE),
+            StateKey::Spent(OTHER_COMMITTEE, account(1), 0),
+            StateKey::Committee(OTHER_COMMITTEE, Epoch(1)),
+            StateKey::Epoch(OTHER_COMMITTEE),
+        ];
+        let settlement = &world.clusters[&world.settlement()].state;
+        keys.map(|key| settlement.read(&key).map(<[u8]>::to_vec))
+    };
+    let first = authorities(0)[0].public().name;
+    let before = facts_of_other(&world);
+    let order = redemption(1, 0, address(1), 40, 3);
+    let paid = certified(&domain, 0, order.clone());
+    let rotated = Action::Rotate(Box::new(rotation(&domain, 1, 1, FAR)));
+    for action in [&paid, &rotated] {
+        assert_eq!(world.act(3, to_other(action.clone())), Err(Rejection::InvalidVote(first)));
+        assert!(world.act(3, action.clone()).is_ok());
+        assert_eq!(world.act(3, to_other(action.clone())), Err(Rejection::InvalidVote(first)));
+    }
+    assert_eq!(facts_of_other(&world), before);
+    assert_eq!(world.omnibus(), 500 - 40);
+
+    // Signed for it, the same order is one of its own. It is still in epoch 0.
+    let theirs = to_other(certified(&deployment.domain(OTHER_COMMITTEE), 0, order));
+    assert_eq!(world.act(3, theirs), Ok(Outcome::Redeemed(TransactionIndex(2))));
+    assert_eq!(world.omnibus(), 500 - 40);
+    let left: Balance = world.read(world.settlement(), &StateKey::Omnibus(OTHER_COMMITTEE, asset)).unwrap();
+    assert_eq!(left, Balance::from(Amount(60)));
+    assert_eq!(world.total(), world.issued());
 }
 
 /// An instruction for the settlement cluster that is signed for a shard.

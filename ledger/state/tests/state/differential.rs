@@ -180,7 +180,7 @@ impl Courses {
         self.epoch += 1;
         let compromised = self.epoch - u8::from(self.random.u8(0..4) == 0);
         self.until = if compromised == self.epoch { self.now + VALIDITY } else { 0 };
-        let action = Action::Rotate(Box::new(rotation(&self.domains[0], self.epoch, compromised, u64::MAX)));
+        let action = Action::Rotate(Box::new(rotation(&self.domains[0], self.epoch, compromised, self.now)));
         let next = authorities(self.epoch);
         Both { action, step: Step { next, compromisedSince: compromised.into(), ..step(2) } }
     }

@@ -1,13 +1,17 @@
 //! What a fold refuses: a leader that leaves out or repeats groups, and clusters whose quorum lies.
 
-use fastpay_core::{AccountId, Amount, Asset};
-use fastpay_ledger_state::FoldError;
+use fastpay_core::{AccountId, Amount, Asset, Balance, Digest, SequenceNumber};
+use fastpay_ledger_state::{FoldError, Issue, Overdraft, overdrafts};
 use fastpay_ledger_statement::{
-    Action, ClusterId, CommitteeEvent, Credit, EventKind, Funding, Message, Receiver, Request,
+    Action, ClusterId, CommitteeEvent, CommitteeNumber, Credit, Deployment, EventKind, Funding, Instruction, Message,
+    Outcome, Receiver, Rejection, Request, StateKey,
 };
 
-use crate::people::{account, client};
-use crate::world::{COMMITTEE, COORDINATOR, ISSUED_EACH, SETTLEMENT, World};
+use crate::people::{account, certified, client, redemption};
+use crate::world::{COMMITTEE, COORDINATOR, ISSUED_EACH, SETTLEMENT, World, genesis};
+
+const UNKNOWN_ASSET: Asset = Asset(alloy_primitives::Address::repeat_byte(9));
+const LARGE: Asset = Asset(alloy_primitives::Address::repeat_byte(8));
 
 #[test]
 fn a_group_left_out_or_repeated_spoils_the_proposal() {
@@ -41,52 +45,74 @@ fn pay(amount: u128) -> Action {
     Action::Transfer { to: client(1).account(), asset: Asset::ETHER, amount: Amount(amount) }
 }
 
-/// Traitors may certify what they like. They move nothing of others, and make no more than was issued.
+/// A group that was verified for another receiver or ledger is due nowhere else, whatever its number is.
+#[test]
+fn a_group_for_somebody_else_or_of_another_ledger_spoils_the_proposal() {
+    let [from, here, there] = [1, 2, 3].map(ClusterId);
+    let group_for = |world: &mut World, receiver: ClusterId| {
+        world.clusters.get_mut(&from).unwrap().forge(Receiver::Cluster(receiver), vec![]);
+        world.due(receiver, usize::MAX)
+    };
+    let mut world = World::new(3);
+    let misled = group_for(&mut world, there);
+    let not_for_us = |to| Err(FoldError::NotForUs { from, number: 1, to: Receiver::Cluster(to) });
+    assert_eq!(world.decide(here, misled, vec![]), not_for_us(there));
+    let mut fixed = genesis(3);
+    fixed.votes_validity_ms += 1;
+    let foreign = group_for(&mut World::of(fixed), here);
+    assert_eq!(world.decide(here, foreign, vec![]), not_for_us(here));
+    let ours = group_for(&mut world, here);
+    assert_eq!(world.decide(here, ours, vec![]), Ok(()));
+}
+
+/// Traitors may certify what they like. They move nothing of others, and send no nonsense on.
 #[test]
 fn messages_that_no_honest_cluster_sends_are_refused() {
-    let mut world = World::new(2);
+    let world = World::new(2);
     let [here, there] = [1, 2].map(ClusterId);
     let owner_of = |world: &World, shard| {
         let owners = (0..6).map(|at| client(at).account());
         owners.into_iter().find(|owner| world.partition().of_reserve(owner) == shard).unwrap()
     };
     let (ours, theirs) = (owner_of(&world, here), owner_of(&world, there));
-    let held = world.reserve_total(here);
     let credit =
         |to: AccountId, amount: u128| Message::Credit(Credit { to, asset: Asset::ETHER, amount: Amount(amount) });
-    let missing = 6 * ISSUED_EACH - held;
-    let funding = |committee| {
-        let (account, payer, asset, amount) = (account(1), ours, Asset::ETHER, Amount(1));
-        Message::Fund(Funding { committee, account, asset, amount, payer })
-    };
+    let issued = 6 * ISSUED_EACH;
+    let fund =
+        Funding { committee: COMMITTEE, account: account(1), asset: Asset::ETHER, amount: Amount(1), payer: ours };
     let event = CommitteeEvent {
         index: Default::default(),
-        kind: EventKind::Redeemed {
-            redemption: crate::people::redemption(1, 0, Default::default(), 1, 0),
-            relayer: ours,
-        },
+        kind: EventKind::Redeemed { redemption: redemption(1, 0, Default::default(), 1, 0), relayer: ours },
     };
-    let foreign = fastpay_ledger_statement::Instruction {
-        deployment: world.layout().deployment(),
-        shard: here,
-        signer: ours,
-        sequence: Default::default(),
-        action: Action::Open,
-    };
-    // By the wrong key; and a genuine one for another shard.
-    let forged = Message::Request(Request::Instruct(Box::new(foreign.clone().signed(&client(40)))));
-    let misrouted = fastpay_ledger_statement::Instruction { shard: there, ..foreign }.signed(&client(40));
-    let misrouted = Message::Request(Request::Instruct(Box::new(misrouted)));
+    let owner = (0..6).map(client).find(|owner| owner.account() == ours).unwrap();
+    let (deployment, signer, sequence, action) = (world.layout().deployment(), ours, SequenceNumber(0), Action::Open);
+    let genuine = Instruction { deployment, shard: here, signer, sequence, action };
+    let request =
+        |instruction: Instruction, key| Message::Request(Request::Instruct(Box::new(instruction.signed(key))));
+    // By the wrong key; and by the owner's, for another shard or ledger.
+    let stranger = client(40);
+    let forged = request(genuine.clone(), &stranger);
+    let misrouted = request(Instruction { shard: there, ..genuine.clone() }, &owner);
+    let elsewhere = Deployment(Digest::ZERO);
+    let other_ledger = request(Instruction { deployment: elsewhere, ..genuine.clone() }, &owner);
     let bad = [
         credit(theirs, 1),
-        credit(ours, missing + 1),
+        credit(ours, 0),
+        credit(ours, issued + 1),
         credit(ours, u128::MAX),
-        Message::Credit(Credit { to: ours, asset: Asset([9; 20].into()), amount: Amount(1) }),
-        funding(COMMITTEE),
+        Message::Credit(Credit { to: ours, asset: UNKNOWN_ASSET, amount: Amount(1) }),
+        Message::Credit(Credit { to: ours, asset: UNKNOWN_ASSET, amount: Amount(0) }),
+        Message::Fund(fund),
         Message::Event(event),
         forged,
         misrouted,
+        other_ledger,
     ];
+    // The same, for this shard and signed by its owner, is carried out.
+    let mut taken = World::new(2);
+    taken.clusters.get_mut(&there).unwrap().forge(Receiver::Cluster(here), vec![request(genuine, &owner)]);
+    taken.step(here, usize::MAX, usize::MAX);
+    assert!(taken.clusters[&here].state.read(&StateKey::Opened(ours)).is_some());
     for message in bad {
         let mut world = World::new(2);
         let root = world.clusters[&here].state.root();
@@ -96,23 +122,86 @@ fn messages_that_no_honest_cluster_sends_are_refused() {
         assert_eq!(world.decide(here, groups, vec![]), Err(faulty), "{message:?}");
         assert_eq!(world.clusters[&here].state.root(), root);
     }
-    // Funding for a committee that does not exist, at the settlement cluster.
-    let unknown = fastpay_ledger_statement::CommitteeNumber(8);
-    world.clusters.get_mut(&there).unwrap().forge(Receiver::Cluster(SETTLEMENT), vec![funding(unknown)]);
-    let groups = world.due(SETTLEMENT, usize::MAX);
-    assert_eq!(world.decide(SETTLEMENT, groups, vec![]), Err(FoldError::Faulty { from: there, number: 1 }));
-
-    // A cluster of traitors can make money as far as all that was issued. The audit of its pair with us finds it.
-    assert_eq!(world.overdrawn(), []);
-    world.clusters.get_mut(&there).unwrap().forge(Receiver::Cluster(here), vec![credit(ours, missing)]);
-    let groups = world.due(here, usize::MAX);
-    world.decide(here, groups, vec![]).unwrap();
-    assert_eq!(world.reserve_total(here), 6 * ISSUED_EACH);
-    assert_eq!(world.overdrawn(), [(there, here)]);
+    // At the settlement cluster: funding that no honest shard lets through.
+    let contract = AccountId::from_ethereum(world.layout().deployment().domain(COMMITTEE).contract());
+    let bad = [
+        Funding { committee: CommitteeNumber(9), ..fund },
+        Funding { account: AccountId::ZERO, ..fund },
+        Funding { account: contract, ..fund },
+        Funding { amount: Amount(0), ..fund },
+        Funding { amount: Amount(issued + 1), ..fund },
+        Funding { asset: UNKNOWN_ASSET, ..fund },
+        Funding { asset: UNKNOWN_ASSET, amount: Amount(0), ..fund },
+    ];
+    for funding in bad {
+        let mut world = World::new(2);
+        let forged = vec![Message::Fund(fund), Message::Fund(funding)];
+        world.clusters.get_mut(&there).unwrap().forge(Receiver::Cluster(SETTLEMENT), forged);
+        let groups = world.due(SETTLEMENT, usize::MAX);
+        let faulty = FoldError::Faulty { from: there, number: 1 };
+        assert_eq!(world.decide(SETTLEMENT, groups, vec![]), Err(faulty), "{funding:?}");
+    }
 }
 
-impl World {
-    fn reserve_total(&self, cluster: ClusterId) -> u128 {
-        self.clusters[&cluster].state.holdings()[&Asset::ETHER].reserves.spendable().0
+/// A quorum of traitors makes more money than was issued. The audit names their cluster, and honest ones still pay each
+/// other.
+#[test]
+fn money_made_by_one_cluster_stops_no_other_and_the_audit_names_it() {
+    // As much as a genesis allows, so that two credits of it are more than 128 bits hold.
+    let most = (1 << 127) - 1;
+    let mut fixed = genesis(3);
+    fixed.issued.push(Issue { owner: client(0).account(), asset: LARGE, amount: Amount(most) });
+    let mut world = World::of(fixed);
+    let [traitors, here, honest] = [1, 2, 3].map(ClusterId);
+    let owner = |shard| (0..=u8::MAX).find(|at| world.partition().of_reserve(&client(*at).account()) == shard).unwrap();
+    let [ours, theirs] = [here, honest].map(owner);
+    let [ours_at, theirs_at] = [ours, theirs].map(|at| {
+        world.clients.push(crate::people::Client::new(at));
+        world.clients.len() - 1
+    });
+    let [ours, theirs] = [ours, theirs].map(|at| client(at).account());
+    world.act(ours_at, Action::Open).unwrap();
+    world.act(theirs_at, Action::Open).unwrap();
+    assert_eq!(world.overdrawn(), []);
+
+    let made = Message::Credit(Credit { to: ours, asset: LARGE, amount: Amount(most) });
+    let traitor = world.clusters.get_mut(&traitors).unwrap();
+    traitor.forge(Receiver::Cluster(here), vec![made.clone(), made.clone(), made]);
+    world.step(here, usize::MAX, usize::MAX);
+    assert_eq!(world.overdrawn(), [(traitors, here)]);
+
+    // No message is of more than was issued, or its honest receiver would refuse the honest sender.
+    let pay = |to, amount| Action::Transfer { to, asset: LARGE, amount: Amount(amount) };
+    assert_eq!(world.act(ours_at, pay(theirs, most + 1)), Err(Rejection::ReserveTooLow(Amount(most))));
+    for _ in 0..2 {
+        assert_eq!(world.act(ours_at, pay(theirs, most)), Ok(Outcome::Transferred));
     }
+    assert_eq!(world.act(theirs_at, pay(ours, most)), Ok(Outcome::Transferred));
+    world.run();
+    let balance = |owner, shard| world.read::<Balance>(shard, &StateKey::Reserve(owner, LARGE)).unwrap();
+    let most = Balance::from(Amount(most));
+    assert_eq!((balance(ours, here), balance(theirs, honest)), (most.plus(most), most));
+    let states = world.clusters.iter().map(|(number, cluster)| (*number, cluster.state.clone())).collect();
+    let excess = most.plus(most).plus(most);
+    assert_eq!(overdrafts(&states), [Overdraft { from: traitors, to: here, asset: LARGE, excess }]);
+}
+
+/// The settlement cluster, too, pays no more at once than was issued.
+#[test]
+fn a_redemption_of_more_than_was_issued_is_refused_whatever_the_omnibus_has() {
+    let mut world = World::new(2);
+    let issued = 6 * ISSUED_EACH;
+    let payer = client(0).account();
+    let made =
+        Funding { committee: COMMITTEE, account: account(1), asset: Asset::ETHER, amount: Amount(issued), payer };
+    let traitor = world.clusters.get_mut(&ClusterId(1)).unwrap();
+    traitor.forge(Receiver::Cluster(SETTLEMENT), vec![Message::Fund(made), Message::Fund(made)]);
+    world.step(SETTLEMENT, usize::MAX, usize::MAX);
+    assert_eq!(world.omnibus(), 2 * issued);
+    let domain = world.layout().deployment().domain(COMMITTEE);
+    let recipient = client(1).account().ethereum_address().unwrap();
+    let redeem = |amount| certified(&domain, 0, redemption(1, 0, recipient, amount, 0));
+    assert_eq!(world.act(3, redeem(issued + 1)), Err(Rejection::OmnibusTooLow(Amount(issued))));
+    assert!(world.act(3, redeem(issued)).is_ok());
+    assert_eq!((world.omnibus(), world.reserve(client(1).account())), (issued, ISSUED_EACH + issued));
 }

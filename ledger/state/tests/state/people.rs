@@ -70,9 +70,22 @@ pub fn certified(domain: &Domain, epoch: u8, redemption: Redemption) -> Action {
     Action::Redeem { committee: COMMITTEE, redemption, epoch: Epoch(epoch.into()), votes }
 }
 
+/// A deadline, in seconds, that is not too far ahead when a world begins, and after every one ends.
+pub const FAR: u64 = 2_000_000;
+
 /// The rotation to an epoch, with the votes of quorums.
 pub fn rotation(domain: &Domain, epoch: u8, compromised_since: u8, deadline: u64) -> Rotation {
-    let (next, compromised_since) = (committee(epoch), Epoch(compromised_since.into()));
+    sign_rotation(domain, committee(epoch), Epoch(compromised_since.into()), deadline, [epoch - 1, epoch])
+}
+
+/// A rotation that quorums of these epochs announce and accept.
+pub fn sign_rotation(
+    domain: &Domain,
+    next: Committee,
+    compromised_since: Epoch,
+    deadline: u64,
+    [announcer, acceptor]: [u8; 2],
+) -> Rotation {
     let announcement = Announcement {
         committee: next.clone(),
         guardian: PrimaryAddress::ZERO,
@@ -85,10 +98,10 @@ pub fn rotation(domain: &Domain, epoch: u8, compromised_since: u8, deadline: u64
         authorities(by)[..3].iter().map(|keys| sign_council_vote(keys, domain, &statement)).collect()
     };
     let announced = CouncilStatement::Announcement(&announcement);
-    let announcing = vote(epoch - 1, announced);
+    let announcing = vote(announcer, announced);
     let announcement = domain.council_digest(&announced);
     let accepted = CouncilStatement::Acceptance { epoch: next.epoch(), announcement, block_hash: Digest::ZERO };
-    let accepting = vote(epoch, accepted);
+    let accepting = vote(acceptor, accepted);
     let checkpoint = Digest::repeat_byte(3);
     Rotation { committee: COMMITTEE, next, compromised_since, checkpoint, deadline, announcing, accepting }
 }

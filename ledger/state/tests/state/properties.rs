@@ -6,7 +6,7 @@ use fastpay_core::{Amount, Asset, Domain};
 use fastpay_ledger_state::State;
 use fastpay_ledger_statement::{Action, Condition, Key, Outcome, Rejection, Value};
 
-use crate::people::{account, certified, client, redemption, rotation};
+use crate::people::{FAR, account, certified, client, redemption, rotation};
 use crate::world::{CLIENTS, COMMITTEE, COORDINATOR, World, namespace};
 
 fn seeded(name: &str) -> (fastrand::Rng, u64) {
@@ -33,7 +33,7 @@ fn random_step(random: &mut fastrand::Rng, domain: &Domain, epoch: &mut u8) -> (
         12 if *epoch < 6 => {
             *epoch += 1;
             let compromised = *epoch - random.u8(0..2);
-            return (who, Action::Rotate(Box::new(rotation(domain, *epoch, compromised, u64::MAX))));
+            return (who, Action::Rotate(Box::new(rotation(domain, *epoch, compromised, FAR))));
         }
         _ => {
             let key = Key::new(vec![random.u8(0..5)]).unwrap();

@@ -73,7 +73,7 @@ fn what_is_rejected_changes_nothing() {
     rejected(&mut world, 0, fund(COMMITTEE, account(1), 0), Rejection::ZeroAmount);
     rejected(&mut world, 0, fund(COMMITTEE, AccountId::ZERO, 1), Rejection::InvalidRecipient);
     rejected(&mut world, 0, fund(COMMITTEE, contract, 1), Rejection::InvalidRecipient);
-    let unknown = CommitteeNumber(8);
+    let unknown = CommitteeNumber(9);
     rejected(&mut world, 0, fund(unknown, account(1), 1), Rejection::UnknownCommittee(unknown));
     let too_low = Rejection::ReserveTooLow(Amount(ISSUED_EACH));
     rejected(&mut world, 0, fund(COMMITTEE, account(1), u128::MAX), too_low);
@@ -84,7 +84,6 @@ fn what_is_rejected_changes_nothing() {
 /// What the ledger remembers of everyone, apart from what it has sent.
 pub fn facts(world: &World) -> Vec<Option<Vec<u8>>> {
     let mut keys = vec![
-        StateKey::Held(Asset::ETHER),
         StateKey::Omnibus(COMMITTEE, Asset::ETHER),
         StateKey::EventIndex(COMMITTEE),
         StateKey::Epoch(COMMITTEE),

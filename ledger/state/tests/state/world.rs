@@ -1,10 +1,10 @@
 //! Clusters with all their keys, and the queues between them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use borsh::BorshDeserialize;
 use fastpay_core::{AccountId, Amount, Asset, Balance, Digest, Ed25519Signature};
-use fastpay_ledger_state::{Executed, FoldError, Genesis, Issue, Layout, Moment, State};
+use fastpay_ledger_state::{Executed, FoldError, Genesis, Issue, Layout, Moment, State, overdrafts};
 use fastpay_ledger_statement::{
     Action, Answer, ClusterId, CommitteeEvent, CommitteeNumber, CompactDecision, Cursor, Group, Header, Height,
     Instruction, MemberIndex, MemberKey, MemberKeys, Message, Namespace, Outcome, Outputs, Partition,
@@ -15,6 +15,8 @@ use fastpay_ledger_statement::{
 use crate::people::{Client, client, first_committee};
 
 pub const COMMITTEE: CommitteeNumber = CommitteeNumber(7);
+/// A second one, of the same members.
+pub const OTHER_COMMITTEE: CommitteeNumber = CommitteeNumber(8);
 pub const SETTLEMENT: ClusterId = ClusterId(100);
 pub const COORDINATOR: ClusterId = ClusterId(200);
 /// What every client's reserve has at first.
@@ -71,7 +73,7 @@ pub fn genesis(shards: u32) -> Genesis {
             other_shards: (2..=shards).map(ClusterId).collect(),
         },
         namespaces: [(namespace("first"), client(0).account()), (namespace("second"), client(1).account())].into(),
-        committees: [(COMMITTEE, first_committee())].into(),
+        committees: [COMMITTEE, OTHER_COMMITTEE].map(|number| (number, first_committee())).into(),
         issued: (0..CLIENTS).map(issue).collect(),
         votes_validity_ms: VALIDITY_MS,
     }
@@ -166,7 +168,10 @@ impl World {
         let groups = self.due(us, groups_max);
         let cluster = self.clusters.get_mut(&us).unwrap();
         let count = requests_max.min(cluster.waiting.len());
-        let requests: Vec<_> = cluster.waiting.drain(..count).collect();
+        // An honest leader proposes a request once.
+        let mut digests = HashSet::new();
+        let is_first = |request: &VerifiedRequest| digests.insert(request.digest());
+        let requests: Vec<_> = cluster.waiting.drain(..count).filter(is_first).collect();
         self.decide(us, groups, requests).unwrap();
     }
 
@@ -217,12 +222,12 @@ impl World {
 
     pub fn reserve(&self, owner: AccountId) -> u128 {
         let shard = self.partition().of_reserve(&owner);
-        self.read(shard, &StateKey::Reserve(owner, Asset::ETHER)).map_or(0, |amount: Amount| amount.0)
+        self.read(shard, &StateKey::Reserve(owner, Asset::ETHER)).map_or(0, |balance: Balance| balance.spendable().0)
     }
 
     pub fn omnibus(&self) -> u128 {
         let key = StateKey::Omnibus(COMMITTEE, Asset::ETHER);
-        self.read(self.settlement(), &key).map_or(0, |amount: Amount| amount.0)
+        self.read(self.settlement(), &key).map_or(0, |balance: Balance| balance.spendable().0)
     }
 
     /// All events that the committee has been sent, with the groups checked to be without gap.
@@ -247,28 +252,14 @@ impl World {
     pub fn total(&self) -> Balance {
         self.clusters.values().fold(Balance::ZERO, |sum, cluster| {
             let holdings = cluster.state.holdings().remove(&Asset::ETHER).unwrap_or_default();
-            let held: Amount = cluster
-                .state
-                .read(&StateKey::Held(Asset::ETHER))
-                .map_or(Amount::ZERO, |v| borsh::from_slice(v).unwrap());
-            assert_eq!(Balance::from(held), holdings.reserves.plus(holdings.omnibus));
             sum.plus(holdings.share())
         })
     }
 
     /// Pairs of clusters of which the second has taken more from the first than that has sent.
     pub fn overdrawn(&self) -> Vec<(ClusterId, ClusterId)> {
-        let read = |at: &Cluster, key| at.state.read(&key).map_or(Balance::ZERO, |v| borsh::from_slice(v).unwrap());
-        let mut pairs = vec![];
-        for (from, sender) in &self.clusters {
-            for (to, receiver) in &self.clusters {
-                let sent: Balance = read(sender, StateKey::SentTotal(*to, Asset::ETHER));
-                if read(receiver, StateKey::TakenTotal(*from, Asset::ETHER)) > sent {
-                    pairs.push((*from, *to));
-                }
-            }
-        }
-        pairs
+        let states = self.clusters.iter().map(|(number, cluster)| (*number, cluster.state.clone())).collect();
+        overdrafts(&states).iter().map(|overdraft| (overdraft.from, overdraft.to)).collect()
     }
 
     pub fn issued(&self) -> Balance {

@@ -164,6 +164,18 @@ fn a_replay_a_gap_and_a_second_history_are_told_apart() {
     assert_eq!(cluster.open(cluster.decision(6, forked), cursor), Err(OpenError::OtherHistory { number: 2 }));
 }
 
+/// Nobody but a quorum raises the alarm of a fork, or makes a receiver ask for groups that do not exist.
+#[test]
+fn a_forged_group_is_named_by_its_signature_whatever_it_claims_to_continue() {
+    let cluster = Cluster::first();
+    let cursor = cluster.open(cluster.decision(5, first_group()), Cursor::default()).unwrap().cursor();
+    for (number, previous) in [(2, Digest::repeat_byte(9)), (1, Digest::ZERO), (3, Digest::ZERO)] {
+        let mut forged = cluster.decision(6, Group { to: US, number, previous, messages: vec![] });
+        forged.certificate.votes[0].1.0[0] ^= 1;
+        assert_eq!(cluster.open(forged, cursor), Err(bad_signature(0)));
+    }
+}
+
 /// A verdict in a batch is the one that the decision gets alone.
 #[test]
 fn one_bad_decision_spoils_no_other_of_its_batch() {

@@ -1,16 +1,20 @@
 //! A client's answer, proven alone.
 
-use fastpay_core::Digest;
+use fastpay_core::{Digest, SequenceNumber};
 use fastpay_ledger_statement::{
-    Answer, AnswerError, AnswerProof, CertificateError, Group, Height, MemberIndex, Message, Outcome, Receiver,
-    Rejection, StatementVerifier, Version, VoteKind,
+    Answer, AnswerError, AnswerProof, CertificateError, ClusterId, Get, Group, Height, Key, MemberIndex, Message,
+    Namespace, Outcome, Partition, ProvenAnswer, Receiver, Rejection, Request, StatementVerifier, Version, VoteKind,
 };
 
-use crate::fixture::{Cluster, credits};
+use crate::fixture::{Cluster, credits, partition};
+
+fn request(nonce: u64) -> Request {
+    Request::Get(Get { namespace: Namespace::new("n".into()).unwrap(), key: Key::new(vec![1]).unwrap(), nonce })
+}
 
 fn answers(count: u64) -> Vec<Message> {
     let answer = |at: u64| Answer {
-        request: fastpay_core::merkle_leaf(&at.to_be_bytes()),
+        request: request(at).digest(),
         result: match at % 2 {
             0 => Ok(Outcome::Written(Version { height: Height(at), position: 3 })),
             _ => Err(Rejection::UnknownNamespace),
@@ -29,8 +33,17 @@ fn prove(cluster: &Cluster, messages: &[Message], at: usize) -> (AnswerProof, An
     (AnswerProof::of(&header, &outputs, &cluster.certify(&header, 0), answer.request).unwrap(), answer)
 }
 
-fn verify(cluster: &Cluster, proof: AnswerProof, request: Digest) -> Result<Answer, AnswerError> {
-    proof.verify(request, &cluster.members, &mut StatementVerifier::default(), &mut rand::rng())
+fn verify(cluster: &Cluster, proof: AnswerProof, request: &Request) -> Result<ProvenAnswer, AnswerError> {
+    verify_in(&partition(), cluster, proof, request)
+}
+
+fn verify_in(
+    partition: &Partition,
+    cluster: &Cluster,
+    proof: AnswerProof,
+    request: &Request,
+) -> Result<ProvenAnswer, AnswerError> {
+    proof.verify(request, partition, &cluster.members, &mut StatementVerifier::default(), &mut rand::rng())
 }
 
 /// In groups of one, of a whole run of the tree, and of several runs.
@@ -41,7 +54,9 @@ fn every_answer_is_proven_without_the_others() {
         let messages = answers(count);
         for at in picked {
             let (proof, answer) = prove(&cluster, &messages, at);
-            assert_eq!(verify(&cluster, proof, answer.request), Ok(answer), "answer {at} of {count}");
+            let (height, time, result) = (proof.header.height, proof.header.time, answer.result);
+            let proven = ProvenAnswer { height, time, result };
+            assert_eq!(verify(&cluster, proof, &request(at as u64)), Ok(proven), "answer {at} of {count}");
         }
     }
 }
@@ -50,11 +65,11 @@ fn every_answer_is_proven_without_the_others() {
 fn an_altered_answer_is_refused() {
     let cluster = Cluster::first();
     let messages = answers(1_500);
-    let (proof, answer) = prove(&cluster, &messages, 7);
+    let (proof, _) = prove(&cluster, &messages, 7);
     let refused = |alter: &dyn Fn(&mut AnswerProof)| {
         let mut altered = proof.clone();
         alter(&mut altered);
-        verify(&cluster, altered, answer.request).unwrap_err()
+        verify(&cluster, altered, &request(7)).unwrap_err()
     };
     assert_eq!(refused(&|p| p.answer.result = Ok(Outcome::Missing)), AnswerError::Path);
     assert_eq!(refused(&|p| p.message_path.in_run.directions ^= 1), AnswerError::Path);
@@ -71,4 +86,44 @@ fn an_altered_answer_is_refused() {
     let prevotes = cluster.certify_as(&proof.header, 0, VoteKind::Prevote, 0..3);
     assert_eq!(refused(&|p| p.certificate = prevotes.clone()), bad(0));
     assert_eq!(refused(&|p| p.header.outputs = Digest::ZERO), bad(0));
+}
+
+/// Requests that arrive out of order are rejected first, and carried out in the same height.
+#[test]
+fn of_several_answers_the_outcome_is_proven() {
+    let cluster = Cluster::first();
+    let gap = |next| Err(Rejection::SequenceGap(SequenceNumber(next)));
+    let answers = |results: &[Result<Outcome, Rejection>]| -> Vec<Message> {
+        let answer =
+            |result: &Result<Outcome, Rejection>| Answer { request: request(0).digest(), result: result.clone() };
+        results.iter().map(|result| Message::Answer(answer(result))).collect()
+    };
+    for (results, expected) in
+        [(vec![gap(0), Ok(Outcome::Opened), gap(0)], Ok(Outcome::Opened)), (vec![gap(0), gap(1)], gap(1))]
+    {
+        let (proof, _) = prove(&cluster, &answers(&results), 0);
+        assert_eq!(verify(&cluster, proof, &request(0)).unwrap().result, expected);
+    }
+}
+
+#[test]
+fn a_shard_answers_for_itself_alone_and_a_coordinator_for_all() {
+    let cluster = Cluster::first();
+    let (proof, _) = prove(&cluster, &answers(1), 0);
+    let of = |settlement, shard| Partition {
+        settlement: ClusterId(settlement),
+        first_shard: ClusterId(shard),
+        other_shards: vec![],
+    };
+    let (expected, found) = (ClusterId(9), ClusterId(1));
+    let refused = Err(AnswerError::OtherCluster { expected, found });
+    assert_eq!(verify_in(&of(1, 9), &cluster, proof.clone(), &request(0)), refused);
+    // Of two shards, the one that does not keep the value.
+    let keeps = |first, other| Partition { other_shards: vec![ClusterId(other)], ..of(8, first) };
+    let ours = keeps(1, 9).of_request(&request(0)) == found;
+    let (right, wrong) = if ours { (keeps(1, 9), keeps(9, 1)) } else { (keeps(9, 1), keeps(1, 9)) };
+    assert_eq!(verify_in(&wrong, &cluster, proof.clone(), &request(0)), refused);
+    assert!(verify_in(&right, &cluster, proof.clone(), &request(0)).is_ok());
+    // It keeps nothing, so it passes answers on.
+    assert!(verify_in(&of(9, 9), &cluster, proof, &request(0)).is_ok());
 }

@@ -3,8 +3,8 @@
 use fastpay_core::{AccountId, Amount, Asset, Digest, Ed25519Signature};
 use fastpay_ledger_statement::{
     ClusterId, CompactDecision, Credit, Cursor, Deployment, Group, Header, Height, MemberIndex, MemberKeys, Members,
-    Message, OpenError, Outputs, QuorumCertificate, Receiver, StatementVerifier, Time, VerifiedGroup, VoteKind,
-    VoteStatement, payload_digest,
+    Message, OpenError, Outputs, Partition, QuorumCertificate, Receiver, StatementVerifier, Time, VerifiedGroup,
+    VoteKind, VoteStatement, payload_digest,
 };
 
 pub const DEPLOYMENT: Deployment = Deployment(Digest::repeat_byte(0xd0));
@@ -86,6 +86,11 @@ impl Cluster {
         let decisions = vec![(decision, &self.members, cursor)];
         StatementVerifier::default().open(US, decisions, &mut rand::rng()).pop().unwrap()
     }
+}
+
+/// Cluster 1 keeps everything.
+pub fn partition() -> Partition {
+    Partition { settlement: ClusterId(1), first_shard: ClusterId(1), other_shards: vec![] }
 }
 
 pub fn credits(first: u64, count: u64) -> Vec<Message> {

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use fastpay_core::{Asset, Digest};
 use fastpay_ledger_statement::{
-    CertificateError, Evidence, MemberIndex, ReadError, ReadProof, Reading, StateKey, StateProof, StatementVerifier,
-    Time, branch_digest, key_bit, leaf_digest, value_digest,
+    CertificateError, ClusterId, CommitteeNumber, Evidence, Key, MemberIndex, Namespace, Partition, ReadError,
+    ReadProof, Reading, StateKey, StateProof, StatementVerifier, Time, branch_digest, key_bit, leaf_digest,
+    value_digest,
 };
 
-use crate::fixture::{Cluster, account};
+use crate::fixture::{Cluster, account, partition};
 
 /// Entries by the hash of their key. The tree, straight from its definition.
 type Entries = BTreeMap<Digest, Vec<u8>>;
@@ -125,7 +126,7 @@ fn a_read_is_believed_under_a_certified_root_that_is_not_too_old() {
     let read =
         |key: &StateKey| ReadProof { header, certificate: certificate.clone(), proof: prove(&entries, key.digest()) };
     let verify = |proof: ReadProof, key: &StateKey, oldest| {
-        proof.verify(key, oldest, &cluster.members, &mut StatementVerifier::default(), &mut rand::rng())
+        proof.verify(key, oldest, &partition(), &cluster.members, &mut StatementVerifier::default(), &mut rand::rng())
     };
     for at in [3, 25] {
         let reading = verify(read(&key(at)), &key(at), header.time).unwrap();
@@ -144,4 +145,42 @@ fn a_read_is_believed_under_a_certified_root_that_is_not_too_old() {
     forged.header.height.0 += 1;
     let bad = ReadError::Certificate(CertificateError::Signature(MemberIndex(0)));
     assert_eq!(verify(forged, &key(3), Time(0)), Err(bad));
+}
+
+/// A cluster that does not keep a key can prove truthfully that it has nothing there. It does not count.
+#[test]
+fn a_read_is_believed_from_the_cluster_alone_that_keeps_the_key() {
+    let cluster = Cluster::first();
+    let header = cluster.header(12, Digest::ZERO, Digest::ZERO);
+    let certificate = cluster.certify(&header, 1);
+    let verify = |key: &StateKey, partition: &Partition| {
+        let proof = StateProof { evidence: Evidence::Nothing, siblings: vec![] };
+        let read = ReadProof { header, certificate: certificate.clone(), proof };
+        read.verify(key, Time(0), partition, &cluster.members, &mut StatementVerifier::default(), &mut rand::rng())
+    };
+    let (asset, committee, epoch) = (Asset::ETHER, CommitteeNumber(7), Default::default());
+    let stored = StateKey::Stored(Namespace::new("n".into()).unwrap(), Key::new(vec![1]).unwrap());
+    let of_shards = [stored, StateKey::Opened(account(1)), StateKey::Reserve(account(1), asset)];
+    let of_settlement = [
+        StateKey::Omnibus(committee, asset),
+        StateKey::EventIndex(committee),
+        StateKey::Spent(committee, account(1), 0),
+        StateKey::Committee(committee, epoch),
+        StateKey::Epoch(committee),
+    ];
+    let (expected, found) = (ClusterId(9), ClusterId(1));
+    let elsewhere = Err(ReadError::OtherCluster { expected, found });
+    let shard_elsewhere = Partition { first_shard: expected, ..partition() };
+    for key in &of_shards {
+        assert_eq!(verify(key, &shard_elsewhere), elsewhere);
+        assert_eq!(verify(key, &partition()).unwrap().value, None);
+    }
+    let settlement_elsewhere = Partition { settlement: expected, ..partition() };
+    for key in &of_settlement {
+        assert_eq!(verify(key, &settlement_elsewhere), elsewhere);
+        assert_eq!(verify(key, &partition()).unwrap().value, None);
+    }
+    // Every cluster has its own number for a signer.
+    let nowhere = Partition { settlement: expected, first_shard: expected, other_shards: vec![] };
+    assert!(verify(&StateKey::Sequence(account(1)), &nowhere).is_ok());
 }

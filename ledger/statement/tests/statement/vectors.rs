@@ -4,7 +4,7 @@
 //! After a change that is meant: `UPDATE_VECTORS=1 cargo test -p fastpay-ledger-statement --test statement vectors`.
 
 use alloy_primitives::{B256, Bytes};
-use fastpay_core::{AccountKey, Amount, Asset, Digest, SequenceNumber};
+use fastpay_core::{AccountKey, Amount, Asset, Balance, Digest, SequenceNumber};
 use fastpay_ledger_statement::{
     Action, Answer, AnswerProof, ClusterId, CommitteeNumber, CompactDecision, Cursor, Deployment, Evidence, Group,
     Header, Height, Instruction, MemberKey, Members, Message, Outcome, Outputs, ReadProof, Receiver, Request, StateKey,
@@ -12,7 +12,7 @@ use fastpay_ledger_statement::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::fixture::{Cluster, DEPLOYMENT, US, account, first_group};
+use crate::fixture::{Cluster, DEPLOYMENT, US, account, first_group, partition};
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -67,10 +67,10 @@ struct Decision {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Proof {
     name: String,
-    /// The request's digest, or the encoding of the state's key without a version.
+    /// The encoding of the request, or that of the state's key without a version.
     about: Bytes,
     encoding: Bytes,
-    /// The encoded answer, or the value; or the error.
+    /// The encoded result of the request, or the value; or the error.
     verdict: Result<Option<Bytes>, String>,
 }
 
@@ -85,15 +85,14 @@ fn open(members: &Members, encoding: &[u8], cursor: Cursor) -> Result<B256, Stri
 }
 
 fn answer(members: &Members, encoding: &[u8], about: &[u8]) -> Result<Option<Bytes>, String> {
-    let proof = verdict(AnswerProof::decode(encoding))?;
-    let request = Digest::from_slice(about);
-    let found = proof.verify(request, members, &mut StatementVerifier::default(), &mut rand::rng());
-    verdict(found).map(|answer| Some(borsh::to_vec(&answer).unwrap().into()))
+    let (proof, request) = (verdict(AnswerProof::decode(encoding))?, verdict(Request::decode(about))?);
+    let found = proof.verify(&request, &partition(), members, &mut StatementVerifier::default(), &mut rand::rng());
+    verdict(found).map(|answer| Some(borsh::to_vec(&answer.result).unwrap().into()))
 }
 
 fn read(members: &Members, encoding: &[u8], about: &[u8]) -> Result<Option<Bytes>, String> {
     let (proof, key) = (verdict(ReadProof::decode(encoding))?, borsh::from_slice::<StateKey>(about).unwrap());
-    let found = proof.verify(&key, Time(0), members, &mut StatementVerifier::default(), &mut rand::rng());
+    let found = proof.verify(&key, Time(0), &partition(), members, &mut StatementVerifier::default(), &mut rand::rng());
     verdict(found).map(|reading| reading.value.map(Bytes::from))
 }
 
@@ -135,7 +134,7 @@ fn decisions(cluster: &Cluster) -> Vec<Decision> {
 
 fn reads(cluster: &Cluster) -> Vec<Proof> {
     let key = |at| StateKey::Reserve(account(at), Asset::ETHER);
-    let value = borsh::to_vec(&Amount(77)).unwrap();
+    let value = borsh::to_vec(&Balance::from(Amount(77))).unwrap();
     let header = cluster.header(3, leaf_digest(key(0).digest(), value_digest(&value)), Digest::ZERO);
     let prove = |name: &str, at: u64, evidence: Evidence| {
         let (certificate, proof) = (cluster.certify(&header, 0), StateProof { evidence, siblings: vec![] });
@@ -148,7 +147,7 @@ fn reads(cluster: &Cluster) -> Vec<Proof> {
     vec![
         prove("present", 0, Evidence::Present(value.clone())),
         prove("absent", 1, other),
-        prove("another value", 0, Evidence::Present(borsh::to_vec(&Amount(78)).unwrap())),
+        prove("another value", 0, Evidence::Present(borsh::to_vec(&Balance::from(Amount(78))).unwrap())),
     ]
 }
 
@@ -176,7 +175,7 @@ fn build() -> File {
     let answering = cluster.header(5, Digest::ZERO, outputs.root());
     let certificate = cluster.certify(&answering, 0);
     let proof = AnswerProof::of(&answering, &outputs, &certificate, instruction.digest()).unwrap().encode();
-    let about = instruction.digest().to_vec();
+    let about = request.encode();
     let proven = answer(&cluster.members, &proof, &about);
 
     File {
