@@ -1,9 +1,9 @@
 //! A whole authority inside the test's process: its start, its ports, its end, and what it refuses.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use borsh::BorshSerialize;
 use fastpay_client::{AuthorityClient, AuthorityEndpoints, ClientError};
@@ -39,19 +39,24 @@ use crate::network::client_options;
 use crate::scene::eventually_async;
 
 /// Ports that are free: shards from the first, and one for HTTP. They lie below those that the system gives to
-/// connections and to whoever asks for any port, and no two callers get the same: so they are still free when the
-/// authority comes to listen, and when it comes back.
+/// connections and to whoever asks for any port, and no two callers get the same, also in other processes: the last port
+/// of a block is taken while this process runs. So they are still free when the authority comes to listen, and when it
+/// comes back.
 pub fn free_ports(shards: u16) -> (SocketAddr, SocketAddr) {
     const FIRST: u16 = 10_240;
     const BLOCK: u16 = 8;
-    const BLOCKS: u32 = 256;
+    const BLOCKS: u32 = 2_048;
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    assert!(shards < BLOCK);
+    static TAKEN: Mutex<Vec<TcpListener>> = Mutex::new(Vec::new());
+    let last = BLOCK - 1;
+    assert!(shards < last);
     for _ in 0..BLOCKS {
         // Programs that run at the same time begin at different places.
         let block = std::process::id().wrapping_mul(7).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % BLOCKS;
         let base = FIRST + BLOCK * u16::try_from(block).unwrap();
-        if (base..=base + shards).all(|port| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok()) {
+        let Ok(taken) = TcpListener::bind(("127.0.0.1", base + last)) else { continue };
+        if (base..=base + shards).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()) {
+            TAKEN.lock().unwrap().push(taken);
             return (([127, 0, 0, 1], base).into(), ([127, 0, 0, 1], base + shards).into());
         }
     }
