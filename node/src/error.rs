@@ -116,7 +116,7 @@ fn of_setup(error: &SetupError) -> ErrorKind {
 fn of_authority(error: &AuthorityError) -> ErrorKind {
     match error {
         AuthorityError::Config(_) | AuthorityError::VoterStatus(_) | AuthorityError::Peers(_) => ErrorKind::Config,
-        AuthorityError::Listen { .. } | AuthorityError::Tls(_) => ErrorKind::Config,
+        AuthorityError::Listen { .. } | AuthorityError::Tls(_) | AuthorityError::ArchivePeers(_) => ErrorKind::Config,
         AuthorityError::Deployment(error) => of_deployment(error),
         AuthorityError::Rotation(error) => of_rotation(error),
         AuthorityError::Storage(error) => of_storage(error),

@@ -6,13 +6,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use borsh::BorshSerialize;
-use fastpay_client::{AuthorityClient, AuthorityEndpoints, ClientError};
+use fastpay_client::{AuthorityClient, AuthorityEndpoints, ClientError, EndpointsError};
 use fastpay_core::{
     Amount, Asset, AuthorityKeys, Balance, Committees, Epoch, Genesis, GenesisBalance, JournalPosition, SequenceNumber,
     ShardLedger,
 };
 use fastpay_ethereum::{Finality, PrimaryConfig};
-use fastpay_node::authority::config::{Config, Overrides, TlsFiles};
+use fastpay_node::authority::certification::ORDERS_MIN;
+use fastpay_node::authority::certification::member::MemberTimes;
+use fastpay_node::authority::config::{ArchiveSettings, Config, Overrides, TlsFiles};
 use fastpay_node::authority::deployment::{DeploymentError, folder_identity};
 use fastpay_node::authority::follower::cursor_file;
 use fastpay_node::authority::keys::KeyFiles;
@@ -277,6 +279,14 @@ async fn one_folder_serves_one_process_and_only_what_it_was_made_for() {
     let mistyped = refused(config, scene.keys()).await;
     assert!(matches!(mistyped, AuthorityError::Storage(StorageError::NotCreated { .. })), "{mistyped}");
     assert!(!scene.folder.path().join("dta").exists());
+
+    // With an archive, it must know with whom.
+    let times = MemberTimes::default();
+    let folder = scene.folder.path().join("archive");
+    let archive = Some(ArchiveSettings { folder, every_seconds: 60, orders_max: ORDERS_MIN, times });
+    let endpoints = Some(scene.folder.path().join("none.json"));
+    let alone = refused(Config { archive, endpoints, ..scene.config() }, scene.keys()).await;
+    assert!(matches!(alone, AuthorityError::ArchivePeers(EndpointsError::Unreadable { .. })), "{alone}");
 
     // Keys of nobody, and one of each of two members.
     let stranger = AuthorityKeys::from_secrets([1; 32], [2; 32]).unwrap();
