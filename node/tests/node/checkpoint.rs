@@ -402,6 +402,8 @@ async fn events_come_from_final_blocks_on_which_the_nodes_agree_and_each_epoch_s
     let error = propose(inputs, &mut |_| ()).await.unwrap_err();
     assert!(too_old(&error), "{error}");
 
+    let error = certify(inputs, &[], &mut |_| ()).await.unwrap_err();
+    assert!(too_old(&error), "{error}");
     // Nodes that are behind the shards.
     let member = &mut scene.members[0];
     member.config = honest.clone();
