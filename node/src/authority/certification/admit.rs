@@ -124,7 +124,10 @@ impl Admission {
         if chain < certified.up_to {
             return Err(CheckpointError::ChainBehind { chain, wanted: certified.up_to });
         }
-        let segment = Segment::read(segment).map_err(|error| refuse(NotAdmitted::Damaged(error)))?;
+        // A void number, the shortest entry, weighs as much as an order.
+        let entries_max = self.orders_max.saturating_add(self.events_up_to(certified.up_to).len());
+        let segment =
+            Segment::read_at_most(segment, entries_max).map_err(|error| refuse(NotAdmitted::Damaged(error)))?;
         let shown = segment.entries.iter().filter_map(|entry| match entry {
             SegmentEntry::Event(event) => Some(event),
             SegmentEntry::Executed(_) | SegmentEntry::Void { .. } => None,
@@ -180,4 +183,36 @@ fn counts(
         return Ok(());
     }
     certificate.clone().verify(domain, installations).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::checkpoint::{Checkpoint, CheckpointState};
+    use fastpay_core::{AccountId, Digest, Epoch, SequenceNumber};
+    use fastpay_testkit::TestCommittee;
+
+    #[test]
+    fn a_segment_of_more_entries_than_a_checkpoint_may_have_is_not_read() {
+        let committee = TestCommittee::new(4);
+        let domain = committee.domain;
+        let state = CheckpointState::new(committee.committee).unwrap();
+        let first = Checkpoint::first(&state);
+        let checkpoint = first.next(&domain, Epoch(0), &state, Digest::ZERO).unwrap();
+        let base = Base { checkpoint: first, certificate: None, state };
+        let rest = VecDeque::from([CheckpointCertificate { checkpoint, votes: Vec::new() }]);
+        let archive = Archive::new(std::path::Path::new("none"));
+        let mut admission = Admission { archive, domain, orders_max: 2, events: Vec::new(), base, rest };
+        let mut refusal = |count| {
+            let entry = SegmentEntry::Void { account: AccountId([1; 32]), sequence: SequenceNumber(2) };
+            let mut bytes = Vec::new();
+            Segment { entries: vec![entry; count] }.write(&mut bytes).unwrap();
+            match admission.admit(&mut bytes.as_slice(), &mut |_| ()).unwrap_err() {
+                CheckpointError::NotAdmitted { number: 1, reason } => reason,
+                other => panic!("{other}"),
+            }
+        };
+        assert!(matches!(refusal(2), NotAdmitted::Segment(_)));
+        assert!(matches!(refusal(3), NotAdmitted::Damaged(_)));
+    }
 }
