@@ -232,7 +232,7 @@ fn of_checkpoint(error: &CheckpointError) -> ErrorKind {
         E::Nothing(_) | E::EpochEnded { .. } | E::Base { .. } | E::NotItsCut => ErrorKind::Argument,
         E::Mismatch { .. } | E::Segment(_) | E::NotAdmitted { .. } => ErrorKind::Argument,
         E::TooManyOrders(_) | E::TooFewVotes { .. } => ErrorKind::Argument,
-        E::NotExecuted { .. } | E::NotApplied { .. } => ErrorKind::Unreachable,
+        E::NotExecuted { .. } | E::NotApplied { .. } | E::NotFollowed { .. } => ErrorKind::Unreachable,
         E::NotAMember(_) => ErrorKind::Key,
     }
 }

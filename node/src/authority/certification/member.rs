@@ -195,6 +195,7 @@ impl Member {
                 tracing::error!(%error, "no checkpoint is signed or certified now");
             }
             Err(error) => {
+                | CheckpointError::NotFollowed { .. }
                 self.metrics.failures.inc();
                 tracing::warn!(%error, "no checkpoint is signed or certified now");
             }
@@ -283,7 +284,7 @@ impl Member {
 
     async fn sign(&mut self, cut: &ProposedCut, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
         let keys = voter_status.voter().map(|keys| (**keys).clone());
-        let signed = sign(self.inputs(), keys.as_slice(), cut, &mut log).await?;
+        let signed = sign(self.inputs(), (voter_status.epoch(), keys.as_slice()), cut, &mut log).await?;
         self.beyond = signed.beyond;
         tracing::info!(number = signed.vote.number, checkpoint = %signed.vote.checkpoint, "signed a checkpoint");
         Ok(())

@@ -61,7 +61,7 @@ pub(crate) use compute::follow;
 pub(crate) use events::read_with_time;
 pub(crate) use journals::Journals;
 pub use propose::{Proposal, propose};
-pub use sign::{Signed, sign};
+pub use sign::{Signed, Signer, sign};
 pub use verify::{Report, verify};
 
 /// The orders of a checkpoint by default. They are held in memory while it is computed, with up to 1 kB for each. If more
@@ -189,6 +189,17 @@ pub enum CheckpointError {
     },
     /// Events of the cut are not applied here.
     #[error(
+    /// The epoch is not the one that this node votes in.
+    #[error(
+        "the checkpoint is of epoch {epoch}, and this node has followed the rotations up to epoch {followed}; nothing was \
+         signed"
+    )]
+    NotFollowed {
+        /// The checkpoint's.
+        epoch: Epoch,
+        /// This node's.
+        followed: Epoch,
+    },
         "the cut includes the events up to {wanted}, and all shards of this authority have applied those up to \
          {applied}; nothing was signed"
     )]
