@@ -15,8 +15,8 @@ use std::collections::VecDeque;
 use std::io::Read;
 
 use fastpay_core::checkpoint::{
-    CheckpointCertificate, CheckpointError as NotCertified, Installations, PrimaryEvent, PrimaryEventKind, Segment,
-    SegmentEntry,
+    Checkpoint, CheckpointCertificate, CheckpointError as NotCertified, Installations, PrimaryEvent, PrimaryEventKind,
+    Segment, SegmentEntry,
 };
 use fastpay_core::{Domain, TransactionIndex};
 
@@ -43,20 +43,23 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// Begins with the certificates after number `after` of the archive, in order: its newest one, or the one before if
-    /// the newest is to be replaced. Those after the last that counts now are left out.
+    /// Begins with the certificates after `tip`, the archive's newest one, in order; or from that number on, if the
+    /// first is a rival that is to replace `tip`. Those after the last that counts now are left out. A rival replaces
+    /// `tip` if one that was built on it is left, or if it has the lower digest.
     ///
     /// # Errors
     /// See [`CheckpointError`]; [`CheckpointError::NotAdmitted`] if the certificates prove nothing.
     pub async fn begin(
         inputs: Inputs<'_>,
-        after: u64,
+        tip: &Checkpoint,
         certificates: Vec<CheckpointCertificate>,
         told: Progress<'_>,
     ) -> Result<Self, CheckpointError> {
         let archive = Archive::create(inputs.archive)?;
         let deployment = deployment::load(inputs.config).await?;
         let domain = deployment.domain();
+        let is_rival = certificates.first().is_some_and(|first| first.checkpoint.number == tip.number);
+        let after = tip.number.saturating_sub(u64::from(is_rival));
         let base = archive.base(after, &domain, &deployment.committees()?)?;
         let mut previous = base.checkpoint;
         for CheckpointCertificate { checkpoint, .. } in &certificates {
@@ -77,12 +80,15 @@ impl Admission {
         while let Some(newest) = rest.back() {
             match counts(newest, &domain, &installations) {
                 Ok(()) => break,
-                // An earlier one may be named by an installation, or be of an epoch that is known here.
-                Err(
-                    NotCertified::EpochEnded(_) | NotCertified::EpochCompromised(_) | NotCertified::UnknownEpoch(_),
-                ) if rest.len() > 1 => drop(rest.pop_back()),
+                // An earlier one may be named by an installation.
+                Err(NotCertified::EpochEnded(_) | NotCertified::EpochCompromised(_)) if rest.len() > 1 => {
+                    drop(rest.pop_back());
+                }
                 Err(error) => return Err(not_certified(newest, error)),
             }
+        }
+        if !is_ahead(rest.make_contiguous(), tip, &domain) {
+            return Err(CheckpointError::NotAdmitted { number: tip.number, reason: NotAdmitted::Rival });
         }
         Ok(Self { archive, domain, orders_max: inputs.orders_max, events, base, rest })
     }
@@ -165,6 +171,18 @@ impl Admission {
         let first = self.events.partition_point(|event| event.index <= self.base.state.cut().up_to);
         let end = self.events.partition_point(|event| event.index <= up_to);
         self.events.get(first..end).unwrap_or_default()
+    }
+}
+
+/// Whether an archive with the checkpoint `tip` lacks what these certificates certify: there are some after it, or the
+/// only one is a rival with the lower digest.
+pub(super) fn is_ahead(certificates: &[CheckpointCertificate], tip: &Checkpoint, domain: &Domain) -> bool {
+    match certificates {
+        [] => false,
+        [only] if only.checkpoint.number == tip.number => {
+            domain.checkpoint_digest(&only.checkpoint) < domain.checkpoint_digest(tip)
+        }
+        _ => true,
     }
 }
 
