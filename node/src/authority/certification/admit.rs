@@ -211,6 +211,27 @@ mod tests {
     use fastpay_testkit::TestCommittee;
 
     #[test]
+    fn a_rival_replaces_the_newest_checkpoint_by_its_digest_or_with_a_successor() {
+        let committee = TestCommittee::new(4);
+        let (domain, state) = (committee.domain, CheckpointState::new(committee.committee).unwrap());
+        let first = Checkpoint::first(&state);
+        let next = |of: &Checkpoint, segment| {
+            let checkpoint = of.next(&domain, Epoch(0), &state, Digest::repeat_byte(segment)).unwrap();
+            CheckpointCertificate { checkpoint, votes: Vec::new() }
+        };
+        let mut two = [next(&first, 1), next(&first, 2)];
+        two.sort_by_key(|certificate| domain.checkpoint_digest(&certificate.checkpoint));
+        let [low, high] = two;
+        let is_ahead =
+            |certificates: &[_], tip: &CheckpointCertificate| is_ahead(certificates, &tip.checkpoint, &domain);
+        assert!(!is_ahead(&[], &low));
+        let with_successor = [high.clone(), next(&high.checkpoint, 3)];
+        assert!(is_ahead(std::slice::from_ref(&low), &high) && !is_ahead(&with_successor[..1], &low));
+        assert!(is_ahead(&with_successor, &low));
+        assert!(is_ahead(&[next(&low.checkpoint, 3)], &low));
+    }
+
+    #[test]
     fn a_segment_of_more_entries_than_a_checkpoint_may_have_is_not_read() {
         let committee = TestCommittee::new(4);
         let domain = committee.domain;
