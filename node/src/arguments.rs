@@ -74,6 +74,9 @@ pub(super) enum Command {
     },
     /// Remove the journals that a rebase has replaced, once the node was started on the new ones
     Prune(FolderArguments),
+    /// Replaced by the nodes themselves
+    #[command(hide = true, disable_help_flag = true)]
+    Checkpoint(Replaced),
     /// Replaced by `committee sign`
     #[command(hide = true, disable_help_flag = true)]
     VoteCommittee(Replaced),

@@ -116,7 +116,7 @@ fn of_setup(error: &SetupError) -> ErrorKind {
 fn of_authority(error: &AuthorityError) -> ErrorKind {
     match error {
         AuthorityError::Config(_) | AuthorityError::VoterStatus(_) | AuthorityError::Peers(_) => ErrorKind::Config,
-        AuthorityError::Listen { .. } | AuthorityError::Tls(_) => ErrorKind::Config,
+        AuthorityError::Listen { .. } | AuthorityError::Tls(_) | AuthorityError::ArchivePeers(_) => ErrorKind::Config,
         AuthorityError::Deployment(error) => of_deployment(error),
         AuthorityError::Rotation(error) => of_rotation(error),
         AuthorityError::Storage(error) => of_storage(error),
@@ -232,7 +232,7 @@ fn of_checkpoint(error: &CheckpointError) -> ErrorKind {
         E::Nothing(_) | E::EpochEnded { .. } | E::Base { .. } | E::NotItsCut => ErrorKind::Argument,
         E::Mismatch { .. } | E::Segment(_) | E::NotAdmitted { .. } => ErrorKind::Argument,
         E::TooManyOrders(_) | E::TooFewVotes { .. } => ErrorKind::Argument,
-        E::NotExecuted { .. } | E::NotApplied { .. } => ErrorKind::Unreachable,
+        E::NotExecuted { .. } | E::NotApplied { .. } | E::NotFollowed { .. } => ErrorKind::Unreachable,
         E::NotAMember(_) => ErrorKind::Key,
     }
 }

@@ -79,6 +79,10 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
             let removed: Vec<_> = removed.iter().map(|folder| folder.display().to_string()).collect();
             Ok(answer(if removed.is_empty() { "nothing to remove".into() } else { removed.join("\n") })?)
         }
+        Command::Checkpoint(_) => {
+            let new = "[archive] in the configuration of fastpay-node run";
+            Err(CommandError::Replaced { old: "checkpoint", new })
+        }
         Command::VoteCommittee(_) => {
             Err(CommandError::Replaced { old: "vote-committee", new: "fastpay-node committee sign" })
         }

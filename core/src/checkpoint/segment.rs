@@ -197,7 +197,11 @@ impl Segment {
         Self::read_at_most(reader, SEGMENT_ENTRIES_MAX)
     }
 
-    fn read_at_most(reader: &mut impl Read, entries_max: usize) -> Result<Self> {
+    /// The same with a lower bound, for bytes of others: in memory an entry takes more than its bytes.
+    ///
+    /// # Errors
+    /// As [`Segment::read`], with at most `entries_max` entries.
+    pub fn read_at_most(reader: &mut impl Read, entries_max: usize) -> Result<Self> {
         let mut entries = Vec::new();
         read_stream(reader, MAGIC, |entry, _| {
             if entries.len() >= entries_max {

@@ -85,6 +85,9 @@ pub struct ArchiveSettings {
     pub times: MemberTimes,
 }
 
+/// As often as peers are asked.
+const EVERY_SECONDS_MIN: u64 = 60;
+
 fn every_seconds() -> u64 {
     7 * 24 * 3_600
 }
@@ -210,6 +213,9 @@ pub enum ConfigError {
     /// Too few orders for a checkpoint.
     #[error("the configuration's archive.orders_max is {0}; at least {min} are needed", min = certification::ORDERS_MIN)]
     ArchiveOrders(usize),
+    /// Checkpoints would follow each other as fast as nodes can make them.
+    #[error("the configuration's archive.every_seconds is {0}; at least {EVERY_SECONDS_MIN} are needed")]
+    ArchiveTime(u64),
     /// The limit is so low that one address could keep all others out.
     #[error("the configuration's {name} is {value}; it must be at least {CONNECTIONS_MIN}")]
     Connections {
@@ -279,6 +285,9 @@ impl Config {
             }
             if archive.orders_max < certification::ORDERS_MIN {
                 return Err(ConfigError::ArchiveOrders(archive.orders_max));
+            }
+            if archive.every_seconds < EVERY_SECONDS_MIN {
+                return Err(ConfigError::ArchiveTime(archive.every_seconds));
             }
         }
         let limits = &self.limits;
@@ -404,6 +413,7 @@ mod tests {
         check(format!("{GOOD}\n[archive]\nfolder = \"archive\"\n"), "an [archive] and no `endpoints`");
         let archive = format!("endpoints = \"endpoints.json\"\n{GOOD}\n[archive]\nfolder = \"archive\"\n");
         check(format!("{archive}orders_max = 9999\n"), "archive.orders_max is 9999; at least 10000 are needed");
+        check(format!("{archive}every_seconds = 59\n"), "archive.every_seconds is 59; at least 60 are needed");
         check(format!("{archive}poll = 1\n"), "unknown field `poll`");
         check(GOOD.replace("shards = 2", "shards = 0"), "nonzero");
         check(GOOD.replace("shards = 2", "shards = 65"), "at most 64");

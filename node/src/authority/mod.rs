@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fastpay_client::Endpoints;
+use fastpay_client::{Endpoints, EndpointsError};
 use fastpay_core::{
     AuthorityKeys, AuthorityName, Domain, Epoch, EpochsError, Genesis, JournalPosition, Shard, ShardId, ShardLayout,
     TransactionIndex,
@@ -109,6 +109,9 @@ pub enum AuthorityError {
     /// The other authorities cannot be asked for their knowledge of earlier votes.
     #[error("the data folder is an older copy, and the other authorities cannot be asked: {0}")]
     Peers(#[from] PeersError),
+    /// The other authorities, with whom checkpoints are made, are not known.
+    #[error("no checkpoints can be made for the [archive] of the configuration: {0}; correct `endpoints` and its file")]
+    ArchivePeers(#[source] EndpointsError),
     /// The shards' journals are of different times.
     #[error(
         "shard {to} has applied {applied} credits of shard {from}, which has issued {issued}: the shards' journals are of \
@@ -432,15 +435,12 @@ fn peer_sync(config: &Config, parts: &Parts, own: OwnShards) -> Option<PeerSync>
 }
 
 /// The part that makes checkpoints with the other authorities, if an archive is configured.
-fn member(config: &Config, parts: &Parts, own: OwnShards) -> Option<Member> {
-    let (settings, path) = (config.archive.clone()?, config.endpoints.as_ref()?);
-    let endpoints = Endpoints::read(path).inspect_err(|error| {
-        tracing::error!(%error, "no checkpoints are made with the other authorities; correct the file and start again");
-    });
+fn member(config: &Config, parts: &Parts, own: OwnShards) -> Result<Option<Member>, AuthorityError> {
+    let (Some(settings), Some(path)) = (config.archive.clone(), config.endpoints.as_ref()) else { return Ok(None) };
+    let endpoints = Endpoints::read(path).map_err(AuthorityError::ArchivePeers)?;
     let (names, metrics) = (parts.names.clone(), parts.metrics.certification.clone());
-    let peers = (names, endpoints.ok()?);
     let (config, voter_status) = (config.clone(), parts.voter_status.clone());
-    Some(Member::new(config, settings, parts.domain, voter_status, own, peers, metrics))
+    Ok(Some(Member::new(config, settings, parts.domain, voter_status, own, (names, endpoints), metrics)))
 }
 
 /// The index and its thread, unless switched off.
@@ -581,7 +581,7 @@ async fn serve(
         followers.spawn(announcements.run(ended.clone()));
     }
     let own = OwnShards::new(own_shards, parts.metrics.network.clone());
-    let member = member(config, parts, own.clone());
+    let member = member(config, parts, own.clone())?;
     if let Some(peers) = peer_sync(config, parts, own) {
         followers.spawn(peers.run(ended.clone()));
     }

@@ -1,18 +1,20 @@
 //! A whole authority inside the test's process: its start, its ports, its end, and what it refuses.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use borsh::BorshSerialize;
-use fastpay_client::{AuthorityClient, AuthorityEndpoints, ClientError};
+use fastpay_client::{AuthorityClient, AuthorityEndpoints, ClientError, EndpointsError};
 use fastpay_core::{
     Amount, Asset, AuthorityKeys, Balance, Committees, Epoch, Genesis, GenesisBalance, JournalPosition, SequenceNumber,
     ShardLedger,
 };
 use fastpay_ethereum::{Finality, PrimaryConfig};
-use fastpay_node::authority::config::{Config, Overrides, TlsFiles};
+use fastpay_node::authority::certification::ORDERS_MIN;
+use fastpay_node::authority::certification::member::MemberTimes;
+use fastpay_node::authority::config::{ArchiveSettings, Config, Overrides, TlsFiles};
 use fastpay_node::authority::deployment::{DeploymentError, folder_identity};
 use fastpay_node::authority::follower::cursor_file;
 use fastpay_node::authority::keys::KeyFiles;
@@ -39,19 +41,24 @@ use crate::network::client_options;
 use crate::scene::eventually_async;
 
 /// Ports that are free: shards from the first, and one for HTTP. They lie below those that the system gives to
-/// connections and to whoever asks for any port, and no two callers get the same: so they are still free when the
-/// authority comes to listen, and when it comes back.
+/// connections and to whoever asks for any port, and no two callers get the same, also in other processes: the last port
+/// of a block is taken while this process runs. So they are still free when the authority comes to listen, and when it
+/// comes back.
 pub fn free_ports(shards: u16) -> (SocketAddr, SocketAddr) {
     const FIRST: u16 = 10_240;
     const BLOCK: u16 = 8;
-    const BLOCKS: u32 = 256;
+    const BLOCKS: u32 = 2_048;
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    assert!(shards < BLOCK);
+    static TAKEN: Mutex<Vec<TcpListener>> = Mutex::new(Vec::new());
+    let last = BLOCK - 1;
+    assert!(shards < last);
     for _ in 0..BLOCKS {
         // Programs that run at the same time begin at different places.
         let block = std::process::id().wrapping_mul(7).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % BLOCKS;
         let base = FIRST + BLOCK * u16::try_from(block).unwrap();
-        if (base..=base + shards).all(|port| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok()) {
+        let Ok(taken) = TcpListener::bind(("127.0.0.1", base + last)) else { continue };
+        if (base..=base + shards).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()) {
+            TAKEN.lock().unwrap().push(taken);
             return (([127, 0, 0, 1], base).into(), ([127, 0, 0, 1], base + shards).into());
         }
     }
@@ -272,6 +279,14 @@ async fn one_folder_serves_one_process_and_only_what_it_was_made_for() {
     let mistyped = refused(config, scene.keys()).await;
     assert!(matches!(mistyped, AuthorityError::Storage(StorageError::NotCreated { .. })), "{mistyped}");
     assert!(!scene.folder.path().join("dta").exists());
+
+    // With an archive, it must know with whom.
+    let times = MemberTimes::default();
+    let folder = scene.folder.path().join("archive");
+    let archive = Some(ArchiveSettings { folder, every_seconds: 60, orders_max: ORDERS_MIN, times });
+    let endpoints = Some(scene.folder.path().join("none.json"));
+    let alone = refused(Config { archive, endpoints, ..scene.config() }, scene.keys()).await;
+    assert!(matches!(alone, AuthorityError::ArchivePeers(EndpointsError::Unreadable { .. })), "{alone}");
 
     // Keys of nobody, and one of each of two members.
     let stranger = AuthorityKeys::from_secrets([1; 32], [2; 32]).unwrap();

@@ -23,18 +23,21 @@ use tonic::Code;
 
 use crate::authority::{self, Running, get};
 use crate::checkpoint::{Chain, Member, Scene, checkpoint_of, read, signers};
-use crate::scene::eventually_async;
+use crate::scene::eventually_within;
 
 const A_WEEK: u64 = 604_800;
 
 /// What is wrong with an archive, and what makes it so.
 type Lie<'a> = (&'static str, Box<dyn Fn() + 'a>);
+/// The threads have the lowest priority, so on a busy machine several leaders may not have the time.
+const PATIENCE: Duration = Duration::from_secs(600);
 /// Short, as the peers are on loopback; but a leader has the time to compute, with the lowest priority on a busy machine.
 const TIMES: MemberTimes = MemberTimes {
     poll: Duration::from_millis(20),
-    takeover: Duration::from_secs(8),
+    takeover: Duration::from_secs(15),
     call: Duration::from_secs(2),
-    file: Duration::from_secs(20),
+    file: Duration::from_secs(60),
+    certificates: Duration::from_secs(60),
     left: Duration::from_millis(500),
     left_max: Duration::from_secs(2),
 };
@@ -72,6 +75,15 @@ async fn start(member: &mut Member) {
 
 async fn stop(member: &mut Member) {
     member.running.take().unwrap().stop().await.unwrap();
+}
+
+async fn eventually_async<F: Future<Output = bool>>(what: &str, done: impl FnMut() -> F) {
+    eventually_within(PATIENCE, what, done).await;
+}
+
+async fn is_left(member: &Member) {
+    let left = async || metric(member, "fastpay_archive_peers_left_total").await >= 1.0;
+    eventually_async("the peer is left", left).await;
 }
 
 fn is_certified(member: &Member, number: u64) -> bool {
@@ -286,13 +298,22 @@ async fn a_peer_whose_archive_is_wrong_is_left_and_another_one_is_asked() {
         assert_eq!(late.verify().await.unwrap().number, 2, "{what}");
     }
 
+    // One that takes longer for its certificates than a round has for them.
+    fs::remove_dir_all(&late.archive).unwrap();
+    late.config.archive.as_mut().unwrap().times.certificates = Duration::ZERO;
+    start(&mut late).await;
+    is_left(&late).await;
+    assert!(!is_certified(&late, 1));
+    stop(&mut late).await;
+    late.config.archive.as_mut().unwrap().times.certificates = TIMES.certificates;
+
     // One that takes calls and answers none costs only time.
     let mut silent = endpoints_of(&scene.members[0]);
     silent.shards = vec![stalled_at];
     let path = scene.path("stalled.json");
     write_endpoints(&path, vec![silent, endpoints_of(&scene.members[1])]);
     late.config.endpoints = Some(path);
-    fs::remove_dir_all(&late.archive).unwrap();
+    let _ = fs::remove_dir_all(&late.archive);
     start(&mut late).await;
     certified(std::slice::from_ref(&late), 2).await;
     stop(&mut late).await;
@@ -338,7 +359,7 @@ async fn each_epoch_certifies_a_checkpoint_and_one_of_an_ended_epoch_counts_only
     let config = scene.members[3].config.clone();
     scene.members[3].running = Some(Running::ready_with(config, keys(3)).await);
     let away = &scene.members[3];
-    eventually_async("the peer is left", async || metric(away, "fastpay_archive_peers_left_total").await >= 1.0).await;
+    is_left(away).await;
     assert!(!is_certified(away, 1));
     later.iter().for_each(|name| fs::rename(aside.join(name), archive.join(name)).unwrap());
     certified(&scene.members[3..], 3).await;
@@ -354,6 +375,9 @@ async fn what_a_leader_proposes_is_signed_only_if_each_member_computes_the_same(
     configure(&mut scene, A_WEEK);
     // The turn of number 2 is that of the third by name. It looks once, and then does what this test does.
     scene.members[2].config.archive.as_mut().unwrap().times.poll = Duration::from_secs(3_600);
+    // For the second the checkpoint is due, and for the first it is not.
+    let due = scene.members[1].config.archive.as_mut().unwrap();
+    (due.every_seconds, due.times.takeover) = (0, Duration::from_secs(3_600));
     for member in &mut scene.members {
         start(member).await;
     }
@@ -373,25 +397,18 @@ async fn what_a_leader_proposes_is_signed_only_if_each_member_computes_the_same(
     };
     fs::write(&cut, forged.to_string()).unwrap();
     fs::write(leader.archive().vote_path(2), serde_json::to_vec(&vote).unwrap()).unwrap();
-    let others = &scene.members[..2];
-    for other in others {
-        eventually_async("another state is refused", async || {
-            metric(other, "fastpay_certified_checkpoint_failures_total").await >= 1.0
-        })
-        .await;
-        assert!(!other.archive().vote_path(2).exists(), "nothing was signed");
-    }
+    let (early, other) = (&scene.members[0], &scene.members[1]);
+    let failures = async |member| metric(member, "fastpay_certified_checkpoint_failures_total").await;
+    eventually_async("another state is refused", async || failures(other).await >= 1.0).await;
+    assert!(!other.archive().vote_path(2).exists(), "nothing was signed");
     // A cut that is not the one that it signed.
     fs::write(&cut, honest.to_string()).unwrap();
-    for other in others {
-        eventually_async("another cut is refused", async || {
-            metric(other, "fastpay_archive_peers_left_total").await >= 1.0
-        })
-        .await;
-        assert!(!other.archive().vote_path(2).exists(), "nothing was signed");
-    }
+    is_left(other).await;
+    assert!(!other.archive().vote_path(2).exists(), "nothing was signed");
+    // What nobody but the leader signed before it is due is not even computed.
+    assert_eq!((failures(early).await, metric(early, "fastpay_archive_peers_left_total").await), (0.0, 0.0));
     leader.sign(&cut).await.unwrap();
-    certified(others, 2).await;
+    certified(&scene.members[..2], 2).await;
     scene.stop().await;
 }
 
@@ -501,7 +518,7 @@ async fn what_a_quorum_certifies_against_the_own_chain_is_not_archived() {
     fs::remove_dir_all(&late.archive).unwrap();
     start(&mut scene.members[0]).await;
     start(&mut late).await;
-    eventually_async("the peer is left", async || metric(&late, "fastpay_archive_peers_left_total").await >= 1.0).await;
+    is_left(&late).await;
     assert!(!is_certified(&late, 1) && !late.archive().segment_path(1).exists());
     // The files are sound but for that: without the chain they verify.
     let mut cut = read(&archive.cut_path(1));
@@ -558,4 +575,65 @@ async fn of_two_checkpoints_that_a_quorum_certified_under_one_number_all_keep_th
             assert_eq!((report.number, report.checkpoint), (number, kept));
         }
     }
+    // Nobody takes the other one for what one peer claims to have been built on it.
+    let (alone, one) = (scene.path("alone.json"), scene.path("one.json"));
+    let [liar, honest, ..] = &mut scene.members[..] else { panic!("there are three") };
+    for (member, held) in [(&*liar, &high), (&*honest, &low)] {
+        let _ = fs::remove_dir_all(&member.archive);
+        crate::scene::copy_folder(held, &member.archive);
+    }
+    let rival = read(&liar.archive().certificate_path(1));
+    let mut fake = rival.clone();
+    fake["checkpoint"]["number"] = json!(2);
+    fake["checkpoint"]["previous"] = json!(scene.committee.domain.checkpoint_digest(&checkpoint_of(&rival)));
+    fake["checkpoint"]["epoch"] = json!(9_999);
+    fs::write(liar.archive().certificate_path(2), fake.to_string()).unwrap();
+    // It serves, and looks at no archive.
+    write_endpoints(&alone, vec![endpoints_of(liar)]);
+    write_endpoints(&one, vec![endpoints_of(liar), endpoints_of(honest)]);
+    (liar.config.endpoints, honest.config.endpoints) = (Some(alone), Some(one));
+    start(liar).await;
+    start(honest).await;
+    is_left(honest).await;
+    let kept = checkpoint_of(&read(&honest.archive().certificate_path(1)));
+    assert_eq!(scene.committee.domain.checkpoint_digest(&kept), low_digest);
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_vote_whose_proposal_is_not_there_any_more_is_given_anew() {
+    let mut scene = Scene::new(None);
+    scene.start().await;
+    scene.pay(&[0, 1, 2], 0, 1, 0).await;
+    let cut = scene.members[0].propose().await.unwrap().cut;
+    let first = scene.path("first.json");
+    fs::copy(&cut, &first).unwrap();
+    for member in &scene.members {
+        member.sign(&first).await.unwrap();
+    }
+    scene.pay(&[0, 1, 2], 0, 1, 1).await;
+    // A vote goes before its proposal is replaced, also if the next one cannot be written.
+    scene.members[0].propose().await.unwrap();
+    let member = &scene.members[1];
+    let state = member.archive().state_path(1);
+    fs::remove_file(&state).unwrap();
+    fs::create_dir(&state).unwrap();
+    member.sign(&cut).await.unwrap_err();
+    assert!(!member.archive().vote_path(1).exists());
+    fs::remove_dir(&state).unwrap();
+    member.sign(&first).await.unwrap();
+    // All have a vote for the first one beside the second.
+    let mut replaced = Vec::new();
+    for member in &scene.members {
+        replaced.push(member.propose().await.unwrap().checkpoint);
+        assert!(member.archive().vote_path(1).exists());
+    }
+    scene.stop().await;
+    configure(&mut scene, A_WEEK);
+    for member in &mut scene.members {
+        start(member).await;
+    }
+    certified(&scene.members, 1).await;
+    scene.stop().await;
+    assert_eq!(scene.members[0].verify().await.unwrap().checkpoint, replaced[0]);
 }

@@ -59,7 +59,8 @@ impl Member {
     }
 
     async fn sign_with(&self, inputs: Inputs<'_>, cut: &Path) -> Result<Signed, CheckpointError> {
-        sign(inputs, std::slice::from_ref(&self.keys), &ProposedCut::read(cut)?, &mut |_| ()).await
+        let cut = ProposedCut::read(cut)?;
+        sign(inputs, (cut.checkpoint.epoch, std::slice::from_ref(&self.keys)), &cut, &mut |_| ()).await
     }
 
     async fn certify(&self, votes: &[CheckpointVoteFile]) -> Result<Certified, CheckpointError> {
@@ -401,6 +402,8 @@ async fn events_come_from_final_blocks_on_which_the_nodes_agree_and_each_epoch_s
     assert!(too_old(&error), "{error}");
     let error = propose(inputs, &mut |_| ()).await.unwrap_err();
     assert!(too_old(&error), "{error}");
+    let error = certify(inputs, &[], &mut |_| ()).await.unwrap_err();
+    assert!(too_old(&error), "{error}");
 
     // Nodes that are behind the shards.
     let member = &mut scene.members[0];
@@ -479,6 +482,11 @@ async fn nobody_signs_what_it_has_not_executed_or_what_is_not_next() {
     let member = &scene.members[1];
     let error = member.sign_with(Inputs { orders_max: 0, ..member.inputs() }, &first.cut).await.unwrap_err();
     assert!(matches!(error, CheckpointError::TooManyOrders(0)), "{error}");
+    // Its shards may have applied an installation that the node has not followed.
+    let (cut, keys) = (ProposedCut::read(&first.cut).unwrap(), std::slice::from_ref(&member.keys));
+    let error = sign(member.inputs(), (Epoch(1), keys), &cut, &mut |_| ()).await.unwrap_err();
+    let (epoch, follows) = (Epoch(0), Epoch(1));
+    assert!(matches!(error, CheckpointError::NotFollowed { epoch: e, followed } if (e, followed) == (epoch, follows)));
     assert!(!member.archive().vote_path(1).exists(), "nothing was signed");
     let digest = json!(fastpay_core::Digest::repeat_byte(9));
     for (field, value, mismatch) in [

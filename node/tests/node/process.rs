@@ -301,6 +301,11 @@ fn an_old_command_names_the_one_that_replaced_it() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(2) && said.contains(&format!("fastpay-node {new}")), "{said}");
     }
+    for step in ["propose", "sign", "certify"] {
+        let output = node(&["checkpoint", step, "--archive", "archive"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains("[archive] in the configuration"), "{said}");
+    }
 }
 
 #[test]

@@ -51,8 +51,13 @@ pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 /// The same without blocking the runtime.
-pub async fn eventually_async<F: Future<Output = bool>>(what: &str, mut done: impl FnMut() -> F) {
-    let deadline = Instant::now() + PATIENCE;
+pub async fn eventually_async<F: Future<Output = bool>>(what: &str, done: impl FnMut() -> F) {
+    eventually_within(PATIENCE, what, done).await;
+}
+
+/// The same with more patience.
+pub async fn eventually_within<F: Future<Output = bool>>(patience: Duration, what: &str, mut done: impl FnMut() -> F) {
+    let deadline = Instant::now() + patience;
     while !done().await {
         assert!(Instant::now() < deadline, "never happened: {what}");
         tokio::time::sleep(Duration::from_millis(2)).await;

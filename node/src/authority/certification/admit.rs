@@ -15,8 +15,8 @@ use std::collections::VecDeque;
 use std::io::Read;
 
 use fastpay_core::checkpoint::{
-    CheckpointCertificate, CheckpointError as NotCertified, Installations, PrimaryEvent, PrimaryEventKind, Segment,
-    SegmentEntry,
+    Checkpoint, CheckpointCertificate, CheckpointError as NotCertified, Installations, PrimaryEvent, PrimaryEventKind,
+    Segment, SegmentEntry,
 };
 use fastpay_core::{Domain, TransactionIndex};
 
@@ -43,20 +43,23 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// Begins with the certificates after number `after` of the archive, in order: its newest one, or the one before if
-    /// the newest is to be replaced. Those after the last that counts now are left out.
+    /// Begins with the certificates after `tip`, the archive's newest one, in order; or from that number on, if the
+    /// first is a rival that is to replace `tip`. Those after the last that counts now are left out. A rival replaces
+    /// `tip` if one that was built on it is left, or if it has the lower digest.
     ///
     /// # Errors
     /// See [`CheckpointError`]; [`CheckpointError::NotAdmitted`] if the certificates prove nothing.
     pub async fn begin(
         inputs: Inputs<'_>,
-        after: u64,
+        tip: &Checkpoint,
         certificates: Vec<CheckpointCertificate>,
         told: Progress<'_>,
     ) -> Result<Self, CheckpointError> {
         let archive = Archive::create(inputs.archive)?;
         let deployment = deployment::load(inputs.config).await?;
         let domain = deployment.domain();
+        let is_rival = certificates.first().is_some_and(|first| first.checkpoint.number == tip.number);
+        let after = tip.number.saturating_sub(u64::from(is_rival));
         let base = archive.base(after, &domain, &deployment.committees()?)?;
         let mut previous = base.checkpoint;
         for CheckpointCertificate { checkpoint, .. } in &certificates {
@@ -77,12 +80,15 @@ impl Admission {
         while let Some(newest) = rest.back() {
             match counts(newest, &domain, &installations) {
                 Ok(()) => break,
-                // An earlier one may be named by an installation, or be of an epoch that is known here.
-                Err(
-                    NotCertified::EpochEnded(_) | NotCertified::EpochCompromised(_) | NotCertified::UnknownEpoch(_),
-                ) if rest.len() > 1 => drop(rest.pop_back()),
+                // An earlier one may be named by an installation.
+                Err(NotCertified::EpochEnded(_) | NotCertified::EpochCompromised(_)) if rest.len() > 1 => {
+                    drop(rest.pop_back());
+                }
                 Err(error) => return Err(not_certified(newest, error)),
             }
+        }
+        if !is_ahead(rest.make_contiguous(), tip, &domain) {
+            return Err(CheckpointError::NotAdmitted { number: tip.number, reason: NotAdmitted::Rival });
         }
         Ok(Self { archive, domain, orders_max: inputs.orders_max, events, base, rest })
     }
@@ -124,7 +130,10 @@ impl Admission {
         if chain < certified.up_to {
             return Err(CheckpointError::ChainBehind { chain, wanted: certified.up_to });
         }
-        let segment = Segment::read(segment).map_err(|error| refuse(NotAdmitted::Damaged(error)))?;
+        // A void number, the shortest entry, weighs as much as an order.
+        let entries_max = self.orders_max.saturating_add(self.events_up_to(certified.up_to).len());
+        let segment =
+            Segment::read_at_most(segment, entries_max).map_err(|error| refuse(NotAdmitted::Damaged(error)))?;
         let shown = segment.entries.iter().filter_map(|entry| match entry {
             SegmentEntry::Event(event) => Some(event),
             SegmentEntry::Executed(_) | SegmentEntry::Void { .. } => None,
@@ -165,6 +174,18 @@ impl Admission {
     }
 }
 
+/// Whether an archive with the checkpoint `tip` lacks what these certificates certify: there are some after it, or the
+/// only one is a rival with the lower digest.
+pub(super) fn is_ahead(certificates: &[CheckpointCertificate], tip: &Checkpoint, domain: &Domain) -> bool {
+    match certificates {
+        [] => false,
+        [only] if only.checkpoint.number == tip.number => {
+            domain.checkpoint_digest(&only.checkpoint) < domain.checkpoint_digest(tip)
+        }
+        _ => true,
+    }
+}
+
 fn not_certified(certificate: &CheckpointCertificate, error: NotCertified) -> CheckpointError {
     CheckpointError::NotAdmitted { number: certificate.checkpoint.number, reason: NotAdmitted::Certificate(error) }
 }
@@ -180,4 +201,57 @@ fn counts(
         return Ok(());
     }
     certificate.clone().verify(domain, installations).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::checkpoint::{Checkpoint, CheckpointState};
+    use fastpay_core::{AccountId, Digest, Epoch, SequenceNumber};
+    use fastpay_testkit::TestCommittee;
+
+    #[test]
+    fn a_rival_replaces_the_newest_checkpoint_by_its_digest_or_with_a_successor() {
+        let committee = TestCommittee::new(4);
+        let (domain, state) = (committee.domain, CheckpointState::new(committee.committee).unwrap());
+        let first = Checkpoint::first(&state);
+        let next = |of: &Checkpoint, segment| {
+            let checkpoint = of.next(&domain, Epoch(0), &state, Digest::repeat_byte(segment)).unwrap();
+            CheckpointCertificate { checkpoint, votes: Vec::new() }
+        };
+        let mut two = [next(&first, 1), next(&first, 2)];
+        two.sort_by_key(|certificate| domain.checkpoint_digest(&certificate.checkpoint));
+        let [low, high] = two;
+        let is_ahead =
+            |certificates: &[_], tip: &CheckpointCertificate| is_ahead(certificates, &tip.checkpoint, &domain);
+        assert!(!is_ahead(&[], &low));
+        let with_successor = [high.clone(), next(&high.checkpoint, 3)];
+        assert!(is_ahead(std::slice::from_ref(&low), &high) && !is_ahead(&with_successor[..1], &low));
+        assert!(is_ahead(&with_successor, &low));
+        assert!(is_ahead(&[next(&low.checkpoint, 3)], &low));
+    }
+
+    #[test]
+    fn a_segment_of_more_entries_than_a_checkpoint_may_have_is_not_read() {
+        let committee = TestCommittee::new(4);
+        let domain = committee.domain;
+        let state = CheckpointState::new(committee.committee).unwrap();
+        let first = Checkpoint::first(&state);
+        let checkpoint = first.next(&domain, Epoch(0), &state, Digest::ZERO).unwrap();
+        let base = Base { checkpoint: first, certificate: None, state };
+        let rest = VecDeque::from([CheckpointCertificate { checkpoint, votes: Vec::new() }]);
+        let archive = Archive::new(std::path::Path::new("none"));
+        let mut admission = Admission { archive, domain, orders_max: 2, events: Vec::new(), base, rest };
+        let mut refusal = |count| {
+            let entry = SegmentEntry::Void { account: AccountId([1; 32]), sequence: SequenceNumber(2) };
+            let mut bytes = Vec::new();
+            Segment { entries: vec![entry; count] }.write(&mut bytes).unwrap();
+            match admission.admit(&mut bytes.as_slice(), &mut |_| ()).unwrap_err() {
+                CheckpointError::NotAdmitted { number: 1, reason } => reason,
+                other => panic!("{other}"),
+            }
+        };
+        assert!(matches!(refusal(2), NotAdmitted::Segment(_)));
+        assert!(matches!(refusal(3), NotAdmitted::Damaged(_)));
+    }
 }

@@ -282,11 +282,13 @@ impl Archive {
     /// Makes the newest number a proposal again, so that another checkpoint can take its place. A vote for the number
     /// after, which was built on it, goes first.
     pub(super) fn withdraw(&self, number: u64) -> Result<(), ArchiveError> {
-        let paths = [self.vote_path(number.saturating_add(1)), self.certificate_path(number)];
-        for path in paths.into_iter().filter(|path| path.exists()) {
-            files::remove(&path).map_err(|error| ArchiveError::Io { path, error })?;
-        }
-        Ok(())
+        self.drop_vote(number.saturating_add(1))?;
+        remove(self.certificate_path(number))
+    }
+
+    /// Removes this authority's vote for a number, whose proposal is to be replaced, or is not what the vote is for.
+    pub(super) fn drop_vote(&self, number: u64) -> Result<(), ArchiveError> {
+        remove(self.vote_path(number))
     }
 
     /// Writes a certificate, which completes its number.
@@ -363,6 +365,14 @@ pub(super) fn check_committees(state: &CheckpointState, committees: &Committees)
         }
     }
     Ok(())
+}
+
+/// Removes a file if it is there.
+fn remove(path: PathBuf) -> Result<(), ArchiveError> {
+    match files::remove(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(ArchiveError::Io { path, error }),
+        _ => Ok(()),
+    }
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ArchiveError> {

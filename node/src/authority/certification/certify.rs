@@ -6,7 +6,8 @@ use fastpay_core::checkpoint::{CheckpointCertificate, CheckpointVote};
 use fastpay_core::{Digest, Epoch};
 
 use super::archive::{Archive, ArchiveError, Defect};
-use super::{CheckpointError, CheckpointVoteFile, Inputs, Progress};
+use super::compute::check_events;
+use super::{CheckpointError, CheckpointVoteFile, Inputs, Progress, events};
 use crate::authority::deployment;
 
 /// A checkpoint that was certified.
@@ -36,7 +37,7 @@ pub async fn certify(
     let deployment = deployment::load(inputs.config).await?;
     let (domain, committees) = (deployment.domain(), deployment.committees()?);
     let base = archive.newest(&domain, &committees)?;
-    let computed = archive.recompute(&base.checkpoint, base.state.clone(), &domain, told)?;
+    let computed = archive.recompute(&base.checkpoint, base.state.clone(), &domain, &mut *told)?;
     base.check(&domain, computed.state.installations())?;
     archive.check_files(&computed)?;
     let (checkpoint, digest) = (computed.checkpoint, domain.checkpoint_digest(&computed.checkpoint));
@@ -44,6 +45,9 @@ pub async fn certify(
     if checkpoint.epoch != committee.epoch() {
         return Err(CheckpointError::EpochEnded { epoch: checkpoint.epoch, current: committee.epoch() });
     }
+    // On an old view of the chain nobody knows whether the epoch has ended.
+    let events = events::read(&deployment, base.state.cut().up_to, inputs, told).await?;
+    check_events(&base, &events, checkpoint.up_to)?;
 
     let votes = votes.iter().filter(|vote| vote.checkpoint == digest).map(CheckpointVoteFile::vote);
     let mut votes: Vec<_> = votes.filter(|vote| vote.check(committee, digest).is_ok()).collect();

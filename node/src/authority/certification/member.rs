@@ -27,17 +27,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_client::Endpoints;
-use fastpay_core::checkpoint::{Checkpoint, CheckpointCertificate};
+use fastpay_core::checkpoint::Checkpoint;
 use fastpay_core::{AuthorityName, Domain};
 use fastpay_program::Clock;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep};
 
 use super::admit::Admission;
-use super::archive::{Archive, ProposedCut};
+use super::archive::{Archive, ArchiveError, ProposedCut};
+use super::gather::lacking;
 use super::peer::{Peer, PeerFailure};
 use super::peers::{Peers, Shown};
-use super::turn::{Turn, proposal, votes_for};
+use super::remembered::{Began, Replaced};
+use super::turn::{Lead, Turn, proposal, votes_for};
 use super::{CheckpointError, CheckpointVoteFile, Inputs, NotAdmitted, NotCertified, certify, propose, sign};
 use crate::authority::config::{ArchiveSettings, Config};
 use crate::authority::metrics::CertificationMetrics;
@@ -45,8 +47,6 @@ use crate::authority::peer_sync::OwnShards;
 use crate::authority::priority::lowest_priority;
 use crate::authority::voter_status::{VoterStatus, VoterStatusWatch};
 
-/// The most certificates that are admitted at once. More are admitted in the next rounds.
-const CERTIFICATES_MAX: usize = 1_024;
 /// The most bytes of an account with its next number in a cut's file.
 const ACCOUNT_BYTES_MAX: u64 = 128;
 /// Brackets, and the checkpoint.
@@ -63,6 +63,8 @@ pub struct MemberTimes {
     pub call: Duration,
     /// The maximum time for a file of a peer.
     pub file: Duration,
+    /// The maximum time for all certificates that a peer shows in a round.
+    pub certificates: Duration,
     /// How long a peer that misbehaved is left alone at first.
     pub left: Duration,
     /// And at most.
@@ -76,6 +78,7 @@ impl Default for MemberTimes {
             takeover: Duration::from_secs(3_600),
             call: Duration::from_secs(5),
             file: Duration::from_secs(3_600),
+            certificates: Duration::from_secs(60),
             left: Duration::from_secs(300),
             left_max: Duration::from_secs(86_400),
         }
@@ -104,8 +107,9 @@ pub struct Member {
     endpoints: Endpoints,
     metrics: Arc<CertificationMetrics>,
     clock: Clock,
-    started_at_ms: u64,
+    began: Began,
     rest: Option<Rest>,
+    replaced: Replaced,
     /// The orders that are executed here and not in the newest proposal.
     beyond: u64,
 }
@@ -125,7 +129,8 @@ impl Member {
     ) -> Self {
         let archive = Archive::new(&settings.folder);
         let clock = Clock::system();
-        let (started_at_ms, rest, beyond) = (clock.now_ms(), None, 0);
+        let began = Began { epoch: voter_status.borrow().epoch(), at_ms: clock.now_ms() };
+        let (rest, replaced, beyond) = (None, Replaced::default(), 0);
         Self {
             config,
             settings,
@@ -137,8 +142,9 @@ impl Member {
             endpoints,
             metrics,
             clock,
-            started_at_ms,
+            began,
             rest,
+            replaced,
             beyond,
         }
     }
@@ -180,6 +186,7 @@ impl Member {
 
     async fn round(&mut self, peers: &mut Peers) {
         let voter_status = self.voter_status.borrow().clone();
+        self.began.follow(voter_status.epoch(), self.clock.now_ms());
         match self.work(peers, &voter_status).await {
             Ok(()) => {}
             Err(CheckpointError::Nothing(number)) => {
@@ -188,6 +195,7 @@ impl Member {
             Err(
                 error @ (CheckpointError::NotExecuted { .. }
                 | CheckpointError::NotApplied { .. }
+                | CheckpointError::NotFollowed { .. }
                 | CheckpointError::ChainBehind { .. }),
             ) => tracing::info!(%error, "a checkpoint has to wait"),
             Err(error @ (CheckpointError::Mismatch { .. } | CheckpointError::Archive(_))) => {
@@ -208,8 +216,7 @@ impl Member {
     fn observe(&self, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
         let tip = self.archive.tip(voter_status.committees())?;
         let (at_ms, due_at_ms) = (self.archive.newest_at_ms()?, self.due_at_ms(&tip, voter_status)?);
-        // Nobody was late before this start.
-        self.metrics.observe(tip.number, at_ms / 1_000, due_at_ms.max(self.started_at_ms) / 1_000);
+        self.metrics.observe(tip.number, at_ms / 1_000, due_at_ms.max(self.began.at_ms) / 1_000);
         Ok(())
     }
 
@@ -245,14 +252,23 @@ impl Member {
             return self.certify(&shown, own, (number, leader)).await;
         }
         let Some(keys) = keys else { return Ok(()) };
-        let leads = leader == Some(keys.public().name);
-        let result = match proposal(&shown, committee, leader.filter(|_| !leads), own.as_ref()) {
+        let lead = match leader {
+            Some(name) if name == keys.public().name => Lead::Own,
+            Some(name) if turn.is_due(now_ms) && self.replaced.allows((number, leader)) => Lead::Other(name),
+            _ => Lead::Nobody,
+        };
+        let leads = lead == Lead::Own;
+        let result = match proposal(&shown, committee, lead, own.as_ref()) {
             Some((place, vote)) => {
                 let bytes_max = self.cut_bytes_max(number);
                 let Some(cut) = peers.cut((place, vote), &self.domain, bytes_max).await else { return Ok(()) };
                 let signed = self.sign(&cut, voter_status).await;
-                if let Err(CheckpointError::NotExecuted { lacking, .. }) = &signed {
-                    peers.fetch(place, &self.own, lacking.clone()).await;
+                match &signed {
+                    Ok(()) if own.is_some() => self.replaced.note((number, leader)),
+                    Err(CheckpointError::NotExecuted { lacking, .. }) => {
+                        peers.fetch(place, &self.own, lacking.clone()).await;
+                    }
+                    _ => {}
                 }
                 signed
             }
@@ -270,6 +286,14 @@ impl Member {
     ) -> Result<(), CheckpointError> {
         let votes: Vec<_> = shown.iter().map(|(_, vote)| vote.clone()).chain([own.clone()]).collect();
         let certified = certify(self.inputs(), &votes, &mut log).await;
+        if let Err(
+            CheckpointError::TooFewVotes { .. }
+            | CheckpointError::Archive(ArchiveError::Wrong { .. } | ArchiveError::Missing(_)),
+        ) = &certified
+        {
+            // The files are not those that it is for, so another vote is given.
+            self.archive.drop_vote(own.number)?;
+        }
         let certified = self.rested(certified, of)?;
         tracing::info!(number = certified.number, checkpoint = %certified.checkpoint, "certified a checkpoint");
         Ok(())
@@ -283,7 +307,7 @@ impl Member {
 
     async fn sign(&mut self, cut: &ProposedCut, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
         let keys = voter_status.voter().map(|keys| (**keys).clone());
-        let signed = sign(self.inputs(), keys.as_slice(), cut, &mut log).await?;
+        let signed = sign(self.inputs(), (voter_status.epoch(), keys.as_slice()), cut, &mut log).await?;
         self.beyond = signed.beyond;
         tracing::info!(number = signed.vote.number, checkpoint = %signed.vote.checkpoint, "signed a checkpoint");
         Ok(())
@@ -314,21 +338,13 @@ impl Member {
 
     /// Admits what one peer has. Returns whether it had anything.
     async fn bring_from(&self, peer: &Peer, tip: &Checkpoint) -> Result<bool, Failure> {
-        let votes_max = self.voter_status.borrow().quorum_max();
-        let mut certificates = Vec::new();
-        for number in (tip.number.saturating_add(1)..).take(CERTIFICATES_MAX) {
-            let Some(certificate) = peer.certificate(number, votes_max).await? else { break };
-            certificates.push(certificate);
-        }
-        let mut after = tip.number;
-        if let Some(rival) = self.rival(peer, tip, certificates.is_empty()).await? {
-            certificates.insert(0, rival);
-            after = after.saturating_sub(1);
-        }
+        let voter_status = self.voter_status.borrow().clone();
+        let (domain, committees) = (&self.domain, voter_status.committees());
+        let certificates = lacking(peer, tip, (domain, committees), self.settings.times.certificates).await?;
         if certificates.is_empty() || self.is_resting((tip.number, None)) {
             return Ok(false);
         }
-        let mut admission = Admission::begin(self.inputs(), after, certificates, &mut log).await?;
+        let mut admission = Admission::begin(self.inputs(), tip, certificates, &mut log).await?;
         let mut is_new = false;
         while let Some((number, bytes_max)) = admission.next() {
             if !admission.admit_own(&mut log)? {
@@ -341,23 +357,6 @@ impl Member {
             tracing::info!(number, peer = %peer.name(), "archived a certified checkpoint");
         }
         Ok(is_new)
-    }
-
-    /// Another certificate for the number of the newest checkpoint, if its checkpoint is to replace that one: the peer has
-    /// one that was built on it, or it has the lower digest.
-    async fn rival(
-        &self,
-        peer: &Peer,
-        tip: &Checkpoint,
-        is_newest: bool,
-    ) -> Result<Option<CheckpointCertificate>, PeerFailure> {
-        if tip.number == 0 {
-            return Ok(None);
-        }
-        let certificate = peer.certificate(tip.number, self.voter_status.borrow().quorum_max()).await?;
-        let digest = |checkpoint: &Checkpoint| self.domain.checkpoint_digest(checkpoint);
-        let replaces = |other: &Checkpoint| other != tip && (!is_newest || digest(other) < digest(tip));
-        Ok(certificate.filter(|certificate| replaces(&certificate.checkpoint)))
     }
 
     fn is_resting(&self, of: (u64, Option<AuthorityName>)) -> bool {

@@ -25,11 +25,13 @@ mod certify;
 mod compute;
 mod cut;
 mod events;
+mod gather;
 mod journals;
 pub mod member;
 mod peer;
 mod peers;
 mod propose;
+mod remembered;
 mod sign;
 mod turn;
 mod verify;
@@ -61,7 +63,7 @@ pub(crate) use compute::follow;
 pub(crate) use events::read_with_time;
 pub(crate) use journals::Journals;
 pub use propose::{Proposal, propose};
-pub use sign::{Signed, sign};
+pub use sign::{Signed, Signer, sign};
 pub use verify::{Report, verify};
 
 /// The orders of a checkpoint by default. They are held in memory while it is computed, with up to 1 kB for each. If more
@@ -187,6 +189,17 @@ pub enum CheckpointError {
         /// The first accounts of which numbers are not executed here, each with its next number in the cut.
         lacking: Vec<(AccountId, SequenceNumber)>,
     },
+    /// The epoch is not the one that this node votes in.
+    #[error(
+        "the checkpoint is of epoch {epoch}, and this node has followed the rotations up to epoch {followed}; nothing was \
+         signed"
+    )]
+    NotFollowed {
+        /// The checkpoint's.
+        epoch: Epoch,
+        /// This node's.
+        followed: Epoch,
+    },
     /// Events of the cut are not applied here.
     #[error(
         "the cut includes the events up to {wanted}, and all shards of this authority have applied those up to \
@@ -240,6 +253,9 @@ pub enum NotAdmitted {
     /// The certificates do not follow each other, or not the newest one of this archive.
     #[error("its certificate does not follow the one before")]
     Chain,
+    /// It would replace the archive's newest checkpoint and nothing that counts was built on it.
+    #[error("the one that is archived has the lower digest, and nothing that counts was built on the other one")]
+    Rival,
     /// The bytes are no segment.
     #[error("the segment cannot be read: {0}")]
     Damaged(std::io::Error),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::checkpoint::{CheckpointCertificate, CheckpointError as NotCertified};
-use fastpay_core::{AuthorityName, Committee, Epoch};
+use fastpay_core::{AuthorityName, Committee, Committees, Domain, Epoch};
 use fastpay_program::files;
 use fastpay_rpc::{ARCHIVE_PART_BYTES, ArchiveFile, ArchivePart};
 use serde::de::DeserializeOwned;
@@ -46,9 +46,15 @@ pub(super) enum PeerFailure {
     /// The file is not what it should be.
     #[error("its file is not of this kind: {0}")]
     Malformed(serde_json::Error),
+    /// The certificate has other votes than those of a quorum.
+    #[error("it showed a certificate that no quorum of its epoch has signed")]
+    NoQuorum,
     /// The vote does not count.
     #[error("it showed a vote that does not count: {0}")]
     Vote(NotCertified),
+    /// The certificate is not built on the one before.
+    #[error("its certificate does not follow the one before, or the newest one of this archive: number {0}")]
+    Fork(u64),
     /// The file is about another checkpoint.
     #[error("it showed a file of another checkpoint")]
     Other,
@@ -90,12 +96,14 @@ pub(super) struct Peer {
     client: AuthorityClient,
     /// The maximum time for a file.
     file_timeout: Duration,
-    left: Option<(Instant, Duration)>,
+    left_until: Option<Instant>,
+    /// How long it was left after it last misbehaved.
+    left: Option<Duration>,
 }
 
 impl Peer {
     pub fn new(client: AuthorityClient, file_timeout: Duration) -> Self {
-        Self { client, file_timeout, left: None }
+        Self { client, file_timeout, left_until: None, left: None }
     }
 
     pub fn client(&self) -> &AuthorityClient {
@@ -108,31 +116,45 @@ impl Peer {
 
     /// Whether it is left alone now.
     pub fn is_left(&self) -> bool {
-        self.left.is_some_and(|(until, _)| Instant::now() < until)
+        self.left_until.is_some_and(|until| Instant::now() < until)
     }
 
     /// Leaves it alone for a while, twice as long as the last time. Returns how long.
     pub fn leave(&mut self, patience: Patience) -> Duration {
-        let wait = self.left.map_or(patience.first, |(_, wait)| wait.saturating_mul(2).min(patience.max));
-        self.left = Some((Instant::now() + wait, wait));
+        let wait = self.left.map_or(patience.first, |wait| wait.saturating_mul(2).min(patience.max));
+        (self.left_until, self.left) = (Some(Instant::now() + wait), Some(wait));
         wait
+    }
+
+    /// Leaves it alone for a while, as it showed what cannot be checked yet. Returns how long.
+    pub fn pause(&mut self, patience: Patience) -> Duration {
+        self.left_until = Some(Instant::now() + patience.first);
+        patience.first
     }
 
     /// It served something that was right.
     pub fn trust(&mut self) {
-        self.left = None;
+        (self.left_until, self.left) = (None, None);
     }
 
-    /// The certificate of a number, with at most so many votes.
+    /// The certificate of a number, by a quorum of one of these committees.
     pub async fn certificate(
         &self,
         number: u64,
-        votes_max: usize,
+        domain: &Domain,
+        committees: &Committees,
     ) -> Result<Option<CheckpointCertificate>, PeerFailure> {
+        let votes_max = committees.iter().map(|committee| committee.quorum()).max().unwrap_or_default();
         let votes = u64::try_from(votes_max).unwrap_or(u64::MAX).saturating_mul(CERTIFICATE_VOTE_BYTES_MAX);
         let bytes_max = VOTE_BYTES_MAX.saturating_add(votes);
         let file: Option<CertificateFile> = self.json(number, ArchiveFile::Certificate, bytes_max).await?;
-        Ok(file.map(Into::into))
+        let Some(file) = file else { return Ok(None) };
+        let certificate = CheckpointCertificate::from(file);
+        if certificate.checkpoint.number != number {
+            return Err(PeerFailure::Other);
+        }
+        check_votes(&certificate, domain, committees)?;
+        Ok(Some(certificate))
     }
 
     /// Its vote for a number, in the committee's epoch.
@@ -198,7 +220,12 @@ impl Peer {
         let shard = self.client.shards().first().ok_or(ClientError::NotFound)?;
         let mut offset = 0_u64;
         loop {
-            let Some(part) = shard.archive_part(number, file, offset).await? else {
+            let part = match shard.archive_part(number, file, offset).await {
+                // It answered, and keeps the rest.
+                Err(ClientError::TimedOut(after)) if offset > 0 => return Err(PeerFailure::Slow(after)),
+                part => part?,
+            };
+            let Some(part) = part else {
                 // A proposal may be replaced meanwhile, but no file goes away.
                 return if offset == 0 { Ok(false) } else { Err(PeerFailure::Torn) };
             };
@@ -210,6 +237,18 @@ impl Peer {
             offset = end;
         }
     }
+}
+
+/// Checks that a certificate has the votes of a quorum of its epoch, whether or not it counts by them now.
+fn check_votes(
+    certificate: &CheckpointCertificate,
+    domain: &Domain,
+    committees: &Committees,
+) -> Result<(), PeerFailure> {
+    let CheckpointCertificate { checkpoint, votes } = certificate;
+    let committee = committees.get(checkpoint.epoch).ok_or(PeerFailure::UnknownEpoch(checkpoint.epoch))?;
+    let counted = CheckpointCertificate::from_votes(*checkpoint, domain, committee, votes.clone());
+    if counted.as_ref() == Some(certificate) { Ok(()) } else { Err(PeerFailure::NoQuorum) }
 }
 
 /// Where a part of a file that begins at an offset ends. Only the last part is short, so a file takes no more calls than

@@ -115,10 +115,11 @@ impl Peers {
     pub fn judge(&mut self, place: usize, failure: &PeerFailure) {
         let Some(peer) = self.all.get_mut(place) else { return };
         let name = peer.name();
-        if !failure.is_misbehaviour() {
-            return tracing::debug!(peer = %name, %failure, "a peer's archive cannot be read now");
-        }
-        let wait = peer.leave(self.patience);
+        let wait = match failure {
+            PeerFailure::UnknownEpoch(_) => peer.pause(self.patience),
+            _ if failure.is_misbehaviour() => peer.leave(self.patience),
+            _ => return tracing::debug!(peer = %name, %failure, "a peer's archive cannot be read now"),
+        };
         self.metrics.peers_left.inc();
         tracing::warn!(peer = %name, %failure, wait_s = wait.as_secs(), "this peer's archive is not read for a while");
     }

@@ -1,7 +1,7 @@
 //! Signs a proposed cut, after this authority has computed it itself.
 
 use fastpay_core::checkpoint::{CheckpointMismatch, Cut};
-use fastpay_core::{AccountId, AuthorityKeys, SequenceNumber};
+use fastpay_core::{AccountId, AuthorityKeys, Epoch, SequenceNumber};
 use fastpay_rpc::json::Hex;
 
 use super::archive::{Archive, ProposedCut};
@@ -22,6 +22,9 @@ pub struct Signed {
     pub beyond: u64,
 }
 
+/// The keys of an authority, and the epoch up to which its node has followed the rotations.
+pub type Signer<'a> = (Epoch, &'a [AuthorityKeys]);
+
 /// Computes a cut from this authority's own journals and Ethereum nodes, writes segment, state and cut into the archive,
 /// signs with the one of `keys` that is a member's, and writes the vote. It may replace a proposal that this authority
 /// signed before: several correct cuts may be signed.
@@ -30,7 +33,7 @@ pub struct Signed {
 /// See [`CheckpointError`]; nothing is signed then.
 pub async fn sign(
     inputs: Inputs<'_>,
-    keys: &[AuthorityKeys],
+    (followed, keys): Signer<'_>,
     proposed: &ProposedCut,
     told: Progress<'_>,
 ) -> Result<Signed, CheckpointError> {
@@ -54,6 +57,10 @@ pub async fn sign(
     if proposed.epoch != current.epoch() {
         return Err(CheckpointError::EpochEnded { epoch: proposed.epoch, current: current.epoch() });
     }
+    // Shards apply an installation before the node votes in its epoch.
+    if followed != current.epoch() {
+        return Err(CheckpointError::NotFollowed { epoch: current.epoch(), followed });
+    }
     let is_member = |keys: &&AuthorityKeys| current.members().contains(&keys.public());
     let keys = keys.iter().find(is_member).ok_or(CheckpointError::NotAMember(current.epoch()))?;
 
@@ -65,6 +72,8 @@ pub async fn sign(
     check_executed(&executed, previous, &cut)?;
     let computed = compute(&base, segment, &domain, told)?;
     computed.checkpoint.check(&proposed).map_err(|mismatch| CheckpointError::Mismatch { mismatch })?;
+    // A kill leaves no vote beside a proposal that it is not for.
+    archive.drop_vote(proposed.number)?;
     archive.write(&computed)?;
     let vote = computed.checkpoint.sign(keys, &domain);
     let (number, epoch, checkpoint) = (proposed.number, proposed.epoch, domain.checkpoint_digest(&proposed));

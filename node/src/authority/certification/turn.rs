@@ -39,22 +39,33 @@ pub(super) fn votes_for(shown: &[Shown], digest: Digest) -> usize {
     shown.iter().filter(|(_, vote)| vote.checkpoint == digest).count()
 }
 
+/// Whose checkpoint is signed now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lead {
+    /// This authority's own.
+    Own,
+    /// That of this member.
+    Other(AuthorityName),
+    /// Nobody's alone: no checkpoint is due here, or the leader has replaced its own too often.
+    Nobody,
+}
+
 /// What to sign: the leader's checkpoint; if it shows none, or this authority leads, the one that most members and at
 /// least f + 1 have signed. None if it is signed already.
 pub(super) fn proposal<'a>(
     shown: &'a [Shown],
     committee: &Committee,
-    leader: Option<AuthorityName>,
+    lead: Lead,
     own: Option<&CheckpointVoteFile>,
 ) -> Option<(usize, &'a CheckpointVoteFile)> {
-    let is_leaders = |(_, vote): &&Shown| Some(vote.authority) == leader;
+    let is_leaders = |(_, vote): &&Shown| Lead::Other(vote.authority) == lead;
     let votes = |digest| votes_for(shown, digest);
     let one_honest = committee.faults_tolerated().saturating_add(1);
     let least = own.map_or(0, |own| votes(own.checkpoint)).saturating_add(1).max(one_honest);
     let most = || shown.iter().max_by_key(|(_, vote)| votes(vote.checkpoint));
     let chosen = match shown.iter().find(is_leaders) {
         Some(leaders) => leaders,
-        None if leader.is_none() && own.is_some() => return None,
+        None if lead == Lead::Own && own.is_some() => return None,
         None => most().filter(|(_, vote)| votes(vote.checkpoint) >= least)?,
     };
     let (peer, vote) = chosen;
@@ -98,14 +109,18 @@ mod tests {
     #[test]
     fn what_the_leader_signed_is_signed_and_else_what_an_honest_member_signed() {
         let committee = TestCommittee::new(7);
-        // Each case: the other member who leads, if one does; what the own vote is for; who shows votes for what; and
+        // Each case: the other member who leads, or 0 for this one, or nobody; what the own vote is for; who shows votes for what; and
         // the position and checkpoint of the vote that is followed.
         let check = |leader: Option<usize>, own: Option<u8>, votes: &[(usize, u8)], expected: Option<(usize, u8)>| {
             let votes = votes.iter().map(|(member, checkpoint)| vote(&committee, *member, *checkpoint));
             let shown: Vec<_> = votes.enumerate().collect();
             let own = own.map(|own| vote(&committee, 0, own));
-            let leader = leader.map(|leader| committee.keys[leader].public().name);
-            let chosen = proposal(&shown, &committee.committee, leader, own.as_ref());
+            let lead = match leader {
+                None => Lead::Nobody,
+                Some(0) => Lead::Own,
+                Some(leader) => Lead::Other(committee.keys[leader].public().name),
+            };
+            let chosen = proposal(&shown, &committee.committee, lead, own.as_ref());
             let chosen = chosen.map(|(place, vote)| (place, vote.checkpoint));
             let expected = expected.map(|(place, checkpoint)| (place, Digest::repeat_byte(checkpoint)));
             assert_eq!(chosen, expected, "{leader:?} {shown:?}");
@@ -122,9 +137,14 @@ mod tests {
         check(Some(6), Some(7), &[(2, 8), (3, 8), (4, 8), (1, 7), (5, 7)], Some((2, 8)));
         check(Some(6), Some(8), &[(2, 8), (3, 8), (4, 8)], None);
         // Who leads keeps what it signed, or joins what was signed already.
-        check(None, Some(7), &[(2, 8), (3, 8), (4, 8)], None);
-        check(None, None, &[(2, 8), (3, 8), (4, 8)], Some((2, 8)));
-        check(None, None, &[(2, 8), (3, 8)], None);
-        check(None, None, &[], None);
+        check(Some(0), Some(7), &[(2, 8), (3, 8), (4, 8)], None);
+        check(Some(0), None, &[(2, 8), (3, 8), (4, 8)], Some((2, 8)));
+        check(Some(0), None, &[(2, 8), (3, 8)], None);
+        check(Some(0), None, &[], None);
+        // Where nobody is followed alone, it is what f + 1 signed and more than the own.
+        check(None, None, &[(1, 8), (2, 8)], None);
+        check(None, None, &[(1, 8), (2, 8), (3, 8)], Some((2, 8)));
+        check(None, Some(7), &[(1, 8), (2, 8), (3, 8)], Some((2, 8)));
+        check(None, Some(8), &[(1, 9), (2, 8)], None);
     }
 }
