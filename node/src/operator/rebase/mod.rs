@@ -17,6 +17,8 @@
 //! The old generation stays until `fastpay-node prune`, which demands that the node was started on the new one.
 
 mod own;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::num::NonZeroU32;

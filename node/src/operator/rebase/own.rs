@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use fastpay_core::checkpoint::{CheckpointState, Cut, NumberState, Outcome, OwnState, PrimaryEvent, PrimaryEventKind};
 use fastpay_core::{
-    Account, AccountId, Amount, Asset, Balance, Base, CrossShardCredit, Digest, Domain, LedgerBase, Receipt, Record,
-    SequenceNumber, ShardId, ShardLayout, TransactionIndex, Unlock, UnlockOutcome,
+    Account, AccountId, Amount, Asset, Balance, Base, CrossShardCredit, Digest, Domain, Epoch, LedgerBase, Receipt,
+    Record, SequenceNumber, ShardId, ShardLayout, TransactionIndex, Unlock, UnlockOutcome,
 };
 
 use super::RebaseError;
@@ -125,6 +125,11 @@ impl Own {
     /// The newest event that the account's shard has applied.
     fn applied(&self, account: &AccountId) -> TransactionIndex {
         self.shard_of(account).map_or(TransactionIndex(0), |shard| shard.shard().ledger().synchronized)
+    }
+
+    /// The epoch of the newest event that the account's shard has applied.
+    fn epoch(&self, account: &AccountId) -> Option<Epoch> {
+        self.shard_of(account).map(|shard| shard.shard().ledger().unlocks.epoch())
     }
 
     /// Whether the account's shard has applied all events up to an index.
@@ -276,12 +281,14 @@ impl Plan {
         // Of a number that is taken, only that it is void matters.
         let is_open = slot.1 >= self.state.cut().next(&slot.0);
         let Some(known) = own.unlock(slot).filter(|_| is_open) else { return said_only };
-        Unlock {
-            // The window does not begin anew where the request was read before.
-            voidable_at: known.voidable_at.or(said_only.voidable_at),
-            seen: known.seen.clone(),
-            void_voted: known.void_voted,
-            ..said_only
-        }
+        // The window does not begin anew where the request was read before, unless an installation that was not read may
+        // have opened the number again.
+        let has_followed = own.epoch(&slot.0) == Some(self.state.installations().epoch());
+        let voidable_at = match known.voidable_at {
+            Some(before) if has_followed => Some(before),
+            Some(before) => Some(before.max(target.voidable_at)),
+            None => said_only.voidable_at,
+        };
+        Unlock { voidable_at, seen: known.seen.clone(), void_voted: known.void_voted, ..said_only }
     }
 }
