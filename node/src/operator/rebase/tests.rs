@@ -4,15 +4,16 @@ use std::num::NonZeroU32;
 
 use fastpay_core::checkpoint::{CheckpointState, InstalledCommittee, PrimaryEvent, PrimaryEventKind};
 use fastpay_core::{
-    AccountId, Digest, Epoch, Installation, JournalPosition, Record, SequenceNumber, ShardLayout, TransactionIndex,
-    UnlockEvent, UnlockEventKind,
+    AccountId, Amount, Asset, Balance, Digest, Epoch, Installation, JournalPosition, PrimaryAddress, Record,
+    SequenceNumber, ShardLayout, TransactionIndex, UnlockEvent, UnlockEventKind,
 };
 use fastpay_testkit::{TestAccount, TestCommittee};
 
 use super::own::{self, Own, Plan, Target};
+use super::write::write;
 use crate::authority::certification::Journals;
 use crate::authority::shard::{AppliedCredits, ShardLimits, recover};
-use crate::authority::storage::{DataFolder, FolderIdentity, Journal, JournalOptions, JournalWrite};
+use crate::authority::storage::{DataFolder, FolderIdentity, Journal, JournalOptions, JournalWrite, RECORD_BYTES_MAX};
 
 /// An authority with one shard, and the events of the contract.
 struct Scene {
@@ -69,6 +70,17 @@ impl Scene {
         }
     }
 
+    /// Writes the next generation and lets it count.
+    fn rebase(&mut self) -> Own {
+        let own = self.own();
+        let (plan, target, journals) = (self.plan(&own), self.target(), self.journals());
+        let next = self.folder.create_next(1).unwrap();
+        write(&own, &target, &plan, &journals, next, &mut |_| ()).unwrap();
+        drop(own);
+        self.folder.switch(1).unwrap();
+        self.own()
+    }
+
     fn plan(&self, own: &Own) -> Plan {
         let base = CheckpointState::new(self.committee.committee.clone()).unwrap();
         let indexed = (1..).map(TransactionIndex).zip(self.events.clone());
@@ -113,4 +125,23 @@ fn a_window_goes_on_unless_an_installation_that_was_not_read_may_have_opened_the
         }),
     ]);
     assert_eq!(window(&scene), (Some(900), None), "here it was read");
+}
+
+#[test]
+fn worthless_tokens_of_any_number_do_not_prevent_a_rebase() {
+    // More than fit into one record, of the account and of the shard.
+    let tokens = (RECORD_BYTES_MAX / 50) as u64;
+    let mut scene = Scene::new();
+    let recipient = TestAccount::numbered(0).id();
+    let token = |index: u64| Asset(PrimaryAddress::left_padding_from(&index.to_be_bytes()));
+    let deposit = |index| PrimaryEventKind::Deposit { recipient, asset: token(index), amount: Amount(index.into()) };
+    scene.events = (1..=tokens).map(deposit).collect();
+    let own = scene.rebase();
+    let balances = own.account(&recipient).unwrap().balances;
+    let totals = &own.shards().next().unwrap().shard().ledger().totals;
+    assert_eq!((balances.iter().count() as u64, totals.len() as u64), (tokens, tokens));
+    for index in 1..=tokens {
+        let (held, totals) = (Balance::from(Amount(index.into())), totals[&token(index)]);
+        assert_eq!((balances.get(token(index)), totals.accounts, totals.deposited), (Some(held), held, held));
+    }
 }

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fastpay_core::{
-    AccountId, Asset, AssetTotals, Balance, Base, BaseAccount, BaseLedger, Certificate, CrossShardCredit, Digest,
-    Effect, Epoch, Forwarded, Link, Receipt, Record, Shard, ShardId, ShardLedger, Transfer, Unlock,
+    ASSETS_PER_RECORD_MAX, AccountId, Asset, AssetTotals, Balance, Base, BaseAccount, BaseLedger, Certificate,
+    CrossShardCredit, Digest, Effect, Epoch, Forwarded, Link, Receipt, Record, Shard, ShardId, ShardLedger, Transfer,
+    Unlock,
 };
 
 use super::RebaseError;
@@ -122,20 +123,27 @@ impl Generation<'_> {
                 epoch: installations.epoch(),
                 compromised: compromised.clone().into_iter().collect(),
                 redemptions: self.own.redemptions(),
-                totals: totals.into_iter().collect(),
             }))?;
+            for part in totals.into_iter().collect::<Vec<_>>().chunks(ASSETS_PER_RECORD_MAX) {
+                writer.base(Base::Totals(part.to_vec()))?;
+            }
         }
         let (plan, checkpoint) = (self.plan, self.target.number);
         for (account, counts) in &plan.accounts {
-            let held = balances.get(account).into_iter().flatten().copied();
-            self.writer(account).base(Base::Account(BaseAccount {
+            let held = balances.get(account).map(Vec::as_slice).unwrap_or_default();
+            let mut parts = held.chunks(ASSETS_PER_RECORD_MAX).map(|part| part.iter().copied().collect());
+            let writer = self.writer(account);
+            writer.base(Base::Account(BaseAccount {
                 account: *account,
                 checkpoint,
                 next: plan.cut.next(account),
                 received: counts.received,
                 deposits: counts.deposits,
-                balances: held.collect(),
+                balances: parts.next().unwrap_or_default(),
             }))?;
+            for balances in parts {
+                writer.base(Base::Balances { account: *account, balances })?;
+            }
         }
         Ok(())
     }
