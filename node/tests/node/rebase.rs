@@ -8,12 +8,14 @@ use std::process::{Command, Stdio};
 
 use fastpay_client::{ClientError, ShardClient};
 use fastpay_core::{
-    AccountId, Asset, Balance, JournalPosition, PrimaryAddress, Pruned, SequenceNumber, TransactionIndex, UnlockVote,
-    VerifiedCertificate,
+    AccountId, Asset, Balance, JournalPosition, PrimaryAddress, Pruned, SequenceNumber, ShardId, TransactionIndex,
+    UnlockVote, VerifiedCertificate,
 };
 use fastpay_ethereum::{Call, certified_redemption};
+use fastpay_node::authority::AuthorityError;
 use fastpay_node::authority::certification::{ArchiveError, CheckpointError, Defect};
 use fastpay_node::authority::config::Config;
+use fastpay_node::authority::rollback::trust_data;
 use fastpay_node::authority::storage::StorageError;
 use fastpay_node::operator::backup::{back_up, restore};
 use fastpay_node::operator::rebase::{RebaseError, Rebased, prune, rebase};
@@ -240,6 +242,27 @@ async fn what_is_wrong_is_named_and_the_folder_stays_what_it_was() {
     assert_eq!(rebased(member, None).await.unwrap().generation, 1);
     let other = attempt(&member.config, &fork.members[0].archive).await;
     assert!(matches!(other, RebaseError::OtherArchive { number: 1, .. }), "{other}");
+
+    // The operator's word is no start, so the old generation stays.
+    trust_data(&member.config.data, member.config.high_water_mark()).unwrap();
+    assert!(matches!(prune(&member.config), Err(RebaseError::NotStarted(1))));
+    assert!(member.config.data.join("shard-000").exists());
+    start(member).await;
+    stop(member).await;
+    assert!(!prune(&member.config).unwrap().is_empty());
+
+    // A write that was torn after the switch would take the whole base with it.
+    let member = &mut scene.members[1];
+    rebased(member, Some(1)).await.unwrap();
+    let journal = member.config.data.join("generation-0001/shard-000/journal");
+    let file = fs::read_dir(journal).unwrap().map(|entry| entry.unwrap().path()).max().unwrap();
+    let mut bytes = fs::read(&file).unwrap();
+    let last = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+    bytes[last] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let damaged = attempt(&member.config, &member.archive).await;
+    let RebaseError::Recovery(error) = damaged else { panic!("{damaged}") };
+    assert!(matches!(*error, AuthorityError::NoBase { shard: ShardId(0), generation: 1 }), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use fastpay_core::checkpoint::{CheckpointState, Cut, NumberState, Outcome, OwnState, PrimaryEvent, PrimaryEventKind};
 use fastpay_core::{
-    Account, AccountId, Amount, Asset, Balance, Base, CrossShardCredit, Digest, Domain, Epoch, LedgerBase, Receipt,
-    Record, SequenceNumber, ShardId, ShardLayout, TransactionIndex, Unlock, UnlockOutcome,
+    Account, AccountId, Amount, Asset, Balance, Base, CrossShardCredit, Digest, Domain, Epoch, JournalPosition,
+    LedgerBase, Receipt, Record, SequenceNumber, ShardId, ShardLayout, TransactionIndex, Unlock, UnlockOutcome,
 };
 
 use super::RebaseError;
@@ -105,6 +105,11 @@ impl Own {
 
     fn shard_of(&self, account: &AccountId) -> Option<&RecoveredShard> {
         self.recovered.get(self.layout.shard_of(account).0 as usize)
+    }
+
+    /// The ends of its journals.
+    pub(super) fn ends(&self) -> Vec<JournalPosition> {
+        self.recovered.iter().map(|shard| shard.history().end()).collect()
     }
 
     pub(super) fn shards(&self) -> impl Iterator<Item = &RecoveredShard> {

@@ -9,11 +9,14 @@ use fastpay_core::{
 };
 use fastpay_testkit::{TestAccount, TestCommittee};
 
+use super::RebaseError;
 use super::own::{self, Own, Plan, Target};
-use super::write::write;
+use super::write::{Written, write};
 use crate::authority::certification::Journals;
 use crate::authority::shard::{AppliedCredits, ShardLimits, recover};
-use crate::authority::storage::{DataFolder, FolderIdentity, Journal, JournalOptions, JournalWrite, RECORD_BYTES_MAX};
+use crate::authority::storage::{
+    DataFolder, FolderIdentity, Journal, JournalOptions, JournalWrite, RECORD_BYTES_MAX, Switch,
+};
 
 /// An authority with one shard, and the events of the contract.
 struct Scene {
@@ -73,12 +76,18 @@ impl Scene {
     /// Writes the next generation and lets it count.
     fn rebase(&mut self) -> Own {
         let own = self.own();
-        let (plan, target, journals) = (self.plan(&own), self.target(), self.journals());
-        let next = self.folder.create_next(1).unwrap();
-        write(&own, &target, &plan, &journals, next, &mut |_| ()).unwrap();
+        let written = self.written(&own, &self.plan(&own)).unwrap();
+        let from_ends = own.ends().iter().map(|end| end.0).collect();
+        let switch = Switch { ends: written.ends.iter().map(|end| end.0).collect(), from_generation: 0, from_ends };
         drop(own);
-        self.folder.switch(1).unwrap();
+        self.folder.switch(1, switch).unwrap();
         self.own()
+    }
+
+    /// Writes the next generation.
+    fn written(&self, own: &Own, plan: &Plan) -> Result<Written, RebaseError> {
+        let next = self.folder.create_next(1).unwrap();
+        write(own, &self.target(), plan, &self.journals(), next, &mut |_| ())
     }
 
     fn plan(&self, own: &Own) -> Plan {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use fastpay_core::{
     ASSETS_PER_RECORD_MAX, AccountId, Asset, AssetTotals, Balance, Base, BaseAccount, BaseLedger, Certificate,
-    CrossShardCredit, Digest, Effect, Epoch, Forwarded, Link, Receipt, Record, Shard, ShardId, ShardLedger, Transfer,
-    Unlock,
+    CrossShardCredit, Digest, Effect, Epoch, Forwarded, JournalPosition, Link, Receipt, Record, Shard, ShardId,
+    ShardLedger, Transfer, Unlock,
 };
 
 use super::RebaseError;
@@ -17,7 +17,8 @@ use crate::authority::storage::{Journal, JournalError, JournalWrite};
 /// What was written.
 pub(super) struct Written {
     pub certificates: u64,
-    pub bytes: u64,
+    /// The ends of the journals.
+    pub ends: Vec<JournalPosition>,
 }
 
 /// A shard of the new generation.
@@ -90,12 +91,12 @@ pub(super) fn write(
     journals.read(told, keep)?.0?;
     generation.end()?;
     generation.compare()?;
-    let mut bytes = 0_u64;
+    let mut ends = Vec::new();
     for writer in &mut generation.writers {
         writer.journal.commit()?;
-        bytes = bytes.saturating_add(writer.journal.end().0);
+        ends.push(writer.journal.end());
     }
-    Ok(Written { certificates: generation.certificates, bytes })
+    Ok(Written { certificates: generation.certificates, ends })
 }
 
 impl Generation<'_> {
