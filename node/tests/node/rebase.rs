@@ -235,7 +235,7 @@ async fn what_is_wrong_is_named_and_the_folder_stays_what_it_was() {
     let differs = attempt(&scene.members[0].config, &fork.members[0].archive).await;
     assert!(matches!(differs, RebaseError::Differs { what: "balance", .. }), "{differs}");
     let data = scene.members[0].config.data.clone();
-    assert!(data.join("generation-0001").exists(), "an attempt that was not ended is in the way of nobody");
+    assert!(!data.join("generation-0001").exists(), "the disk that a failed attempt took is free again");
     let member = &mut scene.members[0];
     start(member).await;
     stop(member).await;
@@ -243,13 +243,18 @@ async fn what_is_wrong_is_named_and_the_folder_stays_what_it_was() {
     let other = attempt(&member.config, &fork.members[0].archive).await;
     assert!(matches!(other, RebaseError::OtherArchive { number: 1, .. }), "{other}");
 
-    // The operator's word is no start, so the old generation stays.
+    // The operator's word is no start, so the old generation stays. What an interrupted attempt left goes.
+    let left = member.config.data.join("generation-0002");
+    fs::create_dir(&left).unwrap();
     trust_data(&member.config.data, member.config.high_water_mark()).unwrap();
     assert!(matches!(prune(&member.config), Err(RebaseError::NotStarted(1))));
-    assert!(member.config.data.join("shard-000").exists());
+    assert!(!left.exists() && member.config.data.join("shard-000").exists());
     start(member).await;
-    stop(member).await;
+    fs::create_dir(&left).unwrap();
     assert!(!prune(&member.config).unwrap().is_empty());
+    assert!(left.exists(), "the node may be another rebase, which is at work");
+    stop(member).await;
+    assert_eq!(prune(&member.config).unwrap(), [left]);
 
     // A write that was torn after the switch would take the whole base with it.
     let member = &mut scene.members[1];

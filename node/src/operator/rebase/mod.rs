@@ -190,8 +190,15 @@ pub async fn rebase(
     };
     let plan = own::plan(&own, &target, base.state, events, deposits, &journals, told)?;
     told(format!("writing {} accounts", plan.accounts.len()));
-    let writers = folder.create_next(layout.count())?;
-    let written = write::write(&own, &target, &plan, &journals, writers, told)?;
+    let next = folder.create_next(layout.count()).map_err(RebaseError::from);
+    let written = match next.and_then(|next| write::write(&own, &target, &plan, &journals, next, told)) {
+        Ok(written) => written,
+        Err(error) => {
+            // The disk may be full, and the node goes on with the old generation.
+            folder.remove_next()?;
+            return Err(error);
+        }
+    };
     let was_complete = plan.is_complete;
     let switch = mark.switch_to(&written.ends, &own.ends());
     drop((own, journals));
@@ -277,15 +284,22 @@ fn judge_by_chain(
     Ok(base.check(domain, base.state.installations())?)
 }
 
-/// Removes the generations of journals that count no more. The node may run. Returns the folders that were removed.
+/// Removes the generations of journals that count no more. The node may run; if it does not, also what a rebase left that
+/// was interrupted. Returns the folders that were removed.
 ///
 /// # Errors
 /// [`RebaseError::NotStarted`] if no node was started on the present generation; if a folder cannot be removed.
 pub fn prune(config: &Config) -> Result<Vec<PathBuf>, RebaseError> {
     let mark = HighWaterMark::of(&config.data, config.high_water_mark())?;
+    let left = match DataFolder::hold(&config.data) {
+        Err(StorageError::InUse { .. }) => None,
+        held => held?.remove_next()?,
+    };
     let (generation, is_started) = mark.generation();
     if !is_started {
         return Err(RebaseError::NotStarted(generation));
     }
-    Ok(remove_older_generations(&config.data, generation)?)
+    let mut removed = remove_older_generations(&config.data, generation)?;
+    removed.extend(left);
+    Ok(removed)
 }

@@ -257,6 +257,17 @@ impl DataFolder {
             .collect()
     }
 
+    /// Removes what an attempt to make the next generation left. Says whether there was anything.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn remove_next(&self) -> Result<Option<PathBuf>, StorageError> {
+        let folder = generation_folder(&self.path, self.generation.saturating_add(1));
+        let existed = folder.exists();
+        remove_folder(&folder)?;
+        Ok(existed.then_some(folder))
+    }
+
     /// Lets the next generation, with this number of shards, count from now on: durably, at once for all shards.
     ///
     /// # Errors
