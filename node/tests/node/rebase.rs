@@ -271,6 +271,33 @@ async fn what_is_wrong_is_named_and_the_folder_stays_what_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_payment_that_the_checkpoint_lacks_stays_listed_with_all_that_came_after_it() {
+    let mut scene = Scene::new(None);
+    scene.start().await;
+    let paid = TestAccount::numbered(1);
+    // The proposer does not know of the first one.
+    let listed = async |scene: &Scene, count| {
+        let listed =
+            async || shard_of(&scene.members[1], &paid.id()).account(paid.id()).await.unwrap().received == count;
+        eventually_async("the payment is listed", listed).await;
+    };
+    scene.pay(&[1], 4, 1, 0).await;
+    listed(&scene, 1).await;
+    scene.pay(&[0, 1, 2], 0, 1, 0).await;
+    listed(&scene, 2).await;
+    scene.checkpoint().await;
+    scene.stop().await;
+    let member = &mut scene.members[1];
+    let rebased = rebased(member, None).await.unwrap();
+    assert_eq!((rebased.certificates, rebased.was_complete), (1, true), "{rebased:?}");
+    start(member).await;
+    let page = shard_of(member, &paid.id()).received(paid.id(), 0).await.unwrap();
+    let senders: Vec<_> = page.entries.iter().map(|entry| entry.payment.sender).collect();
+    assert_eq!(senders, [4, 0].map(|sender| TestAccount::numbered(sender).id()));
+    stop(member).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rebase_makes_no_folder_whole_that_lacks_votes() {
     let mut scene = Scene::certified(2).await;
     scene.stop().await;
