@@ -2,12 +2,12 @@
 
 use std::num::NonZeroU32;
 
-use fastpay_core::checkpoint::{CheckpointState, InstalledCommittee, PrimaryEvent, PrimaryEventKind};
+use fastpay_core::checkpoint::{CheckpointState, InstalledCommittee, OwnState, PrimaryEvent, PrimaryEventKind};
 use fastpay_core::{
     AccountId, Amount, Asset, Balance, Digest, Epoch, Installation, JournalPosition, PrimaryAddress, Record,
     SequenceNumber, ShardLayout, TransactionIndex, UnlockEvent, UnlockEventKind,
 };
-use fastpay_testkit::{TestAccount, TestCommittee};
+use fastpay_testkit::{TestAccount, TestCommittee, payment};
 
 use super::RebaseError;
 use super::own::{self, Own, Plan, Target};
@@ -153,4 +153,21 @@ fn worthless_tokens_of_any_number_do_not_prevent_a_rebase() {
         let (held, totals) = (Balance::from(Amount(index.into())), totals[&token(index)]);
         assert_eq!((balances.get(token(index)), totals.accounts, totals.deposited), (Some(held), held, held));
     }
+}
+
+#[test]
+fn the_numbers_of_a_shard_that_stopped_before_the_newest_event_are_compared_too() {
+    let mut scene = Scene::new();
+    let (account, amount) = (TestAccount::numbered(0).id(), Amount(10));
+    scene.events = vec![PrimaryEventKind::Deposit { recipient: account, asset: Asset::ETHER, amount }];
+    let own = scene.own();
+    let mut plan = scene.plan(&own);
+    scene.written(&own, &plan).unwrap();
+    // Computed with an order that this authority has not executed.
+    let mut computed = OwnState::new(plan.state.clone(), [], &scene.committee.domain).unwrap();
+    computed.take(account, SequenceNumber(0), Some(&payment(account, account, 1, 0).into())).unwrap();
+    plan.state = computed.finish().0;
+    plan.cut = plan.state.cut().clone();
+    let differs = scene.written(&own, &plan).err().unwrap();
+    assert!(matches!(differs, RebaseError::Differs { what: "next number", .. }), "{differs}");
 }
