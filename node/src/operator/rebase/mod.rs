@@ -284,8 +284,8 @@ fn judge_by_chain(
     Ok(base.check(domain, base.state.installations())?)
 }
 
-/// Removes the generations of journals that count no more. The node may run; if it does not, also what a rebase left that
-/// was interrupted. Returns the folders that were removed.
+/// Removes the generations of journals that count no more. The node may run; if it does not, also what a rebase left
+/// that was interrupted. Returns the folders that were removed.
 ///
 /// # Errors
 /// [`RebaseError::NotStarted`] if no node was started on the present generation; if a folder cannot be removed.
