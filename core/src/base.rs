@@ -2,7 +2,7 @@
 //! needless. `fastpay-node rebase` writes it; docs/PROTOCOL.md, "Checkpoints", has what it keeps and why.
 //!
 //! ```text
-//!  journal = Checkpoint ‖ Account* ‖ { Received, Unpaid, certificates executed beyond the cut }* ‖ Number* ‖ locks ‖ …
+//!  journal = Checkpoint ‖ Totals* ‖ { Account ‖ Balances* }* ‖ { Received, Unpaid, certificates executed beyond the cut }* ‖ Number* ‖ locks ‖ …
 //! ```
 //! Accounts hold the state after everything that the authority had executed, so certificates that follow in the base
 //! move no value again ([`crate::Effect::Included`]).
@@ -26,13 +26,26 @@ use crate::record::Chain;
 use crate::transfer::{Receipt, Redemption};
 use crate::unlock::Unlock;
 
+/// The most assets in one record of a base. Anybody can make tokens and deposit them, and a record of a journal is
+/// bounded: what a shard or an account holds of more assets goes on in the next record.
+pub const ASSETS_PER_RECORD_MAX: usize = 4_000;
+
 /// A record of a journal's base.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum Base {
     /// The shard's state apart from accounts and numbers. The first record of the journal.
     Checkpoint(BaseLedger),
+    /// The shard's totals of more assets, for auditors.
+    Totals(Vec<(Asset, AssetTotals)>),
     /// The state of an account, and how many entries of each of its histories are pruned.
     Account(BaseAccount),
+    /// The account's balances of more assets.
+    Balances {
+        /// The account.
+        account: AccountId,
+        /// The balances.
+        balances: Balances,
+    },
     /// A payment that an account received and that its history still lists.
     Received {
         /// The payment, to the account whose entry this is.
@@ -77,8 +90,6 @@ pub struct BaseLedger {
     pub compromised: Vec<(Epoch, Epoch)>,
     /// How many entries of the redemption log are pruned.
     pub redemptions: u64,
-    /// Per asset, for auditors.
-    pub totals: Vec<(Asset, AssetTotals)>,
 }
 
 /// An account at the base of its shard's journal.
@@ -94,7 +105,7 @@ pub struct BaseAccount {
     pub received: u64,
     /// How many deposits are pruned from its list.
     pub deposits: u64,
-    /// Its balances after everything that the authority had executed.
+    /// Its balances after everything that the authority had executed: of the first [`ASSETS_PER_RECORD_MAX`] assets.
     pub balances: Balances,
 }
 

@@ -47,7 +47,7 @@ mod vote;
 
 pub use account::{Account, Balances, PendingOrder};
 pub use amount::{Amount, Asset, Balance, Epoch, Memo, ParseAmountError, SequenceNumber, TransactionIndex};
-pub use base::{Base, BaseAccount, BaseLedger, LedgerBase, Pruned, Unpaid};
+pub use base::{ASSETS_PER_RECORD_MAX, Base, BaseAccount, BaseLedger, LedgerBase, Pruned, Unpaid};
 pub use certificate::{Certificate, CertificateError, VerifiedCertificate};
 pub use committee::{Authority, COMMITTEE_SIZE_MAX, COMMITTEE_SIZE_MIN, Committee, CommitteeError, quorum_of};
 pub use contract_vote::{ContractVote, VerifiedContractVote, sign_batch_vote};

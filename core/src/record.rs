@@ -323,8 +323,9 @@ impl Record {
             Self::Installation(_) => Vec::new(),
             Self::Base(base) => match &**base {
                 Base::Account(base) => vec![base.account],
+                Base::Balances { account, .. } => vec![*account],
                 Base::Received { receipt, .. } => vec![receipt.payment.recipient],
-                Base::Checkpoint(_) | Base::Unpaid { .. } | Base::Number { .. } => Vec::new(),
+                Base::Checkpoint(_) | Base::Totals(_) | Base::Unpaid { .. } | Base::Number { .. } => Vec::new(),
             },
         }
     }

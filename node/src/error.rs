@@ -124,7 +124,7 @@ fn of_authority(error: &AuthorityError) -> ErrorKind {
         AuthorityError::Epochs(_) | AuthorityError::VoteFloors(_) | AuthorityError::TornCopy { .. } => {
             ErrorKind::Storage
         }
-        AuthorityError::LostCredits { .. } => ErrorKind::Storage,
+        AuthorityError::LostCredits { .. } | AuthorityError::NoBase { .. } => ErrorKind::Storage,
         AuthorityError::Shard { error, .. } => of_shard(error),
         AuthorityError::Primary(_) => ErrorKind::Primary,
         AuthorityError::Traces(TraceError::Exporter(_)) => ErrorKind::Config,

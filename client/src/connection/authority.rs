@@ -1,6 +1,6 @@
 //! A client of one authority: all its shards.
 
-use fastpay_core::{AccountId, AuthorityName, Certificate, ShardLayout};
+use fastpay_core::{AccountId, AuthorityName, Certificate, Pruned, ShardLayout};
 use fastpay_rpc::{PAGE_ENTRIES_MAX, TransferName};
 
 use super::{ClientError, ClientOptions, ShardClient};
@@ -51,7 +51,8 @@ impl AuthorityClient {
         Self { name, ..self.clone() }
     }
 
-    /// Returns those of the named certificates that the authority has confirmed, in the order of the names.
+    /// Returns those of the named certificates that the authority has confirmed and keeps, in the order of the names. One
+    /// that it pruned is absent, like one that it never had: another authority may show it.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -61,9 +62,20 @@ impl AuthorityClient {
         let (mut rest, mut found) = (names, Vec::new());
         while !rest.is_empty() {
             let page = rest.get(..PAGE_ENTRIES_MAX as usize).unwrap_or(rest);
-            let answer = shard.certificates(page).await?;
-            found.extend(answer.found);
-            rest = rest.get(answer.looked_up..).unwrap_or_default();
+            let looked_up = match shard.certificates(page).await {
+                Ok(answer) => {
+                    found.extend(answer.found);
+                    answer.looked_up
+                }
+                // The first of them is pruned, and of its account all below the first that is kept.
+                Err(ClientError::Pruned(Pruned { first, .. })) => {
+                    let account = rest.first().map(|(account, _)| *account);
+                    let is_pruned = |(of, sequence): &TransferName| Some(*of) == account && sequence.0 < first;
+                    rest.iter().take_while(|name| is_pruned(name)).count().max(1)
+                }
+                Err(error) => return Err(error),
+            };
+            rest = rest.get(looked_up..).unwrap_or_default();
         }
         Ok(found)
     }

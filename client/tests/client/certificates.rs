@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientError, ClientOptions, Network, ShardClient};
 use fastpay_core::{AccountId, Certificate, Committees, SequenceNumber};
-use fastpay_rpc::{PAGE_ENTRIES_MAX, TransferName, proto};
+use fastpay_rpc::{PAGE_ENTRIES_MAX, PRUNED_CHECKPOINT_KEY, PRUNED_FIRST_KEY, TransferName, proto};
 use fastpay_testkit::{TestAccount, TestCommittee};
 use tokio::time::Instant;
 use tonic::Status;
@@ -45,6 +46,36 @@ async fn pages_are_read_until_every_name_was_looked_up() {
     let expected: Vec<_> = (0..130).filter(|number| *number != 120).map(some_certificate).collect();
     assert_eq!(found, expected);
     assert_eq!(authority.certificates(&[]).await, Ok(Vec::new()));
+}
+
+#[tokio::test]
+async fn a_pruned_certificate_hides_no_other() {
+    // A page ends before a name that is pruned, and begins with an error where the first one is.
+    let kept = |account: &[u8], sequence| (*account == TestAccount::numbered(0).id().0).then_some(sequence >= 3);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let server = Server::showing(Arc::new(move |request| {
+        count.fetch_add(1, Ordering::Relaxed);
+        let is_kept = |name: &&proto::TransferName| kept(&name.sender, name.sequence) != Some(false);
+        let looked_up: Vec<_> = request.names.iter().take_while(is_kept).collect();
+        if looked_up.is_empty() {
+            let mut status = Status::out_of_range("it is pruned");
+            status.metadata_mut().insert(PRUNED_FIRST_KEY, 3.into());
+            status.metadata_mut().insert(PRUNED_CHECKPOINT_KEY, 1.into());
+            return Err(status);
+        }
+        let found = looked_up.iter().filter(|name| kept(&name.sender, name.sequence) == Some(true));
+        let certificates = found.map(|name| (&some_certificate(name.sequence)).into()).collect();
+        Ok(proto::CertificatesResponse { certificates, looked_up: looked_up.len() as u32 })
+    }))
+    .await;
+    let name = TestCommittee::new(4).committee.members()[0].name;
+    let authority = AuthorityClient::of(name, vec![shard(&server)]).unwrap();
+    let unknown = (AccountId([9; 32]), SequenceNumber(0));
+    let asked_for: Vec<_> = [unknown].into_iter().chain(names(6)).chain(names(5)).collect();
+    let found = authority.certificates(&asked_for).await.unwrap();
+    assert_eq!(found, [3, 4, 5, 3, 4].map(some_certificate));
+    assert_eq!(asked.load(Ordering::Relaxed), 5, "all that are pruned of an account are stepped over at once");
 }
 
 #[tokio::test]

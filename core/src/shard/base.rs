@@ -12,6 +12,7 @@ impl Shard {
     pub(super) fn apply_base(&mut self, base: &Base, position: JournalPosition) {
         match base {
             Base::Checkpoint(ledger) => self.begin_at(ledger, position),
+            Base::Totals(totals) => self.ledger.totals.extend(totals.iter().copied()),
             Base::Account(BaseAccount { account, next, received, deposits, balances, .. }) => {
                 *self.account_mut(account) = Account {
                     pending: None,
@@ -20,6 +21,10 @@ impl Shard {
                     received: History::pruned(*received, position),
                     deposits: History::pruned(*deposits, position),
                 };
+            }
+            Base::Balances { account, balances } => {
+                let held = &mut self.account_mut(account).balances;
+                balances.iter().for_each(|(asset, more)| held.change(asset, |balance| balance.plus(more)));
             }
             Base::Received { receipt, .. } => self.account_mut(&receipt.payment.recipient).received.push(position),
             Base::Unpaid { redemption, logged } => {
@@ -39,11 +44,10 @@ impl Shard {
     }
 
     fn begin_at(&mut self, base: &BaseLedger, position: JournalPosition) {
-        let BaseLedger { number, checkpoint, generation, synchronized, epoch, compromised, redemptions, totals } = base;
+        let BaseLedger { number, checkpoint, generation, synchronized, epoch, compromised, redemptions } = base;
         self.ledger.synchronized = *synchronized;
         self.ledger.unlocks = Unlocks::at_base(*epoch, compromised.iter().copied().collect());
         self.ledger.redemptions = History::pruned(*redemptions, position);
-        self.ledger.totals = totals.iter().copied().collect();
         let (number, checkpoint, generation) = (*number, *checkpoint, *generation);
         let unpaid = Default::default();
         self.ledger.base =

@@ -112,6 +112,17 @@ pub enum AuthorityError {
     /// The other authorities, with whom checkpoints are made, are not known.
     #[error("no checkpoints can be made for the [archive] of the configuration: {0}; correct `endpoints` and its file")]
     ArchivePeers(#[source] EndpointsError),
+    /// A journal that was rebased has lost its beginning, with all that the authority knew.
+    #[error(
+        "the journal of shard {shard} does not begin with the base of generation {generation}, which a rebase wrote: it is \
+         damaged. Restore the data folder from a backup; see docs/OPERATIONS.md, After a lost disk"
+    )]
+    NoBase {
+        /// The shard.
+        shard: ShardId,
+        /// The generation of the data folder.
+        generation: u64,
+    },
     /// The shards' journals are of different times.
     #[error(
         "shard {to} has applied {applied} credits of shard {from}, which has issued {issued}: the shards' journals are of \
@@ -323,6 +334,10 @@ pub(crate) async fn recover(
                 shard = %id, bytes = journal.bytes_cut,
                 "a write torn by a crash was cut off; none of it was ever answered"
             );
+        }
+        let base = shard.shard().ledger().base.as_ref().map_or(0, |base| base.generation);
+        if base != folder.generation() {
+            return Err(AuthorityError::NoBase { shard: id, generation: folder.generation() });
         }
         recovered.push(shard);
     }

@@ -8,12 +8,14 @@ use std::process::{Command, Stdio};
 
 use fastpay_client::{ClientError, ShardClient};
 use fastpay_core::{
-    AccountId, Asset, Balance, JournalPosition, PrimaryAddress, Pruned, SequenceNumber, TransactionIndex, UnlockVote,
-    VerifiedCertificate,
+    AccountId, Asset, Balance, JournalPosition, PrimaryAddress, Pruned, SequenceNumber, ShardId, TransactionIndex,
+    UnlockVote, VerifiedCertificate,
 };
 use fastpay_ethereum::{Call, certified_redemption};
+use fastpay_node::authority::AuthorityError;
 use fastpay_node::authority::certification::{ArchiveError, CheckpointError, Defect};
 use fastpay_node::authority::config::Config;
+use fastpay_node::authority::rollback::trust_data;
 use fastpay_node::authority::storage::StorageError;
 use fastpay_node::operator::backup::{back_up, restore};
 use fastpay_node::operator::rebase::{RebaseError, Rebased, prune, rebase};
@@ -233,13 +235,66 @@ async fn what_is_wrong_is_named_and_the_folder_stays_what_it_was() {
     let differs = attempt(&scene.members[0].config, &fork.members[0].archive).await;
     assert!(matches!(differs, RebaseError::Differs { what: "balance", .. }), "{differs}");
     let data = scene.members[0].config.data.clone();
-    assert!(data.join("generation-0001").exists(), "an attempt that was not ended is in the way of nobody");
+    assert!(!data.join("generation-0001").exists(), "the disk that a failed attempt took is free again");
     let member = &mut scene.members[0];
     start(member).await;
     stop(member).await;
     assert_eq!(rebased(member, None).await.unwrap().generation, 1);
     let other = attempt(&member.config, &fork.members[0].archive).await;
     assert!(matches!(other, RebaseError::OtherArchive { number: 1, .. }), "{other}");
+
+    // The operator's word is no start, so the old generation stays. What an interrupted attempt left goes.
+    let left = member.config.data.join("generation-0002");
+    fs::create_dir(&left).unwrap();
+    trust_data(&member.config.data, member.config.high_water_mark()).unwrap();
+    assert!(matches!(prune(&member.config), Err(RebaseError::NotStarted(1))));
+    assert!(!left.exists() && member.config.data.join("shard-000").exists());
+    start(member).await;
+    fs::create_dir(&left).unwrap();
+    assert!(!prune(&member.config).unwrap().is_empty());
+    assert!(left.exists(), "the node may be another rebase, which is at work");
+    stop(member).await;
+    assert_eq!(prune(&member.config).unwrap(), [left]);
+
+    // A write that was torn after the switch would take the whole base with it.
+    let member = &mut scene.members[1];
+    rebased(member, Some(1)).await.unwrap();
+    let journal = member.config.data.join("generation-0001/shard-000/journal");
+    let file = fs::read_dir(journal).unwrap().map(|entry| entry.unwrap().path()).max().unwrap();
+    let mut bytes = fs::read(&file).unwrap();
+    let last = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+    bytes[last] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let damaged = attempt(&member.config, &member.archive).await;
+    let RebaseError::Recovery(error) = damaged else { panic!("{damaged}") };
+    assert!(matches!(*error, AuthorityError::NoBase { shard: ShardId(0), generation: 1 }), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_payment_that_the_checkpoint_lacks_stays_listed_with_all_that_came_after_it() {
+    let mut scene = Scene::new(None);
+    scene.start().await;
+    let paid = TestAccount::numbered(1);
+    // The proposer does not know of the first one.
+    let listed = async |scene: &Scene, count| {
+        let listed =
+            async || shard_of(&scene.members[1], &paid.id()).account(paid.id()).await.unwrap().received == count;
+        eventually_async("the payment is listed", listed).await;
+    };
+    scene.pay(&[1], 4, 1, 0).await;
+    listed(&scene, 1).await;
+    scene.pay(&[0, 1, 2], 0, 1, 0).await;
+    listed(&scene, 2).await;
+    scene.checkpoint().await;
+    scene.stop().await;
+    let member = &mut scene.members[1];
+    let rebased = rebased(member, None).await.unwrap();
+    assert_eq!((rebased.certificates, rebased.was_complete), (1, true), "{rebased:?}");
+    start(member).await;
+    let page = shard_of(member, &paid.id()).received(paid.id(), 0).await.unwrap();
+    let senders: Vec<_> = page.entries.iter().map(|entry| entry.payment.sender).collect();
+    assert_eq!(senders, [4, 0].map(|sender| TestAccount::numbered(sender).id()));
+    stop(member).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

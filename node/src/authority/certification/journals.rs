@@ -48,7 +48,11 @@ impl Executed {
                     self.next.insert(base.account, base.next);
                     return;
                 }
-                Base::Received { .. } | Base::Unpaid { .. } | Base::Number { .. } => return,
+                Base::Totals(_)
+                | Base::Balances { .. }
+                | Base::Received { .. }
+                | Base::Unpaid { .. }
+                | Base::Number { .. } => return,
             },
             Record::Lock { .. } | Record::Credit(_) | Record::Seen { .. } | Record::VoidVoted { .. } => return,
         };

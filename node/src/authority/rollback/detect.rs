@@ -3,8 +3,10 @@
 //! The *high-water mark* is a small file outside of the data folder, so that a restored copy of the folder does not
 //! restore it. It names the folder in use by the birth of its lock file, which differs in every copy, and holds the
 //! generation of its journals and the committed end of each. A rebase begins a generation whose journals have other
-//! ends, so these are compared within a generation only; before it, a rebase judges the one that it ends. It is rewritten every few seconds after changes, always after the journals,
-//! so after a crash it is behind the journals and never ahead.
+//! ends, so these are compared within a generation; before it, a rebase judges the one that it ends. Until a node was
+//! started on a generation, `meta.json` has the ends of its journals, and those of the generation that it was made of:
+//! if that one was used further, the new one lacks votes. The mark is rewritten every few seconds after changes, always
+//! after the journals, so after a crash it is behind the journals and never ahead.
 //!
 //! A folder is *new* until its first verdict: a file in it marks it so before it can be used. That verdict also
 //! considers whether the deployment was in use before (`first_start`). The file also records if the folder is the
@@ -25,7 +27,7 @@ use fastpay_program::files;
 use serde::{Deserialize, Serialize};
 
 use super::vote_floors::FLOORS_FILE;
-use crate::authority::storage::{DataFolder, LOCK_FILE, NEW_FILE, StorageError, shard_folders};
+use crate::authority::storage::{DataFolder, Generation, LOCK_FILE, NEW_FILE, StorageError, Switch, generation_in};
 
 const MARK_FILE: &str = "restored.json";
 /// The content of the new folder's file if the folder is the first of its keys.
@@ -56,6 +58,14 @@ pub enum StaleReason {
     /// A later generation of journals was in use.
     #[error("it is in generation {found}, and generation {used} was in use")]
     OlderGeneration {
+        /// The generation of the folder.
+        found: u64,
+        /// The generation that the high-water mark names.
+        used: u64,
+    },
+    /// An older generation was used after this one was made of it.
+    #[error("generation {used} of its journals was used further after generation {found} was made of it")]
+    UsedFurther {
         /// The generation of the folder.
         found: u64,
         /// The generation that the high-water mark names.
@@ -155,7 +165,7 @@ pub fn default_high_water_mark(data: &Path) -> PathBuf {
 pub struct HighWaterMark {
     path: PathBuf,
     born: String,
-    generation: u64,
+    generation: Generation,
     noted: Mutex<Vec<u64>>,
 }
 
@@ -167,7 +177,7 @@ impl HighWaterMark {
     pub fn of(data: &Path, path: PathBuf) -> Result<Self, DetectionError> {
         let lock = data.join(LOCK_FILE);
         let born = files::birth(&lock).map_err(|error| DetectionError::Io { path: lock, error })?;
-        let (_, generation) = shard_folders(data)?;
+        let generation = generation_in(data)?;
         Ok(Self { path, born, generation, noted: Mutex::default() })
     }
 
@@ -205,34 +215,49 @@ impl HighWaterMark {
 
     /// Why a folder whose journals end at `ends` would be marked; `None` if the high-water mark fits it.
     pub(crate) fn stale_reason(&self, ends: &[JournalPosition]) -> Option<StaleReason> {
-        let bytes = match fs::read(&self.path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Some(StaleReason::NoHighWaterMark(self.path.clone()));
-            }
-            Err(error) => return Some(StaleReason::Unreadable(self.path.clone(), error.to_string())),
-        };
-        let file: HighWaterMarkFile = match serde_json::from_slice(&bytes) {
+        let file = match self.read() {
             Ok(file) => file,
-            Err(error) => return Some(StaleReason::Unreadable(self.path.clone(), error.to_string())),
+            Err(stale_reason) => return Some(stale_reason),
         };
-        if file.born != self.born {
-            return Some(StaleReason::Copy);
-        }
-        let (found, used) = (self.generation, file.generation);
+        let (found, used) = (self.generation.number, file.generation);
         if found < used {
             return Some(StaleReason::OlderGeneration { found, used });
         }
-        if used < found {
-            return None;
+        let committed = file.journal_ends.unwrap_or_default();
+        if used == found {
+            return shorter(ends, &committed);
         }
-        let committed = file.journal_ends.unwrap_or_default().into_iter().map(JournalPosition);
-        let mut shards = (0..).map(ShardId).zip(ends).zip(committed);
-        shards.find(|((_, end), committed)| *end < committed).map(|((shard, end), committed)| StaleReason::Shorter {
-            shard,
-            end: *end,
-            committed,
-        })
+        let is_made_of_it = |switch: &&Switch| {
+            let within = committed.iter().zip(&switch.from_ends).all(|(committed, end)| committed <= end);
+            used == switch.from_generation && within
+        };
+        match self.generation.switch.as_ref().filter(is_made_of_it) {
+            None => Some(StaleReason::UsedFurther { found, used }),
+            Some(switch) => shorter(ends, &switch.ends),
+        }
+    }
+
+    /// Reads the high-water mark, if it is of this folder.
+    fn read(&self) -> Result<HighWaterMarkFile, StaleReason> {
+        let unreadable = |error: &dyn ToString| StaleReason::Unreadable(self.path.clone(), error.to_string());
+        let bytes = fs::read(&self.path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => StaleReason::NoHighWaterMark(self.path.clone()),
+            _ => unreadable(&error),
+        })?;
+        let file: HighWaterMarkFile = serde_json::from_slice(&bytes).map_err(|error| unreadable(&error))?;
+        if file.born == self.born { Ok(file) } else { Err(StaleReason::Copy) }
+    }
+
+    /// What a switch to the next generation, whose journals end at `next`, notes in `meta.json`. The present ones end
+    /// at `ends`. If no node was started on these, the high-water mark still is of what they were made of.
+    pub(crate) fn switch_to(&self, next: &[JournalPosition], ends: &[JournalPosition]) -> Switch {
+        let (from_generation, from_ends) = match (&self.generation.switch, self.read()) {
+            (Some(before), Ok(file)) if file.generation < self.generation.number => {
+                (before.from_generation, before.from_ends.clone())
+            }
+            _ => (self.generation.number, positions(ends)),
+        };
+        Switch { ends: positions(next), from_generation, from_ends }
     }
 
     /// Judges a folder whose journals end at `ends` before they are replaced by the next generation. If its memory is not
@@ -247,11 +272,13 @@ impl HighWaterMark {
         marked(folder.path())
     }
 
-    /// Whether a node was started on the present generation.
+    /// The folder's generation of journals, and whether a node was started on it. The operator's command that declares
+    /// the folder complete is no start.
     #[must_use]
-    pub fn is_of_generation_in_use(&self) -> bool {
-        let file = fs::read(&self.path).ok().and_then(|bytes| serde_json::from_slice::<HighWaterMarkFile>(&bytes).ok());
-        file.is_some_and(|file| file.born == self.born && file.generation == self.generation)
+    pub fn generation(&self) -> (u64, bool) {
+        let is_started =
+            |file: HighWaterMarkFile| file.generation == self.generation.number && file.journal_ends.is_some();
+        (self.generation.number, self.read().is_ok_and(is_started))
     }
 
     /// Notes the committed ends of the journals in the high-water mark.
@@ -270,9 +297,16 @@ impl HighWaterMark {
     }
 
     fn write(&self, journal_ends: Option<Vec<u64>>) -> Result<(), DetectionError> {
-        let file = HighWaterMarkFile { born: self.born.clone(), generation: self.generation, journal_ends };
+        let file = HighWaterMarkFile { born: self.born.clone(), generation: self.generation.number, journal_ends };
         write(&self.path, &file)
     }
+}
+
+/// The first shard whose journal ends before what had been committed.
+fn shorter(ends: &[JournalPosition], committed: &[u64]) -> Option<StaleReason> {
+    let mut shards = (0..).map(ShardId).zip(ends).zip(committed.iter().copied().map(JournalPosition));
+    let found = shards.find(|((_, end), committed)| *end < committed);
+    found.map(|((shard, end), committed)| StaleReason::Shorter { shard, end: *end, committed })
 }
 
 fn positions(ends: &[JournalPosition]) -> Vec<u64> {
@@ -471,6 +505,46 @@ mod tests {
             // The mark stays when the journals are longer again.
             assert_eq!(scene.why([500, 500]), why);
         }
+    }
+
+    #[test]
+    fn what_was_noted_with_a_switch_counts_until_the_first_start() {
+        let switched = |scene: &Scene, ends: [u64; 2], next: [u64; 2]| {
+            let mark = HighWaterMark::of(&scene.data(), scene.high_water_mark()).unwrap();
+            let switch = mark.switch_to(&next.map(JournalPosition), &ends.map(JournalPosition));
+            let mut folder = DataFolder::open_of_deployment(&scene.data(), 1, "0x01").unwrap();
+            folder.switch(2, switch).unwrap();
+        };
+        let rebased = || {
+            let scene = Scene::new();
+            assert_eq!(scene.judge([100, 200]), Memory::Whole);
+            switched(&scene, [150, 200], [30, 40]);
+            scene
+        };
+        let meta = |scene: &Scene| scene.data().join("meta.json");
+        // Its journals are compared with what was written.
+        assert!(rebased().why([30, 39]).contains("shard 1 ends at 39, and had been committed up to 40"));
+        let scene = rebased();
+        assert_eq!(scene.judge([30, 40]), Memory::Whole);
+        assert!(scene.why([30, 39]).contains("shard 1"), "the high-water mark has the ends from then on");
+        // The old generation comes back before the new one was started, with a vote more, and goes again.
+        for is_rebased_twice in [false, true] {
+            let scene = Scene::new();
+            let old = fs::read(meta(&scene)).unwrap();
+            assert_eq!(scene.judge([100, 200]), Memory::Whole);
+            switched(&scene, [150, 200], [30, 40]);
+            if is_rebased_twice {
+                switched(&scene, [30, 40], [500, 500]);
+            }
+            let new = fs::read(meta(&scene)).unwrap();
+            fs::write(meta(&scene), old).unwrap();
+            assert_eq!(scene.judge([151, 200]), Memory::Whole);
+            fs::write(meta(&scene), &new).unwrap();
+            assert!(scene.why([500, 500]).contains("generation 0 of its journals was used further"));
+        }
+        let scene = rebased();
+        switched(&scene, [30, 40], [500, 500]);
+        assert_eq!(scene.judge([500, 500]), Memory::Whole, "a generation without a start is replaced");
     }
 
     #[test]

@@ -25,10 +25,10 @@ mod data_folder;
 mod journal;
 
 pub use checkpoint::{Checkpoint, CheckpointError, CheckpointOptions, CheckpointStore, Checkpoints, StoreKey};
-pub use data_folder::{DataFolder, FolderIdentity, ShardFolders, StorageError};
+pub use data_folder::{DataFolder, FolderIdentity, ShardFolders, StorageError, Switch};
 pub(crate) use data_folder::{
-    INDEX_FOLDER, LOCK_FILE, META_FILE, NEW_FILE, PAYOUTS_FILE, PEERS_FILE, generation_folder,
-    remove_older_generations, shard_folders,
+    Generation, INDEX_FOLDER, LOCK_FILE, META_FILE, NEW_FILE, PAYOUTS_FILE, PEERS_FILE, generation_folder,
+    generation_in, remove_older_generations, shard_folders,
 };
 pub use fastpay_core::JournalPosition;
 pub use journal::{

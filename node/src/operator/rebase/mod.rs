@@ -17,13 +17,15 @@
 //! The old generation stays until `fastpay-node prune`, which demands that the node was started on the new one.
 
 mod own;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use fastpay_core::checkpoint::{PrimaryEventKind, SegmentEntry, SegmentError};
-use fastpay_core::{AccountId, Digest, JournalPosition, ShardLayout, TransactionIndex};
+use fastpay_core::{AccountId, Digest, ShardLayout, TransactionIndex};
 use fastpay_program::Clock;
 use serde::Serialize;
 
@@ -34,7 +36,7 @@ use crate::authority::config::Config;
 use crate::authority::deployment::{self, Deployment};
 use crate::authority::rollback::{DetectionError, HighWaterMark, Memory};
 use crate::authority::shard::{RecoveredShard, ShardError};
-use crate::authority::storage::{DataFolder, JournalError, StorageError, remove_older_generations, shard_folders};
+use crate::authority::storage::{DataFolder, JournalError, StorageError, remove_older_generations};
 use crate::authority::{AuthorityError, check_credits, recover, shard_limits};
 use own::{Own, Target};
 
@@ -161,7 +163,7 @@ pub async fn rebase(
     let domain = deployment.domain();
     let contract = domain.contract().to_string();
     let mut folder = DataFolder::open_of_deployment(&config.data, domain.chain_id(), &contract)?;
-    let (own, memory) = recover_own(config, &folder, &deployment).await?;
+    let (own, memory, mark) = recover_own(config, &folder, &deployment).await?;
     let layout = ShardLayout::new(shards.unwrap_or(own.shards));
 
     let (base, deposits) = newest(&own, layout, archive, &deployment, told)?;
@@ -188,11 +190,19 @@ pub async fn rebase(
     };
     let plan = own::plan(&own, &target, base.state, events, deposits, &journals, told)?;
     told(format!("writing {} accounts", plan.accounts.len()));
-    let writers = folder.create_next(layout.count())?;
-    let written = write::write(&own, &target, &plan, &journals, writers, told)?;
+    let next = folder.create_next(layout.count()).map_err(RebaseError::from);
+    let written = match next.and_then(|next| write::write(&own, &target, &plan, &journals, next, told)) {
+        Ok(written) => written,
+        Err(error) => {
+            // The disk may be full, and the node goes on with the old generation.
+            folder.remove_next()?;
+            return Err(error);
+        }
+    };
     let was_complete = plan.is_complete;
+    let switch = mark.switch_to(&written.ends, &own.ends());
     drop((own, journals));
-    folder.switch(layout.count())?;
+    folder.switch(layout.count(), switch)?;
     Ok(Rebased {
         checkpoint: number,
         generation: target.generation,
@@ -205,7 +215,7 @@ pub async fn rebase(
             Memory::Whole => None,
             Memory::Older { why, .. } => Some(why),
         },
-        journal_bytes: written.bytes,
+        journal_bytes: written.ends.iter().fold(0, |bytes, end| bytes.saturating_add(end.0)),
     })
 }
 
@@ -214,16 +224,16 @@ async fn recover_own(
     config: &Config,
     folder: &DataFolder,
     deployment: &Deployment,
-) -> Result<(Own, Memory), RebaseError> {
+) -> Result<(Own, Memory, HighWaterMark), RebaseError> {
     let shards = NonZeroU32::new(folder.shards()).unwrap_or(NonZeroU32::MIN);
     let layout = ShardLayout::new(shards);
     let with_primary = deployment.genesis().is_none();
     let recovered = recover(folder, layout, with_primary, shard_limits(config)).await?;
     check_credits(recovered.iter().map(RecoveredShard::shard))?;
-    let ends: Vec<JournalPosition> = recovered.iter().map(|shard| shard.history().end()).collect();
+    let own = Own::new(shards, recovered);
     let mark = HighWaterMark::of(&config.data, config.high_water_mark())?;
-    let memory = mark.judge_before_rebase(folder, &ends)?;
-    Ok((Own::new(shards, recovered), memory))
+    let memory = mark.judge_before_rebase(folder, &own.ends())?;
+    Ok((own, memory, mark))
 }
 
 /// The newest checkpoint of the archive, verified from the one on at which the folder begins, and all deposits between
@@ -274,14 +284,22 @@ fn judge_by_chain(
     Ok(base.check(domain, base.state.installations())?)
 }
 
-/// Removes the generations of journals that count no more. The node may run. Returns the folders that were removed.
+/// Removes the generations of journals that count no more. The node may run; if it does not, also what a rebase left
+/// that was interrupted. Returns the folders that were removed.
 ///
 /// # Errors
 /// [`RebaseError::NotStarted`] if no node was started on the present generation; if a folder cannot be removed.
 pub fn prune(config: &Config) -> Result<Vec<PathBuf>, RebaseError> {
     let mark = HighWaterMark::of(&config.data, config.high_water_mark())?;
-    if !mark.is_of_generation_in_use() {
-        return Err(RebaseError::NotStarted(shard_folders(&config.data)?.1));
+    let left = match DataFolder::hold(&config.data) {
+        Err(StorageError::InUse { .. }) => None,
+        held => held?.remove_next()?,
+    };
+    let (generation, is_started) = mark.generation();
+    if !is_started {
+        return Err(RebaseError::NotStarted(generation));
     }
-    Ok(remove_older_generations(&config.data)?)
+    let mut removed = remove_older_generations(&config.data, generation)?;
+    removed.extend(left);
+    Ok(removed)
 }

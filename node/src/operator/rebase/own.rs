@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use fastpay_core::checkpoint::{CheckpointState, Cut, NumberState, Outcome, OwnState, PrimaryEvent, PrimaryEventKind};
 use fastpay_core::{
-    Account, AccountId, Amount, Asset, Balance, Base, CrossShardCredit, Digest, Domain, LedgerBase, Receipt, Record,
-    SequenceNumber, ShardId, ShardLayout, TransactionIndex, Unlock, UnlockOutcome,
+    Account, AccountId, Amount, Asset, Balance, CrossShardCredit, Digest, Domain, Epoch, JournalPosition, LedgerBase,
+    Receipt, Record, SequenceNumber, ShardId, ShardLayout, TransactionIndex, Unlock, UnlockOutcome,
 };
 
 use super::RebaseError;
@@ -107,6 +107,11 @@ impl Own {
         self.recovered.get(self.layout.shard_of(account).0 as usize)
     }
 
+    /// The ends of its journals.
+    pub(super) fn ends(&self) -> Vec<JournalPosition> {
+        self.recovered.iter().map(|shard| shard.history().end()).collect()
+    }
+
     pub(super) fn shards(&self) -> impl Iterator<Item = &RecoveredShard> {
         self.recovered.iter()
     }
@@ -125,6 +130,11 @@ impl Own {
     /// The newest event that the account's shard has applied.
     fn applied(&self, account: &AccountId) -> TransactionIndex {
         self.shard_of(account).map_or(TransactionIndex(0), |shard| shard.shard().ledger().synchronized)
+    }
+
+    /// The epoch of the newest event that the account's shard has applied.
+    fn epoch(&self, account: &AccountId) -> Option<Epoch> {
+        self.shard_of(account).map(|shard| shard.shard().ledger().unlocks.epoch())
     }
 
     /// Whether the account's shard has applied all events up to an index.
@@ -154,23 +164,18 @@ pub(super) fn plan(
     let contradiction = |error| RebaseError::Contradiction { number: target.number, error: Box::new(error) };
     let mut state = OwnState::new(base, followed, &target.domain).map_err(contradiction)?;
 
+    // An account's list ends where nothing was listed that the checkpoint lacks: the archive has what comes before.
     let mut first_kept = BTreeMap::<AccountId, u64>::new();
     let mut accounts = BTreeSet::new();
     let scan = |records: &mut dyn Iterator<Item = (ShardId, Record)>| {
         for (_, record) in records {
             accounts.extend(record.accounts());
             for (receipt, link) in record.received() {
-                if is_pruned(&receipt, &cut) {
-                    keep_from(&mut first_kept, receipt.payment.recipient, link.number.saturating_add(1));
+                if !is_pruned(&receipt, &cut) {
+                    first_kept.entry(receipt.payment.recipient).or_insert(link.number);
                 }
             }
             let (account, sent, transfer) = match &record {
-                Record::Base(known) => {
-                    if let Base::Account(known) = known.as_ref() {
-                        keep_from(&mut first_kept, known.account, known.received);
-                    }
-                    continue;
-                }
                 Record::Confirmation { certificate, sent, .. } => {
                     let transfer = &certificate.order.transfer;
                     (transfer.sender(), sent, Some(transfer))
@@ -216,7 +221,7 @@ pub(super) fn plan(
     for account in accounts {
         let known = own.account(&account)?;
         let received = match is_complete {
-            true => first_kept.get(&account).copied().unwrap_or_default(),
+            true => first_kept.get(&account).copied().unwrap_or(known.received.count()),
             // What the checkpoint credited and this authority never listed must not pass for nothing.
             false => known.received.count().saturating_add(1),
         };
@@ -225,11 +230,6 @@ pub(super) fn plan(
         counted.insert(account, Counts { received, deposits });
     }
     Ok(Plan { cut, state, displaced, accounts: counted, deposited, is_complete })
-}
-
-fn keep_from(first_kept: &mut BTreeMap<AccountId, u64>, account: AccountId, number: u64) {
-    let first = first_kept.entry(account).or_default();
-    *first = number.max(*first);
 }
 
 /// Whether a checkpoint includes the order by which a payment was received.
@@ -276,12 +276,14 @@ impl Plan {
         // Of a number that is taken, only that it is void matters.
         let is_open = slot.1 >= self.state.cut().next(&slot.0);
         let Some(known) = own.unlock(slot).filter(|_| is_open) else { return said_only };
-        Unlock {
-            // The window does not begin anew where the request was read before.
-            voidable_at: known.voidable_at.or(said_only.voidable_at),
-            seen: known.seen.clone(),
-            void_voted: known.void_voted,
-            ..said_only
-        }
+        // The window does not begin anew where the request was read before, unless an installation that was not read may
+        // have opened the number again.
+        let has_followed = own.epoch(&slot.0) == Some(self.state.installations().epoch());
+        let voidable_at = match known.voidable_at {
+            Some(before) if has_followed => Some(before),
+            Some(before) => Some(before.max(target.voidable_at)),
+            None => said_only.voidable_at,
+        };
+        Unlock { voidable_at, seen: known.seen.clone(), void_voted: known.void_voted, ..said_only }
     }
 }

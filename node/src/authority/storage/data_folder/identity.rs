@@ -30,6 +30,28 @@ pub struct FolderIdentity {
     pub contract: String,
 }
 
+/// The generation of journals that counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Generation {
+    /// Its number. 0, in folders of the first version, is the one made with the folder.
+    pub number: u64,
+    /// What was noted with the switch to it. None of the one made with the folder.
+    pub switch: Option<Switch>,
+}
+
+/// What is noted with the switch to a generation: until a node was started on it, this is all that is known of its
+/// journals.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Switch {
+    /// The ends of its journals, in bytes.
+    pub ends: Vec<u64>,
+    /// The generation on which a node was last started before.
+    pub from_generation: u64,
+    /// The ends of the journals of that generation.
+    pub from_ends: Vec<u64>,
+}
+
 /// `meta.json`.
 #[derive(Serialize, Deserialize)]
 struct Meta {
@@ -37,6 +59,8 @@ struct Meta {
     /// The generation of journals that counts. 0, in folders of the first version, is the one made with the folder.
     #[serde(default, skip_serializing_if = "is_first")]
     generation: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    switch: Option<Switch>,
     #[serde(flatten)]
     rest: serde_json::Map<String, serde_json::Value>,
 }
@@ -51,7 +75,7 @@ impl FolderIdentity {
     ///
     /// # Errors
     /// `Malformed`, `UnsupportedVersion`, `Io`.
-    pub(super) fn read(folder: &Path) -> Result<(Self, u64), StorageError> {
+    pub(super) fn read(folder: &Path) -> Result<(Self, Generation), StorageError> {
         let path = folder.join(META_FILE);
         let failed = |source| io_error("read the file", &path, source);
         let length = fs::metadata(&path).map_err(failed)?.len();
@@ -69,14 +93,15 @@ impl FolderIdentity {
             });
         }
         let identity = serde_json::from_value(serde_json::Value::Object(meta.rest));
-        Ok((identity.map_err(|error| malformed(&path, &error))?, meta.generation))
+        let generation = Generation { number: meta.generation, switch: meta.switch };
+        Ok((identity.map_err(|error| malformed(&path, &error))?, generation))
     }
 
     /// Writes the file durably, completely or not at all.
     ///
     /// # Errors
     /// `Io`.
-    pub(super) fn write(&self, folder: &Path, generation: u64) -> Result<(), StorageError> {
+    pub(super) fn write(&self, folder: &Path, generation: Generation) -> Result<(), StorageError> {
         let path = folder.join(META_FILE);
         let meta = Meta::of(self, generation, &path)?;
         let mut bytes = serde_json::to_vec_pretty(&meta).map_err(|error| malformed(&path, &error))?;
@@ -86,10 +111,11 @@ impl FolderIdentity {
 }
 
 impl Meta {
-    fn of(identity: &FolderIdentity, generation: u64, path: &Path) -> Result<Self, StorageError> {
+    fn of(identity: &FolderIdentity, generation: Generation, path: &Path) -> Result<Self, StorageError> {
         let rest =
             serde_json::to_value(identity).and_then(serde_json::from_value).map_err(|error| malformed(path, &error))?;
-        let format_version = if generation == 0 { FORMAT_VERSION_FIRST } else { FORMAT_VERSION };
-        Ok(Self { format_version, generation, rest })
+        let Generation { number, switch } = generation;
+        let format_version = if number == 0 { FORMAT_VERSION_FIRST } else { FORMAT_VERSION };
+        Ok(Self { format_version, generation: number, switch, rest })
     }
 }

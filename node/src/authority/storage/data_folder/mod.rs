@@ -26,8 +26,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 pub use error::StorageError;
-pub use identity::FolderIdentity;
-pub(crate) use identity::META_FILE;
+pub use identity::{FolderIdentity, Switch};
+pub(crate) use identity::{Generation, META_FILE};
 
 /// Created with the folder and never replaced.
 pub(crate) const LOCK_FILE: &str = "lock";
@@ -69,17 +69,24 @@ pub(crate) fn generation_folder(data: &Path, generation: u64) -> PathBuf {
 /// # Errors
 /// `Malformed`, `UnsupportedVersion`, `Io`.
 pub(crate) fn shard_folders(data: &Path) -> Result<(Vec<ShardFolders>, u64), StorageError> {
-    let (identity, generation) = FolderIdentity::read(data)?;
-    Ok(((0..identity.shards).map(|shard| ShardFolders::of(data, generation, shard)).collect(), generation))
+    let (identity, Generation { number, .. }) = FolderIdentity::read(data)?;
+    Ok(((0..identity.shards).map(|shard| ShardFolders::of(data, number, shard)).collect(), number))
 }
 
-/// Removes the generations of journals before the one that counts, while the folder may be in use: what uses it reads
-/// none of them. Returns what was removed.
+/// The generation of journals that counts in a data folder, which another process may be using.
 ///
 /// # Errors
-/// `Malformed`, `UnsupportedVersion`, `Io`; what was not removed can be removed by another call.
-pub(crate) fn remove_older_generations(data: &Path) -> Result<Vec<PathBuf>, StorageError> {
-    let (_, generation) = FolderIdentity::read(data)?;
+/// `Malformed`, `UnsupportedVersion`, `Io`.
+pub(crate) fn generation_in(data: &Path) -> Result<Generation, StorageError> {
+    Ok(FolderIdentity::read(data)?.1)
+}
+
+/// Removes the generations of journals before `generation`, which counts, while the folder may be in use: what uses it
+/// reads none of them. Returns what was removed.
+///
+/// # Errors
+/// `Io`; what was not removed can be removed by another call.
+pub(crate) fn remove_older_generations(data: &Path, generation: u64) -> Result<Vec<PathBuf>, StorageError> {
     let failed = |source| io_error("read the folder", data, source);
     let mut removed = Vec::new();
     for entry in fs::read_dir(data).map_err(failed)? {
@@ -139,7 +146,7 @@ impl DataFolder {
         // Before the folder can be opened: without this file, a new folder would count as whole.
         let new = path.join(NEW_FILE);
         files::replace(&new, b"").map_err(|source| io_error("write the file", &new, source))?;
-        identity.write(path, 0)?;
+        identity.write(path, Generation::default())?;
         Ok(folder)
     }
 
@@ -167,7 +174,7 @@ impl DataFolder {
         expect(path, "number of shards", &stored.shards, &identity.shards)?;
         expect(path, "chain id", &stored.chain_id, &identity.chain_id)?;
         expect(path, "contract", &stored.contract, &identity.contract)?;
-        folder.generation = generation;
+        folder.generation = generation.number;
         Ok(folder)
     }
 
@@ -194,7 +201,7 @@ impl DataFolder {
             return Err(StorageError::NotCreated { path });
         }
         let mut folder = Self::lock(path, 0)?;
-        folder.generation = FolderIdentity::read(path)?.1;
+        folder.generation = generation_in(path)?.number;
         Ok(folder)
     }
 
@@ -250,14 +257,26 @@ impl DataFolder {
             .collect()
     }
 
+    /// Removes what an attempt to make the next generation left. Says whether there was anything.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn remove_next(&self) -> Result<Option<PathBuf>, StorageError> {
+        let folder = generation_folder(&self.path, self.generation.saturating_add(1));
+        let existed = folder.exists();
+        remove_folder(&folder)?;
+        Ok(existed.then_some(folder))
+    }
+
     /// Lets the next generation, with this number of shards, count from now on: durably, at once for all shards.
     ///
     /// # Errors
     /// `Malformed`, `UnsupportedVersion`, `Io`; the present generation counts then.
-    pub fn switch(&mut self, shards: u32) -> Result<(), StorageError> {
+    pub fn switch(&mut self, shards: u32, switch: Switch) -> Result<(), StorageError> {
         let (identity, generation) = FolderIdentity::read(&self.path)?;
-        let next = generation.saturating_add(1);
-        FolderIdentity { shards, ..identity }.write(&self.path, next)?;
+        let next = generation.number.saturating_add(1);
+        let generation = Generation { number: next, switch: Some(switch) };
+        FolderIdentity { shards, ..identity }.write(&self.path, generation)?;
         (self.generation, self.shards) = (next, shards);
         Ok(())
     }
@@ -527,19 +546,21 @@ mod tests {
         // An attempt that did not get as far as the switch is begun anew.
         fs::create_dir_all(path.join("generation-0001/shard-000/journal/left")).unwrap();
         assert_eq!(folder.create_next(3).unwrap().len(), 3);
-        assert_eq!(remove_older_generations(&path).unwrap(), Vec::<PathBuf>::new());
+        assert_eq!(remove_older_generations(&path, 0).unwrap(), Vec::<PathBuf>::new());
         assert_eq!(shard_folders(&path).unwrap().1, 0);
-        folder.switch(3).unwrap();
+        let switch = Switch { ends: vec![0; 3], from_generation: 0, from_ends: vec![0; 2] };
+        folder.switch(3, switch.clone()).unwrap();
         assert_eq!((folder.generation(), folder.shards()), (1, 3));
         folder.add_name("bb").unwrap();
         drop(folder);
+        assert_eq!(generation_in(&path).unwrap(), Generation { number: 1, switch: Some(switch) });
         let (folders, generation) = shard_folders(&path).unwrap();
         assert_eq!((folders.len(), generation), (3, 1));
         assert!(folders.iter().all(|shard| shard.journal.starts_with(path.join("generation-0001"))));
         let refused = DataFolder::open(&path, &identity()).unwrap_err();
         assert!(matches!(refused, StorageError::Mismatch { what: "number of shards", .. }), "{refused}");
         DataFolder::open(&path, &FolderIdentity { shards: 3, ..identity() }).unwrap();
-        let removed = remove_older_generations(&path).unwrap();
+        let removed = remove_older_generations(&path, 1).unwrap();
         let names: Vec<_> = removed.iter().map(|old| old.file_name().unwrap().to_str().unwrap()).collect();
         assert_eq!(names, ["index", "peers.json", "shard-000", "shard-001"]);
         assert!(path.join("generation-0001").exists());

@@ -1,0 +1,173 @@
+//! Journals that are rebased without a node: each test writes the records that an authority would have.
+
+use std::num::NonZeroU32;
+
+use fastpay_core::checkpoint::{CheckpointState, InstalledCommittee, OwnState, PrimaryEvent, PrimaryEventKind};
+use fastpay_core::{
+    AccountId, Amount, Asset, Balance, Digest, Epoch, Installation, JournalPosition, PrimaryAddress, Record,
+    SequenceNumber, ShardLayout, TransactionIndex, UnlockEvent, UnlockEventKind,
+};
+use fastpay_testkit::{TestAccount, TestCommittee, payment};
+
+use super::RebaseError;
+use super::own::{self, Own, Plan, Target};
+use super::write::{Written, write};
+use crate::authority::certification::Journals;
+use crate::authority::shard::{AppliedCredits, ShardLimits, recover};
+use crate::authority::storage::{
+    DataFolder, FolderIdentity, Journal, JournalOptions, JournalWrite, RECORD_BYTES_MAX, Switch,
+};
+
+/// An authority with one shard, and the events of the contract.
+struct Scene {
+    place: tempfile::TempDir,
+    folder: DataFolder,
+    committee: TestCommittee,
+    events: Vec<PrimaryEventKind>,
+}
+
+fn layout() -> ShardLayout {
+    ShardLayout::new(NonZeroU32::MIN)
+}
+
+impl Scene {
+    fn new() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let identity = FolderIdentity { names: vec!["aa".into()], shards: 1, chain_id: 1, contract: "0x01".into() };
+        let folder = DataFolder::create(&place.path().join("data"), &identity).unwrap();
+        Self { place, folder, committee: TestCommittee::new(4), events: Vec::new() }
+    }
+
+    /// The authority has written these records.
+    fn write(&self, records: impl IntoIterator<Item = Record>) {
+        let folder = self.folder.shard(0).unwrap().journal;
+        let mut journal = Journal::open(&folder, JournalOptions::default(), JournalPosition::default()).unwrap();
+        for record in records {
+            journal.append(&borsh::to_vec(&record).unwrap()).unwrap();
+        }
+        journal.commit().unwrap();
+    }
+
+    fn own(&self) -> Own {
+        let (folders, limits) = (self.folder.shard(0).unwrap(), ShardLimits::default());
+        let applied = AppliedCredits::new(layout());
+        let shard = layout().shards().next().unwrap();
+        Own::new(NonZeroU32::MIN, vec![recover(&folders, shard, layout(), true, &limits, &applied).unwrap()])
+    }
+
+    fn journals(&self) -> Journals {
+        Journals::open(&self.place.path().join("data")).unwrap()
+    }
+
+    /// Rebased onto a checkpoint at the beginning, after all events.
+    fn target(&self) -> Target {
+        Target {
+            number: 1,
+            checkpoint: Digest::ZERO,
+            generation: 1,
+            up_to: TransactionIndex(self.events.len() as u64),
+            voidable_at: 5_000,
+            layout: layout(),
+            with_primary: true,
+            domain: self.committee.domain,
+        }
+    }
+
+    /// Writes the next generation and lets it count.
+    fn rebase(&mut self) -> Own {
+        let own = self.own();
+        let written = self.written(&own, &self.plan(&own)).unwrap();
+        let from_ends = own.ends().iter().map(|end| end.0).collect();
+        let switch = Switch { ends: written.ends.iter().map(|end| end.0).collect(), from_generation: 0, from_ends };
+        drop(own);
+        self.folder.switch(1, switch).unwrap();
+        self.own()
+    }
+
+    /// Writes the next generation.
+    fn written(&self, own: &Own, plan: &Plan) -> Result<Written, RebaseError> {
+        let next = self.folder.create_next(1).unwrap();
+        write(own, &self.target(), plan, &self.journals(), next, &mut |_| ())
+    }
+
+    fn plan(&self, own: &Own) -> Plan {
+        let base = CheckpointState::new(self.committee.committee.clone()).unwrap();
+        let indexed = (1..).map(TransactionIndex).zip(self.events.clone());
+        let events = indexed.map(|(index, kind)| PrimaryEvent { index, kind }).collect();
+        own::plan(own, &self.target(), base, events, Vec::new(), &self.journals(), &mut |_| ()).unwrap()
+    }
+}
+
+fn unlock(index: u64, account: AccountId, kind: UnlockEventKind) -> Record {
+    let (after, index) = (TransactionIndex(index - 1), TransactionIndex(index));
+    Record::Unlock(UnlockEvent { after, index, account, sequence: SequenceNumber(0), kind })
+}
+
+#[test]
+fn a_window_goes_on_unless_an_installation_that_was_not_read_may_have_opened_the_number_again() {
+    let (account, sequence) = (TestAccount::numbered(0).id(), SequenceNumber(0));
+    let mut scene = Scene::new();
+    let digest = Digest::from([7; 32]);
+    let requested = PrimaryEventKind::UnlockRequested { account, sequence, is_authorized: true };
+    let upheld = PrimaryEventKind::Upheld { account, sequence, digest };
+    let next = scene.committee.rotated().committee;
+    let installed = InstalledCommittee { committee: next, compromised_since: Epoch(0), checkpoint: Digest::ZERO };
+    let window = |scene: &Scene| {
+        let own = scene.own();
+        let unlock = scene.plan(&own).numbers(&own, &scene.target())[&(account, sequence)].clone();
+        (unlock.voidable_at, unlock.upheld())
+    };
+    scene.write([unlock(1, account, UnlockEventKind::Requested(100))]);
+    scene.events = vec![requested, upheld];
+    assert_eq!(window(&scene), (Some(100), Some(digest)), "the decision was not read here");
+    scene.events.push(PrimaryEventKind::Installed(installed));
+    assert_eq!(window(&scene), (Some(5_000), None), "nor the installation");
+
+    scene.write([
+        unlock(2, account, UnlockEventKind::Upheld(digest)),
+        Record::Installation(Installation {
+            after: TransactionIndex(2),
+            index: TransactionIndex(3),
+            epoch: Epoch(1),
+            compromised_since: Epoch(0),
+            voidable_at: 900,
+        }),
+    ]);
+    assert_eq!(window(&scene), (Some(900), None), "here it was read");
+}
+
+#[test]
+fn worthless_tokens_of_any_number_do_not_prevent_a_rebase() {
+    // More than fit into one record, of the account and of the shard.
+    let tokens = (RECORD_BYTES_MAX / 50) as u64;
+    let mut scene = Scene::new();
+    let recipient = TestAccount::numbered(0).id();
+    let token = |index: u64| Asset(PrimaryAddress::left_padding_from(&index.to_be_bytes()));
+    let deposit = |index| PrimaryEventKind::Deposit { recipient, asset: token(index), amount: Amount(index.into()) };
+    scene.events = (1..=tokens).map(deposit).collect();
+    let own = scene.rebase();
+    let balances = own.account(&recipient).unwrap().balances;
+    let totals = &own.shards().next().unwrap().shard().ledger().totals;
+    assert_eq!((balances.iter().count() as u64, totals.len() as u64), (tokens, tokens));
+    for index in 1..=tokens {
+        let (held, totals) = (Balance::from(Amount(index.into())), totals[&token(index)]);
+        assert_eq!((balances.get(token(index)), totals.accounts, totals.deposited), (Some(held), held, held));
+    }
+}
+
+#[test]
+fn the_numbers_of_a_shard_that_stopped_before_the_newest_event_are_compared_too() {
+    let mut scene = Scene::new();
+    let (account, amount) = (TestAccount::numbered(0).id(), Amount(10));
+    scene.events = vec![PrimaryEventKind::Deposit { recipient: account, asset: Asset::ETHER, amount }];
+    let own = scene.own();
+    let mut plan = scene.plan(&own);
+    scene.written(&own, &plan).unwrap();
+    // Computed with an order that this authority has not executed.
+    let mut computed = OwnState::new(plan.state.clone(), [], &scene.committee.domain).unwrap();
+    computed.take(account, SequenceNumber(0), Some(&payment(account, account, 1, 0).into())).unwrap();
+    plan.state = computed.finish().0;
+    plan.cut = plan.state.cut().clone();
+    let differs = scene.written(&own, &plan).err().unwrap();
+    assert!(matches!(differs, RebaseError::Differs { what: "next number", .. }), "{differs}");
+}
