@@ -41,7 +41,7 @@ pub enum Role {
     ShortLists,
     /// Honest, but lists one payment in each page.
     ShortPages,
-    /// Honest, but no longer lists this many of the first payments that an account received.
+    /// Honest, but no longer lists this many of the first payments that an account received, and of the first redemptions.
     Pruned(u64),
     /// Answers with garbage.
     Garbage,

@@ -304,14 +304,7 @@ impl Shard for FakeAuthority {
         let role = self.arrive().await?;
         let request = request.into_inner();
         let account = account_id(&request.account);
-        if let Role::Pruned(first) = role
-            && request.start < first
-        {
-            let mut status = Status::failed_precondition("the list is pruned");
-            status.metadata_mut().insert(PRUNED_FIRST_KEY, first.into());
-            status.metadata_mut().insert(PRUNED_CHECKPOINT_KEY, 1.into());
-            return Err(status);
-        }
+        refuse_pruned(role, request.start)?;
         if role == Role::FalseHistory && request.start < 100 {
             let sender = TestAccount::numbered(77).id();
             let invented = payment(sender, account, 1_000_000, request.start);
@@ -376,9 +369,10 @@ impl Shard for FakeAuthority {
         &self,
         request: Request<proto::PageRequest>,
     ) -> Result<Response<proto::CertificatePage>, Status> {
-        let role = self.arrive().await?;
+        let (role, start) = (self.arrive().await?, request.into_inner().start);
+        refuse_pruned(role, start)?;
         let state = self.state();
-        let (entries, mut total) = page(Some(&state.redemptions), request.into_inner().start);
+        let (entries, mut total) = page(Some(&state.redemptions), start);
         let mut certificates: Vec<proto::Certificate> =
             entries.iter().map(|(_, certificate)| certificate.into()).collect();
         if matches!(role, Role::FalseRedemptionCount | Role::EndlessRedemptions) {
@@ -541,4 +535,16 @@ impl Shard for FakeAuthority {
             ..proto::StatusResponse::default()
         }))
     }
+}
+
+/// As a node whose list begins behind the entry that is asked for.
+fn refuse_pruned(role: Role, start: u64) -> Result<(), Status> {
+    let Role::Pruned(first) = role else { return Ok(()) };
+    if start >= first {
+        return Ok(());
+    }
+    let mut status = Status::failed_precondition("the list is pruned");
+    status.metadata_mut().insert(PRUNED_FIRST_KEY, first.into());
+    status.metadata_mut().insert(PRUNED_CHECKPOINT_KEY, 1.into());
+    Err(status)
 }

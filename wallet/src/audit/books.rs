@@ -177,6 +177,16 @@ impl Books {
         })
     }
 
+    /// The certified redemptions with a number below the next one that an authority reports for the account.
+    pub(super) fn redemptions_confirmed_by(&self, authority: AuthorityName) -> impl Iterator<Item = (Name, Moved)> {
+        let index = self.authorities.iter().position(|name| *name == authority);
+        let next = move |account: &AccountId| {
+            let state = self.accounts.get(account)?.states.get(index?)?.as_ref();
+            state.map(|state| state.next_sequence)
+        };
+        self.redemptions().filter(move |((account, sequence), _)| next(account).is_some_and(|next| *sequence < next))
+    }
+
     /// Credits back the redemptions that the contract never pays, by the numbers that it has spent.
     pub(super) fn credit_back(&mut self, spendings: &Spendings) {
         for ((account, sequence), spending) in spendings {

@@ -236,6 +236,9 @@ impl<'a> Audit<'a> {
         for _ in 0..2 {
             crawl::round(self.wallet.network(), &self.authorities, &mut self.books, self.listener).await;
         }
+        for (name, reading) in readings.iter_mut().filter(|(_, reading)| reading.is_pruned) {
+            reading.redemptions.extend(self.books.redemptions_confirmed_by(*name));
+        }
         let assets = self.assets(&readings)?;
         for authority in &self.authorities {
             let Some(reading) = readings.get_mut(&authority.name()) else { continue };

@@ -142,6 +142,8 @@ impl Misspent {
 pub(super) struct Reading {
     pub(super) statuses: Vec<ShardStatus>,
     pub(super) redemptions: Redemptions,
+    /// Whether the authority has pruned the beginning of its redemption log.
+    pub(super) is_pruned: bool,
 }
 
 /// The authoritative side: the contract, or the genesis.
@@ -154,15 +156,14 @@ pub(super) struct Ledger {
 
 pub(super) async fn read_authority(network: &Network, authority: &AuthorityClient) -> Result<Reading, ClientError> {
     let statuses = fastpay_client::authority_status(authority).await?;
-    let mut redemptions = Redemptions::new();
+    let (mut redemptions, mut is_pruned) = (Redemptions::new(), false);
     for (shard, status) in authority.shards().iter().zip(&statuses) {
         let mut start = 0_u64;
         while start < status.redemptions {
             let page = match shard.redemptions(start).await {
-                // The contract had paid what is pruned. Without its certificate the payment is not explained.
+                // The contract had paid what is pruned. Other authorities may still have its certificates.
                 Err(ClientError::Pruned(pruned)) if pruned.first > start => {
-                    tracing::warn!(authority = %authority.name(), %pruned, "what was redeemed before cannot be audited here");
-                    start = pruned.first;
+                    (start, is_pruned) = (pruned.first, true);
                     continue;
                 }
                 page => page?,
@@ -176,7 +177,7 @@ pub(super) async fn read_authority(network: &Network, authority: &AuthorityClien
             }
         }
     }
-    Ok(Reading { statuses, redemptions })
+    Ok(Reading { statuses, redemptions, is_pruned })
 }
 
 fn count_redemption(
@@ -383,7 +384,7 @@ mod tests {
         };
         let second = AssetTotals { accounts: units(20), credited: units(20), ..AssetTotals::default() };
         let redemptions = [(0, 10), (1, 5)].map(|(sequence, amount)| (name(sequence), moved(amount)));
-        Reading { statuses: vec![shard(0, first), shard(1, second)], redemptions: redemptions.into() }
+        Reading { statuses: vec![shard(0, first), shard(1, second)], redemptions: redemptions.into(), is_pruned: false }
     }
 
     fn moved(amount: u128) -> Moved {

@@ -111,6 +111,16 @@ async fn where_all_is_well_every_unit_is_found() {
 }
 
 #[tokio::test]
+async fn what_one_authority_has_pruned_is_found_at_the_others() {
+    let scene = Scene::new().await;
+    scene.trade().await;
+    scene.committee.authorities[2].play(Role::Pruned(1));
+    let report = scene.audit().await;
+    assert!(report.ok, "{:?}", report.findings);
+    assert!(report.assets[0].authorities.iter().all(|audit| audit.redeemable == units(4)), "{report:?}");
+}
+
+#[tokio::test]
 async fn an_altered_balance_is_named_with_both_values() {
     let scene = Scene::new().await;
     scene.trade().await;
