@@ -41,7 +41,8 @@ pub enum Role {
     ShortLists,
     /// Honest, but lists one payment in each page.
     ShortPages,
-    /// Honest, but no longer lists this many of the first payments that an account received, and of the first redemptions.
+    /// Honest, but no longer lists the first payments that an account received and the first redemptions, this many of
+    /// each.
     Pruned(u64),
     /// Answers with garbage.
     Garbage,

@@ -195,7 +195,9 @@ pub async fn rebase(
         Ok(written) => written,
         Err(error) => {
             // The disk may be full, and the node goes on with the old generation.
-            folder.remove_next()?;
+            if let Err(error) = folder.remove_next() {
+                tracing::warn!(%error, "the unfinished generation is still there; `fastpay-node prune` removes it");
+            }
             return Err(error);
         }
     };
