@@ -11,6 +11,7 @@ pub mod certification;
 pub mod config;
 pub mod deployment;
 pub mod deposit_sink;
+mod error;
 pub mod follower;
 pub mod http;
 pub mod inconsistency;
@@ -36,23 +37,25 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fastpay_client::{Endpoints, EndpointsError};
+use fastpay_client::Endpoints;
 use fastpay_core::{
-    AuthorityKeys, AuthorityName, Domain, Epoch, EpochsError, Genesis, JournalPosition, Shard, ShardId, ShardLayout,
+    AuthorityKeys, AuthorityName, Domain, Epoch, Genesis, JournalPosition, Shard, ShardId, ShardLayout,
     TransactionIndex,
 };
-use fastpay_ethereum::{Primary, PrimaryError};
+use fastpay_ethereum::Primary;
 use fastpay_program::Clock;
 use fastpay_telemetry::{Export, Service, TraceError, Tracer};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+pub use self::error::AuthorityError;
+
 use self::announcements::Announcements;
 use self::certification::Archive;
 use self::certification::member::Member;
-use self::config::{Config, ConfigError};
-use self::deployment::{Deployment, DeploymentError, folder_identity};
+use self::config::Config;
+use self::deployment::{Deployment, folder_identity};
 use self::deposit_sink::DepositSink;
 use self::follower::{Follower, Progress, read_chain_time};
 use self::http::{HttpContext, HttpLimits};
@@ -62,138 +65,21 @@ use self::network::{NetworkLimits, ShardContext};
 use self::payouts::Payouts;
 use self::peer_sync::{OwnShards, PeerSync};
 use self::rollback::{
-    Age, CatchUp, DetectionError, HighWaterMark, Memory, PeersError, Question, RollbackProtection, StaleReason,
-    VoteFloors,
+    Age, CatchUp, HighWaterMark, Memory, PeersError, Question, RollbackProtection, StaleReason, VoteFloors,
 };
-use self::rotation::{Rotation, RotationError, remembered_names};
+use self::rotation::{Rotation, remembered_names};
 use self::shard::{
     AddressBudgets, AppliedCredits, ChainTime, Command, HistoryReader, RecoveredShard, ShardError, ShardHandle,
     ShardLimits, ShardSettings,
 };
-use self::storage::{DataFolder, INDEX_FOLDER, PAYOUTS_FILE, PEERS_FILE, StorageError, generation_folder};
-use self::tls::{Tls, TlsError};
-use self::voter_status::{VoterStatus, VoterStatusError, VoterStatusWatch};
+use self::storage::{DataFolder, INDEX_FOLDER, PAYOUTS_FILE, PEERS_FILE, generation_folder};
+use self::tls::Tls;
+use self::voter_status::{VoterStatus, VoterStatusWatch};
 
 /// How long the high-water mark may lag behind the journals. A shorter interval would cost more syncs.
 const HIGH_WATER_MARK_INTERVAL: Duration = Duration::from_secs(5);
 /// How long requests in flight may take at shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
-
-/// Why an authority cannot start, or ended.
-#[derive(Debug, thiserror::Error)]
-pub enum AuthorityError {
-    /// The configuration is wrong.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The committee cannot be loaded, or this authority is not in it.
-    #[error(transparent)]
-    Deployment(#[from] DeploymentError),
-    /// The stored committees of earlier epochs contradict each other.
-    #[error(transparent)]
-    Epochs(#[from] EpochsError),
-    /// The keys are not this authority's.
-    #[error(transparent)]
-    VoterStatus(#[from] VoterStatusError),
-    /// The committees cannot be stored.
-    #[error(transparent)]
-    Rotation(#[from] RotationError),
-    /// The data folder cannot be used.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-    /// The state of the data folder cannot be determined.
-    #[error(transparent)]
-    Memory(#[from] DetectionError),
-    /// The floors of the rollback protection in the data folder cannot be read.
-    #[error("cannot read the other authorities' answers about earlier votes: {0}")]
-    VoteFloors(std::io::Error),
-    /// The other authorities cannot be asked for their knowledge of earlier votes.
-    #[error("the data folder is an older copy, and the other authorities cannot be asked: {0}")]
-    Peers(#[from] PeersError),
-    /// The other authorities, with whom checkpoints are made, are not known.
-    #[error("no checkpoints can be made for the [archive] of the configuration: {0}; correct `endpoints` and its file")]
-    ArchivePeers(#[source] EndpointsError),
-    /// A journal that was rebased has lost its beginning, with all that the authority knew.
-    #[error(
-        "the journal of shard {shard} does not begin with the base of generation {generation}, which a rebase wrote: it is \
-         damaged. Restore the data folder from a backup; see docs/OPERATIONS.md, After a lost disk"
-    )]
-    NoBase {
-        /// The shard.
-        shard: ShardId,
-        /// The generation of the data folder.
-        generation: u64,
-    },
-    /// The shards' journals are of different times.
-    #[error(
-        "shard {to} has applied {applied} credits of shard {from}, which has issued {issued}: the shards' journals are of \
-         different times. Restore a copy that `fastpay-node backup` made, or a snapshot of the whole file system"
-    )]
-    TornCopy {
-        /// The shard whose journal is older.
-        from: ShardId,
-        /// The shard whose journal is newer.
-        to: ShardId,
-        /// The newest credit that `from` has issued.
-        issued: u64,
-        /// The newest credit that `to` has applied.
-        applied: u64,
-    },
-    /// A shard has lost credits that it had acknowledged, so the shard that sent them no longer keeps them.
-    #[error(
-        "shard {to} has applied {applied} credits of shard {from} and had acknowledged {acknowledged}: its journal has \
-         lost its end, or files of different times were put together. Restore a copy that `fastpay-node backup` made. \
-         Without such a copy, move shard-{:03}/checkpoint out of the data folder and start again: shard \
-         {from} then sends all its credits again, from its journal",
-        .from.0
-    )]
-    LostCredits {
-        /// The shard that sent the credits.
-        from: ShardId,
-        /// The shard that has lost them.
-        to: ShardId,
-        /// The newest credit that `to` had acknowledged.
-        acknowledged: u64,
-        /// The newest credit that `to` has applied.
-        applied: u64,
-    },
-    /// A shard cannot start, or ended.
-    #[error("shard {shard}: {error}")]
-    Shard {
-        /// The shard.
-        shard: ShardId,
-        /// Why.
-        error: ShardError,
-    },
-    /// A shard's thread panicked.
-    #[error("shard {0} stopped because of a defect; see the log above")]
-    ShardPanicked(ShardId),
-    /// The system cannot start a thread.
-    #[error("cannot start the index's thread: {0}")]
-    Index(std::io::Error),
-    /// The system cannot start a thread.
-    #[error("cannot start the thread that makes checkpoints: {0}")]
-    Checkpoints(std::io::Error),
-    /// A port cannot be opened.
-    #[error("cannot listen on {address}: {error}; check whether another program uses the port")]
-    Listen {
-        /// The address.
-        address: std::net::SocketAddr,
-        /// The error of the operating system.
-        error: std::io::Error,
-    },
-    /// The certificate or its key cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// The URLs of the Primary cannot be used.
-    #[error(transparent)]
-    Primary(#[from] PrimaryError),
-    /// The exporter of traces cannot be started.
-    #[error(transparent)]
-    Traces(#[from] TraceError),
-    /// A server failed as a whole.
-    #[error("a server failed: {0}")]
-    Server(String),
-}
 
 /// The parts of the authority that all its servers share.
 struct Parts {
