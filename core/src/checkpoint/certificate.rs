@@ -173,7 +173,15 @@ impl CheckpointCertificate {
         if is_closing && installations.current().compromised_since <= epoch {
             return Err(CheckpointError::EpochCompromised(epoch));
         }
-        let committee = &installed.committee;
+        self.verify_by(domain, &installed.committee)
+    }
+
+    /// Checks the votes of `committee`, which counts and is of the checkpoint's epoch.
+    pub(super) fn verify_by(
+        self,
+        domain: &Domain,
+        committee: &Committee,
+    ) -> Result<VerifiedCheckpoint, CheckpointError> {
         if self.votes.len() != committee.quorum() {
             return Err(CheckpointError::VoteCount { expected: committee.quorum(), found: self.votes.len() });
         }

@@ -53,6 +53,18 @@ impl Leaf {
     pub fn root(&self, path: &LeafPath) -> Option<Digest> {
         path.root(&encode(self))
     }
+
+    /// The bytes that are hashed: the kind byte and the fields.
+    #[must_use]
+    pub fn encoded(&self) -> Vec<u8> {
+        encode(self)
+    }
+
+    /// The leaf of these bytes. `None` if they are those of no leaf.
+    #[must_use]
+    pub fn decode(encoded: &[u8]) -> Option<Self> {
+        Self::try_from_slice(encoded).ok()
+    }
 }
 
 /// The root over leaves, of which there is at least one, and the path of `wanted` if it is among them.

@@ -158,6 +158,10 @@ impl ShardRpc for ShardService {
         }
     }
 
+    async fn read_archived(&self, _: Request<proto::ArchivedRequest>) -> Result<Response<proto::ArchivedPage>, Status> {
+        Err(Status::not_found("this authority keeps no archive"))
+    }
+
     async fn list_received(
         &self,
         request: Request<proto::AccountPageRequest>,
