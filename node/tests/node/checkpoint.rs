@@ -256,12 +256,12 @@ impl Chain {
         self.send(Call::decide_unlock(council_of(self.contract), account, sequence, vote, votes)).await;
     }
 
-    /// Waits until all members have applied the events up to an index.
-    pub async fn followed(&self, scene: &Scene, index: u64) {
+    /// Waits until these members have applied the events up to an index.
+    pub async fn followed(&self, members: &[Member], index: u64) {
         let is_there = |member: &Member| {
             follower::read_cursor(&member.config.data).is_some_and(|cursor| cursor.last_index.0 >= index)
         };
-        let all = async || scene.members.iter().all(is_there);
+        let all = async || members.iter().all(is_there);
         eventually_async("all members have applied the events", all).await;
     }
 }
@@ -276,7 +276,7 @@ async fn authorities_with_different_shards_certify_what_they_executed_and_what_t
     for owner in &owners {
         chain.deposit(owner.id(), 1_000).await;
     }
-    chain.followed(&scene, 5).await;
+    chain.followed(&scene.members, 5).await;
 
     // Proposed while payments are made: members get certificates at different times.
     let (stop, sequence) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -318,7 +318,7 @@ async fn authorities_with_different_shards_certify_what_they_executed_and_what_t
     chain.decide(&scene.committee, stuck, next, UnlockVote::Void { unanimous: true }).await;
     scene.pay(&[0, 1, 2], 2, 3, next).await;
     chain.request_unlock(&domain, frozen, next).await;
-    chain.followed(&scene, 9).await;
+    chain.followed(&scene.members, 9).await;
     // Above the void number, and below the frozen one.
     scene.pay(&[0, 1, 2], 1, 3, next + 1).await;
     let third = scene.checkpoint().await;
@@ -333,7 +333,7 @@ async fn authorities_with_different_shards_certify_what_they_executed_and_what_t
     let upheld = frozen.sign(&domain, payment(frozen.id(), owners[3].id(), 1, next));
     let vote = UnlockVote::Certificate(domain.transfer_digest(&upheld.transfer));
     chain.decide(&scene.committee, frozen, next, vote).await;
-    chain.followed(&scene, 10).await;
+    chain.followed(&scene.members, 10).await;
     let fourth = scene.checkpoint().await;
     assert_eq!((fourth.up_to, fourth.entries), (10, 2));
     assert_eq!(scene.members[0].state(4).cut().next(&frozen.id()).0, next + 1);
@@ -376,7 +376,7 @@ async fn events_come_from_final_blocks_on_which_the_nodes_agree_and_each_epoch_s
     scene.start().await;
     let owner = TestAccount::numbered(0);
     chain.deposit(owner.id(), 100).await;
-    chain.followed(&scene, 1).await;
+    chain.followed(&scene.members, 1).await;
     let member = &mut scene.members[0];
     let honest = member.config.clone();
 
@@ -410,7 +410,7 @@ async fn events_come_from_final_blocks_on_which_the_nodes_agree_and_each_epoch_s
     member.config = honest.clone();
     chain.anvil.mine(2).await;
     chain.deposit(owner.id(), 100).await;
-    chain.followed(&scene, 2).await;
+    chain.followed(&scene.members, 2).await;
     let member = &mut scene.members[0];
     member.config.primary.as_mut().unwrap().finality = Finality::Confirmations(1);
     let error = member.propose().await.unwrap_err();
