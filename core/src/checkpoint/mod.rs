@@ -20,6 +20,7 @@ mod leaf;
 mod own;
 mod segment;
 mod state;
+mod stored;
 mod transition;
 mod tree;
 
@@ -36,4 +37,5 @@ pub use leaf::Leaf;
 pub use own::OwnState;
 pub use segment::{PrimaryEvent, PrimaryEventKind, SEGMENT_ENTRIES_MAX, Segment, SegmentEntry};
 pub use state::{CheckpointState, Cut, NumberState, Outcome, Spent};
+pub use stored::{StatePart, StateReader, StateSummary};
 pub use tree::{LEAF_PATH_LENGTH_MAX, LeafPath};

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::path::Path;
 
-use fastpay_core::checkpoint::CheckpointMismatch;
+use fastpay_core::checkpoint::{CheckpointCertificate, CheckpointMismatch};
 use fastpay_core::{Committees, Digest, Domain, Epoch};
 use serde::Serialize;
 
-use super::archive::{Archive, Base, Defect, check_committees, wrong};
-use super::compute::Computed;
+use super::archive::{Archive, ArchiveError, Defect, wrong};
+use super::base::{Base, Stored, check_committees};
+use super::compute::{Computed, follow_segment};
 use super::{CheckpointError, Progress};
 use crate::authority::config::Config;
 use crate::authority::deployment;
@@ -70,7 +71,7 @@ fn verify_for(
         checkpoint: domain.checkpoint_digest(&checkpoint),
         epoch: checkpoint.epoch,
         up_to: checkpoint.up_to.0,
-        accounts: state.cut().next.len() as u64,
+        accounts: state.accounts,
         entries,
     })
 }
@@ -91,10 +92,10 @@ impl Archive {
             told(format!("checkpoint {number} of {newest}"));
             let path = self.certificate_path(number);
             let certificate = self.certificate(number)?;
-            let computed = self.recompute(&base.checkpoint, base.state, domain, told)?;
-            check_committees(&computed.state, committees)
+            let computed = self.recompute(&base, domain, told)?;
+            check_committees(&computed.state.installations, committees)
                 .map_err(|defect| wrong(&self.segment_path(number), defect))?;
-            let verified = certificate.clone().verify(domain, computed.state.installations());
+            let verified = certificate.clone().verify(domain, &computed.state.installations);
             let verified = verified.map_err(|error| wrong(&path, Defect::Certificate(error)))?;
             if let Err(mismatch) = computed.checkpoint.check(verified.checkpoint()) {
                 let is_of_certificate = matches!(
@@ -106,9 +107,22 @@ impl Archive {
             }
             self.check_files(&computed)?;
             seen(&computed);
-            let Computed { checkpoint, state, .. } = computed;
-            base = Base { checkpoint, certificate: Some(certificate), state };
+            base = self.built_on(computed, certificate);
         }
         Ok(base)
+    }
+
+    /// Recomputes what the files of the number after `base` lead to.
+    pub(super) fn recompute(&self, base: &Base, domain: &Domain, told: Progress<'_>) -> Result<Computed, ArchiveError> {
+        let number = base.checkpoint.number.saturating_add(1);
+        let followed = follow_segment(base, self.segment(number)?, domain, told)?;
+        followed.map_err(|error| wrong(&self.segment_path(number), Defect::Segment(Box::new(error))))
+    }
+
+    /// A certified checkpoint as the base of the next one. Its files are in the archive.
+    pub(super) fn built_on(&self, computed: Computed, certificate: CheckpointCertificate) -> Base {
+        let Computed { checkpoint, state, .. } = computed;
+        let stored = Stored::File(self.state_path(checkpoint.number));
+        Base { checkpoint, certificate: Some(certificate), state, stored }
     }
 }

@@ -24,13 +24,13 @@ mod write;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use fastpay_core::checkpoint::{PrimaryEventKind, SegmentEntry, SegmentError};
-use fastpay_core::{AccountId, Digest, ShardLayout, TransactionIndex};
+use fastpay_core::checkpoint::{CheckpointState, SegmentEntry, SegmentError};
+use fastpay_core::{AccountId, Digest, ShardLayout};
 use fastpay_program::Clock;
 use serde::Serialize;
 
 use crate::authority::certification::{
-    Archive, Base, CheckpointError, Inputs, Journals, ORDERS_MAX, Progress, follow, read_with_time,
+    Archive, Base, CheckpointError, Inputs, Journals, ORDERS_MAX, Progress, installations_after, read_with_time,
 };
 use crate::authority::config::Config;
 use crate::authority::deployment::{self, Deployment};
@@ -168,10 +168,10 @@ pub async fn rebase(
 
     let (base, deposits) = newest(&own, layout, archive, &deployment, told)?;
     let inputs = Inputs { config, archive, orders_max: ORDERS_MAX, clock: Clock::system() };
-    let (events, time) = read_with_time(&deployment, base.state.cut().up_to, inputs, told).await?;
+    let (events, time) = read_with_time(&deployment, base.state.up_to, inputs, told).await?;
     judge_by_chain(&base, &events, &domain)?;
-    let up_to = own.up_to.max(base.state.cut().up_to);
-    let chain = events.last().map_or(base.state.cut().up_to, |event| event.index);
+    let up_to = own.up_to.max(base.state.up_to);
+    let chain = events.last().map_or(base.state.up_to, |event| event.index);
     if chain < up_to {
         return Err(CheckpointError::ChainBehind { chain, wanted: up_to }.into());
     }
@@ -188,7 +188,8 @@ pub async fn rebase(
         with_primary: deployment.genesis().is_none(),
         domain,
     };
-    let plan = own::plan(&own, &target, base.state, events, deposits, &journals, told)?;
+    let state = base.read(|mut stored| CheckpointState::read(&mut stored)).map_err(CheckpointError::from)?;
+    let plan = own::plan(&own, &target, state, events, deposits, &journals, told)?;
     told(format!("writing {} accounts", plan.accounts.len()));
     let next = folder.create_next(layout.count()).map_err(RebaseError::from);
     let written = match next.and_then(|next| write::write(&own, &target, &plan, &journals, next, told)) {
@@ -277,13 +278,8 @@ fn judge_by_chain(
     events: &[fastpay_core::checkpoint::PrimaryEvent],
     domain: &fastpay_core::Domain,
 ) -> Result<(), RebaseError> {
-    let installed = events.iter().any(|event| matches!(event.kind, PrimaryEventKind::Installed(_)));
-    let newest = events.last().map_or(TransactionIndex(0), |event| event.index);
-    if installed {
-        let now = follow(base, events, newest, domain).map_err(CheckpointError::from)?;
-        return Ok(base.check(domain, now.installations())?);
-    }
-    Ok(base.check(domain, base.state.installations())?)
+    let installations = installations_after(base, events).map_err(CheckpointError::from)?;
+    Ok(base.check(domain, &installations)?)
 }
 
 /// Removes the generations of journals that count no more. The node may run; if it does not, also what a rebase left

@@ -190,12 +190,11 @@ pub(super) fn plan(
         }
         Ok(())
     };
-    let (scanned, executed) = journals.read(told, scan)?;
-    scanned.map_err(contradiction)?;
-    let is_executed = |(account, next): (&AccountId, &SequenceNumber)| {
-        executed.next.get(account).is_some_and(|executed| executed >= next)
-    };
-    let is_complete = cut.next.iter().all(is_executed);
+    journals.read(told, scan)?.0.map_err(contradiction)?;
+    let mut is_complete = true;
+    for (account, next) in &cut.next {
+        is_complete = is_complete && own.account(account)?.next_sequence() >= *next;
+    }
     let (state, displaced) = state.finish();
 
     let mut new_deposits = BTreeMap::<AccountId, u64>::new();
