@@ -182,7 +182,8 @@ fn of_rebase(error: &RebaseError) -> ErrorKind {
         RebaseError::Memory(error) => of_detection(error),
         RebaseError::Recovery(error) => of_authority(error),
         RebaseError::Shard(error) => of_shard(error),
-        RebaseError::Journal(_) | RebaseError::Contradiction { .. } | RebaseError::Differs { .. } => ErrorKind::Storage,
+        RebaseError::Journal(_) | RebaseError::Contradiction { .. } => ErrorKind::Storage,
+        RebaseError::Differs { .. } | RebaseError::OtherSum { .. } => ErrorKind::Storage,
         RebaseError::NoCheckpoint(_) | RebaseError::Nothing(_) | RebaseError::OtherArchive { .. } => {
             ErrorKind::Argument
         }

@@ -37,5 +37,5 @@ pub use leaf::Leaf;
 pub use own::OwnState;
 pub use segment::{PrimaryEvent, PrimaryEventKind, SEGMENT_ENTRIES_MAX, Segment, SegmentEntry};
 pub use state::{CheckpointState, Cut, NumberState, Outcome, Spent};
-pub use stored::{StatePart, StateReader, StateSummary};
+pub use stored::{AccountRow, StatePart, StateReader, StateSummary};
 pub use tree::{LEAF_PATH_LENGTH_MAX, LeafPath};

@@ -188,6 +188,52 @@ impl Key {
     }
 }
 
+/// An account of a stored state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountRow {
+    /// The account.
+    pub account: AccountId,
+    /// Every number below is included.
+    pub next: SequenceNumber,
+    /// Its balances that are not zero.
+    pub balances: Vec<(Asset, Balance)>,
+}
+
+impl AccountRow {
+    /// The accounts of a stored state that took a number or hold something, in their order. Next numbers and balances
+    /// are in two places of it, so two readers of the same state are needed.
+    ///
+    /// # Errors
+    /// Those of [`StateReader`].
+    pub fn read_all<R: Read>(of_numbers: R, of_balances: R) -> Result<impl Iterator<Item = Result<Self>>> {
+        let taken = StateReader::new(of_numbers)?.skip(1).map_while(|leaf| match leaf {
+            Ok(Leaf::Next(account, next)) => Some(Ok((account, next))),
+            Ok(_) => None,
+            Err(error) => Some(Err(error)),
+        });
+        let held = StateReader::new(of_balances)?.filter_map(|leaf| match leaf {
+            Ok(Leaf::Balance(account, asset, balance)) => Some(Ok((account, (asset, balance)))),
+            Ok(_) => None,
+            Err(error) => Some(Err(error)),
+        });
+        let (mut taken, mut held) = (taken.peekable(), held.peekable());
+        Ok(std::iter::from_fn(move || {
+            let account = match (taken.peek(), held.peek()) {
+                (Some(Err(_)), _) => return taken.next().and_then(Result::err).map(Err),
+                (_, Some(Err(_))) => return held.next().and_then(Result::err).map(Err),
+                (Some(Ok((account, _))), Some(Ok((other, _)))) => *account.min(other),
+                (Some(Ok((account, _))), None) | (None, Some(Ok((account, _)))) => *account,
+                (None, None) => return None,
+            };
+            let next = taken.next_if(|row| matches!(row, Ok((of, _)) if *of == account));
+            let next = next.and_then(Result::ok).map(|(_, next)| next).unwrap_or_default();
+            let row = || held.next_if(|row| matches!(row, Ok((of, _)) if *of == account))?.ok();
+            let balances = std::iter::from_fn(row).map(|(_, balance)| balance).collect();
+            Some(Ok(Self { account, next, balances }))
+        }))
+    }
+}
+
 /// Of a stored state the cut's index, the committees, and the rows of some accounts. A segment that touches no other
 /// account makes of it what it makes of the whole state.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use fastpay_core::checkpoint::{
-    Checkpoint, CheckpointCertificate, CheckpointError as NotCertified, Installations, Leaf, StatePart, StateReader,
-    StateSummary,
+    AccountRow, Checkpoint, CheckpointCertificate, CheckpointError as NotCertified, Installations, Leaf, StatePart,
+    StateReader, StateSummary,
 };
 use fastpay_core::{AccountId, Committees, Domain, SequenceNumber};
 
@@ -111,6 +111,12 @@ impl Base {
         })?;
         behind.extend(executed.into_keys().map(|account| (account, SequenceNumber(0))));
         Ok(behind)
+    }
+
+    /// All accounts of the state, in their order.
+    pub fn accounts(&self) -> Result<impl Iterator<Item = Result<AccountRow, ArchiveError>>, ArchiveError> {
+        let rows = self.open().and_then(|numbers| AccountRow::read_all(numbers, self.open()?));
+        Ok(rows.map_err(|error| self.unreadable(error))?.map(|row| row.map_err(|error| self.unreadable(error))))
     }
 
     /// Hands the next number of each account that took one to `take`.

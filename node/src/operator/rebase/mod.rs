@@ -5,7 +5,7 @@
 //! ```text
 //!  archive ──► verified from the folder's own base on ──► S_k ─┐
 //!  chain ────► events that the shards have followed ───────────┼─► own state ─► generation-000N/ ─► synced ─► meta.json
-//!  journals ─► executed beyond the cut, votes, what is Seen ───┘   (`own`)      (`write`)                     (switch)
+//!  journals ─► executed beyond the cut, votes, what is Seen ───┘   (`plan`)     (`write`)                     (switch)
 //! ```
 //! 1. The old journals are recovered as at a start, and judged by the high-water mark: a rebase never makes a folder
 //!    whole that lacks votes.
@@ -17,6 +17,7 @@
 //! The old generation stays until `fastpay-node prune`, which demands that the node was started on the new one.
 
 mod own;
+mod plan;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -24,8 +25,8 @@ mod write;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use fastpay_core::checkpoint::{CheckpointState, SegmentEntry, SegmentError};
-use fastpay_core::{AccountId, Digest, ShardLayout};
+use fastpay_core::checkpoint::{SegmentEntry, SegmentError};
+use fastpay_core::{AccountId, Asset, Balance, Digest, ShardLayout};
 use fastpay_program::Clock;
 use serde::Serialize;
 
@@ -108,6 +109,19 @@ pub enum RebaseError {
         /// What differs.
         what: &'static str,
     },
+    /// The authority holds something in accounts of which the computed state has nothing.
+    #[error(
+        "this authority holds {held} of the asset {asset}, and {compared} of it in the accounts that follow from the \
+         checkpoint. Nothing was changed; report this as a defect"
+    )]
+    OtherSum {
+        /// The asset.
+        asset: Asset,
+        /// What its shards hold.
+        held: Balance,
+        /// What they hold in the accounts that are known.
+        compared: Balance,
+    },
     /// The old generation may still be needed.
     #[error(
         "no node has been started on generation {0} of the data folder yet; start it, wait until it is ready, and prune \
@@ -188,9 +202,7 @@ pub async fn rebase(
         with_primary: deployment.genesis().is_none(),
         domain,
     };
-    let state = base.read(|mut stored| CheckpointState::read(&mut stored)).map_err(CheckpointError::from)?;
-    let plan = own::plan(&own, &target, state, events, deposits, &journals, told)?;
-    told(format!("writing {} accounts", plan.accounts.len()));
+    let plan = plan::plan(&own, &target, &base, events, deposits, &journals, told)?;
     let next = folder.create_next(layout.count()).map_err(RebaseError::from);
     let written = match next.and_then(|next| write::write(&own, &target, &plan, &journals, next, told)) {
         Ok(written) => written,
@@ -211,7 +223,7 @@ pub async fn rebase(
         generation: target.generation,
         shards: layout.count(),
         up_to: up_to.0,
-        accounts: plan.accounts.len() as u64,
+        accounts: written.accounts,
         certificates: written.certificates,
         was_complete,
         restored: match memory {
