@@ -212,7 +212,8 @@ mod tests {
             let takers = (0..4).map(id).collect();
             let mut records = self.records.iter().cloned();
             let candidates = gather(&followed(takers), &mut records, domain, (orders_max, shards));
-            let next = candidates.cover(followed(candidates.accounts()).rows());
+            let touched = followed(candidates.accounts());
+            let next = candidates.cover(touched.rows());
             let cut = Cut { up_to: TransactionIndex(self.events.len() as u64), next };
             let records = self.records.iter().cloned().map(|(_, record)| record);
             let segment = Segment::from_records(events(), records, &Cut::default(), &cut);

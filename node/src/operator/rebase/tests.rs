@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use fastpay_core::checkpoint::{InstalledCommittee, OwnState, PrimaryEvent, PrimaryEventKind, SegmentError};
 use fastpay_core::{
-    AccountId, Amount, Asset, Balance, Committees, Deposit, Digest, Epoch, Installation, JournalPosition,
+    AccountId, Amount, Asset, Balance, Committees, Deposit, Digest, Epoch, Installation, JournalPosition, Link,
     PrimaryAddress, Record, SequenceNumber, ShardLayout, SynchronizationOrder, TransactionIndex, UnlockEvent,
     UnlockEventKind,
 };
