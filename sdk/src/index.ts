@@ -2,6 +2,8 @@
 
 export * from "./accounts.js";
 export * from "./amounts.js";
+export * from "./archive/checkpoint.js";
+export * from "./archive/page.js";
 export { AuthorityClient } from "./authority.js";
 export type { Address, Hex } from "./bytes.js";
 export * from "./certificate.js";
