@@ -1,6 +1,8 @@
 /** A client of one authority's HTTP API. Answers are decoded strictly, but not verified. */
 
 import { formatAccount, type AccountId } from "./accounts.js";
+import type { ArchiveList, ArchivePage } from "./archive/page.js";
+import { ARCHIVED_ENTRIES_MAX, decodeArchivePage, placeText } from "./archive/wire.js";
 import type { Address, Hex } from "./bytes.js";
 import type { Certificate } from "./certificate.js";
 import type { Decoder } from "./decode.js";
@@ -138,6 +140,13 @@ export class AuthorityClient implements AuthorityRef {
     const query = { start: start.toString() };
     const { total, deposits } = await this.#get(`${accountPath(account)}/deposits`, query, decodeDeposits, signal);
     return { total, entries: deposits };
+  }
+
+  /** A page of an account's list in this authority's archive. */
+  archived(account: AccountId, list: ArchiveList, signal?: AbortSignal, limit = ARCHIVED_ENTRIES_MAX): Promise<ArchivePage> {
+    const from = list.type === "sent" ? { from: list.from.toString() } : { cursor: placeText(list.from) };
+    const query = { ...from, limit: limit.toString() };
+    return this.#get(`${accountPath(account)}/archived/${list.type}`, query, decodeArchivePage, signal);
   }
 
   /** Certificates of redemptions in the order in which a shard confirmed them. */

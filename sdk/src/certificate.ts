@@ -100,7 +100,7 @@ export function packVotes(committee: Committee, votes: readonly BatchVote[]): He
 
 /** The defect in the epoch, or in the number or order of votes; undefined if there is none. */
 export function quorumFault(
-  { epoch, votes }: Pick<Certificate, "epoch" | "votes">,
+  { epoch, votes }: { readonly epoch: bigint; readonly votes: readonly { readonly authority: AuthorityName }[] },
   committee: Committee,
 ): string | undefined {
   if (epoch !== committee.epoch) return `its epoch is ${epoch}, the committee's is ${committee.epoch}`;

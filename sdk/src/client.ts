@@ -244,23 +244,32 @@ export interface FastPayClient {
    */
   account(account: AccountId, assets?: readonly Address[], options?: { graceMs?: number }): Promise<AccountView>;
   /**
-   * The newest entries of an account's history, all proven. `cursor` continues with older ones. A `view` of the account
-   * saves reading its state again: the entries are then the newest as of that view.
+   * The newest entries of an account's history, all proven: by a certificate, or by a checkpoint of the committee if
+   * authorities have pruned the certificate. `cursor` continues with older ones; a received payment may come on two
+   * pages. A `view` of the account saves reading its state again: the entries are then the newest as of that view.
    */
   history(account: AccountId, options?: { limit?: number; cursor?: HistoryCursor; view?: AccountView }): Promise<History>;
   /**
    * An account's events from now on, or from a cursor. A view's cursor starts after that view. Each event is returned
-   * once: a transfer when a quorum of authorities reports it, a deposit when f + 1 do. Ends with `signal`.
+   * once: a transfer when a quorum of authorities reports it, a deposit when f + 1 do. Ends with `signal`. Events that
+   * authorities have pruned since the cursor come from the archives when f + 1 authorities report them so, except
+   * deposits; other payments of the same checkpoint may then come again.
    */
   watch(account: AccountId, options?: { from?: WatchCursor; signal?: AbortSignal }): AccountWatch;
-  /** The authorities' certificates of a transfer, by digest or by sender and number. */
+  /**
+   * The authorities' certificates of a transfer, by digest or by sender and number. If authorities have pruned it, the
+   * archive's proof, by sender and number.
+   */
   evidence(of: Hex | { account: AccountId; sequence: bigint }): Promise<CertificateEvidence>;
   /**
    * The newest transfers of all accounts, newest first, for display: at most 20, each proven by its certificate.
    * Nothing proves that there are no newer ones. Throws `too-few-answers` if no authority answers.
    */
   latestTransfers(): Promise<readonly VerifiedCertificate[]>;
-  /** A valid certificate by sender and number; undefined if no authority has one. */
+  /**
+   * A valid certificate by sender and number; undefined if no authority has one, or has it any more: then `evidence` has
+   * the archive's proof.
+   */
   certificate(account: AccountId, sequence: bigint): Promise<VerifiedCertificate | undefined>;
 
   // ----------------------------------------------------------------------------------- the Primary

@@ -13,6 +13,7 @@ import {
 
 import type { AccountId } from "./accounts.js";
 import type { Hex } from "./bytes.js";
+import type { Checkpoint } from "./archive/checkpoint.js";
 import type { Domain, Output, Payment, Payout, Redemption, Transfer } from "./transfer.js";
 
 /** The Solidity structs, by name. */
@@ -74,10 +75,19 @@ export const STATEMENTS = {
     { name: "sequence", type: "uint64" },
     { name: "unanimous", type: "bool" },
   ],
+  CheckpointVote: [
+    { name: "epoch", type: "uint64" },
+    { name: "number", type: "uint64" },
+    { name: "previous", type: "bytes32" },
+    { name: "transactionIndex", type: "uint64" },
+    { name: "cut", type: "bytes32" },
+    { name: "state", type: "bytes32" },
+    { name: "segment", type: "bytes32" },
+  ],
 } as const;
 
 const { Payment, Redemption, Payout, Output, PaymentVote, RedemptionVote, RedemptionBatchVote } = STATEMENTS;
-const { UnlockRequest, CertificateVote, VoidVote } = STATEMENTS;
+const { UnlockRequest, CertificateVote, VoidVote, CheckpointVote } = STATEMENTS;
 
 function domainOf({ chainId, contract }: Domain) {
   // Some wallets compare the id with that of their own chain, which is a number and not a bigint.
@@ -193,4 +203,10 @@ export function certificateVoteDigest(domain: Domain, epoch: bigint, account: Ac
 export function voidVoteDigest(domain: Domain, epoch: bigint, account: AccountId, sequence: bigint, unanimous: boolean): Hex {
   const message = { epoch, account, sequence, unanimous };
   return hashTypedData({ domain: domainOf(domain), types: { VoidVote }, primaryType: "VoidVote", message });
+}
+
+/** The digest that an authority's Ed25519 key signs to certify a checkpoint, and that identifies the checkpoint. */
+export function checkpointDigest(domain: Domain, checkpoint: Checkpoint): Hex {
+  const types = { CheckpointVote };
+  return hashTypedData({ domain: domainOf(domain), types, primaryType: "CheckpointVote", message: { ...checkpoint } });
 }

@@ -51,6 +51,8 @@ export type FastPayErrorCode =
   | "conflict"
   /** Another order with this number is certified. */
   | "superseded"
+  /** The order was executed before, and nothing was paid now. Its certificate is pruned: `details.executed` has the proof. */
+  | "executed-before"
   /** The contract voided the number: nothing was paid with it. */
   | "voided"
   /**

@@ -40,7 +40,7 @@ function depositRows({ index, asset, amount }: DepositEntry, date: string): Row[
   return [{ ...EMPTY, kind: "deposit", date, asset, units: amount.toString(), sequence: index.toString() }];
 }
 
-function receivedRows({ payment, output, certificate }: ReceivedEntry, date: string): Row[] {
+function receivedRows({ payment, output, digest }: ReceivedEntry, date: string): Row[] {
   const row = {
     ...EMPTY,
     kind: "received",
@@ -51,16 +51,15 @@ function receivedRows({ payment, output, certificate }: ReceivedEntry, date: str
     memo: decodeMemo(payment.memo),
     sequence: payment.sequence.toString(),
     output: output?.toString() ?? "",
-    digest: certificate.digest,
+    digest,
   };
   return [row];
 }
 
 /** A payout has a row for each output. */
-function sentRows({ certificate }: SentEntry, date: string): Row[] {
-  const { transfer } = certificate.order;
+function sentRows({ transfer, digest }: SentEntry, date: string): Row[] {
   const { asset, sequence } = transfer;
-  const common = { ...EMPTY, kind: "sent", date, asset, sequence: sequence.toString(), digest: certificate.digest };
+  const common = { ...EMPTY, kind: "sent", date, asset, sequence: sequence.toString(), digest };
   switch (transfer.type) {
     case "payment":
       return [{ ...common, account: formatAccount(transfer.recipient), units: transfer.amount.toString(), memo: decodeMemo(transfer.memo) }];

@@ -2,6 +2,8 @@
 
 export * from "./accounts.js";
 export * from "./amounts.js";
+export * from "./archive/checkpoint.js";
+export * from "./archive/page.js";
 export { AuthorityClient } from "./authority.js";
 export type { Address, Hex } from "./bytes.js";
 export * from "./certificate.js";
@@ -19,10 +21,11 @@ export * from "./key-file.js";
 export * from "./link.js";
 export * from "./memo.js";
 export * from "./merkle.js";
+export { provenBy, provenByArchive } from "./network.js";
 export * from "./output-proof.js";
 export { LIST_LINES_MAX, planList, type PayListPage, type PayListPlan } from "./pay-list.js";
 export { formatListResult, readPayList, type ReadListOptions } from "./pay-list-csv.js";
-export { ProblemError, type ProblemCode, type ProblemFacts } from "./problem.js";
+export { ProblemError, type ProblemCode, type ProblemFacts, type Pruned } from "./problem.js";
 export * from "./progress.js";
 export * from "./signatures.js";
 export * from "./signers.js";

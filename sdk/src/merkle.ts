@@ -1,6 +1,7 @@
 /**
- * The Merkle tree over the payments that an authority votes for with one signature: leaf = H(0x00 ‖ digest), node =
- * H(0x01 ‖ left ‖ right), H = BLAKE3. A node without a right sibling is carried up.
+ * The Merkle trees over the payments that an authority votes for with one signature, and over the leaves of a segment:
+ * leaf = H(0x00 ‖ digest or leaf), node = H(0x01 ‖ left ‖ right), H = BLAKE3. A node without a right sibling is carried
+ * up.
  */
 
 import { blake3 } from "@noble/hashes/blake3.js";
@@ -25,13 +26,31 @@ export interface MerklePath {
  * The root of the tree in which `digest` has this path. Undefined if the path is too long, or if a bit without a
  * sibling is set: a path has one encoding.
  */
-export function merkleRoot(digest: Hex, path: MerklePath): Hex | undefined {
-  const { directions, siblings } = path;
-  if (siblings.length > MERKLE_PATH_LENGTH_MAX || directions >>> siblings.length !== 0) return undefined;
-  let hash = blake3(concat(LEAF, toBytes(digest)));
+export function merkleRoot(digest: Hex, { directions, siblings }: MerklePath): Hex | undefined {
+  if (siblings.length > MERKLE_PATH_LENGTH_MAX) return undefined;
+  return rootOf(toBytes(digest), BigInt(directions), siblings);
+}
+
+/** The longest path to the root of a segment. */
+export const LEAF_PATH_LENGTH_MAX = 64;
+
+/** The path from a leaf of a segment to its root, as in `MerklePath`. */
+export interface LeafPath {
+  readonly directions: bigint;
+  readonly siblings: readonly Hex[];
+}
+
+/** The root of the tree in which a leaf has this path; undefined as for `merkleRoot`. */
+export function leafRoot(leaf: Uint8Array, { directions, siblings }: LeafPath): Hex | undefined {
+  return siblings.length > LEAF_PATH_LENGTH_MAX ? undefined : rootOf(leaf, directions, siblings);
+}
+
+function rootOf(leaf: Uint8Array, directions: bigint, siblings: readonly Hex[]): Hex | undefined {
+  if (directions >> BigInt(siblings.length) !== 0n) return undefined;
+  let hash = blake3(concat(LEAF, leaf));
   siblings.forEach((sibling, level) => {
     const other = toBytes(sibling);
-    const siblingIsLeft = ((directions >>> level) & 1) === 1;
+    const siblingIsLeft = ((directions >> BigInt(level)) & 1n) === 1n;
     hash = blake3(siblingIsLeft ? concat(NODE, other, hash) : concat(NODE, hash, other));
   });
   return toHex(hash);

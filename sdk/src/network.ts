@@ -4,17 +4,19 @@
  */
 
 import type { AccountId } from "./accounts.js";
+import type { ArchivedNumber } from "./archive/page.js";
+import { ArchiveReader } from "./archive/read.js";
 import { memberOf, type AuthorityClient } from "./authority.js";
 import { verifyCertificate, type Certificate, type VerifiedCertificate } from "./certificate.js";
 import type { Committees } from "./chain/committees.js";
 import type { Committee } from "./committee.js";
 import { FastPayError, isFastPayError, messageOf } from "./errors.js";
-import { ProblemError } from "./problem.js";
+import { ProblemError, prunedOf } from "./problem.js";
 import type { PeerFailure } from "./progress.js";
 import { failureOf } from "./quorum/catch-up.js";
 import { entryOf, orderText } from "./received.js";
 import type { Domain } from "./transfer.js";
-import type { AccountState, AuthorityAnswer, PaymentName, ReceivedEntry } from "./views.js";
+import type { AccountState, AuthorityAnswer, PaymentName, ProvenTransfer, ReceivedEntry } from "./views.js";
 import { sleep, throwIfAborted } from "./waiting.js";
 import { CERTIFICATE_NAMES_MAX, type OrderName } from "./wire.js";
 
@@ -43,6 +45,12 @@ export interface Good<T> {
   readonly answer: T;
 }
 
+/** The place to begin a search, and its cancellation. */
+interface FindOptions {
+  readonly first?: AuthorityClient | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** The committees with a client for each authority. */
 export class Network {
   readonly domain: Domain;
@@ -50,6 +58,8 @@ export class Network {
   readonly authorities: readonly AuthorityClient[];
   /** Aborts all requests, including those in the background, when the client is closed. */
   readonly closed: AbortSignal;
+  /** The entries that authorities have pruned. */
+  readonly archive: ArchiveReader;
   readonly #readMs: number;
 
   constructor(
@@ -64,6 +74,7 @@ export class Network {
     this.authorities = authorities;
     this.#readMs = timing.readMs;
     this.closed = closed;
+    this.archive = new ArchiveReader(this);
   }
 
   /** The current committee. */
@@ -176,15 +187,30 @@ export class Network {
   /**
    * The certificate of `account`'s order with number `sequence`: the first valid one that an authority returns. `first`
    * is asked `GRACE_MS` before the others. Always finds the certificate of a settled transfer, whatever f authorities
-   * do. Returns undefined if nobody has a certificate, or if its few holders answer later than `ABSENCE_MS` after a
-   * quorum that has none.
+   * do, unless authorities have pruned it. Returns undefined if nobody has a certificate, or if its few holders answer
+   * later than `ABSENCE_MS` after a quorum that has none.
    */
-  async findCertificate(
+  async findCertificate(account: AccountId, sequence: bigint, options: FindOptions = {}): Promise<VerifiedCertificate | undefined> {
+    return (await this.#search(account, sequence, options)).certificate;
+  }
+
+  /**
+   * The transfer of `account` with number `sequence`: proven by its certificate or, if authorities have pruned that, by
+   * a checkpoint. `void` if a checkpoint proves that the number is void; otherwise as for `findCertificate`.
+   */
+  async findNumber(account: AccountId, sequence: bigint, options: FindOptions = {}): Promise<ProvenTransfer | "void" | undefined> {
+    const { certificate, isPruned } = await this.#search(account, sequence, options);
+    if (certificate !== undefined) return provenBy(certificate);
+    const archived = isPruned ? await this.archive.number(account, sequence, options.signal) : undefined;
+    return archived && (provenByArchive(archived) ?? "void");
+  }
+
+  async #search(
     account: AccountId,
     sequence: bigint,
-    options: { first?: AuthorityClient | undefined; signal?: AbortSignal | undefined } = {},
-  ): Promise<VerifiedCertificate | undefined> {
-    const { first, signal } = options;
+    { first, signal }: FindOptions,
+  ): Promise<{ certificate: VerifiedCertificate | undefined; isPruned: boolean }> {
+    let isPruned = false;
     const found = new AbortController();
     const until = signal === undefined ? found.signal : AbortSignal.any([found.signal, signal]);
     const without = new Set<string>();
@@ -192,7 +218,9 @@ export class Network {
       try {
         return await this.verify(await authority.certificate(account, sequence, until), account, sequence);
       } catch (error) {
-        if (error instanceof ProblemError && error.problem === "not-found") without.add(authority.member);
+        const isGone = prunedOf(error) !== undefined;
+        isPruned ||= isGone;
+        if (isGone || (error instanceof ProblemError && error.problem === "not-found")) without.add(authority.member);
         if (without.size === this.committee.quorum) void sleep(ABSENCE_MS, until).then(() => found.abort());
         throw error;
       }
@@ -201,12 +229,12 @@ export class Network {
       const own = first && ask(first);
       const moment = sleep(GRACE_MS, until).then(() => undefined);
       const early = own && (await Promise.race([own.catch(() => undefined), moment]));
-      if (early !== undefined) return early;
+      if (early !== undefined) return { certificate: early, isPruned };
       const others = this.authorities.filter((authority) => authority !== first).map(ask);
-      return await Promise.any(own === undefined ? others : [own, ...others]);
+      return { certificate: await Promise.any(own === undefined ? others : [own, ...others]), isPruned };
     } catch {
       throwIfAborted(signal);
-      return undefined;
+      return { certificate: undefined, isPruned };
     } finally {
       found.abort();
     }
@@ -226,41 +254,65 @@ export class Network {
   }
 
   /**
-   * Verified certificates, by their names' texts. Asks the authorities `from` one after another for the certificates
-   * that are still missing. If these are slow or lie, even the certificate of a settled transfer can be missing:
-   * `findCertificate` asks all authorities.
+   * Verified certificates, by their names' texts, and the names of those that an authority has pruned. Asks the
+   * authorities `from` one after another for the certificates that are still missing. If these are slow or lie, even the
+   * certificate of a settled transfer can be missing: `findCertificate` asks all authorities.
    */
   async readCertificates(
     names: readonly OrderName[],
     from: readonly AuthorityClient[],
-  ): Promise<Map<string, VerifiedCertificate>> {
+  ): Promise<{ found: Map<string, VerifiedCertificate>; pruned: Set<string> }> {
     const found = new Map<string, VerifiedCertificate>();
+    const pruned = new Set<string>();
     for (const authority of from) {
-      const wanted = names.filter((name) => !found.has(orderText(name)));
+      let wanted = names.filter((name) => !found.has(orderText(name)));
       if (wanted.length === 0) break;
       try {
-        for (let at = 0; at < wanted.length; ) {
-          const page = wanted.slice(at, at + CERTIFICATE_NAMES_MAX);
-          const until = AbortSignal.any([this.closed, AbortSignal.timeout(PAGE_MS)]);
-          const { certificates, lookedUp } = await authority.certificates(page, until);
-          for (const certificate of certificates) {
-            const { sender, sequence } = certificate.order.transfer;
-            found.set(orderText({ sender, sequence }), await this.verify(certificate, sender, sequence));
-          }
-          if (lookedUp === 0) break;
-          at += lookedUp;
+        while (wanted.length > 0) {
+          const page = wanted.slice(0, CERTIFICATE_NAMES_MAX);
+          const kept = await this.#readPage(authority, page, found);
+          const gone = page[0];
+          // It has pruned the first one, and with it the sender's earlier ones.
+          const isGone = ({ sender, sequence }: OrderName): boolean =>
+            kept === undefined && sender === gone?.sender && sequence <= gone.sequence;
+          for (const name of wanted.filter(isGone)) pruned.add(orderText(name));
+          if (kept === 0) break;
+          wanted = kept === undefined ? wanted.filter((name) => !isGone(name)) : wanted.slice(kept);
         }
       } catch {
         throwIfAborted(this.closed);
         // The next authority is asked.
       }
     }
-    return found;
+    return { found, pruned };
   }
 
   /**
-   * A payment to `account` that `lister` lists as received, with the certificate that proves it. `lister` is asked
-   * first: an honest authority credits a payment after it has received the certificate, so it has the certificate.
+   * Adds the certificates of these names that an authority has to `found`. Returns the number of names that its answer
+   * covers; undefined if it has pruned the first one.
+   */
+  async #readPage(
+    authority: AuthorityClient,
+    names: readonly OrderName[],
+    found: Map<string, VerifiedCertificate>,
+  ): Promise<number | undefined> {
+    try {
+      const until = AbortSignal.any([this.closed, AbortSignal.timeout(PAGE_MS)]);
+      const { certificates, lookedUp } = await authority.certificates(names, until);
+      for (const certificate of certificates) {
+        const { sender, sequence } = certificate.order.transfer;
+        found.set(orderText({ sender, sequence }), await this.verify(certificate, sender, sequence));
+      }
+      return lookedUp;
+    } catch (error) {
+      if (prunedOf(error) !== undefined) return undefined;
+      throw error;
+    }
+  }
+
+  /**
+   * A payment to `account` that `lister` lists as received, proven. `lister` is asked first: an honest authority credits
+   * a payment after it has received the certificate, and keeps the certificate until it prunes it.
    */
   async findReceived(
     account: AccountId,
@@ -268,9 +320,20 @@ export class Network {
     { sender, sequence, output }: PaymentName,
     signal?: AbortSignal,
   ): Promise<ReceivedEntry | undefined> {
-    const certificate = await this.findCertificate(sender, sequence, { first: lister, signal });
-    return certificate && entryOf(certificate, account, output);
+    const found = await this.findNumber(sender, sequence, { first: lister, signal });
+    return found === undefined || found === "void" ? undefined : entryOf(found, account, output);
   }
+}
+
+/** A transfer with its certificate. */
+export function provenBy(certificate: VerifiedCertificate): ProvenTransfer {
+  const { order, digest } = certificate;
+  return { transfer: order.transfer, digest, proof: { type: "certificate", certificate } };
+}
+
+/** The transfer of an archived number; undefined if the number is void. */
+export function provenByArchive({ executed, checkpoint }: ArchivedNumber): ProvenTransfer | undefined {
+  return executed && { ...executed, proof: { type: "checkpoint", checkpoint } };
 }
 
 /** The successful answers. */

@@ -37,7 +37,8 @@ export type ProblemCode =
   | "cursor-ahead"
   | "too-many-streams"
   | "history-unreadable"
-  | "pruned";
+  | "pruned"
+  | "not-archived";
 
 /** The facts of a refusal. All are untrusted. */
 export interface ProblemFacts {
@@ -48,6 +49,16 @@ export interface ProblemFacts {
   readonly expectedSequence: bigint | undefined;
   readonly balance: bigint | undefined;
   readonly epoch: bigint | undefined;
+  /** The part of a list that the authority has pruned. */
+  readonly pruned: Pruned | undefined;
+}
+
+/** The part of a list that an authority no longer keeps. The committee's archive has it. */
+export interface Pruned {
+  /** The number of the first entry that the authority keeps. */
+  readonly first: bigint;
+  /** The checkpoint up to which the archive has the entries before it. */
+  readonly checkpoint: bigint;
 }
 
 /** A refusal of one authority. As a `FastPayError`, its `code` is `refused`. */
@@ -67,7 +78,13 @@ export class ProblemError extends FastPayError {
     this.problem = read.code.slice(0, 100);
     this.status = status;
     this.isTransient = read.retry === "later";
-    const { pending, expectedSequence, balance, epoch } = read;
-    this.facts = { retryAfterMs: read.retryAfterMs ?? 0, pending, expectedSequence, balance, epoch };
+    const { pending, expectedSequence, balance, epoch, first, checkpoint } = read;
+    const pruned = first === undefined || checkpoint === undefined ? undefined : { first, checkpoint };
+    this.facts = { retryAfterMs: read.retryAfterMs ?? 0, pending, expectedSequence, balance, epoch, pruned };
   }
+}
+
+/** The pruned part of a list, if that is the reason of an error. */
+export function prunedOf(error: unknown): Pruned | undefined {
+  return error instanceof ProblemError && error.problem === "pruned" ? error.facts.pruned : undefined;
 }

@@ -3,13 +3,13 @@
 import type { AccountId } from "./accounts.js";
 import type { AuthorityClient } from "./authority.js";
 import type { VerifiedCertificate } from "./certificate.js";
-import type { Network } from "./network.js";
+import { provenBy, type Network } from "./network.js";
 import { paymentIn } from "./transfer.js";
-import type { PaymentName, ReceivedEntry } from "./views.js";
+import type { PaymentName, ProvenTransfer, ReceivedEntry } from "./views.js";
 import type { OrderName, ReceivedItem } from "./wire.js";
 
 /** The name of a received payment. */
-export function nameOf({ payment: { sender, sequence }, output }: ReceivedItem): PaymentName {
+export function nameOf({ payment: { sender, sequence }, output }: Pick<ReceivedItem, "payment" | "output">): PaymentName {
   return { sender, sequence, output };
 }
 
@@ -23,39 +23,36 @@ export function orderText({ sender, sequence }: OrderName): string {
   return `${sender}/${sequence}`;
 }
 
-/**
- * The payment to `account` that a certificate proves, as a single payment or as this output; undefined if there is
- * none.
- */
+/** The payment to `account` in a proven transfer, as a single payment or as this output; undefined if there is none. */
 export function entryOf(
-  certificate: VerifiedCertificate,
+  { transfer, digest, proof }: ProvenTransfer,
   account: AccountId,
   output: number | undefined,
 ): ReceivedEntry | undefined {
-  const payment = paymentIn(certificate.order.transfer, output);
-  return payment?.recipient === account ? { payment, output, certificate } : undefined;
+  const payment = paymentIn(transfer, output);
+  return payment?.recipient === account ? { payment, output, digest, proof } : undefined;
 }
 
-/** Proves listed payments by their certificates. A payout's certificate is fetched once. */
+/** Proves listed payments. A payout's proof is fetched once. */
 export class ReceivedProofs {
   readonly #network: Network;
   readonly #account: AccountId;
-  readonly #fetched: Map<string, VerifiedCertificate>;
+  readonly #fetched: Map<string, ProvenTransfer>;
 
   /** `fetched` has certificates that are known already, by their names' texts. */
   constructor(network: Network, account: AccountId, fetched: ReadonlyMap<string, VerifiedCertificate> = new Map()) {
     this.#network = network;
     this.#account = account;
-    this.#fetched = new Map(fetched);
+    this.#fetched = new Map([...fetched].map(([name, certificate]) => [name, provenBy(certificate)]));
   }
 
   /** The payment that `lister` lists under a name; undefined if no authority can prove it. */
   async find(lister: AuthorityClient, name: PaymentName, signal?: AbortSignal): Promise<ReceivedEntry | undefined> {
     const order = orderText(name);
-    const known = this.#fetched.get(order);
-    if (known !== undefined) return entryOf(known, this.#account, name.output);
-    const found = await this.#network.findReceived(this.#account, lister, name, signal);
-    if (found !== undefined) this.#fetched.set(order, found.certificate);
-    return found;
+    const { sender, sequence, output } = name;
+    const known = this.#fetched.get(order) ?? (await this.#network.findNumber(sender, sequence, { first: lister, signal }));
+    if (known === undefined || known === "void") return undefined;
+    this.#fetched.set(order, known);
+    return entryOf(known, this.#account, output);
   }
 }

@@ -1,6 +1,7 @@
 /** The client's results: accounts, orders, histories, the contract. */
 
 import type { AccountId } from "./accounts.js";
+import type { ArchivedNumber } from "./archive/page.js";
 import type { Address, Hex } from "./bytes.js";
 import type { Certificate, CertificateReport, VerifiedCertificate } from "./certificate.js";
 import type { FastPayError } from "./errors.js";
@@ -92,12 +93,30 @@ export type Resumed =
   | { readonly type: "settled"; readonly receipt: Receipt }
   /** Another order with the same number is certified, so this one never will be. */
   | { readonly type: "superseded"; readonly order: Transfer; readonly certificate: VerifiedCertificate }
+  /**
+   * The number was used long ago, and authorities have pruned the certificate. `executed` is the transfer that took it:
+   * this order if the digest is the same.
+   */
+  | { readonly type: "archived"; readonly order: Transfer; readonly executed: ProvenTransfer }
   /** The contract voided the number, so this order never happens and nothing was paid. */
   | { readonly type: "voided"; readonly order: Transfer };
 
+/** The proof that a transfer was executed. */
+export type TransferProof =
+  | { readonly type: "certificate"; readonly certificate: VerifiedCertificate }
+  /** The authorities have pruned the certificate. The committee's checkpoint of this number proves the transfer. */
+  | { readonly type: "checkpoint"; readonly checkpoint: bigint };
+
+/** A transfer with its proof. */
+export interface ProvenTransfer {
+  readonly transfer: Transfer;
+  /** The digest that the sender signed. It identifies the transfer. */
+  readonly digest: Hex;
+  readonly proof: TransferProof;
+}
+
 /** A payment, payout or redemption that the account sent, proven. */
-export interface SentEntry {
-  readonly certificate: VerifiedCertificate;
+export interface SentEntry extends ProvenTransfer {
   /** The order in this wallet's storage, with its times. */
   readonly order: OrderEntry | undefined;
 }
@@ -116,8 +135,9 @@ export interface ReceivedEntry {
   readonly payment: Payment;
   /** The position of the output in its payout, from 0; undefined for a single payment. */
   readonly output: number | undefined;
-  /** The certificate of the payment, or of its payout. */
-  readonly certificate: VerifiedCertificate;
+  /** The digest of the payment, or of its payout. */
+  readonly digest: Hex;
+  readonly proof: TransferProof;
 }
 
 /** A payment of a list. */
@@ -221,6 +241,11 @@ export interface History {
   readonly deposits: readonly DepositEntry[];
   /** The cursor of older entries; undefined if there are none. */
   readonly older: HistoryCursor | undefined;
+  /**
+   * The lists without some entries that belong here: authorities have pruned them, and no authority returned them from
+   * its archive. Pruned deposits are not in the archives' lists: the contract's log has them.
+   */
+  readonly incomplete: readonly ("sent" | "received" | "deposits")[];
 }
 
 /** A position in an account's history. Opaque. Serializable as JSON. */
@@ -229,6 +254,10 @@ export interface HistoryCursor {
   /** The positions, by the authority's URL. */
   readonly received: Readonly<Record<string, string>>;
   readonly deposits: Readonly<Record<string, string>>;
+  /** By the authority's URL, the checkpoint up to which the archive has the received payments that it has pruned. */
+  readonly pruned?: Readonly<Record<string, string>>;
+  /** The position in the archive, once the authorities' own lists of received payments have ended. */
+  readonly archive?: string;
 }
 
 /** An event of an account, proven. */
@@ -236,7 +265,7 @@ export type AccountEvent =
   | ({ readonly type: "received" } & ReceivedEntry)
   | ({ readonly type: "deposited" } & DepositEntry)
   /** A transfer of the account itself was confirmed. */
-  | { readonly type: "confirmed"; readonly certificate: VerifiedCertificate };
+  | ({ readonly type: "confirmed" } & ProvenTransfer);
 
 /** The position of a watch at each authority, from which a later watch continues. Serializable as JSON. */
 export type WatchCursor = Readonly<Record<string, string>>;
@@ -491,6 +520,11 @@ export interface RelayerFees {
 export interface CertificateEvidence {
   /** A valid certificate; undefined if no authority has one. */
   readonly certificate: VerifiedCertificate | undefined;
+  /**
+   * The number in the archive, if authorities have pruned its certificate and it was named by account and sequence: no
+   * archive is read by digest.
+   */
+  readonly archived: ArchivedNumber | undefined;
   readonly answers: readonly AuthorityAnswer<{
     readonly certificate: Certificate;
     /**

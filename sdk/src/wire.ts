@@ -257,6 +257,8 @@ export const decodeProblem = object({
   expectedSequence: optional(u64),
   balance: optional(signed),
   epoch: optional(u64),
+  first: optional(u64),
+  checkpoint: optional(u64),
 });
 
 // ------------------------------------------------------------------------------------------- writing
@@ -289,6 +291,14 @@ function voteJson(of: Vote): object {
   const { authority, signature } = of;
   if (of.type === "redemption") return { type: of.type, authority, signature };
   return { type: of.type, authority, signature, directions: of.directions, siblings: of.siblings };
+}
+
+/** A transfer without its order, not checked. */
+export const decodeBareTransfer: Decoder<Transfer> = transfer;
+
+/** The text of a transfer without its order. */
+export function encodeBareTransfer(of: Transfer): string {
+  return JSON.stringify(transferJson(of));
 }
 
 /** The text of an order: always the same for the same order. */

@@ -26,6 +26,7 @@ export const FASTPAY_ABI = /* @__PURE__ */ parseAbi([
   "function epoch() view returns (uint64)",
   "function epochValidUntil(uint64 epoch) view returns (uint256)",
   "function committee(uint64 epoch) view returns (Authority[])",
+  "function compromised(uint64 epoch) view returns (bool)",
   "function guardian() view returns (address)",
   "function council() view returns (address)",
   "function safetyParameters() view returns (SafetyParameters)",

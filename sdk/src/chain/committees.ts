@@ -14,6 +14,8 @@ export interface CommitteeSource {
   epoch(): Promise<bigint>;
   /** The committee of an epoch that has started. */
   committee(epoch: bigint): Promise<Committee>;
+  /** Whether keys of an epoch were out. */
+  isCompromised(epoch: bigint): Promise<boolean>;
 }
 
 /** The committees by epoch. A committee never changes within its epoch, so each is read once. */
@@ -59,6 +61,20 @@ export class Committees {
     this.#current = committee;
     this.#remember(committee);
     return true;
+  }
+
+  /**
+   * The committees whose checkpoints count: the current one, and the one before if the contract says that its keys were
+   * not out.
+   */
+  async counting(): Promise<readonly Committee[]> {
+    // Without the Ethereum node, the newest known committee counts, as for certificates.
+    if (Date.now() - this.#lookedAtMs >= LOOK_INTERVAL_MS) await this.refresh().catch(() => false);
+    const current = this.#current;
+    const before = current.epoch - 1n;
+    if (before < 0n || (await this.#contract.isCompromised(before).catch(() => true))) return [current];
+    const closing = await this.get(before);
+    return closing === undefined ? [current] : [current, closing];
   }
 
   /** The committee of an epoch; undefined if the epoch has not started in a final block. */

@@ -76,6 +76,11 @@ export class Contract {
     return makeCommittee(epoch, authorities as readonly Authority[]);
   }
 
+  /** Whether keys of an epoch were out, at the newest final block. */
+  isCompromised(epoch: bigint): Promise<boolean> {
+    return this.#final("compromised", [epoch]);
+  }
+
   /** Reads a view at the newest block. */
   view<const V extends View>(
     name: V,

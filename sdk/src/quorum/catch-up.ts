@@ -159,14 +159,15 @@ export async function pushReceived(
       const { sender, sequence, output } = nameOf(entry);
       const name = textOf({ sender, sequence, output });
       if (known.has(name)) continue;
-      const certificate = (await proofs.find(other, { sender, sequence, output }, signal))?.certificate;
+      const proof = (await proofs.find(other, { sender, sequence, output }, signal))?.proof;
       // An honest authority can prove every entry that it lists. Without this `break`, a liar with a long invented list
       // would delay us until the deadline.
-      if (certificate === undefined) break;
-      if (!brought.has(certificate.digest)) {
+      if (proof === undefined) break;
+      // What a checkpoint proves cannot be sent: its certificate is pruned.
+      if (proof.type === "certificate" && !brought.has(proof.certificate.digest)) {
         operation.report({ type: "catching-up", authority, account: sender, sequence });
-        await confirm(operation, authority, certificate, signal);
-        brought.add(certificate.digest);
+        await confirm(operation, authority, proof.certificate, signal);
+        brought.add(proof.certificate.digest);
       }
       known.add(name);
     }
@@ -182,7 +183,7 @@ async function newestReceived(
   authority: AuthorityClient,
   account: AccountId,
   signal: AbortSignal,
-): Promise<ReceivedItem[]> {
+): Promise<readonly ReceivedItem[]> {
   const { received } = await authority.account(account, undefined, signal);
   return readNewest((start) => authority.received(account, start, signal), received, RECEIVED_MAX);
 }

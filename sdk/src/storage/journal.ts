@@ -4,10 +4,11 @@
  * ```text
  *  NNN.order ──► NNN.certificate ──► NNN.settled         (entries of an account, by sequence number)
  *  created       certified           settled
+ *      ├───────► NNN.archived          settled, without its certificate: authorities have pruned it
  *      └───────► NNN.void              voided
  * ```
  * Each entry is written once and never changed, so a crash leaves one of these states and nothing in between. If
- * NNN.certificate certifies another order than NNN.order, signed by a copy of this wallet, then our order is
+ * NNN.certificate or NNN.archived has another order than NNN.order, signed by a copy of this wallet, then our order is
  * superseded. Entries are untrusted: callers verify them again before use.
  */
 
@@ -18,10 +19,19 @@ import { hex, object, smallNumber, text } from "../decode.js";
 import { FastPayError } from "../errors.js";
 import type { Domain, Transfer, TransferOrder } from "../transfer.js";
 import type { VerifiedOrder } from "../verify.js";
-import { decodeOrder, encodeCertificate, encodeOrder, parseCertificate, parseJson } from "../wire.js";
+import type { ProvenTransfer } from "../views.js";
+import {
+  decodeBareTransfer,
+  decodeOrder,
+  encodeBareTransfer,
+  encodeCertificate,
+  encodeOrder,
+  parseCertificate,
+  parseJson,
+} from "../wire.js";
 import type { OrderState, OrderStore } from "./store.js";
 
-type Kind = "order" | "certificate" | "settled" | "void";
+type Kind = "order" | "certificate" | "settled" | "archived" | "void";
 
 /** The stored entries of a number. */
 export interface Stored {
@@ -29,6 +39,8 @@ export interface Stored {
   /** This wallet's order; undefined if the number is void, or only another copy's certificate is known. */
   readonly order: TransferOrder | undefined;
   readonly certificate: Certificate | undefined;
+  /** The transfer that took the number according to the committee's archive. */
+  readonly archived: Transfer | undefined;
   readonly state: OrderState;
   readonly createdAtMs: number | undefined;
   readonly certifiedAtMs: number | undefined;
@@ -40,7 +52,7 @@ const storedTime = object({ atMs: smallNumber(Number.MAX_SAFE_INTEGER) });
 
 /** The transfer under the number of an entry, whether certified or only ordered. */
 export function transferOf(stored: Stored): Transfer | undefined {
-  return (stored.certificate?.order ?? stored.order)?.transfer;
+  return stored.certificate?.order.transfer ?? stored.archived ?? stored.order?.transfer;
 }
 
 /** One account's orders in one deployment. */
@@ -88,6 +100,11 @@ export class OrderJournal {
     await this.#write(sequence, "settled", {});
   }
 
+  /** Stores the transfer that took a number, if a checkpoint proves it because authorities have pruned the certificate. */
+  async archive({ transfer, digest }: ProvenTransfer): Promise<void> {
+    await this.#write(transfer.sequence, "archived", { digest, content: encodeBareTransfer(transfer) });
+  }
+
   /** Stores that the contract voided a number. Its order is never sent again. */
   async void(sequence: bigint): Promise<void> {
     await this.#write(sequence, "void", {});
@@ -106,12 +123,12 @@ export class OrderJournal {
   }
 
   /**
-   * The entries that are neither settled nor void, oldest first. They include superseded orders whose winning
+   * The entries that are not settled, archived or void, oldest first. They include superseded orders whose winning
    * certificate is not settled: its payee waits, and this storage may have the only copy of it.
    */
   async unfinished(): Promise<Stored[]> {
     const names = await this.#names();
-    const isEnd = ({ kind }: { kind: string }): boolean => kind === "settled" || kind === "void";
+    const isEnd = ({ kind }: { kind: string }): boolean => kind === "settled" || kind === "archived" || kind === "void";
     const ended = new Set(names.filter(isEnd).map(({ sequence }) => sequence));
     const open = [...new Set(names.map(({ sequence }) => sequence))].filter((sequence) => !ended.has(sequence));
     const entries = await Promise.all(open.sort(ascending).map((sequence) => this.entry(sequence)));
@@ -120,21 +137,25 @@ export class OrderJournal {
 
   /** The entry of a number; undefined if nothing is stored for it. */
   async entry(sequence: bigint): Promise<Stored | undefined> {
-    const [order, certificate, settled, voided] = await Promise.all([
+    const [order, certificate, settled, archived, voided] = await Promise.all([
       this.#read(sequence, "order", storedText),
       this.#read(sequence, "certificate", storedText),
       this.#read(sequence, "settled", storedTime),
+      this.#read(sequence, "archived", storedText),
       this.#read(sequence, "void", storedTime),
     ]);
-    if (order === undefined && certificate === undefined && voided === undefined) return undefined;
+    if ([order, certificate, archived, voided].every((part) => part === undefined)) return undefined;
+    const taker = certificate?.digest ?? archived?.digest;
+    const isSettled = settled !== undefined || archived !== undefined;
     return {
       sequence,
       order: order && decodeOrder(parseJson(order.content, "the stored order"), "the stored order"),
       certificate: certificate && parseCertificate(certificate.content),
-      state: voided !== undefined ? "voided" : stateOf(order?.digest, certificate?.digest, settled !== undefined),
+      archived: archived && decodeBareTransfer(parseJson(archived.content, "the archived transfer"), "the archived transfer"),
+      state: voided !== undefined ? "voided" : stateOf(order?.digest, taker, isSettled),
       createdAtMs: order?.atMs,
       certifiedAtMs: certificate?.atMs,
-      settledAtMs: settled?.atMs,
+      settledAtMs: (settled ?? archived)?.atMs,
     };
   }
 
@@ -169,9 +190,9 @@ export class OrderJournal {
   }
 }
 
-function stateOf(order: Hex | undefined, certificate: Hex | undefined, isSettled: boolean): OrderState {
-  if (certificate === undefined) return "created";
-  if (order !== undefined && order !== certificate) return "superseded";
+function stateOf(order: Hex | undefined, taker: Hex | undefined, isSettled: boolean): OrderState {
+  if (taker === undefined) return "created";
+  if (order !== undefined && order !== taker) return "superseded";
   return isSettled ? "settled" : "certified";
 }
 

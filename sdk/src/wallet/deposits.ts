@@ -12,6 +12,7 @@ import { Token } from "../chain/tokens.js";
 import { chainAccount, follow, included, send, type Call, type ChainAccount } from "../chain/transactions.js";
 import { FastPayError, isFastPayError } from "../errors.js";
 import type { Network } from "../network.js";
+import { prunedOf } from "../problem.js";
 import type { ChainStep } from "../progress.js";
 import { normalizeSignature } from "../signatures.js";
 import { ETHER } from "../transfer.js";
@@ -244,8 +245,25 @@ export async function countCredits(
   return new Set(answers.flatMap(({ authority, answer }) => (answer === true ? [memberOf(authority)] : []))).size;
 }
 
-/** True if an authority lists a deposit, however many deposits the account has received since. */
+/** True if an authority has credited a deposit, however many deposits the account has received since. */
 export async function hasCredited(authority: AuthorityClient, funded: DepositEntry, signal: AbortSignal): Promise<boolean> {
+  try {
+    return await isListed(authority, funded, signal);
+  } catch (error) {
+    if (prunedOf(error) === undefined) throw error;
+  }
+  // It has pruned a part of the list. It applies the contract's events in their order, so it has credited the deposit if
+  // its base is behind it.
+  try {
+    return isSame(await authority.deposit(funded.index, signal), funded);
+  } catch (error) {
+    const first = prunedOf(error)?.first;
+    if (first === undefined) throw error;
+    return funded.index < first;
+  }
+}
+
+async function isListed(authority: AuthorityClient, funded: DepositEntry, signal: AbortSignal): Promise<boolean> {
   const { recipient, index } = funded;
   // The list is sorted by index: read the newest page first, then bisect.
   let from = 0n;

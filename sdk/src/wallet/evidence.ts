@@ -6,13 +6,14 @@ import { inspectCertificate, type Certificate, type CertificateReport } from "..
 import { transferDigest } from "../eip712.js";
 import { FastPayError } from "../errors.js";
 import { memberAnswers } from "../network.js";
+import { prunedOf } from "../problem.js";
 import type { CertificateEvidence, DepositEntry } from "../views.js";
 import type { Context } from "./context.js";
 
 /** The transfer to find: by digest, or by sender and number. */
 export type Named = Hex | { readonly account: AccountId; readonly sequence: bigint };
 
-/** Asks all authorities for a certificate, and checks each answer. */
+/** Asks all authorities for a certificate, and checks each answer. Reads the archives if they have pruned it. */
 export async function gatherEvidence({ network, timing }: Context, named: Named): Promise<CertificateEvidence> {
   if (typeof named === "string" && !isHex(named, 32)) {
     throw new FastPayError("invalid-argument", "a digest has 32 bytes", "give 0x and 64 digits");
@@ -45,7 +46,9 @@ export async function gatherEvidence({ network, timing }: Context, named: Named)
     valid !== undefined && sender !== undefined && sequence !== undefined
       ? await network.verify(valid, sender, sequence)
       : undefined;
-  return { certificate, answers };
+  const isPruned = certificate === undefined && answers.some(({ error }) => prunedOf(error) !== undefined);
+  const archived = isPruned && typeof named !== "string" ? await network.archive.number(named.account, named.sequence) : undefined;
+  return { certificate, archived, answers };
 }
 
 /** A deposit that at least f + 1 authorities report identically; undefined if too few do. */

@@ -7,6 +7,7 @@
  *  an order that authorities are locked on ─► adopt: store it like our own, and finish it
  *  two orders for one number ─► OrderConflict ─► finish the one that still can be ─► the other is superseded
  *  the contract voided the number ─► store that: its order is never executed
+ *  all authorities have pruned the number ─► store what a checkpoint proves of it
  * ```
  * This module signs nothing. It verifies that every order that it sends was signed with this account's key. Our own
  * order, or an adopted one, is stored before it is sent. If a competitor of our order wins, its certificate is stored
@@ -22,7 +23,7 @@ import { conflictError } from "../quorum/failures.js";
 import { settle } from "../quorum/settle.js";
 import { transferDigest } from "../eip712.js";
 import { FastPayError, isFastPayError, messageOf } from "../errors.js";
-import { goodAnswers, type Answers } from "../network.js";
+import { goodAnswers, provenByArchive, type Answers } from "../network.js";
 import { claimsAbove } from "../agreement.js";
 import type { OrderJournal, Stored } from "../storage/journal.js";
 import type { Transfer } from "../transfer.js";
@@ -58,6 +59,8 @@ export async function finish(operation: Operation, journal: OrderJournal, entry:
   announce(operation, order.digest, order.transfer, order.digest);
   // Another copy may have more votes for another order. Then send that one, not ours, to authorities that hold none.
   const answers = await network.askAll((authority, until) => authority.account(account, undefined, until), { signal });
+  const pruned = await finishPruned(operation, journal, order, answers);
+  if (pruned !== undefined) return pruned;
   const conflict = conflictOf(network, account, sequence, answers);
   conflict.enter(order);
   if (conflict.contenders().length > 1) {
@@ -72,6 +75,25 @@ export async function finish(operation: Operation, journal: OrderJournal, entry:
   }
 }
 
+/** The outcome of an order whose number the authorities have pruned: nobody has a certificate of it any more. */
+async function finishPruned(
+  { network, signal }: Operation,
+  journal: OrderJournal,
+  { transfer: order }: VerifiedOrder,
+  answers: Answers<AccountState>,
+): Promise<Resumed | undefined> {
+  const { sender, sequence } = order;
+  if (!goodAnswers(answers).some(({ answer }) => answer.nextSequence > sequence)) return undefined;
+  const found = await network.findNumber(sender, sequence, { signal });
+  if (found === "void") {
+    await journal.void(sequence);
+    return { type: "voided", order };
+  }
+  if (found?.proof.type !== "checkpoint") return undefined;
+  await journal.archive(found);
+  return { type: "archived", order, executed: found };
+}
+
 /** Stores that a number is void, if it is. Returns whether it is. */
 export async function noteVoid(operation: Operation, journal: OrderJournal, sequence: bigint): Promise<boolean> {
   const { account } = journal;
@@ -82,6 +104,9 @@ export async function noteVoid(operation: Operation, journal: OrderJournal, sequ
   await journal.void(sequence);
   return true;
 }
+
+/** The outcome of a number with a certificate. */
+type Certified = Extract<Resumed, { type: "settled" | "superseded" }>;
 
 /** Reports the order whose steps follow: our own, if its digest is `own`, or another copy's. */
 function announce(operation: Operation, own: Hex | undefined, transfer: Transfer, digest: Hex): void {
@@ -99,7 +124,7 @@ export async function bringHome(
   order: VerifiedOrder,
   first: VerifiedOrder,
   resumed: boolean,
-): Promise<Exclude<Resumed, { type: "voided" }>> {
+): Promise<Certified> {
   const start = performance.now();
   const certificate = await certifyOne(operation, order, first);
   const certifiedAfterMs = performance.now() - start;
@@ -110,7 +135,7 @@ export async function bringHome(
 }
 
 /** The outcome of our order, given the certificate of its number. */
-function resumedOf(ordered: Transfer | undefined, digest: Hex | undefined, receipt: Receipt): Exclude<Resumed, { type: "voided" }> {
+function resumedOf(ordered: Transfer | undefined, digest: Hex | undefined, receipt: Receipt): Certified {
   const { certificate } = receipt;
   if (ordered === undefined || digest === certificate.digest) return { type: "settled", receipt };
   return { type: "superseded", order: ordered, certificate };
@@ -179,8 +204,8 @@ export async function settleStored(operation: Operation, journal: OrderJournal, 
 }
 
 /**
- * The first unused number. For numbers that were used without this storage, stores the certificate, or that the number
- * is void.
+ * The first unused number. For numbers that were used without this storage, stores the certificate, or the transfer if
+ * authorities have pruned the certificate, or that the number is void.
  */
 export async function catchUp(operation: Operation, journal: OrderJournal, answers: Answers<AccountState>): Promise<bigint> {
   const { network, signal } = operation;
@@ -190,21 +215,35 @@ export async function catchUp(operation: Operation, journal: OrderJournal, answe
   const from = next > LEARNED_MAX + known ? next - LEARNED_MAX : known;
   // Newest first, so that the storage has the next number even if this is interrupted.
   for (let sequence = next - 1n; sequence >= from; sequence -= 1n) {
-    const certificate = await network.findCertificate(account, sequence, { signal });
-    if (certificate === undefined) {
-      if (await isVoid(operation, account, sequence, answers).catch(() => false)) await journal.void(sequence);
+    const found = await network.findNumber(account, sequence, { signal });
+    if (found === undefined || found === "void") {
+      const isEmpty = found === "void" || (await isVoid(operation, account, sequence, answers).catch(() => false));
+      if (isEmpty) await journal.void(sequence);
       continue;
     }
-    await journal.certify(certificate);
+    if (found.proof.type === "checkpoint") {
+      await learnPruned(operation, journal, from, sequence);
+      break;
+    }
+    await journal.certify(found.proof.certificate);
     // A quorum voted for the order after this one, and had confirmed this certificate before.
     if (sequence + 1n < next) await journal.settle(sequence);
   }
   return next;
 }
 
+/** Stores the numbers from `from` to `last`, which authorities have pruned, from the archives. */
+async function learnPruned({ network, signal }: Operation, journal: OrderJournal, from: bigint, last: bigint): Promise<void> {
+  const archived = await network.archive.sent(journal.account, from, last + 1n, signal);
+  for (const number of [...archived.values()].reverse()) {
+    const proven = provenByArchive(number);
+    await (proven === undefined ? journal.void(number.sequence) : journal.archive(proven));
+  }
+}
+
 /**
- * The highest next number that is proven, at least `known`. The proof is the certificate of the number before it, or
- * the contract if that number is void.
+ * The highest next number that is proven, at least `known`. The proof is the certificate of the number before it, or a
+ * checkpoint if authorities have pruned that, or the contract if the number is void.
  */
 export async function provenNext(
   operation: Pick<Operation, "network" | "contract" | "signal">,
@@ -218,9 +257,9 @@ export async function provenNext(
   const claims = claimsAbove(states, known);
   const proofs = await Promise.all(
     claims.map(async (claim) => {
-      const isCertified = (await network.findCertificate(account, claim - 1n, { signal })) !== undefined;
+      const isTaken = (await network.findNumber(account, claim - 1n, { signal })) !== undefined;
       // Without the Ethereum node a void number is not proven. The authorities then refuse an order of that number.
-      return isCertified || (await isVoid(operation, account, claim - 1n, answers).catch(() => false));
+      return isTaken || (await isVoid(operation, account, claim - 1n, answers).catch(() => false));
     }),
   );
   return claims.find((_, number) => proofs[number]) ?? known;

@@ -1,28 +1,29 @@
 /**
- * An account's proven history: certificates prove transfers, and f + 1 authorities confirm deposits. The protocol has
- * no clock, so there are three separate lists.
+ * An account's proven history: certificates prove transfers, and f + 1 authorities confirm deposits. If authorities have
+ * pruned a certificate, a checkpoint of the committee proves the transfer (`archived.ts`). The protocol has no clock, so
+ * there are three separate lists.
  */
 
 import type { AccountId } from "../accounts.js";
 import { memberOf, type AuthorityClient } from "../authority.js";
-import { readRange } from "../lists.js";
+import { readKept } from "../lists.js";
 import type { VerifiedCertificate } from "../certificate.js";
-import type { Network } from "../network.js";
+import { provenBy, provenByArchive, type Network } from "../network.js";
 import { nameOf, orderText, ReceivedProofs, textOf } from "../received.js";
 import { OrderJournal } from "../storage/journal.js";
 import type { AccountView, DepositEntry, History, HistoryCursor, OrderEntry, ReceivedEntry, SentEntry } from "../views.js";
 import type { DepositItem, ReceivedItem } from "../wire.js";
 import { orderEntry, viewAccount } from "./account.js";
+import { receivedFromArchive, type ListEnd } from "./archived.js";
 import type { Context } from "./context.js";
 
 /** The number of certificates that are fetched at a time. */
 const FETCHED_AT_ONCE = 8;
 
 /** The entries of one authority's list from position `start` on. Older entries end there. */
-interface Listed<T> {
+interface Listed<T> extends ListEnd {
   readonly authority: AuthorityClient;
   readonly entries: readonly T[];
-  readonly start: bigint;
 }
 
 /** The newest `limit` entries of each list as of `view`, or those before `cursor`. */
@@ -47,7 +48,9 @@ export async function readHistory(
       const to = end === undefined ? (known ?? (await authority.account(account, undefined, signal)))[kind] : BigInt(end);
       const start = to > BigInt(limit) ? to - BigInt(limit) : 0n;
       const page = async (at: bigint) => ({ total: to, entries: (await read(authority, at, signal)).entries });
-      return { authority, start, entries: await readRange(page, start, to) };
+      const { entries, pruned } = await readKept(page, start, to);
+      // A pruned list has no older entries.
+      return { authority, entries, start: pruned === undefined ? start : 0n, pruned: pruned?.checkpoint };
     });
     return lists.flatMap(({ answer }) => (answer === undefined ? [] : [answer]));
   };
@@ -60,19 +63,33 @@ export async function readHistory(
   const missing = own.flatMap(({ sequence, certificate }) => (certificate === undefined ? [{ sender: account, sequence }] : []));
   const names = new Map([...missing, ...listedAs.map(({ item }) => nameOf(item))].map((name) => [orderText(name), name]));
   const answering = network.authorities.filter(({ url }) => states.some((state) => state.authority.url === url && state.answer !== undefined));
-  const fetched = await network.readCertificates([...names.values()], answering);
-  const [sent, received] = await Promise.all([
-    proveSent(network, account, own, fetched),
-    proveReceived(new ReceivedProofs(network, account, fetched), listedAs),
+  const { found, pruned } = await network.readCertificates([...names.values()], answering);
+  const [sent, kept] = await Promise.all([
+    proveSent(network, account, own, found, pruned),
+    proveReceived(new ReceivedProofs(network, account, found), listedAs),
   ]);
+  const shown = new Set(kept.map((entry) => textOf(nameOf(entry))));
+  const archived = await receivedFromArchive(network, account, receivedLists, cursor, limit - kept.length, shown);
   const deposits = agreedDeposits(depositLists, network.trusted);
+  const hasOlder = from > 0n || [...receivedLists, ...depositLists].some(({ start }) => start > 0n) || archived.hasOlder;
   const older: HistoryCursor = {
     sent: from.toString(),
     received: starts(receivedLists),
     deposits: starts(depositLists),
+    ...archived.position,
   };
-  const hasOlder = from > 0n || [...receivedLists, ...depositLists].some(({ start }) => start > 0n);
-  return { sent, received, deposits, older: hasOlder ? older : undefined };
+  const isIncomplete = {
+    sent: sent.isIncomplete,
+    received: archived.isIncomplete,
+    deposits: depositLists.some((list) => list.pruned !== undefined),
+  };
+  return {
+    sent: sent.entries,
+    received: [...kept, ...archived.entries],
+    deposits,
+    older: hasOlder ? older : undefined,
+    incomplete: (["sent", "received", "deposits"] as const).filter((list) => isIncomplete[list]),
+  };
 }
 
 function starts(lists: readonly Listed<unknown>[]): Record<string, string> {
@@ -99,17 +116,36 @@ async function readOwn({ network, store }: Context, account: AccountId, from: bi
   });
 }
 
-function proveSent(
+/** Proves sent transfers. Incomplete if an authority has pruned a number and no archive has it. */
+async function proveSent(
   network: Network,
   account: AccountId,
   own: readonly Own[],
-  fetched: ReadonlyMap<string, VerifiedCertificate>,
-): Promise<SentEntry[]> {
-  return inTurns(own, async ({ sequence, order, certificate: stored }) => {
-    const known = stored ?? fetched.get(orderText({ sender: account, sequence }));
-    const certificate = known ?? (await network.findCertificate(account, sequence));
-    return certificate && { certificate, order };
+  found: ReadonlyMap<string, VerifiedCertificate>,
+  pruned: ReadonlySet<string>,
+): Promise<{ entries: SentEntry[]; isIncomplete: boolean }> {
+  const isGone = ({ sequence }: { sequence: bigint }): boolean => {
+    const name = orderText({ sender: account, sequence });
+    return pruned.has(name) && !found.has(name);
+  };
+  // Newest first, so the last one is the lowest.
+  const gone = own.filter((one) => one.certificate === undefined && isGone(one)).map(({ sequence }) => sequence);
+  const [highest, lowest] = [gone[0], gone.at(-1)];
+  const archived = lowest === undefined || highest === undefined ? new Map() : await network.archive.sent(account, lowest, highest + 1n);
+  let isIncomplete = false;
+  const entries = await inTurns(own, async ({ sequence, order, certificate: stored }) => {
+    const certificate = stored ?? found.get(orderText({ sender: account, sequence }));
+    if (certificate !== undefined) return { ...provenBy(certificate), order };
+    const number = archived.get(sequence);
+    if (number !== undefined) {
+      const proven = provenByArchive(number);
+      return proven && { ...proven, order };
+    }
+    const proven = await network.findNumber(account, sequence);
+    isIncomplete ||= proven === undefined && isGone({ sequence });
+    return proven === undefined || proven === "void" ? undefined : { ...proven, order };
   });
+  return { entries, isIncomplete };
 }
 
 /** A received payment, as listed by the authority that has it closest to the end of its list. */

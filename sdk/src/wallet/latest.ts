@@ -32,10 +32,10 @@ export class LatestTransfers {
     const known = this.#known;
     const unknown = names.filter((name) => !known.has(orderText(name)));
     const answering = network.authorities.filter(({ url }) => answers.some(({ authority }) => authority.url === url));
-    const read = await network.readCertificates(unknown, answering);
+    const { found } = await network.readCertificates(unknown, answering);
     // Leave out transfers that nobody proves.
     const proven = names.flatMap((name): [string, VerifiedCertificate][] => {
-      const certificate = known.get(orderText(name)) ?? read.get(orderText(name));
+      const certificate = known.get(orderText(name)) ?? found.get(orderText(name));
       return certificate === undefined ? [] : [[orderText(name), certificate]];
     });
     this.#known = new Map(proven);

@@ -29,7 +29,8 @@ export async function spreadReceived(operation: Operation, account: AccountId): 
   const payments = new Map<string, { listers: Set<AuthorityClient>; name: PaymentName }>();
   for (const { authority, answer } of lists) {
     const lister = network.authorities.find(({ url }) => url === authority.url);
-    for (const item of lister === undefined ? [] : (answer ?? [])) {
+    // Newest first: what a list has and others have pruned must not displace what is new.
+    for (const item of lister === undefined ? [] : [...(answer ?? [])].reverse()) {
       const name = nameOf(item);
       const known = payments.get(textOf(name)) ?? { listers: new Set(), name };
       payments.set(textOf(name), { ...known, listers: known.listers.add(lister as AuthorityClient) });
@@ -44,12 +45,15 @@ export async function spreadReceived(operation: Operation, account: AccountId): 
     if (brought.size === SPREAD_MAX) break;
     const lister = [...listers].find((authority) => !doubted.has(authority));
     if (lister === undefined) continue;
-    const certificate = (await proofs.find(lister, name, signal))?.certificate;
-    if (certificate === undefined) {
+    const proof = (await proofs.find(lister, name, signal))?.proof;
+    if (proof === undefined) {
       // An authority that lists an unproven payment is not asked again: its inventions must not displace real payments.
       listers.forEach((authority) => doubted.add(authority));
       continue;
     }
+    // What a checkpoint proves is settled, and its certificate is pruned.
+    if (proof.type === "checkpoint") continue;
+    const { certificate } = proof;
     if (brought.has(certificate.digest)) continue;
     brought.add(certificate.digest);
     // Ignore a failure: the next run tries again. The caller gets no steps of this settlement.

@@ -23,9 +23,9 @@ import type { TransferStep } from "../progress.js";
 import { signOrder, type Signer } from "../signers.js";
 import { LAG_MAX, supportedBalance } from "../agreement.js";
 import { transferOf, type OrderJournal, type Stored } from "../storage/journal.js";
-import { amountOf, type Transfer } from "../transfer.js";
+import { amountOf, type Domain, type Transfer } from "../transfer.js";
 import type { VerifiedOrder } from "../verify.js";
-import type { AccountState, Receipt, Resumed } from "../views.js";
+import type { AccountState, ProvenTransfer, Receipt, Resumed } from "../views.js";
 import { operationOf, journalOf, type Context } from "./context.js";
 import { adopt, bringHome, catchUp, finish } from "./finish.js";
 import { spreadReceived } from "./receive.js";
@@ -69,6 +69,7 @@ async function sendLocked(operation: Operation, journal: OrderJournal, signer: S
         ordered !== undefined && transferDigest(domain, ordered) === transferDigest(domain, intent(entry.sequence));
       const resumed = await finish(isSame ? operation : finishingFirst(operation, entry), journal, entry);
       if (resumed.type === "settled" && isSame) return resumed.receipt;
+      if (resumed.type === "archived" && isSame && isOwn(domain, resumed)) throw executedBefore(resumed.executed);
     }
     const { asset } = intent(0n);
     const sequence = await checkAgreedState(operation, journal, { asset, amount: amountOf(intent(0n)) });
@@ -188,6 +189,17 @@ async function availableOf(
     }
   }
   return supportedBalance(states, sequence, asset, network.trusted, (number) => spent.get(number));
+}
+
+/** True if the order itself took its number. */
+function isOwn(domain: Domain, { order, executed }: Extract<Resumed, { type: "archived" }>): boolean {
+  return transferDigest(domain, order) === executed.digest;
+}
+
+function executedBefore(executed: ProvenTransfer): FastPayError {
+  const message = `order #${executed.transfer.sequence} was executed before, and its certificate is pruned`;
+  const action = "nothing was paid now; to pay once more, order it again";
+  return new FastPayError("executed-before", message, action, { details: { executed } });
 }
 
 export function otherCopy(account: AccountId): FastPayError {

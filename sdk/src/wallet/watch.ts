@@ -8,6 +8,7 @@
  *  a stream for each authority ─► reported by few ─► by enough, and proven ─► queue ─► the caller
  *                                     └─ a payment that is not settled is sent to all authorities, which then report it
  * ```
+ * If an authority has pruned events behind the position of its stream, they come from the archives (`pruned-events.ts`).
  */
 
 import type { AccountId } from "../accounts.js";
@@ -15,7 +16,7 @@ import type { AuthorityClient } from "../authority.js";
 import type { AccountWatch } from "../client.js";
 import { malformed } from "../decode.js";
 import type { Network } from "../network.js";
-import { ProblemError } from "../problem.js";
+import { ProblemError, prunedOf } from "../problem.js";
 import { nameOf, textOf } from "../received.js";
 import { readEvents, type ServerEvent } from "../sse.js";
 import { positionOf } from "../agreement.js";
@@ -23,6 +24,7 @@ import type { AccountEvent, WatchCursor } from "../views.js";
 import { Backoff, sleep } from "../waiting.js";
 import { decodeDepositItem, decodeReceivedItem, decodeSentItem, parseJson } from "../wire.js";
 import type { Context } from "./context.js";
+import { nameOfEvent, prunedEvents } from "./pruned-events.js";
 import { spreadReceived } from "./receive.js";
 
 const RETRY_MIN_MS = 250;
@@ -76,6 +78,8 @@ interface Candidate {
   /** The members that report it, by the URL of the stream. */
   readonly reporters: Map<string, string>;
   state: "pending" | "reported" | "taken";
+  /** The event, if a checkpoint proves it. */
+  archived: AccountEvent | undefined;
 }
 
 /** A position in one authority's stream, the event there, and the event to report to the caller, if any. */
@@ -160,10 +164,34 @@ class Watch {
         if (error instanceof ProblemError && error.problem === "cursor-ahead") {
           this.#pass({ url: authority.url, position: "0.0.0", candidate: undefined, event: undefined });
         }
+        // If the archives cannot be read now, the position stays, and the stream is opened there again.
+        if (prunedOf(error) !== undefined) await this.#readPruned(authority, signal).catch(() => undefined);
       }
       if (Date.now() - openedMs > GOOD_MS) backoff.reset();
       await backoff.wait(signal);
     }
+  }
+
+  /** Reports the events that an authority has pruned, and moves its stream behind them. */
+  async #readPruned(authority: AuthorityClient, signal: AbortSignal): Promise<void> {
+    const { url } = authority;
+    const { read = "0.0.0" } = this.#stream(url);
+    const { events, position } = await prunedEvents(this.#network, authority, this.#account, read, signal);
+    for (const event of events) {
+      const candidate = this.#record(authority, { name: nameOfEvent(event), type: event.type });
+      candidate.archived = event;
+      await this.#space(signal);
+      if (signal.aborted) return;
+      // A checkpoint proves that it is settled, and f + 1 reports that it is new.
+      const isNew = candidate.state === "pending" && reportersOf(candidate) >= this.#network.trusted;
+      if (isNew) this.#markReported(candidate);
+      this.#pass({ url, position: read, candidate, event: isNew ? event : undefined });
+    }
+    this.#pass({ url, position, candidate: undefined, event: undefined });
+  }
+
+  async #space(signal: AbortSignal): Promise<void> {
+    while (this.#queue.length >= QUEUE_MAX && !signal.aborted) await sleep(50, signal);
   }
 
   async #readOn(authority: AuthorityClient, signal: AbortSignal): Promise<void> {
@@ -180,11 +208,12 @@ class Watch {
       const report = this.#decode(authority, event, signal);
       const candidate = report && this.#record(authority, report);
       const { trusted, committee } = this.#network;
-      const needed = report?.type === "deposited" ? trusted : committee.quorum;
+      const isSettled = report?.type === "deposited" || candidate?.archived !== undefined;
+      const needed = isSettled ? trusted : committee.quorum;
       const isEnough = candidate?.state === "pending" && reportersOf(candidate) >= needed;
       // If it cannot be proven now, the stream is reopened here and reports it again.
-      const found = isEnough ? await report?.prove(reportersOf(candidate)) : undefined;
-      while (this.#queue.length >= QUEUE_MAX && !signal.aborted) await sleep(50, signal);
+      const found = isEnough ? (candidate.archived ?? (await report?.prove(reportersOf(candidate)))) : undefined;
+      await this.#space(signal);
       if (signal.aborted) return;
       // Two streams may have proven it at once.
       const isNew = found !== undefined && candidate?.state === "pending";
@@ -198,11 +227,11 @@ class Watch {
   }
 
   /** Records that an authority reports an event. */
-  #record({ url, member }: AuthorityClient, { name, type }: Report): Candidate {
+  #record({ url, member }: AuthorityClient, { name, type }: Pick<Report, "name" | "type">): Candidate {
     const reported = this.#reported.get(name);
     if (reported !== undefined) return reported;
     const known = this.#pending.get(name);
-    const candidate: Candidate = known ?? { name, type, sinceMs: Date.now(), reporters: new Map(), state: "pending" };
+    const candidate: Candidate = known ?? { name, type, sinceMs: Date.now(), reporters: new Map(), state: "pending", archived: undefined };
     this.#pending.set(name, candidate);
     candidate.reporters.set(url, member);
     return candidate;
@@ -297,9 +326,9 @@ class Watch {
     const { sequence } = decodeSentItem(value, "the event");
     const type = "confirmed" as const;
     const prove = async (): Promise<AccountEvent> => {
-      const certificate = await this.#network.findCertificate(this.#account, sequence, { first, signal });
-      if (certificate === undefined) throw malformed("a confirmed transfer", "proven");
-      return { type, certificate };
+      const found = await this.#network.findNumber(this.#account, sequence, { first, signal });
+      if (found === undefined || found === "void") throw malformed("a confirmed transfer", "proven");
+      return { type, ...found };
     };
     return { name: `${type}/${sequence}`, type, prove };
   }

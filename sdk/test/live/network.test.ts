@@ -211,7 +211,7 @@ describe("payments", () => {
 
   test("are in the history, proven", async () => {
     const history = await fastpay.history(carol.account, { limit: 2 });
-    expect(history.sent.map(({ certificate }) => certificate.order.transfer.sender)).toEqual([
+    expect(history.sent.map(({ transfer }) => transfer.sender)).toEqual([
       carol.account,
       carol.account,
     ]);
@@ -222,7 +222,7 @@ describe("payments", () => {
       all.push(...page.received);
       older = page.older;
     }
-    expect(all.map(({ certificate }) => certificate.digest)).toContain(paid.digest);
+    expect(all.map(({ digest }) => digest)).toContain(paid.digest);
     const { deposits } = await fastpay.history(carol.account);
     expect(deposits).toMatchObject([{ recipient: carol.account, asset: network.token.toLowerCase() }]);
   });
@@ -323,12 +323,12 @@ describe("lists", () => {
     }
     const { received } = await fastpay.history(last);
     const [entry] = received;
-    if (entry?.output === undefined) throw new Error("nothing was received");
-    const proof = parseOutputProof(encodeOutputProof(proveOutput(entry.certificate, entry.output)));
+    if (entry?.output === undefined || entry.proof.type !== "certificate") throw new Error("nothing was received");
+    const proof = parseOutputProof(encodeOutputProof(proveOutput(entry.proof.certificate, entry.output)));
     const proven = verifyOutputProof(proof, await fastpay.committee(proof.epoch), fastpay.domain);
     expect(proven).toEqual({ payment: entry.payment, digest: status.orders[1]?.digest });
     const { sent } = await fastpay.history(bob.signer.account);
-    expect(sent.slice(0, 2).map(({ certificate }) => certificate.order.transfer.type)).toEqual(["payout", "payout"]);
+    expect(sent.slice(0, 2).map(({ transfer }) => transfer.type)).toEqual(["payout", "payout"]);
     // Once more, from a storage that knows nothing of it.
     const other = await connect({ storage: memoryStore() });
     const again = await other.payMany(signer, lines, { name });

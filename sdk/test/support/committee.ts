@@ -7,6 +7,7 @@ import { keccak_256 } from "@noble/hashes/sha3.js";
 
 import {
   certificateVoteDigest,
+  checkpointDigest,
   ed25519Signer,
   ETHER,
   makeCommittee,
@@ -19,6 +20,8 @@ import {
   voidVoteDigest,
   type AccountId,
   type BatchVote,
+  type Checkpoint,
+  type CheckpointVote,
   type Committee,
   type Domain,
   type Hex,
@@ -73,6 +76,11 @@ export class Keys {
 
   voidVote(epoch: bigint, account: AccountId, sequence: bigint, unanimous: boolean): BatchVote {
     return { authority: this.votingKey, signature: this.#sign(voidVoteDigest(DOMAIN, epoch, account, sequence, unanimous)) };
+  }
+
+  checkpointVote(checkpoint: Checkpoint): CheckpointVote {
+    const signature = toHex(ed25519.sign(toBytes(checkpointDigest(DOMAIN, checkpoint)), this.#voting));
+    return { authority: this.votingKey, signature };
   }
 
   #sign(digest: Hex): Hex {

@@ -13,6 +13,7 @@ import {
   parseAccount,
   paymentIn,
   transferDigest,
+  type AccountId,
   type Certificate,
   type Hex,
   type Payment,
@@ -20,6 +21,7 @@ import {
   type TransferOrder,
 } from "../../src/index.js";
 import { decodeCertificate, decodeOrder, encodeCertificate, encodeOrder } from "../../src/wire.js";
+import type { TestArchive } from "./archive.js";
 import { DOMAIN, type Keys } from "./committee.js";
 
 /** A request, as passed to `lie`. */
@@ -42,6 +44,8 @@ interface State {
   /** For the number to unlock: the order that the contract upheld, and the certificate that was seen meanwhile. */
   frozen: { upheld: Hex | undefined; seen: Certificate | undefined } | undefined;
   received: { certificate: Certificate; output: number | undefined }[];
+  /** The first entries that are not pruned. */
+  kept: { sent: number; received: number };
 }
 
 export function problem(status: number, code: string, facts: object = {}, retry = "after-change"): Answer {
@@ -61,6 +65,10 @@ export class TestNode {
   readonly orders: string[] = [];
   /** Returns an answer in place of the honest one; undefined for the honest answer. */
   lie: (request: Request) => Answer | undefined = () => undefined;
+  /** The archive that it serves. */
+  archive: TestArchive | undefined;
+  /** The number of the checkpoint up to which it has pruned. */
+  #checkpoint = 0;
   readonly #accounts = new Map<string, State>();
   /** The confirmed transfers, newest last. */
   readonly #confirmed: { sender: string; sequence: string; digest: Hex }[] = [];
@@ -86,7 +94,7 @@ export class TestNode {
   account(id: string): State {
     const known = this.#accounts.get(id);
     if (known !== undefined) return known;
-    const state: State = { next: 0n, pending: undefined, balance: 0n, sent: [], frozen: undefined, received: [] };
+    const state: State = { next: 0n, pending: undefined, balance: 0n, sent: [], frozen: undefined, received: [], kept: { sent: 0, received: 0 } };
     this.#accounts.set(id, state);
     return state;
   }
@@ -123,7 +131,13 @@ export class TestNode {
     const state = this.account(parseAccount(account));
     const start = Number(query.get("start") ?? 0);
     if (list === undefined) return this.#state(state);
+    if (list === "archived") return this.#archived(parseAccount(account), number, query);
+    if (list === "sent" || list === "received") {
+      const total = list === "sent" ? state.sent.length : state.received.length;
+      if (start < state.kept[list] && start < total) return this.#pruned(state.kept[list]);
+    }
     if (list === "certificates") {
+      if (Number(number) < state.kept.sent) return this.#pruned(state.kept.sent);
       const found = state.sent[Number(number)];
       return found === undefined ? problem(404, "not-found") : { status: 200, body: encodeCertificate(found) };
     }
@@ -132,7 +146,29 @@ export class TestNode {
       return { status: 200, body: { total: String(state.received.length), payments } };
     }
     if (list === "deposits") return { status: 200, body: { total: "0", deposits: [] } };
+    if (list === "sent") return { status: 200, body: { total: String(state.sent.length), transfers: [] } };
     return problem(404, "not-found");
+  }
+
+  /** Prunes all that it has confirmed, and serves `archive` up to the checkpoint of this number. */
+  prune(archive: TestArchive, checkpoint: number): void {
+    Object.assign(this, { archive });
+    this.#checkpoint = checkpoint;
+    for (const state of this.#accounts.values()) state.kept = { sent: state.sent.length, received: state.received.length };
+  }
+
+  #pruned(first: number): Answer {
+    return problem(410, "pruned", { first: String(first), checkpoint: String(this.#checkpoint) }, "never");
+  }
+
+  #archived(account: AccountId, list: string | undefined, query: URLSearchParams): Answer {
+    if (this.archive === undefined) return problem(404, "not-archived");
+    const isSent = list === "sent";
+    const limit = Number(query.get("limit") ?? 100);
+    const page = isSent
+      ? this.archive.sent(account, BigInt(query.get("from") ?? "0"), limit)
+      : this.archive.received(account, query.get("cursor") ?? "0.0", limit);
+    return { status: 200, body: page };
   }
 
   /** Reads that the owner asked the contract to unlock the account's next number. */
@@ -168,9 +204,13 @@ export class TestNode {
   }
 
   #read({ names }: { names: { sender: string; sequence: string }[] }): Answer {
-    const found = names.flatMap(({ sender, sequence }) => this.account(parseAccount(sender)).sent[Number(sequence)] ?? []);
+    const keptOf = ({ sender }: { sender: string }): number => this.account(parseAccount(sender)).kept.sent;
+    const gone = names.findIndex((name) => Number(name.sequence) < keptOf(name));
+    if (gone === 0 && names[0] !== undefined) return this.#pruned(keptOf(names[0]));
+    const kept = gone === -1 ? names : names.slice(0, gone);
+    const found = kept.flatMap(({ sender, sequence }) => this.account(parseAccount(sender)).sent[Number(sequence)] ?? []);
     const certificates = found.map((certificate) => JSON.parse(encodeCertificate(certificate)));
-    return { status: 200, body: { certificates, lookedUp: names.length } };
+    return { status: 200, body: { certificates, lookedUp: kept.length } };
   }
 
   #state({ next, pending, balance, received }: State): Answer {

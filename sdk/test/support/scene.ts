@@ -43,8 +43,8 @@ interface PayOptions {
   readonly onStep?: (step: TransferStep) => void;
 }
 
-async function contextOf(nodes: readonly TestNode[], epochs: readonly Committee[], voided: ReadonlySet<bigint>): Promise<Context> {
-  const source = { epoch: async () => BigInt(epochs.length - 1), committee: async (epoch: bigint) => epochs[Number(epoch)] as Committee };
+async function contextOf(nodes: readonly TestNode[], epochs: readonly Committee[], voided: ReadonlySet<bigint>, compromised: ReadonlySet<bigint>): Promise<Context> {
+  const source = { epoch: async () => BigInt(epochs.length - 1), committee: async (epoch: bigint) => epochs[Number(epoch)] as Committee, isCompromised: async (epoch: bigint) => compromised.has(epoch) };
   const first = Promise.resolve(epochs[0] as Committee);
   const committees = new Committees(source, await Committees.readCurrent(source, first), first);
   const clients = nodes.map(({ url, keys: { votingKey } }) => new AuthorityClient(url, votingKey, TIMING.requestMs));
@@ -61,15 +61,18 @@ export class Scene {
   readonly context: Context;
   /** The numbers that the contract voided. */
   readonly voided: Set<bigint>;
+  /** The epochs whose keys were out, according to the contract. */
+  readonly compromised: Set<bigint>;
   readonly steps: TransferStep[] = [];
   readonly alice = person("alice");
   readonly bob = person("bob");
 
-  private constructor(nodes: readonly TestNode[], epochs: Committee[], context: Context, voided: Set<bigint>) {
+  private constructor(nodes: readonly TestNode[], epochs: Committee[], context: Context, voided: Set<bigint>, compromised: Set<bigint>) {
     this.nodes = nodes;
     this.epochs = epochs;
     this.context = context;
     this.voided = voided;
+    this.compromised = compromised;
   }
 
   /** Alice has 100 at each of four authorities. */
@@ -77,15 +80,15 @@ export class Scene {
     const keys = authorities(4);
     const nodes = await Promise.all(keys.map((key) => TestNode.start(key)));
     const epochs = [committeeOfKeys(keys)];
-    const voided = new Set<bigint>();
-    const scene = new Scene(nodes, epochs, await contextOf(nodes, epochs, voided), voided);
+    const [voided, compromised] = [new Set<bigint>(), new Set<bigint>()];
+    const scene = new Scene(nodes, epochs, await contextOf(nodes, epochs, voided, compromised), voided, compromised);
     for (const node of nodes) node.account(scene.alice.account).balance = 100n;
     return scene;
   }
 
   /** The context of a client that starts now, with the contract's current committees. */
   later(): Promise<Context> {
-    return contextOf(this.nodes, this.epochs, this.voided);
+    return contextOf(this.nodes, this.epochs, this.voided, this.compromised);
   }
 
   node(number: number): TestNode {

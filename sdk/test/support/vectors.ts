@@ -7,6 +7,8 @@ import {
   makeCommittee,
   type Authority,
   type Authorization,
+  type Checkpoint,
+  type CheckpointVote,
   type Committee,
   type Domain,
   type Hex,
@@ -81,6 +83,39 @@ export interface RedemptionVectors {
   batches: { name: string; redemptions: Fields[]; epoch: string; voteDigest: Hex; votes: Hex; valid: boolean }[];
 }
 
+/** A checkpoint of the committee in the vectors; numbers are JSON numbers. */
+export interface VectorCheckpoint extends Record<"previous" | "cut" | "state" | "segment" | "digest", Hex> {
+  readonly epoch: number;
+  readonly number: number;
+  readonly transactionIndex: number;
+}
+
+export interface CheckpointVectors {
+  domain: VectorDomain;
+  committee: Authority[];
+  segment: Hex;
+  first: VectorCheckpoint;
+  checkpoint: VectorCheckpoint;
+  leaves: { name: string; leaf: Hex; directions: number; siblings: Hex[]; root: Hex }[];
+  certificates: { name: string; checkpoint: VectorCheckpoint; votes: CheckpointVote[]; valid: boolean }[];
+}
+
+export interface ArchiveVectors {
+  domain: VectorDomain;
+  /** By epoch. */
+  committees: Authority[][];
+  cases: {
+    name: string;
+    account: Hex;
+    list: { sent: string } | { received: string };
+    /** The epochs whose votes count. */
+    counting: number[];
+    /** In the form of the HTTP API. */
+    page: unknown;
+    refused: string | null;
+  }[];
+}
+
 function read(name: string): unknown {
   return JSON.parse(readFileSync(new URL(`../../../vectors/${name}.json`, import.meta.url), "utf8"));
 }
@@ -88,6 +123,13 @@ function read(name: string): unknown {
 export const payments = read("payments") as PaymentVectors;
 export const payouts = read("payouts") as PayoutVectors;
 export const redemptions = read("redemptions") as RedemptionVectors;
+export const archive = read("archive") as ArchiveVectors;
+export const checkpoints = read("checkpoints") as CheckpointVectors;
+
+export function checkpointOf({ epoch, number, transactionIndex, previous, cut, state, segment }: VectorCheckpoint): Checkpoint {
+  const numbers = { epoch: BigInt(epoch), number: BigInt(number), transactionIndex: BigInt(transactionIndex) };
+  return { ...numbers, previous, cut, state, segment };
+}
 
 export function domainOf(domain: VectorDomain): Domain {
   return { chainId: BigInt(domain.chainId), contract: domain.verifyingContract };

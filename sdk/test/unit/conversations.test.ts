@@ -29,6 +29,7 @@ import {
   type VerifiedOrder,
   type Vote,
 } from "../../src/index.js";
+import { provenBy } from "../../src/network.js";
 import { ProblemError } from "../../src/problem.js";
 import { agreedBalances, supportedBalance } from "../../src/agreement.js";
 import type { AccountState } from "../../src/views.js";
@@ -151,7 +152,7 @@ class Conversation {
       rival: await signed(alice, transfer(31n)),
       earlier: await signed(alice, transfer(5n, SEQUENCE - 1n)),
       later: await signed(alice, transfer(5n, SEQUENCE + 1n)),
-      stranger: await signed(bob, paymentOf(bob.account, bob.account, 30n, SEQUENCE)),
+      stranger: await signed(bob, paymentOf(bob.account, alice.account, 30n, SEQUENCE)),
     });
   }
 
@@ -215,7 +216,7 @@ class Conversation {
         if (sequence < SEQUENCE) return said.earlier === false ? undefined : this.#earlier(sequence);
         return said.certificate && this.#certificate(this.#orders[said.certificate]);
       },
-      findReceived: async () => ({ certificate: this.#certificate(this.#orders.stranger) }),
+      findNumber: async () => provenBy(this.#certificate(this.#orders.stranger)),
     };
     return {
       contract: { unlockStatus: async () => ({ state: "none" }) },

@@ -32,7 +32,7 @@ test("payments, outputs, redemptions and deposits, each in a row", async () => {
   const [head, ...rows] = (await formatHistory({ ...history, deposits: [deposit] }, times)).trim().split("\n");
   expect(head).toBe("kind,date,account,asset,units,fee,memo,sequence,output,digest");
   const [alice, bob] = [formatAccount(scene.alice.account), formatAccount(scene.bob.account)];
-  const [payout, redemption, payment] = history.sent.map(({ certificate }) => certificate.digest);
+  const [payout, redemption, payment] = history.sent.map(({ digest }) => digest);
   const day = /\d{4}-\d\d-\d\dT[0-9:.]+Z/;
   expect(rows.map((row) => row.replace(day, "DATE"))).toEqual([
     `sent,DATE,${bob},${ETHER},2,,"wages, ""May""",2,0,${payout}`,

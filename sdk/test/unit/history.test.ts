@@ -36,7 +36,7 @@ function everyNodeSays(answer: (request: Request, number: number) => Answer | un
 async function amountsOf(account: AccountId, side: "sent" | "received"): Promise<unknown[]> {
   const history = await readHistory(await scene.later(), account, 25, undefined);
   if (side === "received") return history.received.map(({ payment }) => payment.amount);
-  return history.sent.map(({ certificate }) => (certificate.order.transfer as { amount: bigint }).amount);
+  return history.sent.map(({ transfer }) => (transfer as { amount: bigint }).amount);
 }
 
 const EXPECTED = Array.from({ length: PAYMENTS }, (_, i) => BigInt(PAYMENTS - i));

@@ -103,11 +103,11 @@ describe("a list", () => {
     const fifth = await readHistory(scene.context, person("person 4").account, 10, undefined);
     expect(fifth.received).toMatchObject([{ output: 0, payment: { amount: 5n, sequence: 2n, sender: scene.alice.account } }]);
     expect(decodeMemo(fifth.received[0]?.payment.memo ?? "0x")).toBe("for 4");
-    expect(fifth.received[0]?.certificate.digest).toBe(status.orders[2]?.digest);
+    expect(fifth.received[0]?.digest).toBe(status.orders[2]?.digest);
     const own = await readHistory(scene.context, scene.alice.account, 10, undefined);
-    expect(own.sent.map(({ certificate }) => certificate.order.transfer.type)).toEqual(["payout", "payout", "payout"]);
+    expect(own.sent.map(({ transfer }) => transfer.type)).toEqual(["payout", "payout", "payout"]);
     // As a list says before it is signed.
-    expect(own.sent.map(({ certificate }) => certificate.order.transfer.memo).reverse()).toEqual(status.orders.map(({ memo }) => memo));
+    expect(own.sent.map(({ transfer }) => transfer.memo).reverse()).toEqual(status.orders.map(({ memo }) => memo));
   });
 
   test("may pay one account several times, but not its sender", async () => {

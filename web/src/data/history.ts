@@ -13,6 +13,8 @@ export interface AccountHistory {
   readonly sent: readonly SentEntry[];
   readonly received: readonly ReceivedEntry[];
   readonly deposits: readonly DepositEntry[];
+  /** The lists that lack pruned entries. */
+  readonly incomplete: History["incomplete"];
   readonly isLoading: boolean;
   readonly error: unknown;
   readonly hasOlder: boolean;
@@ -46,6 +48,7 @@ export function useHistory(account: AccountId, limit: number): AccountHistory {
     sent: pages.flatMap(({ sent }) => sent),
     received: pages.flatMap(({ received }) => received),
     deposits: pages.flatMap(({ deposits }) => deposits),
+    incomplete: [...new Set(pages.flatMap(({ incomplete }) => incomplete))],
     isLoading: query.isPending,
     error: query.error ?? undefined,
     hasOlder: query.hasNextPage,

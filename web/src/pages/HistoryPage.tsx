@@ -10,7 +10,7 @@ import { PendingNotice } from "./pay/PendingNotice";
 
 export default function HistoryPage(): JSX.Element {
   return (
-    <Page title="History" lead="This page checks the certificate of each payment. f + 1 authorities confirm each deposit." width={720}>
+    <Page title="History" lead="This page checks the proof of each payment. f + 1 authorities confirm each deposit." width={720}>
       <WithOwner>{(owner) => <OwnHistory key={owner.account} owner={owner} />}</WithOwner>
     </Page>
   );

@@ -1,5 +1,5 @@
 import { Accordion, Alert, Badge, Card, Group, List, Text, Title } from "@mantine/core";
-import type { CertificateEvidence, CertificateReport, VoteFault } from "@fastpay/sdk";
+import { ProblemError, type CertificateEvidence, type CertificateReport, type VoteFault } from "@fastpay/sdk";
 import type { JSX } from "react";
 import { useAuthorityLabel, useMemberLabel } from "../../network/authorities";
 
@@ -47,7 +47,7 @@ function AnswerItem({ authority, answer, error }: Answer): JSX.Element {
       <Accordion.Control>
         <Group justify="space-between" wrap="nowrap">
           <Text size="sm">{labelOf(authority)}</Text>
-          <Verdict answer={answer} />
+          <Verdict answer={answer} error={error} />
         </Group>
       </Accordion.Control>
       <Accordion.Panel>
@@ -68,7 +68,8 @@ function AnswerItem({ authority, answer, error }: Answer): JSX.Element {
   );
 }
 
-function Verdict({ answer }: Pick<Answer, "answer">): JSX.Element {
+function Verdict({ answer, error }: Pick<Answer, "answer" | "error">): JSX.Element {
+  if (error instanceof ProblemError && error.problem === "pruned") return <Badge color="gray">pruned it</Badge>;
   if (answer === undefined) return <Badge color="gray">shows none</Badge>;
   const { report } = answer;
   if (report === undefined) return <Badge color="gray">epoch not known yet</Badge>;

@@ -12,7 +12,8 @@ import { saveFile } from "../../ui/save";
 const ROWS_MAX = 50;
 
 interface Props {
-  readonly certificate: VerifiedCertificate;
+  /** Undefined if it is pruned. */
+  readonly certificate: VerifiedCertificate | undefined;
   readonly outputs: readonly Output[];
   /** The output that the page's URL names, from 0. */
   readonly shown: number | undefined;
@@ -39,7 +40,7 @@ export function Outputs({ certificate, outputs, shown, text }: Props): JSX.Eleme
               ["Memo", wanted.memo === NO_MEMO ? undefined : decodeMemo(wanted.memo)],
             ]}
           />
-          <SaveProof certificate={certificate} output={shown} />
+          {certificate !== undefined && <SaveProof certificate={certificate} output={shown} />}
         </Stack>
       )}
       <Title order={3} size="h5">

@@ -1,5 +1,5 @@
 import { Badge, Button, Card, Group, Stack, Text, Title } from "@mantine/core";
-import { amountOf, decodeMemo, NO_MEMO, type Redemption, type VerifiedCertificate } from "@fastpay/sdk";
+import { amountOf, decodeMemo, NO_MEMO, type ProvenTransfer, type Redemption } from "@fastpay/sdk";
 import type { JSX } from "react";
 import { getAddress } from "viem";
 
@@ -13,15 +13,15 @@ import { IconPrinter, IconShieldCheck } from "../../ui/icons";
 import { Outputs } from "./Outputs";
 
 interface Props {
-  readonly certificate: VerifiedCertificate;
+  readonly proven: ProvenTransfer;
   /** The output of a payout that the page's URL names. */
   readonly output: number | undefined;
 }
 
-/** The content of a valid certificate. */
-export function TransferCard({ certificate, output }: Props): JSX.Element {
-  const { digest, epoch, votes, order } = certificate;
-  const { transfer } = order;
+/** A proven transfer. */
+export function TransferCard({ proven, output }: Props): JSX.Element {
+  const { transfer, digest, proof } = proven;
+  const certificate = proof.type === "certificate" ? proof.certificate : undefined;
   const { info } = useNaming(transfer.asset);
   const { config } = useNetwork();
   const ordered = useOrders(transfer.sender).data?.find(({ sequence }) => sequence === transfer.sequence)?.createdAtMs;
@@ -34,11 +34,13 @@ export function TransferCard({ certificate, output }: Props): JSX.Element {
             {TITLES[transfer.type]} of {text(amountOf(transfer))}
           </Title>
           <Badge color="teal" size="lg" leftSection={<IconShieldCheck size={16} aria-hidden />}>
-            Certified
+            {certificate === undefined ? "Executed" : "Certified"}
           </Badge>
         </Group>
         <Text size="sm">
-          A quorum of {count(votes.length, "authority", "authorities")} voted for it. This browser checked each vote.
+          {proof.type === "certificate"
+            ? `A quorum of ${count(proof.certificate.votes.length, "authority", "authorities")} voted for it. This browser checked each vote.`
+            : `Proven by checkpoint ${proof.checkpoint} of the committee: the certificate is pruned. This browser checked the proof.`}
         </Text>
         <Facts
           facts={[
@@ -50,8 +52,8 @@ export function TransferCard({ certificate, output }: Props): JSX.Element {
             ["Asset", info === undefined ? transfer.asset : `${info.symbol} (${info.isUnknown ? "unknown " : ""}${transfer.asset})`],
             ["Memo", transfer.memo === NO_MEMO ? undefined : decodeMemo(transfer.memo)],
             ["Number among the sender's orders", transfer.sequence.toString()],
-            ["Signed with", order.authorization.type === "ethereum" ? "an Ethereum key" : "an Ed25519 key"],
-            ["Epoch", epoch.toString()],
+            ["Signed with", certificate && (certificate.order.authorization.type === "ethereum" ? "an Ethereum key" : "an Ed25519 key")],
+            ["Epoch", certificate?.epoch.toString()],
             ["Ordered in this browser", ordered !== undefined && timeText(ordered)],
             ["Deployment", `contract ${config.contract} on ${config.chainName} (chain ${config.chainId})`],
             ["Digest", <Copyable key="digest" text={digest} name="the digest" />],

@@ -1,5 +1,5 @@
 import { Alert, Text } from "@mantine/core";
-import { isFastPayError, parseAccount, type CertificateEvidence, type Hex } from "@fastpay/sdk";
+import { isFastPayError, parseAccount, provenBy, provenByArchive, type CertificateEvidence, type Hex } from "@fastpay/sdk";
 import { useQuery } from "@tanstack/react-query";
 import type { JSX } from "react";
 import { useParams, useSearchParams } from "react-router";
@@ -29,7 +29,7 @@ export default function TransferPage(): JSX.Element {
     staleTime: 30_000,
     refetchInterval: ({ state }) => (isShownByAll(state.data) ? false : 3_000),
   });
-  // A hash without a certificate may be that of an Ethereum transaction.
+  // A hash without a proof may be that of an Ethereum transaction.
   const isUnknown = digest !== undefined && query.data !== undefined && query.data.certificate === undefined;
   const transaction = useContractTransaction(isUnknown ? (digest as Hex) : undefined).data;
   return (
@@ -49,6 +49,7 @@ export default function TransferPage(): JSX.Element {
 }
 
 function isShownByAll(evidence: CertificateEvidence | undefined): boolean {
+  if (evidence?.archived !== undefined) return true;
   return evidence !== undefined && evidence.answers.every(({ answer }) => answer?.report !== undefined);
 }
 
@@ -66,18 +67,23 @@ function readName(digest?: string, account?: string, sequence?: string): { of?: 
 }
 
 function Evidence({ evidence, output }: { evidence: CertificateEvidence; output: number | undefined }): JSX.Element {
-  const { certificate, answers } = evidence;
+  const { certificate, archived, answers } = evidence;
+  const proven = certificate === undefined ? archived && provenByArchive(archived) : provenBy(certificate);
   const isLater = answers.some(({ answer }) => answer !== undefined && answer.report === undefined);
   return (
     <>
-      {certificate === undefined ? (
+      {proven !== undefined ? (
+        <TransferCard proven={proven} output={output} />
+      ) : archived !== undefined ? (
+        <Alert color="gray" title="Void number">
+          Nothing was paid under this number. Checkpoint {archived.checkpoint.toString()} of the committee proves it.
+        </Alert>
+      ) : (
         <Alert color="orange" role="alert" title="No valid certificate">
           {isLater
             ? "The certificate belongs to an epoch that the Ethereum node has not finalized yet. Try again later."
-            : "No authority has one. The transfer does not exist, or is not certified yet."}
+            : "No authority has one. The transfer does not exist, is not certified yet, or is pruned: then open it from the account's history."}
         </Alert>
-      ) : (
-        <TransferCard certificate={certificate} output={output} />
       )}
       <div className="not-printed">
         <AnswersCard answers={answers} />

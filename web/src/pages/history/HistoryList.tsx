@@ -1,4 +1,4 @@
-import { Button, Card, Center, Group, Loader, NativeSelect, Stack, Text, TextInput, Title } from "@mantine/core";
+import { Alert, Button, Card, Center, Group, Loader, NativeSelect, Stack, Text, TextInput, Title } from "@mantine/core";
 import { formatAccount, formatHistory, type AccountId, type Address } from "@fastpay/sdk";
 import { useState, type JSX } from "react";
 
@@ -36,7 +36,7 @@ const KINDS = [
  */
 export function HistoryList({ account, limit, heading, hasMore = false }: Props): JSX.Element {
   const history = useHistory(account, limit);
-  const { isLoading, error, hasOlder, isLoadingOlder, loadOlder } = history;
+  const { isLoading, error, incomplete, hasOlder, isLoadingOlder, loadOlder } = history;
   const seen = useSeen(account, undatedKeys(history));
   const [filter, setFilter] = useState(EVERYTHING);
   if (isLoading) {
@@ -59,7 +59,14 @@ export function HistoryList({ account, limit, heading, hasMore = false }: Props)
         </Title>
       )}
       <ErrorAlert error={error} title="The history cannot be read" />
-      {all.length === 0 && error === undefined && <Text c="dimmed">Nothing yet.</Text>}
+      {incomplete.length > 0 && (
+        <Alert color="gray" title="Older entries are missing">
+          {incomplete.some((list) => list !== "deposits")
+            ? "Authorities have pruned them, and none returned them from its archive. Try again later."
+            : "Authorities have pruned older deposits. They are in the log of the contract on Ethereum."}
+        </Alert>
+      )}
+      {all.length === 0 && error === undefined && incomplete.length === 0 && <Text c="dimmed">Nothing yet.</Text>}
       {hasMore && all.length > 0 && <Filters items={all} filter={filter} onChange={setFilter} />}
       {items.length > 0 && (
         <Card withBorder component="section" aria-label="History entries">

@@ -2,14 +2,17 @@ import { Anchor, Badge, Group, Text, ThemeIcon } from "@mantine/core";
 import {
   amountOf,
   decodeMemo,
+  formatAccount,
   NO_MEMO,
   type DepositEntry,
   type Hex,
   type OrderEntry,
+  type Payment,
   type ReceivedEntry,
   type Redemption,
   type SentEntry,
   type Transfer,
+  type TransferProof,
 } from "@fastpay/sdk";
 import type { JSX, ReactNode } from "react";
 import { Link } from "react-router";
@@ -94,7 +97,8 @@ interface EntryProps<T> {
   readonly time: ReactNode;
 }
 
-function ReceivedLine({ entry: { payment, output, certificate }, time }: EntryProps<ReceivedEntry>): JSX.Element {
+function ReceivedLine({ entry, time }: EntryProps<ReceivedEntry>): JSX.Element {
+  const { payment, output } = entry;
   const amount = useMoney(payment.amount, payment.asset);
   return (
     <Line
@@ -106,7 +110,7 @@ function ReceivedLine({ entry: { payment, output, certificate }, time }: EntryPr
           From <AccountLink account={payment.sender} />
         </>
       }
-      to={`/explore/transfer/${certificate.digest}${output === undefined ? "" : `?output=${output}`}`}
+      to={`${proofPath(payment, entry)}${output === undefined ? "" : `?output=${output}`}`}
       detail={`${memoText(payment.memo)}their order #${payment.sequence}${output === undefined ? "" : `, output ${output}`}`}
       time={time}
     />
@@ -114,8 +118,8 @@ function ReceivedLine({ entry: { payment, output, certificate }, time }: EntryPr
 }
 
 /** A sent payment, payout or redemption, with the times stored in this browser. */
-function SentLine({ entry: { certificate, order }, time }: EntryProps<SentEntry>): JSX.Element {
-  const { transfer } = certificate.order;
+function SentLine({ entry, time }: EntryProps<SentEntry>): JSX.Element {
+  const { transfer, order } = entry;
   const amount = useMoney(amountOf(transfer), transfer.asset);
   // The memo of a list's order is the page's name, which is of no use to people.
   const memo = transfer.type === "payout" ? `${count(transfer.outputs.length, "output")}, ` : memoText(transfer.memo);
@@ -125,17 +129,23 @@ function SentLine({ entry: { certificate, order }, time }: EntryProps<SentEntry>
       color="indigo"
       amount={`−${amount}`}
       text={<SentTo transfer={transfer} />}
-      to={`/explore/transfer/${certificate.digest}`}
+      to={proofPath(transfer, entry)}
       detail={`${memo}order #${transfer.sequence}`}
       time={
         <>
           {time}
-          {lifeText(order)}
+          {lifeText(order, entry.proof)}
         </>
       }
       end={transfer.type === "redemption" ? <PayoutBadge redemption={transfer} /> : undefined}
     />
   );
+}
+
+/** The page with a transfer's proof. Authorities find a transfer by its digest only while they have the certificate. */
+function proofPath({ sender, sequence }: Payment | Transfer, { digest, proof }: Pick<SentEntry, "digest" | "proof">): string {
+  const name = proof.type === "certificate" ? digest : `${formatAccount(sender)}/${sequence}`;
+  return `/explore/transfer/${name}`;
 }
 
 function SentTo({ transfer }: { transfer: Transfer }): JSX.Element {
@@ -150,9 +160,9 @@ function SentTo({ transfer }: { transfer: Transfer }): JSX.Element {
 }
 
 /** The times from order to certificate and settlement, as stored in this browser. */
-function lifeText(order: OrderEntry | undefined): string {
+function lifeText(order: OrderEntry | undefined, proof: TransferProof): string {
   const { createdAtMs, certifiedAtMs, settledAtMs } = order ?? {};
-  if (createdAtMs === undefined) return ", ordered on another device, certified";
+  if (createdAtMs === undefined) return `, ordered on another device, ${proof.type === "certificate" ? "certified" : "executed"}`;
   const parts = [];
   if (certifiedAtMs !== undefined) parts.push(`certified after ${duration(certifiedAtMs - createdAtMs)}`);
   if (settledAtMs !== undefined) parts.push(`settled after ${duration(settledAtMs - createdAtMs)}`);

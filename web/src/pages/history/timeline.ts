@@ -43,7 +43,7 @@ export function timeline(
     }),
     ...history.sent.map((entry) => {
       const key = sentKey(entry);
-      const kind = entry.certificate.order.transfer.type === "redemption" ? ("redeemed" as const) : ("sent" as const);
+      const kind = entry.transfer.type === "redemption" ? ("redeemed" as const) : ("sent" as const);
       const ordered = entry.order?.createdAtMs;
       return { kind, entry, key, ms: ordered ?? sent(key), isExact: ordered !== undefined };
     }),
@@ -54,7 +54,8 @@ export function timeline(
   ];
   // An item without a time has just arrived.
   const time = ({ ms }: TimelineItem): number => ms ?? Number.MAX_SAFE_INTEGER;
-  return items.sort((a, b) => time(b) - time(a));
+  // An authority's list and the archive may both have a received payment.
+  return [...new Map(items.map((item) => [item.key, item])).values()].sort((a, b) => time(b) - time(a));
 }
 
 /**
@@ -87,21 +88,20 @@ export function assetOf(item: TimelineItem): Address {
     case "deposit":
       return item.entry.asset;
     default:
-      return item.entry.certificate.order.transfer.asset;
+      return item.entry.transfer.asset;
   }
 }
 
 function wordsOf(item: TimelineItem): string[] {
   switch (item.kind) {
     case "received": {
-      const { payment, certificate } = item.entry;
-      return [formatAccount(payment.sender), decodeMemo(payment.memo), certificate.digest];
+      const { payment, digest } = item.entry;
+      return [formatAccount(payment.sender), decodeMemo(payment.memo), digest];
     }
     case "deposit":
       return [`deposit ${item.entry.index}`];
     default: {
-      const { order, digest } = item.entry.certificate;
-      const { transfer } = order;
+      const { transfer, digest } = item.entry;
       const paid = (recipient: AccountId, memo: Hex): string[] => [formatAccount(recipient), decodeMemo(memo)];
       switch (transfer.type) {
         case "payment":
@@ -115,12 +115,12 @@ function wordsOf(item: TimelineItem): string[] {
   }
 }
 
-function receivedKey({ certificate, output }: ReceivedEntry): string {
-  return `${certificate.digest}/${output ?? ""}`;
+function receivedKey({ digest, output }: ReceivedEntry): string {
+  return `${digest}/${output ?? ""}`;
 }
 
-function sentKey({ certificate }: SentEntry): string {
-  return certificate.digest;
+function sentKey({ digest }: SentEntry): string {
+  return digest;
 }
 
 function depositKey({ index }: DepositEntry): string {

@@ -48,7 +48,7 @@ function useRedemptions(account: AccountId): Redemption[] {
   const { sent } = useHistory(account, FOLLOWED_MAX);
   const isCertified = ({ state }: OrderEntry): boolean => state === "certified" || state === "settled";
   const transfers = [
-    ...sent.map(({ certificate }) => certificate.order.transfer),
+    ...sent.map(({ transfer }) => transfer),
     ...orders.filter(isCertified).map(({ transfer }) => transfer),
   ];
   const bySequence = new Map(transfers.map((transfer) => [transfer.sequence, transfer]));

@@ -1,0 +1,158 @@
+/**
+ * Reads pruned entries of accounts from the authorities' archives. Every returned entry is proven. An authority whose
+ * answer is late, malformed or unproven is left, and another one is asked.
+ */
+
+import type { AccountId } from "../accounts.js";
+import type { AuthorityClient } from "../authority.js";
+import { goodAnswers, type Network } from "../network.js";
+import { throwIfAborted } from "../waiting.js";
+import { verifyArchivePage, type ArchivedNumber, type ArchiveList, type VerifiedArchivePage } from "./page.js";
+
+/** The timeout for a page, after which the next authority is asked. */
+const PAGE_MS = 5_000;
+/** The time for one list, whatever authorities do. */
+const LIST_MS = 20_000;
+/** The maximum number of pages of one authority's list. */
+const PAGES_MAX = 200;
+
+/** Received payments of some checkpoints, newest first. */
+export interface ReceivedBack {
+  /** The transfers that paid the account. */
+  readonly numbers: readonly ArchivedNumber[];
+  /** The position of older ones; undefined if there are none. */
+  readonly older: BackPosition | undefined;
+}
+
+/** A position in a list that is read from its newest entry: the entries up to a checkpoint, without its newest ones. */
+export interface BackPosition {
+  readonly checkpoint: bigint;
+  /** The number of entries of this checkpoint that were read. */
+  readonly read: number;
+}
+
+/** Reads the authorities' archives. */
+export class ArchiveReader {
+  readonly #network: Network;
+  /** The authority that returned proven entries last. It is asked first. */
+  #last: AuthorityClient | undefined;
+
+  constructor(network: Network) {
+    this.#network = network;
+  }
+
+  /** The number of an account; undefined if no authority proves it. Asks all at once: none can delay the answer. */
+  async number(account: AccountId, sequence: bigint, signal?: AbortSignal): Promise<ArchivedNumber | undefined> {
+    const list = { type: "sent", from: sequence } as const;
+    const ask = (authority: AuthorityClient, until: AbortSignal) => this.#page(authority, account, list, until, 1);
+    const pages = goodAnswers(await this.#network.askAll(ask, { signal }));
+    return pages.map(({ answer }) => answer.entries[0]).find((entry) => entry !== undefined);
+  }
+
+  /**
+   * The numbers of an account from `from` up to `to` (exclusive) that archives have. Asks one authority after another
+   * for those that are still missing.
+   */
+  async sent(account: AccountId, from: bigint, to: bigint, signal?: AbortSignal): Promise<Map<bigint, ArchivedNumber>> {
+    const found = new Map<bigint, ArchivedNumber>();
+    const until = this.#until(signal);
+    const isLast = (authority: AuthorityClient): number => Number(authority === this.#last);
+    for (const authority of [...this.#network.authorities].sort((a, b) => isLast(b) - isLast(a))) {
+      try {
+        for (let page = 0; page < PAGES_MAX && found.size < Number(to - from); page += 1) {
+          const list = { type: "sent", from: from + BigInt(found.size) } as const;
+          const { entries } = await this.#page(authority, account, list, until);
+          if (entries.length === 0) break;
+          this.#last = authority;
+          for (const entry of entries) if (entry.sequence < to) found.set(entry.sequence, entry);
+        }
+      } catch {
+        throwIfAborted(signal);
+        // The next authority is asked.
+      }
+      if (found.size === Number(to - from) || until.aborted) break;
+    }
+    return found;
+  }
+
+  /**
+   * The transfers of the checkpoints from `low` to `high` that paid an account, oldest first: those that any authority
+   * has, because a list of received payments is not proven to be complete. Undefined if no authority answers.
+   */
+  async received(account: AccountId, low: bigint, high: bigint, signal?: AbortSignal): Promise<ArchivedNumber[] | undefined> {
+    const ask = async (authority: AuthorityClient, until: AbortSignal): Promise<ArchivedNumber[]> => {
+      const found: ArchivedNumber[] = [];
+      let from = { checkpoint: low, entry: 0n };
+      for (let page = 0; page < PAGES_MAX; page += 1) {
+        const { entries, next } = await this.#page(authority, account, { type: "received", from }, until);
+        found.push(...entries.filter(({ checkpoint }) => checkpoint <= high));
+        if (next === undefined || next.checkpoint > high) return found;
+        from = next;
+      }
+      throw new RangeError("the list is too long");
+    };
+    const lists = goodAnswers(await this.#network.askAll(ask, { signal }));
+    if (lists.length === 0) return undefined;
+    const all = lists.flatMap(({ answer }) => answer);
+    return [...new Map(all.sort(order).map((number) => [`${number.account}/${number.sequence}`, number])).values()];
+  }
+
+  /**
+   * The newest transfers of the checkpoints up to `checkpoint` that paid an account, newest first: whole checkpoints,
+   * with at least `count` transfers if there are as many. Undefined if no authority answers.
+   */
+  async receivedUpTo(
+    account: AccountId,
+    checkpoint: bigint,
+    count: number,
+    signal?: AbortSignal,
+  ): Promise<{ numbers: ArchivedNumber[]; isWhole: boolean } | undefined> {
+    const numbers: ArchivedNumber[] = [];
+    let high = checkpoint;
+    // Checkpoints without a payment to the account are passed in few steps.
+    for (let step = 1n; high > 0n && numbers.length < count; step *= 2n) {
+      const low = high > step ? high - step + 1n : 1n;
+      const found = await this.received(account, low, high, signal);
+      if (found === undefined) return undefined;
+      numbers.push(...found.reverse());
+      high = low - 1n;
+    }
+    return { numbers, isWhole: high === 0n };
+  }
+
+  /** The next `count` of these transfers, from a position on. Undefined if no authority answers. */
+  async receivedBack(account: AccountId, from: BackPosition, count: number): Promise<ReceivedBack | undefined> {
+    const end = from.read + count;
+    const found = await this.receivedUpTo(account, from.checkpoint, end);
+    if (found === undefined) return undefined;
+    const numbers = found.numbers.slice(from.read, end);
+    if (found.isWhole && found.numbers.length <= end) return { numbers, older: undefined };
+    const checkpoint = numbers.at(-1)?.checkpoint ?? from.checkpoint;
+    const read = found.numbers.slice(0, end).filter((number) => number.checkpoint === checkpoint).length;
+    return { numbers, older: { checkpoint, read } };
+  }
+
+  async #page(
+    authority: AuthorityClient,
+    account: AccountId,
+    list: ArchiveList,
+    signal: AbortSignal,
+    limit?: number,
+  ): Promise<VerifiedArchivePage> {
+    const until = AbortSignal.any([signal, AbortSignal.timeout(PAGE_MS)]);
+    const page = await authority.archived(account, list, until, limit);
+    const counting = await this.#network.committees.counting();
+    return verifyArchivePage(page, account, list, counting, this.#network.domain);
+  }
+
+  #until(signal: AbortSignal | undefined): AbortSignal {
+    const limits = [this.#network.closed, AbortSignal.timeout(LIST_MS)];
+    return AbortSignal.any(signal === undefined ? limits : [...limits, signal]);
+  }
+}
+
+function order(a: ArchivedNumber, b: ArchivedNumber): number {
+  if (a.checkpoint !== b.checkpoint) return a.checkpoint < b.checkpoint ? -1 : 1;
+  if (a.account !== b.account) return a.account < b.account ? -1 : 1;
+  return a.sequence < b.sequence ? -1 : Number(a.sequence > b.sequence);
+}
