@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fastpay_client::AuthorityClient;
+use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::{AccountId, Asset, Balance, Committees, Epoch, SequenceNumber, Transfer};
 use fastpay_ethereum::{Primary, PrimaryConfig};
 
@@ -162,7 +162,14 @@ async fn redeemable(
     for shard in client.shards() {
         let mut start = 0;
         loop {
-            let page = shard.redemptions(start).await.map_err(Failure::wrong)?;
+            let page = match shard.redemptions(start).await {
+                // Those that the contract had not paid are listed from there on.
+                Err(ClientError::Pruned(pruned)) if pruned.first > start => {
+                    start = pruned.first;
+                    continue;
+                }
+                page => page.map_err(Failure::wrong)?,
+            };
             start += page.entries.len() as u64;
             let is_last = page.entries.is_empty() || start >= page.total;
             for certificate in page.entries {

@@ -156,6 +156,23 @@ impl Authority {
         std::fs::write(&self.config, format!("{text}\n[limits]\n{lines}\n")).map_err(io)
     }
 
+    /// Configures an archive of certified checkpoints, from the next start on.
+    ///
+    /// # Errors
+    /// If the configuration cannot be written.
+    pub fn set_archive(&self, every_seconds: u64) -> Result<(), Failure> {
+        let io = |error| Failure::Io { path: self.config.clone(), error };
+        let text = std::fs::read_to_string(&self.config).map_err(io)?;
+        let archive = format!("[archive]\nfolder = \"archive\"\nevery_seconds = {every_seconds}\n");
+        std::fs::write(&self.config, format!("{text}\n{archive}")).map_err(io)
+    }
+
+    /// The path of the archive.
+    #[must_use]
+    pub fn archive(&self) -> PathBuf {
+        self.config.with_file_name("archive")
+    }
+
     /// Configures these Ethereum nodes, from the next start on.
     ///
     /// # Errors
@@ -256,6 +273,17 @@ impl Authority {
     #[must_use]
     pub fn data(&self) -> PathBuf {
         self.config.with_file_name("data")
+    }
+
+    /// The generation of the journals that count in the data folder: more than 0 once they begin at a checkpoint.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn generation(&self) -> Result<u64, Failure> {
+        let path = self.data().join("meta.json");
+        let text = std::fs::read_to_string(&path).map_err(|error| Failure::Io { path, error })?;
+        let meta: serde_json::Value = serde_json::from_str(&text).map_err(Failure::wrong)?;
+        Ok(meta.get("generation").and_then(serde_json::Value::as_u64).unwrap_or_default())
     }
 
     /// The path of the keys' folder.

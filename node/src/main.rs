@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use fastpay_node::authority::config::Config;
 use fastpay_node::authority::keys::{self, KeyFiles, passphrase_source};
-use fastpay_node::authority::{self, certification, rollback};
-use fastpay_node::operator::{backup, check, committee, rebase, setup, status};
+use fastpay_node::authority::{certification, rollback};
+use fastpay_node::operator::{backup, check, committee, rebase, run, setup, status};
 use fastpay_program::console::{LogFormat, answer, complain, completions, end_at_arguments, fail, start_log};
 use fastpay_program::{files, stop_signal};
 use serde::Serialize;
@@ -54,7 +54,7 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
             start_log(log_format, "FASTPAY_LOG", "info,fjall=warn,lsm_tree=warn");
             let config = Config::read(&config, overrides)?;
             let keys = keys::read_all(&config.keys, &passphrase_source(passphrase_file))?;
-            runtime()?.block_on(async { Ok(authority::run(config, keys, stop_signal()?).await?) })
+            runtime()?.block_on(async { Ok(run::run(config, keys, stop_signal()?).await?) })
         }
         Command::Committee(command) => sign_for_committee(command),
         Command::Archive(ArchiveCommand::Verify { archive, json, folder: FolderArguments { config, overrides } }) => {

@@ -12,6 +12,7 @@
 //! | `chain_faults` | reorganizations below and above the final block; Ethereum nodes that lie, omit and lag |
 //! | `gas` | a relayer whose transaction is stuck, is dropped, or loses its nonce; a high gas price; two relayers |
 //! | `disk` | a full disk |
+//! | `pruning` | nodes that end their journals under load: one is killed at it, one was away, one begins anew |
 //! | `partition` | network partitions and packet loss |
 //! | `peers` | garbage, silence, oversized messages, peers that never read |
 //! | `setup` | invalid configurations and keys |
@@ -40,6 +41,7 @@ mod partition;
 mod peers;
 mod primary;
 mod proxy;
+mod pruning;
 mod relaying;
 mod restored;
 mod rotation;

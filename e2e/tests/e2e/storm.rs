@@ -30,7 +30,7 @@ fn from_environment(name: &str) -> Option<u64> {
 }
 
 /// Payers pay and redeem until they are stopped. Returns the amount redeemed to the chain.
-async fn keep_paying(payers: Payers, member: usize, seed: u64, stop: Arc<AtomicBool>) -> u64 {
+pub async fn keep_paying(payers: Payers, member: usize, seed: u64, stop: Arc<AtomicBool>) -> u64 {
     let mut random = StdRng::seed_from_u64(seed);
     let (accounts, mut redeemed) = (payers.accounts(), 0);
     while !stop.load(Ordering::Relaxed) {
@@ -98,13 +98,13 @@ async fn rage(network: &mut Network, random: &mut StdRng, until: Instant) -> usi
     kills
 }
 
-async fn give(network: &Network, account: fastpay_core::AccountId) {
+pub async fn give(network: &Network, account: fastpay_core::AccountId) {
     let call = IFastPay::depositEtherCall { recipient: account.0.into() }.abi_encode();
     let (chain, contract) = (network.chain().unwrap(), network.contract().unwrap());
     chain.send(contract, U256::from(FUNDS), call.into()).await.unwrap();
 }
 
-async fn wait_until_relayed(network: &Network, wei: u64) {
+pub async fn wait_until_relayed(network: &Network, wei: u64) {
     wait_for(PATIENCE, async || {
         let status = network.relayer.as_ref().unwrap().status().map_err(|error| error.to_string())?;
         let paid = network.chain().unwrap().ether_of(OUT).await.map_err(|error| error.to_string())?;

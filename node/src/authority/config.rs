@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use fastpay_ethereum::PrimaryConfig;
 use fastpay_program::configuration;
@@ -14,6 +15,7 @@ use crate::authority::certification::{self, member::MemberTimes};
 use crate::authority::http::HttpLimits;
 use crate::authority::keys::KeyFiles;
 use crate::authority::network::NetworkLimits;
+use crate::authority::pruning::PruningTimes;
 use crate::authority::rollback::default_high_water_mark;
 use crate::authority::shard::{ADDRESS_JOURNAL_BYTES_PER_DAY, ShardLimits};
 
@@ -83,10 +85,24 @@ pub struct ArchiveSettings {
     /// How often peers are asked, and how long they are waited for.
     #[serde(skip)]
     pub times: MemberTimes,
+    /// The same before the journals end.
+    #[serde(skip)]
+    pub pruning: PruningTimes,
 }
 
-/// As often as peers are asked.
-const EVERY_SECONDS_MIN: u64 = 60;
+impl ArchiveSettings {
+    /// Peers are asked ten times from one checkpoint to the next, and each minute if that is more often.
+    fn set_times(&mut self) {
+        let every = Duration::from_secs(self.every_seconds);
+        let usual = MemberTimes::default();
+        let poll = (every / 10).min(usual.poll);
+        self.times = MemberTimes { poll, takeover: every.min(usual.takeover), ..usual };
+        self.pruning = PruningTimes::polling_each(poll);
+    }
+}
+
+/// Peers are asked each second then.
+const EVERY_SECONDS_MIN: u64 = 10;
 
 fn every_seconds() -> u64 {
     7 * 24 * 3_600
@@ -240,6 +256,7 @@ impl Config {
         let mut config: Self =
             configuration::read(&text).map_err(|error| ConfigError::Malformed { path: path.into(), error })?;
         config.resolve(path.parent().unwrap_or(Path::new(".")));
+        config.archive.iter_mut().for_each(ArchiveSettings::set_times);
         if let Some(data) = overrides.data {
             config.data = data;
         }
@@ -397,6 +414,10 @@ mod tests {
         let usual = settings(&archive);
         assert!(usual.folder.is_absolute() && usual.folder.ends_with("archive"));
         assert_eq!((usual.every_seconds, usual.orders_max), (604_800, 1_000_000));
+        assert_eq!((usual.times.poll, usual.pruning.poll), (Duration::from_secs(60), Duration::from_secs(60)));
+        let fast = settings(&format!("{archive}every_seconds = 10\n"));
+        assert_eq!((fast.times.poll, fast.times.takeover), (Duration::from_secs(1), Duration::from_secs(10)));
+        assert_eq!((fast.pruning.poll, fast.pruning.turn), (Duration::from_secs(1), Duration::from_secs(5)));
         let named = settings(&format!("{archive}every_seconds = 3600\norders_max = 10000\n"));
         assert_eq!((named.every_seconds, named.orders_max), (3_600, 10_000));
         let tls = format!("{GOOD}\n[tls]\ncertificate = \"a.pem\"\nkey = \"a.key\"\nhttp = true\n");
@@ -413,7 +434,7 @@ mod tests {
         check(format!("{GOOD}\n[archive]\nfolder = \"archive\"\n"), "an [archive] and no `endpoints`");
         let archive = format!("endpoints = \"endpoints.json\"\n{GOOD}\n[archive]\nfolder = \"archive\"\n");
         check(format!("{archive}orders_max = 9999\n"), "archive.orders_max is 9999; at least 10000 are needed");
-        check(format!("{archive}every_seconds = 59\n"), "archive.every_seconds is 59; at least 60 are needed");
+        check(format!("{archive}every_seconds = 9\n"), "archive.every_seconds is 9; at least 10 are needed");
         check(format!("{archive}poll = 1\n"), "unknown field `poll`");
         check(GOOD.replace("shards = 2", "shards = 0"), "nonzero");
         check(GOOD.replace("shards = 2", "shards = 65"), "at most 64");

@@ -103,6 +103,9 @@ pub enum AuthorityError {
     #[error("shard {0} stopped because of a defect; see the log above")]
     ShardPanicked(ShardId),
     /// The system cannot start a thread.
+    #[error("cannot start the authority's threads: {0}")]
+    Runtime(std::io::Error),
+    /// The system cannot start a thread.
     #[error("cannot start the index's thread: {0}")]
     Index(std::io::Error),
     /// The system cannot start a thread.

@@ -16,6 +16,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::authority::index::Index;
+use crate::authority::pruning::PruningMetrics;
 use crate::authority::voter_status::VoterStatus;
 
 /// The maximum number of assets whose sums are shown, ETH first: anyone can deposit tokens of their own making.
@@ -333,6 +334,8 @@ pub struct Metrics {
     pub peers: Arc<PeerMetrics>,
     /// Those of the archive.
     pub certification: Arc<CertificationMetrics>,
+    /// Those of the journals' end.
+    pub pruning: Arc<PruningMetrics>,
     /// Each shard's, from the first.
     pub shards: Vec<Arc<ShardMetrics>>,
     tracer: Tracer,
@@ -358,6 +361,7 @@ impl Metrics {
         let follower = Arc::new(follower(&mut registry));
         let peers = Arc::new(peers(&mut registry));
         let certification = Arc::new(certification(&mut registry));
+        let pruning = Arc::new(PruningMetrics::registered(&mut registry));
         let shards = 0..shards;
         let shards = shards
             .map(|id| Arc::new(shard(&mut registry, id, &authority.peer_vote_timestamp, tracer.clone())))
@@ -372,6 +376,7 @@ impl Metrics {
             follower,
             peers,
             certification,
+            pruning,
             shards,
             tracer,
             spans_exported,

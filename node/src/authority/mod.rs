@@ -22,7 +22,8 @@ pub mod metrics;
 pub mod network;
 pub mod payouts;
 pub mod peer_sync;
-mod priority;
+pub mod priority;
+pub mod pruning;
 pub mod rollback;
 pub mod rotation;
 pub mod shard;
@@ -46,14 +47,14 @@ use fastpay_ethereum::Primary;
 use fastpay_program::Clock;
 use fastpay_telemetry::{Export, Service, TraceError, Tracer};
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 use tokio::task::JoinSet;
 
 pub use self::error::AuthorityError;
 
 use self::announcements::Announcements;
-use self::certification::Archive;
 use self::certification::member::Member;
+use self::certification::{Archive, Lag};
 use self::config::Config;
 use self::deployment::{Deployment, folder_identity};
 use self::deposit_sink::DepositSink;
@@ -64,6 +65,7 @@ use self::metrics::Metrics;
 use self::network::{NetworkLimits, ShardContext};
 use self::payouts::Payouts;
 use self::peer_sync::{OwnShards, PeerSync};
+use self::pruning::{ArchiveLock, Begins, Pruner, PrunerContext};
 use self::rollback::{
     Age, CatchUp, HighWaterMark, Memory, PeersError, Question, RollbackProtection, StaleReason, VoteFloors,
 };
@@ -96,7 +98,17 @@ struct Parts {
 
 type ShardThread = (ShardId, ShardHandle, JoinHandle<Result<(), ShardError>>);
 
-/// Runs an authority until `stop` turns true.
+/// How an authority ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Its operator stopped it.
+    Stopped,
+    /// It stopped in order to be rebased onto the newest checkpoint of its archive, and to be started again
+    /// (`crate::operator::run`).
+    ToBeRebased,
+}
+
+/// Runs an authority until `stop` turns true, or until its journals are to end.
 ///
 /// # Errors
 /// See [`AuthorityError`].
@@ -104,10 +116,10 @@ pub async fn run(
     config: Config,
     keys: Vec<AuthorityKeys>,
     mut stop: watch::Receiver<bool>,
-) -> Result<(), AuthorityError> {
+) -> Result<Ended, AuthorityError> {
     let deployment = tokio::select! {
         deployment = deployment::load(&config) => deployment?,
-        _ = stop.wait_for(|stop| *stop) => return Ok(()),
+        _ = stop.wait_for(|stop| *stop) => return Ok(Ended::Stopped),
     };
     let keys: Vec<_> = keys.into_iter().map(Arc::new).collect();
     let names: Vec<_> = keys.iter().map(|keys| keys.public().name).collect();
@@ -128,7 +140,7 @@ pub async fn run(
     let with_primary = deployment.genesis().is_none();
     let in_use = tokio::select! {
         in_use = used_before(&config, &deployment, &voter_status, &folder) => in_use?,
-        _ = stop.wait_for(|stop| *stop) => return Ok(()),
+        _ = stop.wait_for(|stop| *stop) => return Ok(Ended::Stopped),
     };
     let limits = shard_limits(&config);
     let recovered = recover(&folder, layout, with_primary, limits).await?;
@@ -161,7 +173,8 @@ pub async fn run(
     let chain = with_primary.then(|| (read_chain_time(&config.data, applied), Clock::system()));
     let threads = start_shards(&parts, recovered, limits, &addresses, chain)?;
     let noting = tokio::spawn(note_journal_ends(high_water_mark.clone(), histories.clone()));
-    let outcome = serve(&config, &parts, deployment, rotation, &threads, histories.clone(), stop).await;
+    let own = (folder.clone(), histories.clone());
+    let outcome = serve(&config, &parts, deployment, rotation, &threads, own, stop).await;
     let ended = end_shards(threads).await;
     drop(export);
     noting.abort();
@@ -171,7 +184,7 @@ pub async fn run(
     match outcome {
         // The supervisor sees only that a thread ended. The thread's own result has the cause.
         Err(AuthorityError::ShardPanicked(_)) => ended.and(outcome),
-        _ => outcome.and(ended),
+        _ => outcome.and_then(|how| ended.map(|()| how)),
     }
 }
 
@@ -335,13 +348,36 @@ fn peer_sync(config: &Config, parts: &Parts, own: OwnShards) -> Option<PeerSync>
         .ok()
 }
 
-/// The part that makes checkpoints with the other authorities, if an archive is configured.
-fn member(config: &Config, parts: &Parts, own: OwnShards) -> Result<Option<Member>, AuthorityError> {
+/// The parts that make checkpoints with the other authorities, and end the journals, if an archive is configured.
+fn archiving(
+    config: &Config,
+    parts: &Parts,
+    own: OwnShards,
+    (folder, begins): (Arc<DataFolder>, Begins),
+    progress: watch::Receiver<Progress>,
+) -> Result<Option<(Member, Pruner)>, AuthorityError> {
     let (Some(settings), Some(path)) = (config.archive.clone(), config.endpoints.as_ref()) else { return Ok(None) };
     let endpoints = Endpoints::read(path).map_err(AuthorityError::ArchivePeers)?;
-    let (names, metrics) = (parts.names.clone(), parts.metrics.certification.clone());
-    let (config, voter_status) = (config.clone(), parts.voter_status.clone());
-    Ok(Some(Member::new(config, settings, parts.domain, voter_status, own, (names, endpoints), metrics)))
+    let (lock, voter_status) = (ArchiveLock::default(), parts.voter_status.clone());
+    let (behind, is_behind) = watch::channel(false);
+    let context = PrunerContext {
+        config,
+        folder,
+        begins,
+        domain: parts.domain,
+        voter_status: voter_status.clone(),
+        progress,
+        is_behind,
+        names: &parts.names,
+        metrics: parts.metrics.pruning.clone(),
+        lock: lock.clone(),
+    };
+    let pruner = Pruner::new(context, &settings, &endpoints);
+    let (peers, metrics) = ((parts.names.clone(), endpoints), parts.metrics.certification.clone());
+    let lag = Lag::new(begins.checkpoint.map_or(0, |(number, _)| number), behind);
+    let shared = (metrics, lag, lock);
+    let member = Member::new(config.clone(), settings, parts.domain, voter_status, own, peers, shared);
+    Ok(Some((member, pruner)))
 }
 
 /// The index and its thread, unless switched off.
@@ -402,9 +438,9 @@ async fn serve(
     deployment: Deployment,
     rotation: Rotation,
     threads: &[ShardThread],
-    histories: Vec<HistoryReader>,
+    (folder, histories): (Arc<DataFolder>, Vec<HistoryReader>),
     mut stop: watch::Receiver<bool>,
-) -> Result<(), AuthorityError> {
+) -> Result<Ended, AuthorityError> {
     // Stops all parts at once, whatever the cause.
     let (end, ended) = watch::channel(false);
     let (progress, progress_seen) = watch::channel(Progress::CatchingUp);
@@ -416,7 +452,9 @@ async fn serve(
     }
     let shards: Vec<_> = threads.iter().map(|(_, handle, _)| handle.clone()).zip(histories.iter().cloned()).collect();
     let shards = Arc::new(shards);
-    for ((address, (id, handle, _)), history) in config.shard_addresses()?.into_iter().zip(threads).zip(histories) {
+    for ((address, (id, handle, _)), history) in
+        config.shard_addresses()?.into_iter().zip(threads).zip(histories.iter().cloned())
+    {
         let listener = listen(address).await?;
         let context = ShardContext {
             domain: parts.domain,
@@ -453,7 +491,7 @@ async fn serve(
         voter_status: parts.voter_status.clone(),
         shards,
         index: parts.index.clone(),
-        progress: progress_seen,
+        progress: progress_seen.clone(),
         waiting,
         metrics: parts.metrics.clone(),
     };
@@ -482,7 +520,11 @@ async fn serve(
         followers.spawn(announcements.run(ended.clone()));
     }
     let own = OwnShards::new(own_shards, parts.metrics.network.clone());
-    let member = member(config, parts, own.clone())?;
+    let base = histories.first().and_then(HistoryReader::base);
+    let checkpoint = base.map(|base| (base.number, base.checkpoint));
+    let begins = Begins { generation: folder.generation(), checkpoint };
+    let archiving = archiving(config, parts, own.clone(), (folder, begins), progress_seen)?;
+    let (member, mut pruner) = archiving.unzip();
     if let Some(peers) = peer_sync(config, parts, own) {
         followers.spawn(peers.run(ended.clone()));
     }
@@ -495,8 +537,14 @@ async fn serve(
     let authority = parts.voter_status.borrow().public().name;
     tracing::info!(%authority, shards = parts.layout.count(), listen = %config.listen, http = %config.http, "serving");
 
+    // Until the part that makes them has ended.
+    let mut no_checkpoint = None;
     let outcome = tokio::select! {
-        _ = stop.wait_for(|stop| *stop) => Ok(()),
+        _ = stop.wait_for(|stop| *stop) => Ok(Ended::Stopped),
+        guard = until_due(&mut pruner) => {
+            no_checkpoint = Some(guard);
+            Ok(Ended::ToBeRebased)
+        }
         Some(server) = servers.join_next() => Err(AuthorityError::Server(describe(server))),
         id = first_to_end(threads) => Err(AuthorityError::ShardPanicked(id)),
         error = defect(&mut followers) => Err(AuthorityError::Server(format!("a follower of the Primary: {error}"))),
@@ -510,7 +558,16 @@ async fn serve(
     }
     servers.shutdown().await;
     followers.shutdown().await;
+    drop(no_checkpoint);
     outcome
+}
+
+/// Returns once the journals are to end. No checkpoint is made while the returned guard lives.
+async fn until_due(pruner: &mut Option<Pruner>) -> OwnedMutexGuard<()> {
+    match pruner {
+        Some(pruner) => pruner.until_due().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// An error with its causes: only those contain the transport's own text.

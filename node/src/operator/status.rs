@@ -6,11 +6,15 @@ use fastpay_client::{ClientError, ClientOptions, ShardClient};
 use serde::Serialize;
 
 use crate::authority::config::{Config, ConfigError};
+use crate::authority::pruning::{PruningReport, read_report};
 
 /// The status of each shard.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     shards: Vec<ShardReport>,
+    /// How the node ended its journals, if it did or tried to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pruning: Option<PruningReport>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -88,7 +92,7 @@ pub async fn ask(config: &Config) -> Result<Report, StatusError> {
             address,
         });
     }
-    Ok(Report { shards })
+    Ok(Report { shards, pruning: read_report(&config.data) })
 }
 
 impl fmt::Display for Report {
@@ -99,6 +103,29 @@ impl fmt::Display for Report {
                 writeln!(
                     f,
                     "restored from an older copy: votes only for numbers that it cannot have voted for before"
+                )?;
+            }
+        }
+        if let Some(pruning) = &self.pruning {
+            let PruningReport { checkpoint, at_ms, pause_ms, failure, .. } = pruning;
+            if *checkpoint > 0 {
+                writeln!(
+                    f,
+                    "ended its journals at checkpoint {checkpoint}, at {} (seconds since 1970)",
+                    at_ms / 1_000
+                )?;
+            }
+            if *pause_ms > 0 {
+                writeln!(f, "was away for that for {pause_ms} ms the last time")?;
+            }
+            if let Some(failure) = failure {
+                writeln!(
+                    f,
+                    "failed to end its journals at checkpoint {} ({} times), and tries again at {}: {}",
+                    failure.checkpoint,
+                    failure.count,
+                    failure.retry_at_ms / 1_000,
+                    failure.error
                 )?;
             }
         }

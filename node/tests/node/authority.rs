@@ -12,6 +12,7 @@ use fastpay_core::{
     ShardLedger,
 };
 use fastpay_ethereum::{Finality, PrimaryConfig};
+use fastpay_node::authority::AuthorityError;
 use fastpay_node::authority::certification::ORDERS_MIN;
 use fastpay_node::authority::certification::member::MemberTimes;
 use fastpay_node::authority::config::{ArchiveSettings, Config, Overrides, TlsFiles};
@@ -19,12 +20,13 @@ use fastpay_node::authority::deployment::{DeploymentError, folder_identity};
 use fastpay_node::authority::follower::cursor_file;
 use fastpay_node::authority::keys::KeyFiles;
 use fastpay_node::authority::known_committees;
+use fastpay_node::authority::pruning::PruningTimes;
 use fastpay_node::authority::rollback::{HighWaterMark, default_high_water_mark};
 use fastpay_node::authority::shard::ShardError;
 use fastpay_node::authority::storage::{CheckpointOptions, CheckpointStore, Checkpoints, DataFolder, StorageError};
 use fastpay_node::authority::tls::TlsError;
 use fastpay_node::authority::voter_status::VoterStatusError;
-use fastpay_node::authority::{self, AuthorityError};
+use fastpay_node::operator::run::run;
 use fastpay_node::operator::setup::{self, SetupError};
 use fastpay_program::Clock;
 use fastpay_rpc::Refusal;
@@ -168,7 +170,7 @@ impl Running {
         let client = AuthorityClient::new(&endpoints, client_options()).unwrap();
         let (stop, stopped) = watch::channel(false);
         let http = config.http;
-        Self { client, http, stop, task: tokio::spawn(authority::run(config, keys, stopped)) }
+        Self { client, http, stop, task: tokio::spawn(run(config, keys, stopped)) }
     }
 
     pub async fn ready(config: Config, keys: AuthorityKeys) -> Self {
@@ -188,6 +190,11 @@ impl Running {
 
     pub async fn stop(self) -> Result<(), AuthorityError> {
         self.stop.send_replace(true);
+        self.task.await.unwrap()
+    }
+
+    /// How it ends by itself.
+    pub async fn ended(self) -> Result<(), AuthorityError> {
         self.task.await.unwrap()
     }
 }
@@ -281,9 +288,9 @@ async fn one_folder_serves_one_process_and_only_what_it_was_made_for() {
     assert!(!scene.folder.path().join("dta").exists());
 
     // With an archive, it must know with whom.
-    let times = MemberTimes::default();
+    let (times, pruning) = (MemberTimes::default(), PruningTimes::default());
     let folder = scene.folder.path().join("archive");
-    let archive = Some(ArchiveSettings { folder, every_seconds: 60, orders_max: ORDERS_MIN, times });
+    let archive = Some(ArchiveSettings { folder, every_seconds: 60, orders_max: ORDERS_MIN, times, pruning });
     let endpoints = Some(scene.folder.path().join("none.json"));
     let alone = refused(Config { archive, endpoints, ..scene.config() }, scene.keys()).await;
     assert!(matches!(alone, AuthorityError::ArchivePeers(EndpointsError::Unreadable { .. })), "{alone}");

@@ -12,6 +12,7 @@ use fastpay_core::{Amount, Asset, Domain, Epoch, PrimaryAddress, TransactionInde
 use fastpay_node::authority::certification::member::MemberTimes;
 use fastpay_node::authority::certification::{CheckpointVoteFile, ORDERS_MIN};
 use fastpay_node::authority::config::ArchiveSettings;
+use fastpay_node::authority::pruning::PruningTimes;
 use fastpay_node::authority::rollback::mark_stale;
 use fastpay_rpc::json::Hex;
 use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
@@ -25,7 +26,7 @@ use crate::authority::{self, Running, get};
 use crate::checkpoint::{Chain, Member, Scene, checkpoint_of, read, signers};
 use crate::scene::eventually_within;
 
-const A_WEEK: u64 = 604_800;
+pub const A_WEEK: u64 = 604_800;
 
 /// What is wrong with an archive, and what makes it so.
 type Lie<'a> = (&'static str, Box<dyn Fn() + 'a>);
@@ -59,25 +60,28 @@ fn write_endpoints(path: &Path, authorities: Vec<AuthorityEndpoints>) {
 }
 
 /// Configures an archive for each member, and that all know each other.
-fn configure(scene: &mut Scene, every_seconds: u64) {
+pub fn configure(scene: &mut Scene, every_seconds: u64) {
     let path = scene.path("endpoints.json");
     write_endpoints(&path, scene.members.iter().map(endpoints_of).collect());
     for member in &mut scene.members {
         let folder = member.archive.clone();
         member.config.endpoints = Some(path.clone());
-        member.config.archive = Some(ArchiveSettings { folder, every_seconds, orders_max: ORDERS_MIN, times: TIMES });
+        // No node runs long enough to end its journals.
+        let pruning = PruningTimes::default();
+        let settings = ArchiveSettings { folder, every_seconds, orders_max: ORDERS_MIN, times: TIMES, pruning };
+        member.config.archive = Some(settings);
     }
 }
 
-async fn start(member: &mut Member) {
+pub async fn start(member: &mut Member) {
     member.running = Some(Running::ready(member.config.clone(), member.keys.clone()).await);
 }
 
-async fn stop(member: &mut Member) {
+pub async fn stop(member: &mut Member) {
     member.running.take().unwrap().stop().await.unwrap();
 }
 
-async fn eventually_async<F: Future<Output = bool>>(what: &str, done: impl FnMut() -> F) {
+pub async fn eventually_async<F: Future<Output = bool>>(what: &str, done: impl FnMut() -> F) {
     eventually_within(PATIENCE, what, done).await;
 }
 
@@ -90,14 +94,14 @@ fn is_certified(member: &Member, number: u64) -> bool {
     member.archive().certificate_path(number).exists()
 }
 
-async fn certified(members: &[Member], number: u64) {
+pub async fn certified(members: &[Member], number: u64) {
     eventually_async(&format!("checkpoint {number} is certified"), async || {
         members.iter().all(|member| is_certified(member, number))
     })
     .await;
 }
 
-async fn metric(member: &Member, name: &str) -> f64 {
+pub async fn metric(member: &Member, name: &str) -> f64 {
     let (_, text) = get(member.config.http, "/metrics").await.unwrap();
     let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name} in {text}"));
     line.rsplit(' ').next().unwrap().parse().unwrap()

@@ -30,6 +30,7 @@ mod peer_sync;
 mod previous_release;
 mod probation;
 mod process;
+mod pruning;
 mod rebase;
 mod rollback;
 mod room;

@@ -42,7 +42,7 @@ async fn stop(member: &mut Member) {
     member.running.take().unwrap().stop().await.unwrap();
 }
 
-fn shard_of<'a>(member: &'a Member, account: &AccountId) -> &'a ShardClient {
+pub fn shard_of<'a>(member: &'a Member, account: &AccountId) -> &'a ShardClient {
     member.running.as_ref().unwrap().client.shard_of(account)
 }
 
@@ -60,7 +60,7 @@ async fn settled(member: &Member) {
 }
 
 /// What an authority says of each of the first accounts.
-async fn states(member: &Member) -> Vec<AccountState> {
+pub async fn states(member: &Member) -> Vec<AccountState> {
     settled(member).await;
     let mut states = Vec::new();
     for owner in (0..8).map(TestAccount::numbered) {
@@ -70,7 +70,7 @@ async fn states(member: &Member) -> Vec<AccountState> {
 }
 
 /// The sums over all shards: held, deposited, redeemed, and what is between shards.
-async fn sums(member: &Member) -> [Balance; 4] {
+pub async fn sums(member: &Member) -> [Balance; 4] {
     settled(member).await;
     let mut sums = [Balance::ZERO; 4];
     for shard in member.running.as_ref().unwrap().client.shards() {

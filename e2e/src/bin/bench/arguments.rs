@@ -76,6 +76,8 @@ pub enum Topic {
     Overload,
     /// A flood of forged orders from one address, beside honest payers
     Flood,
+    /// The closed loop while checkpoints of the committee are computed, and without
+    Checkpointing,
     /// The closed loop with OpenTelemetry traces of none, some and all payments
     Traces,
     /// A skewed load: few accounts make and receive most payments

@@ -17,7 +17,7 @@ use crate::statistics::{Percentiles, Spread, Times, rounded};
 use crate::traced::{Collector, Spans};
 use crate::wire::Streams;
 use crate::workload::{self, Accounts, Voters};
-use crate::{flood, progress, runtime};
+use crate::{checkpointing, flood, progress, runtime};
 
 /// A generator that uses more of its core than this may limit the figures.
 const GENERATOR_BUSY_MAX_PERCENT: f64 = 95.0;
@@ -40,6 +40,8 @@ pub struct Scenario {
     pub outputs: usize,
     /// Whether another client floods the node meanwhile.
     pub flood: bool,
+    /// Whether checkpoints are computed meanwhile.
+    pub checkpoints: bool,
     /// The share of payments that is traced; `None` turns tracing off.
     pub traces: Option<f64>,
     pub plan: Plan,
@@ -91,6 +93,8 @@ pub struct Report {
     pub unsent_share_of_orders: f64,
     /// The flood's figures, if there was one.
     pub forged_per_second: f64,
+    /// The checkpoints that were computed meanwhile.
+    pub checkpoints: u64,
     pub spans: Spans,
     pub requests_lost: usize,
     pub ran_dry: bool,
@@ -134,6 +138,10 @@ pub fn measure(scenario: &Scenario, cores: Cores) -> Result<Report, Failure> {
     progress(&format!("{}: running", scenario.name));
     let average = load_average();
     let forged = if scenario.flood { workload::forged(flood::FORGED, &accounts, &domain) } else { Vec::new() };
+    let checkpoints = match scenario.checkpoints {
+        true => Some(checkpointing::Running::start(server.config()?, server.archive()?, core)),
+        false => None,
+    };
     let (outcome, forged_per_second) = on_core(cores.generator, || {
         runtime()?.block_on(async {
             let flood = match addresses.first().filter(|_| scenario.flood) {
@@ -147,6 +155,7 @@ pub fn measure(scenario: &Scenario, cores: Cores) -> Result<Report, Failure> {
             Ok::<_, Failure>((outcome, refused as f64 / start.elapsed().as_secs_f64()))
         })
     })?;
+    let checkpoints = checkpoints.map_or(Ok(0), checkpointing::Running::stop)?;
     let after = control.block_on(server.progress())?;
     if outcome.lost == 0 {
         control.block_on(server.check(&accounts, &outcome.settled_by_sender))?;
@@ -160,6 +169,7 @@ pub fn measure(scenario: &Scenario, cores: Cores) -> Result<Report, Failure> {
     report.resident_mib = rounded(resident_bytes(server.process()) as f64 / f64::from(1 << 20), 0);
     report.spans = after.spans;
     report.forged_per_second = rounded(forged_per_second, 0);
+    report.checkpoints = checkpoints;
     report.load_average = average;
     server.kill()?;
     Ok(report)
@@ -224,6 +234,7 @@ fn summarize(scenario: &Scenario, quorum: usize, outcome: Outcome) -> Report {
         busy_share_of_orders: rounded(counts.orders_busy as f64 / counts.offered.max(1) as f64, 3),
         unsent_share_of_orders: rounded(counts.orders_unsent as f64 / counts.offered.max(1) as f64, 3),
         forged_per_second: 0.0,
+        checkpoints: 0,
         spans: Spans::default(),
         requests_lost: outcome.lost,
         ran_dry: outcome.ran_dry,

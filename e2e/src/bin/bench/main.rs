@@ -8,6 +8,7 @@
 
 mod arguments;
 mod checkpoint;
+mod checkpointing;
 mod draw;
 mod flood;
 mod flow;

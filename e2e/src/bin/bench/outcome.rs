@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arguments::{Arguments, PAYOUT_OUTPUTS};
 use crate::checkpoint::Checkpoints;
+use crate::checkpointing::Checkpointing;
 use crate::flood::Flood;
 use crate::idle::Idle;
 use crate::inside::Costs;
@@ -44,6 +45,7 @@ pub struct Outcome {
     pub open: Option<Report>,
     pub overload: Option<Overload>,
     pub flood: Option<Flood>,
+    pub checkpointing: Option<Checkpointing>,
     /// The closed loop with and without traces.
     pub traced: Vec<Report>,
     pub skew: Option<Report>,
@@ -79,6 +81,8 @@ pub struct Headline {
     pub overload_ratio: Option<f64>,
     /// The share of throughput that payers keep during a flood of forged orders from another address.
     pub flood_ratio: Option<f64>,
+    /// The share of throughput while a checkpoint is computed.
+    pub checkpointing_ratio: Option<f64>,
     pub recovery_seconds: Option<f64>,
 }
 
@@ -98,6 +102,7 @@ impl Outcome {
             open: None,
             overload: None,
             flood: None,
+            checkpointing: None,
             traced: Vec::new(),
             skew: None,
             shards: Vec::new(),
@@ -153,6 +158,7 @@ impl Outcome {
             settled_p99_ms_saturated: four.map(|report| report.settled_ms.p99),
             overload_ratio: self.overload.as_ref().map(|overload| overload.ratio),
             flood_ratio: self.flood.as_ref().map(|flood| flood.ratio),
+            checkpointing_ratio: self.checkpointing.as_ref().map(|checkpointing| checkpointing.ratio),
             recovery_seconds: self.recovery.as_ref().map(|recovery| recovery.seconds.median),
         }
     }

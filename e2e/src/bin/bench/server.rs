@@ -10,6 +10,7 @@ use std::time::Duration;
 use fastpay_client::{AuthorityClient, ShardClient};
 use fastpay_core::{AuthorityKeys, Balance, Domain, GenesisBalance, SequenceNumber, ShardLayout};
 use fastpay_e2e::{Failure, Layout, Network, Place, http_get, wait_for};
+use fastpay_node::authority::config::{Config, Overrides};
 
 use crate::meter::Usage;
 use crate::traced::Spans;
@@ -81,6 +82,16 @@ impl Server {
             .open(&path)
             .and_then(|mut file| write!(file, "\n[traces]\nendpoint = \"http://{collector}\"\nratio = {ratio:?}\n"));
         appended.map_err(|error| Failure::Io { path, error })
+    }
+
+    /// Its configuration.
+    pub fn config(&mut self) -> Result<Config, Failure> {
+        Config::read(self.network.authority(0)?.config(), Overrides::default()).map_err(Failure::wrong)
+    }
+
+    /// A folder for an archive, on the disk of its journals.
+    pub fn archive(&mut self) -> Result<PathBuf, Failure> {
+        Ok(self.network.authority(0)?.config().with_file_name("archive"))
     }
 
     /// The folder of its first shard.

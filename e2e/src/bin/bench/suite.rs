@@ -11,7 +11,9 @@ use crate::machine::{self, Cores};
 use crate::outcome::Outcome;
 use crate::overload::Peak;
 use crate::pace::Pace;
-use crate::{checkpoint, flood, idle, inside, lists, model, overload, progress, recovery, runtime, state, traced};
+use crate::{
+    checkpoint, checkpointing, flood, idle, inside, lists, model, overload, progress, recovery, runtime, state, traced,
+};
 
 /// The exponent of the skew, as in common store benchmarks: some accounts are in a tenth of all payments.
 const ZIPF_EXPONENT: f64 = 0.99;
@@ -47,7 +49,8 @@ pub fn measure(arguments: &Arguments) -> Result<Outcome, Failure> {
         }
     }
     let floods = flood::is_wanted(arguments);
-    if arguments.wants(Topic::Load) || arguments.wants(Topic::Overload) || floods {
+    let checkpointing = arguments.wants(Topic::Checkpointing);
+    if arguments.wants(Topic::Load) || arguments.wants(Topic::Overload) || floods || checkpointing {
         let base = closed(arguments, 4);
         let peak = peak(&mut outcome, &base, cores)?;
         if arguments.wants(Topic::Load) {
@@ -60,12 +63,16 @@ pub fn measure(arguments: &Arguments) -> Result<Outcome, Failure> {
         if floods {
             outcome.flood = Some(flood::measure(&base, cores)?);
         }
-        if outcome.overload.is_some() || outcome.flood.is_some() {
+        if checkpointing {
+            outcome.checkpointing = Some(checkpointing::measure(&base, cores)?);
+        }
+        if outcome.overload.is_some() || outcome.flood.is_some() || checkpointing {
             let name = format!("{}, again", base.name);
             let again = load::measure(&Scenario { name, ..base }, cores)?;
             let both = Peak::of(&peak, &again);
             outcome.overload = outcome.overload.map(|overload| overload.against(both));
             outcome.flood = outcome.flood.map(|flood| flood.against(both));
+            outcome.checkpointing = outcome.checkpointing.map(|checkpointing| checkpointing.against(both));
             outcome.load_again = Some(again);
         }
     }
@@ -120,6 +127,7 @@ fn closed(arguments: &Arguments, authorities: usize) -> Scenario {
         vote_batch: arguments.vote_batch,
         outputs: 1,
         flood: false,
+        checkpoints: false,
         traces: None,
         plan,
         prepared,

@@ -44,6 +44,12 @@ pub fn show(outcome: &Outcome) {
         let (ratio, by_time) = (flood.ratio * 1e2, flood.ratio_by_processor_time * 1e2);
         row("  of the peak without them; for the same time", &format!("{ratio:.0} %; {by_time:.0} %"));
     }
+    if let Some(checkpointing) = &outcome.checkpointing {
+        load(&checkpointing.report);
+        row("checkpoints computed meanwhile", &checkpointing.report.checkpoints.to_string());
+        let (ratio, by_time) = (checkpointing.ratio * 1e2, checkpointing.ratio_by_processor_time * 1e2);
+        row("  of the peak without them; for the same time", &format!("{ratio:.1} %; {by_time:.1} %"));
+    }
     outcome.load_again.iter().chain(&outcome.traced).for_each(load);
     if let Some(recovery) = &outcome.recovery {
         println!("\nkill -9 with {} accounts", recovery.accounts);

@@ -1,6 +1,6 @@
 //! The demo's steps: two users and many payers pay, an authority dies and comes back, and an audit ends it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use alloy::primitives::{Address, U256};
 use fastpay_core::{AccountId, Amount, Asset, Memo};
@@ -22,6 +22,9 @@ const OUT: Address = Address::repeat_byte(0x0d);
 const START_PATIENCE: Duration = Duration::from_secs(60);
 const RELAY_PATIENCE: Duration = Duration::from_secs(120);
 const CATCH_UP_PATIENCE: Duration = Duration::from_secs(60);
+const PRUNE_PATIENCE: Duration = Duration::from_secs(180);
+/// As often as nodes may be configured to make checkpoints.
+const CHECKPOINT_SECONDS: u64 = 10;
 
 struct Scene {
     network: Network,
@@ -53,7 +56,8 @@ pub async fn run(report: &mut Report) -> Result<(), Failure> {
     hundreds_of_payments(report, &mut scene).await?;
     redemptions(report, &mut scene).await?;
     unlock(report, &scene).await?;
-    final_audit(report, &scene).await
+    final_audit(report, &scene).await?;
+    prune(report, &mut scene).await
 }
 
 async fn set_the_scene(report: &mut Report) -> Result<(Network, Token), Failure> {
@@ -328,6 +332,53 @@ async fn final_audit(report: &mut Report, scene: &Scene) -> Result<(), Failure> 
         }
     };
     report.step("`fastpay audit` agrees", by_command).await
+}
+
+/// Each authority certifies checkpoints with the others, and ends its own journals when it is its turn.
+async fn prune(report: &mut Report, scene: &mut Scene) -> Result<(), Failure> {
+    let assets = scene.assets();
+    let pruning = async {
+        let endpoints = scene.network.endpoints_file();
+        for authority in &mut scene.network.authorities {
+            authority.set_endpoints(&endpoints)?;
+            authority.set_archive(CHECKPOINT_SECONDS)?;
+            authority.stop()?;
+            authority.start()?;
+            authority.wait_ready().await?;
+        }
+        let before = scene.payers.settled();
+        let deadline = Instant::now() + PRUNE_PATIENCE;
+        while !all_pruned(scene)? {
+            if Instant::now() > deadline {
+                return Err(Failure::wrong("not all authorities have pruned their history"));
+            }
+            scene.payers.pay(1, &assets).await?;
+        }
+        for authority in &mut scene.network.authorities {
+            authority.wait_ready().await?;
+        }
+        let paid = scene.payers.settled() - before;
+        let rows = same_everywhere(scene).await?;
+        let lines = audit(&scene.network, &scene.accounts, &assets).await?;
+        let findings: Vec<_> = lines.into_iter().flat_map(|line| line.findings).collect();
+        if findings.is_empty() {
+            return Ok((
+                (),
+                format!("one at a time, during {paid} payments; {rows} balances are the same, and add up"),
+            ));
+        }
+        Err(Failure::Wrong(findings.join("; ")))
+    };
+    report.step("all authorities certify a checkpoint and prune their history below it", pruning).await
+}
+
+fn all_pruned(scene: &Scene) -> Result<bool, Failure> {
+    for authority in &scene.network.authorities {
+        if authority.generation()? == 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn expect(answer: &Value, key: &str, value: &str) -> Result<(), Failure> {

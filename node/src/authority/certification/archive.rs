@@ -219,7 +219,7 @@ impl Archive {
     }
 
     /// The number of the newest certified checkpoint; 0 if there is none.
-    pub(super) fn newest_number(&self) -> Result<u64, ArchiveError> {
+    pub(crate) fn newest_number(&self) -> Result<u64, ArchiveError> {
         if !self.folder.is_dir() {
             return Err(ArchiveError::Missing(self.folder.clone()));
         }
@@ -296,7 +296,7 @@ impl Archive {
         read_json(&self.vote_path(number)).ok()
     }
 
-    pub(super) fn certificate(&self, number: u64) -> Result<CheckpointCertificate, ArchiveError> {
+    pub(crate) fn certificate(&self, number: u64) -> Result<CheckpointCertificate, ArchiveError> {
         Ok(read_json::<CertificateFile>(&self.certificate_path(number))?.into())
     }
 

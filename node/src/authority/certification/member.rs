@@ -36,6 +36,7 @@ use tokio::time::{Instant, sleep};
 use super::admit::Admission;
 use super::archive::{Archive, ArchiveError, ProposedCut};
 use super::gather::lacking;
+use super::lag::Lag;
 use super::peer::{Peer, PeerFailure};
 use super::peers::{Peers, Shown};
 use super::remembered::{Began, Replaced};
@@ -45,6 +46,7 @@ use crate::authority::config::{ArchiveSettings, Config};
 use crate::authority::metrics::CertificationMetrics;
 use crate::authority::peer_sync::OwnShards;
 use crate::authority::priority::lowest_priority;
+use crate::authority::pruning::ArchiveLock;
 use crate::authority::voter_status::{VoterStatus, VoterStatusWatch};
 
 /// The most bytes of an account with its next number in a cut's file, which has one at most for each order.
@@ -110,6 +112,9 @@ pub struct Member {
     began: Began,
     rest: Option<Rest>,
     replaced: Replaced,
+    lag: Lag,
+    /// Held while it works.
+    lock: ArchiveLock,
     /// The orders that are executed here and not in the newest proposal.
     beyond: u64,
 }
@@ -118,14 +123,14 @@ impl Member {
     /// A member with the archive of `settings`, whose peers are the authorities of `endpoints` but itself, which has
     /// `names`.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         config: Config,
         settings: ArchiveSettings,
         domain: Domain,
         voter_status: VoterStatusWatch,
         own: OwnShards,
         (names, endpoints): (Vec<AuthorityName>, Endpoints),
-        metrics: Arc<CertificationMetrics>,
+        (metrics, lag, lock): (Arc<CertificationMetrics>, Lag, ArchiveLock),
     ) -> Self {
         let archive = Archive::new(&settings.folder);
         let clock = Clock::system();
@@ -145,6 +150,8 @@ impl Member {
             began,
             rest,
             replaced,
+            lag,
+            lock,
             beyond,
         }
     }
@@ -172,7 +179,9 @@ impl Member {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
                 () = async {
+                    let guard = self.lock.clone().lock_owned().await;
                     self.round(&mut peers).await;
+                    drop(guard);
                     sleep(self.settings.times.poll).await;
                 } => {}
             }
@@ -206,6 +215,10 @@ impl Member {
                 self.metrics.failures.inc();
                 tracing::warn!(%error, "no checkpoint is signed or certified now");
             }
+        }
+        let times = (self.settings.pruning.settle, self.settings.times.takeover);
+        if let Err(error) = self.lag.look((&self.archive, &self.config.data), &self.domain, times, &mut log) {
+            tracing::warn!(%error, "whether this authority lacks anything of the newest checkpoint cannot be told");
         }
         if let Err(error) = self.observe(&voter_status) {
             tracing::error!(%error, "the archive cannot be read");

@@ -1,0 +1,75 @@
+//! Whose turn it is to be away, and whether the others can do without.
+
+use std::time::Duration;
+
+use fastpay_client::{AuthorityClient, ClientOptions, Endpoints};
+use fastpay_core::{AuthorityName, Committee};
+use tokio::task::JoinSet;
+
+use crate::authority::voter_status::VoterStatus;
+
+/// Whether a member may begin now. Members take turns in the order of their names. One begins in the first half of its
+/// turn alone, so that two whose clocks differ by less than the other half never begin together. An authority that is
+/// no member of the committee is needed by nobody.
+pub(super) fn may_begin(committee: &Committee, own: AuthorityName, now_ms: u64, turn: Duration) -> bool {
+    let members = committee.members();
+    let Some(place) = members.iter().position(|member| member.name == own) else { return true };
+    let turn_ms = u64::try_from(turn.as_millis()).unwrap_or(u64::MAX).max(2);
+    let (count, place) = (u64::try_from(members.len()).unwrap_or(u64::MAX), u64::try_from(place).unwrap_or(u64::MAX));
+    (now_ms / turn_ms) % count == place && now_ms % turn_ms < turn_ms / 2
+}
+
+/// The other authorities.
+pub(super) struct Others(Vec<AuthorityClient>);
+
+impl Others {
+    /// The authorities of `endpoints` without this one, which has `names`.
+    pub fn connect(endpoints: &Endpoints, names: &[AuthorityName], call: Duration) -> Self {
+        let options = ClientOptions { connect_timeout: call, request_timeout: call };
+        let others = endpoints.authorities.iter().filter(|entry| !names.contains(&entry.name));
+        // A wrong address is named by the part that makes checkpoints; its authority does not answer.
+        Self(others.filter_map(|entry| AuthorityClient::new(entry, options).ok()).collect())
+    }
+
+    /// How many members of the current committee vote for everybody: all their shards answer, in its epoch, and none is
+    /// restored from an older copy.
+    pub async fn answering(&self, voter_status: &VoterStatus) -> usize {
+        let epoch = voter_status.epoch();
+        let committee = voter_status.committees().current();
+        let mut asked = JoinSet::new();
+        for other in self.0.iter().filter(|other| committee.member(&other.name()).is_some()) {
+            let other = other.clone();
+            asked.spawn(async move {
+                for shard in other.shards() {
+                    match shard.status().await {
+                        Ok(status) if status.epoch == epoch && !status.restored => {}
+                        _ => return false,
+                    }
+                }
+                true
+            });
+        }
+        asked.join_all().await.into_iter().filter(|answers| *answers).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_testkit::TestCommittee;
+
+    #[test]
+    fn members_take_turns_by_name_and_begin_in_the_first_half() {
+        let committee = TestCommittee::new(4).committee;
+        let turn = Duration::from_secs(300);
+        for (now_s, place) in [(0, Some(0)), (149, Some(0)), (150, None), (299, None), (300, Some(1)), (1_049, Some(3))]
+        {
+            for (own, member) in committee.members().iter().enumerate() {
+                let may = may_begin(&committee, member.name, now_s * 1_000, turn);
+                assert_eq!(may, place == Some(own), "{own} at {now_s} s");
+            }
+        }
+        assert!(may_begin(&committee, committee.members()[0].name, 1_200_000, turn), "again after all others");
+        assert!(may_begin(&committee, AuthorityName([0; 32]), 200_000, turn), "not needed");
+    }
+}
