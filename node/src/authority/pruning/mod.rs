@@ -385,7 +385,8 @@ mod tests {
         assert!(!is_recent(data, 1_000_000), "nothing was followed");
         let cursor = Cursor { block_number: 1, block_hash: Default::default(), last_index: TransactionIndex(1) };
         let time = ChainTime { block_time: 1_000, unlock_window: 600 };
-        let stored = serde_json::json!({ "cursor": cursor, "time": time });
+        let mut stored = serde_json::to_value(cursor).unwrap();
+        stored["time"] = serde_json::to_value(time).unwrap();
         std::fs::write(cursor_file(data), stored.to_string()).unwrap();
         assert!(is_recent(data, 1_300_999) && !is_recent(data, 1_301_000));
     }
