@@ -5,12 +5,16 @@ use std::fmt;
 use fastpay_client::{ClientError, ClientOptions, ShardClient};
 use serde::Serialize;
 
+use crate::authority::certification::{ArchiveError, Extent};
 use crate::authority::config::{Config, ConfigError};
 
 /// The status of each shard.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     shards: Vec<ShardReport>,
+    /// Its archive, as the folder shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    archive: Option<Extent>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -45,6 +49,9 @@ pub enum StatusError {
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The archive's folder cannot be read.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
     /// A shard does not answer.
     #[error("shard {shard} at {address}: {error}; check that the node runs")]
     Shard {
@@ -88,7 +95,8 @@ pub async fn ask(config: &Config) -> Result<Report, StatusError> {
             address,
         });
     }
-    Ok(Report { shards })
+    let archive = config.archive.as_ref().map(Extent::of_folder).transpose()?;
+    Ok(Report { shards, archive })
 }
 
 impl fmt::Display for Report {
@@ -111,6 +119,9 @@ impl fmt::Display for Report {
             for total in &shard.totals {
                 writeln!(f, "  asset {}: {} held, {} redeemed", total.asset, total.accounts, total.redeemed)?;
             }
+        }
+        if let Some(archive) = &self.archive {
+            writeln!(f, "archive: {archive}")?;
         }
         Ok(())
     }

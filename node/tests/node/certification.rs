@@ -32,7 +32,7 @@ type Lie<'a> = (&'static str, Box<dyn Fn() + 'a>);
 /// The threads have the lowest priority, so on a busy machine several leaders may not have the time.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Short, as the peers are on loopback; but a leader has the time to compute, with the lowest priority on a busy machine.
-const TIMES: MemberTimes = MemberTimes {
+pub const TIMES: MemberTimes = MemberTimes {
     poll: Duration::from_millis(20),
     takeover: Duration::from_secs(15),
     call: Duration::from_secs(2),
@@ -59,21 +59,22 @@ fn write_endpoints(path: &Path, authorities: Vec<AuthorityEndpoints>) {
 }
 
 /// Configures an archive for each member, and that all know each other.
-fn configure(scene: &mut Scene, every_seconds: u64) {
+pub fn configure(scene: &mut Scene, every_seconds: u64) {
     let path = scene.path("endpoints.json");
     write_endpoints(&path, scene.members.iter().map(endpoints_of).collect());
     for member in &mut scene.members {
         let folder = member.archive.clone();
         member.config.endpoints = Some(path.clone());
-        member.config.archive = Some(ArchiveSettings { folder, every_seconds, orders_max: ORDERS_MIN, times: TIMES });
+        member.config.archive =
+            Some(ArchiveSettings { folder, store: None, every_seconds, orders_max: ORDERS_MIN, times: TIMES });
     }
 }
 
-async fn start(member: &mut Member) {
+pub async fn start(member: &mut Member) {
     member.running = Some(Running::ready(member.config.clone(), member.keys.clone()).await);
 }
 
-async fn stop(member: &mut Member) {
+pub async fn stop(member: &mut Member) {
     member.running.take().unwrap().stop().await.unwrap();
 }
 
@@ -86,18 +87,18 @@ async fn is_left(member: &Member) {
     eventually_async("the peer is left", left).await;
 }
 
-fn is_certified(member: &Member, number: u64) -> bool {
+pub fn is_certified(member: &Member, number: u64) -> bool {
     member.archive().certificate_path(number).exists()
 }
 
-async fn certified(members: &[Member], number: u64) {
+pub async fn certified(members: &[Member], number: u64) {
     eventually_async(&format!("checkpoint {number} is certified"), async || {
         members.iter().all(|member| is_certified(member, number))
     })
     .await;
 }
 
-async fn metric(member: &Member, name: &str) -> f64 {
+pub async fn metric(member: &Member, name: &str) -> f64 {
     let (_, text) = get(member.config.http, "/metrics").await.unwrap();
     let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name} in {text}"));
     line.rsplit(' ').next().unwrap().parse().unwrap()

@@ -25,6 +25,8 @@ mod certify;
 mod compute;
 mod cut;
 mod events;
+mod extent;
+mod fetched;
 mod gather;
 mod journals;
 pub mod member;
@@ -33,7 +35,9 @@ mod peers;
 mod propose;
 mod remembered;
 mod sign;
+mod store;
 mod turn;
+mod uploads;
 mod verify;
 
 use std::path::Path;
@@ -61,9 +65,12 @@ pub use archive::{Archive, ArchiveError, Defect, ProposedCut};
 pub use certify::{Certified, certify};
 pub(crate) use compute::follow;
 pub(crate) use events::read_with_time;
+pub use extent::Extent;
 pub(crate) use journals::Journals;
 pub use propose::{Proposal, propose};
 pub use sign::{Signed, Signer, sign};
+pub use store::{Store, StoreError};
+pub use uploads::Uploads;
 pub use verify::{Report, verify};
 
 /// The orders of a checkpoint by default. They are held in memory while it is computed, with up to 1 kB for each. If more

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::path::Path;
 
-use fastpay_core::checkpoint::CheckpointMismatch;
+use fastpay_core::checkpoint::{CheckpointCertificate, CheckpointMismatch};
 use fastpay_core::{Committees, Digest, Domain, Epoch};
 use serde::Serialize;
 
-use super::archive::{Archive, Base, Defect, check_committees, wrong};
+use super::archive::{Archive, ArchiveError, Base, Defect, check_committees, wrong};
 use super::compute::Computed;
 use super::{CheckpointError, Progress};
 use crate::authority::config::Config;
@@ -45,26 +45,18 @@ impl fmt::Display for Report {
     }
 }
 
-/// Recomputes all certified checkpoints of the archive in `folder`, from the first committee on, and checks each
-/// certificate against the committees in the states, and these against the deployment's.
+/// Recomputes all certified checkpoints of the archive at `place`, a folder or the URL of a store, from the first
+/// committee on, and checks each certificate against the committees in the states, and these against the deployment's.
 ///
 /// # Errors
 /// The first file that is wrong: see [`ArchiveError`].
-pub async fn verify(config: &Config, folder: &Path, told: Progress<'_>) -> Result<Report, CheckpointError> {
+pub async fn verify(config: &Config, place: &Path, told: Progress<'_>) -> Result<Report, CheckpointError> {
+    let archive = Archive::at(place, config)?;
     let deployment = deployment::load(config).await?;
-    verify_for(folder, &deployment.domain(), &deployment.committees()?, told)
-}
-
-fn verify_for(
-    folder: &Path,
-    domain: &Domain,
-    committees: &Committees,
-    told: Progress<'_>,
-) -> Result<Report, CheckpointError> {
-    let archive = Archive::new(folder);
+    let (domain, committees) = (&deployment.domain(), &deployment.committees()?);
     let (first, mut entries) = (archive.base(0, domain, committees)?, 0_u64);
     let seen = |computed: &Computed| entries = entries.saturating_add(computed.segment.entries.len() as u64);
-    let Base { checkpoint, state, .. } = archive.verify_after(first, domain, committees, told, seen)?;
+    let Base { checkpoint, state, .. } = archive.verify_after(first, domain, committees, told, seen).await?;
     Ok(Report {
         number: checkpoint.number,
         checkpoint: domain.checkpoint_digest(&checkpoint),
@@ -78,7 +70,7 @@ fn verify_for(
 impl Archive {
     /// Recomputes all certified checkpoints after `base`, and checks each certificate against the committees in the
     /// states, and these against the deployment's. Hands each to `seen`, and returns the newest.
-    pub(crate) fn verify_after(
+    pub(crate) async fn verify_after(
         &self,
         mut base: Base,
         domain: &Domain,
@@ -86,29 +78,42 @@ impl Archive {
         told: Progress<'_>,
         mut seen: impl FnMut(&Computed),
     ) -> Result<Base, CheckpointError> {
-        let newest = self.newest_number()?;
+        let newest = self.newest_anywhere().await?;
         for number in base.checkpoint.number.saturating_add(1)..=newest {
             told(format!("checkpoint {number} of {newest}"));
-            let path = self.certificate_path(number);
-            let certificate = self.certificate(number)?;
-            let computed = self.recompute(&base.checkpoint, base.state, domain, told)?;
-            check_committees(&computed.state, committees)
-                .map_err(|defect| wrong(&self.segment_path(number), defect))?;
-            let verified = certificate.clone().verify(domain, computed.state.installations());
-            let verified = verified.map_err(|error| wrong(&path, Defect::Certificate(error)))?;
-            if let Err(mismatch) = computed.checkpoint.check(verified.checkpoint()) {
-                let is_of_certificate = matches!(
-                    mismatch,
-                    CheckpointMismatch::Number | CheckpointMismatch::Previous | CheckpointMismatch::Epoch
-                );
-                let path = if is_of_certificate { path } else { self.segment_path(number) };
-                return Err(wrong(&path, Defect::NotAsCertified(mismatch)).into());
-            }
-            self.check_files(&computed)?;
+            let brought = self.bring(number).await?;
+            let verified = self.verify_next(base, domain, committees, told);
+            let (certificate, computed) = verified.map_err(|error| brought.explain(error))?;
             seen(&computed);
             let Computed { checkpoint, state, .. } = computed;
             base = Base { checkpoint, certificate: Some(certificate), state };
         }
         Ok(base)
+    }
+
+    fn verify_next(
+        &self,
+        base: Base,
+        domain: &Domain,
+        committees: &Committees,
+        told: Progress<'_>,
+    ) -> Result<(CheckpointCertificate, Computed), ArchiveError> {
+        let number = base.checkpoint.number.saturating_add(1);
+        let path = self.certificate_path(number);
+        let certificate = self.certificate(number)?;
+        let computed = self.recompute(&base.checkpoint, base.state, domain, told)?;
+        check_committees(&computed.state, committees).map_err(|defect| wrong(&self.segment_path(number), defect))?;
+        let verified = certificate.clone().verify(domain, computed.state.installations());
+        let verified = verified.map_err(|error| wrong(&path, Defect::Certificate(error)))?;
+        if let Err(mismatch) = computed.checkpoint.check(verified.checkpoint()) {
+            let is_of_certificate = matches!(
+                mismatch,
+                CheckpointMismatch::Number | CheckpointMismatch::Previous | CheckpointMismatch::Epoch
+            );
+            let path = if is_of_certificate { path } else { self.segment_path(number) };
+            return Err(wrong(&path, Defect::NotAsCertified(mismatch)));
+        }
+        self.check_files(&computed)?;
+        Ok((certificate, computed))
     }
 }
