@@ -9,16 +9,16 @@ import {Blocks} from "./libraries/Blocks.sol";
 import {Committees} from "./libraries/Committees.sol";
 import {Votes} from "./libraries/Votes.sol";
 
-/// @title How committees follow one another, and stuck accounts are unlocked
-/// @notice FastPay creates it, and lets it alone install committees, raise deposit caps and decide about numbers. It holds
-/// no keys and has no owner: it only counts votes and waits.
-/// @dev Calls nothing but FastPay, precompiles, the block hashes of EIP-2935, and last of all those who get a bond. FastPay's functions that it calls are
-/// guarded against re-entry, so that no committee is installed from within a payout.
+/// @title Installs committees and unlocks stuck accounts
+/// @notice Only the council may install committees, raise deposit caps and decide about numbers on FastPay. It holds no
+/// keys and has no owner: it counts votes and enforces delays.
+/// @dev The council calls FastPay, precompiles, the block hashes of EIP-2935 and, last, the recipients of bonds. It
+/// calls only functions of FastPay that are guarded against re-entry, so no payout can install a committee.
 contract Council is Unlocks {
     using Announcements for Announcement;
     using Announcements for CapRaise;
 
-    /// @dev When something was announced, and what became of it. In one slot.
+    /// @dev The state of an announcement, in one slot.
     struct Clock {
         uint64 epoch;
         uint40 announcedAt;
@@ -33,16 +33,16 @@ contract Council is Unlocks {
     /// @dev The delay without it: the owners of stolen keys need one day of it to install a committee of their own.
     uint256 private constant LONG_DELAY = 14 days;
 
-    /// @dev How long something can be installed once it could be without endorsement.
+    /// @dev An announcement lapses this long after it could be installed without an endorsement.
     uint256 private constant LAPSE = 14 days;
 
-    /// @dev An announcement reaches the chain soon after it was signed, or never.
+    /// @dev The maximum time from now to an announcement's deadline, so that no old signed announcement turns up.
     uint256 private constant DEADLINE_MAX = 30 days;
 
     /// @dev A committee without a sign of life for this long counts as lost.
     uint256 private constant RECOVERY_SILENCE = 120 days;
 
-    /// @dev During this time it can still give a sign of life, and people can publish the certificates that they hold.
+    /// @dev During this time the committee can still send a heartbeat, and users can publish their certificates.
     uint256 private constant RECOVERY_NOTICE = 30 days;
 
     /// @dev `r (32) ‖ s (32) ‖ v (1)`, and 64 bytes of Ed25519.
@@ -51,7 +51,7 @@ contract Council is Unlocks {
     /// @inheritdoc ICouncil
     address public recovery;
 
-    /// @dev It and the next are in seconds, until the year 36,812.
+    /// @dev This field and the next are in seconds and last until the year 36,812.
     uint40 private _lastHeartbeat;
 
     uint40 private _installedAt;
@@ -66,7 +66,7 @@ contract Council is Unlocks {
 
     /// @param fastPay_ The future address of FastPay: it is deployed after its council and refuses the council of
     /// another.
-    /// @param recovery_ May announce a recovery; zero for nobody.
+    /// @param recovery_ The address that may announce a recovery; zero for none.
     // slither-disable-next-line missing-zero-check -- zero stands for nobody
     constructor(IFastPay fastPay_, address recovery_) Unlocks(fastPay_) {
         recovery = recovery_;
@@ -132,7 +132,7 @@ contract Council is Unlocks {
 
         recovery = announcement.recovery;
         _installedAt = _now();
-        // From 0 on in a recovery, which is before every epoch that it can begin.
+        // A recovery has `compromisedSince` 0, which is below every epoch that it can begin.
         _mayAdopt = announcement.compromisedSince < epoch;
         FAST_PAY.install(
             announcement.authorities,
@@ -295,7 +295,7 @@ contract Council is Unlocks {
         });
     }
 
-    /// @dev The clock of what can be installed now.
+    /// @dev The clock of an announcement that can be installed now.
     function _installable(bytes32 id) private view returns (Clock memory clock) {
         clock = _open(id);
         uint256 installableAt = _installableAt(clock);
@@ -323,12 +323,12 @@ contract Council is Unlocks {
         require(proofs.length == length, WrongProofsLength(proofs.length, length));
         for (uint256 i = 0; i < authorities.length; ++i) {
             address signer = _signer(possessionDigest(authorities[i]), proofs[i * PROOF_BYTES:]);
-            // No key is zero, which is the signer of what nobody can have signed.
+            // `ecrecover` returns zero for an invalid signature, and no key is zero.
             require(signer == authorities[i].redemptionKey, NoPossession(i));
         }
     }
 
-    /// @dev Of a committee that was checked when it was announced.
+    /// @dev The digest of a committee that was checked when it was announced.
     function _redemptionKeys(Authority[] calldata authorities) private pure returns (address[] memory keys) {
         keys = new address[](authorities.length);
         for (uint256 i = 0; i < keys.length; ++i) {
@@ -348,7 +348,7 @@ contract Council is Unlocks {
         return clock.endorsedAt != 0 && endorsed < unendorsed ? endorsed : unendorsed;
     }
 
-    /// @dev The same with and without the endorsement: a guardian's stolen key takes no time from those who replace it.
+    /// @dev An endorsement does not change it, so a stolen guardian key takes no time from those who replace it.
     function _lapsesAt(Clock memory clock) private pure returns (uint256) {
         return clock.announcedAt + (clock.isRecovery ? RECOVERY_NOTICE : LONG_DELAY) + LAPSE;
     }

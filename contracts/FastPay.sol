@@ -22,11 +22,11 @@ import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol
 import {MessageHashUtils} from "@openzeppelin/contracts/utils/cryptography/MessageHashUtils.sol";
 
 /// @title FastPay on its Primary
-/// @notice Holds what FastPay accounts own. Value comes in by deposits, and goes out by redemptions that a quorum of
-/// the committee voted for. There is no owner and no upgrade: nothing else moves it.
-/// @dev Per asset, the contract holds at least `balance + claims`, unless the token took something away. Assets share no
-/// state but the numbering of events, so a hostile token harms itself alone. Every function that moves value checks,
-/// records, logs, and only then calls out, under one re-entrancy guard.
+/// @notice Holds the assets of FastPay accounts. Deposits bring value in. Redemptions that a quorum of the committee
+/// voted for take it out. The contract has no owner and no upgrade, so nothing else moves value.
+/// @dev For each asset, the contract holds at least `balance + claims`, unless the token itself reduced that. Assets
+/// share only the numbering of events, so a hostile token harms only its own holders. Every function that moves value
+/// checks, writes its state, logs, and only then calls other contracts, under one re-entrancy guard.
 contract FastPay is Balances {
     using Redemptions for Redemption;
     using Redemptions for Redemption[];
@@ -35,12 +35,12 @@ contract FastPay is Balances {
     using Redemptions for bytes32[];
     using SafeERC20 for IERC20;
 
-    /// @dev 256 of an account's orders, a bit each. A struct, so that its place is computed once for both its uses.
+    /// @dev One bit for each of 256 orders of an account. As a struct, its slot is computed once for read and write.
     struct Word {
         uint256 bits;
     }
 
-    /// @dev A redemption that waits. It is named by its hash, and nobody else's can have that.
+    /// @dev A queued redemption, found by the hash of its order, which is unique.
     struct Queued {
         bytes32 hash;
         address relayer;
@@ -59,10 +59,10 @@ contract FastPay is Balances {
     mapping(address asset => uint256) public totalQueued;
 
     /// @param authorities The committee of epoch 0: 4 to 255 members, sorted by voting key.
-    /// @param guardian_ Can pause, postpone and endorse; zero for nobody.
-    /// @param council_ Deployed before, for the address that this contract will have.
-    /// @param parameters Cannot be changed any more; see the bounds at `SafetyParameters`.
-    /// @param caps Deposit caps; an asset that is not named has none.
+    /// @param guardian_ May pause, postpone and endorse; zero for none.
+    /// @param council_ The council, deployed before for the address that this contract will have.
+    /// @param parameters Fixed from now on; `SafetyParameters` has the bounds.
+    /// @param caps The deposit caps. Assets that are not named have none.
     constructor(
         Authority[] memory authorities,
         address guardian_,
@@ -77,10 +77,10 @@ contract FastPay is Balances {
 
     /// @inheritdoc IFastPay
     receive() external payable nonReentrant {
-        // Only an ECDSA key can spend the account that this funds, and of all senders only the transaction's origin
-        // is sure to have one: a contract may well have none, and code.length cannot tell, for it is zero under
-        // construction and not zero for a key's account that has delegated (EIP-7702). The origin is asked about the
-        // sender's own money, and authorizes nothing.
+        // Only an ECDSA key can spend the account that this funds, and only the transaction's origin certainly has
+        // one. `code.length` cannot tell: it is zero for a contract under construction, and not zero for a key's
+        // account that has delegated (EIP-7702). The origin authorizes nothing here; this protects the sender's own
+        // money.
         require(msg.sender == tx.origin, SenderWithoutKey(msg.sender));
         _fund(_accountOf(msg.sender), Payouts.ETHER, msg.value, address(this).balance);
     }
@@ -108,7 +108,7 @@ contract FastPay is Balances {
         bytes32 s
     ) external nonReentrant {
         _requireToken(asset);
-        // Anyone who sees the permit can use it first, which must not stop the deposit that it was signed for.
+        // Anyone who sees the permit can use it first. That must not stop the deposit that it was signed for.
         try IERC20Permit(address(asset)).permit(msg.sender, address(this), amount, deadline, v, r, s) {}
         catch {
             uint256 allowance = asset.allowance(msg.sender, address(this));
@@ -292,7 +292,7 @@ contract FastPay is Balances {
         _fund(recipient, address(asset), held > before ? held - before : 0, held);
     }
 
-    /// @dev Credits what has arrived, under the next index.
+    /// @dev Credits a deposit under the next index.
     function _fund(bytes32 recipient, address asset, uint256 received, uint256 held) private {
         State state = _running();
         require(recipient != 0, ZeroRecipient());
@@ -301,7 +301,7 @@ contract FastPay is Balances {
         emit Funded(index, recipient, asset, amount, msg.sender);
     }
 
-    /// @dev Marks an order as done; false if it was. What is found wrong later reverts this too.
+    /// @dev Marks an order as spent; false if it was before. A later failure in the call reverts this too.
     function _spend(Redemption calldata redemption) private returns (bool) {
         return _mark(redemption.sender, redemption.sequence);
     }
@@ -315,7 +315,7 @@ contract FastPay is Balances {
         return true;
     }
 
-    /// @dev Pays a redemption that a quorum voted for, or makes it wait.
+    /// @dev Pays or queues a redemption that a quorum voted for.
     function _settle(
         Redemption calldata redemption,
         bytes32 hash,
@@ -332,7 +332,7 @@ contract FastPay is Balances {
         else _enqueue(redemption, hash, digest, epoch_, index);
     }
 
-    /// @dev Keeps a redemption until it may leave. Its amount stays in the asset's balance until then.
+    /// @dev Queues a redemption. Its amount stays in the asset's balance until it is executed.
     function _enqueue(
         Redemption calldata redemption,
         bytes32 hash,
@@ -361,7 +361,7 @@ contract FastPay is Balances {
         );
     }
 
-    /// @dev Takes a redemption out of the queue. What is found wrong later reverts this too.
+    /// @dev Removes a redemption from the queue. A later failure in the call reverts this too.
     function _unqueue(Redemption calldata redemption) private returns (bytes32 hash, Queued memory waiting) {
         (bytes32 sender, uint64 sequence) = (redemption.sender, redemption.sequence);
         hash = redemption.hash();
@@ -371,8 +371,8 @@ contract FastPay is Balances {
         totalQueued[redemption.asset] -= redemption.amount;
     }
 
-    /// @dev Pays a redemption that has been taken off the asset's balance. What the caller has read of it comes along: each
-    /// field is checked to fit its type whenever it is read.
+    /// @dev Pays a redemption whose amount was subtracted from the asset's balance. The caller passes the fields that
+    /// it has read, because each read from calldata is checked again.
     function _pay(
         Redemption calldata redemption,
         bytes32 digest,
@@ -393,14 +393,14 @@ contract FastPay is Balances {
         if (fee > 0) _payOut(asset, relayer, fee);
     }
 
-    /// @dev Pays a part of a redemption, or keeps it as a claim.
+    /// @dev Pays a part of a redemption, or records it as a claim.
     function _payOut(address asset, address to, uint128 amount) private {
         if (Payouts.trySend(asset, to, amount)) return;
         _addClaim(to, asset, amount);
         emit ClaimCreated(to, asset, amount);
     }
 
-    /// @dev Pays a claim, or a part of it. The payout may take all gas there is, for the caller pays it.
+    /// @dev Pays a claim or a part of it. The payout may use all remaining gas, because the caller pays for it.
     function _claim(address owner, address asset, address to, uint256 amount) private {
         _running();
         _takeClaim(owner, asset, amount);

@@ -9,17 +9,17 @@ import {Holding} from "../types/Holding.sol";
 import {State, States} from "../types/State.sol";
 import {Roles} from "./Roles.sol";
 
-/// @title What is held of each asset: for accounts, for claims, and how much of it may come in or leave at once
-/// @dev Only `_holding` and `_setHolding` know where an asset's holding is: ether's is a part of `State`, which every call
-/// reads anyway; each token has a slot of its own.
+/// @title Balances, claims, deposit caps and outflow limits of each asset
+/// @dev Only `_holding` and `_setHolding` know where an asset's holding is stored. ETH's holding is a part of `State`,
+/// which every call reads anyway. Each token has a slot of its own.
 // slither-disable-next-line locked-ether,unimplemented-functions -- FastPay completes it, and pays ether out
 abstract contract Balances is Roles {
-    /// @dev The most that is held of a token for accounts: authorities keep balances as signed 128-bit numbers.
+    /// @dev The maximum balance of a token. Authorities keep balances as signed 128-bit numbers.
     uint256 private constant TOKEN_BALANCE_MAX = uint256(uint128(type(int128).max));
 
     mapping(address token => Holding) private _tokenHoldings;
 
-    /// @dev The sum of all claims of an asset, which is held beside the balance.
+    /// @dev The sum of all claims of an asset. The balance does not include it.
     mapping(address asset => uint256) private _totalClaims;
 
     /// @dev What each owner can claim of an asset.
@@ -40,7 +40,7 @@ abstract contract Balances is Roles {
         uint256 current = _capOf(asset, holding);
         holding = holding.withCap(Caps.encode(cap));
         uint256 next = _capOf(asset, holding);
-        // A cap of zero would be none at all.
+        // Zero means that there is no cap.
         require(cap > 0 && next > current, InvalidCap(asset, current, cap));
         _setHolding(asset, holding);
         emit CapRaised(asset, next);
@@ -72,11 +72,10 @@ abstract contract Balances is Roles {
         return Outflow.available(holding.fullAt(), holding.balance(), OUTFLOW_SHARE, OUTFLOW_WINDOW);
     }
 
-    /// @dev Adds what has arrived of an asset to its balance, and returns it as the amount that it is, with the index of
-    /// the event.
-    /// @param state As it is now.
-    /// @param held What the contract has of the asset now. If that is less than it owes, a new deposit would pay for what
-    /// is missing.
+    /// @dev Adds a deposit to the asset's balance. Returns the amount and the index of the event.
+    /// @param state The current state.
+    /// @param held What the contract holds of the asset now. The deposit reverts if this is less than the contract
+    /// owes: it would pay for what is missing.
     function _credit(State state, address asset, uint256 received, uint256 held)
         internal
         returns (uint128 amount, uint64 index)
@@ -97,8 +96,8 @@ abstract contract Balances is Roles {
         index = _setHoldingAndCount(state, asset, holding.withBalance(balance, fullAt));
     }
 
-    /// @dev Takes an amount off an asset's balance if it may leave at once, and says whether it may, with the index of the
-    /// event.
+    /// @dev Subtracts an amount from the asset's balance if the outflow limit lets it leave at once. Returns whether it
+    /// does, and the index of the event.
     function _debitWithinLimit(address asset, uint128 amount, uint256 item)
         internal
         returns (bool passes, uint64 index)
@@ -115,7 +114,7 @@ abstract contract Balances is Roles {
         index = _setHoldingAndCount(_state, asset, holding.withBalance(balance, fullAt));
     }
 
-    /// @dev Takes an amount that has waited off an asset's balance, and returns the index of the event.
+    /// @dev Subtracts a queued amount from the asset's balance. Returns the index of the event.
     function _debit(address asset, uint128 amount) internal returns (uint64 index) {
         Holding holding = _holding(asset);
         uint128 balance = holding.balance();
@@ -123,16 +122,16 @@ abstract contract Balances is Roles {
         return _setHoldingAndCount(_state, asset, holding.withBalance(balance - amount, holding.fullAt()));
     }
 
-    /// @dev Keeps a payout that did not go through.
+    /// @dev Records a failed payout as a claim.
     // slither-disable-next-line reentrancy-no-eth -- the guard of every external function holds
     function _addClaim(address owner, address asset, uint256 amount) internal {
         _totalClaims[asset] += amount;
         _claims[owner][asset] += amount;
-        // Ether cannot get lost, so that nothing ever asks whether there are claims of it.
+        // ETH cannot go missing, so no caller asks whether claims of it exist.
         if (asset != Payouts.ETHER) _setHolding(asset, _holding(asset).withClaims(true));
     }
 
-    /// @dev Takes an amount off a claim.
+    /// @dev Subtracts an amount from a claim.
     function _takeClaim(address owner, address asset, uint256 amount) internal {
         uint256 claimed = _claims[owner][asset];
         require(claimed > 0, NothingToClaim(owner, asset));
@@ -147,12 +146,12 @@ abstract contract Balances is Roles {
         return asset == Payouts.ETHER ? _state.etherHolding() : _tokenHoldings[asset];
     }
 
-    /// @dev As `_holding`, where the state has been read already.
+    /// @dev Like `_holding`, for a caller that has read the state.
     function _holdingIn(State state, address asset) private view returns (Holding) {
         return asset == Payouts.ETHER ? state.etherHolding() : _tokenHoldings[asset];
     }
 
-    /// @dev As `_setHolding`, and counts the event of the order that says so: ether's holding and the index are in one slot.
+    /// @dev Like `_setHolding`, and takes the next index: ETH's holding and the index share a slot.
     // slither-disable-next-line costly-loop -- each redemption of a call is written before it is paid
     function _setHoldingAndCount(State state, address asset, Holding holding) private returns (uint64) {
         state = state.withNextIndex();
@@ -168,7 +167,7 @@ abstract contract Balances is Roles {
         else _tokenHoldings[asset] = holding;
     }
 
-    /// @dev The most that may be held of an asset for accounts: what can be counted, or its own cap if that is lower.
+    /// @dev The maximum balance of an asset: the largest number that fits, or the asset's cap if that is lower.
     function _capOf(address asset, Holding holding) private pure returns (uint256 cap) {
         cap = asset == Payouts.ETHER ? States.ETHER_BALANCE_MAX : TOKEN_BALANCE_MAX;
         uint16 float = holding.cap();

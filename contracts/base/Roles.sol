@@ -9,13 +9,13 @@ import {State} from "../types/State.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 
-/// @title The committee, the council and the guardian, and all that they can do
-/// @notice The council installs committees, and numbers what it decides in the order of events. The guardian pauses and
-/// postpones for a bounded time. None of them can move anybody's money, nor change anything that was fixed at deployment,
-/// except that the council raises deposit caps.
+/// @title The powers of the committee, the council and the guardian
+/// @notice The council installs committees and adds its decisions to the order of events. The guardian can pause and
+/// postpone for a bounded time. Neither can move anybody's money. What was fixed at deployment stays fixed, except for
+/// deposit caps, which the council can raise.
 // slither-disable-next-line locked-ether,unimplemented-functions -- FastPay completes it, and pays ether out
 abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
-    /// @dev By how much the guardian may postpone the redemptions of one epoch, in all.
+    /// @dev The maximum by which the guardian may postpone the redemptions of one epoch, in total.
     uint256 private constant POSTPONEMENT_MAX = 30 days;
 
     /// @dev The maximum age of the council at deployment: a recovery may be announced 120 days after the council's
@@ -25,11 +25,11 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
     /// @inheritdoc IFastPay
     address public guardian;
 
-    /// @dev Votes of the epoch before the current one count until then, inclusive. It and the next are in seconds, until
-    /// the year 36,812, and in the guardian's slot.
+    /// @dev Votes of the previous epoch count until this time, inclusive. This field and the next are in seconds, last
+    /// until the year 36,812, and share the guardian's slot.
     uint40 private _previousEpochEnds;
 
-    /// @dev The next pause may begin from then on.
+    /// @dev The earliest time of the next pause.
     uint40 private _nextPauseAt;
 
     /// @dev The state that every call reads. It is read again after a call to a foreign contract.
@@ -38,7 +38,7 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
     /// @dev The epochs whose keys were compromised: 256 in a word, a bit each.
     mapping(uint256 word => uint256 bits) private _compromised;
 
-    /// @dev By how many seconds the redemptions that wait are postponed.
+    /// @dev By how many seconds the queued redemptions of an epoch are postponed.
     mapping(uint64 epoch => uint256 total) private _postponed;
 
     ICouncil private immutable COUNCIL;
@@ -50,7 +50,7 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
     uint32 internal immutable VOTES_VALIDITY;
     uint32 internal immutable UNLOCK_WINDOW;
 
-    /// @dev What the council decides.
+    /// @dev Restricts a function to the council.
     modifier onlyCouncil() {
         _onlyCouncil();
         _;
@@ -214,7 +214,7 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
         require(block.timestamp >= until, PausedUntil(until));
     }
 
-    /// @dev The members whose votes count. Reverts if votes of this epoch do not count now.
+    /// @dev The redemption keys of the members of an epoch. Reverts if its votes do not count now.
     function _voters(State state, uint64 epoch_) internal view returns (address[] memory) {
         uint64 current = state.epoch();
         if (epoch_ != current) {
@@ -225,7 +225,7 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
         return Committees.redemptionKeys(address(this), epoch_);
     }
 
-    /// @dev The index of the event of the order that is logged next.
+    /// @dev Takes the index of the next event of the order.
     // slither-disable-next-line costly-loop -- each redemption of a call has its index
     function _nextIndex() internal returns (uint64) {
         State state = _state.withNextIndex();
@@ -233,12 +233,12 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
         return state.lastTransactionIndex();
     }
 
-    /// @dev By how much what waits with votes of this epoch is postponed.
+    /// @dev By how much the queued redemptions of this epoch are postponed.
     function _postponement(uint64 epoch_) internal view returns (uint256) {
         return _postponed[epoch_];
     }
 
-    /// @dev Whether keys of this epoch were out.
+    /// @dev Whether the epoch is compromised.
     function _isCompromised(uint64 epoch_) internal view returns (bool) {
         return _compromised[epoch_ >> 8] & (1 << (epoch_ & 0xff)) != 0;
     }
@@ -267,7 +267,7 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
         Committees.install(authorities, epoch_);
     }
 
-    /// @dev Notes that keys of the epochs from `first` to before `end` were out.
+    /// @dev Marks the epochs from `first` to before `end` as compromised.
     function _compromise(uint256 first, uint256 end) private {
         while (first < end) {
             uint256 word = first >> 8;
@@ -289,7 +289,7 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
         require(msg.sender == guardian, NotGuardian(msg.sender));
     }
 
-    /// @dev Votes of an epoch that is not the current one count until then; zero for most.
+    /// @dev Until when votes of an ended epoch count; zero if they do not.
     function _validUntil(uint64 epoch_, uint64 current) private view returns (uint256) {
         return uint256(epoch_) + 1 == current ? _previousEpochEnds : 0;
     }

@@ -9,15 +9,15 @@ import {UnlockStatements} from "../libraries/UnlockStatements.sol";
 import {Votes} from "../libraries/Votes.sol";
 import {MessageHashUtils} from "@openzeppelin/contracts/utils/cryptography/MessageHashUtils.sol";
 
-/// @title What becomes of a number for which an owner signed two orders
-/// @notice The owner asks. A quorum that knows a certificate upholds its order; a quorum that knows none voids the number
-/// once the window has passed, and all members void it at once. Each number has one outcome.
-/// An order that was upheld with stolen keys does not keep its account stuck: once a committee is installed that says so, the
-/// number is open again.
-/// @dev FastPay numbers the events. Bonds are all the ether that is held here, one for each number that names a payer.
+/// @title Unlocks a number for which an owner signed two orders
+/// @notice The owner requests an unlock. A quorum that knows a certificate upholds its order. A quorum that knows none
+/// voids the number once the window has passed; all members together void it at once. Each number has one outcome.
+/// A committee with stolen keys may have upheld an order that does not exist. The number is open again once an
+/// installation marks that committee's epoch as compromised.
+/// @dev FastPay numbers the events. The ETH held here is the sum of the bonds: one for each number that names a payer.
 // slither-disable-next-line unimplemented-functions -- Council completes it
 abstract contract Unlocks is ICouncil {
-    /// @dev A number that somebody asked about. In one slot.
+    /// @dev An unlock request, in one slot.
     struct Unlock {
         address payer;
         uint40 voidableFrom;
@@ -25,7 +25,7 @@ abstract contract Unlocks is ICouncil {
         Outcome outcome;
     }
 
-    /// @dev The cost of upholding at 60 gwei: whoever upholds an order gets the bond.
+    /// @dev The gas cost of upholding at 60 gwei. Whoever upholds an order gets the bond.
     uint256 private constant BOND = 0.005 ether;
 
     /// @dev An Ed25519 key with a signature has 96 bytes. Authorities read every request.
@@ -55,7 +55,7 @@ abstract contract Unlocks is ICouncil {
             _requireOwner(account, sequence, authorization);
             require(isFirst, AlreadyRequested(account, sequence));
         }
-        // A second request pays nothing: the first may be a stranger's, which authorities do not follow.
+        // A second request needs no bond: the first may be a stranger's, which authorities ignore.
         uint256 bond = isFirst ? BOND : 0;
         require(msg.value == bond, WrongBond(msg.value, bond));
         uint256 voidableFrom = block.timestamp + FAST_PAY.safetyParameters().unlockWindow;
@@ -162,17 +162,17 @@ abstract contract Unlocks is ICouncil {
         return _digest(UnlockStatements.voidVote(epoch, account, sequence, unanimous));
     }
 
-    /// @dev When the current epoch began.
+    /// @dev The time at which the current epoch began.
     function _epochBegan() internal view virtual returns (uint256);
 
-    /// @dev The signer of a digest; zero if nobody can have signed it, or not in the one form that counts.
+    /// @dev The signer of a digest; zero if the signature is invalid or not in its canonical form.
     function _signer(bytes32 digest, bytes calldata signature) internal pure returns (address) {
         (bytes32 r, bytes32 s, uint8 v) =
             (bytes32(signature[:32]), bytes32(signature[32:64]), uint8(signature[64]));
         return uint256(s) <= Votes.S_MAX ? ecrecover(digest, v, r, s) : address(0);
     }
 
-    /// @dev What is signed of a struct with this hash, under FastPay's domain.
+    /// @dev The EIP-712 digest of a struct hash under FastPay's domain.
     function _digest(bytes32 structHash) internal view returns (bytes32) {
         bytes32 domain = keccak256(
             abi.encode(
@@ -182,7 +182,7 @@ abstract contract Unlocks is ICouncil {
         return MessageHashUtils.toTypedDataHash(domain, structHash);
     }
 
-    /// @dev Notes that an order is upheld. Returns the bond that is due, if it was not paid before.
+    /// @dev Records that an order is upheld. Returns the bond that is due; zero if it was paid before.
     // slither-disable-next-line calls-loop -- FastPay numbers each order of a bundle
     function _uphold(Unlock memory unlock, bytes32 account, uint64 sequence, bytes32 digest, uint64 epoch)
         private
@@ -212,8 +212,8 @@ abstract contract Unlocks is ICouncil {
         require(unlock.voidableFrom != 0, NotRequested(account, sequence));
     }
 
-    /// @dev None, too, if an order was upheld by a committee whose keys were out: that may be one which does not exist. What
-    /// such a committee voided stays void, for its number is spent.
+    /// @dev The outcome of a number. It is `None` again if a compromised epoch upheld the order, which may not exist. A
+    /// number that such an epoch voided stays void, because it is spent.
     // slither-disable-next-line calls-loop -- FastPay alone is called
     function _outcomeOf(Unlock memory unlock) private view returns (Outcome) {
         bool isOpenAgain = unlock.outcome == Outcome.Upheld && FAST_PAY.compromised(unlock.epoch);
@@ -230,18 +230,18 @@ abstract contract Unlocks is ICouncil {
         keys = Committees.redemptionKeys(address(FAST_PAY), epoch);
     }
 
-    /// @dev In a later epoch, only once the members that left have had time to hand over the orders that they executed.
+    /// @dev In a later epoch this waits until members that left have had time to hand over their executed orders.
     function _unanimousFrom(uint64 epoch) private view returns (uint256) {
         return epoch == 0 ? 0 : _epochBegan() + FAST_PAY.safetyParameters().votesValidity;
     }
 
-    /// @dev That the account is the caller's, or its key signed.
+    /// @dev Reverts unless the caller owns the account or its key signed.
     function _requireOwner(bytes32 account, uint64 sequence, bytes calldata authorization) private view {
         address owner = address(uint160(uint256(account)));
         if (msg.sender == owner) return;
         bool signed = authorization.length == 65
             && _signer(unlockRequestDigest(account, sequence), authorization) == owner;
-        // Nobody has the account zero, which is the signer of what nobody can have signed.
+        // `ecrecover` returns zero for an invalid signature, and nobody owns the account zero.
         require(signed && owner != address(0), NotOwner(account));
     }
 }

@@ -4,10 +4,10 @@ pragma solidity ^0.8.28;
 import {Authority, IFastPay} from "./IFastPay.sol";
 
 /// @notice The next committee, as a quorum of the current one announces it.
-/// @param epoch The epoch that it would begin: the current one and 1.
+/// @param epoch The epoch that it would begin: the current epoch + 1.
 /// @param authorities 4 to 255 members, sorted by voting key.
 /// @param guardian The next guardian; zero for nobody.
-/// @param recovery May announce a recovery from then on, and may be a contract; zero for nobody.
+/// @param recovery The address that may announce a recovery from then on; zero for none. It may be a contract.
 /// @param compromisedSince The first epoch whose keys were compromised; `epoch` for none.
 /// @param checkpoint The digest of a certified checkpoint; zero for none.
 /// @param deadline Unix seconds. The announcement must reach the contract by then; 30 days ahead at most.
@@ -25,7 +25,7 @@ struct Announcement {
 /// @param epoch The current epoch.
 /// @param asset The ERC-20, zero for ETH.
 /// @param cap See `IFastPay.depositCap`.
-/// @param deadline As of an announcement.
+/// @param deadline As in an announcement.
 struct CapRaise {
     uint64 epoch;
     address asset;
@@ -33,7 +33,7 @@ struct CapRaise {
     uint64 deadline;
 }
 
-/// @notice What became of a number that its owner asked about.
+/// @notice The outcome of an unlock request.
 enum Outcome {
     None,
     Upheld,
@@ -50,16 +50,18 @@ struct Upholding {
     bytes votes;
 }
 
-/// @title How committees follow one another, and stuck accounts are unlocked
+/// @title Installs committees and unlocks stuck accounts
 /// @notice A quorum of the current committee announces the next one. It can be installed one day after the guardian's
 /// endorsement, or 14 days after the announcement without it, and only if a quorum of the new committee accepts. If a
 /// committee is silent for 120 days, the recovery address can announce one that can be installed 30 days later.
-/// @dev Announcements are a set. None supersedes another, and none can be vetoed: an installation ends all of its epoch.
-/// All statements are signed under FastPay's EIP-712 domain. Votes are packed as those of a redemption
-/// (`CertifiedRedemption`), and refused with the errors of `IFastPay`. A pause stops nothing here but `voidSequence`.
+/// @dev Several announcements may be open at a time. None supersedes another, and none can be vetoed. An installation
+/// ends all announcements of its epoch. All statements are signed under FastPay's EIP-712 domain. Votes are packed as
+/// those of a redemption (`CertifiedRedemption`) and revert with the errors of `IFastPay`. A pause stops only
+/// `voidSequence`.
 ///
-/// An account is stuck if its owner signed two orders for one number. The owner, or anybody for her, requests an unlock.
-/// Then a quorum upholds the order that has a certificate, or voids the number. FastPay logs and numbers the events.
+/// An account is stuck if its owner signed two orders for one number. The owner, or anybody for her, requests an
+/// unlock. Then a quorum upholds the order that has a certificate, or voids the number. FastPay logs and numbers the
+/// events.
 interface ICouncil {
     // ------------------------------------------------------------------------------------------ events
 
@@ -75,11 +77,11 @@ interface ICouncil {
     /// @notice The guardian endorsed the announcement `id`.
     event Endorsed(bytes32 indexed id);
 
-    /// @notice The committee that was announced under `id` can be installed, with acceptances that name block `blockNumber`
-    /// or a later one.
+    /// @notice The committee that was announced under `id` can be installed, with acceptances that name block
+    /// `blockNumber` or a later one.
     event Matured(bytes32 indexed id, uint256 blockNumber);
 
-    /// @notice A quorum of `epoch` gave a sign of life. All announcements of a recovery ended.
+    /// @notice A quorum of `epoch` sent a heartbeat. All announcements of a recovery ended.
     event HeartbeatReceived(uint64 indexed epoch);
 
     /// @notice A quorum of `epoch` fixed the rebuilt checkpoint from which its members start.
@@ -87,7 +89,7 @@ interface ICouncil {
 
     // ------------------------------------------------------------------------------------------ errors
 
-    /// @notice The statement is for `epoch`, and only one for `expected` counts now.
+    /// @notice The statement is for `epoch`, and only statements for `expected` count now.
     error WrongEpoch(uint64 epoch, uint64 expected);
 
     /// @notice `compromisedSince` is after the epoch that would begin, or not zero in a recovery.
@@ -96,7 +98,7 @@ interface ICouncil {
     /// @notice The statement's `deadline` has passed, or is after `latest`.
     error InvalidDeadline(uint64 deadline, uint256 latest);
 
-    /// @notice `proofs` is not exactly one for each member.
+    /// @notice `proofs` does not have one proof for each member.
     error WrongProofsLength(uint256 length, uint256 expected);
 
     /// @notice The redemption key of the authority at `member` did not sign its `possessionDigest`.
@@ -108,23 +110,23 @@ interface ICouncil {
     /// @notice Nothing was announced under `id`.
     error NotAnnounced(bytes32 id);
 
-    /// @notice What was announced under `id` has ended: an epoch has begun since, or, of a recovery, a quorum showed that
-    /// it is there.
+    /// @notice The announcement `id` has ended: an epoch has begun since, or a quorum has sent a heartbeat since a
+    /// recovery was announced.
     error AnnouncementEnded(bytes32 id);
 
-    /// @notice What was announced under `id` was to be installed until `lapsedAt`.
+    /// @notice The announcement `id` lapsed at `lapsedAt`.
     error AnnouncementLapsed(bytes32 id, uint256 lapsedAt);
 
-    /// @notice The guardian endorsed `id` before.
+    /// @notice The guardian has already endorsed `id`.
     error AlreadyEndorsed(bytes32 id);
 
     /// @notice `id` is a recovery, which an endorsement does not shorten.
     error RecoveryNotEndorsable(bytes32 id);
 
-    /// @notice What was announced under `id` can be installed from `installableAt` on.
+    /// @notice The announcement `id` can be installed from `installableAt` on.
     error NotInstallable(bytes32 id, uint256 installableAt);
 
-    /// @notice `mature` was called for `id` before.
+    /// @notice `mature` has already been called for `id`.
     error AlreadyMatured(bytes32 id);
 
     /// @notice Call `mature(id)` first.
@@ -133,7 +135,7 @@ interface ICouncil {
     /// @notice The acceptance names a block before `maturedBlock`.
     error AcceptedTooEarly(uint256 blockNumber, uint256 maturedBlock);
 
-    /// @notice The hash of the block is not known on the chain: it is too old, or not there yet.
+    /// @notice The chain does not know the hash of the block: it is too old, or does not exist yet.
     error UnknownBlock(uint256 blockNumber);
 
     /// @notice `caller` is not the recovery address.
@@ -142,45 +144,46 @@ interface ICouncil {
     /// @notice The committee counts as alive until `silentAt`.
     error CommitteeAlive(uint256 silentAt);
 
-    /// @notice The epoch cannot adopt a checkpoint: it was installed without recovery and without compromised epochs, or
-    /// it has adopted one.
+    /// @notice The epoch cannot adopt a checkpoint: it was installed without recovery and without compromised epochs,
+    /// or it has adopted one.
     error NothingToAdopt(uint64 epoch);
 
     /// @notice The checkpoint is zero.
     error ZeroCheckpoint();
 
-    /// @notice `account` and `sequence` have their outcome.
+    /// @notice The number `sequence` of `account` has its outcome.
     error AlreadyDecided(bytes32 account, uint64 sequence);
 
-    /// @notice The unlock of the number is requested already, by the account's owner.
+    /// @notice The account's owner has already requested the unlock of the number.
     error AlreadyRequested(bytes32 account, uint64 sequence);
 
     /// @notice Nobody has requested the unlock of the number.
     error NotRequested(bytes32 account, uint64 sequence);
 
-    /// @notice The caller is not the owner of the Ethereum account, and `authorization` is not the signature of its key.
+    /// @notice The caller is not the owner of the Ethereum account, and `authorization` is not the signature of its
+    /// key.
     error NotOwner(bytes32 account);
 
     /// @notice `authorization` is longer than `max`.
     error AuthorizationTooLong(uint256 length, uint256 max);
 
-    /// @notice The first request of a number comes with `unlockBond`, a further one with nothing.
+    /// @notice The first request of a number must send `unlockBond`, a further one nothing.
     error WrongBond(uint256 sent, uint256 expected);
 
-    /// @notice The number can be voided in this way from `voidableFrom` on.
+    /// @notice The number can be voided with these votes from `voidableFrom` on.
     error NotVoidable(bytes32 account, uint64 sequence, uint256 voidableFrom);
 
     /// @notice There is no bond to return: the number is not voided, or the bond was paid.
     error NoBond(bytes32 account, uint64 sequence);
 
-    /// @notice `to` did not take the bond.
+    /// @notice `to` refused the bond.
     error BondRefused(address to);
 
     // -------------------------------------------------------------------------------------- committees
 
     /// @notice Announces the next committee. Anyone may call.
-    /// @param proofs For each member in order 129 bytes: `r (32) ‖ s (32) ‖ v (1)` by its redemption key, and an Ed25519
-    /// signature (64) by its voting key, both of its `possessionDigest`.
+    /// @param proofs For each member in order 129 bytes: `r (32) ‖ s (32) ‖ v (1)` by its redemption key, and an
+    /// Ed25519 signature (64) by its voting key, both of its `possessionDigest`.
     /// @param votes The votes of a quorum of the current epoch for `announcementDigest`.
     function announce(Announcement calldata announcement, bytes calldata proofs, bytes calldata votes)
         external;
@@ -188,14 +191,14 @@ interface ICouncil {
     /// @notice Announces a committee that replaces one that has been silent for 120 days. Only for the recovery
     /// address.
     /// @param announcement Its `compromisedSince` is 0: no vote of an earlier epoch counts once it is installed.
-    /// @param proofs As of `announce`.
+    /// @param proofs As in `announce`.
     function announceRecovery(Announcement calldata announcement, bytes calldata proofs) external;
 
     /// @notice Shortens the delay of the announcement `id`. Only for FastPay's guardian.
     function endorse(bytes32 id) external;
 
-    /// @notice Records the block in which a committee is found installable. Its members sign their acceptance after that.
-    /// Anyone may call.
+    /// @notice Records the block in which a committee is found installable. Its members sign their acceptance after
+    /// that. Anyone may call.
     function mature(bytes32 id) external;
 
     /// @notice Installs a committee. Anyone may call.
@@ -215,39 +218,38 @@ interface ICouncil {
 
     // ------------------------------------------------------------------------------ signs of life, recovery
 
-    /// @notice Shows that a quorum is there: ends all recoveries that were announced, and restarts the 120 days. Anyone may
-    /// call.
+    /// @notice Shows that a quorum is active. Ends all announced recoveries and restarts the 120 days. Anyone may call.
     /// @param blockNumber A recent block. Its hash is part of the signed statement.
     /// @param votes The votes of a quorum of the current epoch for `heartbeatDigest`.
     function heartbeat(uint256 blockNumber, bytes calldata votes) external;
 
-    /// @notice Fixes the rebuilt checkpoint from which the members of the current epoch start. Once, and only in an epoch
-    /// that a recovery installed or that says since when keys were out. Anyone may call.
+    /// @notice Fixes the rebuilt checkpoint from which the members of the current epoch start. This is possible once,
+    /// and only in an epoch that a recovery installed or that names compromised epochs. Anyone may call.
     /// @param votes The votes of a quorum of the current epoch for `adoptionDigest`.
     function adopt(bytes32 checkpoint, bytes calldata votes) external;
 
     // --------------------------------------------------------------------------------------- unlocking
 
-    /// @notice Asks for the unlock of a number, with `unlockBond`, which comes back if the number is voided. Anyone may call
-    /// with the owner's authorization. A number that was asked about by a stranger is asked about again without a bond.
-    /// @param authorization Of an Ethereum account: nothing if the caller is the account, else `r (32) ‖ s (32) ‖ v (1)` by
-    /// its key, of `unlockRequestDigest`. Of any other account at most 512 bytes, which the authorities judge.
+    /// @notice Requests the unlock of a number. The call sends `unlockBond`, which is returned if the number is voided.
+    /// Anyone may call with the owner's authorization. A request after a stranger's needs no bond.
+    /// @param authorization For an Ethereum account: empty if the caller is the account, else `r (32) ‖ s (32) ‖ v (1)`
+    /// by its key for `unlockRequestDigest`. For any other account: at most 512 bytes, which the authorities verify.
     function requestUnlock(bytes32 account, uint64 sequence, bytes calldata authorization) external payable;
 
-    /// @notice Decides that the order with `digest` holds under a number that was asked about, whether or not it has been
-    /// redeemed. Anyone may call, and gets the bond. If keys of the epoch were out, as a later installation says, the
-    /// number is open again, without a bond.
+    /// @notice Upholds the order with `digest`: no other order of the number is valid. The number must have a request;
+    /// it may be redeemed already. Anyone may call, and the caller gets the bond. If a later installation marks the
+    /// epoch as compromised, the number is open again, without a bond.
     /// @param votes The votes of a quorum of the current epoch for `certificateVoteDigest`.
     function upholdSequence(bytes32 account, uint64 sequence, bytes32 digest, bytes calldata votes) external;
 
-    /// @notice As `upholdSequence`, for several numbers. One that has its outcome is left out.
+    /// @notice Like `upholdSequence`, for several numbers. A number that has its outcome is skipped.
     function upholdMany(Upholding[] calldata items) external;
 
-    /// @notice Decides that no order holds under a number that was asked about, and spends it. Anyone may call. The bond goes
-    /// back to who paid it.
-    /// @param unanimous False: from `voidableFrom` on, with the votes of a quorum. True: at once, with the votes of all
-    /// members, from `unanimousFrom` on.
-    /// @param votes Of members of the current epoch for `voidVoteDigest`.
+    /// @notice Voids a number with a request: no order of it is valid, and it is spent. Anyone may call. The payer gets
+    /// the bond back.
+    /// @param unanimous False for the votes of a quorum, which count from `voidableFrom` on. True for the votes of all
+    /// members, which count from `unanimousFrom` on.
+    /// @param votes The votes of members of the current epoch for `voidVoteDigest`.
     function voidSequence(bytes32 account, uint64 sequence, bool unanimous, bytes calldata votes) external;
 
     /// @notice Pays the bond of a voided number to a payer that refused it before. Anyone may call.
@@ -255,42 +257,42 @@ interface ICouncil {
 
     // ------------------------------------------------------------------------------------------- views
 
-    /// @notice What the first request of a number comes with, in wei.
+    /// @notice The bond that the first request of a number must send, in wei.
     function unlockBond() external view returns (uint256);
 
-    /// @notice What is known of a number.
-    /// @return outcome What was decided; `None`, too, where the number is open again.
-    /// @return voidableFrom From then on a quorum can void it; zero if nobody has asked.
-    /// @return payer Who gets the bond back if the number is voided; zero if the bond was paid.
+    /// @notice The unlock request and the outcome of a number.
+    /// @return outcome The outcome; `None` also if the number is open again.
+    /// @return voidableFrom The time from which a quorum can void it; zero without a request.
+    /// @return payer The address that gets the bond back if the number is voided; zero if the bond was paid.
     function unlockOf(bytes32 account, uint64 sequence)
         external
         view
         returns (Outcome outcome, uint256 voidableFrom, address payer);
 
-    /// @notice From then on all members of the current epoch together can void a number at once.
+    /// @notice The time from which all members of the current epoch together can void a number at once.
     function unanimousFrom() external view returns (uint256);
 
     /// @notice The FastPay contract of these committees.
     function fastPay() external view returns (IFastPay);
 
-    /// @notice May announce a recovery; zero for nobody.
+    /// @notice The address that may announce a recovery; zero for none.
     function recovery() external view returns (address);
 
-    /// @notice When a quorum last showed that it was there; zero if none has.
+    /// @notice The time of the last heartbeat; zero if there was none.
     function lastHeartbeat() external view returns (uint256);
 
-    /// @notice When the current epoch began.
+    /// @notice The time at which the current epoch began.
     function installedAt() external view returns (uint256);
 
     /// @notice The checkpoint that `epoch` adopted; zero for none.
     function adopted(uint64 epoch) external view returns (bytes32);
 
-    /// @notice The times of the announcement `id`; all zero if there is none.
-    /// @return epoch Its beginning ends the announcement. For a committee it is the epoch that it would begin itself.
+    /// @notice The state of the announcement `id`; all zero if there is none.
+    /// @return epoch The announcement ends when this epoch begins. A committee's announcement would begin it.
     /// @return announcedAt The time of the announcement.
     /// @return endorsedAt The time of the guardian's endorsement; zero for none.
-    /// @return installableAt From then on it can be matured and installed, or the cap be raised.
-    /// @return lapsesAt After that it cannot any more. An endorsement does not change it.
+    /// @return installableAt The time from which `mature`, `install` and the raise of a cap are possible.
+    /// @return lapsesAt The time after which they are not. An endorsement does not change it.
     /// @return maturedBlock The block of `mature`; zero for none.
     /// @return isRecovery Whether the recovery address announced it.
     function clockOf(bytes32 id)
@@ -322,23 +324,23 @@ interface ICouncil {
     /// @notice The EIP-712 digest that a member of the current committee signs to announce a cap. It is the raise's id.
     function capRaiseDigest(CapRaise calldata raise) external view returns (bytes32);
 
-    /// @notice The EIP-712 digest that a member of the committee of `epoch` signs as a sign of life.
+    /// @notice The EIP-712 digest that a member of the committee of `epoch` signs as a heartbeat.
     function heartbeatDigest(uint64 epoch, bytes32 blockHash) external view returns (bytes32);
 
     /// @notice The EIP-712 digest that a member of the committee of `epoch` signs to adopt a checkpoint.
     function adoptionDigest(uint64 epoch, bytes32 checkpoint) external view returns (bytes32);
 
-    /// @notice The EIP-712 digest that the owner of an account signs to ask for the unlock of a number.
+    /// @notice The EIP-712 digest that the owner of an account signs to request the unlock of a number.
     function unlockRequestDigest(bytes32 account, uint64 sequence) external view returns (bytes32);
 
-    /// @notice The EIP-712 digest that a member of the committee of `epoch` signs who knows the certificate of the order with
-    /// `digest`.
+    /// @notice The EIP-712 digest that a member of the committee of `epoch` signs if it knows the certificate of the
+    /// order with `digest`.
     function certificateVoteDigest(uint64 epoch, bytes32 account, uint64 sequence, bytes32 digest)
         external
         view
         returns (bytes32);
 
-    /// @notice The EIP-712 digest that a member of the committee of `epoch` signs who knows of no certificate under the
+    /// @notice The EIP-712 digest that a member of the committee of `epoch` signs if it knows no certificate of the
     /// number, and will execute none that is not upheld.
     /// @param unanimous Whether the vote counts only together with those of all members.
     function voidVoteDigest(uint64 epoch, bytes32 account, uint64 sequence, bool unanimous)

@@ -4,9 +4,9 @@ pragma solidity ^0.8.28;
 import {Announcement, CapRaise} from "../interfaces/ICouncil.sol";
 import {Authority} from "../interfaces/IFastPay.sol";
 
-/// @title What is signed about committees, as EIP-712 struct hashes
+/// @title The EIP-712 struct hashes of statements about committees
 library Announcements {
-    // Hashed when compiled, which only literals are; hence the type that both need stands here twice.
+    // The compiler hashes only literals, so the type that both strings contain is written twice.
 
     bytes32 private constant AUTHORITY_TYPE_HASH =
         keccak256("Authority(bytes32 votingKey,address redemptionKey)");
@@ -31,7 +31,7 @@ library Announcements {
     bytes32 private constant ADOPTION_TYPE_HASH =
         keccak256("CheckpointAdoption(uint64 epoch,bytes32 checkpoint)");
 
-    /// @notice Of an announcement, which members of the current committee sign.
+    /// @notice The hash of an announcement, which members of the current committee sign.
     function hash(Announcement calldata announcement) internal pure returns (bytes32) {
         Authority[] calldata authorities = announcement.authorities;
         bytes32[] memory hashes = new bytes32[](authorities.length);
@@ -52,12 +52,12 @@ library Announcements {
         );
     }
 
-    /// @notice Of the possession of both keys, which they sign.
+    /// @notice The hash of a proof of possession, which both keys of a member sign.
     function possession(Authority calldata authority) internal pure returns (bytes32) {
         return keccak256(abi.encode(POSSESSION_TYPE_HASH, authority));
     }
 
-    /// @notice Of an acceptance, which members of the next committee sign.
+    /// @notice The hash of an acceptance, which members of the next committee sign.
     function acceptance(uint64 epoch, bytes32 announcement, bytes32 blockHash)
         internal
         pure
@@ -66,17 +66,17 @@ library Announcements {
         return keccak256(abi.encode(ACCEPTANCE_TYPE_HASH, epoch, announcement, blockHash));
     }
 
-    /// @notice Of a higher deposit cap, which members of the current committee sign.
+    /// @notice The hash of a higher deposit cap, which members of the current committee sign.
     function hash(CapRaise calldata raise) internal pure returns (bytes32) {
         return keccak256(abi.encode(CAP_RAISE_TYPE_HASH, raise));
     }
 
-    /// @notice Of a sign of life, which members of the current committee sign.
+    /// @notice The hash of a heartbeat, which members of the current committee sign.
     function heartbeat(uint64 epoch, bytes32 blockHash) internal pure returns (bytes32) {
         return keccak256(abi.encode(HEARTBEAT_TYPE_HASH, epoch, blockHash));
     }
 
-    /// @notice Of the choice of a checkpoint, which members of the current committee sign.
+    /// @notice The hash of the adoption of a checkpoint, which members of the current committee sign.
     function adoption(uint64 epoch, bytes32 checkpoint) internal pure returns (bytes32) {
         return keccak256(abi.encode(ADOPTION_TYPE_HASH, epoch, checkpoint));
     }

@@ -8,8 +8,8 @@ library Blocks {
     /// @dev Keeps the hashes of the last 8,191 blocks (EIP-2935).
     address private constant HISTORY = 0x0000F90827F1C53a10cb7A02335B175320002935;
 
-    /// @notice The hash of a block, of the last 256 or as far back as the chain's history contract goes. Reverts with
-    /// `UnknownBlock` if the block is older, or not there yet.
+    /// @notice The hash of a block: one of the last 256, or an older one that the chain's history contract keeps.
+    /// Reverts with `UnknownBlock` for any other block.
     function hashOf(uint256 number) internal view returns (bytes32 hash) {
         hash = blockhash(number);
         if (hash == 0) {

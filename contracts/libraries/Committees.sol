@@ -3,7 +3,7 @@ pragma solidity ^0.8.28;
 
 import {Authority, IFastPay} from "../interfaces/IFastPay.sol";
 
-/// @notice Data kept as contract code: written once, and read at once for a fraction of what storage costs.
+/// @notice Data stored as contract code. It is written once, and reading it costs a fraction of reading storage.
 contract CommitteeCode {
     constructor(bytes memory data) {
         // Solidity has no statement that deploys chosen bytes; returning them from the constructor is how the
@@ -14,10 +14,10 @@ contract CommitteeCode {
     }
 }
 
-/// @title What a committee is, and how it is kept
-/// @dev The code is `STOP ‖ redemption keys ‖ voting keys`, a word per key. Redemption keys come first, so that
-/// checking votes reads nothing else. It stands where FastPay's CREATE of that epoch puts it, so no slot has to say
-/// where: FastPay creates nothing but committees, one for each epoch.
+/// @title Committees, stored as contract code
+/// @dev The code is `STOP ‖ redemption keys ‖ voting keys`, a word per key. Redemption keys come first, so that the
+/// verification of votes reads nothing else. FastPay creates one contract for each epoch and no other, so the address
+/// follows from the epoch and no slot stores it.
 library Committees {
     /// @notice f = 1: the smallest committee that survives a fault.
     uint256 internal constant SIZE_MIN = 4;
@@ -34,7 +34,8 @@ library Committees {
         assert(address(code) == codeOf(address(this), epoch));
     }
 
-    /// @notice Reverts unless the authorities can be a committee: 4 to 255, sorted by voting key, no key zero, none twice.
+    /// @notice Reverts unless the authorities can be a committee: 4 to 255, sorted by voting key, no key zero, none
+    /// twice.
     /// @return voters Their redemption keys.
     /// @return names Their voting keys.
     function check(Authority[] memory authorities)
@@ -61,8 +62,8 @@ library Committees {
         }
     }
 
-    /// @notice Where the committee of `epoch` is, whether or not there is one yet: the address of a contract is a
-    /// hash of its creator's address and of how many it has created, counted from 1.
+    /// @notice The address of the committee of `epoch`, whether or not it exists yet. The address of a contract is a
+    /// hash of its creator's address and of its number among the creator's contracts, from 1.
     /// @param fastPay The creator.
     function codeOf(address fastPay, uint64 epoch) internal pure returns (address code) {
         // RLP of [address, nonce], from the highest byte of a word: 0xc0 + the length of what follows, 0x80 + 20, the
@@ -90,9 +91,9 @@ library Committees {
     /// @notice The addresses whose votes count in `epoch`, by member. The epoch must have a committee.
     function redemptionKeys(address fastPay, uint64 epoch) internal view returns (address[] memory keys) {
         address code = codeOf(fastPay, epoch);
-        // No other way to read code straight into an array. The array is made here, at the free memory's start, for as
-        // many words as the code has keys of each kind: the first byte is not one. Each was written from an
-        // `address`, and is therefore clean.
+        // Solidity cannot read code directly into an array. This allocates the array in free memory, with one word for
+        // each redemption key in the code, whose first byte is STOP. Each word was written from an `address`, so its
+        // upper bits are zero.
         assembly ("memory-safe") {
             let size := shr(6, extcodesize(code))
             keys := mload(0x40)
@@ -118,9 +119,9 @@ library Committees {
         }
     }
 
-    /// @notice How many of `size` members decide: (size + f) / 2 + 1, with f = (size - 1) / 3, all rounded down. For
-    /// size = 3f + 1 that is 2f + 1. For other sizes it is more: of 5 members, two sets of 3 may share only the one
-    /// that is Byzantine, which would vote for two different orders.
+    /// @notice The quorum of `size` members: (size + f) / 2 + 1 with f = (size - 1) / 3, both rounded down. For size =
+    /// 3f + 1 this is 2f + 1. Other sizes need more: of 5 members, two sets of 3 may share only the Byzantine one,
+    /// which would vote for two different orders.
     function quorum(uint256 size) internal pure returns (uint256) {
         // A size is 4 to 255.
         unchecked {

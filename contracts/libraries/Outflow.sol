@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-/// @title How much of an asset may leave at once
-/// @notice A bucket of tokens for each asset: a share of what the contract holds of it may leave within a window, and
-/// the bucket fills again at that rate. Being a share, the limit needs no configuration for an asset and nobody who
-/// could change it.
-/// @dev Kept as one time, when the bucket will be full again (the generic cell rate algorithm): a redemption costs as
-/// much time as the bucket takes to make good for it, and passes while the sum of costs stays within the window.
-/// The balance before each redemption counts, so a run of them takes no more than the share of the first balance.
-/// Times are in units of 2^-12 s, 48 bits of which last until the year 4147. Every cost is rounded up: never more leaves
-/// than the limit says, and it takes thousands of redemptions a second for the rounding to hold anything back.
+/// @title The outflow limit of an asset
+/// @notice A token bucket for each asset. A share of the asset's balance may leave within a window, and the bucket
+/// refills at that rate. The limit is relative, so no asset needs a configuration, and nobody can change one.
+/// @dev The bucket is stored as the time at which it will be full again (generic cell rate algorithm). A redemption
+/// costs the time that the bucket needs to refill by its amount, and passes while the sum of costs stays within the
+/// window. The balance before each redemption counts, so a run of them takes no more than the share of the first
+/// balance. Times are in units of 2^-12 s; 48 bits last until the year 4147. Every cost is rounded up, so the limit is
+/// never exceeded. The rounding delays something only at thousands of redemptions a second.
 library Outflow {
     uint256 private constant BASIS_POINTS = 10_000;
     uint256 private constant TIME_UNIT_BITS = 12;
 
-    /// @notice What a redemption does to the limit: whether it may leave at once, and if so, when the bucket will be
-    /// full then.
-    /// @param fullAt When the bucket is full as things are.
+    /// @notice Applies a redemption to the limit. Returns whether it may leave at once, and the new time at which the
+    /// bucket is full.
+    /// @param fullAt The present time at which the bucket is full.
     /// @param amount At least 1, and at most `balance`.
     /// @param share In basis points of `balance`.
     /// @param window In seconds.
@@ -37,11 +36,11 @@ library Outflow {
         }
     }
 
-    /// @notice What a deposit does to the limit: as much more may leave as came in, rounded down, until the bucket is full.
-    /// So whoever brings an amount in and takes it out again leaves no less for others, and no more.
-    /// @param fullAt When the bucket is full as things are.
-    /// @param amount What came in: at least 1.
-    /// @param balance Before the deposit.
+    /// @notice Applies a deposit to the limit: the same amount more may leave, rounded down, until the bucket is full.
+    /// So a deposit that is redeemed again changes nothing for others.
+    /// @param fullAt The present time at which the bucket is full.
+    /// @param amount The deposit: at least 1.
+    /// @param balance The balance before the deposit.
     function refill(uint48 fullAt, uint128 amount, uint128 balance, uint256 share, uint256 window)
         internal
         view
@@ -63,7 +62,7 @@ library Outflow {
         }
     }
 
-    /// @notice The largest amount for which `spend` says that it passes.
+    /// @notice The largest amount that `spend` lets leave at once.
     function available(uint48 fullAt, uint128 balance, uint256 share, uint256 window)
         internal
         view

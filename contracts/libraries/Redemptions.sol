@@ -3,9 +3,9 @@ pragma solidity ^0.8.28;
 
 import {Redemption} from "../interfaces/IFastPay.sol";
 
-/// @title What is signed about redemptions, and where it is noted that one is done
+/// @title The EIP-712 statements about redemptions, and the bitmap of spent orders
 library Redemptions {
-    // Hashed when compiled, which only literals are; hence the type that both need stands here twice.
+    // The compiler hashes only literals, so the type that both strings contain is written twice.
 
     bytes32 internal constant REDEMPTION_TYPE_HASH = keccak256(
         "Redemption(bytes32 sender,address recipient,address asset,uint128 amount,uint128 fee,uint64 sequence,"
@@ -28,12 +28,12 @@ library Redemptions {
     );
 
     /// @notice The EIP-712 struct hash of an order, which its sender signs.
-    /// @dev A field that does not fit its type is hashed as it stands, to what nobody has signed; and the contract
-    /// reads each such field, which reverts.
+    /// @dev A field that does not fit its type is hashed as it is. Nobody has signed that hash, and the contract
+    /// reverts when it reads such a field.
     function hash(Redemption calldata redemption) internal pure returns (bytes32 structHash) {
         bytes32 typeHash = REDEMPTION_TYPE_HASH;
-        // The seven fields lie in calldata as EIP-712 hashes them; `abi.encode` would take them apart and put them
-        // together again, for three times the gas. Writes to free memory only.
+        // The seven fields lie in calldata just as EIP-712 hashes them. `abi.encode` would decode and encode them
+        // again, for three times the gas. This writes to free memory only.
         assembly ("memory-safe") {
             let data := mload(0x40)
             mstore(data, typeHash)
@@ -46,8 +46,8 @@ library Redemptions {
     function hashes(Redemption[] calldata redemptions) internal pure returns (bytes32[] memory structHashes) {
         structHashes = new bytes32[](redemptions.length);
         bytes32 typeHash = REDEMPTION_TYPE_HASH;
-        // As in `hash`, for orders that lie one after another. Within a batch each check of a bound is paid for a hundred
-        // times; the ABI decoder has checked that all of the array is there.
+        // Like `hash`, for consecutive orders. There are no bounds checks, which a batch would pay for a hundred times:
+        // the ABI decoder has checked that the whole array is there.
         assembly ("memory-safe") {
             let data := mload(0x40)
             mstore(data, typeHash)
@@ -67,7 +67,7 @@ library Redemptions {
         return _digest(REDEMPTION_VOTE_TYPE_HASH, epoch, structHash, domain);
     }
 
-    /// @notice The EIP-712 digest of a vote for orders as a whole, which a committee member signs.
+    /// @notice The EIP-712 digest of a vote for a batch of orders, which a committee member signs.
     function batchVoteDigest(bytes32[] memory structHashes, uint64 epoch, bytes32 domain)
         internal
         pure
@@ -81,7 +81,7 @@ library Redemptions {
         return _digest(REDEMPTION_BATCH_VOTE_TYPE_HASH, epoch, redemptionsHash, domain);
     }
 
-    /// @notice The EIP-712 digest of a vote to release an order that waits, which a committee member signs.
+    /// @notice The EIP-712 digest of a vote to release a queued order, which a committee member signs.
     function releaseVoteDigest(bytes32 structHash, uint64 epoch, bytes32 domain)
         internal
         pure
@@ -90,8 +90,8 @@ library Redemptions {
         return _digest(RELEASE_VOTE_TYPE_HASH, epoch, structHash, domain);
     }
 
-    /// @notice Where a sequence number is in an account's bitmap. Any order, exactly once: a high-water mark would
-    /// lose what arrives late.
+    /// @notice The place of a sequence number in an account's bitmap. Redemptions may arrive in any order, each once,
+    /// so a high-water mark would refuse late ones.
     function place(uint64 sequence) internal pure returns (uint256 word, uint256 bit) {
         return (sequence >> 8, 1 << (sequence & 0xff));
     }
@@ -102,7 +102,7 @@ library Redemptions {
         pure
         returns (bytes32 digest)
     {
-        // Both hashes in the same free memory, which `abi.encode` would take for good.
+        // Both hashes use the same free memory, which `abi.encode` would allocate.
         assembly ("memory-safe") {
             let data := mload(0x40)
             mstore(data, typeHash)

@@ -4,26 +4,26 @@ pragma solidity ^0.8.28;
 import {IFastPay} from "../interfaces/IFastPay.sol";
 import {Committees} from "./Committees.sol";
 
-/// @title When votes are a quorum
+/// @title Verification of a quorum's votes
 library Votes {
     /// @notice `member (1) ‖ r (32) ‖ s (32) ‖ v (1)`
     uint256 internal constant VOTE_BYTES = 66;
 
-    /// @notice Half of secp256k1's group order. A signature with an `s` above it has a twin below it; one form
-    /// only is accepted, so that a vote has one encoding.
+    /// @notice Half of secp256k1's group order. A signature with a larger `s` has a twin with a smaller one. Only the
+    /// smaller is accepted, so that a vote has one encoding.
     uint256 internal constant S_MAX = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0;
 
-    /// @notice What errors give as the item where votes are for a whole call.
+    /// @notice The `item` in errors if the votes are for the whole call.
     uint256 internal constant WHOLE_CALL = type(uint256).max;
 
     /// @notice Reverts unless `votes` are signatures of `digest` by a quorum of different members, and no more.
     /// @param keys The members' redemption keys.
-    /// @param item What errors call the redemption that is voted for.
+    /// @param item The position of the redemption, for errors.
     function check(bytes calldata votes, bytes32 digest, address[] memory keys, uint256 item) internal view {
         check(votes, digest, keys, Committees.quorum(keys.length), item);
     }
 
-    /// @notice The same for as many members as are needed.
+    /// @notice The same for `needed` members.
     function check(bytes calldata votes, bytes32 digest, address[] memory keys, uint256 needed, uint256 item)
         internal
         view
@@ -42,13 +42,13 @@ library Votes {
         view
         returns (uint256 counted, uint256 next)
     {
-        // The one loop that every redemption pays for once per vote: as plain Solidity it costs 350 gas more each. A
-        // vote counts if all of these hold:
+        // Every redemption runs this loop once per vote. In plain Solidity it would cost 350 gas more each time. A vote
+        // counts if all of these hold:
         //   next <= member < size, s <= S_MAX, and the signer is the member.
-        // The precompile takes digest ‖ v ‖ r ‖ s, which stands in free memory, and answers into scratch space, or not
-        // at all if nobody can have signed or `v` is neither 27 nor 28; that leaves a zero there, which is nobody's
-        // key. What is read beyond the last vote's end is cut off by `byte`. The key of a member who does not exist
-        // is some other word of memory, which does not matter, because the member fails.
+        // The precompile reads digest ‖ v ‖ r ‖ s from free memory and writes the signer to scratch space. It writes
+        // nothing if the signature is invalid or `v` is neither 27 nor 28; the zero that stays there is no member's
+        // key. `byte` cuts off what is read beyond the end of the last vote. The key of a member that does not exist is
+        // some other word of memory; that is harmless, because the check of `member` fails.
         assembly ("memory-safe") {
             let input := mload(0x40)
             mstore(input, digest)
@@ -75,7 +75,7 @@ library Votes {
         }
     }
 
-    /// @dev Says why the vote at `offset` does not count.
+    /// @dev Reverts with the reason why the vote at `offset` does not count.
     function _refuse(
         bytes calldata votes,
         uint256 offset,

@@ -4,8 +4,8 @@ pragma solidity ^0.8.28;
 import {Holding} from "./Holding.sol";
 
 /// @notice What every call reads, in one slot. From the lowest bit: `lastTransactionIndex` (48 bits), `epoch` (20),
-/// `pausedUntil` (36: seconds, until the year 4147, as `fullAt`), and ether's `Holding`: its deposit cap (16), its
-/// balance (88: 309 million ether) and its `fullAt` (48).
+/// `pausedUntil` (36: seconds, lasts until the year 4147, as `fullAt` does), and ETH's `Holding`: its deposit cap (16),
+/// balance (88: up to 309 million ETH) and `fullAt` (48).
 /// @dev Packed by hand, because the compiler would read and write the slot once for each part.
 type State is uint256;
 
@@ -41,7 +41,7 @@ library States {
         return (State.unwrap(self) >> PAUSED_UNTIL_BIT) & TIME_MAX;
     }
 
-    /// @notice What is held of ether for accounts.
+    /// @notice The amount of ETH that is held for accounts.
     function etherHolding(State self) internal pure returns (Holding) {
         uint256 bits = State.unwrap(self);
         // forge-lint: disable-next-item(unsafe-typecast) -- each cuts the other parts off; nothing is above the last
@@ -59,15 +59,15 @@ library States {
         }
     }
 
-    /// @notice Begins one more epoch. Reverts with a panic after the last of 2^20. An epoch lasts a day at least, so that
-    /// takes 2,800 years.
+    /// @notice Begins one more epoch. Reverts with a panic after the last of 2^20. An epoch lasts a day at least, so
+    /// that takes 2,800 years.
     function withNextEpoch(State self) internal pure returns (State) {
         uint256 next = self.epoch() + 1;
         assert(next <= EPOCH_MAX);
         return State.wrap(State.unwrap(self) & ~(EPOCH_MAX << EPOCH_BIT) | (next << EPOCH_BIT));
     }
 
-    /// @notice A pause until a time.
+    /// @notice Replaces the end of the pause.
     function withPause(State self, uint256 until) internal pure returns (State) {
         uint256 others = State.unwrap(self) & ~(TIME_MAX << PAUSED_UNTIL_BIT);
         return State.wrap(others | ((until & TIME_MAX) << PAUSED_UNTIL_BIT));

@@ -184,7 +184,8 @@ fn of_rebase(error: &RebaseError) -> ErrorKind {
         RebaseError::Memory(error) => of_detection(error),
         RebaseError::Recovery(error) => of_authority(error),
         RebaseError::Shard(error) => of_shard(error),
-        RebaseError::Journal(_) | RebaseError::Contradiction { .. } | RebaseError::Differs { .. } => ErrorKind::Storage,
+        RebaseError::Journal(_) | RebaseError::Contradiction { .. } => ErrorKind::Storage,
+        RebaseError::Differs { .. } | RebaseError::OtherSum { .. } => ErrorKind::Storage,
         RebaseError::NoCheckpoint(_) | RebaseError::Nothing(_) | RebaseError::OtherArchive { .. } => {
             ErrorKind::Argument
         }
@@ -242,7 +243,7 @@ fn of_checkpoint(error: &CheckpointError) -> ErrorKind {
         E::Journal(_) | E::Record(_) => ErrorKind::Storage,
         E::Chain(_) | E::Primary(_) | E::Installation { .. } => ErrorKind::Primary,
         E::ChainBehind { .. } | E::ChainTooOld { .. } => ErrorKind::Primary,
-        E::Nothing(_) | E::EpochEnded { .. } | E::Base { .. } | E::NotItsCut => ErrorKind::Argument,
+        E::Nothing(_) | E::EpochEnded { .. } | E::Base { .. } => ErrorKind::Argument,
         E::Mismatch { .. } | E::Segment(_) | E::NotAdmitted { .. } => ErrorKind::Argument,
         E::TooManyOrders(_) | E::TooFewVotes { .. } => ErrorKind::Argument,
         E::NotExecuted { .. } | E::NotApplied { .. } | E::NotFollowed { .. } => ErrorKind::Unreachable,

@@ -39,7 +39,7 @@ pub enum Malformed {
     Outputs(#[from] InvalidTransfer),
 }
 
-fn array<const N: usize>(field: &'static str, bytes: &[u8]) -> Result<[u8; N], Malformed> {
+pub(crate) fn array<const N: usize>(field: &'static str, bytes: &[u8]) -> Result<[u8; N], Malformed> {
     bytes.try_into().map_err(|_| Malformed::Length { field, expected: N, found: bytes.len() })
 }
 

@@ -10,6 +10,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 mod answers;
+mod archived;
 mod convert;
 pub mod http;
 pub mod json;
@@ -25,6 +26,7 @@ pub use answers::{
     AccountState, ArchiveFile, ArchivePart, BatchAnswer, Certificates, ConfirmedPage, Page, PaymentName, Received,
     ShardStatus, UnlockAnswer,
 };
+pub use archived::{ARCHIVED_BYTES_MAX, ArchivedRequest};
 pub use convert::{Malformed, TransferName};
 pub use refusal::{Refusal, printable};
 

@@ -110,7 +110,8 @@ def survives(name: str) -> bool:
     command += ["--config", str(ROOT / "halmos.toml"), "--early-exit"]
     result = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     killed = result.returncode != 0 and "Counterexample" in result.stdout
-    print(f"{'found' if killed else 'NOT FOUND'}: {name} ({proof})", flush=True)
+    missed = "TIMED OUT" if "[TIMEOUT]" in result.stdout else "NOT FOUND"
+    print(f"{'found' if killed else missed}: {name} ({proof})", flush=True)
     if not killed:
         print(result.stdout[-3000:], result.stderr[-1000:])
     return not killed

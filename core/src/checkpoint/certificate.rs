@@ -4,7 +4,7 @@
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use super::installations::Installations;
-use super::state::CheckpointState;
+use super::stored::StateSummary;
 use crate::Digest;
 use crate::amount::{Epoch, TransactionIndex};
 use crate::committee::Committee;
@@ -27,7 +27,7 @@ pub struct Checkpoint {
     pub up_to: TransactionIndex,
     /// The root of the [`super::Cut`].
     pub cut: Digest,
-    /// The root of the [`CheckpointState`].
+    /// The root of the [`super::CheckpointState`].
     pub state: Digest,
     /// The root of the [`super::Segment`] that leads to the state from the one before; zero for number 0.
     pub segment: Digest,
@@ -36,21 +36,22 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// Number 0: S_0, on which the first one that is signed is built.
     #[must_use]
-    pub fn first(state: &CheckpointState) -> Self {
+    pub fn first(state: &StateSummary) -> Self {
         Self::of(Epoch(0), 0, Digest::ZERO, state, Digest::ZERO)
     }
 
-    /// The checkpoint after this one, to be signed in `epoch`, with what [`CheckpointState::apply`] gave. `None` after
+    /// The checkpoint after this one, to be signed in `epoch`, with the summary of the state and the
+    /// root of the segment. `None` after
     /// the last number.
     #[must_use]
-    pub fn next(&self, domain: &Domain, epoch: Epoch, state: &CheckpointState, segment: Digest) -> Option<Self> {
+    pub fn next(&self, domain: &Domain, epoch: Epoch, state: &StateSummary, segment: Digest) -> Option<Self> {
         let number = self.number.checked_add(1)?;
         Some(Self::of(epoch, number, domain.checkpoint_digest(self), state, segment))
     }
 
-    fn of(epoch: Epoch, number: u64, previous: Digest, state: &CheckpointState, segment: Digest) -> Self {
-        let cut = state.cut();
-        Self { epoch, number, previous, up_to: cut.up_to, cut: cut.digest(), state: state.digest(), segment }
+    fn of(epoch: Epoch, number: u64, previous: Digest, state: &StateSummary, segment: Digest) -> Self {
+        let StateSummary { up_to, cut, state, .. } = *state;
+        Self { epoch, number, previous, up_to, cut, state, segment }
     }
 
     /// Whether a proposed checkpoint is this one, which the caller computed.
@@ -173,7 +174,15 @@ impl CheckpointCertificate {
         if is_closing && installations.current().compromised_since <= epoch {
             return Err(CheckpointError::EpochCompromised(epoch));
         }
-        let committee = &installed.committee;
+        self.verify_by(domain, &installed.committee)
+    }
+
+    /// Checks the votes of `committee`, which counts and is of the checkpoint's epoch.
+    pub(super) fn verify_by(
+        self,
+        domain: &Domain,
+        committee: &Committee,
+    ) -> Result<VerifiedCheckpoint, CheckpointError> {
         if self.votes.len() != committee.quorum() {
             return Err(CheckpointError::VoteCount { expected: committee.quorum(), found: self.votes.len() });
         }

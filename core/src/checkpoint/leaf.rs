@@ -53,6 +53,18 @@ impl Leaf {
     pub fn root(&self, path: &LeafPath) -> Option<Digest> {
         path.root(&encode(self))
     }
+
+    /// The bytes that are hashed: the kind byte and the fields.
+    #[must_use]
+    pub fn encoded(&self) -> Vec<u8> {
+        encode(self)
+    }
+
+    /// The leaf of these bytes. `None` if they are those of no leaf.
+    #[must_use]
+    pub fn decode(encoded: &[u8]) -> Option<Self> {
+        Self::try_from_slice(encoded).ok()
+    }
 }
 
 /// The root over leaves, of which there is at least one, and the path of `wanted` if it is among them.
@@ -76,11 +88,11 @@ pub(super) fn invalid(reason: &str) -> Error {
 pub(super) fn write_stream<T: BorshSerialize>(
     writer: &mut impl Write,
     magic: &[u8; 8],
-    items: impl Iterator<Item = T>,
+    items: impl Iterator<Item = Result<T>>,
 ) -> Result<()> {
     writer.write_all(magic)?;
     for item in items {
-        let bytes = encode(&item);
+        let bytes = encode(&item?);
         let length = u32::try_from(bytes.len()).map_err(|_| invalid("an item is too long"))?;
         writer.write_all(&length.to_le_bytes())?;
         writer.write_all(&bytes)?;
@@ -88,34 +100,29 @@ pub(super) fn write_stream<T: BorshSerialize>(
     Ok(())
 }
 
-/// Reads a stream to its end, and hands on each item with its bytes.
-pub(super) fn read_stream<T: BorshDeserialize>(
-    reader: &mut impl Read,
-    magic: &[u8; 8],
-    mut take: impl FnMut(T, &[u8]) -> Result<()>,
-) -> Result<()> {
+/// Reads the beginning of a stream.
+pub(super) fn read_magic(reader: &mut impl Read, magic: &[u8; 8]) -> Result<()> {
     let mut found = [0; 8];
     reader.read_exact(&mut found)?;
-    if found != *magic {
-        return Err(invalid("not a stream of this kind and version"));
+    if found == *magic { Ok(()) } else { Err(invalid("not a stream of this kind and version")) }
+}
+
+/// Reads the next item of a stream, whose bytes are in `item` then; `None` at the end.
+pub(super) fn read_item<T: BorshDeserialize>(reader: &mut impl Read, item: &mut Vec<u8>) -> Result<Option<T>> {
+    item.clear();
+    reader.by_ref().take(4).read_to_end(item)?;
+    if item.is_empty() {
+        return Ok(None);
     }
-    let mut item = Vec::with_capacity(ITEM_BYTES_MAX);
-    loop {
-        item.clear();
-        reader.by_ref().take(4).read_to_end(&mut item)?;
-        if item.is_empty() {
-            return Ok(());
-        }
-        let length = item.first_chunk().filter(|_| item.len() == 4).ok_or(ErrorKind::UnexpectedEof)?;
-        let length = u32::from_le_bytes(*length);
-        if length as usize > ITEM_BYTES_MAX {
-            return Err(invalid("an item is too long"));
-        }
-        item.clear();
-        reader.by_ref().take(u64::from(length)).read_to_end(&mut item)?;
-        if item.len() != length as usize {
-            return Err(ErrorKind::UnexpectedEof.into());
-        }
-        take(T::try_from_slice(&item)?, &item)?;
+    let length = item.first_chunk().filter(|_| item.len() == 4).ok_or(ErrorKind::UnexpectedEof)?;
+    let length = u32::from_le_bytes(*length);
+    if length as usize > ITEM_BYTES_MAX {
+        return Err(invalid("an item is too long"));
     }
+    item.clear();
+    reader.by_ref().take(u64::from(length)).read_to_end(item)?;
+    if item.len() != length as usize {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    T::try_from_slice(item).map(Some)
 }

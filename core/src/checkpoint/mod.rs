@@ -13,16 +13,22 @@
 //! Not to be confused with a shard's local checkpoint of its changed accounts ([`crate::Shard::begin_checkpoint`]).
 
 mod application;
+mod archived;
 mod certificate;
 mod installations;
 mod leaf;
 mod own;
 mod segment;
 mod state;
+mod stored;
 mod transition;
 mod tree;
 
 pub use application::{Application, SegmentError};
+pub use archived::{
+    ARCHIVED_HEADERS_MAX, ArchiveCursor, ArchivedEntry, ArchivedError, ArchivedList, ArchivedPage, ProvenEntry,
+    VerifiedArchivedPage,
+};
 pub use certificate::{
     Checkpoint, CheckpointCertificate, CheckpointError, CheckpointMismatch, CheckpointVote, VerifiedCheckpoint,
 };
@@ -31,4 +37,5 @@ pub use leaf::Leaf;
 pub use own::OwnState;
 pub use segment::{PrimaryEvent, PrimaryEventKind, SEGMENT_ENTRIES_MAX, Segment, SegmentEntry};
 pub use state::{CheckpointState, Cut, NumberState, Outcome, Spent};
-pub use tree::LeafPath;
+pub use stored::{AccountRow, StatePart, StateReader, StateSummary};
+pub use tree::{LEAF_PATH_LENGTH_MAX, LeafPath};

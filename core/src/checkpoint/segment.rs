@@ -6,13 +6,13 @@
 //! its transfer. Its owner can authorize one transfer with many signatures, and authorities may hold different ones;
 //! each proves itself, so the segment carries one beside the leaf.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Result, Write};
 
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use super::installations::InstalledCommittee;
-use super::leaf::{Leaf, invalid, read_stream, root_of, write_stream};
+use super::leaf::{Leaf, invalid, read_item, read_magic, root_of, write_stream};
 use super::state::Cut;
 use super::tree::LeafPath;
 use crate::Digest;
@@ -106,6 +106,23 @@ pub enum PrimaryEventKind {
     } = 7,
 }
 
+impl PrimaryEventKind {
+    /// The account that it is about. An installation is about none, although it may open numbers of any.
+    #[must_use]
+    pub fn account(&self) -> Option<AccountId> {
+        match self {
+            Self::Installed(_) => None,
+            Self::Deposit { recipient: account, .. }
+            | Self::UnlockRequested { account, .. }
+            | Self::Upheld { account, .. }
+            | Self::Voided { account, .. }
+            | Self::Redeemed { account, .. }
+            | Self::Queued { account, .. }
+            | Self::Released { account, .. } => Some(*account),
+        }
+    }
+}
+
 /// An entry of a segment. The kind bytes are those of the leaves.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 #[borsh(use_discriminant = true)]
@@ -132,6 +149,19 @@ impl SegmentEntry {
             Self::Event(event) => Leaf::Event(event.clone()),
             Self::Executed(order) => Leaf::Executed(order.transfer.clone()),
             Self::Void { account, sequence } => Leaf::Void(*account, *sequence),
+        }
+    }
+
+    /// The accounts of whose rows in a state it may change some, or depend on some.
+    #[must_use]
+    pub fn accounts(&self) -> Vec<AccountId> {
+        match self {
+            Self::Event(event) => event.kind.account().into_iter().collect(),
+            Self::Executed(order) => {
+                let recipients = order.transfer.receipts().map(|receipt| receipt.payment.recipient);
+                recipients.chain([order.transfer.sender()]).collect()
+            }
+            Self::Void { account, .. } => vec![*account],
         }
     }
 }
@@ -174,6 +204,23 @@ impl Segment {
         Self { entries: events.map(SegmentEntry::Event).chain(numbers.into_values()).collect() }
     }
 
+    /// The accounts that its entries touch: see [`SegmentEntry::accounts`].
+    #[must_use]
+    pub fn accounts(&self) -> BTreeSet<AccountId> {
+        self.entries.iter().flat_map(SegmentEntry::accounts).collect()
+    }
+
+    /// The next number of each account that takes one in it.
+    #[must_use]
+    pub fn next(&self) -> BTreeMap<AccountId, SequenceNumber> {
+        let taken = self.entries.iter().filter_map(|entry| match entry {
+            SegmentEntry::Event(_) => None,
+            SegmentEntry::Executed(order) => Some((order.transfer.sender(), order.transfer.sequence())),
+            SegmentEntry::Void { account, sequence } => Some((*account, *sequence)),
+        });
+        taken.map(|(account, sequence)| (account, sequence.next().unwrap_or(sequence))).collect()
+    }
+
     /// The path of an entry's leaf, by which a certified checkpoint proves it. `None` if the segment has no such leaf.
     #[must_use]
     pub fn path(&self, leaf: &Leaf) -> Option<LeafPath> {
@@ -185,7 +232,7 @@ impl Segment {
     /// # Errors
     /// Those of the writer.
     pub fn write(&self, writer: &mut impl Write) -> Result<()> {
-        write_stream(writer, MAGIC, self.entries.iter())
+        write_stream(writer, MAGIC, self.entries.iter().map(Ok))
     }
 
     /// Reads an archived segment to the end of `reader`.
@@ -202,14 +249,14 @@ impl Segment {
     /// # Errors
     /// As [`Segment::read`], with at most `entries_max` entries.
     pub fn read_at_most(reader: &mut impl Read, entries_max: usize) -> Result<Self> {
-        let mut entries = Vec::new();
-        read_stream(reader, MAGIC, |entry, _| {
+        read_magic(reader, MAGIC)?;
+        let (mut entries, mut item) = (Vec::new(), Vec::new());
+        while let Some(entry) = read_item(reader, &mut item)? {
             if entries.len() >= entries_max {
                 return Err(invalid("the segment has too many entries"));
             }
             entries.push(entry);
-            Ok(())
-        })?;
+        }
         Ok(Self { entries })
     }
 }

@@ -8,8 +8,9 @@ use std::io::{Read, Result, Write};
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use super::installations::Installations;
-use super::leaf::{Leaf, invalid, read_stream, root_of, write_stream};
-use super::tree::{LeafPath, RootBuilder};
+use super::leaf::{Leaf, invalid, root_of, write_stream};
+use super::stored::{MAGIC, StateReader, StateSummary, install, no_committee};
+use super::tree::LeafPath;
 use crate::Digest;
 use crate::amount::{Asset, Balance, Epoch, SequenceNumber, TransactionIndex};
 use crate::committee::Committee;
@@ -17,8 +18,6 @@ use crate::epochs::EpochsError;
 use crate::identity::AccountId;
 use crate::transfer::Redemption;
 use crate::unlock::RELEASED;
-
-const MAGIC: &[u8; 8] = b"FPSTAT\0\x01";
 
 /// V and D of LIFE §4.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -184,10 +183,10 @@ impl CheckpointState {
         &self.unpaid
     }
 
-    /// The root over its leaves.
+    /// What a checkpoint says of it.
     #[must_use]
-    pub fn digest(&self) -> Digest {
-        root_of(self.leaves(), None).0
+    pub fn summary(&self) -> StateSummary {
+        StateSummary::of(self.leaves().map(Ok)).expect("a state has its index and a committee")
     }
 
     /// The path of a leaf, by which a certified checkpoint proves it. `None` if the state has no such leaf.
@@ -197,7 +196,7 @@ impl CheckpointState {
     }
 
     /// In the order of their kinds and keys.
-    fn leaves(&self) -> impl Iterator<Item = Leaf> {
+    pub(super) fn leaves(&self) -> impl Iterator<Item = Leaf> {
         let committees = self.installations.iter().map(|installed| Leaf::Committee(installed.clone()));
         let balances =
             self.balances.iter().map(|((account, asset), balance)| Leaf::Balance(*account, *asset, *balance));
@@ -212,7 +211,7 @@ impl CheckpointState {
     /// # Errors
     /// Those of the writer.
     pub fn write(&self, writer: &mut impl Write) -> Result<()> {
-        write_stream(writer, MAGIC, self.leaves())
+        write_stream(writer, MAGIC, self.leaves().map(Ok))
     }
 
     /// Reads a state to the end of `reader`. Whether a checkpoint names it is for the caller to see to, by its digest.
@@ -220,42 +219,27 @@ impl CheckpointState {
     /// # Errors
     /// Those of the reader; `InvalidData` or `UnexpectedEof` if the bytes are not the one encoding of a state.
     pub fn read(reader: &mut impl Read) -> Result<Self> {
-        let mut state: Option<Self> = None;
-        let (mut cut, mut root) = (Cut::default(), RootBuilder::default());
-        read_stream(reader, MAGIC, |leaf, bytes| {
-            root.push(bytes);
-            match (leaf, &mut state) {
-                (Leaf::UpTo(index), None) => cut.up_to = index,
-                (Leaf::Next(account, next), None) if next != SequenceNumber(0) => {
-                    cut.next.insert(account, next);
+        Self::of(StateReader::new(reader)?)
+    }
+
+    /// The state with these leaves, which are in order.
+    pub(super) fn of(leaves: impl Iterator<Item = Result<Leaf>>) -> Result<Self> {
+        let (mut cut, mut installations) = (Cut::default(), None);
+        let (mut balances, mut numbers, mut unpaid) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        for leaf in leaves {
+            match leaf? {
+                Leaf::UpTo(index) => cut.up_to = index,
+                Leaf::Next(account, next) => drop(cut.next.insert(account, next)),
+                Leaf::Committee(next) => install(&mut installations, next)?,
+                Leaf::Balance(account, asset, balance) => drop(balances.insert((account, asset), balance)),
+                Leaf::Number(account, sequence, number) => drop(numbers.insert((account, sequence), number)),
+                Leaf::Unpaid(redemption) => {
+                    unpaid.insert((redemption.sender, redemption.sequence), redemption);
                 }
-                (Leaf::Committee(first), None) => {
-                    let installations =
-                        Installations::from_first(first).ok_or_else(|| invalid("no first committee"))?;
-                    state = Some(Self::with(installations));
-                }
-                (Leaf::Committee(next), Some(state)) => {
-                    state.installations.install(next).map_err(|_| invalid("a committee is missing"))?;
-                }
-                (Leaf::Balance(account, asset, balance), Some(state)) if balance > Balance::ZERO => {
-                    state.balances.insert((account, asset), balance);
-                }
-                (Leaf::Number(account, sequence, number), Some(state)) if number != NumberState::default() => {
-                    state.numbers.insert((account, sequence), number);
-                }
-                (Leaf::Unpaid(redemption), Some(state)) => {
-                    state.unpaid.insert((redemption.sender, redemption.sequence), redemption);
-                }
-                _ => return Err(invalid("a leaf that this place of a state does not have")),
+                Leaf::Event(_) | Leaf::Executed(_) | Leaf::Void(..) => return Err(invalid("a leaf that no state has")),
             }
-            Ok(())
-        })?;
-        let mut state = state.ok_or_else(|| invalid("the state has no committee"))?;
-        state.cut = cut;
-        // Leaves out of order, or repeated, are not written as they were read.
-        if root.finish().map(|(root, _)| root) != Some(state.digest()) {
-            return Err(invalid("the leaves of the state are not in order"));
         }
-        Ok(state)
+        let installations = installations.ok_or_else(no_committee)?;
+        Ok(Self { cut, installations, balances, numbers, unpaid })
     }
 }

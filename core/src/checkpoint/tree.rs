@@ -7,7 +7,7 @@ use crate::Digest;
 use crate::merkle::{merkle_leaf, node};
 
 /// The longest path: a tree has at most 2^64 leaves.
-const LEAF_PATH_LENGTH_MAX: usize = 64;
+pub const LEAF_PATH_LENGTH_MAX: usize = 64;
 
 /// The way from a leaf to the root of its tree: with it, and a quorum's votes on the root, the leaf is proven.
 #[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]

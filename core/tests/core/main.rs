@@ -4,4 +4,5 @@
 mod differential;
 mod properties;
 mod rules;
+mod streamed;
 mod vectors;

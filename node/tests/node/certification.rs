@@ -503,7 +503,7 @@ async fn what_a_quorum_certifies_against_the_own_chain_is_not_archived() {
     amount.0 += 1_000_000;
     let first = CheckpointState::new(committee.committee.clone()).unwrap();
     let (state, root) = first.clone().apply(segment.clone(), domain, &mut rand::rng()).unwrap();
-    let checkpoint = Checkpoint::first(&first).next(domain, Epoch(0), &state, root).unwrap();
+    let checkpoint = Checkpoint::first(&first.summary()).next(domain, Epoch(0), &state.summary(), root).unwrap();
     let vote = |keys| {
         let vote = checkpoint.sign(keys, domain);
         json!({ "authority": vote.authority, "signature": Hex(vote.signature.0) })

@@ -506,9 +506,16 @@ async fn nobody_signs_what_it_has_not_executed_or_what_is_not_next() {
     let error = scene.members[1].sign(&file).await.unwrap_err();
     assert!(matches!(error, CheckpointError::EpochEnded { epoch: Epoch(1), current: Epoch(0) }), "{error}");
     let other = TestAccount::numbered(5).id().to_string();
-    let file = altered(&|file| file["next"][&other] = json!(1));
+    let file = altered(&|file| file["changed"][&other] = json!(1));
     let error = scene.members[1].sign(&file).await.unwrap_err();
-    assert!(matches!(error, CheckpointError::NotItsCut), "{error}");
+    assert!(matches!(&error, CheckpointError::NotExecuted { account, .. } if account.to_string() == other), "{error}");
+    let file = altered(&|file| file["changed"] = json!({}));
+    let error = scene.members[1].sign(&file).await.unwrap_err();
+    assert!(matches!(error, CheckpointError::Mismatch { mismatch: CheckpointMismatch::Cut }), "{error}");
+    // The old form.
+    let file = altered(&|file| file["next"] = file.as_object_mut().unwrap().remove("changed").unwrap());
+    let error = scene.members[1].sign(&file).await.unwrap_err();
+    assert!(matches!(error, CheckpointError::Archive(ArchiveError::Wrong { defect: Defect::WholeCut, .. })), "{error}");
     let file = scene.write("altered.json", &json!({}));
     let error = scene.members[1].sign(&file).await.unwrap_err();
     assert!(

@@ -4,12 +4,14 @@
 //! Every number that can pass 2^53 is decimal text, everything that is bytes is `0x…` in lower case, an account has its
 //! own text. Each value has one text: what is read and written again is the same, but for the case of hex digits.
 
+mod archived;
 mod order;
 mod problem;
 mod reads;
 mod text;
 mod vote;
 
+pub use archived::{ArchiveCursor, ArchivedEntry, ArchivedPage, Checkpoint, CheckpointVote};
 pub use order::{Authorization, Output, Outputs, Transfer, TransferOrder};
 pub use problem::{Problem, ProblemCode};
 pub use reads::{
@@ -17,7 +19,7 @@ pub use reads::{
     Follower, FollowerState, Holding, NewTransfer, NewTransfers, ReceivedPage, ReceivedPayment, RedemptionPage,
     SentPage, SentTransfer, ShardStatus, Status, VoteAnswer, WaitingRedemption, WaitingRedemptions,
 };
-pub use text::{Account, Bytes20, Bytes32, Bytes64, Bytes65, Decimal, Hex, Int256, Uint64, Uint128};
+pub use text::{Account, Bytes, Bytes20, Bytes32, Bytes64, Bytes65, Decimal, Hex, Int256, Uint64, Uint128};
 pub use vote::{
     Certificate, CertificateNames, Certificates, RedemptionBatch, RedemptionBatchVote, TransferName, UnlockVote,
     UnlockVoteRequest, Vote,

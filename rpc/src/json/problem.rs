@@ -108,7 +108,10 @@ crate::problem_kinds! {
         "Ask another authority. The operator of this one is told in its log.";
     /// What comes before entry `first` is in the committee's archive, up to `checkpoint`.
     Pruned "pruned" 410 Never "The authority no longer keeps this",
-        "Read from entry first on. What came before is in the committee's archive of checkpoints.";
+        "Read from entry first on. What came before is in the committee's archive: read archived/sent or archived/received.";
+    /// No archive here has what was asked for.
+    NotArchived "not-archived" 404 AfterChange "This authority's archive does not have this",
+        "Ask another authority. The detail says what its archive lacks.";
 }
 
 /// Why a request got no answer, and what to do about it.

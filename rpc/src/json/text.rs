@@ -11,6 +11,8 @@ use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+use super::archived::ArchiveCursor;
+
 /// A number as decimal text: no sign where it has none, no zeros in front.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decimal<T>(pub T);
@@ -62,6 +64,10 @@ impl Digits for Balance {
 /// Bytes as `0x` and two hexadecimal digits each, lower case where it is written, either where it is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Hex<const N: usize>(pub [u8; N]);
+
+/// Any number of bytes, as [`Hex`]. The message bounds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bytes(pub Vec<u8>);
 
 /// An account: `fp1…` or a checksummed `0x…` address. Its 32 bytes in hexadecimal digits are read, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +125,20 @@ impl<const N: usize> FromStr for Hex<N> {
     }
 }
 
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0x{}", hex::encode(&self.0))
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = ParseTextError;
+    fn from_str(text: &str) -> Result<Self, ParseTextError> {
+        let bytes = text.strip_prefix("0x").and_then(|digits| hex::decode(digits).ok());
+        bytes.map(Self).ok_or_else(|| ParseTextError(format!("{:?} is not 0x and hexadecimal digits", shown(text))))
+    }
+}
+
 impl fmt::Display for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -159,6 +179,8 @@ as_text! {
     [T] Decimal<T> [T: fmt::Display + FromStr];
     [const N: usize] Hex<N> [];
     [] Account [];
+    [] Bytes [];
+    [] ArchiveCursor [];
 }
 
 fn text(description: &str, pattern: &str) -> Object {
@@ -189,6 +211,24 @@ impl<const N: usize> ToSchema for Hex<N> {
         format!("Bytes{N}").into()
     }
 }
+
+impl PartialSchema for Bytes {
+    fn schema() -> RefOr<Schema> {
+        text("Bytes, 0x and hexadecimal digits, written in lower case.", "^0x([0-9a-fA-F]{2})*$").into()
+    }
+}
+
+impl ToSchema for Bytes {}
+
+impl PartialSchema for ArchiveCursor {
+    fn schema() -> RefOr<Schema> {
+        let description =
+            "A place in an archive: the checkpoint's number, a dot, and the entry's position in its segment.";
+        text(description, "^(0|[1-9][0-9]{0,19})[.](0|[1-9][0-9]{0,9})$").into()
+    }
+}
+
+impl ToSchema for ArchiveCursor {}
 
 impl PartialSchema for Account {
     fn schema() -> RefOr<Schema> {

@@ -460,11 +460,15 @@ impl Shard for FakeAuthority {
         Ok(Response::new(proto::UnlockVoteResponse { response: Some(response) }))
     }
 
-    /// Lists the certificates by account and number. A cursor is the number of the first one that has not been read.
+    async fn read_archived(&self, _: Request<proto::ArchivedRequest>) -> Result<Response<proto::ArchivedPage>, Status> {
+        Err(Status::not_found("no archive here"))
+    }
+
     async fn read_archive(&self, _: Request<proto::ArchiveRequest>) -> Result<Response<proto::ArchivePart>, Status> {
         Err(Status::not_found("no archive here"))
     }
 
+    /// Lists the certificates by account and number. A cursor is the number of the first one that has not been read.
     async fn list_confirmed(
         &self,
         request: Request<proto::ConfirmedRequest>,

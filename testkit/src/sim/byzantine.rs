@@ -376,6 +376,10 @@ impl Shard for Liar {
         Ok(Response::new(proto::UnlockVoteResponse { response }))
     }
 
+    async fn read_archived(&self, _: Request<proto::ArchivedRequest>) -> Result<Response<proto::ArchivedPage>, Status> {
+        Err(Status::not_found("no archive here"))
+    }
+
     async fn read_archive(&self, _: Request<proto::ArchiveRequest>) -> Result<Response<proto::ArchivePart>, Status> {
         Err(Status::not_found("no archive here"))
     }

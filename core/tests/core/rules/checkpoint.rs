@@ -4,7 +4,7 @@
 use fastpay_core::checkpoint::{
     Checkpoint, CheckpointCertificate, CheckpointError, CheckpointMismatch, CheckpointState, CheckpointVote,
     Installations, InstalledCommittee, Leaf, LeafPath, NumberState, Outcome, OwnState, PrimaryEvent, PrimaryEventKind,
-    Segment, SegmentEntry, SegmentError, Spent,
+    Segment, SegmentEntry, SegmentError, Spent, StatePart,
 };
 use fastpay_core::{
     AccountId, Amount, Asset, Balance, Digest, Domain, Epoch, EpochsError, InvalidTransfer, OrderError, PrimaryAddress,
@@ -13,6 +13,8 @@ use fastpay_core::{
 use fastpay_testkit::{TestAccount, TestCommittee, payment, payout, redemption, test_domain};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+
+use crate::streamed;
 
 type Applied = Result<CheckpointState, SegmentError>;
 
@@ -30,9 +32,13 @@ fn funded() -> CheckpointState {
     then(genesis, [deposit(1, 0, 100)]).unwrap()
 }
 
+/// The state after these entries, which is the same in memory and row by row.
 fn then(state: CheckpointState, entries: impl IntoIterator<Item = SegmentEntry>) -> Applied {
     let segment = Segment { entries: entries.into_iter().collect() };
-    state.apply(segment, &test_domain(), &mut StdRng::seed_from_u64(0)).map(|(state, _)| state)
+    let streamed = streamed::apply(&state, &segment, &test_domain());
+    let applied = state.apply(segment, &test_domain(), &mut StdRng::seed_from_u64(0)).map(|(state, _)| state);
+    assert_eq!(streamed.map(|(written, _, _)| written), applied.clone().map(|state| streamed::stored(&state)));
+    applied
 }
 
 fn event(index: u64, kind: PrimaryEventKind) -> SegmentEntry {
@@ -275,6 +281,30 @@ fn what_compromised_epochs_decided_is_open_again_and_what_others_did_stays() {
 }
 
 #[test]
+fn an_installation_opens_numbers_of_accounts_that_the_segment_does_not_touch() {
+    let holds = Digest::repeat_byte(5);
+    let frozen = then(funded(), [requested(2, 0, 0), upheld(3, 0, 0, holds), upheld(4, 1, 0, holds)]).unwrap();
+    let state = then(frozen, [installed(5, 1, 0), installed(6, 2, 2), deposit(7, 2, 1)]).unwrap();
+    assert_eq!((number(&state, 0, 0).unwrap().outcome, number(&state, 1, 0)), (None, None));
+    assert!(number(&state, 0, 0).unwrap().is_requested);
+}
+
+#[test]
+fn a_part_of_a_state_has_the_rows_of_its_accounts() {
+    let stored = streamed::stored(&then(funded(), [deposit(2, 1, 5), requested(3, 1, 0)]).unwrap());
+    let part = StatePart::read(&mut stored.as_slice(), [id(1), id(2)].into()).unwrap();
+    assert!(part.accounts().iter().eq(&std::collections::BTreeSet::from([id(1), id(2)])));
+    assert_eq!((balance(part.rows(), 0), balance(part.rows(), 1).as_deref()), (None, Some("5")));
+    assert!(part.rows().cut().up_to == TransactionIndex(3) && number(part.rows(), 1, 0).is_some());
+    let mut again = Vec::new();
+    part.write(&mut stored.as_slice(), &mut again).unwrap();
+    assert_eq!(again, stored);
+    // A base that ends early is noticed, and not taken for the whole.
+    let cut_off = &stored[..stored.len() - 1];
+    assert!(part.summary(&mut &cut_off[..]).is_err() && StatePart::read(&mut &cut_off[..], [id(1)].into()).is_err());
+}
+
+#[test]
 fn a_void_number_is_stepped_over_and_kept_for_ever() {
     let not_voided = Err(SegmentError::NotVoided { account: id(0), sequence: SequenceNumber(0) });
     assert_eq!(then(funded(), [requested(2, 0, 0), void(0, 0)]), not_voided);
@@ -327,7 +357,7 @@ fn a_redemption_that_is_never_paid_is_credited_back_once() {
         let between = then(known, events[1..].iter().cloned().chain([order.clone()])).unwrap();
         for state in [&before, &after, &between] {
             assert_eq!((balance(state, 0).as_deref(), state.unpaid().len()), (Some("100"), 0), "{events:?}");
-            assert_eq!(state.digest(), before.digest());
+            assert_eq!(state.summary().state, before.summary().state);
         }
     }
     // A payment under a number that was spent is paid all the same.
@@ -347,11 +377,11 @@ fn a_leaf_is_proven_by_its_path_and_no_other_is() {
         (Leaf::Next(id(0), SequenceNumber(1)), Leaf::Balance(id(1), Asset::ETHER, Balance::from(Amount(10))));
     assert_eq!(next.root(&state.cut().path(&next).unwrap()), Some(state.cut().digest()));
     let path = state.path(&held).unwrap();
-    assert_eq!(held.root(&path), Some(state.digest()));
+    assert_eq!(held.root(&path), Some(state.summary().state));
     assert_eq!(order.leaf().root(&segment.path(&order.leaf()).unwrap()), Some(root));
     let more = Leaf::Balance(id(1), Asset::ETHER, Balance::from(Amount(11)));
     assert_eq!((state.path(&more), state.cut().path(&held), segment.path(&next)), (None, None, None));
-    assert_ne!(more.root(&path), Some(state.digest()));
+    assert_ne!(more.root(&path), Some(state.summary().state));
     let malformed = LeafPath { directions: u64::MAX, ..path };
     assert_eq!(held.root(&malformed), None);
 }
@@ -359,9 +389,9 @@ fn a_leaf_is_proven_by_its_path_and_no_other_is() {
 #[test]
 fn a_proposed_checkpoint_that_differs_says_in_what() {
     let state = funded();
-    let first = Checkpoint::first(&state);
+    let first = Checkpoint::first(&state.summary());
     assert_eq!((first.epoch, first.number, first.previous), (Epoch(0), 0, Digest::ZERO));
-    let own = first.next(&test_domain(), Epoch(0), &state, Digest::repeat_byte(1)).unwrap();
+    let own = first.next(&test_domain(), Epoch(0), &state.summary(), Digest::repeat_byte(1)).unwrap();
     assert_eq!((own.number, own.previous), (1, test_domain().checkpoint_digest(&first)));
     assert_eq!(own.check(&own), Ok(()));
     let other = Digest::repeat_byte(9);
@@ -377,13 +407,13 @@ fn a_proposed_checkpoint_that_differs_says_in_what() {
         assert_eq!(own.check(&proposed), Err(mismatch));
         assert_ne!(test_domain().checkpoint_digest(&proposed), test_domain().checkpoint_digest(&own));
     }
-    assert_eq!(Checkpoint { number: u64::MAX, ..own }.next(&test_domain(), Epoch(0), &state, other), None);
+    assert_eq!(Checkpoint { number: u64::MAX, ..own }.next(&test_domain(), Epoch(0), &state.summary(), other), None);
 }
 
 /// A checkpoint of this epoch, and votes of these members of its committee.
 fn certificate(epoch: u64, members: &[usize]) -> CheckpointCertificate {
     let committee = TestCommittee::with(4, test_domain(), Epoch(epoch));
-    let checkpoint = Checkpoint { epoch: Epoch(epoch), ..Checkpoint::first(&funded()) };
+    let checkpoint = Checkpoint { epoch: Epoch(epoch), ..Checkpoint::first(&funded().summary()) };
     let votes = members.iter().map(|at| checkpoint.sign(&committee.keys[*at], &test_domain())).collect();
     CheckpointCertificate { checkpoint, votes }
 }

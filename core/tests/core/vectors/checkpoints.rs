@@ -16,6 +16,7 @@ use rand::rngs::StdRng;
 use serde::{Deserialize, Serialize};
 
 use super::{json, pinned};
+use crate::streamed;
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -104,12 +105,14 @@ fn checkpoints() {
 
     let before = CheckpointState::read(&mut &file.first_state[..]).unwrap();
     assert_eq!(before, CheckpointState::new(committee.clone()).unwrap());
-    let first = Checkpoint::first(&before);
+    let first = Checkpoint::first(&before.summary());
     assert_eq!(first, file.first.read());
     let segment = Segment::read(&mut &file.segment[..]).unwrap();
+    let streamed = streamed::apply(&before, &segment, &domain).unwrap();
     let (state, root) = before.apply(segment, &domain, rng).unwrap();
+    assert_eq!(streamed, (file.state.to_vec(), state.summary(), root));
     assert_eq!(state, CheckpointState::read(&mut &file.state[..]).unwrap());
-    let checkpoint = first.next(&domain, Epoch(0), &state, root).unwrap();
+    let checkpoint = first.next(&domain, Epoch(0), &state.summary(), root).unwrap();
     assert_eq!(checkpoint, file.checkpoint.read());
     for statement in [&file.first, &file.checkpoint] {
         assert_eq!(domain.checkpoint_digest(&statement.read()), statement.digest);
@@ -147,10 +150,10 @@ fn reference_root(leaf: &[u8], path: &LeafPath) -> B256 {
 fn build() -> File {
     let committee = TestCommittee::new(4);
     let before = CheckpointState::new(committee.committee.clone()).unwrap();
-    let first = Checkpoint::first(&before);
+    let first = Checkpoint::first(&before.summary());
     let segment = segment();
     let (state, root) = before.clone().apply(segment.clone(), &test_domain(), &mut StdRng::seed_from_u64(0)).unwrap();
-    let checkpoint = first.next(&test_domain(), Epoch(0), &state, root).unwrap();
+    let checkpoint = first.next(&test_domain(), Epoch(0), &state.summary(), root).unwrap();
     let (mut of_first, mut of_segment, mut of_state) = (Vec::new(), Vec::new(), Vec::new());
     before.write(&mut of_first).unwrap();
     segment.write(&mut of_segment).unwrap();

@@ -4,6 +4,7 @@
 //!
 //! After a change that is meant: `UPDATE_VECTORS=1 cargo test -p fastpay-core --test core vectors`.
 
+mod archive;
 mod checkpoints;
 pub mod curve;
 mod ecdsa;

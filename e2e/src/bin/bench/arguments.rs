@@ -52,6 +52,9 @@ pub struct Arguments {
     /// The number of accounts for the part `state`
     #[arg(long, default_value_t = 10_000_000)]
     pub state_accounts: usize,
+    /// The number of accounts for the part `checkpoint` [default: 1000000, or 100000 with --quick]
+    #[arg(long)]
+    pub checkpoint_accounts: Option<usize>,
     /// The load offered in the part `overload`, as a multiple of the capacity
     #[arg(long, default_value_t = 3.0)]
     pub overload_factor: f64,
@@ -83,11 +86,13 @@ pub enum Topic {
     Recovery,
     /// Ten million accounts, most of them on disk. Takes minutes and gigabytes of disk: runs only if --only names it
     State,
+    /// A checkpoint of the committee and a rebase with a million accounts. Runs only if --only names it
+    Checkpoint,
 }
 
 impl Arguments {
     pub fn wants(&self, topic: Topic) -> bool {
-        self.only.contains(&topic) || (self.only.is_empty() && topic != Topic::State)
+        self.only.contains(&topic) || (self.only.is_empty() && !matches!(topic, Topic::State | Topic::Checkpoint))
     }
 
     pub fn payments(&self) -> usize {
@@ -131,6 +136,15 @@ impl Arguments {
 
     pub fn recovery_accounts(&self) -> usize {
         if self.quick { 100_000 } else { 1_000_000 }
+    }
+
+    pub fn checkpoint_accounts(&self) -> usize {
+        self.checkpoint_accounts.unwrap_or(if self.quick { 100_000 } else { 1_000_000 })
+    }
+
+    /// The orders since the checkpoint before.
+    pub fn checkpoint_orders(&self) -> usize {
+        if self.quick { 10_000 } else { 100_000 }
     }
 
     /// The duration of each part of an open loop, in seconds.

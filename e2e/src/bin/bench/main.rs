@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 mod arguments;
+mod checkpoint;
 mod draw;
 mod flood;
 mod flow;

@@ -58,6 +58,17 @@ pub fn resident_bytes(process: u32) -> u64 {
     number_after(&read(&format!("/proc/{process}/status")), "VmRSS:").unwrap_or_default() * 1024
 }
 
+/// The most memory that this process has held since [`forget_peak`], in bytes.
+pub fn peak_bytes() -> u64 {
+    number_after(&read("/proc/self/status"), "VmHWM:").unwrap_or_default() * 1024
+}
+
+/// Begins anew with the memory that this process holds now.
+pub fn forget_peak() {
+    // A kernel that refuses it reports the peak since the process began.
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
 /// How long a core has been at work for anybody, and withheld by the machine below, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CoreTime {

@@ -6,6 +6,7 @@ use fastpay_e2e::Failure;
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::{Arguments, PAYOUT_OUTPUTS};
+use crate::checkpoint::Checkpoints;
 use crate::flood::Flood;
 use crate::idle::Idle;
 use crate::inside::Costs;
@@ -49,6 +50,7 @@ pub struct Outcome {
     pub shards: Vec<Report>,
     pub recovery: Option<Recovery>,
     pub state: Option<State>,
+    pub checkpoints: Option<Checkpoints>,
     /// The projection to other machines and committees.
     pub model: Vec<Row>,
 }
@@ -101,6 +103,7 @@ impl Outcome {
             shards: Vec::new(),
             recovery: None,
             state: None,
+            checkpoints: None,
             model: Vec::new(),
         }
     }

@@ -11,7 +11,7 @@ use crate::machine::{self, Cores};
 use crate::outcome::Outcome;
 use crate::overload::Peak;
 use crate::pace::Pace;
-use crate::{flood, idle, inside, lists, model, overload, progress, recovery, runtime, state, traced};
+use crate::{checkpoint, flood, idle, inside, lists, model, overload, progress, recovery, runtime, state, traced};
 
 /// The exponent of the skew, as in common store benchmarks: some accounts are in a tenth of all payments.
 const ZIPF_EXPONENT: f64 = 0.99;
@@ -85,6 +85,10 @@ pub fn measure(arguments: &Arguments) -> Result<Outcome, Failure> {
     }
     if arguments.wants(Topic::State) {
         outcome.state = Some(state::measure(arguments, cores)?);
+    }
+    if arguments.wants(Topic::Checkpoint) {
+        outcome.checkpoints =
+            Some(checkpoint::measure(arguments.checkpoint_accounts(), arguments.checkpoint_orders())?);
     }
     outcome.model = model::rows(&outcome.stages, &outcome.load, &outcome.shards);
     outcome.machine.load_average_at_end = machine::load_average();

@@ -1,5 +1,6 @@
 //! The result as tables.
 
+use crate::checkpoint::Checkpoints;
 use crate::inside::Costs;
 use crate::load::Report;
 use crate::model::Row;
@@ -51,6 +52,9 @@ pub fn show(outcome: &Outcome) {
     }
     if let Some(found) = &outcome.state {
         state(found);
+    }
+    if let Some(found) = &outcome.checkpoints {
+        checkpoints(found);
     }
     if !outcome.model.is_empty() {
         model(&outcome.model);
@@ -159,6 +163,16 @@ fn load(report: &Report) {
     }
     if report.ran_dry {
         println!("  ATTENTION: too few payments were prepared; the last part was cut off");
+    }
+}
+
+fn checkpoints(found: &Checkpoints) {
+    let Checkpoints { accounts, orders, state_bytes, .. } = found;
+    println!("\na checkpoint of {orders} orders among {accounts} accounts, whose state has {state_bytes} bytes");
+    for (what, cost) in
+        [("propose", found.propose), ("sign", found.sign), ("certify", found.certify), ("rebase", found.rebase)]
+    {
+        row(&format!("{what}, s; peak, MiB"), &format!("{:.1}; {:.0}", cost.seconds, cost.peak_mib));
     }
 }
 

@@ -15,13 +15,14 @@ use std::collections::VecDeque;
 use std::io::Read;
 
 use fastpay_core::checkpoint::{
-    Checkpoint, CheckpointCertificate, CheckpointError as NotCertified, Installations, PrimaryEvent, PrimaryEventKind,
-    Segment, SegmentEntry,
+    Checkpoint, CheckpointCertificate, CheckpointError as NotCertified, Installations, PrimaryEvent, Segment,
+    SegmentEntry,
 };
 use fastpay_core::{Domain, TransactionIndex};
 
-use super::archive::{Archive, Base};
-use super::compute::{Computed, apply};
+use super::archive::Archive;
+use super::base::Base;
+use super::compute::{Computed, follow_segment, installations_after};
 use super::{CheckpointError, Inputs, NotAdmitted, Progress, events};
 use crate::authority::deployment;
 
@@ -69,13 +70,8 @@ impl Admission {
             }
             previous = *checkpoint;
         }
-        let events = events::read(&deployment, base.state.cut().up_to, inputs, told).await?;
-        let mut installations = base.state.installations().clone();
-        for event in &events {
-            if let PrimaryEventKind::Installed(installed) = &event.kind {
-                installations.install(installed.clone())?;
-            }
-        }
+        let events = events::read(&deployment, base.state.up_to, inputs, told).await?;
+        let installations = installations_after(&base, &events)?;
         let mut rest = VecDeque::from(certificates);
         while let Some(newest) = rest.back() {
             match counts(newest, &domain, &installations) {
@@ -108,7 +104,7 @@ impl Admission {
     /// If it cannot be written.
     pub fn admit_own(&mut self, told: Progress<'_>) -> Result<bool, CheckpointError> {
         let Some(certificate) = self.rest.front() else { return Ok(false) };
-        let recomputed = self.archive.recompute(&self.base.checkpoint, self.base.state.clone(), &self.domain, told);
+        let recomputed = self.archive.recompute(&self.base, &self.domain, told);
         let is_own = |computed: &Computed| {
             computed.checkpoint == certificate.checkpoint && self.archive.check_files(computed).is_ok()
         };
@@ -126,7 +122,7 @@ impl Admission {
         let Some(certificate) = self.rest.front() else { return Ok(()) };
         let (certified, number) = (certificate.checkpoint, certificate.checkpoint.number);
         let refuse = |reason| CheckpointError::NotAdmitted { number, reason };
-        let chain = self.events.last().map_or(self.base.state.cut().up_to, |event| event.index);
+        let chain = self.events.last().map_or(self.base.state.up_to, |event| event.index);
         if chain < certified.up_to {
             return Err(CheckpointError::ChainBehind { chain, wanted: certified.up_to });
         }
@@ -141,34 +137,30 @@ impl Admission {
         if !shown.eq(self.events_up_to(certified.up_to)) {
             return Err(refuse(NotAdmitted::Events));
         }
-        let (state, root) = apply(self.base.state.clone(), &segment, &self.domain, told)
+        let computed = follow_segment(&self.base, segment, &self.domain, told)?
             .map_err(|error| refuse(NotAdmitted::Segment(error)))?;
-        let epoch = state.installations().epoch();
-        let checkpoint = self.base.checkpoint.next(&self.domain, epoch, &state, root);
-        let checkpoint = checkpoint.expect("fewer than 2^64 checkpoints");
-        checkpoint.check(&certified).map_err(|mismatch| refuse(NotAdmitted::Other(mismatch)))?;
-        self.complete(Computed { checkpoint, segment, state })
+        computed.checkpoint.check(&certified).map_err(|mismatch| refuse(NotAdmitted::Other(mismatch)))?;
+        self.complete(computed)
     }
 
     /// Writes what the next certificate certifies, and the certificate last.
     fn complete(&mut self, computed: Computed) -> Result<(), CheckpointError> {
         let Some(certificate) = self.rest.pop_front() else { return Ok(()) };
         // As everybody who reads the archive will.
-        let verified = certificate.clone().verify(&self.domain, computed.state.installations());
+        let verified = certificate.clone().verify(&self.domain, &computed.state.installations);
         let verified = verified.map_err(|error| not_certified(&certificate, error))?;
         // Only now that all of the other one is verified.
         self.archive.withdraw(computed.checkpoint.number)?;
-        self.archive.write(&computed)?;
+        self.archive.write(&self.base, &computed)?;
         let certificate = verified.into_certificate();
         self.archive.complete(&certificate)?;
-        let Computed { checkpoint, state, .. } = computed;
-        self.base = Base { checkpoint, certificate: Some(certificate), state };
+        self.base = self.archive.built_on(computed, certificate);
         Ok(())
     }
 
     /// The events after the newest checkpoint, up to an index.
     fn events_up_to(&self, up_to: TransactionIndex) -> &[PrimaryEvent] {
-        let first = self.events.partition_point(|event| event.index <= self.base.state.cut().up_to);
+        let first = self.events.partition_point(|event| event.index <= self.base.state.up_to);
         let end = self.events.partition_point(|event| event.index <= up_to);
         self.events.get(first..end).unwrap_or_default()
     }
@@ -207,13 +199,13 @@ fn counts(
 mod tests {
     use super::*;
     use fastpay_core::checkpoint::{Checkpoint, CheckpointState};
-    use fastpay_core::{AccountId, Digest, Epoch, SequenceNumber};
+    use fastpay_core::{AccountId, Committees, Digest, Epoch, SequenceNumber};
     use fastpay_testkit::TestCommittee;
 
     #[test]
     fn a_rival_replaces_the_newest_checkpoint_by_its_digest_or_with_a_successor() {
         let committee = TestCommittee::new(4);
-        let (domain, state) = (committee.domain, CheckpointState::new(committee.committee).unwrap());
+        let (domain, state) = (committee.domain, CheckpointState::new(committee.committee).unwrap().summary());
         let first = Checkpoint::first(&state);
         let next = |of: &Checkpoint, segment| {
             let checkpoint = of.next(&domain, Epoch(0), &state, Digest::repeat_byte(segment)).unwrap();
@@ -234,13 +226,11 @@ mod tests {
     #[test]
     fn a_segment_of_more_entries_than_a_checkpoint_may_have_is_not_read() {
         let committee = TestCommittee::new(4);
-        let domain = committee.domain;
-        let state = CheckpointState::new(committee.committee).unwrap();
-        let first = Checkpoint::first(&state);
-        let checkpoint = first.next(&domain, Epoch(0), &state, Digest::ZERO).unwrap();
-        let base = Base { checkpoint: first, certificate: None, state };
-        let rest = VecDeque::from([CheckpointCertificate { checkpoint, votes: Vec::new() }]);
+        let (domain, committees) = (committee.domain, Committees::new(committee.committee).unwrap());
         let archive = Archive::new(std::path::Path::new("none"));
+        let base = archive.base(0, &domain, &committees).unwrap();
+        let checkpoint = base.checkpoint.next(&domain, Epoch(0), &base.state, Digest::ZERO).unwrap();
+        let rest = VecDeque::from([CheckpointCertificate { checkpoint, votes: Vec::new() }]);
         let mut admission = Admission { archive, domain, orders_max: 2, events: Vec::new(), base, rest };
         let mut refusal = |count| {
             let entry = SegmentEntry::Void { account: AccountId([1; 32]), sequence: SequenceNumber(2) };

@@ -19,19 +19,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fastpay_core::checkpoint::{
-    Checkpoint, CheckpointCertificate, CheckpointError as NotCertified, CheckpointMismatch, CheckpointState, Cut,
-    Installations, Segment, SegmentError,
+    Checkpoint, CheckpointCertificate, CheckpointError as NotCertified, CheckpointMismatch, Segment, SegmentError,
+    StateSummary,
 };
-use fastpay_core::{AccountId, Committees, Domain, Epoch, SequenceNumber};
+use fastpay_core::{AccountId, Committees, Epoch, SequenceNumber};
 use fastpay_program::files;
 use fastpay_rpc::{ARCHIVE_PART_BYTES, ArchiveFile, ArchivePart};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use super::compute::{Computed, apply, first_state};
+use super::base::Base;
+use super::compute::{Computed, first_state};
 use super::store::{Store, StoreError};
-use super::{CertificateFile, CheckpointError, CheckpointFields, CheckpointVoteFile, Progress};
+use super::{CertificateFile, CheckpointError, CheckpointFields, CheckpointVoteFile};
 
 pub(super) const CERTIFICATE: &str = "certificate.json";
 const VOTE: &str = "vote.json";
@@ -126,6 +127,12 @@ pub enum Defect {
          archive, or remove the number's files if it is not certified yet"
     )]
     OtherCheckpoint,
+    /// The cut is of the form before the present one.
+    #[error(
+        "the file names the next number of every account, which is the old form of a cut; remove the number's segment, \
+         state, cut and vote, and the checkpoint is proposed anew"
+    )]
+    WholeCut,
     /// The committee is not the deployment's.
     #[error("the committee of epoch {0} is another one than the deployment's; is this another deployment's archive?")]
     OtherCommittee(Epoch),
@@ -135,19 +142,27 @@ pub(super) fn wrong(path: &Path, defect: Defect) -> ArchiveError {
     ArchiveError::Wrong { path: path.to_owned(), defect }
 }
 
-/// A checkpoint and the next number of each account in its cut, as the proposer hands it to the signers.
+/// A checkpoint, and how its cut differs from the one before, as the proposer hands it to the signers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProposedCut {
     /// The checkpoint that the proposer computed.
     #[serde(with = "CheckpointFields")]
     pub checkpoint: Checkpoint,
-    next: BTreeMap<AccountId, SequenceNumber>,
+    /// The next number of each account that takes one after the cut before.
+    pub(super) changed: BTreeMap<AccountId, SequenceNumber>,
+}
+
+/// The old form of a cut, which named the next numbers of all accounts.
+#[derive(Deserialize)]
+struct WholeCut {
+    #[serde(rename = "next")]
+    _next: IgnoredAny,
 }
 
 impl ProposedCut {
-    pub(super) fn cut(&self) -> Cut {
-        Cut { up_to: self.checkpoint.up_to, next: self.next.clone() }
+    fn of(computed: &Computed) -> Self {
+        Self { checkpoint: computed.checkpoint, changed: computed.segment.next() }
     }
 
     /// Reads a proposed cut.
@@ -155,30 +170,19 @@ impl ProposedCut {
     /// # Errors
     /// See [`ArchiveError`].
     pub fn read(path: &Path) -> Result<Self, ArchiveError> {
-        read_json(path)
+        let bytes = read_file(path, |file| {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes).map(|_| bytes)
+        })?;
+        Self::parse(&bytes).map_err(|defect| wrong(path, defect))
     }
-}
 
-/// The checkpoint on which the next one is built.
-pub(crate) struct Base {
-    pub checkpoint: Checkpoint,
-    /// None for number 0.
-    pub certificate: Option<CheckpointCertificate>,
-    pub state: CheckpointState,
-}
-
-impl Base {
-    /// Checks that the checkpoint still counts where these committees were installed: its epoch is the newest, or the
-    /// one before with sound keys, or an installation names the checkpoint.
-    pub fn check(&self, domain: &Domain, installations: &Installations) -> Result<(), CheckpointError> {
-        let Some(certificate) = &self.certificate else { return Ok(()) };
-        let digest = domain.checkpoint_digest(&self.checkpoint);
-        if installations.iter().any(|installed| installed.checkpoint == digest) {
-            return Ok(());
-        }
-        let number = self.checkpoint.number;
-        let verified = certificate.clone().verify(domain, installations);
-        verified.map(drop).map_err(|error| CheckpointError::Base { number, error })
+    /// Reads a proposed cut from the bytes of its file.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Defect> {
+        serde_json::from_slice(bytes).map_err(|error| match serde_json::from_slice::<WholeCut>(bytes) {
+            Ok(WholeCut { .. }) => Defect::WholeCut,
+            Err(_) => Defect::Damaged(error.to_string()),
+        })
     }
 }
 
@@ -303,43 +307,21 @@ impl Archive {
     /// The newest certified checkpoint, without its state. Its certificate is not checked again.
     pub(super) fn tip(&self, committees: &Committees) -> Result<Checkpoint, CheckpointError> {
         match self.newest_number()? {
-            0 => Ok(Checkpoint::first(&first_state(committees)?)),
+            0 => Ok(Checkpoint::first(&first_state(committees)?.summary())),
             number => Ok(self.certificate(number)?.checkpoint),
         }
     }
 
-    /// The newest certified checkpoint. Older ones are not looked at: its quorum computed it from them.
-    pub(super) fn newest(&self, domain: &Domain, committees: &Committees) -> Result<Base, CheckpointError> {
-        self.base(self.newest_number()?, domain, committees)
-    }
-
-    /// The certified checkpoint of a number, on which the next one is built.
-    pub(crate) fn base(&self, number: u64, domain: &Domain, committees: &Committees) -> Result<Base, CheckpointError> {
-        let first = first_state(committees)?;
-        if number == 0 {
-            return Ok(Base { checkpoint: Checkpoint::first(&first), certificate: None, state: first });
-        }
-        let (certificate, state) = (self.certificate(number)?, self.state(number)?);
-        let checkpoint = certificate.checkpoint;
-        if checkpoint.number != number || checkpoint.state != state.digest() {
-            return Err(wrong(&self.state_path(number), Defect::OtherCheckpoint).into());
-        }
-        check_committees(&state, committees).map_err(|defect| wrong(&self.state_path(number), defect))?;
-        let verified = certificate.clone().verify(domain, state.installations());
-        verified.map_err(|error| wrong(&self.certificate_path(number), Defect::Certificate(error)))?;
-        Ok(Base { checkpoint, certificate: Some(certificate), state })
-    }
-
-    /// Writes a proposal, which may replace an earlier one. The cut comes last.
-    pub(super) fn write(&self, computed: &Computed) -> Result<PathBuf, ArchiveError> {
-        let Computed { checkpoint, segment, state } = computed;
+    /// Writes a proposal that is built on `base`, which may replace an earlier one. The cut comes last.
+    pub(super) fn write(&self, base: &Base, computed: &Computed) -> Result<PathBuf, ArchiveError> {
+        let Computed { checkpoint, segment, part, .. } = computed;
         let replace = |path: PathBuf, write: &dyn Fn(&mut dyn io::Write) -> io::Result<()>| {
             files::replace_with(&path, write).map_err(|error| ArchiveError::Io { path: path.clone(), error })?;
             Ok(path)
         };
         replace(self.segment_path(checkpoint.number), &|mut file| segment.write(&mut file))?;
-        replace(self.state_path(checkpoint.number), &|mut file| state.write(&mut file))?;
-        let cut = ProposedCut { checkpoint: *checkpoint, next: state.cut().next.clone() };
+        replace(self.state_path(checkpoint.number), &|mut file| part.write(&mut base.open()?, &mut file))?;
+        let cut = ProposedCut::of(computed);
         replace(self.cut_path(checkpoint.number), &|file| Ok(serde_json::to_writer(file, &cut)?))
     }
 
@@ -382,26 +364,13 @@ impl Archive {
         Ok(read_json::<CertificateFile>(&self.certificate_path(number))?.into())
     }
 
-    fn state(&self, number: u64) -> Result<CheckpointState, ArchiveError> {
-        read_stream(&self.state_path(number), CheckpointState::read)
+    /// What the state's file of a number holds.
+    pub(super) fn state(&self, number: u64) -> Result<StateSummary, ArchiveError> {
+        read_file(&self.state_path(number), StateSummary::read)
     }
 
-    /// Recomputes what the files of a number lead to from the checkpoint before.
-    pub(super) fn recompute(
-        &self,
-        previous: &Checkpoint,
-        state: CheckpointState,
-        domain: &Domain,
-        told: Progress<'_>,
-    ) -> Result<Computed, ArchiveError> {
-        let number = previous.number.saturating_add(1);
-        let path = self.segment_path(number);
-        let segment = read_stream(&path, Segment::read)?;
-        let (state, root) =
-            apply(state, &segment, domain, told).map_err(|error| wrong(&path, Defect::Segment(Box::new(error))))?;
-        let epoch = state.installations().epoch();
-        let checkpoint = previous.next(domain, epoch, &state, root).expect("fewer than 2^64 checkpoints");
-        Ok(Computed { checkpoint, segment, state })
+    pub(super) fn segment(&self, number: u64) -> Result<Segment, ArchiveError> {
+        read_file(&self.segment_path(number), Segment::read)
     }
 
     /// Checks that the files of state and cut are those of the checkpoint that their segment leads to.
@@ -411,24 +380,11 @@ impl Archive {
             return Err(wrong(&self.state_path(number), other));
         }
         let path = self.cut_path(number);
-        let file = ProposedCut::read(&path)?;
-        if file.checkpoint != computed.checkpoint || file.cut() != *computed.state.cut() {
+        if ProposedCut::read(&path)? != ProposedCut::of(computed) {
             return Err(wrong(&path, other));
         }
         Ok(())
     }
-}
-
-/// Compares the committees of a state with those that the deployment is known to have.
-pub(super) fn check_committees(state: &CheckpointState, committees: &Committees) -> Result<(), Defect> {
-    for installed in state.installations().iter() {
-        let epoch = installed.committee.epoch();
-        let known = committees.get(epoch).ok_or(Defect::Certificate(NotCertified::UnknownEpoch(epoch)))?;
-        if **known != installed.committee {
-            return Err(Defect::OtherCommittee(epoch));
-        }
-    }
-    Ok(())
 }
 
 /// Removes a file if it is there.
@@ -441,70 +397,20 @@ fn remove(path: PathBuf) -> Result<(), ArchiveError> {
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ArchiveError> {
     let parse = |file: &mut BufReader<File>| Ok(serde_json::from_reader(file)?);
-    read_stream(path, parse)
+    read_file(path, parse)
 }
 
-fn read_stream<T>(path: &Path, read: impl FnOnce(&mut BufReader<File>) -> io::Result<T>) -> Result<T, ArchiveError> {
-    let failed = |error: io::Error| match error.kind() {
+pub(super) fn read_file<T>(
+    path: &Path,
+    read: impl FnOnce(&mut BufReader<File>) -> io::Result<T>,
+) -> Result<T, ArchiveError> {
+    File::open(path).and_then(|file| read(&mut BufReader::new(file))).map_err(|error| unreadable(path, error))
+}
+
+pub(super) fn unreadable(path: &Path, error: io::Error) -> ArchiveError {
+    match error.kind() {
         io::ErrorKind::NotFound => ArchiveError::Missing(path.to_owned()),
         io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => wrong(path, Defect::Damaged(error.to_string())),
         _ => ArchiveError::Io { path: path.to_owned(), error },
-    };
-    File::open(path).and_then(|file| read(&mut BufReader::new(file))).map_err(failed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use fastpay_core::Digest;
-    use fastpay_core::checkpoint::InstalledCommittee;
-    use fastpay_testkit::TestCommittee;
-
-    fn installed(committee: &TestCommittee, compromised_since: u64, checkpoint: Digest) -> InstalledCommittee {
-        let (committee, compromised_since) = (committee.committee.clone(), Epoch(compromised_since));
-        InstalledCommittee { committee, compromised_since, checkpoint }
-    }
-
-    /// The first checkpoint, signed in epoch 0.
-    fn base(first: &TestCommittee) -> Base {
-        let state = CheckpointState::new(first.committee.clone()).unwrap();
-        let checkpoint = Checkpoint::first(&state).next(&first.domain, Epoch(0), &state, Digest::ZERO).unwrap();
-        let votes = first.keys.iter().map(|keys| checkpoint.sign(keys, &first.domain)).collect();
-        let certificate = CheckpointCertificate::from_votes(checkpoint, &first.domain, &first.committee, votes);
-        Base { checkpoint, certificate, state }
-    }
-
-    #[test]
-    fn a_checkpoint_is_built_on_while_its_epoch_counts_or_an_installation_names_it() {
-        let first = TestCommittee::new(4);
-        let (second, third) = (first.rotated(), first.rotated().rotated());
-        let base = base(&first);
-        let check = |later: Vec<InstalledCommittee>| {
-            let mut installations = Installations::new(first.committee.clone()).unwrap();
-            later.into_iter().for_each(|next| installations.install(next).unwrap());
-            base.check(&first.domain, &installations)
-        };
-        let sound = |named| installed(&second, 1, named);
-        check(vec![]).unwrap();
-        check(vec![sound(Digest::ZERO)]).unwrap();
-        let error = check(vec![sound(Digest::ZERO), installed(&third, 2, Digest::ZERO)]).unwrap_err();
-        let is_ended = matches!(error, CheckpointError::Base { number: 1, error: NotCertified::EpochEnded(Epoch(0)) });
-        assert!(is_ended, "{error}");
-        let error = check(vec![installed(&second, 0, Digest::ZERO)]).unwrap_err();
-        let is_compromised = matches!(error, CheckpointError::Base { error: NotCertified::EpochCompromised(_), .. });
-        assert!(is_compromised, "{error}");
-        let named = first.domain.checkpoint_digest(&base.checkpoint);
-        check(vec![installed(&second, 0, named)]).unwrap();
-        check(vec![sound(named), installed(&third, 2, Digest::ZERO)]).unwrap();
-    }
-
-    #[test]
-    fn the_committees_of_a_state_are_the_deployments() {
-        let first = TestCommittee::new(4);
-        let state = CheckpointState::new(first.committee.clone()).unwrap();
-        let known = |committee: &TestCommittee| Committees::new(committee.committee.clone()).unwrap();
-        check_committees(&state, &known(&first)).unwrap();
-        let error = check_committees(&state, &known(&TestCommittee::new(7))).unwrap_err();
-        assert!(matches!(error, Defect::OtherCommittee(Epoch(0))), "{error}");
     }
 }

@@ -37,8 +37,8 @@ pub async fn certify(
     let deployment = deployment::load(inputs.config).await?;
     let (domain, committees) = (deployment.domain(), deployment.committees()?);
     let base = archive.newest(&domain, &committees)?;
-    let computed = archive.recompute(&base.checkpoint, base.state.clone(), &domain, &mut *told)?;
-    base.check(&domain, computed.state.installations())?;
+    let computed = archive.recompute(&base, &domain, &mut *told)?;
+    base.check(&domain, &computed.state.installations)?;
     archive.check_files(&computed)?;
     let (checkpoint, digest) = (computed.checkpoint, domain.checkpoint_digest(&computed.checkpoint));
     let committee = committees.current();
@@ -46,7 +46,7 @@ pub async fn certify(
         return Err(CheckpointError::EpochEnded { epoch: checkpoint.epoch, current: committee.epoch() });
     }
     // On an old view of the chain nobody knows whether the epoch has ended.
-    let events = events::read(&deployment, base.state.cut().up_to, inputs, told).await?;
+    let events = events::read(&deployment, base.state.up_to, inputs, told).await?;
     check_events(&base, &events, checkpoint.up_to)?;
 
     let votes = votes.iter().filter(|vote| vote.checkpoint == digest).map(CheckpointVoteFile::vote);
@@ -56,7 +56,7 @@ pub async fn certify(
     let few = CheckpointError::TooFewVotes { found: votes.len(), quorum: committee.quorum() };
     let certificate = CheckpointCertificate::from_votes(checkpoint, &domain, committee, votes).ok_or(few)?;
     // As everybody who reads the archive will.
-    let verified = certificate.verify(&domain, computed.state.installations()).map_err(|error| {
+    let verified = certificate.verify(&domain, &computed.state.installations).map_err(|error| {
         let path = archive.certificate_path(checkpoint.number);
         CheckpointError::from(ArchiveError::Wrong { path, defect: Defect::Certificate(error) })
     })?;

@@ -1,12 +1,15 @@
 //! The one computation of a checkpoint, which proposer and signers share.
 
-use fastpay_core::checkpoint::{
-    Checkpoint, CheckpointState, PrimaryEvent, PrimaryEventKind, Segment, SegmentEntry, SegmentError,
-};
-use fastpay_core::{Committees, Digest, Domain, Epoch, TransactionIndex};
+use std::collections::BTreeSet;
 
-use super::archive::Base;
-use super::{CheckpointError, Progress};
+use fastpay_core::checkpoint::{
+    Checkpoint, CheckpointState, Installations, PrimaryEvent, PrimaryEventKind, Segment, SegmentEntry, SegmentError,
+    StatePart, StateSummary,
+};
+use fastpay_core::{AccountId, Committees, Digest, Domain, Epoch, EpochsError, TransactionIndex};
+
+use super::base::Base;
+use super::{ArchiveError, CheckpointError, Progress};
 
 /// Progress is told each time so many entries are applied.
 const TOLD_ENTRIES: usize = 250_000;
@@ -15,7 +18,9 @@ const TOLD_ENTRIES: usize = 250_000;
 pub(crate) struct Computed {
     pub checkpoint: Checkpoint,
     pub segment: Segment,
-    pub state: CheckpointState,
+    /// Of the state the rows that the segment changed.
+    pub part: StatePart,
+    pub state: StateSummary,
 }
 
 /// The state after the entries of a segment, and the segment's root.
@@ -36,19 +41,49 @@ pub(super) fn apply(
     application.finish(&mut rng)
 }
 
-/// The state of the base after the events up to an index, without any number taken.
-pub(crate) fn follow(
+/// What a segment makes of the base.
+pub(super) fn follow_segment(
     base: &Base,
-    events: &[PrimaryEvent],
-    up_to: TransactionIndex,
+    segment: Segment,
     domain: &Domain,
-) -> Result<CheckpointState, SegmentError> {
-    let included = events.iter().filter(|event| event.index <= up_to);
-    let segment = Segment { entries: included.cloned().map(SegmentEntry::Event).collect() };
+    told: Progress<'_>,
+) -> Result<Result<Computed, SegmentError>, ArchiveError> {
+    let part = base.part(segment.accounts())?;
+    let (part, root) = match part.change(|rows| apply(rows, &segment, domain, told)) {
+        Ok(changed) => changed,
+        Err(error) => return Ok(Err(error)),
+    };
+    let state = base.read(|mut stored| part.summary(&mut stored))?;
+    let epoch = state.installations.epoch();
+    let checkpoint = base.checkpoint.next(domain, epoch, &state, root).expect("fewer than 2^64 checkpoints");
+    Ok(Ok(Computed { checkpoint, segment, part, state }))
+}
+
+/// The rows of some accounts after events, without any number taken.
+pub(super) fn follow_events(
+    base: &Base,
+    mut accounts: BTreeSet<AccountId>,
+    events: &[PrimaryEvent],
+    domain: &Domain,
+) -> Result<StatePart, CheckpointError> {
+    let segment = Segment { entries: events.iter().cloned().map(SegmentEntry::Event).collect() };
+    accounts.extend(segment.accounts());
+    let part = base.part(accounts)?;
     if segment.entries.is_empty() {
-        return Ok(base.state.clone());
+        return Ok(part);
     }
-    apply(base.state.clone(), &segment, domain, &mut |_| ()).map(|(state, _)| state)
+    Ok(part.change(|rows| apply(rows, &segment, domain, &mut |_| ()))?.0)
+}
+
+/// The committees of the base and of installations after it.
+pub(crate) fn installations_after(base: &Base, events: &[PrimaryEvent]) -> Result<Installations, EpochsError> {
+    let mut installations = base.state.installations.clone();
+    for event in events {
+        if let PrimaryEventKind::Installed(installed) = &event.kind {
+            installations.install(installed.clone())?;
+        }
+    }
+    Ok(installations)
 }
 
 /// Checks that the events reach as far as a cut, and that no epoch has begun after it.
@@ -57,11 +92,11 @@ pub(super) fn check_events(
     events: &[PrimaryEvent],
     up_to: TransactionIndex,
 ) -> Result<(), CheckpointError> {
-    let chain = events.last().map_or(base.state.cut().up_to, |event| event.index);
+    let chain = events.last().map_or(base.state.up_to, |event| event.index);
     if chain < up_to {
         return Err(CheckpointError::ChainBehind { chain, wanted: up_to });
     }
-    let mut epoch = base.state.installations().epoch();
+    let mut epoch = base.state.installations.epoch();
     for event in events {
         let PrimaryEventKind::Installed(installed) = &event.kind else { continue };
         let current = installed.committee.epoch();
@@ -80,14 +115,12 @@ pub(super) fn compute(
     domain: &Domain,
     told: Progress<'_>,
 ) -> Result<Computed, CheckpointError> {
-    let (state, root) = match apply(base.state.clone(), &segment, domain, told) {
+    let computed = match follow_segment(base, segment, domain, told)? {
         Err(SegmentError::Empty) => return Err(CheckpointError::Nothing(base.checkpoint.number)),
-        applied => applied?,
+        computed => computed?,
     };
-    base.check(domain, state.installations())?;
-    let epoch = state.installations().epoch();
-    let checkpoint = base.checkpoint.next(domain, epoch, &state, root).expect("fewer than 2^64 checkpoints");
-    Ok(Computed { checkpoint, segment, state })
+    base.check(domain, &computed.state.installations)?;
+    Ok(computed)
 }
 
 /// The first committee alone.

@@ -8,10 +8,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fastpay_core::checkpoint::{CheckpointState, Cut, NumberState};
-use fastpay_core::{
-    AccountId, Amount, Asset, Balance, Domain, Record, SequenceNumber, ShardId, TransactionIndex, Transfer,
-};
+use fastpay_core::checkpoint::{CheckpointState, NumberState, StatePart};
+use fastpay_core::{AccountId, Amount, Asset, Balance, Domain, Record, SequenceNumber, ShardId, Transfer};
 
 /// So many outputs of a payout take as much memory as an order.
 const OUTPUTS_PER_ORDER: usize = 8;
@@ -71,19 +69,19 @@ impl Balances {
     }
 }
 
-/// Chooses the cut after `previous`, with the events up to `up_to`. `followed` is the state of `previous` after these
-/// events, in which no number is taken. Of each of `shards` shards numbers are taken that weigh at most an equal part of
-/// `orders_max`.
-pub(super) fn choose(
-    previous: &Cut,
-    up_to: TransactionIndex,
-    followed: &CheckpointState,
+/// The numbers that a cut may include as far as accounts can pay.
+pub(super) struct Candidates(BTreeMap<AccountId, Vec<Taken>>);
+
+/// Gathers the numbers after a cut. `followed` has the state at that cut after the events that the next one includes: at
+/// least the rows of each account that has taken a number since. Of each of `shards` shards numbers are taken that weigh
+/// at most an equal part of `orders_max`.
+pub(super) fn gather(
+    followed: &StatePart,
     records: &mut dyn Iterator<Item = (ShardId, Record)>,
     domain: &Domain,
     (orders_max, shards): (usize, usize),
-) -> Cut {
+) -> Candidates {
     let (mut taken, mut ended) = (BTreeMap::<AccountId, Vec<Taken>>::new(), BTreeSet::new());
-    let mut balances = Balances { held: followed.balances().clone(), owing: BTreeSet::new() };
     let (quota, mut weights) = (orders_max / shards.max(1), BTreeMap::<ShardId, usize>::new());
     for (shard, record) in records {
         let (account, sequence, transfer) = match record {
@@ -94,33 +92,54 @@ pub(super) fn choose(
             Record::Void { account, sent } => (account, SequenceNumber(sent.number), None),
             _ => continue,
         };
-        if sequence < previous.next(&account) || ended.contains(&account) {
+        let is_included = !followed.accounts().contains(&account) || sequence < followed.rows().cut().next(&account);
+        if is_included || ended.contains(&account) {
             continue;
         }
         let so_far = weights.entry(shard).or_default();
         let with_it = so_far.saturating_add(weight(transfer.as_ref()));
-        let said = followed.numbers().get(&(account, sequence));
+        let said = followed.rows().numbers().get(&(account, sequence));
         let Some(effect) = effect(transfer, said, domain).filter(|_| with_it <= quota) else {
             ended.insert(account);
             continue;
         };
         *so_far = with_it;
-        effect.transfer.iter().for_each(|transfer| balances.include(transfer));
         taken.entry(account).or_default().push(effect);
     }
-    while let Some((debtor, asset)) = balances.owing.first().copied() {
-        match taken.get_mut(&debtor).and_then(Vec::pop) {
-            Some(last) => last.transfer.iter().for_each(|transfer| balances.exclude(transfer)),
-            // Without its own orders no account owes. Were it so, the computation would refuse the cut.
-            None => drop(balances.owing.remove(&(debtor, asset))),
+    Candidates(taken)
+}
+
+impl Candidates {
+    /// The accounts that they are of, and that they pay.
+    pub fn accounts(&self) -> BTreeSet<AccountId> {
+        let transfers = self.0.values().flatten().filter_map(|taken| taken.transfer.as_ref());
+        let recipients = transfers.flat_map(Transfer::receipts).map(|receipt| receipt.payment.recipient);
+        recipients.chain(self.0.keys().copied()).collect()
+    }
+
+    /// Leaves out what is not covered. Returns the next number of each account of which numbers are left. `followed` has
+    /// the rows of all [`Self::accounts`], as in [`gather`].
+    pub fn cover(self, followed: &CheckpointState) -> BTreeMap<AccountId, SequenceNumber> {
+        let Self(mut taken) = self;
+        let mut balances = Balances { held: followed.balances().clone(), owing: BTreeSet::new() };
+        taken
+            .values()
+            .flatten()
+            .filter_map(|taken| taken.transfer.as_ref())
+            .for_each(|transfer| balances.include(transfer));
+        while let Some((debtor, asset)) = balances.owing.first().copied() {
+            match taken.get_mut(&debtor).and_then(Vec::pop) {
+                Some(last) => last.transfer.iter().for_each(|transfer| balances.exclude(transfer)),
+                // Without its own orders no account owes. Were it so, the computation would refuse the cut.
+                None => drop(balances.owing.remove(&(debtor, asset))),
+            }
         }
+        let next = |(account, taken): (AccountId, Vec<Taken>)| {
+            let next = followed.cut().next(&account).0.saturating_add(taken.len() as u64);
+            (!taken.is_empty()).then_some((account, SequenceNumber(next)))
+        };
+        taken.into_iter().filter_map(next).collect()
     }
-    let mut cut = Cut { up_to, next: previous.next.clone() };
-    for (account, taken) in taken.into_iter().filter(|(_, taken)| !taken.is_empty()) {
-        let next = previous.next(&account).0.saturating_add(taken.len() as u64);
-        cut.next.insert(account, SequenceNumber(next));
-    }
-    cut
 }
 
 /// What a number does in a cut that includes it; `None` if no cut may include it yet.
@@ -143,8 +162,8 @@ mod tests {
 
     use super::*;
     use crate::authority::certification::compute::apply;
-    use fastpay_core::checkpoint::{PrimaryEvent, PrimaryEventKind, Segment, SegmentEntry};
-    use fastpay_core::{Effect, Link, PrimaryAddress};
+    use fastpay_core::checkpoint::{Cut, PrimaryEvent, PrimaryEventKind, Segment, SegmentEntry};
+    use fastpay_core::{Effect, Link, PrimaryAddress, TransactionIndex};
     use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption};
 
     /// What an authority has executed: deposits of 10 for accounts 0 and 1, and orders of accounts, in this order.
@@ -182,14 +201,21 @@ mod tests {
             let first = CheckpointState::new(self.committee.committee.clone()).unwrap();
             let events = || (1..).map(TransactionIndex).zip(&self.events);
             let events = || events().map(|(index, kind)| PrimaryEvent { index, kind: kind.clone() });
-            let entries = events().map(SegmentEntry::Event).collect();
-            let domain = &self.committee.domain;
-            let (followed, _) = apply(first.clone(), &Segment { entries }, domain, &mut |_| ()).unwrap();
-            let (previous, up_to) = (Cut::default(), TransactionIndex(self.events.len() as u64));
+            let segment = Segment { entries: events().map(SegmentEntry::Event).collect() };
+            let (domain, mut stored) = (&self.committee.domain, Vec::new());
+            first.write(&mut stored).unwrap();
+            let followed = |accounts: BTreeSet<AccountId>| {
+                let accounts = segment.accounts().into_iter().chain(accounts).collect();
+                let part = StatePart::read(&mut stored.as_slice(), accounts).unwrap();
+                part.change(|rows| apply(rows, &segment, domain, &mut |_| ())).unwrap().0
+            };
+            let takers = (0..4).map(id).collect();
             let mut records = self.records.iter().cloned();
-            let cut = choose(&previous, up_to, &followed, &mut records, domain, (orders_max, shards));
+            let candidates = gather(&followed(takers), &mut records, domain, (orders_max, shards));
+            let next = candidates.cover(followed(candidates.accounts()).rows());
+            let cut = Cut { up_to: TransactionIndex(self.events.len() as u64), next };
             let records = self.records.iter().cloned().map(|(_, record)| record);
-            let segment = Segment::from_records(events(), records, &previous, &cut);
+            let segment = Segment::from_records(events(), records, &Cut::default(), &cut);
             assert_eq!(*apply(first, &segment, domain, &mut |_| ()).unwrap().0.cut(), cut);
             [0, 1, 2, 3].map(|number| cut.next(&id(number)).0)
         }

@@ -13,7 +13,7 @@ use super::archive::{Archive, ArchiveError, FILES, file_name};
 use super::store::Store;
 use crate::authority::config::Config;
 
-/// The files of a number that were fetched. They are removed with it.
+/// The files of a number that were fetched. They are removed with it, unless they are kept with the archive.
 pub(crate) struct Brought<'a> {
     store: Option<&'a Store>,
     number: u64,
@@ -31,6 +31,11 @@ impl Brought<'_> {
             }
             _ => ArchiveError::Wrong { path, defect },
         }
+    }
+
+    /// Keeps the files as long as the archive: a base reads its state from its file.
+    pub(crate) fn keep(mut self) {
+        self.files.clear();
     }
 
     /// As `explain`.

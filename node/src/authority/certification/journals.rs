@@ -23,7 +23,7 @@ pub(crate) struct Journals(Vec<JournalReader>);
 /// How far this authority is, by its journals.
 #[derive(Debug, Default)]
 pub(crate) struct Executed {
-    /// The next number of each account that took one.
+    /// The next number of each account that took one since the journals began.
     pub next: BTreeMap<AccountId, SequenceNumber>,
     /// Of each shard, the newest event that it has applied.
     applied: Vec<TransactionIndex>,
@@ -44,11 +44,8 @@ impl Executed {
             Record::Installation(installation) => return self.apply(installation.index),
             Record::Base(base) => match &**base {
                 Base::Checkpoint(ledger) => return self.apply(ledger.synchronized),
-                Base::Account(base) => {
-                    self.next.insert(base.account, base.next);
-                    return;
-                }
-                Base::Totals(_)
+                Base::Account(_)
+                | Base::Totals(_)
                 | Base::Balances { .. }
                 | Base::Received { .. }
                 | Base::Unpaid { .. }
@@ -118,7 +115,8 @@ impl Journals {
         failure.map_or(Ok((taken, executed)), Err)
     }
 
-    /// The segment between two cuts, which weighs at most `orders_max` orders, and how far the journals come.
+    /// The segment between two cuts, of which only the accounts that differ need be there. It weighs at most
+    /// `orders_max` orders. And how far the journals come, also for the accounts of `to` that only their base names.
     pub fn segment(
         &self,
         events: Vec<PrimaryEvent>,
@@ -126,7 +124,7 @@ impl Journals {
         orders_max: usize,
         told: Progress<'_>,
     ) -> Result<(Segment, Executed), CheckpointError> {
-        let mut orders = 0_usize;
+        let (mut orders, mut begun_at) = (0_usize, BTreeMap::new());
         let gather = |records: &mut dyn Iterator<Item = (ShardId, Record)>| {
             let records = records.map(|(_, record)| record).take_while(|record| {
                 let (account, number, transfer) = match record {
@@ -135,6 +133,14 @@ impl Journals {
                         (transfer.sender(), sent.number, Some(transfer))
                     }
                     Record::Void { account, sent } => (*account, sent.number, None),
+                    Record::Base(base) => {
+                        if let Base::Account(base) = &**base
+                            && to.next.contains_key(&base.account)
+                        {
+                            begun_at.insert(base.account, base.next);
+                        }
+                        return true;
+                    }
                     _ => return true,
                 };
                 if (from.next(&account).0..to.next(&account).0).contains(&number) {
@@ -144,7 +150,13 @@ impl Journals {
             });
             Segment::from_records(events, records, from, to)
         };
-        let read = self.read(told, gather)?;
-        if orders > orders_max { Err(CheckpointError::TooManyOrders(orders_max)) } else { Ok(read) }
+        let (segment, mut executed) = self.read(told, gather)?;
+        if orders > orders_max {
+            return Err(CheckpointError::TooManyOrders(orders_max));
+        }
+        for (account, begun_at) in begun_at {
+            executed.next.entry(account).or_insert(begun_at);
+        }
+        Ok((segment, executed))
     }
 }

@@ -47,7 +47,7 @@ use crate::authority::peer_sync::OwnShards;
 use crate::authority::priority::lowest_priority;
 use crate::authority::voter_status::{VoterStatus, VoterStatusWatch};
 
-/// The most bytes of an account with its next number in a cut's file.
+/// The most bytes of an account with its next number in a cut's file, which has one at most for each order.
 const ACCOUNT_BYTES_MAX: u64 = 128;
 /// Brackets, and the checkpoint.
 const CUT_BYTES_MIN: u64 = 4_096;
@@ -260,7 +260,8 @@ impl Member {
         let leads = lead == Lead::Own;
         let result = match proposal(&shown, committee, lead, own.as_ref()) {
             Some((place, vote)) => {
-                let bytes_max = self.cut_bytes_max(number);
+                let orders = u64::try_from(self.settings.orders_max).unwrap_or(u64::MAX);
+                let bytes_max = orders.saturating_mul(ACCOUNT_BYTES_MAX).saturating_add(CUT_BYTES_MIN);
                 let Some(cut) = peers.cut((place, vote), &self.domain, bytes_max).await else { return Ok(()) };
                 let signed = self.sign(&cut, voter_status).await;
                 match &signed {
@@ -311,14 +312,6 @@ impl Member {
         self.beyond = signed.beyond;
         tracing::info!(number = signed.vote.number, checkpoint = %signed.vote.checkpoint, "signed a checkpoint");
         Ok(())
-    }
-
-    /// The most bytes of a proposed cut: the accounts of the one before, and one more for each order.
-    fn cut_bytes_max(&self, number: u64) -> u64 {
-        let newest = std::fs::metadata(self.archive.cut_path(number.saturating_sub(1)));
-        let newest = newest.map_or(0, |metadata| metadata.len());
-        let orders = u64::try_from(self.settings.orders_max).unwrap_or(u64::MAX);
-        newest.saturating_add(orders.saturating_mul(ACCOUNT_BYTES_MAX)).saturating_add(CUT_BYTES_MIN)
     }
 
     /// Admits the checkpoints that peers have and this archive lacks.

@@ -21,6 +21,7 @@
 
 mod admit;
 mod archive;
+mod base;
 mod certify;
 mod compute;
 mod cut;
@@ -60,10 +61,10 @@ use crate::authority::deployment::DeploymentError;
 use crate::authority::storage::{JournalError, StorageError};
 use crate::authority::stored_record::UndecodableRecord;
 
-pub(crate) use archive::Base;
 pub use archive::{Archive, ArchiveError, Defect, ProposedCut};
+pub(crate) use base::Base;
 pub use certify::{Certified, certify};
-pub(crate) use compute::follow;
+pub(crate) use compute::installations_after;
 pub(crate) use events::read_with_time;
 pub use extent::Extent;
 pub(crate) use journals::Journals;
@@ -172,9 +173,6 @@ pub enum CheckpointError {
         /// Why.
         error: NotCertified,
     },
-    /// The cut in the file is not the one that its checkpoint names.
-    #[error("the proposal contradicts itself: its checkpoint names another cut")]
-    NotItsCut,
     /// The cut has too many orders.
     #[error(
         "the cut has more than {0} orders, and the configuration's archive.orders_max is {0}: all members must configure \

@@ -14,7 +14,7 @@ use fastpay_rpc::{ARCHIVE_PART_BYTES, ArchiveFile, ArchivePart};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
 
-use super::archive::ProposedCut;
+use super::archive::{Defect, ProposedCut};
 use super::{CertificateFile, CheckpointVoteFile};
 use crate::authority::peer_sync;
 
@@ -46,6 +46,9 @@ pub(super) enum PeerFailure {
     /// The file is not what it should be.
     #[error("its file is not of this kind: {0}")]
     Malformed(serde_json::Error),
+    /// The cut is none, or of the old form.
+    #[error("the cut that it proposes cannot be signed: {0}")]
+    Cut(Defect),
     /// The certificate has other votes than those of a quorum.
     #[error("it showed a certificate that no quorum of its epoch has signed")]
     NoQuorum,
@@ -174,7 +177,8 @@ impl Peer {
 
     /// The cut that it proposes or has signed for a number.
     pub async fn cut(&self, number: u64, bytes_max: u64) -> Result<Option<ProposedCut>, PeerFailure> {
-        self.json(number, ArchiveFile::Cut, bytes_max).await
+        let bytes = self.bytes(number, ArchiveFile::Cut, bytes_max).await?;
+        bytes.map(|bytes| ProposedCut::parse(&bytes).map_err(PeerFailure::Cut)).transpose()
     }
 
     /// The segment of a number, in a file without a name in `folder`; `None` if it has none.
@@ -191,11 +195,13 @@ impl Peer {
         file: ArchiveFile,
         bytes_max: u64,
     ) -> Result<Option<T>, PeerFailure> {
+        let bytes = self.bytes(number, file, bytes_max).await?;
+        bytes.map(|bytes| serde_json::from_slice(&bytes).map_err(PeerFailure::Malformed)).transpose()
+    }
+
+    async fn bytes(&self, number: u64, file: ArchiveFile, bytes_max: u64) -> Result<Option<Vec<u8>>, PeerFailure> {
         let mut bytes = Vec::new();
-        if !self.read(number, file, bytes_max, &mut bytes).await? {
-            return Ok(None);
-        }
-        serde_json::from_slice(&bytes).map(Some).map_err(PeerFailure::Malformed)
+        Ok(self.read(number, file, bytes_max, &mut bytes).await?.then_some(bytes))
     }
 
     /// Reads a whole file. Returns whether the peer has it.

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use fastpay_core::checkpoint::Cut;
 use fastpay_core::{Digest, Epoch};
 
 use super::archive::Archive;
-use super::compute::{check_events, compute, follow};
+use super::compute::{check_events, compute, follow_events};
 use super::journals::Journals;
 use super::{CheckpointError, Inputs, Progress, cut, events};
 use crate::authority::deployment;
@@ -39,23 +40,28 @@ pub async fn propose(inputs: Inputs<'_>, told: Progress<'_>) -> Result<Proposal,
     let base = archive.newest(&domain, &deployment.committees()?)?;
     // Before the chain: it is read as far as the shards have applied it.
     let journals = Journals::open(&config.data)?;
-    let (previous, number) = (base.state.cut(), base.checkpoint.number);
+    let number = base.checkpoint.number;
     let ((), executed) = journals.read(told, |_| ())?;
-    let up_to = executed.applied().max(previous.up_to);
-    let events = events::read(&deployment, previous.up_to, inputs, told).await?;
+    let up_to = executed.applied().max(base.state.up_to);
+    let mut events = events::read(&deployment, base.state.up_to, inputs, told).await?;
     check_events(&base, &events, up_to)?;
-    let followed = follow(&base, &events, up_to, &domain)?;
+    events.retain(|event| event.index <= up_to);
+
+    let takers = base.behind(executed.next)?.into_keys().collect();
+    let followed = follow_events(&base, takers, &events, &domain)?;
     let limits = (orders_max, journals.shards());
-    let choose =
-        |records: &mut dyn Iterator<Item = _>| cut::choose(previous, up_to, &followed, records, &domain, limits);
-    let (cut, _) = journals.read(told, choose)?;
-    if cut == *previous {
+    let gather = |records: &mut dyn Iterator<Item = _>| cut::gather(&followed, records, &domain, limits);
+    let (candidates, _) = journals.read(told, gather)?;
+    let followed = follow_events(&base, candidates.accounts(), &events, &domain)?;
+    let next = candidates.cover(followed.rows());
+    if up_to == base.state.up_to && next.is_empty() {
         return Err(CheckpointError::Nothing(number));
     }
-    let (segment, _) = journals.segment(events, (previous, &cut), orders_max, told)?;
+    let from = Cut { up_to: base.state.up_to, next: followed.rows().cut().next.clone() };
+    let (segment, _) = journals.segment(events, (&from, &Cut { up_to, next }), orders_max, told)?;
     let computed = compute(&base, segment, &domain, told)?;
     let (checkpoint, entries) = (computed.checkpoint, computed.segment.entries.len() as u64);
-    let cut = archive.write(&computed)?;
+    let cut = archive.write(&base, &computed)?;
     Ok(Proposal {
         number: checkpoint.number,
         checkpoint: domain.checkpoint_digest(&checkpoint),

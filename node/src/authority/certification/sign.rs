@@ -4,7 +4,8 @@ use fastpay_core::checkpoint::{CheckpointMismatch, Cut};
 use fastpay_core::{AccountId, AuthorityKeys, Epoch, SequenceNumber};
 use fastpay_rpc::json::Hex;
 
-use super::archive::{Archive, ProposedCut};
+use super::archive::{Archive, ArchiveError, ProposedCut};
+use super::base::Base;
 use super::compute::{check_events, compute};
 use super::journals::{Executed, Journals};
 use super::{CheckpointError, CheckpointVoteFile, Inputs, Progress, events};
@@ -38,10 +39,8 @@ pub async fn sign(
     told: Progress<'_>,
 ) -> Result<Signed, CheckpointError> {
     let archive = Archive::create(inputs.archive)?;
-    let (cut, proposed) = (proposed.cut(), proposed.checkpoint);
-    if cut.digest() != proposed.cut {
-        return Err(CheckpointError::NotItsCut);
-    }
+    let (cut, proposed) =
+        (Cut { up_to: proposed.checkpoint.up_to, next: proposed.changed.clone() }, proposed.checkpoint);
     let deployment = deployment::load(inputs.config).await?;
     let (domain, committees) = (deployment.domain(), deployment.committees()?);
     let base = archive.newest(&domain, &committees)?;
@@ -65,7 +64,8 @@ pub async fn sign(
     let keys = keys.iter().find(is_member).ok_or(CheckpointError::NotAMember(current.epoch()))?;
 
     let journals = Journals::open(&inputs.config.data)?;
-    let previous = base.state.cut();
+    let part = base.part(cut.next.keys().copied().collect())?;
+    let previous = part.rows().cut();
     let events = events::read(&deployment, previous.up_to, inputs, told).await?;
     check_events(&base, &events, cut.up_to)?;
     let (segment, executed) = journals.segment(events, (previous, &cut), inputs.orders_max, told)?;
@@ -74,17 +74,30 @@ pub async fn sign(
     computed.checkpoint.check(&proposed).map_err(|mismatch| CheckpointError::Mismatch { mismatch })?;
     // A kill leaves no vote beside a proposal that it is not for.
     archive.drop_vote(proposed.number)?;
-    archive.write(&computed)?;
+    archive.write(&base, &computed)?;
     let vote = computed.checkpoint.sign(keys, &domain);
     let (number, epoch, checkpoint) = (proposed.number, proposed.epoch, domain.checkpoint_digest(&proposed));
     let (authority, signature) = (vote.authority, Hex(vote.signature.0));
     let vote = CheckpointVoteFile { number, checkpoint, epoch, authority, signature };
     archive.write_vote(&vote)?;
-    let beyond = |(account, next): (&AccountId, &SequenceNumber)| next.0.saturating_sub(cut.next(account).0);
-    Ok(Signed { vote, beyond: executed.next.iter().map(beyond).sum() })
+    Ok(Signed { vote, beyond: count_beyond(&base, executed, &cut)? })
 }
 
-/// Checks that the whole cut is executed here. What the previous one includes is certified.
+/// How many numbers are executed here and not in the cut, of which the accounts are there that differ from the base.
+fn count_beyond(base: &Base, executed: Executed, cut: &Cut) -> Result<u64, ArchiveError> {
+    let mut beyond = executed.next;
+    let subtract = |beyond: &mut SequenceNumber, next: SequenceNumber| beyond.0 = beyond.0.saturating_sub(next.0);
+    beyond.iter_mut().for_each(|(account, beyond)| subtract(beyond, cut.next(account)));
+    base.each_next(|account, next| {
+        if !cut.next.contains_key(&account) {
+            beyond.get_mut(&account).into_iter().for_each(|beyond| subtract(beyond, next));
+        }
+    })?;
+    Ok(beyond.values().map(|beyond| beyond.0).sum())
+}
+
+/// Checks that the whole cut is executed here. Both cuts name the accounts that differ. What the previous one includes
+/// is certified.
 fn check_executed(executed: &Executed, previous: &Cut, cut: &Cut) -> Result<(), CheckpointError> {
     let applied = executed.applied().max(previous.up_to);
     if applied < cut.up_to {

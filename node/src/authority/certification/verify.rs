@@ -7,8 +7,10 @@ use fastpay_core::checkpoint::{CheckpointCertificate, CheckpointMismatch};
 use fastpay_core::{Committees, Digest, Domain, Epoch};
 use serde::Serialize;
 
-use super::archive::{Archive, ArchiveError, Base, Defect, check_committees, wrong};
-use super::compute::Computed;
+use super::archive::{Archive, ArchiveError, Defect, wrong};
+use super::base::{Base, Stored, check_committees};
+use super::compute::{Computed, follow_segment};
+use super::fetched::Brought;
 use super::{CheckpointError, Progress};
 use crate::authority::config::Config;
 use crate::authority::deployment;
@@ -62,7 +64,7 @@ pub async fn verify(config: &Config, place: &Path, told: Progress<'_>) -> Result
         checkpoint: domain.checkpoint_digest(&checkpoint),
         epoch: checkpoint.epoch,
         up_to: checkpoint.up_to.0,
-        accounts: state.cut().next.len() as u64,
+        accounts: state.accounts,
         entries,
     })
 }
@@ -78,22 +80,24 @@ impl Archive {
         told: Progress<'_>,
         mut seen: impl FnMut(&Computed),
     ) -> Result<Base, CheckpointError> {
-        let newest = self.newest_anywhere().await?;
+        let (newest, mut held) = (self.newest_anywhere().await?, None);
         for number in base.checkpoint.number.saturating_add(1)..=newest {
             told(format!("checkpoint {number} of {newest}"));
             let brought = self.bring(number).await?;
-            let verified = self.verify_next(base, domain, committees, told);
+            let verified = self.verify_next(&base, domain, committees, told);
             let (certificate, computed) = verified.map_err(|error| brought.explain(error))?;
             seen(&computed);
-            let Computed { checkpoint, state, .. } = computed;
-            base = Base { checkpoint, certificate: Some(certificate), state };
+            base = self.built_on(computed, certificate);
+            // The number before was its base, and is not read any more.
+            held = Some(brought);
         }
+        held.into_iter().for_each(Brought::keep);
         Ok(base)
     }
 
     fn verify_next(
         &self,
-        base: Base,
+        base: &Base,
         domain: &Domain,
         committees: &Committees,
         told: Progress<'_>,
@@ -101,9 +105,10 @@ impl Archive {
         let number = base.checkpoint.number.saturating_add(1);
         let path = self.certificate_path(number);
         let certificate = self.certificate(number)?;
-        let computed = self.recompute(&base.checkpoint, base.state, domain, told)?;
-        check_committees(&computed.state, committees).map_err(|defect| wrong(&self.segment_path(number), defect))?;
-        let verified = certificate.clone().verify(domain, computed.state.installations());
+        let computed = self.recompute(base, domain, told)?;
+        check_committees(&computed.state.installations, committees)
+            .map_err(|defect| wrong(&self.segment_path(number), defect))?;
+        let verified = certificate.clone().verify(domain, &computed.state.installations);
         let verified = verified.map_err(|error| wrong(&path, Defect::Certificate(error)))?;
         if let Err(mismatch) = computed.checkpoint.check(verified.checkpoint()) {
             let is_of_certificate = matches!(
@@ -115,5 +120,19 @@ impl Archive {
         }
         self.check_files(&computed)?;
         Ok((certificate, computed))
+    }
+
+    /// Recomputes what the files of the number after `base` lead to.
+    pub(super) fn recompute(&self, base: &Base, domain: &Domain, told: Progress<'_>) -> Result<Computed, ArchiveError> {
+        let number = base.checkpoint.number.saturating_add(1);
+        let followed = follow_segment(base, self.segment(number)?, domain, told)?;
+        followed.map_err(|error| wrong(&self.segment_path(number), Defect::Segment(Box::new(error))))
+    }
+
+    /// A certified checkpoint as the base of the next one. Its files are in the archive.
+    pub(super) fn built_on(&self, computed: Computed, certificate: CheckpointCertificate) -> Base {
+        let Computed { checkpoint, state, .. } = computed;
+        let stored = Stored::File(self.state_path(checkpoint.number));
+        Base { checkpoint, certificate: Some(certificate), state, stored }
     }
 }

@@ -161,6 +161,10 @@ impl ShardRpc for ShardService {
         Ok(Response::new(stored.ok_or_else(not_found)?.into()))
     }
 
+    async fn read_archived(&self, _: Request<proto::ArchivedRequest>) -> Result<Response<proto::ArchivedPage>, Status> {
+        Err(Status::not_found("this authority keeps no archive"))
+    }
+
     async fn list_received(
         &self,
         request: Request<proto::AccountPageRequest>,

@@ -5,7 +5,7 @@
 //! ```text
 //!  archive ──► verified from the folder's own base on ──► S_k ─┐
 //!  chain ────► events that the shards have followed ───────────┼─► own state ─► generation-000N/ ─► synced ─► meta.json
-//!  journals ─► executed beyond the cut, votes, what is Seen ───┘   (`own`)      (`write`)                     (switch)
+//!  journals ─► executed beyond the cut, votes, what is Seen ───┘   (`plan`)     (`write`)                     (switch)
 //! ```
 //! 1. The old journals are recovered as at a start, and judged by the high-water mark: a rebase never makes a folder
 //!    whole that lacks votes.
@@ -17,6 +17,7 @@
 //! The old generation stays until `fastpay-node prune`, which demands that the node was started on the new one.
 
 mod own;
+mod plan;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -24,13 +25,13 @@ mod write;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use fastpay_core::checkpoint::{PrimaryEventKind, SegmentEntry, SegmentError};
-use fastpay_core::{AccountId, Digest, ShardLayout, TransactionIndex};
+use fastpay_core::checkpoint::{SegmentEntry, SegmentError};
+use fastpay_core::{AccountId, Asset, Balance, Digest, ShardLayout};
 use fastpay_program::Clock;
 use serde::Serialize;
 
 use crate::authority::certification::{
-    Archive, Base, CheckpointError, Inputs, Journals, ORDERS_MAX, Progress, follow, read_with_time,
+    Archive, Base, CheckpointError, Inputs, Journals, ORDERS_MAX, Progress, installations_after, read_with_time,
 };
 use crate::authority::config::Config;
 use crate::authority::deployment::{self, Deployment};
@@ -108,6 +109,19 @@ pub enum RebaseError {
         /// What differs.
         what: &'static str,
     },
+    /// The authority holds something in accounts of which the computed state has nothing.
+    #[error(
+        "this authority holds {held} of the asset {asset}, and {compared} of it in the accounts that follow from the \
+         checkpoint. Nothing was changed; report this as a defect"
+    )]
+    OtherSum {
+        /// The asset.
+        asset: Asset,
+        /// What its shards hold.
+        held: Balance,
+        /// What they hold in the accounts that are known.
+        compared: Balance,
+    },
     /// The old generation may still be needed.
     #[error(
         "no node has been started on generation {0} of the data folder yet; start it, wait until it is ready, and prune \
@@ -170,10 +184,10 @@ pub async fn rebase(
     let (base, deposits) = newest(&own, layout, &archive, (place, &deployment), told).await?;
     let archive = archive.folder();
     let inputs = Inputs { config, archive, orders_max: ORDERS_MAX, clock: Clock::system() };
-    let (events, time) = read_with_time(&deployment, base.state.cut().up_to, inputs, told).await?;
+    let (events, time) = read_with_time(&deployment, base.state.up_to, inputs, told).await?;
     judge_by_chain(&base, &events, &domain)?;
-    let up_to = own.up_to.max(base.state.cut().up_to);
-    let chain = events.last().map_or(base.state.cut().up_to, |event| event.index);
+    let up_to = own.up_to.max(base.state.up_to);
+    let chain = events.last().map_or(base.state.up_to, |event| event.index);
     if chain < up_to {
         return Err(CheckpointError::ChainBehind { chain, wanted: up_to }.into());
     }
@@ -190,8 +204,7 @@ pub async fn rebase(
         with_primary: deployment.genesis().is_none(),
         domain,
     };
-    let plan = own::plan(&own, &target, base.state, events, deposits, &journals, told)?;
-    told(format!("writing {} accounts", plan.accounts.len()));
+    let plan = plan::plan(&own, &target, &base, events, deposits, &journals, told)?;
     let next = folder.create_next(layout.count()).map_err(RebaseError::from);
     let written = match next.and_then(|next| write::write(&own, &target, &plan, &journals, next, told)) {
         Ok(written) => written,
@@ -212,7 +225,7 @@ pub async fn rebase(
         generation: target.generation,
         shards: layout.count(),
         up_to: up_to.0,
-        accounts: plan.accounts.len() as u64,
+        accounts: written.accounts,
         certificates: written.certificates,
         was_complete,
         restored: match memory {
@@ -254,7 +267,7 @@ async fn newest(
     let (first, expected) = own.base.as_ref().map_or((0, None), |base| (base.number, Some(base.checkpoint)));
     let brought = archive.bring(first).await.map_err(CheckpointError::from)?;
     let begun = archive.base(first, &domain, &committees).map_err(|error| brought.explain_checkpoint(error))?;
-    drop(brought);
+    brought.keep();
     let found = domain.checkpoint_digest(&begun.checkpoint);
     if let Some(own) = expected.filter(|own| *own != found) {
         return Err(RebaseError::OtherArchive { number: first, own, found });
@@ -281,13 +294,8 @@ fn judge_by_chain(
     events: &[fastpay_core::checkpoint::PrimaryEvent],
     domain: &fastpay_core::Domain,
 ) -> Result<(), RebaseError> {
-    let installed = events.iter().any(|event| matches!(event.kind, PrimaryEventKind::Installed(_)));
-    let newest = events.last().map_or(TransactionIndex(0), |event| event.index);
-    if installed {
-        let now = follow(base, events, newest, domain).map_err(CheckpointError::from)?;
-        return Ok(base.check(domain, now.installations())?);
-    }
-    Ok(base.check(domain, base.state.installations())?)
+    let installations = installations_after(base, events).map_err(CheckpointError::from)?;
+    Ok(base.check(domain, &installations)?)
 }
 
 /// Removes the generations of journals that count no more. The node may run; if it does not, also what a rebase left

@@ -1,18 +1,14 @@
-//! What the authority has: its shards as they were when it stopped, and the state that follows from the checkpoint, the
-//! chain and its journals. Where nothing was missing here, the two must agree.
+//! What the authority has: its shards as they were when it stopped.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use fastpay_core::checkpoint::{CheckpointState, Cut, NumberState, Outcome, OwnState, PrimaryEvent, PrimaryEventKind};
+use fastpay_core::checkpoint::{PrimaryEvent, PrimaryEventKind};
 use fastpay_core::{
-    Account, AccountId, Amount, Asset, Balance, CrossShardCredit, Digest, Domain, Epoch, JournalPosition, LedgerBase,
-    Receipt, Record, SequenceNumber, ShardId, ShardLayout, TransactionIndex, Unlock, UnlockOutcome,
+    Account, AccountId, Amount, Asset, CrossShardCredit, Digest, Domain, Epoch, JournalPosition, LedgerBase,
+    SequenceNumber, ShardLayout, TransactionIndex, Unlock,
 };
 
-use super::RebaseError;
-use crate::authority::certification::{Journals, Progress};
 use crate::authority::shard::{RecoveredShard, ShardError};
 
 /// An account and one of its numbers.
@@ -47,10 +43,10 @@ pub(super) struct Target {
 
 /// A deposit of the contract's order.
 pub(super) struct Deposited {
-    index: TransactionIndex,
-    recipient: AccountId,
-    asset: Asset,
-    amount: Amount,
+    pub index: TransactionIndex,
+    pub recipient: AccountId,
+    pub asset: Asset,
+    pub amount: Amount,
 }
 
 impl Deposited {
@@ -62,29 +58,6 @@ impl Deposited {
             _ => None,
         }
     }
-}
-
-/// What the new generation begins with.
-pub(super) struct Plan {
-    /// The cut of the checkpoint.
-    pub cut: Cut,
-    /// The state after everything that is executed and followed here.
-    pub state: CheckpointState,
-    /// Executed redemptions that the contract never pays, with what it spent their numbers on.
-    pub displaced: BTreeMap<Slot, Digest>,
-    /// All accounts that are known of.
-    pub accounts: BTreeMap<AccountId, Counts>,
-    /// All deposits so far.
-    pub deposited: BTreeMap<Asset, Balance>,
-    /// Whether all that the checkpoint includes was executed here.
-    pub is_complete: bool,
-}
-
-/// How many entries of an account's lists are pruned.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
-    pub received: u64,
-    pub deposits: u64,
 }
 
 impl Own {
@@ -128,12 +101,12 @@ impl Own {
     }
 
     /// The newest event that the account's shard has applied.
-    fn applied(&self, account: &AccountId) -> TransactionIndex {
+    pub(super) fn applied(&self, account: &AccountId) -> TransactionIndex {
         self.shard_of(account).map_or(TransactionIndex(0), |shard| shard.shard().ledger().synchronized)
     }
 
     /// The epoch of the newest event that the account's shard has applied.
-    fn epoch(&self, account: &AccountId) -> Option<Epoch> {
+    pub(super) fn epoch(&self, account: &AccountId) -> Option<Epoch> {
         self.shard_of(account).map(|shard| shard.shard().ledger().unlocks.epoch())
     }
 
@@ -145,145 +118,5 @@ impl Own {
     /// The most entries of any shard's redemption log.
     pub(super) fn redemptions(&self) -> u64 {
         self.shards().map(|shard| shard.shard().ledger().redemptions.count()).max().unwrap_or_default()
-    }
-}
-
-/// Computes the state with which the new generation begins.
-pub(super) fn plan(
-    own: &Own,
-    target: &Target,
-    base: CheckpointState,
-    events: Vec<PrimaryEvent>,
-    mut deposits: Vec<Deposited>,
-    journals: &Journals,
-    told: Progress<'_>,
-) -> Result<Plan, RebaseError> {
-    let cut = base.cut().clone();
-    let followed: Vec<_> = events.into_iter().filter(|event| event.index <= target.up_to).collect();
-    deposits.extend(followed.iter().filter_map(Deposited::of));
-    let contradiction = |error| RebaseError::Contradiction { number: target.number, error: Box::new(error) };
-    let mut state = OwnState::new(base, followed, &target.domain).map_err(contradiction)?;
-
-    // An account's list ends where nothing was listed that the checkpoint lacks: the archive has what comes before.
-    let mut first_kept = BTreeMap::<AccountId, u64>::new();
-    let mut accounts = BTreeSet::new();
-    let scan = |records: &mut dyn Iterator<Item = (ShardId, Record)>| {
-        for (_, record) in records {
-            accounts.extend(record.accounts());
-            for (receipt, link) in record.received() {
-                if !is_pruned(&receipt, &cut) {
-                    first_kept.entry(receipt.payment.recipient).or_insert(link.number);
-                }
-            }
-            let (account, sent, transfer) = match &record {
-                Record::Confirmation { certificate, sent, .. } => {
-                    let transfer = &certificate.order.transfer;
-                    (transfer.sender(), sent, Some(transfer))
-                }
-                Record::Void { account, sent } => (*account, sent, None),
-                _ => continue,
-            };
-            let sequence = SequenceNumber(sent.number);
-            if sequence >= cut.next(&account) {
-                state.take(account, sequence, transfer)?;
-            }
-        }
-        Ok(())
-    };
-    let (scanned, executed) = journals.read(told, scan)?;
-    scanned.map_err(contradiction)?;
-    let is_executed = |(account, next): (&AccountId, &SequenceNumber)| {
-        executed.next.get(account).is_some_and(|executed| executed >= next)
-    };
-    let is_complete = cut.next.iter().all(is_executed);
-    let (state, displaced) = state.finish();
-
-    let mut new_deposits = BTreeMap::<AccountId, u64>::new();
-    let mut deposited = BTreeMap::<Asset, Balance>::new();
-    for shard in own.shards() {
-        for (asset, totals) in &shard.shard().ledger().totals {
-            let sum = deposited.entry(*asset).or_default();
-            *sum = sum.plus(totals.deposited);
-        }
-    }
-    for Deposited { index, recipient, asset, amount } in deposits {
-        if index > own.applied(&recipient) {
-            let count = new_deposits.entry(recipient).or_default();
-            *count = count.saturating_add(1);
-            let sum = deposited.entry(asset).or_default();
-            *sum = sum.credit(amount);
-        }
-    }
-    accounts.extend(state.cut().next.keys());
-    accounts.extend(state.balances().keys().map(|(account, _)| account));
-    accounts.extend(own.in_transit.iter().flat_map(CrossShardCredit::receipts).map(|paid| paid.payment.recipient));
-    let mut counted = BTreeMap::new();
-    for account in accounts {
-        let known = own.account(&account)?;
-        let received = match is_complete {
-            true => first_kept.get(&account).copied().unwrap_or(known.received.count()),
-            // What the checkpoint credited and this authority never listed must not pass for nothing.
-            false => known.received.count().saturating_add(1),
-        };
-        let new = new_deposits.get(&account).copied().unwrap_or_default();
-        let deposits = known.deposits.count().saturating_add(new);
-        counted.insert(account, Counts { received, deposits });
-    }
-    Ok(Plan { cut, state, displaced, accounts: counted, deposited, is_complete })
-}
-
-/// Whether a checkpoint includes the order by which a payment was received.
-pub(super) fn is_pruned(receipt: &Receipt, cut: &Cut) -> bool {
-    receipt.payment.sequence < cut.next(&receipt.payment.sender)
-}
-
-impl Plan {
-    /// What the new generation knows of each number: what the Primary said of it, and what is this authority's own.
-    pub(super) fn numbers(&self, own: &Own, target: &Target) -> BTreeMap<Slot, Unlock> {
-        let mut numbers = BTreeMap::new();
-        for (slot, said) in self.state.numbers() {
-            numbers.insert(*slot, self.number(*slot, said, own, target));
-        }
-        for shard in own.shards() {
-            for (account, sequence, unlock) in shard.shard().ledger().unlocks.iter() {
-                let slot = (account, sequence);
-                let is_own = unlock.seen.is_some() || unlock.void_voted.is_some() || unlock.voidable_at.is_some();
-                if is_own && sequence >= self.state.cut().next(&account) && !numbers.contains_key(&slot) {
-                    numbers.insert(slot, self.number(slot, &NumberState::default(), own, target));
-                }
-            }
-        }
-        for (slot, spent) in &self.displaced {
-            numbers.insert(*slot, Unlock { spent: Some(*spent), ..Unlock::default() });
-        }
-        numbers
-    }
-
-    fn number(&self, slot: Slot, said: &NumberState, own: &Own, target: &Target) -> Unlock {
-        let (outcome, upheld_in) = match said.outcome {
-            None => (None, None),
-            Some(Outcome::Voided) => (Some(UnlockOutcome::Voided), None),
-            Some(Outcome::Upheld { digest, epoch }) => (Some(UnlockOutcome::Upheld(digest)), Some(epoch)),
-        };
-        let said_only = Unlock {
-            voidable_at: said.is_requested.then_some(target.voidable_at),
-            spent: said.spent.map(|spent| spent.digest),
-            spent_in: said.spent.and_then(|spent| spent.epoch),
-            outcome,
-            upheld_in,
-            ..Unlock::default()
-        };
-        // Of a number that is taken, only that it is void matters.
-        let is_open = slot.1 >= self.state.cut().next(&slot.0);
-        let Some(known) = own.unlock(slot).filter(|_| is_open) else { return said_only };
-        // The window does not begin anew where the request was read before, unless an installation that was not read may
-        // have opened the number again.
-        let has_followed = own.epoch(&slot.0) == Some(self.state.installations().epoch());
-        let voidable_at = match known.voidable_at {
-            Some(before) if has_followed => Some(before),
-            Some(before) => Some(before.max(target.voidable_at)),
-            None => said_only.voidable_at,
-        };
-        Unlock { voidable_at, seen: known.seen.clone(), void_voted: known.void_voted, ..said_only }
     }
 }

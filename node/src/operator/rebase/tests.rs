@@ -2,17 +2,19 @@
 
 use std::num::NonZeroU32;
 
-use fastpay_core::checkpoint::{CheckpointState, InstalledCommittee, OwnState, PrimaryEvent, PrimaryEventKind};
+use fastpay_core::checkpoint::{InstalledCommittee, OwnState, PrimaryEvent, PrimaryEventKind, SegmentError};
 use fastpay_core::{
-    AccountId, Amount, Asset, Balance, Digest, Epoch, Installation, JournalPosition, PrimaryAddress, Record,
-    SequenceNumber, ShardLayout, TransactionIndex, UnlockEvent, UnlockEventKind,
+    AccountId, Amount, Asset, Balance, Committees, Deposit, Digest, Epoch, Installation, JournalPosition,
+    PrimaryAddress, Record, SequenceNumber, ShardLayout, SynchronizationOrder, TransactionIndex, UnlockEvent,
+    UnlockEventKind,
 };
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
 
 use super::RebaseError;
-use super::own::{self, Own, Plan, Target};
+use super::own::{Own, Target};
+use super::plan::{Plan, plan};
 use super::write::{Written, write};
-use crate::authority::certification::Journals;
+use crate::authority::certification::{Archive, Base, Journals};
 use crate::authority::shard::{AppliedCredits, ShardLimits, recover};
 use crate::authority::storage::{
     DataFolder, FolderIdentity, Journal, JournalOptions, JournalWrite, RECORD_BYTES_MAX, Switch,
@@ -75,8 +77,8 @@ impl Scene {
 
     /// Writes the next generation and lets it count.
     fn rebase(&mut self) -> Own {
-        let own = self.own();
-        let written = self.written(&own, &self.plan(&own)).unwrap();
+        let (own, base) = (self.own(), self.base());
+        let written = self.written(&own, &self.plan(&own, &base)).unwrap();
         let from_ends = own.ends().iter().map(|end| end.0).collect();
         let switch = Switch { ends: written.ends.iter().map(|end| end.0).collect(), from_generation: 0, from_ends };
         drop(own);
@@ -85,16 +87,21 @@ impl Scene {
     }
 
     /// Writes the next generation.
-    fn written(&self, own: &Own, plan: &Plan) -> Result<Written, RebaseError> {
+    fn written(&self, own: &Own, plan: &Plan<'_>) -> Result<Written, RebaseError> {
         let next = self.folder.create_next(1).unwrap();
         write(own, &self.target(), plan, &self.journals(), next, &mut |_| ())
     }
 
-    fn plan(&self, own: &Own) -> Plan {
-        let base = CheckpointState::new(self.committee.committee.clone()).unwrap();
+    /// The beginning.
+    fn base(&self) -> Base {
+        let committees = Committees::new(self.committee.committee.clone()).unwrap();
+        Archive::new(self.place.path()).base(0, &self.committee.domain, &committees).unwrap()
+    }
+
+    fn plan<'a>(&self, own: &Own, base: &'a Base) -> Plan<'a> {
         let indexed = (1..).map(TransactionIndex).zip(self.events.clone());
         let events = indexed.map(|(index, kind)| PrimaryEvent { index, kind }).collect();
-        own::plan(own, &self.target(), base, events, Vec::new(), &self.journals(), &mut |_| ()).unwrap()
+        plan(own, &self.target(), base, events, Vec::new(), &self.journals(), &mut |_| ()).unwrap()
     }
 }
 
@@ -113,8 +120,8 @@ fn a_window_goes_on_unless_an_installation_that_was_not_read_may_have_opened_the
     let next = scene.committee.rotated().committee;
     let installed = InstalledCommittee { committee: next, compromised_since: Epoch(0), checkpoint: Digest::ZERO };
     let window = |scene: &Scene| {
-        let own = scene.own();
-        let unlock = scene.plan(&own).numbers(&own, &scene.target())[&(account, sequence)].clone();
+        let (own, base) = (scene.own(), scene.base());
+        let unlock = scene.plan(&own, &base).numbers(&own, &scene.target())[&(account, sequence)].clone();
         (unlock.voidable_at, unlock.upheld())
     };
     scene.write([unlock(1, account, UnlockEventKind::Requested(100))]);
@@ -160,14 +167,34 @@ fn the_numbers_of_a_shard_that_stopped_before_the_newest_event_are_compared_too(
     let mut scene = Scene::new();
     let (account, amount) = (TestAccount::numbered(0).id(), Amount(10));
     scene.events = vec![PrimaryEventKind::Deposit { recipient: account, asset: Asset::ETHER, amount }];
-    let own = scene.own();
-    let mut plan = scene.plan(&own);
+    let (own, base) = (scene.own(), scene.base());
+    let mut plan = scene.plan(&own, &base);
     scene.written(&own, &plan).unwrap();
     // Computed with an order that this authority has not executed.
-    let mut computed = OwnState::new(plan.state.clone(), [], &scene.committee.domain).unwrap();
-    computed.take(account, SequenceNumber(0), Some(&payment(account, account, 1, 0).into())).unwrap();
-    plan.state = computed.finish().0;
-    plan.cut = plan.state.cut().clone();
+    let take = |rows| {
+        let mut computed = OwnState::new(rows, [], &scene.committee.domain).unwrap();
+        computed.take(account, SequenceNumber(0), Some(&payment(account, account, 1, 0).into()))?;
+        Ok::<_, SegmentError>(computed.finish())
+    };
+    plan.part = plan.part.change(take).unwrap().0;
+    plan.cut = plan.part.rows().cut().clone();
     let differs = scene.written(&own, &plan).err().unwrap();
     assert!(matches!(differs, RebaseError::Differs { what: "next number", .. }), "{differs}");
+}
+
+#[test]
+fn what_the_shards_hold_in_accounts_that_the_state_lacks_is_noticed() {
+    let mut scene = Scene::new();
+    let (recipient, other) = (TestAccount::numbered(0).id(), TestAccount::numbered(1).id());
+    // The chain has another event in place of the deposit that was applied here.
+    scene.events =
+        vec![PrimaryEventKind::UnlockRequested { account: other, sequence: SequenceNumber(0), is_authorized: false }];
+    let (after, up_to) = (TransactionIndex(0), TransactionIndex(1));
+    let deposit = Deposit { index: up_to, recipient, asset: Asset::ETHER, amount: Amount(10) };
+    let order = SynchronizationOrder { after, up_to, deposit: Some(deposit) };
+    scene.write([Record::Synchronization { order, deposits: Some(Link { number: 0, previous: None, skip: None }) }]);
+    let (own, base) = (scene.own(), scene.base());
+    let differs = scene.written(&own, &scene.plan(&own, &base)).err().unwrap();
+    let sums = (Balance::from(Amount(10)), Balance::ZERO);
+    assert!(matches!(differs, RebaseError::OtherSum { held, compared, .. } if (held, compared) == sums), "{differs}");
 }

@@ -1,8 +1,10 @@
-//! Writes the journals of a new generation, and replays each record as it is written.
+//! Writes the journals of a new generation, and replays each record as it is written. Of accounts that are not active, a
+//! few are in memory at a time: each is compared once it is written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use fastpay_core::checkpoint::AccountRow;
 use fastpay_core::{
     ASSETS_PER_RECORD_MAX, AccountId, Asset, AssetTotals, Balance, Base, BaseAccount, BaseLedger, Certificate,
     CrossShardCredit, Digest, Effect, Epoch, Forwarded, JournalPosition, Link, Receipt, Record, Shard, ShardId,
@@ -10,12 +12,19 @@ use fastpay_core::{
 };
 
 use super::RebaseError;
-use super::own::{Own, Plan, Slot, Target};
-use crate::authority::certification::{Journals, Progress};
+use super::own::{Own, Slot, Target};
+use super::plan::Plan;
+use crate::authority::certification::{CheckpointError, Journals, Progress};
 use crate::authority::storage::{Journal, JournalError, JournalWrite};
+
+/// So many accounts that are not active are in a shard's memory at most, unless it has more active ones.
+const PASSING_ACCOUNTS: usize = 4_096;
+/// Progress is told each time so many accounts are written.
+const TOLD_ACCOUNTS: u64 = 1_000_000;
 
 /// What was written.
 pub(super) struct Written {
+    pub accounts: u64,
     pub certificates: u64,
     /// The ends of the journals.
     pub ends: Vec<JournalPosition>,
@@ -47,16 +56,35 @@ impl Writer {
     fn base(&mut self, base: Base) -> Result<(), JournalError> {
         self.append(&Record::Base(Box::new(base)))
     }
+
+    /// Makes room for another account, while all that are in memory were compared.
+    fn make_room(&mut self) {
+        if !self.shard.has_room(1) {
+            self.forget();
+        }
+    }
+
+    /// Lets the accounts in memory be evicted: they were compared, and nothing changes them any more.
+    fn forget(&mut self) {
+        self.shard.begin_checkpoint();
+        while self.shard.take_accounts(usize::MAX).is_some() {}
+        self.shard.finish_checkpoint();
+    }
 }
 
 /// The shards of the new generation.
 struct Generation<'a> {
     own: &'a Own,
     target: &'a Target,
-    plan: &'a Plan,
+    plan: &'a Plan<'a>,
     writers: Vec<Writer>,
+    /// What was on its way to each account.
+    arriving: BTreeMap<AccountId, Vec<(Asset, Balance)>>,
+    /// What the authority held in the accounts that were compared.
+    compared: BTreeMap<Asset, Balance>,
     /// The unpaid redemptions that are written.
     written: BTreeSet<Slot>,
+    accounts: u64,
     certificates: u64,
 }
 
@@ -64,24 +92,35 @@ struct Generation<'a> {
 pub(super) fn write(
     own: &Own,
     target: &Target,
-    plan: &Plan,
+    plan: &Plan<'_>,
     journals: &Journals,
     new: Vec<Journal>,
     told: Progress<'_>,
 ) -> Result<Written, RebaseError> {
     let mut counts = BTreeMap::<ShardId, usize>::new();
-    for account in plan.accounts.keys() {
+    for account in plan.part.accounts() {
         let count = counts.entry(target.layout.shard_of(account)).or_default();
         *count = count.saturating_add(1);
     }
     let writers = target.layout.shards().zip(new).map(|(id, journal)| {
-        let accounts = counts.get(&id).copied().unwrap_or_default();
+        let accounts = counts.get(&id).copied().unwrap_or_default().max(PASSING_ACCOUNTS);
         let shard = Shard::new(id, target.layout, target.with_primary, ShardLedger::default(), accounts);
         Writer { shard, journal, encoded: Vec::new() }
     });
-    let (writers, written) = (writers.collect(), BTreeSet::new());
-    let mut generation = Generation { own, target, plan, writers, written, certificates: 0 };
+    let (writers, arriving, written) = (writers.collect(), in_transit(own), BTreeSet::new());
+    let mut generation = Generation {
+        own,
+        target,
+        plan,
+        writers,
+        arriving,
+        compared: BTreeMap::new(),
+        written,
+        accounts: 0,
+        certificates: 0,
+    };
     generation.begin()?;
+    generation.write_accounts(told)?;
     let keep = |records: &mut dyn Iterator<Item = (ShardId, Record)>| {
         for (_, record) in records {
             generation.keep(&record)?;
@@ -96,7 +135,8 @@ pub(super) fn write(
         writer.journal.commit()?;
         ends.push(writer.journal.end());
     }
-    Ok(Written { certificates: generation.certificates, ends })
+    let Generation { accounts, certificates, .. } = generation;
+    Ok(Written { accounts, certificates, ends })
 }
 
 impl Generation<'_> {
@@ -105,16 +145,15 @@ impl Generation<'_> {
         self.writers.get_mut(shard).expect("there is a writer for each shard of the layout")
     }
 
-    /// The ledgers and the accounts.
+    /// The ledgers.
     fn begin(&mut self) -> Result<(), JournalError> {
-        let balances = self.balances();
-        let installations = self.plan.state.installations();
+        let installations = self.plan.part.rows().installations();
         let compromised: BTreeMap<Epoch, Epoch> = installations
             .iter()
             .map(|installed| (installed.compromised_since, installed.committee.epoch()))
             .filter(|(since, epoch)| since < epoch)
             .collect();
-        let totals = totals(&balances, &self.plan.deposited, self.target);
+        let totals = totals(&self.plan.held, &self.plan.deposited, self.target);
         for (writer, totals) in self.writers.iter_mut().zip(totals) {
             writer.base(Base::Checkpoint(BaseLedger {
                 number: self.target.number,
@@ -129,40 +168,71 @@ impl Generation<'_> {
                 writer.base(Base::Totals(part.to_vec()))?;
             }
         }
-        let (plan, checkpoint) = (self.plan, self.target.number);
-        for (account, counts) in &plan.accounts {
-            let held = balances.get(account).map(Vec::as_slice).unwrap_or_default();
-            let mut parts = held.chunks(ASSETS_PER_RECORD_MAX).map(|part| part.iter().copied().collect());
-            let writer = self.writer(account);
-            writer.base(Base::Account(BaseAccount {
-                account: *account,
-                checkpoint,
-                next: plan.cut.next(account),
-                received: counts.received,
-                deposits: counts.deposits,
-                balances: parts.next().unwrap_or_default(),
-            }))?;
-            for balances in parts {
-                writer.base(Base::Balances { account: *account, balances })?;
+        Ok(())
+    }
+
+    /// The accounts: those that are not active pass through memory, and stay what the checkpoint says; then the others.
+    fn write_accounts(&mut self, told: Progress<'_>) -> Result<(), RebaseError> {
+        let plan = self.plan;
+        for row in plan.base.accounts().map_err(CheckpointError::from)? {
+            let row = row.map_err(CheckpointError::from)?;
+            if !plan.part.accounts().contains(&row.account) {
+                self.write_account(&row)?;
+                self.compare_account(&row)?;
+                self.writer(&row.account).make_room();
             }
+            if self.accounts.is_multiple_of(TOLD_ACCOUNTS) && self.accounts > 0 {
+                told(format!("wrote {} accounts", self.accounts));
+            }
+        }
+        self.writers.iter_mut().for_each(Writer::forget);
+        for mut row in self.active() {
+            row.next = self.plan.cut.next(&row.account);
+            self.write_account(&row)?;
         }
         Ok(())
     }
 
-    /// All balances by account.
-    fn balances(&self) -> BTreeMap<AccountId, Vec<(Asset, Balance)>> {
+    fn write_account(&mut self, row: &AccountRow) -> Result<(), RebaseError> {
+        let (account, checkpoint) = (row.account, self.target.number);
+        let counts = self.plan.counts(&account, &self.own.account(&account)?);
+        let mut parts = row.balances.chunks(ASSETS_PER_RECORD_MAX).map(|part| part.iter().copied().collect());
+        let writer = self.writer(&account);
+        writer.base(Base::Account(BaseAccount {
+            account,
+            checkpoint,
+            next: row.next,
+            received: counts.received,
+            deposits: counts.deposits,
+            balances: parts.next().unwrap_or_default(),
+        }))?;
+        for balances in parts {
+            writer.base(Base::Balances { account, balances })?;
+        }
+        self.accounts = self.accounts.saturating_add(1);
+        Ok(())
+    }
+
+    /// The active accounts as they are after everything that is executed here.
+    fn active(&self) -> Vec<AccountRow> {
+        let rows = self.plan.part.rows();
         let mut balances = BTreeMap::<_, Vec<_>>::new();
-        for ((account, asset), balance) in self.plan.state.balances() {
+        for ((account, asset), balance) in rows.balances() {
             balances.entry(*account).or_default().push((*asset, *balance));
         }
-        balances
+        let row = |account: &AccountId| AccountRow {
+            account: *account,
+            next: rows.cut().next(account),
+            balances: balances.remove(account).unwrap_or_default(),
+        };
+        self.plan.part.accounts().iter().map(row).collect()
     }
 
     /// What is kept of a record of the old journals.
     fn keep(&mut self, record: &Record) -> Result<(), RebaseError> {
         for (receipt, link) in record.received() {
-            let counts = self.plan.accounts.get(&receipt.payment.recipient);
-            if self.plan.is_complete && counts.is_some_and(|counts| link.number >= counts.received) {
+            let first = self.plan.first_kept(&receipt.payment.recipient);
+            if first.is_some_and(|first| link.number >= first) {
                 let account = receipt.payment.recipient;
                 let number = self.list(receipt, record.payout_digest())?;
                 if number != link.number {
@@ -176,7 +246,7 @@ impl Generation<'_> {
         match record {
             Record::Confirmation { certificate, sent, .. } => {
                 let account = certificate.order.transfer.sender();
-                if sent.number >= self.plan.cut.next(&account).0 {
+                if self.is_beyond(&account, sent) {
                     self.certificates = self.certificates.saturating_add(1);
                     self.take(account, |sent| Record::Confirmation {
                         certificate: certificate.clone(),
@@ -185,13 +255,18 @@ impl Generation<'_> {
                     })?;
                 }
             }
-            Record::Void { account, sent } if sent.number >= self.plan.cut.next(account).0 => {
+            Record::Void { account, sent } if self.is_beyond(account, sent) => {
                 let account = *account;
                 self.take(account, |sent| Record::Void { account, sent })?;
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether the checkpoint does not include a number that an account took here. All such accounts are active.
+    fn is_beyond(&self, account: &AccountId, sent: &Link) -> bool {
+        self.plan.part.accounts().contains(account) && sent.number >= self.plan.cut.next(account).0
     }
 
     fn take(&mut self, account: AccountId, record: impl FnOnce(Link) -> Record) -> Result<(), JournalError> {
@@ -214,7 +289,7 @@ impl Generation<'_> {
     fn keep_unpaid(&mut self, certificate: &Arc<Certificate>) -> Result<(), JournalError> {
         let Transfer::Redemption(redemption) = &certificate.order.transfer else { return Ok(()) };
         let slot = (redemption.sender, redemption.sequence);
-        if self.plan.state.unpaid().get(&slot) != Some(redemption) || !self.written.insert(slot) {
+        if self.plan.unpaid.get(&slot) != Some(redemption) || !self.written.insert(slot) {
             return Ok(());
         }
         let writer = self.writer(&slot.0);
@@ -234,7 +309,7 @@ impl Generation<'_> {
                 self.list(receipt, payout)?;
             }
         }
-        for (slot, redemption) in plan.state.unpaid() {
+        for (slot, redemption) in &plan.unpaid {
             if self.written.insert(*slot) {
                 self.writer(&slot.0).base(Base::Unpaid { redemption: redemption.clone(), logged: None })?;
             }
@@ -242,9 +317,9 @@ impl Generation<'_> {
         for ((account, sequence), unlock) in plan.numbers(own, self.target) {
             self.writer(&account).base(Base::Number { account, sequence, unlock })?;
         }
-        for account in plan.accounts.keys() {
+        for account in plan.part.accounts() {
             let Some(pending) = own.account(account)?.pending else { continue };
-            if pending.order.transfer.sequence() == plan.state.cut().next(account) {
+            if pending.order.transfer.sequence() == plan.part.rows().cut().next(account) {
                 let record = Record::Lock { order: pending.order, digest: pending.digest };
                 self.writer(account).append(&record)?;
             }
@@ -252,39 +327,23 @@ impl Generation<'_> {
         Ok(())
     }
 
-    /// Compares what was written with what was computed, and with what the authority held where it lacked nothing.
-    fn compare(&self) -> Result<(), RebaseError> {
-        let balances = self.balances();
-        let in_transit = in_transit(self.own);
-        for account in self.plan.accounts.keys() {
-            let differs = |what| RebaseError::Differs { account: *account, what };
-            let shard = self.writers.get(self.target.layout.shard_of(account).0 as usize).map(|writer| &writer.shard);
-            let new = shard.and_then(|shard| shard.account(account)).ok_or(differs("state"))?;
-            let computed = balances.get(account).cloned().unwrap_or_default();
-            let next = self.plan.state.cut().next(account);
-            if new.next_sequence() != next || held(new.balances.iter()) != held(computed.into_iter()) {
-                return Err(differs("state"));
-            }
-            if !self.plan.is_complete {
-                continue;
-            }
-            let old = self.own.account(account)?;
-            let arriving = in_transit.get(account).into_iter().flatten().copied();
-            // Events that its shard has not applied move value, and take no number.
-            let is_moved = !self.own.has_applied(account, self.target.up_to);
-            if !is_moved && held(old.balances.iter().chain(arriving)) != held(new.balances.iter()) {
-                return Err(differs("balance"));
-            }
-            if old.next_sequence() != next {
-                return Err(differs("next number"));
-            }
-            if old.pending != new.pending {
-                return Err(differs("pending order"));
+    /// Compares the active accounts, the sum over all, by which none is left out, and what is known of numbers.
+    fn compare(&mut self) -> Result<(), RebaseError> {
+        self.active().iter().try_for_each(|row| self.compare_account(row))?;
+        let mut held = BTreeMap::<Asset, Balance>::new();
+        for (asset, totals) in self.own.shards().flat_map(|shard| &shard.shard().ledger().totals) {
+            let sum = held.entry(*asset).or_default();
+            *sum = sum.plus(totals.accounts);
+        }
+        for (asset, held) in held.into_iter().filter(|_| self.plan.is_complete) {
+            let compared = self.compared.get(&asset).copied().unwrap_or_default();
+            if compared != held {
+                return Err(RebaseError::OtherSum { asset, held, compared });
             }
         }
         for shard in self.own.shards().map(|shard| shard.shard()) {
             for (account, sequence, old) in shard.ledger().unlocks.iter() {
-                let is_open = sequence >= self.plan.state.cut().next(&account) && *old != Unlock::default();
+                let is_open = sequence >= self.plan.part.rows().cut().next(&account) && *old != Unlock::default();
                 if is_open && self.plan.is_complete && self.own.has_applied(&account, self.target.up_to) {
                     let new = self.writers.get(self.target.layout.shard_of(&account).0 as usize);
                     let new = new.and_then(|writer| writer.shard.ledger().unlocks.get(account, sequence));
@@ -293,6 +352,38 @@ impl Generation<'_> {
                     }
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Compares an account that was written with what was computed, and with what the authority held where it lacked
+    /// nothing.
+    fn compare_account(&mut self, AccountRow { account, next, balances }: &AccountRow) -> Result<(), RebaseError> {
+        let differs = |what| RebaseError::Differs { account: *account, what };
+        let shard = self.writers.get(self.target.layout.shard_of(account).0 as usize).map(|writer| &writer.shard);
+        let new = shard.and_then(|shard| shard.account(account)).ok_or(differs("state"))?;
+        if new.next_sequence() != *next || held(new.balances.iter()) != held(balances.iter().copied()) {
+            return Err(differs("state"));
+        }
+        if !self.plan.is_complete {
+            return Ok(());
+        }
+        let old = self.own.account(account)?;
+        for (asset, balance) in old.balances.iter() {
+            let sum = self.compared.entry(asset).or_default();
+            *sum = sum.plus(balance);
+        }
+        let arriving = self.arriving.get(account).into_iter().flatten().copied();
+        // Events that its shard has not applied move value, and take no number.
+        let is_moved = !self.own.has_applied(account, self.target.up_to);
+        if !is_moved && held(old.balances.iter().chain(arriving)) != held(new.balances.iter()) {
+            return Err(differs("balance"));
+        }
+        if old.next_sequence() != *next {
+            return Err(differs("next number"));
+        }
+        if old.pending != new.pending {
+            return Err(differs("pending order"));
         }
         Ok(())
     }
@@ -327,17 +418,14 @@ fn in_transit(own: &Own) -> BTreeMap<AccountId, Vec<(Asset, Balance)>> {
 /// The totals of each shard, such that the sums over all shards are what they were: the first shard has received all
 /// deposits and paid all redemptions, and has forwarded to the others what they hold.
 fn totals(
-    balances: &BTreeMap<AccountId, Vec<(Asset, Balance)>>,
+    held: &BTreeMap<(ShardId, Asset), Balance>,
     deposited: &BTreeMap<Asset, Balance>,
     target: &Target,
 ) -> Vec<BTreeMap<Asset, AssetTotals>> {
     let mut totals: Vec<BTreeMap<Asset, AssetTotals>> = target.layout.shards().map(|_| BTreeMap::new()).collect();
-    for (account, held) in balances {
-        if let Some(totals) = totals.get_mut(target.layout.shard_of(account).0 as usize) {
-            for (asset, balance) in held {
-                let of_asset: &mut AssetTotals = totals.entry(*asset).or_default();
-                of_asset.accounts = of_asset.accounts.plus(*balance);
-            }
+    for ((shard, asset), held) in held {
+        if let Some(totals) = totals.get_mut(shard.0 as usize) {
+            totals.insert(*asset, AssetTotals { accounts: *held, ..AssetTotals::default() });
         }
     }
     if let Some((first, others)) = totals.split_first_mut() {

@@ -7,6 +7,8 @@ use fastpay_testkit::TestAccount;
 use rand::prelude::*;
 use rand::rngs::StdRng;
 
+use crate::streamed;
+
 /// At each cut.
 const ALTERATIONS: usize = 6;
 
@@ -25,10 +27,12 @@ pub fn try_all(
         let kind = rng.random_range(0..5);
         let Some(altered) = alter(segment, at, kind, rng) else { continue };
         assert_ne!(altered, *segment);
-        match state.clone().apply(altered, domain, rng) {
+        let applied = state.clone().apply(altered.clone(), domain, rng);
+        streamed::compare(state, &altered, &applied, domain);
+        match applied {
             // A cut that ends earlier, or a false event: another checkpoint.
             Ok((other, root)) => {
-                let other = before.next(domain, certified.epoch, &other, root).unwrap();
+                let other = before.next(domain, certified.epoch, &other.summary(), root).unwrap();
                 other.check(certified).expect_err("an altered segment leads to the certified checkpoint");
             }
             Err(error) => is_fitting(&error, &segment.entries[at], kind),

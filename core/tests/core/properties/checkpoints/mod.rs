@@ -22,6 +22,7 @@ use rand::rngs::StdRng;
 use self::authority::Authority;
 use self::history::History;
 use super::seeds;
+use crate::streamed;
 
 const FIXED: Range<u64> = 0..40;
 const OTHERS: u64 = 20;
@@ -65,7 +66,7 @@ fn run(seed: u64, tally: &mut Tally) {
     let domain = history.committee.domain;
     let mut authorities: Vec<_> = SHARD_COUNTS.iter().map(|count| Authority::new(&history.committee, *count)).collect();
     let mut state = CheckpointState::new(history.committee.committee.clone()).unwrap();
-    let mut checkpoint = Checkpoint::first(&state);
+    let mut checkpoint = Checkpoint::first(&state.summary());
     let mut cuts = Vec::new();
     for number in 1..=CUTS {
         let cut = history.cut(state.cut(), number == CUTS, &mut rng);
@@ -73,10 +74,12 @@ fn run(seed: u64, tally: &mut Tally) {
         if segment.entries.is_empty() {
             continue;
         }
-        let (next, root) = state.clone().apply(segment.clone(), &domain, &mut rng).expect("a true segment");
+        let applied = state.clone().apply(segment.clone(), &domain, &mut rng);
+        streamed::compare(&state, &segment, &applied, &domain);
+        let (next, root) = applied.expect("a true segment");
         assert_eq!(*next.cut(), cut);
         let epoch = Epoch(rng.random_range(0..2));
-        let certified = checkpoint.next(&domain, epoch, &next, root).unwrap();
+        let certified = checkpoint.next(&domain, epoch, &next.summary(), root).unwrap();
         for (at, authority) in authorities.iter_mut().enumerate() {
             authority.run_to(&history, &cut, &mut rng);
             authority.compare(&next, &history);
@@ -87,7 +90,7 @@ fn run(seed: u64, tally: &mut Tally) {
                 history.sign_again(&mut own);
             }
             let (own, own_root) = state.clone().apply(own, &domain, &mut rng).expect("a true segment");
-            assert_eq!(checkpoint.next(&domain, epoch, &own, own_root).unwrap(), certified);
+            assert_eq!(checkpoint.next(&domain, epoch, &own.summary(), own_root).unwrap(), certified);
         }
         oracle::compare(&next, &history);
         cuts.push(cut.clone());
@@ -112,7 +115,9 @@ fn try_longer_cuts(history: &History, state: &CheckpointState, cut: &Cut, rng: &
     let mut premature = 0;
     for (longer, is_decided) in history.longer_cuts(cut) {
         let segment = history.segment(state.cut(), &longer);
-        match state.clone().apply(segment, &history.committee.domain, rng) {
+        let applied = state.clone().apply(segment.clone(), &history.committee.domain, rng);
+        streamed::compare(state, &segment, &applied, &history.committee.domain);
+        match applied {
             Ok((next, _)) => {
                 assert!(is_decided, "a number that is not decided is included");
                 oracle::compare(&next, history);

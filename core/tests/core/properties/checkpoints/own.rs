@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use fastpay_core::checkpoint::{CheckpointState, Cut, OwnState};
-use fastpay_core::{Record, SequenceNumber};
+use fastpay_core::checkpoint::{CheckpointState, Cut, OwnState, SegmentError, StatePart};
+use fastpay_core::{Record, SequenceNumber, Transfer};
 use rand::prelude::*;
 use rand::rngs::StdRng;
 
 use super::authority::Authority;
 use super::history::History;
+use crate::streamed::stored;
 
 /// Says how many numbers it had taken beyond the checkpoint.
 pub fn follows_from_the_checkpoint_and_what_was_executed_since(
@@ -25,25 +26,37 @@ pub fn follows_from_the_checkpoint_and_what_was_executed_since(
     cuts.iter().for_each(|cut| authority.run_to(history, cut, rng));
     authority.run_to(history, &beyond, rng);
 
-    let events = history.events_from(cut.up_to.0 + 1).take_while(|event| event.index <= beyond.up_to);
-    let mut own = OwnState::new(certified.clone(), events, &history.committee.domain).unwrap();
-    let mut taken = 0;
+    let events: Vec<_> = history.events_from(cut.up_to.0 + 1).take_while(|event| event.index <= beyond.up_to).collect();
+    let mut taken = Vec::new();
     for record in authority.records() {
-        let (account, sequence, transfer) = match &record {
+        let (account, sequence, transfer) = match record {
             Record::Confirmation { certificate, sent, .. } => {
-                let transfer = &certificate.order.transfer;
+                let transfer = certificate.order.transfer.clone();
                 (transfer.sender(), SequenceNumber(sent.number), Some(transfer))
             }
-            Record::Void { account, sent } => (*account, SequenceNumber(sent.number), None),
+            Record::Void { account, sent } => (account, SequenceNumber(sent.number), None),
             _ => continue,
         };
         if sequence >= cut.next(&account) {
-            own.take(account, sequence, transfer).unwrap();
-            taken += 1;
+            taken.push((account, sequence, transfer));
         }
     }
-    let (own, displaced) = own.finish();
+    let follow = |rows: CheckpointState| {
+        let mut own = OwnState::new(rows, events.clone(), &history.committee.domain)?;
+        taken.iter().try_for_each(|(account, sequence, paid)| own.take(*account, *sequence, paid.as_ref()))?;
+        Ok::<_, SegmentError>(own.finish())
+    };
+    let (own, displaced) = follow(certified.clone()).unwrap();
     authority.compare(&own, history);
+    // The rows of the accounts that were touched are enough.
+    let paid = taken.iter().filter_map(|(.., transfer)| transfer.as_ref()).flat_map(Transfer::receipts);
+    let touched = events.iter().filter_map(|event| event.kind.account()).chain(taken.iter().map(|taken| taken.0));
+    let touched = touched.chain(paid.map(|receipt| receipt.payment.recipient)).collect();
+    let base = stored(certified);
+    let (part, of_part) = StatePart::read(&mut base.as_slice(), touched).unwrap().change(follow).unwrap();
+    let mut merged = Vec::new();
+    part.write(&mut base.as_slice(), &mut merged).unwrap();
+    assert_eq!((merged, &of_part), (stored(&own), &displaced));
 
     // What was executed and is never paid is remembered, or it would be credited back once more.
     let mut remembered = BTreeMap::new();
@@ -56,5 +69,5 @@ pub fn follows_from_the_checkpoint_and_what_was_executed_since(
         }
     }
     assert!(remembered.keys().eq(displaced.keys()), "{remembered:?} and {displaced:?}");
-    taken
+    taken.len()
 }

@@ -1,0 +1,205 @@
+//! The checkpoint on which the next one is built. Its state stays on disk, and is read row by row: memory holds the rows
+//! of the accounts that the next segment touches.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use fastpay_core::checkpoint::{
+    AccountRow, Checkpoint, CheckpointCertificate, CheckpointError as NotCertified, Installations, Leaf, StatePart,
+    StateReader, StateSummary,
+};
+use fastpay_core::{AccountId, Committees, Domain, SequenceNumber};
+
+use super::CheckpointError;
+use super::archive::{Archive, ArchiveError, Defect, unreadable, wrong};
+use super::compute::first_state;
+
+/// See the module header.
+pub(crate) struct Base {
+    pub checkpoint: Checkpoint,
+    /// None for number 0.
+    pub certificate: Option<CheckpointCertificate>,
+    pub state: StateSummary,
+    pub(super) stored: Stored,
+}
+
+/// Where a state is stored.
+pub(super) enum Stored {
+    /// The first committee alone, which has no file.
+    First(Vec<u8>),
+    File(PathBuf),
+}
+
+impl Archive {
+    /// The newest certified checkpoint. Older ones are not looked at: its quorum computed it from them.
+    pub(super) fn newest(&self, domain: &Domain, committees: &Committees) -> Result<Base, CheckpointError> {
+        self.base(self.newest_number()?, domain, committees)
+    }
+
+    /// The certified checkpoint of a number, on which the next one is built.
+    pub(crate) fn base(&self, number: u64, domain: &Domain, committees: &Committees) -> Result<Base, CheckpointError> {
+        if number == 0 {
+            let (first, mut bytes) = (first_state(committees)?, Vec::new());
+            first.write(&mut bytes).expect("writing to memory does not fail");
+            let (state, stored) = (first.summary(), Stored::First(bytes));
+            return Ok(Base { checkpoint: Checkpoint::first(&state), certificate: None, state, stored });
+        }
+        let (certificate, state) = (self.certificate(number)?, self.state(number)?);
+        let (checkpoint, path) = (certificate.checkpoint, self.state_path(number));
+        if checkpoint.number != number || checkpoint.state != state.state {
+            return Err(wrong(&path, Defect::OtherCheckpoint).into());
+        }
+        check_committees(&state.installations, committees).map_err(|defect| wrong(&path, defect))?;
+        let verified = certificate.clone().verify(domain, &state.installations);
+        verified.map_err(|error| wrong(&self.certificate_path(number), Defect::Certificate(error)))?;
+        Ok(Base { checkpoint, certificate: Some(certificate), state, stored: Stored::File(path) })
+    }
+}
+
+impl Base {
+    /// Checks that the checkpoint still counts where these committees were installed: its epoch is the newest, or the
+    /// one before with sound keys, or an installation names the checkpoint.
+    pub fn check(&self, domain: &Domain, installations: &Installations) -> Result<(), CheckpointError> {
+        let Some(certificate) = &self.certificate else { return Ok(()) };
+        let digest = domain.checkpoint_digest(&self.checkpoint);
+        if installations.iter().any(|installed| installed.checkpoint == digest) {
+            return Ok(());
+        }
+        let number = self.checkpoint.number;
+        let verified = certificate.clone().verify(domain, installations);
+        verified.map(drop).map_err(|error| CheckpointError::Base { number, error })
+    }
+
+    /// Opens the state.
+    pub fn open(&self) -> io::Result<Box<dyn Read + '_>> {
+        Ok(match &self.stored {
+            Stored::First(bytes) => Box::new(bytes.as_slice()),
+            Stored::File(path) => Box::new(BufReader::new(File::open(path)?)),
+        })
+    }
+
+    /// Reads the state.
+    pub fn read<T>(&self, read: impl FnOnce(&mut dyn Read) -> io::Result<T>) -> Result<T, ArchiveError> {
+        self.open().and_then(|mut stored| read(&mut stored)).map_err(|error| self.unreadable(error))
+    }
+
+    fn unreadable(&self, error: io::Error) -> ArchiveError {
+        match &self.stored {
+            Stored::First(_) => unreadable(Path::new(""), error),
+            Stored::File(path) => unreadable(path, error),
+        }
+    }
+
+    /// The rows of some accounts.
+    pub fn part(&self, accounts: BTreeSet<AccountId>) -> Result<StatePart, ArchiveError> {
+        self.read(|mut stored| StatePart::read(&mut stored, accounts))
+    }
+
+    /// The accounts that have taken numbers which this checkpoint does not include, each with the number that is next in
+    /// it. `executed` has the next numbers here.
+    pub fn behind(
+        &self,
+        mut executed: BTreeMap<AccountId, SequenceNumber>,
+    ) -> Result<BTreeMap<AccountId, SequenceNumber>, ArchiveError> {
+        let mut behind = BTreeMap::new();
+        self.each_next(|account, next| {
+            if executed.remove(&account).is_some_and(|executed| executed > next) {
+                behind.insert(account, next);
+            }
+        })?;
+        behind.extend(executed.into_keys().map(|account| (account, SequenceNumber(0))));
+        Ok(behind)
+    }
+
+    /// All accounts of the state, in their order.
+    pub fn accounts(&self) -> Result<impl Iterator<Item = Result<AccountRow, ArchiveError>>, ArchiveError> {
+        let rows = self.open().and_then(|numbers| AccountRow::read_all(numbers, self.open()?));
+        Ok(rows.map_err(|error| self.unreadable(error))?.map(|row| row.map_err(|error| self.unreadable(error))))
+    }
+
+    /// Hands the next number of each account that took one to `take`.
+    pub fn each_next(&self, mut take: impl FnMut(AccountId, SequenceNumber)) -> Result<(), ArchiveError> {
+        self.read(|stored| {
+            for leaf in StateReader::new(stored)? {
+                match leaf? {
+                    Leaf::UpTo(_) => {}
+                    Leaf::Next(account, next) => take(account, next),
+                    // All next numbers come before.
+                    _ => break,
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Compares the committees of a state with those that the deployment is known to have.
+pub(super) fn check_committees(installations: &Installations, committees: &Committees) -> Result<(), Defect> {
+    for installed in installations.iter() {
+        let epoch = installed.committee.epoch();
+        let known = committees.get(epoch).ok_or(Defect::Certificate(NotCertified::UnknownEpoch(epoch)))?;
+        if **known != installed.committee {
+            return Err(Defect::OtherCommittee(epoch));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::checkpoint::{CheckpointState, InstalledCommittee};
+    use fastpay_core::{Digest, Epoch};
+    use fastpay_testkit::TestCommittee;
+
+    fn installed(committee: &TestCommittee, compromised_since: u64, checkpoint: Digest) -> InstalledCommittee {
+        let (committee, compromised_since) = (committee.committee.clone(), Epoch(compromised_since));
+        InstalledCommittee { committee, compromised_since, checkpoint }
+    }
+
+    /// The first checkpoint, signed in epoch 0.
+    fn base(first: &TestCommittee) -> Base {
+        let state = CheckpointState::new(first.committee.clone()).unwrap();
+        let state = state.summary();
+        let checkpoint = Checkpoint::first(&state).next(&first.domain, Epoch(0), &state, Digest::ZERO).unwrap();
+        let votes = first.keys.iter().map(|keys| checkpoint.sign(keys, &first.domain)).collect();
+        let certificate = CheckpointCertificate::from_votes(checkpoint, &first.domain, &first.committee, votes);
+        Base { checkpoint, certificate, state, stored: Stored::First(Vec::new()) }
+    }
+
+    #[test]
+    fn a_checkpoint_is_built_on_while_its_epoch_counts_or_an_installation_names_it() {
+        let first = TestCommittee::new(4);
+        let (second, third) = (first.rotated(), first.rotated().rotated());
+        let base = base(&first);
+        let check = |later: Vec<InstalledCommittee>| {
+            let mut installations = Installations::new(first.committee.clone()).unwrap();
+            later.into_iter().for_each(|next| installations.install(next).unwrap());
+            base.check(&first.domain, &installations)
+        };
+        let sound = |named| installed(&second, 1, named);
+        check(vec![]).unwrap();
+        check(vec![sound(Digest::ZERO)]).unwrap();
+        let error = check(vec![sound(Digest::ZERO), installed(&third, 2, Digest::ZERO)]).unwrap_err();
+        let is_ended = matches!(error, CheckpointError::Base { number: 1, error: NotCertified::EpochEnded(Epoch(0)) });
+        assert!(is_ended, "{error}");
+        let error = check(vec![installed(&second, 0, Digest::ZERO)]).unwrap_err();
+        let is_compromised = matches!(error, CheckpointError::Base { error: NotCertified::EpochCompromised(_), .. });
+        assert!(is_compromised, "{error}");
+        let named = first.domain.checkpoint_digest(&base.checkpoint);
+        check(vec![installed(&second, 0, named)]).unwrap();
+        check(vec![sound(named), installed(&third, 2, Digest::ZERO)]).unwrap();
+    }
+
+    #[test]
+    fn the_committees_of_a_state_are_the_deployments() {
+        let first = TestCommittee::new(4);
+        let installations = &Installations::new(first.committee.clone()).unwrap();
+        let known = |committee: &TestCommittee| Committees::new(committee.committee.clone()).unwrap();
+        check_committees(installations, &known(&first)).unwrap();
+        let error = check_committees(installations, &known(&TestCommittee::new(7))).unwrap_err();
+        assert!(matches!(error, Defect::OtherCommittee(Epoch(0))), "{error}");
+    }
+}
