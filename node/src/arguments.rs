@@ -63,7 +63,7 @@ pub(super) enum Command {
     Archive(ArchiveCommand),
     /// Rewrite a stopped node's journals to begin at the newest certified checkpoint of an archive
     Rebase {
-        /// The folder of certified checkpoints
+        /// The folder of certified checkpoints, or the URL of their store
         #[arg(long)]
         archive: PathBuf,
         /// The new number of shards, to be set in the configuration, too [default: as before]
@@ -200,7 +200,7 @@ pub(super) enum ArchiveCommand {
     /// Recompute all checkpoints from the first committee on, and check their certificates. Names the first invalid
     /// file
     Verify {
-        /// The archive's folder
+        /// The archive's folder, or the URL of its store
         archive: PathBuf,
         /// Print one JSON document instead of a line
         #[arg(long)]

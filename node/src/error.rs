@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use fastpay_client::ClientError;
 use fastpay_node::authority::AuthorityError;
-use fastpay_node::authority::certification::{ArchiveError, CheckpointError};
+use fastpay_node::authority::certification::{ArchiveError, CheckpointError, StoreError};
 use fastpay_node::authority::config::ConfigError;
 use fastpay_node::authority::deployment::DeploymentError;
 use fastpay_node::authority::rollback::DetectionError;
@@ -96,6 +96,7 @@ impl CommandError {
                 ErrorKind::Config
             }
             Self::Status(StatusError::Shard { .. }) => ErrorKind::Unreachable,
+            Self::Status(StatusError::Archive(_)) => ErrorKind::Storage,
             Self::System(_) => ErrorKind::System,
             Self::Output(_) => ErrorKind::Output,
         }
@@ -117,6 +118,7 @@ fn of_authority(error: &AuthorityError) -> ErrorKind {
     match error {
         AuthorityError::Config(_) | AuthorityError::VoterStatus(_) | AuthorityError::Peers(_) => ErrorKind::Config,
         AuthorityError::Listen { .. } | AuthorityError::Tls(_) | AuthorityError::ArchivePeers(_) => ErrorKind::Config,
+        AuthorityError::ArchiveStore(error) => of_store(error),
         AuthorityError::Deployment(error) => of_deployment(error),
         AuthorityError::Rotation(error) => of_rotation(error),
         AuthorityError::Storage(error) => of_storage(error),
@@ -191,6 +193,14 @@ fn of_rebase(error: &RebaseError) -> ErrorKind {
     }
 }
 
+fn of_store(error: &StoreError) -> ErrorKind {
+    match error {
+        StoreError::Url(_) | StoreError::Settings { .. } => ErrorKind::Config,
+        StoreError::Access { .. } => ErrorKind::Unreachable,
+        StoreError::Missing(_) | StoreError::OtherArchive(_) | StoreError::Altered(_) => ErrorKind::Storage,
+    }
+}
+
 fn of_backup(error: &BackupError) -> ErrorKind {
     match error {
         BackupError::Storage(error) => of_storage(error),
@@ -224,7 +234,10 @@ fn of_checkpoint(error: &CheckpointError) -> ErrorKind {
     match error {
         E::Deployment(error) => of_deployment(error),
         E::Epochs(_) => ErrorKind::Config,
-        E::Archive(ArchiveError::Io { .. } | ArchiveError::Wrong { .. }) => ErrorKind::Storage,
+        E::Archive(ArchiveError::Io { .. } | ArchiveError::Wrong { .. } | ArchiveError::WrongInStore { .. }) => {
+            ErrorKind::Storage
+        }
+        E::Archive(ArchiveError::Store(error)) => of_store(error),
         E::Archive(ArchiveError::Missing(_)) => ErrorKind::Argument,
         E::Storage(error) => of_storage(error),
         E::Journal(_) | E::Record(_) => ErrorKind::Storage,

@@ -10,8 +10,9 @@ use fastpay_ethereum::PrimaryConfig;
 use fastpay_program::configuration;
 use fastpay_telemetry::TraceSettings;
 use serde::Deserialize;
+use url::Url;
 
-use crate::authority::certification::{self, member::MemberTimes};
+use crate::authority::certification::{self, Store, StoreError, member::MemberTimes};
 use crate::authority::http::HttpLimits;
 use crate::authority::keys::KeyFiles;
 use crate::authority::network::NetworkLimits;
@@ -76,6 +77,9 @@ pub struct Config {
 pub struct ArchiveSettings {
     /// The folder.
     pub folder: PathBuf,
+    /// The URL of the store that keeps all numbers, `s3://BUCKET/PREFIX` or `file:///FOLDER`. The folder keeps the newest
+    /// ones then. Without it, the folder keeps all.
+    pub store: Option<Url>,
     /// The time from one checkpoint to the next.
     #[serde(default = "every_seconds")]
     pub every_seconds: u64,
@@ -229,6 +233,9 @@ pub enum ConfigError {
     /// Too few orders for a checkpoint.
     #[error("the configuration's archive.orders_max is {0}; at least {min} are needed", min = certification::ORDERS_MIN)]
     ArchiveOrders(usize),
+    /// The archive's store is none.
+    #[error(transparent)]
+    ArchiveStore(StoreError),
     /// Checkpoints would follow each other as fast as nodes can make them.
     #[error("the configuration's archive.every_seconds is {0}; at least {EVERY_SECONDS_MIN} are needed")]
     ArchiveTime(u64),
@@ -299,6 +306,9 @@ impl Config {
         if let Some(archive) = &self.archive {
             if self.endpoints.is_none() {
                 return Err(ConfigError::ArchiveAlone);
+            }
+            if let Some(url) = archive.store.as_ref().filter(|url| Store::url_of(url.as_str().as_ref()).is_none()) {
+                return Err(ConfigError::ArchiveStore(StoreError::Url(url.to_string())));
             }
             if archive.orders_max < certification::ORDERS_MIN {
                 return Err(ConfigError::ArchiveOrders(archive.orders_max));
@@ -418,6 +428,9 @@ mod tests {
         let fast = settings(&format!("{archive}every_seconds = 10\n"));
         assert_eq!((fast.times.poll, fast.times.takeover), (Duration::from_secs(1), Duration::from_secs(10)));
         assert_eq!((fast.pruning.poll, fast.pruning.turn), (Duration::from_secs(1), Duration::from_secs(5)));
+        assert!(usual.store.is_none());
+        let stored = settings(&format!("{archive}store = \"s3://bucket/alice\"\n"));
+        assert_eq!(stored.store.unwrap().as_str(), "s3://bucket/alice");
         let named = settings(&format!("{archive}every_seconds = 3600\norders_max = 10000\n"));
         assert_eq!((named.every_seconds, named.orders_max), (3_600, 10_000));
         let tls = format!("{GOOD}\n[tls]\ncertificate = \"a.pem\"\nkey = \"a.key\"\nhttp = true\n");
@@ -435,6 +448,7 @@ mod tests {
         let archive = format!("endpoints = \"endpoints.json\"\n{GOOD}\n[archive]\nfolder = \"archive\"\n");
         check(format!("{archive}orders_max = 9999\n"), "archive.orders_max is 9999; at least 10000 are needed");
         check(format!("{archive}every_seconds = 9\n"), "archive.every_seconds is 9; at least 10 are needed");
+        check(format!("{archive}store = \"http://bucket\"\n"), "http://bucket/ is no place for an archive");
         check(format!("{archive}poll = 1\n"), "unknown field `poll`");
         check(GOOD.replace("shards = 2", "shards = 0"), "nonzero");
         check(GOOD.replace("shards = 2", "shards = 65"), "at most 64");

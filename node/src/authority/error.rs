@@ -5,6 +5,7 @@ use fastpay_core::{EpochsError, ShardId};
 use fastpay_ethereum::PrimaryError;
 use fastpay_telemetry::TraceError;
 
+use super::certification::StoreError;
 use super::config::ConfigError;
 use super::deployment::DeploymentError;
 use super::rollback::{DetectionError, PeersError};
@@ -47,6 +48,9 @@ pub enum AuthorityError {
     /// The other authorities, with whom checkpoints are made, are not known.
     #[error("no checkpoints can be made for the [archive] of the configuration: {0}; correct `endpoints` and its file")]
     ArchivePeers(#[source] EndpointsError),
+    /// The archive's store cannot be set up.
+    #[error(transparent)]
+    ArchiveStore(#[from] StoreError),
     /// A journal that was rebased has lost its beginning, with all that the authority knew.
     #[error(
         "the journal of shard {shard} does not begin with the base of generation {generation}, which a rebase wrote: it is \

@@ -198,12 +198,20 @@ pub struct CertificationMetrics {
     pub failures: Counter,
     /// Times that a peer's archive was left alone for a while, because the peer lied, stalled, or sent too much.
     pub peers_left: Counter,
+    /// Failures to upload the archive into its store, or to read it back.
+    pub store_failures: Counter,
+    stored_number: Gauge,
     number: Gauge,
     timestamp: Gauge,
     due_timestamp: Gauge,
 }
 
 impl CertificationMetrics {
+    /// Sets the newest certified checkpoint in the archive's store.
+    pub fn observe_store(&self, number: u64) {
+        self.stored_number.set(signed(number));
+    }
+
     /// Sets the newest certified checkpoint, when it was archived, and when the next one is due, in seconds since 1970.
     pub fn observe(&self, number: u64, archived_at: u64, due_at: u64) {
         self.number.set(signed(number));
@@ -507,6 +515,10 @@ fn certification(registry: &mut Registry) -> CertificationMetrics {
     registry.register("certified_checkpoint_failures", "Failures to sign, certify or archive a checkpoint", failures);
     let left = metrics.peers_left.clone();
     registry.register("archive_peers_left", "Times that a peer's archive was left for a while", left);
+    let failures = metrics.store_failures.clone();
+    registry.register("archive_store_failures", "Failures to upload the archive, or to read it back", failures);
+    let stored = metrics.stored_number.clone();
+    registry.register("archive_store_number", "The newest checkpoint in the archive's store; 0 without one", stored);
     metrics
 }
 

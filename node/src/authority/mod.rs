@@ -54,7 +54,7 @@ pub use self::error::AuthorityError;
 
 use self::announcements::Announcements;
 use self::certification::member::Member;
-use self::certification::{Archive, Lag};
+use self::certification::{Archive, Lag, Store, Uploads};
 use self::config::Config;
 use self::deployment::{Deployment, folder_identity};
 use self::deposit_sink::DepositSink;
@@ -450,6 +450,9 @@ async fn serve(
     if let Some(tls) = &tls {
         parts.metrics.authority.observe_certificate(tls.ends_at()?);
     }
+    let settings = config.archive.as_ref();
+    let store = settings.and_then(|archive| archive.store.as_ref()).map(Store::open).transpose()?;
+    let archive = settings.map(|settings| Archive::with_store(&settings.folder, store.clone()));
     let shards: Vec<_> = threads.iter().map(|(_, handle, _)| handle.clone()).zip(histories.iter().cloned()).collect();
     let shards = Arc::new(shards);
     for ((address, (id, handle, _)), history) in
@@ -463,7 +466,7 @@ async fn serve(
             handle: handle.clone(),
             history,
             shards: shards.clone(),
-            archive: config.archive.as_ref().map(|archive| Archive::new(&archive.folder)),
+            archive: archive.clone(),
             metrics: parts.metrics.network.clone(),
         };
         let (tls, ended) = (tls.as_ref().map(Tls::shards), ended.clone());
@@ -527,6 +530,13 @@ async fn serve(
     let (member, mut pruner) = archiving.unzip();
     if let Some(peers) = peer_sync(config, parts, own) {
         followers.spawn(peers.run(ended.clone()));
+    }
+    if let (Some(settings), Some(archive), Some(store)) = (settings, archive, store) {
+        let uploads = Uploads::new(archive, store, &settings.times, parts.metrics.certification.clone());
+        let end = uploads.start(ended.clone()).map_err(AuthorityError::Checkpoints)?;
+        servers.spawn(async {
+            end.await.map_err(|_| "the thread that uploads the archive ended by a defect; see the log above".into())
+        });
     }
     if let Some(member) = member {
         let end = member.start(ended).map_err(AuthorityError::Checkpoints)?;

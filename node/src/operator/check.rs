@@ -16,6 +16,7 @@ use fastpay_program::keystore::PassphraseSource;
 use serde::Serialize;
 use tokio::net::TcpStream;
 
+use crate::authority::certification::{ArchiveError, Extent, StoreError};
 use crate::authority::config::{Config, Overrides, TlsFiles};
 use crate::authority::deployment::{self, Deployment, folder_identity};
 use crate::authority::keys;
@@ -51,7 +52,7 @@ pub enum Level {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The name of the check: `config`, `keys`, `committee`, `membership`, `data`, `memory`, `endpoints`, `tls`,
-    /// `ports`, `traces`.
+    /// `ports`, `archive`, `traces`.
     pub check: &'static str,
     /// The severity.
     pub level: Level,
@@ -137,8 +138,21 @@ pub async fn check(
         certificate(files, &mut findings);
     }
     ports(&config, &mut findings);
+    archive(&config, &mut findings).await;
     traces(&config, &mut findings).await;
     findings
+}
+
+/// Checks the archive's folder, and asks its store. A store that is away stops no node.
+async fn archive(config: &Config, findings: &mut Findings) {
+    let Some(settings) = &config.archive else { return };
+    match Extent::of(settings).await {
+        Ok(extent) => findings.note("archive", Level::Ok, extent),
+        Err(ArchiveError::Store(error @ StoreError::Access { .. })) => {
+            findings.note("archive", Level::Warning, error);
+        }
+        Err(error) => findings.note("archive", Level::Error, error),
+    }
 }
 
 async fn committee(config: &Config, findings: &mut Findings) -> Option<Deployment> {

@@ -5,6 +5,7 @@ use std::fmt;
 use fastpay_client::{ClientError, ClientOptions, ShardClient};
 use serde::Serialize;
 
+use crate::authority::certification::{ArchiveError, Extent};
 use crate::authority::config::{Config, ConfigError};
 use crate::authority::pruning::{PruningReport, read_report};
 
@@ -15,6 +16,9 @@ pub struct Report {
     /// How the node ended its journals, if it did or tried to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pruning: Option<PruningReport>,
+    /// Its archive, as the folder shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    archive: Option<Extent>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -49,6 +53,9 @@ pub enum StatusError {
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The archive's folder cannot be read.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
     /// A shard does not answer.
     #[error("shard {shard} at {address}: {error}; check that the node runs")]
     Shard {
@@ -92,7 +99,8 @@ pub async fn ask(config: &Config) -> Result<Report, StatusError> {
             address,
         });
     }
-    Ok(Report { shards, pruning: read_report(&config.data) })
+    let archive = config.archive.as_ref().map(Extent::of_folder).transpose()?;
+    Ok(Report { shards, archive, pruning: read_report(&config.data) })
 }
 
 impl fmt::Display for Report {
@@ -138,6 +146,9 @@ impl fmt::Display for Report {
             for total in &shard.totals {
                 writeln!(f, "  asset {}: {} held, {} redeemed", total.asset, total.accounts, total.redeemed)?;
             }
+        }
+        if let Some(archive) = &self.archive {
+            writeln!(f, "archive: {archive}")?;
         }
         Ok(())
     }

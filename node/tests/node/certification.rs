@@ -33,7 +33,7 @@ type Lie<'a> = (&'static str, Box<dyn Fn() + 'a>);
 /// The threads have the lowest priority, so on a busy machine several leaders may not have the time.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Short, as the peers are on loopback; but a leader has the time to compute, with the lowest priority on a busy machine.
-const TIMES: MemberTimes = MemberTimes {
+pub const TIMES: MemberTimes = MemberTimes {
     poll: Duration::from_millis(20),
     takeover: Duration::from_secs(15),
     call: Duration::from_secs(2),
@@ -68,7 +68,8 @@ pub fn configure(scene: &mut Scene, every_seconds: u64) {
         member.config.endpoints = Some(path.clone());
         // No node runs long enough to end its journals.
         let pruning = PruningTimes::default();
-        let settings = ArchiveSettings { folder, every_seconds, orders_max: ORDERS_MIN, times: TIMES, pruning };
+        let settings =
+            ArchiveSettings { folder, store: None, every_seconds, orders_max: ORDERS_MIN, times: TIMES, pruning };
         member.config.archive = Some(settings);
     }
 }
@@ -90,7 +91,7 @@ async fn is_left(member: &Member) {
     eventually_async("the peer is left", left).await;
 }
 
-fn is_certified(member: &Member, number: u64) -> bool {
+pub fn is_certified(member: &Member, number: u64) -> bool {
     member.archive().certificate_path(number).exists()
 }
 

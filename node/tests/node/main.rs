@@ -4,6 +4,7 @@
 
 mod alarm;
 mod announcements;
+mod archive_store;
 mod authority;
 mod backup;
 mod certification;

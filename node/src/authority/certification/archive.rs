@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use fastpay_core::checkpoint::{
     Checkpoint, CheckpointCertificate, CheckpointError as NotCertified, CheckpointMismatch, Segment, SegmentError,
@@ -26,12 +27,40 @@ use fastpay_program::files;
 use fastpay_rpc::{ARCHIVE_PART_BYTES, ArchiveFile, ArchivePart};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
 
 use super::base::Base;
 use super::compute::{Computed, first_state};
+use super::store::{Store, StoreError};
 use super::{CertificateFile, CheckpointError, CheckpointFields, CheckpointVoteFile};
 
-const CERTIFICATE: &str = "certificate.json";
+pub(super) const CERTIFICATE: &str = "certificate.json";
+const VOTE: &str = "vote.json";
+const SEGMENT: &str = "segment";
+const STATE: &str = "state";
+const CUT: &str = "cut.json";
+/// The files of a certified number. The certificate comes first where a number is removed, and last where it is written.
+pub(super) const FILES: [&str; 4] = [CERTIFICATE, SEGMENT, STATE, CUT];
+
+/// The name of a number's file of a kind.
+pub(super) fn file_name(number: u64, kind: &str) -> String {
+    format!("{number:010}.{kind}")
+}
+
+/// The number whose file of this kind has this name.
+pub(super) fn number_of(name: &str, kind: &str) -> Option<u64> {
+    name.strip_suffix(kind)?.strip_suffix('.')?.parse().ok()
+}
+
+/// The kind of a file that peers read.
+pub(super) fn kind_of(file: ArchiveFile) -> &'static str {
+    match file {
+        ArchiveFile::Certificate => CERTIFICATE,
+        ArchiveFile::Segment => SEGMENT,
+        ArchiveFile::Cut => CUT,
+        ArchiveFile::Vote => VOTE,
+    }
+}
 
 /// Why an archive cannot be used. Names the first file that is wrong.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +84,20 @@ pub enum ArchiveError {
         /// What is wrong with it.
         defect: Defect,
     },
+    /// What the store returned is wrong.
+    #[error(
+        "the archive's store has an object that is wrong: {object}: {defect}. The bucket may keep an earlier version of \
+         the object that is right"
+    )]
+    WrongInStore {
+        /// The object's URL.
+        object: String,
+        /// What is wrong with it.
+        defect: Defect,
+    },
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// What is wrong with a file of an archive, and what to do.
@@ -146,14 +189,23 @@ impl ProposedCut {
 /// A folder of checkpoints.
 #[derive(Clone, Debug)]
 pub struct Archive {
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
+    /// Where the numbers are that the folder lacks; None if it has all.
+    pub(super) store: Option<Store>,
+    /// Where files of the store are while they are needed; None if they are only passed on.
+    pub(super) fetched: Option<Arc<TempDir>>,
 }
 
 impl Archive {
     /// The archive in a folder.
     #[must_use]
     pub fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned() }
+        Self { folder: folder.to_owned(), store: None, fetched: None }
+    }
+
+    /// The folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Makes the folder if there is none.
@@ -162,26 +214,28 @@ impl Archive {
         Ok(Self::new(folder))
     }
 
-    fn path(&self, number: u64, kind: &str) -> PathBuf {
-        self.folder.join(format!("{number:010}.{kind}"))
+    pub(super) fn path(&self, number: u64, kind: &str) -> PathBuf {
+        let name = file_name(number, kind);
+        let fetched = self.fetched.as_ref().map(|fetched| fetched.path().join(&name)).filter(|path| path.exists());
+        fetched.unwrap_or_else(|| self.folder.join(name))
     }
 
     /// The file with the cut of a checkpoint.
     #[must_use]
     pub fn cut_path(&self, number: u64) -> PathBuf {
-        self.path(number, "cut.json")
+        self.path(number, CUT)
     }
 
     /// The file with the entries between a checkpoint and the one before.
     #[must_use]
     pub fn segment_path(&self, number: u64) -> PathBuf {
-        self.path(number, "segment")
+        self.path(number, SEGMENT)
     }
 
     /// The file with the state of a checkpoint.
     #[must_use]
     pub fn state_path(&self, number: u64) -> PathBuf {
-        self.path(number, "state")
+        self.path(number, STATE)
     }
 
     /// The file with the certificate of a checkpoint.
@@ -193,7 +247,7 @@ impl Archive {
     /// The file with this authority's vote for its proposal.
     #[must_use]
     pub fn vote_path(&self, number: u64) -> PathBuf {
-        self.path(number, "vote.json")
+        self.path(number, VOTE)
     }
 
     /// A part of a file, from an offset on; `None` if there is no such file.
@@ -201,13 +255,7 @@ impl Archive {
     /// # Errors
     /// Those of the file system.
     pub fn read_part(&self, number: u64, file: ArchiveFile, offset: u64) -> io::Result<Option<ArchivePart>> {
-        let path = match file {
-            ArchiveFile::Certificate => self.certificate_path(number),
-            ArchiveFile::Segment => self.segment_path(number),
-            ArchiveFile::Cut => self.cut_path(number),
-            ArchiveFile::Vote => self.vote_path(number),
-        };
-        let mut file = match File::open(path) {
+        let mut file = match File::open(self.path(number, kind_of(file))) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
         };
@@ -225,8 +273,24 @@ impl Archive {
         }
         let failed = |error| ArchiveError::Io { path: self.folder.clone(), error };
         let names = files::names(&self.folder).map_err(failed)?;
-        let number = |name: &String| name.strip_suffix(CERTIFICATE)?.strip_suffix('.')?.parse().ok();
-        Ok(names.iter().filter_map(number).max().unwrap_or(0))
+        Ok(names.iter().filter_map(|name| number_of(name, CERTIFICATE)).max().unwrap_or(0))
+    }
+
+    /// The numbers of which the folder has files of a certified number, with their kinds. The certificate comes first.
+    pub(super) fn held(&self) -> Result<BTreeMap<u64, Vec<&'static str>>, ArchiveError> {
+        let failed = |error| ArchiveError::Io { path: self.folder.clone(), error };
+        let names = files::names(&self.folder).map_err(failed)?;
+        let mut held = BTreeMap::<u64, Vec<_>>::new();
+        for kind in FILES {
+            let numbers = names.iter().filter_map(|name| number_of(name, kind));
+            numbers.for_each(|number| held.entry(number).or_default().push(kind));
+        }
+        Ok(held)
+    }
+
+    /// Removes a certified number from the folder. It is no certified number of the folder's any more before the rest goes.
+    pub(super) fn remove_number(&self, number: u64) -> Result<(), ArchiveError> {
+        FILES.into_iter().chain([VOTE]).try_for_each(|kind| remove(self.path(number, kind)))
     }
 
     /// When the newest certified checkpoint was archived here, in milliseconds since 1970; 0 if there is none.

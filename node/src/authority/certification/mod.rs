@@ -26,6 +26,8 @@ mod certify;
 mod compute;
 mod cut;
 mod events;
+mod extent;
+mod fetched;
 mod gather;
 mod journals;
 mod lag;
@@ -35,7 +37,9 @@ mod peers;
 mod propose;
 mod remembered;
 mod sign;
+mod store;
 mod turn;
+mod uploads;
 mod verify;
 
 use std::path::Path;
@@ -63,10 +67,13 @@ pub(crate) use base::Base;
 pub use certify::{Certified, certify};
 pub(crate) use compute::installations_after;
 pub(crate) use events::read_with_time;
+pub use extent::Extent;
 pub(crate) use journals::Journals;
 pub(crate) use lag::Lag;
 pub use propose::{Proposal, propose};
 pub use sign::{Signed, Signer, sign};
+pub use store::{Store, StoreError};
+pub use uploads::Uploads;
 pub use verify::{Report, verify};
 
 /// The orders of a checkpoint by default. They are held in memory while it is computed, with up to 1 kB for each. If more

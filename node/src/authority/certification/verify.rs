@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::archive::{Archive, ArchiveError, Defect, wrong};
 use super::base::{Base, Stored, check_committees};
 use super::compute::{Computed, follow_segment};
+use super::fetched::Brought;
 use super::{CheckpointError, Progress};
 use crate::authority::config::Config;
 use crate::authority::deployment;
@@ -46,26 +47,18 @@ impl fmt::Display for Report {
     }
 }
 
-/// Recomputes all certified checkpoints of the archive in `folder`, from the first committee on, and checks each
-/// certificate against the committees in the states, and these against the deployment's.
+/// Recomputes all certified checkpoints of the archive at `place`, a folder or the URL of a store, from the first
+/// committee on, and checks each certificate against the committees in the states, and these against the deployment's.
 ///
 /// # Errors
 /// The first file that is wrong: see [`ArchiveError`].
-pub async fn verify(config: &Config, folder: &Path, told: Progress<'_>) -> Result<Report, CheckpointError> {
+pub async fn verify(config: &Config, place: &Path, told: Progress<'_>) -> Result<Report, CheckpointError> {
+    let archive = Archive::at(place, config)?;
     let deployment = deployment::load(config).await?;
-    verify_for(folder, &deployment.domain(), &deployment.committees()?, told)
-}
-
-fn verify_for(
-    folder: &Path,
-    domain: &Domain,
-    committees: &Committees,
-    told: Progress<'_>,
-) -> Result<Report, CheckpointError> {
-    let archive = Archive::new(folder);
+    let (domain, committees) = (&deployment.domain(), &deployment.committees()?);
     let (first, mut entries) = (archive.base(0, domain, committees)?, 0_u64);
     let seen = |computed: &Computed| entries = entries.saturating_add(computed.segment.entries.len() as u64);
-    let Base { checkpoint, state, .. } = archive.verify_after(first, domain, committees, told, seen)?;
+    let Base { checkpoint, state, .. } = archive.verify_after(first, domain, committees, told, seen).await?;
     Ok(Report {
         number: checkpoint.number,
         checkpoint: domain.checkpoint_digest(&checkpoint),
@@ -79,7 +72,7 @@ fn verify_for(
 impl Archive {
     /// Recomputes all certified checkpoints after `base`, and checks each certificate against the committees in the
     /// states, and these against the deployment's. Hands each to `seen`, and returns the newest.
-    pub(crate) fn verify_after(
+    pub(crate) async fn verify_after(
         &self,
         mut base: Base,
         domain: &Domain,
@@ -87,29 +80,46 @@ impl Archive {
         told: Progress<'_>,
         mut seen: impl FnMut(&Computed),
     ) -> Result<Base, CheckpointError> {
-        let newest = self.newest_number()?;
+        let (newest, mut held) = (self.newest_anywhere().await?, None);
         for number in base.checkpoint.number.saturating_add(1)..=newest {
             told(format!("checkpoint {number} of {newest}"));
-            let path = self.certificate_path(number);
-            let certificate = self.certificate(number)?;
-            let computed = self.recompute(&base, domain, told)?;
-            check_committees(&computed.state.installations, committees)
-                .map_err(|defect| wrong(&self.segment_path(number), defect))?;
-            let verified = certificate.clone().verify(domain, &computed.state.installations);
-            let verified = verified.map_err(|error| wrong(&path, Defect::Certificate(error)))?;
-            if let Err(mismatch) = computed.checkpoint.check(verified.checkpoint()) {
-                let is_of_certificate = matches!(
-                    mismatch,
-                    CheckpointMismatch::Number | CheckpointMismatch::Previous | CheckpointMismatch::Epoch
-                );
-                let path = if is_of_certificate { path } else { self.segment_path(number) };
-                return Err(wrong(&path, Defect::NotAsCertified(mismatch)).into());
-            }
-            self.check_files(&computed)?;
+            let brought = self.bring(number).await?;
+            let verified = self.verify_next(&base, domain, committees, told);
+            let (certificate, computed) = verified.map_err(|error| brought.explain(error))?;
             seen(&computed);
             base = self.built_on(computed, certificate);
+            // The number before was its base, and is not read any more.
+            held = Some(brought);
         }
+        held.into_iter().for_each(Brought::keep);
         Ok(base)
+    }
+
+    fn verify_next(
+        &self,
+        base: &Base,
+        domain: &Domain,
+        committees: &Committees,
+        told: Progress<'_>,
+    ) -> Result<(CheckpointCertificate, Computed), ArchiveError> {
+        let number = base.checkpoint.number.saturating_add(1);
+        let path = self.certificate_path(number);
+        let certificate = self.certificate(number)?;
+        let computed = self.recompute(base, domain, told)?;
+        check_committees(&computed.state.installations, committees)
+            .map_err(|defect| wrong(&self.segment_path(number), defect))?;
+        let verified = certificate.clone().verify(domain, &computed.state.installations);
+        let verified = verified.map_err(|error| wrong(&path, Defect::Certificate(error)))?;
+        if let Err(mismatch) = computed.checkpoint.check(verified.checkpoint()) {
+            let is_of_certificate = matches!(
+                mismatch,
+                CheckpointMismatch::Number | CheckpointMismatch::Previous | CheckpointMismatch::Epoch
+            );
+            let path = if is_of_certificate { path } else { self.segment_path(number) };
+            return Err(wrong(&path, Defect::NotAsCertified(mismatch)));
+        }
+        self.check_files(&computed)?;
+        Ok((certificate, computed))
     }
 
     /// Recomputes what the files of the number after `base` lead to.

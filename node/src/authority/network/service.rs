@@ -143,19 +143,22 @@ impl ShardRpc for ShardService {
     ) -> Result<Response<proto::ArchivePart>, Status> {
         let request = request.into_inner();
         let file = request.file().try_into().map_err(malformed)?;
-        let archive = self.context.archive.clone();
-        let read = move || match archive {
-            Some(archive) => archive.read_part(request.number, file, request.offset),
-            None => Ok(None),
-        };
+        let not_found = || Status::not_found("this authority's archive has no such file");
+        let archive = self.context.archive.clone().ok_or_else(not_found)?;
+        let held = archive.clone();
+        let read = move || held.read_part(request.number, file, request.offset);
         let part = self.reads.blocking(move || Ok(read())).await?.map_err(|error| {
             tracing::error!(%error, "the archive cannot be read");
             ReadError::Unreadable
         })?;
-        match part {
-            Some(part) => Ok(Response::new(part.into())),
-            None => Err(Status::not_found("this authority's archive has no such file")),
+        if let Some(part) = part {
+            return Ok(Response::new(part.into()));
         }
+        let stored = archive.read_stored_part(request.number, file, request.offset).await.map_err(|error| {
+            tracing::warn!(%error, "a peer's read of the archive is not answered");
+            Status::unavailable("this authority's archive cannot be read now; ask another one")
+        })?;
+        Ok(Response::new(stored.ok_or_else(not_found)?.into()))
     }
 
     async fn read_archived(&self, _: Request<proto::ArchivedRequest>) -> Result<Response<proto::ArchivedPage>, Status> {

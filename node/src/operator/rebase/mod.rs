@@ -163,7 +163,7 @@ pub struct Rebased {
 }
 
 /// Replaces the journals of the data folder by a generation that begins at the newest certified checkpoint of the
-/// archive in `archive`, with as many shards as before or `shards`.
+/// archive at `archive`, a folder or the URL of a store, with as many shards as before or `shards`.
 ///
 /// # Errors
 /// See [`RebaseError`]; the folder is what it was then.
@@ -180,7 +180,9 @@ pub async fn rebase(
     let (own, memory, mark) = recover_own(config, &folder, &deployment).await?;
     let layout = ShardLayout::new(shards.unwrap_or(own.shards));
 
-    let (base, deposits) = newest(&own, layout, archive, &deployment, told)?;
+    let (place, archive) = (archive, Archive::at(archive, config).map_err(CheckpointError::from)?);
+    let (base, deposits) = newest(&own, layout, &archive, (place, &deployment), told).await?;
+    let archive = archive.folder();
     let inputs = Inputs { config, archive, orders_max: ORDERS_MAX, clock: Clock::system() };
     let (events, time) = read_with_time(&deployment, base.state.up_to, inputs, told).await?;
     judge_by_chain(&base, &events, &domain)?;
@@ -253,18 +255,19 @@ async fn recover_own(
 
 /// The newest checkpoint of the archive, verified from the one on at which the folder begins, and all deposits between
 /// the two.
-fn newest(
+async fn newest(
     own: &Own,
     layout: ShardLayout,
-    path: &Path,
-    deployment: &Deployment,
+    archive: &Archive,
+    (place, deployment): (&Path, &Deployment),
     told: Progress<'_>,
 ) -> Result<(Base, Vec<own::Deposited>), RebaseError> {
-    let archive = Archive::new(path);
     let domain = deployment.domain();
     let committees = deployment.committees().map_err(CheckpointError::from)?;
     let (first, expected) = own.base.as_ref().map_or((0, None), |base| (base.number, Some(base.checkpoint)));
-    let begun = archive.base(first, &domain, &committees)?;
+    let brought = archive.bring(first).await.map_err(CheckpointError::from)?;
+    let begun = archive.base(first, &domain, &committees).map_err(|error| brought.explain_checkpoint(error))?;
+    brought.keep();
     let found = domain.checkpoint_digest(&begun.checkpoint);
     if let Some(own) = expected.filter(|own| *own != found) {
         return Err(RebaseError::OtherArchive { number: first, own, found });
@@ -276,9 +279,10 @@ fn newest(
                 deposits.extend(own::Deposited::of(event));
             }
         }
-    })?;
+    });
+    let newest = newest.await?;
     match newest.checkpoint.number {
-        0 => Err(RebaseError::NoCheckpoint(path.to_owned())),
+        0 => Err(RebaseError::NoCheckpoint(place.to_owned())),
         number if own.base.is_some() && number == first && layout == own.layout => Err(RebaseError::Nothing(number)),
         _ => Ok((newest, deposits)),
     }

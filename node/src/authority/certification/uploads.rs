@@ -1,0 +1,208 @@
+//! Uploads the certified numbers of an archive's folder into its store, and removes from the folder what is safe there.
+//!
+//! ```text
+//!  certified in the folder ─► segment, state, cut ─► certificate ─► read back: all the same? ─► removed from the folder,
+//!  (`archive`)                          into the store (`store`)    (but the newest numbers)       certificate first
+//! ```
+//! 1. A number's files are uploaded once its certificate is there, and the certificate last. If another checkpoint has
+//!    taken the number meanwhile, its certificate is not uploaded; that of the newest number in the store is taken away
+//!    before its files are replaced.
+//! 2. A number that has a successor in the store is never replaced there.
+//! 3. A number leaves the folder when three newer ones are certified and each of its objects, read back, is the file in the
+//!    folder. A kill in between leaves files that are compared and removed later.
+//!
+//! It runs on a thread of its own with the lowest priority, and only reads what certification writes. An outage delays
+//! it, longer and longer, and stops nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+use tokio::time::sleep;
+
+use super::CertificateFile;
+use super::archive::{Archive, ArchiveError, CERTIFICATE, FILES};
+use super::member::MemberTimes;
+use super::store::{Store, StoreError};
+use crate::authority::metrics::CertificationMetrics;
+use crate::authority::priority::lowest_priority;
+
+/// The newest numbers, which stay in the folder: the next checkpoint is built on one of them, also where the operator has
+/// to take back the last two (docs/PROTOCOL.md, rival chains).
+const KEPT: usize = 3;
+
+/// An archive's folder, of which the certified numbers go to a store.
+pub struct Uploads {
+    archive: Archive,
+    store: Store,
+    /// The pause between two looks at the folder, and the longest one after failures.
+    pause: Duration,
+    pause_max: Duration,
+    metrics: Arc<CertificationMetrics>,
+    /// The certificates that are in the store, as the folder has them.
+    uploaded: BTreeMap<u64, Vec<u8>>,
+}
+
+impl Uploads {
+    /// Uploads from the folder of `archive` to `store`.
+    #[must_use]
+    pub fn new(archive: Archive, store: Store, times: &MemberTimes, metrics: Arc<CertificationMetrics>) -> Self {
+        Self { archive, store, pause: times.poll, pause_max: times.takeover, metrics, uploaded: BTreeMap::new() }
+    }
+
+    /// Runs on a thread of its own until `stop` turns true. The receiver hears when the thread has ended.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub fn start(self, stop: watch::Receiver<bool>) -> io::Result<oneshot::Receiver<()>> {
+        let (ended, end) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let run = move || {
+            lowest_priority();
+            runtime.block_on(self.run(stop));
+            let _ = ended.send(());
+        };
+        std::thread::Builder::new().name("archive-uploads".into()).spawn(run)?;
+        Ok(end)
+    }
+
+    async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        let mut pause = self.pause;
+        loop {
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                () = async {
+                    pause = match self.pass().await {
+                        Ok(()) => self.pause,
+                        Err(error) => {
+                            self.metrics.store_failures.inc();
+                            let wait_s = pause.as_secs();
+                            tracing::warn!(%error, store = %self.store, wait_s, "the archive is not uploaded now");
+                            pause.saturating_mul(2).min(self.pause_max)
+                        }
+                    };
+                    sleep(pause).await;
+                } => {}
+            }
+        }
+    }
+
+    /// Uploads what the store lacks, and removes from the folder what it has.
+    ///
+    /// # Errors
+    /// If the store or the disk fails: then the rest is left to the next pass.
+    pub async fn pass(&mut self) -> Result<(), ArchiveError> {
+        let held = self.archive.held()?;
+        let certified: Vec<_> =
+            held.iter().filter(|(_, kinds)| kinds.contains(&CERTIFICATE)).map(|(number, _)| *number).collect();
+        let first_kept = certified.len().checked_sub(KEPT).and_then(|at| certified.get(at)).copied().unwrap_or(0);
+        let mut certificates = BTreeMap::new();
+        for number in certified {
+            certificates.insert(number, self.certificate(number)?);
+        }
+        if certificates == self.uploaded && held.range(..first_kept).next().is_none() {
+            return Ok(());
+        }
+        let mut stored = self.store.numbers().await?;
+        self.uploaded.retain(|number, _| stored.contains(number));
+        for (number, certificate) in certificates {
+            if self.uploaded.get(&number) != Some(&certificate) && self.upload(number, &certificate, &stored).await? {
+                stored.insert(number);
+                self.uploaded.insert(number, certificate);
+            }
+        }
+        self.metrics.observe_store(stored.last().copied().unwrap_or(0));
+        for (number, kinds) in held.range(..first_kept) {
+            if stored.contains(number) {
+                self.retire(*number, kinds).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn certificate(&self, number: u64) -> Result<Vec<u8>, ArchiveError> {
+        let path = self.archive.certificate_path(number);
+        fs::read(&path).map_err(|error| ArchiveError::Io { path, error })
+    }
+
+    /// Uploads a number. Returns whether it is in the store now.
+    async fn upload(&mut self, number: u64, certificate: &[u8], stored: &BTreeSet<u64>) -> Result<bool, ArchiveError> {
+        if stored.contains(&number) {
+            let mut theirs = Vec::new();
+            let written = self.store.download(number, CERTIFICATE, &mut theirs).await?;
+            written.map_err(|error| self.io(number, CERTIFICATE, error))?;
+            if theirs == certificate {
+                return Ok(true);
+            }
+            let checkpoint = |bytes: &[u8]| {
+                serde_json::from_slice::<CertificateFile>(bytes).ok().map(|certificate| certificate.checkpoint)
+            };
+            // By the votes of another quorum.
+            if checkpoint(&theirs).is_some_and(|theirs| Some(theirs) == checkpoint(certificate)) {
+                return self.upload_certificate(number, certificate).await.map(|()| true);
+            }
+            if stored.contains(&number.saturating_add(1)) {
+                return Err(StoreError::OtherArchive(self.store.object(number, CERTIFICATE)).into());
+            }
+            self.store.withdraw(number).await?;
+        }
+        for kind in FILES.into_iter().filter(|kind| *kind != CERTIFICATE) {
+            let mut file = self.open(number, kind)?;
+            let read = self.store.upload(number, kind, &mut file).await?;
+            read.map_err(|error| self.io(number, kind, error))?;
+        }
+        // Whoever replaces a number takes its certificate away first.
+        if self.certificate(number).ok().as_deref() != Some(certificate) {
+            return Ok(false);
+        }
+        self.upload_certificate(number, certificate).await?;
+        tracing::info!(number, store = %self.store, "uploaded a certified checkpoint");
+        Ok(true)
+    }
+
+    async fn upload_certificate(&self, number: u64, mut certificate: &[u8]) -> Result<(), ArchiveError> {
+        let read = self.store.upload(number, CERTIFICATE, &mut certificate).await?;
+        read.map_err(|error| self.io(number, CERTIFICATE, error))
+    }
+
+    /// Removes a number from the folder, if each of its files is in the store.
+    async fn retire(&mut self, number: u64, kinds: &[&'static str]) -> Result<(), ArchiveError> {
+        for kind in kinds.iter().copied() {
+            let read = self.store.is_same(number, kind, self.open(number, kind)?).await?;
+            let is_same = read.map_err(|error| self.io(number, kind, error))?;
+            if is_same {
+                continue;
+            }
+            let object = self.store.object(number, kind);
+            if !kinds.contains(&CERTIFICATE) {
+                return Err(StoreError::Altered(object).into());
+            }
+            tracing::error!(%object, "the store has altered what was uploaded; the number is uploaded again");
+            self.metrics.store_failures.inc();
+            self.store.withdraw(number).await?;
+            self.uploaded.remove(&number);
+            return Ok(());
+        }
+        self.uploaded.remove(&number);
+        self.archive.remove_number(number)?;
+        tracing::info!(number, store = %self.store, "an archived checkpoint is in the store alone now");
+        Ok(())
+    }
+
+    fn open(&self, number: u64, kind: &str) -> Result<File, ArchiveError> {
+        File::open(self.path(number, kind)).map_err(|error| self.io(number, kind, error))
+    }
+
+    fn path(&self, number: u64, kind: &str) -> PathBuf {
+        self.archive.path(number, kind)
+    }
+
+    fn io(&self, number: u64, kind: &str, error: io::Error) -> ArchiveError {
+        ArchiveError::Io { path: self.path(number, kind), error }
+    }
+}
