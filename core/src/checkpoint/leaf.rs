@@ -104,13 +104,21 @@ pub(super) fn write_stream<T: BorshSerialize>(
 pub(super) fn read_stream<T: BorshDeserialize>(
     reader: &mut impl Read,
     magic: &[u8; 8],
-    mut take: impl FnMut(T, &[u8]) -> Result<()>,
+    take: impl FnMut(T, &[u8]) -> Result<()>,
 ) -> Result<()> {
     let mut found = [0; 8];
     reader.read_exact(&mut found)?;
     if found != *magic {
         return Err(invalid("not a stream of this kind and version"));
     }
+    read_items(reader, take)
+}
+
+/// Reads items to the end of `reader`, and hands on each with its bytes.
+pub(super) fn read_items<T: BorshDeserialize>(
+    reader: &mut impl Read,
+    mut take: impl FnMut(T, &[u8]) -> Result<()>,
+) -> Result<()> {
     let mut item = Vec::with_capacity(ITEM_BYTES_MAX);
     loop {
         item.clear();

@@ -52,8 +52,8 @@ use tokio::task::JoinSet;
 pub use self::error::AuthorityError;
 
 use self::announcements::Announcements;
-use self::certification::Archive;
 use self::certification::member::Member;
+use self::certification::{Archive, ArchivedReads};
 use self::config::Config;
 use self::deployment::{Deployment, folder_identity};
 use self::deposit_sink::DepositSink;
@@ -416,6 +416,8 @@ async fn serve(
     }
     let shards: Vec<_> = threads.iter().map(|(_, handle, _)| handle.clone()).zip(histories.iter().cloned()).collect();
     let shards = Arc::new(shards);
+    let archive = config.archive.as_ref().map(|archive| Archive::new(&archive.folder));
+    let archived = ArchivedReads::new(archive.clone(), parts.domain);
     for ((address, (id, handle, _)), history) in config.shard_addresses()?.into_iter().zip(threads).zip(histories) {
         let listener = listen(address).await?;
         let context = ShardContext {
@@ -425,7 +427,8 @@ async fn serve(
             handle: handle.clone(),
             history,
             shards: shards.clone(),
-            archive: config.archive.as_ref().map(|archive| Archive::new(&archive.folder)),
+            archive: archive.clone(),
+            archived: archived.clone(),
             metrics: parts.metrics.network.clone(),
         };
         let (tls, ended) = (tls.as_ref().map(Tls::shards), ended.clone());
@@ -453,6 +456,7 @@ async fn serve(
         voter_status: parts.voter_status.clone(),
         shards,
         index: parts.index.clone(),
+        archived,
         progress: progress_seen,
         waiting,
         metrics: parts.metrics.clone(),

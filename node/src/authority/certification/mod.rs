@@ -21,11 +21,13 @@
 
 mod admit;
 mod archive;
+mod archived;
 mod certify;
 mod compute;
 mod cut;
 mod events;
 mod gather;
+mod index;
 mod journals;
 pub mod member;
 mod peer;
@@ -58,6 +60,8 @@ use crate::authority::stored_record::UndecodableRecord;
 
 pub(crate) use archive::Base;
 pub use archive::{Archive, ArchiveError, Defect, ProposedCut};
+pub use archived::ArchivedReads;
+pub(crate) use archived::NotArchived;
 pub use certify::{Certified, certify};
 pub(crate) use compute::follow;
 pub(crate) use events::read_with_time;
