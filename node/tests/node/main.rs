@@ -4,6 +4,7 @@
 
 mod alarm;
 mod announcements;
+mod archived;
 mod authority;
 mod backup;
 mod certification;
