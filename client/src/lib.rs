@@ -17,6 +17,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 mod agreement;
+mod archived;
 mod asked;
 mod connection;
 mod endpoints;
@@ -24,6 +25,7 @@ mod network;
 mod quorum;
 
 pub use agreement::{AgreedBalance, agreed_balances, claims_above, supported_balance};
+pub use archived::{ArchiveFault, ArchivedReceipts};
 pub use asked::Asked;
 pub use connection::{AuthorityClient, Carrier, ClientError, ClientOptions, ShardClient};
 pub use endpoints::{AuthorityEndpoints, Endpoints, EndpointsError};

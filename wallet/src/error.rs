@@ -104,6 +104,19 @@ pub enum WalletError {
         /// The number needed.
         quorum: usize,
     },
+    /// The same transfer was begun before, and another copy of this wallet has finished it since.
+    #[error(
+        "the same transfer was begun before, as #{sequence} of account {account}, and is settled, as checkpoint \
+         {checkpoint} of the committee proves; nothing was sent now. To make it once more, give the command again"
+    )]
+    SettledBefore {
+        /// The paying account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+        /// The number of the checkpoint.
+        checkpoint: u64,
+    },
     /// An event did not happen within the time limit.
     #[error("{what} did not happen within {seconds} s, and still may: {hint}")]
     TimedOut {
@@ -189,7 +202,9 @@ impl WalletError {
         match self {
             Self::Folder(FolderError::Busy { .. }) | Self::OtherJob { .. } => ErrorKind::Busy,
             Self::Quorum(QuorumError::NoRoom { .. }) => ErrorKind::Busy,
-            Self::Folder(FolderError::OtherOrder { .. }) | Self::OtherCopy { .. } => ErrorKind::Conflict,
+            Self::Folder(FolderError::OtherOrder { .. }) | Self::OtherCopy { .. } | Self::SettledBefore { .. } => {
+                ErrorKind::Conflict
+            }
             Self::Quorum(QuorumError::Conflict(_) | QuorumError::Superseded { .. }) => ErrorKind::Conflict,
             Self::Folder(_) => ErrorKind::Storage,
             Self::Config(_) | Self::Network(_) | Self::Quorum(QuorumError::NoPrimary) => ErrorKind::Config,

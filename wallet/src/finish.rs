@@ -52,6 +52,9 @@ impl Wallet {
         if self.note_void(journal, sequence, &answers).await? {
             return Ok(Resumed::Voided { order: Box::new(order.transfer().clone()) });
         }
+        if let Some(resumed) = self.note_archived(journal, &order, &answers).await? {
+            return Ok(resumed);
+        }
         let mut conflict = self.conflict(account, sequence, &answers);
         conflict.enter(&order);
         if conflict.contenders().len() > 1 {
@@ -61,6 +64,28 @@ impl Wallet {
         let first = conflict.leader().cloned().unwrap_or_else(|| order.clone());
         let receipt = self.bring_home(journal, &order, first, true).await?;
         Ok(Resumed::of(Some(order.transfer().clone()), receipt))
+    }
+
+    /// If the number of an order was used long ago, and no authority has the certificate any more, notes what a checkpoint
+    /// proves of it.
+    async fn note_archived(
+        &self,
+        journal: &OrderJournal,
+        order: &VerifiedOrder,
+        answers: &Answers<AccountState>,
+    ) -> Result<Option<Resumed>, WalletError> {
+        let (account, sequence) = (order.transfer().sender(), order.transfer().sequence());
+        if !self.is_stepped_over(sequence, answers) || self.find_certificate(account, sequence).await.is_some() {
+            return Ok(None);
+        }
+        let found = self.network().archived_number(account, sequence, Instant::now() + READ_PATIENCE).await;
+        let Some(entry) = found else { return Ok(None) };
+        journal.archive(&entry, self.network().domain())?;
+        let order = Box::new(order.transfer().clone());
+        Ok(Some(match entry.transfer {
+            Some(settled) => Resumed::Archived { order, settled: Box::new(settled), checkpoint: entry.checkpoint },
+            None => Resumed::Voided { order },
+        }))
     }
 
     /// Has this order certified and settled, or the one that takes its number. It tries `first` first, which is this
@@ -191,12 +216,22 @@ impl Wallet {
         let numbers = known.0.max(next.0.saturating_sub(LEARNED_MAX))..next.0;
         let names = numbers.clone().map(|number| (account, SequenceNumber(number)));
         let mut found = self.network().find_certificates(names, None, Instant::now() + READ_PATIENCE).await;
+        // What the authorities have pruned is proven by their archives.
+        let lowest = numbers.clone().map(SequenceNumber).find(|number| !found.contains_key(&(account, *number)));
+        let archived = match lowest {
+            Some(lowest) => self.network().archived_sent(account, lowest, next, Instant::now() + READ_PATIENCE).await,
+            None => Vec::new(),
+        };
         for number in numbers.rev() {
             let sequence = SequenceNumber(number);
-            let found = match found.remove(&(account, sequence)) {
-                Some(certificate) => Some(certificate),
-                None => self.network().find_certificate(account, sequence).await,
-            };
+            let mut found = found.remove(&(account, sequence));
+            if found.is_none() {
+                if let Some(entry) = archived.iter().find(|entry| entry.sequence == sequence) {
+                    journal.archive(entry, self.network().domain())?;
+                    continue;
+                }
+                found = self.network().find_certificate(account, sequence).await;
+            }
             let Some(certificate) = found else {
                 if self.is_void(account, sequence, answers).await {
                     journal.void(sequence)?;

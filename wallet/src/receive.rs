@@ -8,6 +8,9 @@
 //! A payment that a quorum lists is settled. One that fewer list is only certified: its certificate is sent to all, and
 //! it counts once a quorum has confirmed it, since the contract may still void its number (docs/PROTOCOL.md, K13).
 //!
+//! What an authority has pruned before the wallet read it is read from the authority's archive, where a checkpoint proves
+//! each payment. Until that is done, the authority's cursor stays where it is.
+//!
 //! A task ends at the first entry that cannot be proven, so a list of inventions delays only itself. All tasks have the
 //! same time; after that, the next call continues.
 
@@ -16,7 +19,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fastpay_client::{AuthorityClient, ClientError, ShardClient};
+use fastpay_client::{ArchivedReceipts, AuthorityClient, ClientError, Network, ShardClient};
+use fastpay_core::checkpoint::{ArchiveCursor, ProvenEntry};
 use fastpay_core::{AccountId, AuthorityName, Digest, VerifiedCertificate};
 use fastpay_rpc::{PAGE_ENTRIES_MAX, Page, PaymentName, Received};
 use tokio::task::JoinSet;
@@ -56,6 +60,10 @@ struct List {
     is_whole: bool,
     /// The number of entries, from the first, that are in the inbox.
     proven: usize,
+    /// What was read of the archive, if entries beyond the cursor are pruned.
+    archived: Option<ArchivedReceipts>,
+    /// The cursor before, if not all that is pruned beyond it was read.
+    held: Option<Cursor>,
 }
 
 impl List {
@@ -69,6 +77,9 @@ impl List {
     }
 
     fn cursor(&self) -> Cursor {
+        if let Some(held) = self.held {
+            return held;
+        }
         let Some(last) = self.proven.checked_sub(1).and_then(|last| self.entries.get(last)) else { return self.start };
         Cursor { next: last.number.saturating_add(1), last: Some(last.name()) }
     }
@@ -116,6 +127,13 @@ impl Ingest {
             let PaymentName { sender, sequence, .. } = name;
             let found = self.wallet.network().find_received(inbox.account(), lister, &name).await;
             let Some(certificate) = found else {
+                // The list goes on with payments that the checkpoint includes, and their certificates are pruned.
+                let until = Instant::now() + READ_PATIENCE;
+                if let Some(entry) = self.wallet.network().archived_number(sender, sequence, until).await
+                    && self.add_archived(&entry, &name)?
+                {
+                    continue;
+                }
                 tracing::warn!(
                     authority = %lister, %sender, %sequence,
                     "a payment is listed without a valid certificate; it is not counted"
@@ -162,6 +180,14 @@ impl Ingest {
         }
     }
 
+    /// Adds the payments of a proven entry to the inbox. Returns whether this one is among them.
+    fn add_archived(&self, entry: &ProvenEntry, name: &PaymentName) -> Result<bool, FolderError> {
+        for received in self.journal.add_archived(entry, self.wallet.network().domain())? {
+            self.taken().insert(received.name(), Some(received));
+        }
+        Ok(self.journal.inbox().has(name))
+    }
+
     /// Adds a certificate's payments to the account to the inbox.
     fn add(&self, certificate: &VerifiedCertificate) -> Result<(), FolderError> {
         for received in self.journal.add(certificate)? {
@@ -199,17 +225,32 @@ impl Wallet {
     /// Reads all lists once, with this `grace` after a quorum has answered.
     async fn collect_once(&self, journal: &Arc<InboxJournal>, grace: Duration) -> Result<Collected, WalletError> {
         let account = journal.inbox().account();
-        let before = journal.cursors()?;
-        let starts = before.clone();
+        let (before, archived_before) = (journal.cursors()?, journal.archive_cursors()?);
+        let (starts, archived_starts, network) = (before.clone(), archived_before.clone(), self.network().clone());
         let answers = self.network().ask_patiently(Instant::now() + READ_PATIENCE, grace, move |authority| {
             let start = starts.get(&authority.name()).copied().unwrap_or_default();
-            async move { read_from(&authority, account, start).await }
+            let archived = archived_starts.get(&authority.name()).copied().unwrap_or_default();
+            let network = network.clone();
+            async move { read_from(&network, &authority, account, start, archived).await }
         });
         let answers = answers.await.into_iter().filter_map(|(name, answer)| Some((name, answer.ok()?)));
         let mut lists: Vec<(AuthorityName, List)> = answers.collect();
         let (answered, quorum) = (lists.len(), self.network().committee().quorum());
         if answered < quorum {
             return Err(WalletError::TooFewAnswers { answered, quorum });
+        }
+        let mut new = Vec::new();
+        let mut archived_cursors = archived_before.clone();
+        for (name, ArchivedReceipts { entries, next, .. }) in
+            lists.iter().filter_map(|(name, list)| Some((name, list.archived.as_ref()?)))
+        {
+            for entry in entries {
+                new.extend(journal.add_archived(entry, self.network().domain())?);
+            }
+            archived_cursors.insert(*name, *next);
+        }
+        if archived_cursors != archived_before {
+            journal.move_archive_cursors(&archived_cursors)?;
         }
         let (mut taken, is_whole) = self.take_in(journal, &mut lists).await?;
         let mut cursors = before.clone();
@@ -218,7 +259,7 @@ impl Wallet {
             journal.move_cursors(&cursors)?;
         }
         let listed = lists.iter().flat_map(|(_, list)| list.entries.iter().map(Received::name));
-        let new = listed.filter_map(|name| taken.remove(&name).flatten()).collect();
+        new.extend(listed.filter_map(|name| taken.remove(&name).flatten()));
         Ok(Collected { new, is_whole })
     }
 
@@ -302,16 +343,28 @@ impl Wallet {
 
 /// Reads the list from the cursor on. It reads the entry before the cursor again: if that differs or is missing, the
 /// authority was restored from an older copy, and its list is read from the beginning. If it is pruned, the list is read
-/// from the first entry on that the authority keeps.
-async fn read_from(authority: &AuthorityClient, account: AccountId, cursor: Cursor) -> Result<List, ClientError> {
+/// from the first entry on that the authority keeps, and what comes before from its archive, where that was read up to
+/// `archived`.
+async fn read_from(
+    network: &Network,
+    authority: &AuthorityClient,
+    account: AccountId,
+    cursor: Cursor,
+    archived: ArchiveCursor,
+) -> Result<List, ClientError> {
     let shard = authority.shard_of(&account);
     // Stop early enough to return the entries read so far.
     let enough = Instant::now() + READ_PATIENCE / 2;
-    let mut start = cursor;
+    let (mut start, mut receipts, mut held) = (cursor, None, None);
     let before = match read_page(shard, account, cursor.next.saturating_sub(1)).await {
         Err(ClientError::Pruned(pruned)) => {
-            if let Some(unread @ 1..) = pruned.first.checked_sub(cursor.next) {
-                tracing::warn!(authority = %authority.name(), unread, %pruned, "payments were received that this wallet has not read, and that this authority no longer lists");
+            if pruned.first > cursor.next {
+                let read = network.archived_received(authority, account, archived, PAGES_MAX, enough).await;
+                held = (!read.is_whole).then_some(cursor);
+                if held.is_some() {
+                    tracing::warn!(authority = %authority.name(), %pruned, "not all pruned payments could be read from this authority's archive yet");
+                }
+                receipts = Some(read);
             }
             start = Cursor { next: cursor.next.max(pruned.first), last: None };
             None
@@ -339,7 +392,8 @@ async fn read_from(authority: &AuthorityClient, account: AccountId, cursor: Curs
         let from = start.next.saturating_add(u64::try_from(entries.len()).unwrap_or(u64::MAX));
         let is_whole = from >= total;
         if is_whole || pages.next().is_none() || Instant::now() >= enough {
-            return Ok(List { start, entries: entries.into(), is_whole, proven: 0 });
+            let is_whole = is_whole && held.is_none();
+            return Ok(List { start, entries: entries.into(), is_whole, proven: 0, archived: receipts, held });
         }
         page = read_page(shard, account, from).await?;
         total = if page.entries.is_empty() { from } else { page.total };

@@ -113,6 +113,15 @@ pub enum Resumed {
         /// The certificate of the order that took the number.
         certificate: Box<VerifiedCertificate>,
     },
+    /// Another copy finished the number, and its certificate is pruned since; a checkpoint proves what is settled.
+    Archived {
+        /// The order that was unfinished here.
+        order: Box<Transfer>,
+        /// What is settled under its number: this order, or the one that took its place.
+        settled: Box<Transfer>,
+        /// The number of the checkpoint.
+        checkpoint: u64,
+    },
     /// The contract voided its number, so it never happens.
     Voided {
         /// The void order.
@@ -205,9 +214,14 @@ impl Wallet {
             for entry in journal.orders().unfinished()? {
                 // Only an order that was begun here can be this very transfer, not a certificate of another copy.
                 let ordered = entry.order.as_ref().map(|order| &order.transfer);
-                let same = ordered == Some(&intent.transfer(account, entry.sequence));
+                let sequence = entry.sequence;
+                let same = ordered == Some(&intent.transfer(account, sequence));
                 match self.finish(&journal, entry).await? {
                     Resumed::Settled(receipt) if same => return Ok(*receipt),
+                    // It is done, and must not be done twice.
+                    Resumed::Archived { order, settled, checkpoint } if same && order == settled => {
+                        return Err(WalletError::SettledBefore { account, sequence, checkpoint });
+                    }
                     _ => {}
                 }
             }
@@ -336,8 +350,8 @@ impl Wallet {
         })
     }
 
-    /// The highest next number that is proven by the certificate before it, or by the contract if the number before it
-    /// is void. It is at least `known`.
+    /// The highest next number that is proven by the certificate before it, by an archive if that is pruned, or by the
+    /// contract if the number before it is void. It is at least `known`.
     pub(crate) async fn proven_next(
         &self,
         account: AccountId,
@@ -347,6 +361,7 @@ impl Wallet {
         for claim in claims_above(answers, known) {
             let Some(previous) = claim.0.checked_sub(1).map(SequenceNumber) else { continue };
             if self.find_certificate(account, previous).await.is_some()
+                || self.network().archived_number(account, previous, Instant::now() + READ_PATIENCE).await.is_some()
                 || self.is_void(account, previous, answers).await
             {
                 return claim;

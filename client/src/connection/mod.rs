@@ -16,6 +16,7 @@ pub use transport::Carrier;
 use transport::Transport;
 
 use bytes::Bytes;
+use fastpay_core::checkpoint::ArchivedPage;
 use fastpay_core::{
     AccountId, Asset, Certificate, Deposit, Epoch, JournalPosition, SequenceNumber, TransferOrder, Vote,
 };
@@ -23,8 +24,8 @@ use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::proto::submit_request::Request;
 use fastpay_rpc::proto::submit_response::Response;
 use fastpay_rpc::{
-    AccountState, ArchiveFile, ArchivePart, BatchAnswer, Certificates, ConfirmedPage, MESSAGE_BYTES_MAX, Malformed,
-    PAGE_ENTRIES_MAX, Page, Received, ShardStatus, TransferName, UnlockAnswer, proto,
+    AccountState, ArchiveFile, ArchivePart, ArchivedRequest, BatchAnswer, Certificates, ConfirmedPage,
+    MESSAGE_BYTES_MAX, Malformed, PAGE_ENTRIES_MAX, Page, Received, ShardStatus, TransferName, UnlockAnswer, proto,
 };
 use tonic::transport::{Certificate as TlsCertificate, ClientTlsConfig, Endpoint};
 use tonic::{Code, Status};
@@ -225,6 +226,24 @@ impl ShardClient {
             }
         };
         Ok(self.in_time(answer).await?.map(ArchivePart::try_from).transpose()?)
+    }
+
+    /// Entries of an account from the authority's archive of certified checkpoints, unverified. Any shard answers for its
+    /// whole authority.
+    ///
+    /// # Errors
+    /// [`ClientError::NotFound`] if it has no archive, or none that reaches so far back, as earlier releases; see
+    /// [`ClientError`].
+    pub async fn archived(&self, request: ArchivedRequest) -> Result<ArchivedPage, ClientError> {
+        let mut grpc = self.grpc.clone();
+        let answer = async {
+            let answer = grpc.read_archived(proto::ArchivedRequest::from(request)).await;
+            answer.map_err(|status| match status.code() {
+                Code::Unimplemented => Status::not_found("an earlier release"),
+                _ => status,
+            })
+        };
+        Ok(self.in_time(answer).await?.try_into()?)
     }
 
     /// The names of certificates confirmed at this shard, from a cursor that an earlier page returned; the first cursor

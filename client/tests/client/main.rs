@@ -1,6 +1,7 @@
 //! The client against servers that answer in any order, not at all, wrongly, or are away.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
+mod archived;
 mod certificates;
 mod connection;
 mod conversations;

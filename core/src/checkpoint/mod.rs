@@ -18,6 +18,7 @@ mod certificate;
 mod installations;
 mod leaf;
 mod own;
+mod runs;
 mod segment;
 mod state;
 mod stored;
@@ -35,6 +36,7 @@ pub use certificate::{
 pub use installations::{Installations, InstalledCommittee};
 pub use leaf::Leaf;
 pub use own::OwnState;
+pub use runs::{RUN_LEAVES, SEGMENT_HEADER_BYTES, TreeLevels};
 pub use segment::{PrimaryEvent, PrimaryEventKind, SEGMENT_ENTRIES_MAX, Segment, SegmentEntry};
 pub use state::{CheckpointState, Cut, NumberState, Outcome, Spent};
 pub use stored::{AccountRow, StatePart, StateReader, StateSummary};

@@ -24,7 +24,7 @@ use crate::record::Record;
 /// The most entries of a segment that is read into memory: above the 10 million orders after which a checkpoint is due
 /// (LIFE §4).
 pub const SEGMENT_ENTRIES_MAX: usize = 1 << 24;
-const MAGIC: &[u8; 8] = b"FPSEGM\0\x01";
+pub(super) const MAGIC: &[u8; 8] = b"FPSEGM\0\x01";
 
 /// An event in the Primary's one gap-free order. Its truth is for the reader to compare with the chain; the events of a
 /// committee without a Primary are the deposits of its [`crate::Genesis`].

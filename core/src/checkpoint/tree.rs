@@ -33,7 +33,7 @@ impl LeafPath {
         Some((0..).zip(&self.siblings).fold(merkle_leaf(leaf), up))
     }
 
-    fn push(&mut self, sibling: Digest, is_left: bool) {
+    pub(super) fn push(&mut self, sibling: Digest, is_left: bool) {
         let level = u32::try_from(self.siblings.len()).unwrap_or(u32::MAX);
         self.directions |= u64::from(is_left).checked_shl(level).unwrap_or(0);
         self.siblings.push(sibling);

@@ -54,7 +54,7 @@ pub use self::error::AuthorityError;
 
 use self::announcements::Announcements;
 use self::certification::member::Member;
-use self::certification::{Archive, Lag, Store, Uploads};
+use self::certification::{Archive, ArchivedReads, Lag, Store, Uploads};
 use self::config::Config;
 use self::deployment::{Deployment, folder_identity};
 use self::deposit_sink::DepositSink;
@@ -455,6 +455,7 @@ async fn serve(
     let archive = settings.map(|settings| Archive::with_store(&settings.folder, store.clone()));
     let shards: Vec<_> = threads.iter().map(|(_, handle, _)| handle.clone()).zip(histories.iter().cloned()).collect();
     let shards = Arc::new(shards);
+    let archived = ArchivedReads::new(archive.clone(), parts.domain);
     for ((address, (id, handle, _)), history) in
         config.shard_addresses()?.into_iter().zip(threads).zip(histories.iter().cloned())
     {
@@ -467,6 +468,7 @@ async fn serve(
             history,
             shards: shards.clone(),
             archive: archive.clone(),
+            archived: archived.clone(),
             metrics: parts.metrics.network.clone(),
         };
         let (tls, ended) = (tls.as_ref().map(Tls::shards), ended.clone());
@@ -494,6 +496,7 @@ async fn serve(
         voter_status: parts.voter_status.clone(),
         shards,
         index: parts.index.clone(),
+        archived,
         progress: progress_seen.clone(),
         waiting,
         metrics: parts.metrics.clone(),

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use fastpay_node::authority::certification::ArchivedReads;
 use fastpay_node::authority::follower::Progress;
 use fastpay_node::authority::http::{self, HttpContext, HttpLimits};
 use fastpay_node::authority::index::{Index, Indexer};
@@ -72,6 +73,7 @@ impl HttpServed {
             voter_status: shards.voter_status.subscribe(),
             shards: Arc::new(all),
             index,
+            archived: ArchivedReads::default(),
             progress: progress_seen,
             waiting: Some(waiting_seen),
             metrics: shards.metrics.clone(),

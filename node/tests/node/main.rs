@@ -5,6 +5,7 @@
 mod alarm;
 mod announcements;
 mod archive_store;
+mod archived;
 mod authority;
 mod backup;
 mod certification;

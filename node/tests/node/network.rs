@@ -11,6 +11,7 @@ use fastpay_core::{
     ShardId, TransferOrder,
 };
 use fastpay_core::{Authorization, Certificate};
+use fastpay_node::authority::certification::ArchivedReads;
 use fastpay_node::authority::network::{self, NetworkLimits, ShardContext};
 use fastpay_node::authority::shard::{Command, ShardLimits};
 use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
@@ -65,6 +66,7 @@ impl Served {
                 history: history.clone(),
                 shards: all.clone(),
                 archive: None,
+                archived: ArchivedReads::default(),
                 metrics: shards.metrics.network.clone(),
             };
             let (tls, stopped) = (tls.clone(), stopped.clone());

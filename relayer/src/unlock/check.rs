@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use alloy::primitives::U256;
 use fastpay_client::{Answers, CommitteeClient, Network};
-use fastpay_core::{Digest, SequenceNumber};
+use fastpay_core::{AccountId, Digest, SequenceNumber};
 use fastpay_ethereum::{Call, Primary, PrimaryError, UnlockState, utc};
 use fastpay_rpc::AccountState;
 use tokio::time::Instant;
@@ -133,13 +133,22 @@ async fn check(client: &CommitteeClient, primary: &Primary, ask: &Ask) -> Result
         return Err(Refusal::later(RefusalCode::Paused, detail, Duration::from_secs(until.saturating_sub(now))));
     }
     let answers = client.network().account_everywhere(account, Instant::now() + PATIENCE).await;
-    if judge(client.network(), &answers, number)? == Hint::MayBeCertified
-        && client.network().find_certificate(account, sequence).await.is_some()
+    if judge(client.network(), &answers, number)? == Hint::MayBeCertified && is_proven(client, account, sequence).await
     {
         return Err(spent("certified; settle its certificate"));
     }
     let council = primary.council().await.map_err(unavailable)?;
     Ok(Due::Bring(Call::request_unlock(council, account, sequence, ask.authorization.clone(), bond)))
+}
+
+/// Whether the certificate of a number is shown, or a checkpoint proves that it existed.
+async fn is_proven(client: &CommitteeClient, account: AccountId, sequence: SequenceNumber) -> bool {
+    let network = client.network();
+    network.find_certificate(account, sequence).await.is_some()
+        || network
+            .archived_number(account, sequence, Instant::now() + PATIENCE)
+            .await
+            .is_some_and(|entry| entry.transfer.is_some())
 }
 
 /// A hint of whether a number is stuck, from the answers of the authorities.

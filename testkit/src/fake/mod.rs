@@ -2,6 +2,7 @@
 //! can be made to play.
 #![allow(clippy::unwrap_used)]
 
+mod archive;
 mod role;
 mod service;
 
@@ -19,6 +20,7 @@ use tokio_stream::wrappers::TcpListenerStream;
 
 use crate::{TestAuthority, TestAuthorityError, TestCommittee};
 
+use archive::FakeArchive;
 pub use role::{LIES, Role};
 
 /// Authorities that answer at all answer within this time on any machine; a client waits this long for the others.
@@ -50,6 +52,8 @@ struct State {
     is_waited_for: bool,
     /// The number of requests that came while the authority was erratic.
     erratic: u64,
+    /// What it keeps in an archive alone.
+    archive: Option<FakeArchive>,
 }
 
 impl State {
@@ -260,6 +264,7 @@ impl FakeCommittee {
                 batches_asked: 0,
                 is_waited_for: false,
                 erratic: 0,
+                archive: None,
             })),
         };
         let authorities = (0..committee.keys.len()).map(authority).collect();
@@ -305,6 +310,15 @@ impl FakeCommittee {
     /// Makes this the committee of the next epoch, which no authority has reached yet.
     pub fn install(&self, next: TestCommittee) {
         self.epochs.lock().unwrap().push(next);
+    }
+
+    /// Has every authority prune all certificates so far, and with `lists` also its lists of what was received by them:
+    /// they are in the archive of a checkpoint, as the first authority has them.
+    pub fn prune(&self, lists: bool) {
+        let certificates = self.authorities[0].state().certificates.clone();
+        for authority in &self.authorities {
+            authority.state().archive = Some(FakeArchive::new(&self.committee, &certificates, lists));
+        }
     }
 
     /// A client's connections to the authorities.

@@ -44,6 +44,10 @@ pub enum Role {
     /// Honest, but no longer lists the first payments that an account received and the first redemptions, this many of
     /// each.
     Pruned(u64),
+    /// Shows archived payments with other amounts, and is otherwise honest.
+    FalseArchive,
+    /// Claims that its archive has nothing, and is otherwise honest.
+    HidesArchived,
     /// Answers with garbage.
     Garbage,
     /// Votes in an epoch that never existed.

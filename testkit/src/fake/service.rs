@@ -4,8 +4,8 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, Amount, Balance, Certificate, Epoch, Receipt, SequenceNumber, Transfer, TransferOrder, UnlockVote, Vote,
-    VoteFloor, VoteSignature, sign_batch_vote,
+    AccountId, Amount, Balance, Certificate, Epoch, Pruned, Receipt, SequenceNumber, Transfer, TransferOrder,
+    UnlockVote, Vote, VoteFloor, VoteSignature, sign_batch_vote,
 };
 use fastpay_rpc::proto::redemption_batch_response::Response as BatchResponse;
 use fastpay_rpc::proto::shard_server::Shard;
@@ -271,7 +271,12 @@ impl Shard for FakeAuthority {
             state.role = Role::LosesCertificates(rest);
             return Err(Status::data_loss("the record cannot be read"));
         }
-        let found = state.certificates.get(&(account_id(&request.account), request.sequence));
+        let account = account_id(&request.account);
+        if let Some(pruned) = state.archive.as_ref().and_then(|archive| archive.pruned_sent(&account, request.sequence))
+        {
+            return Err(pruned_status(pruned));
+        }
+        let found = state.certificates.get(&(account, request.sequence));
         if role == Role::SpoiltCertificates {
             let mut certificate = found.cloned().ok_or_else(|| Status::not_found("none"))?;
             certificate.votes.iter_mut().for_each(spoil);
@@ -286,11 +291,16 @@ impl Shard for FakeAuthority {
     ) -> Result<Response<proto::CertificatesResponse>, Status> {
         let names = request.into_inner().names;
         let mut answer = proto::CertificatesResponse { certificates: Vec::new(), looked_up: names.len() as u32 };
-        for proto::TransferName { sender, sequence } in names {
+        for (position, proto::TransferName { sender, sequence }) in (0..).zip(names) {
             let request = proto::CertificateRequest { account: sender, sequence };
             match self.get_certificate(Request::new(request)).await {
                 Ok(certificate) => answer.certificates.push(certificate.into_inner()),
                 Err(status) if status.code() == tonic::Code::NotFound => {}
+                // The answer ends before a name that is pruned.
+                Err(status) if status.code() == tonic::Code::FailedPrecondition && position > 0 => {
+                    answer.looked_up = position;
+                    break;
+                }
                 Err(status) => return Err(status),
             }
         }
@@ -305,6 +315,10 @@ impl Shard for FakeAuthority {
         let request = request.into_inner();
         let account = account_id(&request.account);
         refuse_pruned(role, request.start)?;
+        let pruned = self.state().archive.as_ref().and_then(|all| all.pruned_received(&account, request.start));
+        if let Some(pruned) = pruned {
+            return Err(pruned_status(pruned));
+        }
         if role == Role::FalseHistory && request.start < 100 {
             let sender = TestAccount::numbered(77).id();
             let invented = payment(sender, account, 1_000_000, request.start);
@@ -460,8 +474,15 @@ impl Shard for FakeAuthority {
         Ok(Response::new(proto::UnlockVoteResponse { response: Some(response) }))
     }
 
-    async fn read_archived(&self, _: Request<proto::ArchivedRequest>) -> Result<Response<proto::ArchivedPage>, Status> {
-        Err(Status::not_found("no archive here"))
+    async fn read_archived(
+        &self,
+        request: Request<proto::ArchivedRequest>,
+    ) -> Result<Response<proto::ArchivedPage>, Status> {
+        let role = self.arrive().await?;
+        let request = request.into_inner().try_into().unwrap();
+        let state = self.state();
+        let archive = state.archive.as_ref().ok_or_else(|| Status::not_found("no archive here"))?;
+        Ok(Response::new((&archive.page(&request, role)).into()))
     }
 
     async fn read_archive(&self, _: Request<proto::ArchiveRequest>) -> Result<Response<proto::ArchivePart>, Status> {
@@ -547,8 +568,12 @@ fn refuse_pruned(role: Role, start: u64) -> Result<(), Status> {
     if start >= first {
         return Ok(());
     }
+    Err(pruned_status(Pruned { checkpoint: 1, first }))
+}
+
+fn pruned_status(Pruned { checkpoint, first }: Pruned) -> Status {
     let mut status = Status::failed_precondition("the list is pruned");
     status.metadata_mut().insert(PRUNED_FIRST_KEY, first.into());
-    status.metadata_mut().insert(PRUNED_CHECKPOINT_KEY, 1.into());
-    Err(status)
+    status.metadata_mut().insert(PRUNED_CHECKPOINT_KEY, checkpoint.into());
+    status
 }

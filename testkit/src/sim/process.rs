@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use fastpay_core::{JournalPosition, ShardLayout};
 use fastpay_ethereum::Cursor;
+use fastpay_node::authority::certification::ArchivedReads;
 use fastpay_node::authority::check_credits;
 use fastpay_node::authority::deployment::folder_identity;
 use fastpay_node::authority::deposit_sink::DepositSink;
@@ -423,6 +424,7 @@ impl Keeper {
                 history: history.clone(),
                 shards: shards.clone(),
                 archive: None,
+                archived: ArchivedReads::default(),
                 metrics: metrics.network.clone(),
             };
             let service = network::service(context, NetworkLimits::default(), stop.clone());

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use fastpay_core::{
-    AccountId, Amount, Asset, AuthorityName, Balance, Deposit, Receipt, Redemption, SequenceNumber, Transfer,
+    AccountId, Amount, Asset, AuthorityName, Balance, Deposit, Digest, Receipt, Redemption, SequenceNumber, Transfer,
     VerifiedCertificate,
 };
 use fastpay_rpc::{AccountState, ShardStatus};
@@ -58,6 +58,14 @@ pub(super) struct Visit {
     pub(super) states: Vec<Option<AccountState>>,
     /// By number, the answer of each authority that has confirmed it. Authorities that did not answer are missing.
     pub(super) slots: BTreeMap<u64, Slot>,
+    /// By number, what a checkpoint proves where authorities have pruned the certificate and none shows it.
+    pub(super) archived: BTreeMap<u64, Archived>,
+}
+
+/// What a quorum did with a number, proven by a checkpoint.
+pub(super) struct Archived {
+    /// The transfer with its digest; none if the number is void.
+    pub(super) transfer: Option<(Digest, Transfer)>,
 }
 
 /// The answers of authorities for one number.
@@ -217,11 +225,12 @@ impl Books {
         visit: Visit,
         prove: impl Fn(&[VerifiedCertificate]) -> Vec<Proof>,
     ) -> (Vec<AccountId>, bool) {
-        let Visit { account, states, slots } = visit;
+        let Visit { account, states, slots, mut archived } = visit;
         let counted = self.counted(account);
         let mut new = Vec::new();
         for (number, slot) in slots {
-            new.extend(self.take_slot(account, SequenceNumber(number), slot, &states, &prove));
+            let archived = archived.remove(&number);
+            new.extend(self.take_slot(account, SequenceNumber(number), (slot, archived), &states, &prove));
         }
         let book = self.book(account);
         // Require progress: an authority that claims numbers which nobody can prove must not keep us here.
@@ -234,17 +243,19 @@ impl Books {
         (new, more)
     }
 
-    /// Adds the answers of all authorities for one number. Returns the new recipients.
+    /// Adds the answers of all authorities for one number, and what a checkpoint proves of it. Returns the new recipients.
     fn take_slot(
         &mut self,
         account: AccountId,
         sequence: SequenceNumber,
-        slot: Slot,
+        (slot, archived): (Slot, Option<Archived>),
         states: &[Option<AccountState>],
         prove: impl Fn(&[VerifiedCertificate]) -> Vec<Proof>,
     ) -> Vec<AccountId> {
         let mut valid: Vec<VerifiedCertificate> = Vec::new();
-        if self.voided.contains(&(account, sequence)) && !slot.values().any(Result::is_ok) {
+        let is_void = self.voided.contains(&(account, sequence))
+            || archived.as_ref().is_some_and(|archived| archived.transfer.is_none());
+        if is_void && !slot.values().any(Result::is_ok) {
             self.step_over(account, sequence, states);
             return Vec::new();
         }
@@ -258,20 +269,24 @@ impl Books {
             let proofs = prove(&valid).into_iter().map(|proof| ((proof.authority, account, sequence), proof));
             self.proofs.extend(proofs.take(PROOFS_MAX.saturating_sub(self.proofs.len())));
         }
+        let of_certificates = valid.iter().map(|certificate| (certificate.digest(), certificate.transfer()));
+        let archived = archived.as_ref().and_then(|archived| archived.transfer.as_ref());
+        let archived = archived.filter(|_| valid.is_empty()).map(|(digest, transfer)| (*digest, transfer));
+        let proven: Vec<(Digest, &Transfer)> = of_certificates.chain(archived).collect();
         let mut new = Vec::new();
-        for certificate in &valid {
-            for Receipt { payment, .. } in certificate.transfer().receipts() {
+        for (_, transfer) in &proven {
+            for Receipt { payment, .. } in transfer.receipts() {
                 if self.open(payment.recipient) {
                     new.push(payment.recipient);
                 }
             }
         }
-        if let Some(first) = valid.first() {
+        if let Some((digest, first)) = proven.first().copied() {
             if self.book(account).all.sent == sequence.0 {
                 self.certificates = self.certificates.saturating_add(1);
-                self.count(None, first.transfer());
-                if let Transfer::Redemption(Redemption { asset, amount, .. }) = *first.transfer() {
-                    let moved = Moved { asset, amount, digest: first.digest() };
+                self.count(None, first);
+                if let Transfer::Redemption(Redemption { asset, amount, .. }) = *first {
+                    let moved = Moved { asset, amount, digest };
                     self.book(account).redemptions.insert(sequence.0, moved);
                 }
             }
@@ -281,7 +296,7 @@ impl Books {
                 if has_confirmed && is_next {
                     // Count its own certificate, or that of others if it returns no valid one.
                     let own = slot.get(&index).and_then(|found| found.as_ref().ok());
-                    self.count(Some(index), own.unwrap_or(first).transfer());
+                    self.count(Some(index), own.map_or(first, VerifiedCertificate::transfer));
                 }
             }
         }

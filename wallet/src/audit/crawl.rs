@@ -11,19 +11,23 @@
 //! valid answer: a temporary failure is not held against it for ever.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use fastpay_client::{Asked, AuthorityClient, ClientError};
 use fastpay_core::{AccountId, Asset, Certificate, SequenceNumber, VerifiedCertificate};
 use fastpay_rpc::AccountState;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
-use super::books::{Books, Flaw, SLICE, Slot, Visit};
+use super::books::{Archived, Books, Flaw, SLICE, Slot, Visit};
 use super::proof::Proof;
 use super::{AuditListener, AuditProgress};
 use fastpay_client::Network;
 
 /// The number of accounts that are read at once.
 const ACCOUNTS_AT_ONCE: usize = 16;
+/// The maximum time to read what is pruned of an account's slice. A later round reads it again.
+const ARCHIVE_PATIENCE: Duration = Duration::from_secs(10);
 /// The number of accounts between progress reports.
 const TELL_EVERY: usize = 500;
 
@@ -95,16 +99,35 @@ async fn visit(network: Network, authorities: Vec<AuthorityClient>, account: Acc
         let numbers: Vec<u64> = slots.keys().copied().filter(|number| next > *number).collect();
         async move { read_certificates(&authority, account, &numbers).await }
     });
+    let mut pruned = BTreeSet::new();
     while let Some((name, answers)) = asked.answer().await {
         let Some(index) = index_of(name) else { continue };
         for (number, answer) in answers {
             let Some(slot) = slots.get_mut(&number) else { continue };
+            if matches!(answer, Err(ClientError::Pruned(_))) {
+                pruned.insert(number);
+            }
             if let Some(found) = judge(&network, account, SequenceNumber(number), answer, slot) {
                 slot.insert(index, found);
             }
         }
     }
-    Visit { account, states, slots }
+    pruned.retain(|number| slots.get(number).is_none_or(|slot| !slot.values().any(Result::is_ok)));
+    let archived = read_archived(&network, account, &pruned).await;
+    Visit { account, states, slots, archived }
+}
+
+/// What archives prove of numbers whose certificates are pruned, or hidden.
+async fn read_archived(network: &Network, account: AccountId, numbers: &BTreeSet<u64>) -> BTreeMap<u64, Archived> {
+    let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else { return BTreeMap::new() };
+    let until = SequenceNumber(last.saturating_add(1));
+    let deadline = Instant::now() + ARCHIVE_PATIENCE;
+    let entries = network.archived_sent(account, SequenceNumber(*first), until, deadline).await;
+    let archived = entries.into_iter().filter(|entry| numbers.contains(&entry.sequence.0)).map(|entry| {
+        let transfer = entry.transfer.map(|transfer| (network.domain().transfer_digest(&transfer), transfer));
+        (entry.sequence.0, Archived { transfer })
+    });
+    archived.collect()
 }
 
 /// An authority's answer for each number: in pages, and singly for a number that its page lacks.

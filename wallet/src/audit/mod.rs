@@ -6,7 +6,7 @@
 //!  authorities: own sums, redemptions ─► totals ◄─ contract: totals, queue, claims, what it has
 //! ```
 //! Nothing is believed: a deposit counts as the contract shows it, and a transfer by its certificate, verified by the
-//! committee of its epoch. Modules in reading order: `books` (what accounts must hold), `crawl` (reading it), `proof`
+//! committee of its epoch, or by a checkpoint of the current one, if every authority has pruned the certificate. Modules in reading order: `books` (what accounts must hold), `crawl` (reading it), `proof`
 //! (of two votes for one number), `totals` (the sums). Values that change during a count look wrong, so the audit
 //! counts again until they fit, or the time is up.
 
@@ -49,7 +49,8 @@ pub struct AuditReport {
     pub assets: Vec<AssetAudit>,
     /// The number of accounts that were read one by one, at each authority.
     pub accounts: usize,
-    /// The number of sequence numbers with a certificate. Each certificate was verified.
+    /// The number of sequence numbers with a certificate, or a transfer that a checkpoint proves, as the certificate is
+    /// pruned. Each was verified.
     pub certificates: u64,
     /// Authorities that lack certificates which others have. That is no fault: they get them when needed.
     pub behind: BTreeMap<AuthorityName, Behind>,

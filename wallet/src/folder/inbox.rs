@@ -1,4 +1,5 @@
-//! The payments that an account received, with the certificates that prove them, each once, by sender and number. Each
+//! The payments that an account received, with the certificates that prove them, each once, by sender and number. A
+//! payment that every authority had pruned has what a checkpoint of the committee proves in place of the certificate. Each
 //! authority's list has a cursor, which moves after the entries before it are on disk. The last entries read are stored
 //! with the cursors: if an authority was restored from an older copy, its list differs there and is read anew. Deposits
 //! have no certificate: those that f + 1 authorities listed are stored with the time when they were first seen.
@@ -7,9 +8,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fastpay_core::checkpoint::{ArchiveCursor, ProvenEntry};
 use fastpay_core::{
     AccountId, Amount, Asset, AuthorityName, Certificate, Deposit, Digest, Domain, Payment, Receipt, SequenceNumber,
-    TransactionIndex, VerifiedCertificate,
+    TransactionIndex, Transfer, VerifiedCertificate,
 };
 use fastpay_program::files;
 use fastpay_rpc::PaymentName;
@@ -30,8 +32,21 @@ pub struct ReceivedPayment {
     /// The output's number, if it is an output of a payout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<u16>,
-    /// The certificate, encoded.
-    certificate: String,
+    /// The certificate, encoded; none if a checkpoint proves the payment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    certificate: Option<String>,
+    /// What was proven by a checkpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    archived: Option<Archived>,
+}
+
+/// A transfer that a checkpoint proved when it was read from an archive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Archived {
+    checkpoint: u64,
+    /// The transfer's digest.
+    digest: Digest,
 }
 
 impl ReceivedPayment {
@@ -41,12 +56,23 @@ impl ReceivedPayment {
         PaymentName { sender: self.payment.sender, sequence: self.payment.sequence, output: self.output }
     }
 
+    /// The number of the checkpoint that proved it, if no authority had the certificate any more.
+    #[must_use]
+    pub fn checkpoint(&self) -> Option<u64> {
+        self.archived.as_ref().map(|archived| archived.checkpoint)
+    }
+
     /// The digest of the order that paid it.
     ///
     /// # Errors
     /// If its file is damaged.
     pub fn digest(&self, domain: &Domain) -> Result<Digest, FolderError> {
-        let certificate: Certificate = decode_hex(Path::new(&file_of(&self.name())), &self.certificate)?;
+        if let Some(archived) = &self.archived {
+            return Ok(archived.digest);
+        }
+        let path = file_of(&self.name());
+        let encoded = self.certificate.as_deref().unwrap_or_default();
+        let certificate: Certificate = decode_hex(Path::new(&path), encoded)?;
         Ok(domain.transfer_digest(&certificate.order.transfer))
     }
 }
@@ -169,14 +195,15 @@ impl Inbox {
         self.path(name).exists()
     }
 
-    /// The certificate of a stored payment. Verify it again before use.
+    /// The certificate of a stored payment; `None` without such a payment, or if a checkpoint proves it. Verify it again
+    /// before use.
     ///
     /// # Errors
     /// If the file is damaged.
     pub fn certificate(&self, name: &PaymentName) -> Result<Option<Certificate>, FolderError> {
         let path = self.path(name);
         let stored: Option<ReceivedPayment> = read(&path)?;
-        stored.map(|stored| decode_hex(&path, &stored.certificate)).transpose()
+        stored.and_then(|stored| stored.certificate).map(|encoded| decode_hex(&path, &encoded)).transpose()
     }
 
     /// The deposits that were credited, by their number.
@@ -197,6 +224,10 @@ impl Inbox {
 
     fn cursors_path(&self) -> PathBuf {
         self.folder.join("cursors.json")
+    }
+
+    fn archived_path(&self) -> PathBuf {
+        self.folder.join("archived.json")
     }
 
     fn last_read_path(&self) -> PathBuf {
@@ -263,6 +294,29 @@ impl InboxJournal {
         replace(&self.inbox.cursors_path(), &next)
     }
 
+    /// How far the archive of each authority was read.
+    ///
+    /// # Errors
+    /// If the file is damaged.
+    pub fn archive_cursors(&self) -> Result<BTreeMap<AuthorityName, ArchiveCursor>, FolderError> {
+        let path = self.inbox.archived_path();
+        let stored: BTreeMap<String, (u64, u32)> = read(&path)?.unwrap_or_default();
+        let parsed = stored.iter().map(|(name, (checkpoint, entry))| {
+            Ok((name.parse()?, ArchiveCursor { checkpoint: *checkpoint, entry: *entry }))
+        });
+        let parsed: Result<_, fastpay_core::ParseIdentityError> = parsed.collect();
+        parsed.map_err(|error| FolderError::damaged(&path, error))
+    }
+
+    /// Notes how far archives were read. The entries before must have been added.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn move_archive_cursors(&self, cursors: &BTreeMap<AuthorityName, ArchiveCursor>) -> Result<(), FolderError> {
+        let stored = cursors.iter().map(|(name, cursor)| (name.to_string(), (cursor.checkpoint, cursor.entry)));
+        replace(&self.inbox.archived_path(), &stored.collect::<BTreeMap<_, _>>())
+    }
+
     /// Adds deposits that the committee credited to the account, each once.
     ///
     /// # Errors
@@ -288,13 +342,33 @@ impl InboxJournal {
     /// # Errors
     /// If the files cannot be written.
     pub fn add(&self, certificate: &VerifiedCertificate) -> Result<Vec<ReceivedPayment>, FolderError> {
+        self.add_payments(certificate.transfer(), Some(encode_hex(certificate.certificate())), None)
+    }
+
+    /// Adds the payments that a transfer makes to the account, which a checkpoint proves, and so is settled. Returns those
+    /// that are new to the wallet.
+    ///
+    /// # Errors
+    /// If the files cannot be written.
+    pub fn add_archived(&self, entry: &ProvenEntry, domain: &Domain) -> Result<Vec<ReceivedPayment>, FolderError> {
+        let Some(transfer) = &entry.transfer else { return Ok(Vec::new()) };
+        let archived = Archived { checkpoint: entry.checkpoint, digest: domain.transfer_digest(transfer) };
+        self.add_payments(transfer, None, Some(&archived))
+    }
+
+    fn add_payments(
+        &self,
+        transfer: &Transfer,
+        certificate: Option<String>,
+        archived: Option<&Archived>,
+    ) -> Result<Vec<ReceivedPayment>, FolderError> {
         let mut added = Vec::new();
-        for Receipt { payment, output } in certificate.transfer().receipts() {
+        for Receipt { payment, output } in transfer.receipts() {
             if payment.recipient != self.inbox.account {
                 continue;
             }
-            let encoded = encode_hex(certificate.certificate());
-            let received = ReceivedPayment { received_at_ms: now_ms(), payment, output, certificate: encoded };
+            let (certificate, archived) = (certificate.clone(), archived.cloned());
+            let received = ReceivedPayment { received_at_ms: now_ms(), payment, output, certificate, archived };
             let path = self.inbox.path(&received.name());
             let content = serde_json::to_vec_pretty(&received).map_err(|error| FolderError::damaged(&path, error))?;
             if files::create(&path, &content).map_err(|error| FolderError::io(&path, error))? {

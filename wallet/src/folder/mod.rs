@@ -41,7 +41,7 @@ pub use jobs::{Job, Jobs};
 pub use keys::{KeyEntry, KeyError, KeyKind, Keys, parse_secret, read_keystore};
 pub use learned::{AssetInfo, KnownCommittees};
 pub use lock::Lock;
-pub use orders::{OrderEntry, OrderJournal, OrderState, Orders};
+pub use orders::{ArchivedOrder, OrderEntry, OrderJournal, OrderState, Orders};
 pub(crate) use orders::{encode_hex, now_ms};
 pub use transactions::{Errand, TransactionEntry, TransactionJournal, TransactionState, Transactions};
 

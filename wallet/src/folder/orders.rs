@@ -6,6 +6,8 @@
 //!  created       certified           settled
 //!     └────────► NNN.void             the contract decided that no order has the number
 //! ```
+//! `NNN.archived` has a transfer that a checkpoint of the committee proves, and whose certificate every authority had
+//! pruned when this wallet looked for it: it is settled.
 //! `NNN.spent` contains the order on which the contract spent the number of a redemption, in a final block.
 //!
 //! Each file is written once and never changed, so a crash leaves one of these states and nothing in between. A
@@ -16,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use borsh::{BorshDeserialize, BorshSerialize};
+use fastpay_core::checkpoint::ProvenEntry;
 use fastpay_core::{
     AccountId, Certificate, Digest, Domain, SequenceNumber, Transfer, TransferOrder, VerifiedCertificate, VerifiedOrder,
 };
@@ -51,6 +54,8 @@ pub struct OrderEntry {
     pub order: Option<TransferOrder>,
     /// The certificate of that number.
     pub certificate: Option<Certificate>,
+    /// What a checkpoint proves of that number, in place of a certificate.
+    pub archived: Option<ArchivedOrder>,
     /// When it was stored, in milliseconds since 1970.
     pub created_at_ms: u64,
     /// Its state.
@@ -62,6 +67,7 @@ impl OrderEntry {
     #[must_use]
     pub fn transfer(&self) -> Option<&Transfer> {
         let certified = self.certificate.as_ref().map(|certificate| &certificate.order.transfer);
+        let certified = certified.or(self.archived.as_ref().map(|archived| &archived.transfer));
         certified.or(self.order.as_ref().map(|order| &order.transfer))
     }
 }
@@ -82,6 +88,18 @@ struct StoredCertificate {
     certified_at_ms: u64,
     digest: Digest,
     certificate: String,
+}
+
+/// A transfer of this account that a checkpoint proved when it was read from an archive.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArchivedOrder {
+    archived_at_ms: u64,
+    /// The number of the checkpoint.
+    pub checkpoint: u64,
+    digest: Digest,
+    /// The transfer.
+    pub transfer: Transfer,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -148,7 +166,8 @@ impl Orders {
     pub fn unfinished(&self) -> Result<Vec<OrderEntry>, FolderError> {
         let names = self.names()?;
         let numbers = |kind: &str| names.iter().filter_map(|name| sequence_of(name, kind)).collect::<Vec<_>>();
-        let settled: std::collections::HashSet<_> = numbers("settled").into_iter().chain(numbers("void")).collect();
+        let settled = ["settled", "void", "archived"].into_iter().flat_map(numbers);
+        let settled: std::collections::HashSet<_> = settled.collect();
         let mut open = numbers("order");
         open.extend(numbers("certificate"));
         open.sort_unstable();
@@ -165,8 +184,13 @@ impl Orders {
         let stored: Option<StoredOrder> = self.read(sequence, "order")?;
         let certified: Option<StoredCertificate> = self.read(sequence, "certificate")?;
         let settled: Option<StoredSettlement> = self.read(sequence, "settled")?;
+        let archived: Option<ArchivedOrder> = self.read(sequence, "archived")?;
         let state = match (&stored, &certified) {
             _ if self.is_voided(sequence)? => OrderState::Voided,
+            (Some(order), None) if archived.as_ref().is_some_and(|archived| archived.digest != order.digest) => {
+                OrderState::Superseded
+            }
+            (_, None) if archived.is_some() => OrderState::Settled,
             (None, None) => return Ok(None),
             (Some(order), Some(certificate)) if order.digest != certificate.digest => OrderState::Superseded,
             (Some(_), None) => OrderState::Created,
@@ -174,11 +198,12 @@ impl Orders {
             _ => OrderState::Certified,
         };
         let created_at_ms = stored.as_ref().map(|stored| stored.created_at_ms);
-        let created_at_ms = created_at_ms.or(certified.as_ref().map(|c| c.certified_at_ms)).unwrap_or_default();
+        let created_at_ms = created_at_ms.or(certified.as_ref().map(|c| c.certified_at_ms));
+        let created_at_ms = created_at_ms.or(archived.as_ref().map(|a| a.archived_at_ms)).unwrap_or_default();
         let order = stored.map(|stored| self.decode(sequence, "order", &stored.order)).transpose()?;
         let certificate =
             certified.map(|stored| self.decode(sequence, "certificate", &stored.certificate)).transpose()?;
-        Ok(Some(OrderEntry { sequence, order, certificate, created_at_ms, state }))
+        Ok(Some(OrderEntry { sequence, order, certificate, archived, created_at_ms, state }))
     }
 
     /// The order on which the contract spent a number in a final block, if noted.
@@ -209,7 +234,9 @@ impl Orders {
         let names = self.names()?;
         let mut sequences: Vec<_> = names
             .iter()
-            .filter_map(|name| ["order", "certificate", "void"].iter().find_map(|kind| sequence_of(name, kind)))
+            .filter_map(|name| {
+                ["order", "certificate", "archived", "void"].iter().find_map(|kind| sequence_of(name, kind))
+            })
             .collect();
         sequences.sort_unstable();
         sequences.dedup();
@@ -332,6 +359,17 @@ impl OrderJournal {
             return Err(FolderError::NotCertified { account: self.orders.account, sequence });
         }
         self.orders.write(sequence, "settled", &StoredSettlement { settled_at_ms: now_ms() }).map(drop)
+    }
+
+    /// Stores what a checkpoint proves of a number of this account: a transfer, which is settled, or that it is void.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn archive(&self, entry: &ProvenEntry, domain: &Domain) -> Result<(), FolderError> {
+        let Some(transfer) = &entry.transfer else { return self.void(entry.sequence) };
+        let (checkpoint, digest) = (entry.checkpoint, domain.transfer_digest(transfer));
+        let archived = ArchivedOrder { archived_at_ms: now_ms(), checkpoint, digest, transfer: transfer.clone() };
+        self.orders.write(entry.sequence, "archived", &archived).map(drop)
     }
 
     /// Notes that the contract voided a number, as f + 1 authorities confirm: no order of it ever happens.

@@ -121,6 +121,22 @@ async fn what_one_authority_has_pruned_is_found_at_the_others() {
 }
 
 #[tokio::test]
+async fn what_all_authorities_have_pruned_is_proven_by_their_archives() {
+    let scene = Scene::new().await;
+    scene.trade().await;
+    scene.committee.prune(true);
+    scene.committee.authorities[0].play(Role::HidesArchived);
+    let report = scene.audit().await;
+    assert!(report.ok, "{:?}", report.findings);
+    assert_eq!((report.accounts, report.certificates), (3, 4));
+    let solvency = report.assets[0].solvency;
+    assert_eq!((solvency.accounts, solvency.redeemable, solvency.solvent), (units(146), units(4), true));
+    scene.committee.authorities.iter().for_each(|authority| authority.play(Role::FalseArchive));
+    let report = scene.audit().await;
+    assert!(!report.ok, "without a proof, nobody knows where the units are");
+}
+
+#[tokio::test]
 async fn an_altered_balance_is_named_with_both_values() {
     let scene = Scene::new().await;
     scene.trade().await;

@@ -1,6 +1,7 @@
 //! The wallet and its command, with real gRPC, real folders and, where money is deposited or redeemed, a real chain.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
+mod archived;
 mod auditing;
 mod command;
 mod copies;

@@ -6,7 +6,7 @@
 //!  0000000001.state   ─┼─ replaced until they are certified  by `sign`, once the       last, by `certify` and
 //!  0000000001.cut.json ┘                                     others are there          `admit`: the number is complete
 //! ```
-//! `chain.json` remembers up to which block the contract's events need not be read again; it may be removed.
+//! `0000000001.index` finds accounts in the segment (`index`); it may be removed. `chain.json` remembers up to which block the contract's events need not be read again; it may be removed.
 //!
 //! Each file is written under another name, synced, and renamed, so it is whole or not there. A checkpoint counts if
 //! its certificate is there; files of the number after the newest certificate are a proposal. Peers are served from these
@@ -242,6 +242,11 @@ impl Archive {
     #[must_use]
     pub fn certificate_path(&self, number: u64) -> PathBuf {
         self.path(number, CERTIFICATE)
+    }
+
+    /// The file with the index of a segment, a cache.
+    pub(super) fn index_path(&self, number: u64) -> PathBuf {
+        self.path(number, "index")
     }
 
     /// The file with this authority's vote for its proposal.

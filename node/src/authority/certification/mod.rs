@@ -21,6 +21,7 @@
 
 mod admit;
 mod archive;
+mod archived;
 mod base;
 mod certify;
 mod compute;
@@ -29,6 +30,7 @@ mod events;
 mod extent;
 mod fetched;
 mod gather;
+mod index;
 mod journals;
 mod lag;
 pub mod member;
@@ -63,6 +65,8 @@ use crate::authority::storage::{JournalError, StorageError};
 use crate::authority::stored_record::UndecodableRecord;
 
 pub use archive::{Archive, ArchiveError, Defect, ProposedCut};
+pub use archived::ArchivedReads;
+pub(crate) use archived::NotArchived;
 pub(crate) use base::Base;
 pub use certify::{Certified, certify};
 pub(crate) use compute::installations_after;

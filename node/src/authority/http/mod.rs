@@ -9,6 +9,7 @@
 
 mod about;
 mod accounts;
+mod archived;
 mod connections;
 mod dashboard;
 mod events;
@@ -33,6 +34,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use tower_http::cors::{Any, CorsLayer};
 
+use crate::authority::certification::ArchivedReads;
 use crate::authority::follower::Progress;
 use crate::authority::index::Index;
 use crate::authority::metrics::Metrics;
@@ -86,6 +88,8 @@ pub struct HttpContext {
     pub shards: Arc<Vec<(ShardHandle, HistoryReader)>>,
     /// Finds transfers by digest, and deposits by index; `None` if the index is switched off.
     pub index: Option<Index>,
+    /// Entries of the archive.
+    pub archived: ArchivedReads,
     /// The follower's progress.
     pub progress: watch::Receiver<Progress>,
     /// The redemptions that wait for the contract; `None` without a contract.

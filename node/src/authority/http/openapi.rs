@@ -12,7 +12,7 @@ use utoipa::openapi::{Info, RefOr};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Node, about, accounts, events, in_turn, ledger, orders};
+use super::{Node, about, accounts, archived, events, in_turn, ledger, orders};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -34,6 +34,8 @@ fn routes() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(accounts::sent))
         .routes(routes!(accounts::received))
         .routes(routes!(accounts::deposits))
+        .routes(routes!(archived::sent))
+        .routes(routes!(archived::received))
         .routes(routes!(ledger::redemptions))
         .routes(routes!(ledger::waiting_redemptions))
         .routes(routes!(orders::vote_for_batch))

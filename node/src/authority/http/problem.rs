@@ -10,10 +10,14 @@ use fastpay_rpc::Refusal;
 use fastpay_rpc::http::problem_response;
 use fastpay_rpc::json::{Decimal, Problem, ProblemCode};
 
+use crate::authority::certification::NotArchived;
 use crate::authority::network::ReadError;
 
 /// The time that a client waits if a shard is busy with reads.
 const READ_AGAIN_AFTER: Duration = Duration::from_millis(200);
+
+/// The time that a client waits if the archive is being indexed.
+const ARCHIVE_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
 /// A problem that is returned as an answer.
 #[derive(Debug)]
@@ -55,6 +59,17 @@ impl From<ReadError> for ApiError {
             ReadError::Unreadable => Self::new(ProblemCode::HistoryUnreadable, error.to_string()),
             ReadError::Pruned(pruned) => Self::pruned(&pruned),
         }
+    }
+}
+
+impl From<NotArchived> for ApiError {
+    fn from(reason: NotArchived) -> Self {
+        let code = match reason {
+            NotArchived::NoArchive | NotArchived::Empty | NotArchived::TooOld(_) => ProblemCode::NotArchived,
+            NotArchived::Busy => return Refusal::Busy(ARCHIVE_AGAIN_AFTER).into(),
+            NotArchived::Unreadable => ProblemCode::HistoryUnreadable,
+        };
+        Self::new(code, reason.to_string())
     }
 }
 
@@ -125,6 +140,8 @@ fastpay_rpc::problem_sets! {
     OfState: Malformed, Busy, Stopping;
     /// Problems of a page of a history.
     OfPage: Malformed, Busy, Stopping, HistoryUnreadable, Pruned;
+    /// Problems of a page of the archive.
+    OfArchive: Malformed, NotArchived, Busy, HistoryUnreadable;
     /// Problems of one entry of a history, or of one shard.
     OfEntry: Malformed, NotFound, Busy, Stopping, HistoryUnreadable, Pruned;
     /// Problems of a stream of events.

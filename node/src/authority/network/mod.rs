@@ -37,7 +37,7 @@ use tonic::codegen::{Service, http};
 use tonic::server::NamedService;
 use tonic::transport::{Identity, Server, ServerTlsConfig};
 
-use crate::authority::certification::Archive;
+use crate::authority::certification::{Archive, ArchivedReads};
 use crate::authority::metrics::NetworkMetrics;
 use crate::authority::shard::{ClientReputation, HistoryReader, ShardHandle};
 use crate::authority::voter_status::VoterStatusWatch;
@@ -107,6 +107,8 @@ pub struct ShardContext {
     pub shards: Arc<Vec<(ShardHandle, HistoryReader)>>,
     /// The archive of certified checkpoints that is served to other authorities, if one is configured.
     pub archive: Option<Archive>,
+    /// The same for clients, who are shown entries with their proof.
+    pub archived: ArchivedReads,
     /// Counters.
     pub metrics: Arc<NetworkMetrics>,
 }

@@ -16,6 +16,7 @@ use super::reads::{ReadError, Reads};
 use super::submit::{self, Answers};
 use super::unlock_vote::{NoUnlockVote, vote_for_unlock};
 use super::{NetworkLimits, ShardContext, layout_of};
+use crate::authority::certification::NotArchived;
 use crate::authority::shard::ClientReputation;
 
 /// Answers one shard's clients.
@@ -57,6 +58,16 @@ impl From<ReadError> for Status {
             ReadError::Stopping => Self::unavailable(error.to_string()),
             ReadError::Unreadable => Self::data_loss(error.to_string()),
             ReadError::Pruned(pruned) => pruned_status(&pruned),
+        }
+    }
+}
+
+impl From<NotArchived> for Status {
+    fn from(reason: NotArchived) -> Self {
+        match reason {
+            NotArchived::NoArchive | NotArchived::Empty | NotArchived::TooOld(_) => Self::not_found(reason.to_string()),
+            NotArchived::Busy => Self::resource_exhausted(reason.to_string()),
+            NotArchived::Unreadable => Self::data_loss(reason.to_string()),
         }
     }
 }
@@ -161,8 +172,13 @@ impl ShardRpc for ShardService {
         Ok(Response::new(stored.ok_or_else(not_found)?.into()))
     }
 
-    async fn read_archived(&self, _: Request<proto::ArchivedRequest>) -> Result<Response<proto::ArchivedPage>, Status> {
-        Err(Status::not_found("this authority keeps no archive"))
+    async fn read_archived(
+        &self,
+        request: Request<proto::ArchivedRequest>,
+    ) -> Result<Response<proto::ArchivedPage>, Status> {
+        let request = request.into_inner().try_into().map_err(malformed)?;
+        let page = self.context.archived.read(request).await?;
+        Ok(Response::new((&page).into()))
     }
 
     async fn list_received(

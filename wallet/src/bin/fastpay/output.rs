@@ -209,14 +209,18 @@ pub fn error_json(error: &WalletError) -> Value {
 /// A payment that came in, for programs.
 pub fn received_json(received: &ReceivedPayment, digest: Digest, money: &Money) -> Value {
     let ReceivedPayment { payment, output, .. } = received;
-    json!({
+    let mut document = json!({
         "sender": payment.sender,
         "value": money.json(payment.amount),
         "sequence": payment.sequence,
         "output": output,
         "memo": format_memo(&payment.memo),
         "digest": digest,
-    })
+    });
+    if let Some(checkpoint) = received.checkpoint() {
+        add(&mut document, [("checkpoint", checkpoint.into())]);
+    }
+    document
 }
 
 /// Adds fields to an object.

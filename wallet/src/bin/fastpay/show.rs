@@ -122,6 +122,14 @@ fn voided(sequence: SequenceNumber) -> WalletError {
     ))
 }
 
+/// A transfer that a checkpoint proves.
+fn archived(checkpoint: u64) -> WalletError {
+    WalletError::Argument(format!(
+        "the authorities have pruned the certificate of this transfer, which is settled; checkpoint {checkpoint} of the \
+         committee proves it. See `fastpay history`"
+    ))
+}
+
 /// Among what the keys of this wallet sent and received.
 fn of_digest(context: &Context, wallet: &Wallet, digest: Digest) -> Result<Found, WalletError> {
     for key in context.folder.keys().list()? {
@@ -133,6 +141,9 @@ fn of_digest(context: &Context, wallet: &Wallet, digest: Digest) -> Result<Found
             if entry.state == OrderState::Voided {
                 return Err(voided(entry.sequence));
             }
+            if let Some(archived_in) = &entry.archived {
+                return Err(archived(archived_in.checkpoint));
+            }
             let Some(certificate) = entry.certificate else {
                 let why = "this order has no certificate yet; continue it with `fastpay resume`";
                 return Err(WalletError::Argument(why.into()));
@@ -143,6 +154,11 @@ fn of_digest(context: &Context, wallet: &Wallet, digest: Digest) -> Result<Found
         let inbox = context.folder.inbox(key.account);
         for received in inbox.payments()? {
             let name: PaymentName = received.name();
+            if let Some(checkpoint) = received.checkpoint()
+                && received.digest(wallet.network().domain())? == digest
+            {
+                return Err(archived(checkpoint));
+            }
             let Some(certificate) = inbox.certificate(&name)? else { continue };
             if wallet.network().domain().transfer_digest(&certificate.order.transfer) == digest {
                 let certificate = check(wallet, certificate)?;

@@ -415,6 +415,17 @@ async fn describe_resumed(wallet: &Wallet, resumed: Resumed) -> (Value, String) 
             );
             (json, text)
         }
+        Resumed::Archived { order, settled, checkpoint } => {
+            let money = Money::of(wallet, order.asset()).await;
+            let happened = Money::of(wallet, settled.asset()).await;
+            let json = json!({
+                "state": if order == settled { "settled" } else { "superseded" },
+                "order": transfer_json(&order, &money),
+                "happened": transfer_json(&settled, &happened),
+                "checkpoint": checkpoint,
+            });
+            (json, format!("settled, as checkpoint {checkpoint} proves: {}", transfer_text(&settled, &happened)))
+        }
         Resumed::Voided { order } => {
             let money = Money::of(wallet, order.asset()).await;
             let json = json!({ "state": "voided", "order": transfer_json(&order, &money) });

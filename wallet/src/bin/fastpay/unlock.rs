@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fastpay_client::{UnlockBallot, short};
-use fastpay_core::SequenceNumber;
+use fastpay_core::{Domain, SequenceNumber};
 use fastpay_ethereum::utc;
 use fastpay_wallet::{Resumed, Unlocking, WalletError};
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ pub async fn unlock(context: &Context, args: UnlockArgs) -> Result<Report, Walle
                 let json = json!({ "account": account, "sequence": sequence, "outcome": "voided" });
                 return Ok(Report::new(json, text));
             }
-            Unlocking::Finished(resumed) => return Ok(finished(account, sequence, resumed)),
+            Unlocking::Finished(resumed) => return Ok(finished(wallet.network().domain(), account, sequence, resumed)),
             Unlocking::Requesting => ("requesting", "a relayer submits the request to the contract".into(), None),
             Unlocking::Deciding => ("deciding", "the contract has decided; waiting for the authorities".into(), None),
             Unlocking::Waiting { ballot, voidable_from } => {
@@ -61,12 +61,18 @@ pub async fn unlock(context: &Context, args: UnlockArgs) -> Result<Report, Walle
     }
 }
 
-fn finished(account: fastpay_core::AccountId, sequence: SequenceNumber, resumed: &[Resumed]) -> Report {
+fn finished(
+    domain: &Domain,
+    account: fastpay_core::AccountId,
+    sequence: SequenceNumber,
+    resumed: &[Resumed],
+) -> Report {
     let digests: Vec<_> = resumed
         .iter()
         .filter_map(|resumed| match resumed {
             Resumed::Settled(receipt) => Some(receipt.certificate.digest()),
             Resumed::Superseded { certificate, .. } => Some(certificate.digest()),
+            Resumed::Archived { settled, .. } => Some(domain.transfer_digest(settled)),
             Resumed::Voided { .. } => None,
         })
         .collect();
