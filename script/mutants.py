@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Plants the mutants of testkit/mutants.toml, and hunts each with the simulator or, if its entry says so, with *World*.
 
-    mutants.py                 hunts all, and adds `planted` (the simulator's) and `planted_world` to target/sim.json
+    mutants.py                 hunts all, and adds `planted` (the simulator's), `planted_world` and `planted_rebase` to
+                               target/sim.json
     mutants.py NAME ...        hunts only these, and prints how each is found
     mutants.py --check         checks that each can be planted; builds nothing
 
@@ -30,11 +31,14 @@ MUTANTS = ROOT / "testkit" / "mutants.toml"
 KNOWN = ROOT / "testkit" / "mutants.seeds"
 RESULT = ROOT / "target" / "sim.json"
 # The number of seeds after which a mutant counts as missed, and how many one run takes. A seed of *World* takes
-# milliseconds.
-SEEDS_MAX, SEEDS_OF_A_RUN = 100, 1
-WORLD_SEEDS_MAX, WORLD_SEEDS_OF_A_RUN = 1000, 100
-# The test of *World* that runs seeds.
-WORLD = "properties::unlocks::unlocking_in_whatever_order"
+# milliseconds, with checkpoints a tenth of a second.
+SEEDS_MAX = {"sim": 100, "world": 1000, "rebase": 100}
+SEEDS_OF_A_RUN = {"sim": 1, "world": 100, "rebase": 10}
+# The tests of *World* that run seeds.
+WORLDS = {
+    "world": "properties::unlocks::unlocking_in_whatever_order",
+    "rebase": "properties::unlocks::rebasing_in_whatever_order",
+}
 # A run takes seconds. A run that takes this long counts as endless, and its mutant as found.
 RUN_SECONDS_MAX = 120
 # After this time, mutants that have no known seed are hunted no further and count as missed.
@@ -145,14 +149,15 @@ def build() -> dict[str, Path]:
     programs = {message["target"]["name"]: message["executable"] for message in messages if message.get("executable")}
     # Copied, because the next build of the real programs overwrites these names; renamed, because an older copy may be
     # running.
-    return {by: Path(shutil.copy2(programs[name], COPY / f"{by}.new")).rename(COPY / by)
-            for by, name in [("sim", "sim"), ("world", "core")]}
+    sim, world = (Path(shutil.copy2(programs[name], COPY / f"{to}.new")).rename(COPY / to)
+                  for name, to in [("sim", "sim"), ("core", "world")])
+    return {"sim": sim} | dict.fromkeys(WORLDS, world)
 
 
 def run(programs: dict[str, Path], by: str, name: str, seeds: range) -> tuple[int, str] | None:
     """The first of the seeds that fails with this mutant, and the reason; `None` if no seed fails."""
     text = f"{seeds.start}..{seeds.stop}"
-    arguments = ["--seeds", text, "--first"] if by == "sim" else ["--exact", WORLD, "--nocapture"]
+    arguments = ["--seeds", text, "--first"] if by == "sim" else ["--exact", WORLDS[by], "--nocapture"]
     environment = os.environ | {"MUTANT": name, "RUST_BACKTRACE": "0", "WORLD_SEEDS": text}
     done = subprocess.run([programs[by], *arguments], env=environment, cwd=ROOT, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, text=True, timeout=RUN_SECONDS_MAX)
@@ -166,8 +171,8 @@ def hunt(programs: dict[str, Path], mutant: dict, known: int | None, until: floa
     """The first seed that finds the mutant, and the reason. The known seed is tried before the others."""
     name, by = mutant["name"], mutant.get("by", "sim")
     first = [] if known is None else [range(known, known + 1)]
-    count, step = (SEEDS_MAX, SEEDS_OF_A_RUN) if by == "sim" else (WORLD_SEEDS_MAX, WORLD_SEEDS_OF_A_RUN)
-    others = [range(seed, seed + step) for seed in range(0, count, step)]
+    step = SEEDS_OF_A_RUN[by]
+    others = [range(seed, seed + step) for seed in range(0, SEEDS_MAX[by], step)]
     for seeds in first + others:
         if known is None and time.monotonic() > until:
             return None
@@ -231,11 +236,11 @@ def main() -> int:
         KNOWN.write_text("".join(f"{name} {seed}\n" for name, seed in seeds.items()))
     if RESULT.is_file():
         result = json.loads(RESULT.read_text())
-        for key, by, seeds_max in [("planted", "sim", SEEDS_MAX), ("planted_world", "world", WORLD_SEEDS_MAX)]:
+        for key, by in [("planted", "sim"), ("planted_world", "world"), ("planted_rebase", "rebase")]:
             hunted = [name for name in names if by_name[name].get("by", "sim") == by]
             lost_by = [name for name in hunted if name in missed]
             result[key] = {"total": len(hunted), "found": len(hunted) - len(lost_by), "missed": lost_by,
-                           "seeds_max": seeds_max, "seeds": {name: seeds[name] for name in hunted if name in seeds}}
+                           "seeds_max": SEEDS_MAX[by], "seeds": {name: seeds[name] for name in hunted if name in seeds}}
         RESULT.write_text(json.dumps(result, indent=2) + "\n")
     return 1 if lost else 0
 

@@ -68,6 +68,12 @@ impl TestAuthority {
         self.committees.current().epoch()
     }
 
+    /// Goes on with other shards.
+    #[cfg(feature = "rebase")]
+    pub(crate) fn replace_shards(&mut self, layout: ShardLayout, shards: Vec<TestShard>) {
+        (self.layout, self.shards) = (layout, shards);
+    }
+
     /// The shard that owns an account.
     pub fn shard(&mut self, account: &AccountId) -> &mut TestShard {
         let shard = self.layout.shard_of(account);

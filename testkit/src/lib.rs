@@ -23,6 +23,8 @@ mod journal;
 mod memory_disk;
 #[cfg(feature = "simulation")]
 pub mod primary;
+#[cfg(feature = "rebase")]
+mod rebase;
 mod shard;
 #[cfg(feature = "simulation")]
 pub mod sim;
@@ -35,6 +37,8 @@ pub use committee::{TestCommittee, test_domain};
 pub use journal::MemoryJournal;
 #[cfg(feature = "disk")]
 pub use memory_disk::MemoryDisk;
+#[cfg(feature = "rebase")]
+pub use rebase::{Foundation, rebase};
 pub use shard::{Outcome, TestShard};
 #[cfg(feature = "simulation")]
 pub use stepped_shard::SteppedShard;

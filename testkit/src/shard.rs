@@ -61,6 +61,15 @@ impl TestShard {
         }
     }
 
+    /// A shard with a Primary and this journal.
+    #[cfg(feature = "rebase")]
+    pub(crate) fn recovered(id: ShardId, layout: ShardLayout, journal: MemoryJournal) -> Self {
+        let named = journal.records().flat_map(|(_, record)| record.accounts()).collect();
+        let mut shard = Self { journal, named, ..Self::new(id, layout, true) };
+        shard.restart_from_journal();
+        shard
+    }
+
     /// Locks an account on an order.
     ///
     /// # Errors

@@ -158,6 +158,17 @@ impl CheckpointCertificate {
         is_certified.then_some(Self { checkpoint, votes })
     }
 
+    /// Checks that a certificate that was verified once counts where these committees were installed: an installation
+    /// names its checkpoint, or [`CheckpointCertificate::verify`] accepts it.
+    ///
+    /// # Errors
+    /// See [`CheckpointError`].
+    pub fn counts(&self, domain: &Domain, installations: &Installations) -> Result<(), CheckpointError> {
+        let digest = domain.checkpoint_digest(&self.checkpoint);
+        let is_named = installations.iter().any(|installed| installed.checkpoint == digest);
+        if is_named { Ok(()) } else { self.clone().verify(domain, installations).map(drop) }
+    }
+
     /// Checks the certificate. `installations` are those up to the newest final block that the caller knows. The current
     /// epoch certifies checkpoints, and so does the one before, which is closing, unless its keys were out. Of earlier
     /// epochs only the checkpoint counts that an installation names; that one needs no votes.

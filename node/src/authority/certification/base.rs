@@ -7,8 +7,8 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use fastpay_core::checkpoint::{
-    AccountRow, Checkpoint, CheckpointCertificate, CheckpointError as NotCertified, Installations, Leaf, StatePart,
-    StateReader, StateSummary,
+    AccountRow, Checkpoint, CheckpointCertificate, CheckpointError as NotCertified, CheckpointState, Installations,
+    Leaf, StatePart, StateReader, StateSummary,
 };
 use fastpay_core::{AccountId, Committees, Domain, SequenceNumber};
 
@@ -19,7 +19,7 @@ use super::compute::first_state;
 /// See the module header.
 pub(crate) struct Base {
     pub checkpoint: Checkpoint,
-    /// None for number 0.
+    /// None for number 0, and in simulations, which verify theirs themselves.
     pub certificate: Option<CheckpointCertificate>,
     pub state: StateSummary,
     pub(super) stored: Stored,
@@ -27,8 +27,8 @@ pub(crate) struct Base {
 
 /// Where a state is stored.
 pub(super) enum Stored {
-    /// The first committee alone, which has no file.
-    First(Vec<u8>),
+    /// The first committee alone has no file, nor has a simulation's state.
+    Memory(Vec<u8>),
     File(PathBuf),
 }
 
@@ -41,10 +41,8 @@ impl Archive {
     /// The certified checkpoint of a number, on which the next one is built.
     pub(crate) fn base(&self, number: u64, domain: &Domain, committees: &Committees) -> Result<Base, CheckpointError> {
         if number == 0 {
-            let (first, mut bytes) = (first_state(committees)?, Vec::new());
-            first.write(&mut bytes).expect("writing to memory does not fail");
-            let (state, stored) = (first.summary(), Stored::First(bytes));
-            return Ok(Base { checkpoint: Checkpoint::first(&state), certificate: None, state, stored });
+            let first = first_state(committees)?;
+            return Ok(Base::in_memory(Checkpoint::first(&first.summary()), &first));
         }
         let (certificate, state) = (self.certificate(number)?, self.state(number)?);
         let (checkpoint, path) = (certificate.checkpoint, self.state_path(number));
@@ -59,23 +57,25 @@ impl Archive {
 }
 
 impl Base {
+    /// A checkpoint without a file.
+    pub fn in_memory(checkpoint: Checkpoint, state: &CheckpointState) -> Self {
+        let mut bytes = Vec::new();
+        state.write(&mut bytes).expect("writing to memory does not fail");
+        Self { checkpoint, certificate: None, state: state.summary(), stored: Stored::Memory(bytes) }
+    }
+
     /// Checks that the checkpoint still counts where these committees were installed: its epoch is the newest, or the
     /// one before with sound keys, or an installation names the checkpoint.
     pub fn check(&self, domain: &Domain, installations: &Installations) -> Result<(), CheckpointError> {
         let Some(certificate) = &self.certificate else { return Ok(()) };
-        let digest = domain.checkpoint_digest(&self.checkpoint);
-        if installations.iter().any(|installed| installed.checkpoint == digest) {
-            return Ok(());
-        }
         let number = self.checkpoint.number;
-        let verified = certificate.clone().verify(domain, installations);
-        verified.map(drop).map_err(|error| CheckpointError::Base { number, error })
+        certificate.counts(domain, installations).map_err(|error| CheckpointError::Base { number, error })
     }
 
     /// Opens the state.
     pub fn open(&self) -> io::Result<Box<dyn Read + '_>> {
         Ok(match &self.stored {
-            Stored::First(bytes) => Box::new(bytes.as_slice()),
+            Stored::Memory(bytes) => Box::new(bytes.as_slice()),
             Stored::File(path) => Box::new(BufReader::new(File::open(path)?)),
         })
     }
@@ -87,7 +87,7 @@ impl Base {
 
     fn unreadable(&self, error: io::Error) -> ArchiveError {
         match &self.stored {
-            Stored::First(_) => unreadable(Path::new(""), error),
+            Stored::Memory(_) => unreadable(Path::new(""), error),
             Stored::File(path) => unreadable(path, error),
         }
     }
@@ -150,7 +150,7 @@ pub(super) fn check_committees(installations: &Installations, committees: &Commi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fastpay_core::checkpoint::{CheckpointState, InstalledCommittee};
+    use fastpay_core::checkpoint::InstalledCommittee;
     use fastpay_core::{Digest, Epoch};
     use fastpay_testkit::TestCommittee;
 
@@ -162,11 +162,11 @@ mod tests {
     /// The first checkpoint, signed in epoch 0.
     fn base(first: &TestCommittee) -> Base {
         let state = CheckpointState::new(first.committee.clone()).unwrap();
-        let state = state.summary();
-        let checkpoint = Checkpoint::first(&state).next(&first.domain, Epoch(0), &state, Digest::ZERO).unwrap();
+        let summary = state.summary();
+        let checkpoint = Checkpoint::first(&summary).next(&first.domain, Epoch(0), &summary, Digest::ZERO).unwrap();
         let votes = first.keys.iter().map(|keys| checkpoint.sign(keys, &first.domain)).collect();
         let certificate = CheckpointCertificate::from_votes(checkpoint, &first.domain, &first.committee, votes);
-        Base { checkpoint, certificate, state, stored: Stored::First(Vec::new()) }
+        Base { certificate, ..Base::in_memory(checkpoint, &state) }
     }
 
     #[test]

@@ -65,12 +65,32 @@ async fn read_chain(
     told: Progress<'_>,
 ) -> Result<(Vec<PrimaryEvent>, ChainTime), CheckpointError> {
     let primary = Primary::connect(config.clone()).await?;
+    let stored = StoredCursor::read(cursor_file).filter(|stored| stored.is_of(config, after));
+    let (events, time, needless) = read_over(primary, stored.map(|stored| stored.cursor), after, clock, told).await?;
+    if let Some(cursor) = needless {
+        StoredCursor { chain_id: config.chain_id, contract: config.contract, cursor }.write(cursor_file);
+    }
+    Ok((events, time))
+}
+
+/// All final events after an index, over a connection of the caller's choice, and the time of the newest final block.
+/// Reads on from a cursor, or from the contract's first block; returns the cursor from which no event up to the index has
+/// to be read again.
+///
+/// # Errors
+/// See [`CheckpointError`].
+pub async fn read_over<T: FnMut(String) + ?Sized>(
+    primary: Primary,
+    stored: Option<Cursor>,
+    after: TransactionIndex,
+    clock: Clock,
+    told: &mut T,
+) -> Result<(Vec<PrimaryEvent>, ChainTime, Option<Cursor>), CheckpointError> {
     let domain = primary.domain();
     let mut reader = DepositReader::new(primary, RANGE_BLOCKS_DEFAULT);
     let unlock_window = reader.unlock_window().await?;
-    let stored = StoredCursor::read(cursor_file).filter(|stored| stored.is_of(config, after));
     let mut cursor = match stored {
-        Some(stored) => stored.cursor,
+        Some(stored) => stored,
         None => reader.start().await?,
     };
     let mut needless = None;
@@ -87,12 +107,9 @@ async fn read_chain(
             told(format!("read the chain up to block {told_at} of {}", batch.final_block));
         }
         if cursor.block_number >= batch.final_block {
-            if let Some(cursor) = needless {
-                StoredCursor { chain_id: config.chain_id, contract: config.contract, cursor }.write(cursor_file);
-            }
             let time = ChainTime { block_time: batch.final_time, unlock_window };
             return match time.view(clock.now_ms()) {
-                PrimaryView::Recent => Ok((events, time)),
+                PrimaryView::Recent => Ok((events, time, needless)),
                 PrimaryView::TooOld => Err(CheckpointError::ChainTooOld { block_time: time.block_time }),
             };
         }
@@ -125,10 +142,10 @@ impl StoredCursor {
     }
 }
 
-async fn next(
+async fn next<T: FnMut(String) + ?Sized>(
     reader: &mut DepositReader,
     cursor: &Cursor,
-    told: Progress<'_>,
+    told: &mut T,
 ) -> Result<DepositBatch, CheckpointError> {
     let (mut tries, mut wait) = (1, RETRY_WAIT);
     loop {

@@ -11,6 +11,7 @@ use fastpay_core::{AccountId, Base, Record, SequenceNumber, ShardId, Transaction
 
 use super::cut::weight;
 use super::{CheckpointError, Progress};
+use crate::authority::shard::RecoveredShard;
 use crate::authority::storage::{JournalPosition, JournalRead, JournalReader, shard_folders};
 use crate::authority::stored_record::decode;
 
@@ -68,6 +69,11 @@ impl Journals {
     pub fn open(data: &Path) -> Result<Self, CheckpointError> {
         let (shards, _) = shard_folders(data)?;
         Ok(Self(shards.iter().map(|shard| JournalReader::open(&shard.journal)).collect::<Result<_, _>>()?))
+    }
+
+    /// The journals of recovered shards, in the order of the shards.
+    pub fn of(recovered: &[RecoveredShard]) -> Self {
+        Self(recovered.iter().map(RecoveredShard::journal).collect())
     }
 
     /// The number of shards.

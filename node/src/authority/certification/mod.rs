@@ -70,6 +70,7 @@ pub(crate) use archived::NotArchived;
 pub(crate) use base::Base;
 pub use certify::{Certified, certify};
 pub(crate) use compute::installations_after;
+pub use events::read_over;
 pub(crate) use events::read_with_time;
 pub use extent::Extent;
 pub(crate) use journals::Journals;

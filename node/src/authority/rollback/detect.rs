@@ -250,7 +250,8 @@ impl HighWaterMark {
 
     /// What a switch to the next generation, whose journals end at `next`, notes in `meta.json`. The present ones end
     /// at `ends`. If no node was started on these, the high-water mark still is of what they were made of.
-    pub(crate) fn switch_to(&self, next: &[JournalPosition], ends: &[JournalPosition]) -> Switch {
+    #[must_use]
+    pub fn switch_to(&self, next: &[JournalPosition], ends: &[JournalPosition]) -> Switch {
         let (from_generation, from_ends) = match (&self.generation.switch, self.read()) {
             (Some(before), Ok(file)) if file.generation < self.generation.number => {
                 (before.from_generation, before.from_ends.clone())

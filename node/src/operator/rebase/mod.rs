@@ -18,6 +18,7 @@
 
 mod own;
 mod plan;
+mod shards;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -40,6 +41,7 @@ use crate::authority::shard::{RecoveredShard, ShardError};
 use crate::authority::storage::{DataFolder, JournalError, StorageError, remove_older_generations};
 use crate::authority::{AuthorityError, check_credits, recover, shard_limits};
 use own::{Own, Target};
+pub use shards::{Foundation, RebasedShards, rebase_shards};
 
 /// Why a folder was not rebased. It is what it was.
 #[derive(Debug, thiserror::Error)]

@@ -17,6 +17,8 @@ enum Move {
     /// The number's certificate, to the one authority that stays behind, to some, or to all.
     ShowLaggard,
     ShowSome,
+    /// To all authorities but the one that stays behind.
+    ShowMost,
     ShowAll,
     Stall(bool),
     Ask {
@@ -42,6 +44,9 @@ enum Move {
     LeaveQueue,
     Copy,
     Restore,
+    Certify,
+    RebaseLaggard,
+    RebaseFirst,
 }
 
 /// See the [module](self).
@@ -68,8 +73,10 @@ impl World {
                 let moves = match (self.is_restorable && self.chance(40), self.has_thief && self.chance(20)) {
                     (true, _) => self.amnesia(),
                     (false, true) => self.forgery(),
+                    (false, false) if self.has_checkpoints && self.chance(40) => self.delay(),
                     (false, false) => self.dispute(),
                 };
+                let moves = if self.has_checkpoints { self.interspersed(moves) } else { moves };
                 self.agenda = Agenda { owner, number, laggard, moves };
             }
         }
@@ -134,6 +141,61 @@ impl World {
         moves.into()
     }
 
+    /// A checkpoint includes what one authority has not executed, or not read.
+    fn delay(&mut self) -> VecDeque<Move> {
+        use Move::{
+            Ask, Certify, FollowAll, FollowMost, LeaveQueue, Pass, RebaseLaggard, Redeem, ShowLaggard, ShowMost,
+        };
+        use Move::{Sign, Steal, Submit, Uphold, Void};
+        let mut moves = vec![FollowAll, Sign, Submit(usize::MAX)];
+        if self.chance(35) {
+            // One authority learns from a checkpoint alone that the number is frozen, once nobody honest acts any more.
+            moves.extend([
+                Ask { by_stranger: false },
+                FollowMost,
+                Certify,
+                Pass(WINDOW - 150),
+                RebaseLaggard,
+                FollowAll,
+            ]);
+            moves.extend([ShowLaggard, Pass(WINDOW / 4), FollowMost]);
+            moves.extend([Void { unanimous: false }; 3]);
+            return moves.into();
+        }
+        let possible: [(u32, &[Move]); 13] = [
+            (70, &[ShowMost]),
+            (30, &[Ask { by_stranger: false }, FollowMost]),
+            (30, &[Pass(WINDOW), FollowMost, Void { unanimous: false }]),
+            (30, &[Uphold, FollowMost]),
+            (15, &[Steal]),
+            (30, &[Redeem]),
+            (50, &[FollowMost]),
+            (90, &[Certify]),
+            (20, &[ShowLaggard]),
+            (90, &[RebaseLaggard]),
+            (30, &[ShowMost, ShowLaggard]),
+            (40, &[LeaveQueue, FollowMost]),
+            (30, &[Void { unanimous: true }, Void { unanimous: false }]),
+        ];
+        for (percent, next) in possible {
+            if self.chance(percent) {
+                moves.extend_from_slice(next);
+            }
+        }
+        moves.into()
+    }
+
+    /// With checkpoints and rebases between.
+    fn interspersed(&mut self, mut moves: VecDeque<Move>) -> VecDeque<Move> {
+        for _ in 0..self.rng.random_range(0..4) {
+            let (at, rebase) = (self.rng.random_range(0..=moves.len()), [Move::RebaseLaggard, Move::RebaseFirst]);
+            moves.insert(at, rebase[self.rng.random_range(0..2)]);
+            let at = self.rng.random_range(0..=at);
+            moves.insert(at, Move::Certify);
+        }
+        moves
+    }
+
     fn make(&mut self, next: Move) {
         let owner = self.agenda.owner;
         let slot = (self.owners[owner].id(), self.agenda.number);
@@ -147,6 +209,10 @@ impl World {
             }
             (Move::ShowLaggard, Some(index)) => self.show(index, self.agenda.laggard),
             (Move::ShowAll, Some(index)) => (0..self.nodes.len()).for_each(|at| self.show(index, at)),
+            (Move::ShowMost, Some(index)) => {
+                let laggard = self.agenda.laggard;
+                (0..self.nodes.len()).filter(|at| *at != laggard).for_each(|at| self.show(index, at));
+            }
             (Move::ShowSome, Some(index)) => self.some().into_iter().for_each(|at| self.show(index, at)),
             (Move::Stall(is_stalled), _) => self.contract.is_stalled = is_stalled,
             (Move::Ask { by_stranger }, _) => {
@@ -191,7 +257,22 @@ impl World {
             (Move::LeaveQueue, _) => self.leave_queue(slot),
             (Move::Copy, _) => self.copy(),
             (Move::Restore, _) => self.restore(),
-            (Move::ShowLaggard | Move::ShowSome | Move::ShowAll | Move::Uphold | Move::Redeem, None) => {}
+            (Move::Certify, _) => self.certify(),
+            (Move::RebaseLaggard, _) => {
+                let at = self.agenda.laggard;
+                // Its shards may be at different events.
+                if self.chance(30) {
+                    self.follow(at, 0, usize::MAX);
+                }
+                self.rebase(at);
+            }
+            (Move::RebaseFirst, _) => {
+                self.rebase(0);
+            }
+            (
+                Move::ShowLaggard | Move::ShowSome | Move::ShowMost | Move::ShowAll | Move::Uphold | Move::Redeem,
+                None,
+            ) => {}
         }
     }
 }

@@ -28,8 +28,8 @@ pub enum Event {
     Spent(Slot, Digest),
     /// The redemption that spent the number left the queue unpaid.
     Released(Slot, Digest),
-    /// An epoch began, and from the second one on keys were out.
-    Installed(Epoch, Epoch),
+    /// An epoch began, and from the second one on keys were out. The installation names a checkpoint.
+    Installed(Epoch, Epoch, Digest),
 }
 
 impl Event {
@@ -168,14 +168,14 @@ impl Contract {
     }
 
     /// The next epoch begins. If keys of all before were out, what they upheld is open again.
-    pub fn install(&mut self, now: u64, were_keys_out: bool) {
+    pub fn install(&mut self, now: u64, were_keys_out: bool, checkpoint: Digest) {
         self.epoch = Epoch(self.epoch.0 + 1);
         self.installed_at = Some(now);
         if were_keys_out {
             self.outcomes.retain(|_, outcome| *outcome == Outcome::Voided);
         }
         let since = if were_keys_out { Epoch(0) } else { self.epoch };
-        self.events.push((now, Event::Installed(self.epoch, since)));
+        self.events.push((now, Event::Installed(self.epoch, since, checkpoint)));
     }
 
     /// Pays a redemption, whose certificate was checked, once.
@@ -207,6 +207,19 @@ impl Contract {
     /// Whether this redemption is never paid, because another one took its number, or it was released.
     pub fn is_never_paid(&self, slot: Slot, digest: Digest) -> bool {
         self.paid.contains_key(&slot) && !self.is_paid(slot, digest)
+    }
+
+    /// What the first events spent each number on; nothing where the redemption left the queue unpaid.
+    pub fn spent_by(&self, events: usize) -> BTreeMap<Slot, Option<Digest>> {
+        let mut spent = BTreeMap::new();
+        for (_, event) in &self.events[..events] {
+            match event {
+                Event::Spent(slot, digest) => drop(spent.insert(*slot, Some(*digest))),
+                Event::Released(slot, _) => drop(spent.insert(*slot, None)),
+                _ => {}
+            }
+        }
+        spent
     }
 
     /// The number of members who signed this.

@@ -11,7 +11,7 @@ use fastpay_testkit::Outcome;
 use rand::prelude::*;
 
 use super::contract::{Event, WINDOW};
-use super::world::{VIEW_AGE_MAX, World};
+use super::world::{Node, VIEW_AGE_MAX, World};
 use crate::properties::world::crash;
 
 impl World {
@@ -109,7 +109,7 @@ impl World {
                 (*slot, UnlockEventKind::Requested(voidable_at))
             }
             Event::Requested(..) => return,
-            Event::Installed(epoch, compromised_since) => {
+            Event::Installed(epoch, compromised_since, _) => {
                 let (epoch, compromised_since) = (*epoch, *compromised_since);
                 let installation = Installation { after, index, epoch, compromised_since, voidable_at };
                 let _ = self.nodes[at].authority.shards[shard].follow_installation(&installation);
@@ -128,6 +128,10 @@ impl World {
                 else {
                     return;
                 };
+                // Of what is pruned, only an unpaid redemption can be paid or credited back.
+                if self.is_pruned(at, slot) && self.unpaid(at, slot).is_none() {
+                    return;
+                }
                 let executed = ExecutedRedemption { digest: *digest, asset: executed.asset, amount: executed.amount };
                 let Some(kind) = kind.after(executed) else { return };
                 kind
@@ -158,20 +162,21 @@ impl World {
 
     /// Somebody copies the folder of the first authority.
     pub fn copy(&mut self) {
-        let node = &mut self.nodes[0];
         if self.is_restorable {
-            node.copy = Some((node.authority.shards.clone(), node.times.clone()));
+            self.nodes[0].copy = None;
+            let copy = (self.nodes[0].clone(), self.oracle.books[0].clone());
+            self.nodes[0].copy = Some(Box::new(copy));
         }
     }
 
     /// Somebody brings the copy back.
     pub fn restore(&mut self) {
-        let node = &mut self.nodes[0];
-        if let Some((shards, times)) = node.copy.take() {
-            (node.authority.shards, node.times) = (shards, times);
-            (node.is_restored, node.floors) = (true, HashMap::new());
+        if let Some(copy) = self.nodes[0].copy.take() {
+            let (node, books) = *copy;
+            self.nodes[0] = Node { is_restored: true, floors: HashMap::new(), ..node };
             self.certificates.iter_mut().for_each(|certified| certified.kept_by.retain(|at| *at != 0));
-            self.oracle.restored(0);
+            self.oracle.restored(0, books);
+            self.void_voters.retain(|(at, _)| *at != 0);
             self.observe(0);
         }
     }

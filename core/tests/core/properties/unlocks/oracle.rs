@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fastpay_core::{AccountId, Digest, Effect, JournalPosition, Record, Transfer, UnlockEventKind};
 use fastpay_testkit::TestShard;
 
-use super::contract::{Contract, Outcome, Slot};
+use super::contract::{Contract, Event, Outcome, Slot};
 
 /// One authority's actions, by its records.
 #[derive(Clone, Default)]
@@ -64,9 +64,69 @@ impl Oracle {
         }
     }
 
-    /// An authority works on an older copy of its journals, from which its books are drawn up anew.
-    pub fn restored(&mut self, at: usize) {
-        self.books[at] = Books::default();
+    /// An authority works on an older copy of its journals, from a time when these were its books.
+    pub fn restored(&mut self, at: usize, books: Books) {
+        self.books[at] = books;
+    }
+
+    /// An authority begins from a checkpoint that includes these orders and void numbers, with what it executed itself,
+    /// and with the first events of the contract. Its books are drawn up anew.
+    pub fn rebased(
+        &mut self,
+        at: usize,
+        (orders, next): (&BTreeMap<Slot, Transfer>, &BTreeMap<AccountId, u64>),
+        events: usize,
+        (contract, shards): (&Contract, &[TestShard]),
+    ) {
+        let before = std::mem::take(&mut self.books[at]);
+        let books = &mut self.books[at];
+        books.next = before.next;
+        for (account, next) in next {
+            let known = books.next.entry(*account).or_default();
+            *known = (*known).max(*next);
+        }
+        for (_, event) in &contract.events[..events] {
+            if let Event::Deposit(deposit) = event {
+                *books.balances.entry(deposit.recipient).or_default() += signed(deposit.amount.0);
+                books.deposited += signed(deposit.amount.0);
+            }
+        }
+        let spent = contract.spent_by(events);
+        for (slot, transfer) in orders {
+            let is_included = next.get(&slot.0).is_some_and(|next| slot.1 < *next);
+            let digest = contract.digest(transfer);
+            if !is_included && before.executed.get(slot) != Some(&digest) {
+                continue;
+            }
+            let amount = signed(transfer.amount().0);
+            books.executed.insert(*slot, digest);
+            let is_never_paid = spent.get(slot).is_some_and(|spent| *spent != Some(digest));
+            if let Transfer::Redemption(_) = transfer {
+                books.redemptions.insert(*slot, (digest, amount));
+                if is_never_paid {
+                    books.kept_or_credited_back.insert(*slot);
+                    continue;
+                }
+                books.redeemed += amount;
+            }
+            *books.balances.entry(slot.0).or_default() -= amount;
+            if let Transfer::Payment(payment) = transfer {
+                *books.balances.entry(payment.recipient).or_default() += amount;
+            }
+        }
+        assert!(before.executed.keys().all(|slot| books.executed.contains_key(slot)), "an unknown order was executed");
+        books.seen = shards.iter().map(|shard| (shard.rules().id().0, shard.journal().end())).collect();
+    }
+
+    /// The votes of an authority.
+    pub fn votes_of(&self, at: usize) -> impl Iterator<Item = (Slot, Digest)> {
+        self.voted.iter().filter(move |((by, _), _)| *by == at).map(|((_, slot), digest)| (*slot, *digest))
+    }
+
+    /// The redemptions that an authority has executed, and whose numbers the first events do not spend.
+    pub fn unpaid(&self, at: usize, contract: &Contract, events: usize) -> impl Iterator<Item = Slot> {
+        let spent = contract.spent_by(events);
+        self.books[at].redemptions.keys().copied().filter(move |slot| !spent.contains_key(slot))
     }
 
     fn record(&mut self, at: usize, record: &Record, contract: &Contract) {
@@ -124,7 +184,7 @@ impl Oracle {
                 }
             }
             Record::Lock { .. } | Record::Seen { .. } | Record::VoidVoted { .. } | Record::Installation(_) => {}
-            Record::Base(_) => unreachable!("nobody rebases here"),
+            Record::Base(_) => unreachable!("books are drawn up anew after a rebase"),
         }
     }
 

@@ -3,17 +3,20 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use fastpay_core::checkpoint::Cut;
 use fastpay_core::{
     AccountId, Amount, Asset, Certificate, ContractVote, Deposit, PrimaryAddress, Rejection, SequenceNumber, Transfer,
     TransferOrder, VerifiedCertificate, VerifiedVote,
 };
-use fastpay_testkit::{TestAccount, TestAuthority, TestCommittee, TestShard, payment, redemption};
+use fastpay_testkit::{TestAccount, TestAuthority, TestCommittee, payment, redemption};
 use rand::prelude::*;
 use rand::rngs::StdRng;
 
 use super::agenda::Agenda;
+use super::checkpoints::Checkpointed;
 use super::contract::{Contract, Slot, WINDOW};
-use super::oracle::{Oracle, signed};
+use super::oracle::{Books, Oracle, signed};
+use super::rebasing::Tally;
 
 /// Nothing is voted for or executed on a view of the chain that is older than this.
 pub const VIEW_AGE_MAX: i64 = WINDOW as i64 / 2;
@@ -22,14 +25,18 @@ const CLOCK_BEHIND_MAX: i64 = 100;
 pub const OWNERS: u64 = 4;
 
 /// An honest authority with what its node has beside the rules.
+#[derive(Clone)]
 pub struct Node {
     pub authority: TestAuthority,
     /// Per shard, the time of the newest final block whose events it has applied.
     pub times: Vec<u64>,
     pub clock_error: i64,
-    pub copy: Option<(Vec<TestShard>, Vec<u64>)>,
+    /// An older copy of its folder, and what its books were then.
+    pub copy: Option<Box<(Node, Books)>>,
     pub is_restored: bool,
     pub floors: HashMap<AccountId, u64>,
+    /// The number of the checkpoint at which its journals begin, and its cut.
+    pub base: (usize, Cut),
 }
 
 pub struct Certified {
@@ -67,10 +74,17 @@ pub struct World {
     pub void_votes: BTreeMap<(Slot, bool), Vec<ContractVote>>,
     /// The time at which an honest account acts on an owner's final request.
     pub acts_at: BTreeMap<Slot, Option<u64>>,
+    /// Authorities certify checkpoints and are rebased.
+    pub has_checkpoints: bool,
+    /// The committee's checkpoints by number, from its first state on.
+    pub checkpoints: Vec<Checkpointed>,
+    /// Who voted to void which number, and did not forget it since.
+    pub void_voters: BTreeSet<(usize, Slot)>,
+    pub tally: Tally,
 }
 
 impl World {
-    pub fn new(seed: u64) -> Self {
+    pub fn new(seed: u64, has_checkpoints: bool) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
         let size: usize = if rng.random_bool(0.8) { 4 } else { 7 };
         let faults = (size - 1) / 3;
@@ -87,7 +101,8 @@ impl World {
                     1..=3 => rng.random_range(-CLOCK_BEHIND_MAX..=CLOCK_BEHIND_MAX),
                     _ => 0,
                 };
-                Node { authority, times, clock_error, copy: None, is_restored: false, floors: HashMap::new() }
+                let (copy, is_restored, floors, base) = (None, false, HashMap::new(), (0, Cut::default()));
+                Node { authority, times, clock_error, copy, is_restored, floors, base }
             })
             .collect();
         nodes[0].clock_error = nodes[0].clock_error.min(0);
@@ -100,6 +115,10 @@ impl World {
             owners: (0..OWNERS).map(TestAccount::numbered).collect(),
             oracle: Oracle::new(nodes.len(), byzantine, contract.quorum()),
             agenda: Agenda::default(),
+            has_checkpoints,
+            checkpoints: vec![Checkpointed::first(&committee)],
+            void_voters: BTreeSet::new(),
+            tally: Tally::default(),
             contract,
             nodes,
             committee,
@@ -143,6 +162,9 @@ impl World {
     pub fn step(&mut self) {
         if self.pursue() {
             return;
+        }
+        if self.has_checkpoints && self.chance(25) {
+            return self.certify_or_rebase();
         }
         match self.rng.random_range(0..100) {
             0..6 => self.deposit(),
