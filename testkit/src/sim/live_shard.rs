@@ -40,6 +40,32 @@ impl ShardDisk {
     pub fn copy(&self) -> Self {
         Self { disk: self.disk.copy(), checkpoints: self.checkpoints.copy(), seen: self.seen }
     }
+
+    /// Checks the records of its journal that were not checked yet. Returns the senders of executed orders among them.
+    pub fn observe(
+        &mut self,
+        world: &World,
+        (authority, id): (usize, ShardId),
+        journal: &JournalReader,
+        epoch: u64,
+    ) -> Result<Vec<AccountId>, Breach> {
+        let (end, mut senders) = (journal.end(), Vec::new());
+        require!(end >= self.seen, "authority {authority} lost records that were on its disk");
+        for entry in journal.read_from(self.seen) {
+            let (position, bytes) = entry.map_err(|error| Breach(format!("a journal cannot be read: {error}")))?;
+            let record = Record::try_from_slice(&bytes).map_err(|_| Breach("a record is not one".into()))?;
+            world.trace.note("record", format_args!("a{authority}.{id} {position} {}", kind(&record)));
+            world.check(|oracle| oracle.record(authority, id, &record));
+            if let Record::Confirmation { certificate, .. } = &record {
+                let transfer = &certificate.order.transfer;
+                let slot = (transfer.sender(), transfer.sequence().0);
+                world.oracle().executed_in(authority, slot, epoch);
+                senders.push(slot.0);
+            }
+        }
+        self.seen = end;
+        Ok(senders)
+    }
 }
 
 /// A running shard, for its task and its observers.
@@ -63,25 +89,9 @@ pub struct LiveShard {
 impl LiveShard {
     /// Checks new records on disk.
     pub fn observe(&self) -> Result<(), Breach> {
-        let mut disk = lock(&self.disk);
-        let end = self.journal.end();
-        require!(end >= disk.seen, "authority {} lost records that were on its disk", self.authority);
-        for entry in self.journal.read_from(disk.seen) {
-            let (position, bytes) = entry.map_err(|error| Breach(format!("a journal cannot be read: {error}")))?;
-            let record = Record::try_from_slice(&bytes).map_err(|_| Breach("a record is not one".into()))?;
-            self.world
-                .trace
-                .note("record", format_args!("a{}.{} {position} {}", self.authority, self.id, kind(&record)));
-            self.world.check(|oracle| oracle.record(self.authority, self.id, &record));
-            if let Record::Confirmation { certificate, .. } = &record {
-                let transfer = &certificate.order.transfer;
-                let slot = (transfer.sender(), transfer.sequence().0);
-                self.world.oracle().executed_in(self.authority, slot, self.epoch.load(Ordering::Relaxed));
-                self.is_free(transfer.sender())?;
-            }
-        }
-        disk.seen = end;
-        Ok(())
+        let epoch = self.epoch.load(Ordering::Relaxed);
+        let senders = lock(&self.disk).observe(&self.world, (self.authority, self.id), &self.journal, epoch)?;
+        senders.into_iter().try_for_each(|sender| self.is_free(sender))
     }
 
     /// No account is locked on a used number.

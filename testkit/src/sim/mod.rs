@@ -15,6 +15,7 @@
 mod adversary;
 mod byzantine;
 mod chain;
+mod checkpointing;
 mod depositing;
 mod dice;
 mod disputed;
@@ -27,6 +28,8 @@ mod oracle;
 mod owner;
 mod plan;
 mod process;
+mod rebase_oracle;
+mod rebasing;
 mod relaying;
 mod scenario;
 mod storage;

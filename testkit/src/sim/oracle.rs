@@ -6,7 +6,7 @@ use std::fmt;
 
 use fastpay_core::{
     AccountId, AppliedCredit, Asset, Certificate, Committee, CrossShardCredit, Deposit, Destination, Digest, Domain,
-    Effect, Receipt, Record, Redemption, ShardId, Transfer, TransferOrder,
+    Effect, Receipt, Record, Redemption, ShardId, TransactionIndex, Transfer, TransferOrder,
 };
 use fastpay_ethereum::IFastPay;
 use fastpay_node::authority::shard::Command;
@@ -43,7 +43,7 @@ pub struct Oracle {
     byzantine: usize,
     /// By epoch.
     committees: Vec<Committee>,
-    deposits: Vec<Deposit>,
+    pub(super) deposits: Vec<Deposit>,
     /// Orders that owners signed with their own keys.
     signed: BTreeSet<Digest>,
     /// Orders that the wallets of correct clients sent.
@@ -55,7 +55,7 @@ pub struct Oracle {
     /// Redemptions that the contract has finally paid.
     paid: BTreeMap<Slot, (Asset, i128)>,
     /// Certificates that were confirmed anywhere.
-    certified: BTreeMap<Slot, Certificate>,
+    pub(super) certified: BTreeMap<Slot, Certificate>,
     pub(super) books: Vec<Books>,
     /// The epoch in which an honest authority first executed a number, or an earlier one.
     executed_in: BTreeMap<(usize, Slot), u64>,
@@ -65,25 +65,29 @@ pub struct Oracle {
 }
 
 /// Those of one credit, in order.
-type Payments = Vec<Receipt>;
+pub(super) type Payments = Vec<Receipt>;
 
 /// The actions of one honest authority, by its records.
 #[derive(Clone, Default)]
 pub struct Books {
-    balances: BTreeMap<(AccountId, Asset), i128>,
-    sent: BTreeMap<AccountId, u64>,
+    pub(super) balances: BTreeMap<(AccountId, Asset), i128>,
+    pub(super) sent: BTreeMap<AccountId, u64>,
     locks: BTreeMap<Slot, Digest>,
     /// Votes that left.
     votes: BTreeMap<Slot, Digest>,
     /// Between two shards: what was sent, and how much of it has arrived.
-    credits: BTreeMap<(ShardId, ShardId), (Vec<Payments>, usize)>,
-    deposits: BTreeSet<u64>,
-    redeemed: BTreeMap<Asset, i128>,
+    pub(super) credits: BTreeMap<(ShardId, ShardId), (Vec<Payments>, usize)>,
+    pub(super) deposits: BTreeSet<u64>,
+    pub(super) redeemed: BTreeMap<Asset, i128>,
     /// How many orders of each account were ever confirmed, also where that was forgotten since.
-    sent_ever: BTreeMap<AccountId, u64>,
+    pub(super) sent_ever: BTreeMap<AccountId, u64>,
     /// Votes that left and are not in the older copy of its folder that the authority came back with.
     forgotten: BTreeSet<Slot>,
     pub(super) executed: BTreeSet<Slot>,
+    /// The orders among it, and nothing for void numbers.
+    pub(super) orders: BTreeMap<Slot, Option<TransferOrder>>,
+    /// By shard, the newest event that it has applied.
+    pub(super) applied: BTreeMap<ShardId, TransactionIndex>,
     /// Numbers whose certificate it keeps.
     pub(super) seen: BTreeSet<Slot>,
     pub(super) void_voted: BTreeSet<Slot>,
@@ -277,6 +281,7 @@ impl Oracle {
 
     /// An honest authority has a record on disk that was not there before.
     pub fn record(&mut self, authority: usize, shard: ShardId, record: &Record) -> Result<(), Breach> {
+        self.books[authority].note(shard, record);
         match record {
             Record::Lock { order, digest } => {
                 let slot = (order.transfer.sender(), order.transfer.sequence().0);
@@ -315,7 +320,7 @@ impl Oracle {
                 }
             },
             Record::Unlock(_) | Record::Installation(_) => Ok(()),
-            Record::Base(_) => Err(Breach("no folder is rebased here".into())),
+            Record::Base(_) => Err(Breach("a running node writes a base".into())),
             Record::Seen { certificate } => {
                 let transfer = &certificate.order.transfer;
                 self.books[authority].seen.insert((transfer.sender(), transfer.sequence().0));
@@ -407,7 +412,23 @@ impl Oracle {
 }
 
 impl Books {
-    fn change(&mut self, account: AccountId, asset: Asset, by: i128) {
+    /// Notes what checkpoints are made of.
+    fn note(&mut self, shard: ShardId, record: &Record) {
+        match record {
+            Record::Confirmation { certificate, .. } => {
+                let order = &certificate.order;
+                let slot = (order.transfer.sender(), order.transfer.sequence().0);
+                self.orders.insert(slot, Some(order.clone()));
+            }
+            Record::Void { account, sent } => drop(self.orders.insert((*account, sent.number), None)),
+            Record::Synchronization { order, .. } => drop(self.applied.insert(shard, order.up_to)),
+            Record::Unlock(event) => drop(self.applied.insert(shard, event.index)),
+            Record::Installation(installed) => drop(self.applied.insert(shard, installed.index)),
+            _ => {}
+        }
+    }
+
+    pub(super) fn change(&mut self, account: AccountId, asset: Asset, by: i128) {
         *self.balances.entry((account, asset)).or_default() += by;
     }
 
@@ -498,6 +519,6 @@ impl Books {
 }
 
 /// No simulation deals in amounts that do not fit.
-fn signed(amount: u128) -> i128 {
+pub(super) fn signed(amount: u128) -> i128 {
     i128::try_from(amount).expect("amounts of a simulation are small")
 }

@@ -79,6 +79,9 @@ pub struct Plan {
     /// Some of the kills of a wallet fall right after it has sent an order or a certificate.
     #[serde(default)]
     pub aimed_kills: bool,
+    /// Checkpoints are certified, and authorities are rebased onto them while they are down.
+    #[serde(default)]
+    pub has_checkpoints: bool,
 }
 
 impl Plan {
@@ -129,6 +132,7 @@ impl Plan {
             disputes: if rotations == 0 && seed.is_multiple_of(4) { 3 } else { 0 },
             straddles: if seed % 4 == 1 { 2 } else { 0 },
             aimed_kills: seed % 8 == 6,
+            has_checkpoints: seed % 4 == 3,
         }
     }
 
@@ -148,6 +152,7 @@ impl Plan {
         with(|plan| plan.straddles = 0);
         with(|plan| plan.straddles = plan.straddles.min(1));
         with(|plan| plan.aimed_kills = false);
+        with(|plan| plan.has_checkpoints = false);
         with(|plan| plan.adversaries = 0);
         with(|plan| plan.byzantine.clear());
         with(|plan| plan.rotations = 0);

@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fastpay_core::{JournalPosition, ShardLayout};
+use fastpay_core::{JournalPosition, ShardId, ShardLayout};
 use fastpay_ethereum::Cursor;
 use fastpay_node::authority::certification::ArchivedReads;
 use fastpay_node::authority::check_credits;
@@ -53,13 +53,13 @@ const HIGH_WATER_MARK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Runs one honest authority.
 pub struct Keeper {
-    world: Arc<World>,
-    authority: usize,
-    layout: ShardLayout,
-    power: Power,
-    disks: Vec<Arc<Mutex<ShardDisk>>>,
+    pub(super) world: Arc<World>,
+    pub(super) authority: usize,
+    pub(super) layout: ShardLayout,
+    pub(super) power: Power,
+    pub(super) disks: Vec<Arc<Mutex<ShardDisk>>>,
     /// The small files of its folder. They survive crashes: each is synced before its content is used.
-    folder: (TempDir, Option<Arc<DataFolder>>),
+    pub(super) folder: (TempDir, Option<Arc<DataFolder>>),
     /// The value in the folder.
     voter_status: VoterStatusWatch,
     words: mpsc::UnboundedReceiver<Word>,
@@ -111,7 +111,7 @@ impl Keeper {
         }
     }
 
-    fn data(&self) -> PathBuf {
+    pub(super) fn data(&self) -> PathBuf {
         self.folder.0.path().join("data")
     }
 
@@ -159,6 +159,9 @@ impl Keeper {
             while self.words.try_recv().is_ok() {}
             self.bring_back_a_copy();
             self.power.restore();
+            if let Err(breach) = self.rebase().await {
+                return self.world.trace.violation(breach);
+            }
             if !self.world.is_calm() && self.world.dice.chance(100) {
                 self.cut_ahead();
             }
@@ -234,16 +237,8 @@ impl Keeper {
         let limits = limits(&self.world);
         let metrics = Arc::new(Metrics::new(self.layout.count()));
         let mut recovered: Vec<Recovered> = Vec::new();
-        for (id, disk) in self.layout.shards().zip(&self.disks) {
-            let disk = lock(disk);
-            let storage = ShardStorage {
-                disk: Arc::new(disk.disk.clone()),
-                journal: folder(id.0),
-                journal_options: journal_options(),
-                checkpoints: Arc::new(disk.checkpoints.clone()),
-            };
-            let shard = shard::recover_on(storage, id, self.layout, true, &limits)
-                .map_err(|error| Breach(format!("authority {} cannot start: {error}", self.authority)))?;
+        for shard in self.recover()? {
+            let id = shard.shard().id();
             let arrivals = Arc::new(Notify::new());
             let queue = ShardHandle::notifying(&limits, metrics.shards[id.0 as usize].clone(), arrivals.clone());
             recovered.push((shard, queue, arrivals));
@@ -285,18 +280,39 @@ impl Keeper {
         Ok(())
     }
 
+    /// Recovers the shards from their disks.
+    pub(super) fn recover(&self) -> Result<Vec<RecoveredShard>, Breach> {
+        let recover = |(id, disk): (ShardId, &Arc<Mutex<ShardDisk>>)| {
+            let disk = lock(disk);
+            let storage = ShardStorage {
+                disk: Arc::new(disk.disk.clone()),
+                journal: folder(id.0),
+                journal_options: journal_options(),
+                checkpoints: Arc::new(disk.checkpoints.clone()),
+            };
+            shard::recover_on(storage, id, self.layout, true, &limits(&self.world))
+                .map_err(|error| Breach(format!("authority {} cannot start: {error}", self.authority)))
+        };
+        self.layout.shards().zip(&self.disks).map(recover).collect()
+    }
+
     fn open_folder(&mut self) -> Result<Arc<DataFolder>, Breach> {
         if let Some(folder) = &self.folder.1 {
             return Ok(folder.clone());
         }
+        let folder = self.unshared_folder()?;
+        Ok(self.folder.1.insert(Arc::new(folder)).clone())
+    }
+
+    /// The folder, which no process uses.
+    pub(super) fn unshared_folder(&self) -> Result<DataFolder, Breach> {
         let names: Vec<_> = self.world.keys(self.authority).iter().map(|keys| keys.public().name).collect();
         let identity = folder_identity(
             &names,
             NonZeroU32::new(self.layout.count()).expect("an authority has shards"),
             &self.world.domain,
         );
-        let folder = DataFolder::open(&self.data(), &identity).map_err(|error| Breach(error.to_string()))?;
-        Ok(self.folder.1.insert(Arc::new(folder)).clone())
+        DataFolder::open(&self.data(), &identity).map_err(|error| Breach(error.to_string()))
     }
 
     /// The rollback protection, if the folder is an older copy. From now on the high-water mark follows the journals.
@@ -450,11 +466,11 @@ fn copy_files(from: &Path, to: &Path) {
     }
 }
 
-fn folder(shard: u32) -> PathBuf {
+pub(super) fn folder(shard: u32) -> PathBuf {
     PathBuf::from(format!("shard-{shard}"))
 }
 
-fn journal_options() -> JournalOptions {
+pub(super) fn journal_options() -> JournalOptions {
     JournalOptions { segment_bytes_max: SEGMENT_BYTES_MAX, ..JournalOptions::default() }
 }
 

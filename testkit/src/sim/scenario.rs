@@ -21,7 +21,7 @@ use super::plan::Plan;
 use super::process::Keeper;
 use super::trace::Summary;
 use super::world::{ASSETS, Word, Words, World};
-use super::{adversary, byzantine, depositing, disputing, owner, relaying, straddling};
+use super::{adversary, byzantine, checkpointing, depositing, disputing, owner, relaying, straddling};
 
 /// Once all is well a correct client needs less than this for what it has begun, and all it still has to do.
 const CALM_PATIENCE: Duration = Duration::from_secs(240);
@@ -96,6 +96,9 @@ async fn carry_out(world: &Arc<World>, words: Words, errands: Errands) -> Result
     }
     tokio::spawn(part(world.clone()));
     tokio::spawn(rotate(world.clone()));
+    if world.plan.has_checkpoints {
+        tokio::spawn(checkpointing::certify(world.clone()));
+    }
     sleep(Duration::from_secs(world.plan.storm_s)).await;
 
     world.calm_down();

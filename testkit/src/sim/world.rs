@@ -20,6 +20,7 @@ use tonic::codegen::{BoxFuture, http};
 
 use super::byzantine::Memory;
 use super::chain::{Chain, Errands};
+use super::checkpointing::Checkpointed;
 use super::dice::Dice;
 use super::link::Link;
 use super::oracle::{Breach, Oracle};
@@ -127,6 +128,8 @@ pub struct World {
     pub chain: Chain,
     weather: Mutex<Weather>,
     oracle: Mutex<Oracle>,
+    /// The committee's checkpoints, from its first state on.
+    pub checkpoints: Mutex<Vec<Checkpointed>>,
     servers: Mutex<BTreeMap<(usize, u32), Server>>,
     /// The committees known to each authority's newest process.
     voters: Mutex<BTreeMap<usize, VoterStatusWatch>>,
@@ -159,6 +162,7 @@ impl World {
             memory: Mutex::default(),
             weather: Mutex::new(Weather::new(&plan)),
             oracle: Mutex::new(Oracle::new(&plan, &committee)),
+            checkpoints: Mutex::new(vec![Checkpointed::first(&committee)]),
             chain,
             servers: Mutex::default(),
             voters: Mutex::default(),

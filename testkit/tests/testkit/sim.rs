@@ -30,6 +30,7 @@ fn plan(seed: u64) -> Plan {
         disputes: 0,
         straddles: 0,
         aimed_kills: false,
+        has_checkpoints: false,
     }
 }
 
@@ -62,6 +63,17 @@ fn a_payment_straddles_a_change_of_the_committee_and_the_run_repeats_itself() {
     assert_eq!(first.violation, None);
     assert!(first.counts.contains_key("straddled"), "{:?}", first.counts);
     assert_eq!(run(straddling, false), first);
+}
+
+#[test]
+fn authorities_are_rebased_onto_checkpoints_and_the_run_repeats_itself() {
+    let rebasing = |seed| Plan { has_checkpoints: true, storm_s: 60, rotations: 0, payments: 4, ..plan(seed) };
+    let first = run(rebasing(0), false);
+    assert_eq!(first.violation, None);
+    for kind in ["checkpoint", "rebased"] {
+        assert!(first.counts.contains_key(kind), "{:?}", first.counts);
+    }
+    assert_eq!(run(rebasing(0), false), first);
 }
 
 #[test]
