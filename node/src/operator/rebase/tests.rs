@@ -1,14 +1,15 @@
 //! Journals that are rebased without a node: each test writes the records that an authority would have.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use fastpay_core::checkpoint::{InstalledCommittee, OwnState, PrimaryEvent, PrimaryEventKind, SegmentError};
 use fastpay_core::{
-    AccountId, Amount, Asset, Balance, Committees, Deposit, Digest, Epoch, Installation, JournalPosition, Link,
+    AccountId, Amount, Asset, Balance, Committees, Deposit, Digest, Effect, Epoch, Installation, JournalPosition, Link,
     PrimaryAddress, Record, SequenceNumber, ShardLayout, SynchronizationOrder, TransactionIndex, UnlockEvent,
     UnlockEventKind,
 };
-use fastpay_testkit::{TestAccount, TestCommittee, payment};
+use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption};
 
 use super::RebaseError;
 use super::own::{Own, Target};
@@ -110,6 +111,16 @@ fn unlock(index: u64, account: AccountId, kind: UnlockEventKind) -> Record {
     Record::Unlock(UnlockEvent { after, index, account, sequence: SequenceNumber(0), kind })
 }
 
+/// The contract's first event.
+fn first_deposit(recipient: AccountId, amount: Amount) -> Record {
+    let (after, up_to) = (TransactionIndex(0), TransactionIndex(1));
+    let deposit = Some(Deposit { index: up_to, recipient, asset: Asset::ETHER, amount });
+    Record::Synchronization { order: SynchronizationOrder { after, up_to, deposit }, deposits: Some(FIRST) }
+}
+
+/// The link of a list's first entry.
+const FIRST: Link = Link { number: 0, previous: None, skip: None };
+
 #[test]
 fn a_window_goes_on_unless_an_installation_that_was_not_read_may_have_opened_the_number_again() {
     let (account, sequence) = (TestAccount::numbered(0).id(), SequenceNumber(0));
@@ -189,12 +200,34 @@ fn what_the_shards_hold_in_accounts_that_the_state_lacks_is_noticed() {
     // The chain has another event in place of the deposit that was applied here.
     scene.events =
         vec![PrimaryEventKind::UnlockRequested { account: other, sequence: SequenceNumber(0), is_authorized: false }];
-    let (after, up_to) = (TransactionIndex(0), TransactionIndex(1));
-    let deposit = Deposit { index: up_to, recipient, asset: Asset::ETHER, amount: Amount(10) };
-    let order = SynchronizationOrder { after, up_to, deposit: Some(deposit) };
-    scene.write([Record::Synchronization { order, deposits: Some(Link { number: 0, previous: None, skip: None }) }]);
+    scene.write([first_deposit(recipient, Amount(10))]);
     let (own, base) = (scene.own(), scene.base());
     let differs = scene.written(&own, &scene.plan(&own, &base)).err().unwrap();
     let sums = (Balance::from(Amount(10)), Balance::ZERO);
     assert!(matches!(differs, RebaseError::OtherSum { held, compared, .. } if (held, compared) == sums), "{differs}");
+}
+
+#[test]
+fn a_redemption_in_place_of_which_the_contract_paid_another_stays_in_the_account_once() {
+    let mut scene = Scene::new();
+    let (owner, sequence, amount) = (TestAccount::numbered(0), SequenceNumber(0), Amount(10));
+    let (account, digest) = (owner.id(), Digest::from([7; 32]));
+    scene.events = vec![
+        PrimaryEventKind::Deposit { recipient: account, asset: Asset::ETHER, amount },
+        PrimaryEventKind::Queued { account, sequence, digest },
+    ];
+    let order = owner.sign(&scene.committee.domain, redemption(account, PrimaryAddress::default(), amount.0, 0));
+    let certificate = Arc::new(scene.committee.certificate(&order));
+    scene.write([
+        first_deposit(account, amount),
+        unlock(2, account, UnlockEventKind::Spent(digest)),
+        Record::Confirmation { certificate, sent: FIRST, effect: Effect::Kept },
+    ]);
+    let held = |own: &Own| own.account(&account).unwrap().balance(Asset::ETHER);
+    let own = scene.rebase();
+    assert_eq!((held(&own), own.unlock((account, sequence)).unwrap().spent), (amount.into(), Some(digest)));
+    drop(own);
+    // The other one has left the queue: it is paid.
+    scene.write([unlock(3, account, UnlockEventKind::CreditedBack(Asset::ETHER, amount))]);
+    assert_eq!(held(&scene.own()), amount.into());
 }
