@@ -64,7 +64,7 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
         }
         Command::Rebase { archive, shards, folder: FolderArguments { config, overrides } } => {
             let config = Config::read(&config, overrides)?;
-            let rebased = runtime()?.block_on(rebase::rebase(&config, &archive, shards, &mut tell))?;
+            let rebased = runtime()?.block_on(rebase::rebase(&config, &archive, None, shards, &mut tell))?;
             if rebased.shards != config.shards.get() {
                 complain(format!("set `shards = {}` in the configuration before the start", rebased.shards));
             }

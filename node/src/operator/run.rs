@@ -57,14 +57,16 @@ fn runtime() -> Result<Runtime, AuthorityError> {
     Builder::new_multi_thread().enable_all().build().map_err(AuthorityError::Runtime)
 }
 
-/// Rebases the stopped authority onto its own archive. Says whether it goes on, on whichever generation.
+/// Rebases the stopped authority onto the checkpoint of its archive that it has noted. Says whether it goes on, on
+/// whichever generation.
 async fn pause(config: &Config, stop: &mut watch::Receiver<bool>) -> bool {
     let Some(settings) = &config.archive else { return true };
+    let onto = PruningReport::read(&config.data).underway.map(|attempt| attempt.checkpoint);
     let (tell, told) = oneshot::channel();
     let (rebased, archive) = (config.clone(), settings.folder.clone());
     let work = move || {
         let log = &mut |what: String| tracing::info!("ending the journals: {what}");
-        let work = runtime().map(|runtime| runtime.block_on(rebase(&rebased, &archive, None, log)));
+        let work = runtime().map(|runtime| runtime.block_on(rebase(&rebased, &archive, onto, None, log)));
         // Nobody listens if the operator has stopped the node meanwhile.
         let _ = tell.send(work.unwrap_or_else(|error| Err(RebaseError::from(error))));
     };

@@ -366,7 +366,7 @@ async fn nodes_keep_the_newest_numbers_and_serve_and_read_the_others_from_their_
     }
     let place: PathBuf = format!("file://{}", store.display()).into();
     assert_eq!(verify(&member.config, &place, &mut |_| ()).await.unwrap(), report);
-    let rebased = rebase(&member.config, &member.archive, None, &mut |_| ()).await.unwrap();
+    let rebased = rebase(&member.config, &member.archive, None, None, &mut |_| ()).await.unwrap();
     assert_eq!(rebased.checkpoint, 4);
     assert!(data.join("generation-0001").exists());
     fs::remove_dir_all(&store).unwrap();

@@ -26,7 +26,7 @@ fn id(number: u64) -> AccountId {
 async fn prune(scene: &mut Scene) {
     scene.stop().await;
     for member in &mut scene.members {
-        rebase(&member.config, &member.archive, None, &mut |_| ()).await.unwrap();
+        rebase(&member.config, &member.archive, None, None, &mut |_| ()).await.unwrap();
         let folder = member.archive.clone();
         let (every_seconds, orders_max) = (604_800, 1_000_000);
         member.config.archive = Some(ArchiveSettings { folder, every_seconds, orders_max, times: Default::default() });

@@ -15,7 +15,7 @@ use fastpay_program::Clock;
 use fastpay_testkit::{TestAccount, payment};
 use serde_json::Value;
 
-use crate::certification::{A_WEEK, certified, configure, eventually_async, metric, start, stop};
+use crate::certification::{A_WEEK, configure, eventually_async, metric, start, stop};
 use crate::checkpoint::{Member, Scene, read};
 use crate::rebase::{shard_of, states, sums};
 use crate::scene::copy_folder;
@@ -44,9 +44,18 @@ fn set(member: &mut Member, times: PruningTimes) {
     member.config.archive.as_mut().unwrap().pruning = times;
 }
 
-/// Four members, each with an archive.
-fn four() -> Scene {
+/// Four members, each with an archive of two checkpoints: their journals end at the first, which has a successor.
+async fn four() -> Scene {
     let mut scene = Scene::of(None, &[1, 2, 3, 2]);
+    scene.start().await;
+    fs::create_dir(&scene.members[3].archive).unwrap();
+    for sequence in 0..2 {
+        pay(&scene, &[0, 1, 2, 3], 3, sequence).await;
+        scene.checkpoint().await;
+    }
+    scene.stop().await;
+    fs::remove_dir_all(&scene.members[3].archive).unwrap();
+    copy_folder(&scene.members[0].archive, &scene.members[3].archive);
     configure(&mut scene, A_WEEK);
     scene
 }
@@ -87,7 +96,7 @@ async fn pruned(member: &Member, checkpoint: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_end_their_journals_in_turn_under_load_and_go_on() {
-    let mut scene = four();
+    let mut scene = four().await;
     set_times(&mut scene, TIMES);
     for member in &mut scene.members {
         start(member).await;
@@ -139,7 +148,7 @@ async fn members_end_their_journals_in_turn_under_load_and_go_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_member_leaves_while_the_others_make_no_quorum() {
-    let mut scene = four();
+    let mut scene = four().await;
     set_times(&mut scene, TIMES);
     // A folder that is first used beside a deployment in use would count as an older copy.
     set(&mut scene.members[3], NEVER);
@@ -149,7 +158,6 @@ async fn no_member_leaves_while_the_others_make_no_quorum() {
         start(member).await;
     }
     pay(&scene, &[0, 1, 2], 0, 0).await;
-    certified(&scene.members[..3], 1).await;
     for member in &scene.members[..3] {
         eventually_async("it is to end its journals", async || {
             metric(member, "fastpay_pruning_due_timestamp_seconds").await > 1e9
@@ -174,7 +182,7 @@ async fn no_member_leaves_while_the_others_make_no_quorum() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_attempt_is_told_and_the_old_journals_go_on_until_a_later_one() {
-    let mut scene = four();
+    let mut scene = four().await;
     set_times(&mut scene, NEVER);
     set(&mut scene.members[0], TIMES);
     // Its process ended in the middle of an attempt.
@@ -194,7 +202,6 @@ async fn a_failed_attempt_is_told_and_the_old_journals_go_on_until_a_later_one()
     let blocked = data.join("generation-0001");
     fs::write(&blocked, "").unwrap();
     pay(&scene, &[0, 1, 2, 3], 0, 0).await;
-    certified(&scene.members, 1).await;
     let failures = async |count: u32| {
         eventually_async("it fails", async || {
             report(&scene.members[0]).failure.is_some_and(|failure| failure.count == count)
@@ -231,13 +238,12 @@ async fn a_failed_attempt_is_told_and_the_old_journals_go_on_until_a_later_one()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_old_journals_stay_until_a_node_runs_on_the_new_ones() {
-    let mut scene = four();
+    let mut scene = four().await;
     set_times(&mut scene, NEVER);
     set(&mut scene.members[0], TIMES);
     for member in &mut scene.members {
         start(member).await;
     }
-    pay(&scene, &[0, 1, 2, 3], 0, 0).await;
     // The node cannot start again: another program takes its port meanwhile.
     let (data, http) = (scene.members[0].config.data.clone(), scene.members[0].config.http);
     let taken = loop {
@@ -253,19 +259,15 @@ async fn the_old_journals_stay_until_a_node_runs_on_the_new_ones() {
     drop(taken);
     start(&mut scene.members[0]).await;
     pruned(&scene.members[0], 1).await;
-    pay(&scene, &[0, 1, 2, 3], 0, 1).await;
+    pay(&scene, &[0, 1, 2, 3], 0, 0).await;
     scene.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_that_lacks_what_the_others_have_pruned_takes_it_from_the_checkpoint() {
-    let mut scene = four();
-    set_times(&mut scene, NEVER);
+    let mut scene = Scene::of(None, &[1, 2, 3, 2]);
     let rebase_by_hand =
-        async |member: &Member| rebase(&member.config, &member.archive, None, &mut |_| ()).await.unwrap();
-    for member in &mut scene.members {
-        member.config.archive = None;
-    }
+        async |member: &Member| rebase(&member.config, &member.archive, None, None, &mut |_| ()).await.unwrap();
     scene.start().await;
     for owner in 0..3 {
         pay(&scene, &[0, 1, 2, 3], owner, 0).await;
@@ -287,8 +289,16 @@ async fn a_member_that_lacks_what_the_others_have_pruned_takes_it_from_the_check
     for member in &mut scene.members[..3] {
         stop(member).await;
         assert_eq!(rebase_by_hand(member).await.checkpoint, 2);
+        start(member).await;
     }
-    fs::remove_file(scene.members[3].archive().certificate_path(2)).unwrap();
+    pay(&scene, &[0, 1, 2], 1, 1).await;
+    scene.checkpoint().await;
+    for member in &mut scene.members[..3] {
+        stop(member).await;
+    }
+    for number in [2, 3] {
+        fs::remove_file(scene.members[3].archive().certificate_path(number)).unwrap();
+    }
     configure(&mut scene, A_WEEK);
     set_times(&mut scene, NEVER);
     set(&mut scene.members[3], TIMES);

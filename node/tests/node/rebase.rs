@@ -29,7 +29,7 @@ use crate::process::node;
 use crate::scene::{copy_folder, eventually_async};
 
 async fn rebased(member: &mut Member, shards: Option<u32>) -> Result<Rebased, RebaseError> {
-    let rebased = rebase(&member.config, &member.archive, shards.and_then(NonZeroU32::new), &mut |_| ()).await?;
+    let rebased = rebase(&member.config, &member.archive, None, shards.and_then(NonZeroU32::new), &mut |_| ()).await?;
     member.config.shards = NonZeroU32::new(rebased.shards).unwrap();
     Ok(rebased)
 }
@@ -118,7 +118,7 @@ async fn a_rebased_authority_is_what_it_was_with_any_number_of_shards() {
         assert!(matches!(prune(&member.config), Err(RebaseError::NotStarted(1))), "no node has started on it");
         assert!(old.join("shard-000").exists());
     }
-    let again = rebase(&scene.members[0].config, &scene.members[0].archive, None, &mut |_| ()).await.unwrap_err();
+    let again = rebase(&scene.members[0].config, &scene.members[0].archive, None, None, &mut |_| ()).await.unwrap_err();
     assert!(matches!(again, RebaseError::Nothing(1)), "{again}");
 
     scene.start().await;

@@ -104,7 +104,7 @@ pub fn measure(accounts: usize, orders: usize) -> Result<Checkpoints, Failure> {
     let (_, certify) =
         cost("certify", || runtime.block_on(certify(inputs, &votes, &mut told)).map_err(Failure::wrong))?;
     let (rebased, rebase) =
-        cost("rebase", || runtime.block_on(rebase(&config, &folder, None, &mut told)).map_err(Failure::wrong))?;
+        cost("rebase", || runtime.block_on(rebase(&config, &folder, None, None, &mut told)).map_err(Failure::wrong))?;
     let is_whole = (rebased.checkpoint, rebased.was_complete, rebased.accounts) == (2, true, accounts as u64);
     if !is_whole {
         return Err(Failure::wrong(format!("the folder was not rebased as a whole: {rebased:?}")));

@@ -84,7 +84,7 @@ impl Archive {
     }
 
     /// The number of the newest certified checkpoint in the folder or the store; 0 if there is none.
-    pub(super) async fn newest_anywhere(&self) -> Result<u64, ArchiveError> {
+    pub(crate) async fn newest_anywhere(&self) -> Result<u64, ArchiveError> {
         let held = self.newest_number()?;
         let Some(store) = &self.store else { return Ok(held) };
         Ok(store.numbers().await?.last().copied().unwrap_or(0).max(held))

@@ -56,9 +56,10 @@ pub async fn verify(config: &Config, place: &Path, told: Progress<'_>) -> Result
     let archive = Archive::at(place, config)?;
     let deployment = deployment::load(config).await?;
     let (domain, committees) = (&deployment.domain(), &deployment.committees()?);
-    let (first, mut entries) = (archive.base(0, domain, committees)?, 0_u64);
+    let (first, newest) = (archive.base(0, domain, committees)?, archive.newest_anywhere().await?);
+    let mut entries = 0_u64;
     let seen = |computed: &Computed| entries = entries.saturating_add(computed.segment.entries.len() as u64);
-    let Base { checkpoint, state, .. } = archive.verify_after(first, domain, committees, told, seen).await?;
+    let Base { checkpoint, state, .. } = archive.verify_after(first, newest, (domain, committees), told, seen).await?;
     Ok(Report {
         number: checkpoint.number,
         checkpoint: domain.checkpoint_digest(&checkpoint),
@@ -70,19 +71,19 @@ pub async fn verify(config: &Config, place: &Path, told: Progress<'_>) -> Result
 }
 
 impl Archive {
-    /// Recomputes all certified checkpoints after `base`, and checks each certificate against the committees in the
-    /// states, and these against the deployment's. Hands each to `seen`, and returns the newest.
+    /// Recomputes the certified checkpoints after `base` up to number `last`, and checks each certificate against the
+    /// committees in the states, and these against the deployment's. Hands each to `seen`, and returns the last.
     pub(crate) async fn verify_after(
         &self,
         mut base: Base,
-        domain: &Domain,
-        committees: &Committees,
+        last: u64,
+        (domain, committees): (&Domain, &Committees),
         told: Progress<'_>,
         mut seen: impl FnMut(&Computed),
     ) -> Result<Base, CheckpointError> {
-        let (newest, mut held) = (self.newest_anywhere().await?, None);
-        for number in base.checkpoint.number.saturating_add(1)..=newest {
-            told(format!("checkpoint {number} of {newest}"));
+        let mut held = None;
+        for number in base.checkpoint.number.saturating_add(1)..=last {
+            told(format!("checkpoint {number} of {last}"));
             let brought = self.bring(number).await?;
             let verified = self.verify_next(&base, domain, committees, told);
             let (certificate, computed) = verified.map_err(|error| brought.explain(error))?;

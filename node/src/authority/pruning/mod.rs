@@ -260,11 +260,12 @@ impl Pruner {
         }
     }
 
-    /// The newest certified checkpoint, if it is worth to begin the journals there.
+    /// The newest certified checkpoint that has a successor, if it is worth to begin the journals there. The newest one
+    /// can still be replaced by a rival (PROTOCOL, C16), which may need what journals that begin at it have not.
     async fn reason(&mut self) -> Option<(u64, Reason)> {
-        let newest = self.archive.newest_number().unwrap_or_default();
-        let is_newer = newest > self.begins.checkpoint.map_or(0, |(number, _)| number);
-        let verdict = if is_newer { self.verdict(newest).await } else { Verdict::NotWorthIt };
+        let onto = self.archive.newest_number().unwrap_or_default().saturating_sub(1);
+        let is_newer = onto > self.begins.checkpoint.map_or(0, |(number, _)| number);
+        let verdict = if is_newer { self.verdict(onto).await } else { Verdict::NotWorthIt };
         let now_ms = self.clock.now_ms();
         let (reason, lacking) = match verdict {
             Verdict::NotWorthIt => (None, 0),
@@ -278,17 +279,17 @@ impl Pruner {
             let wait = Wait::Room { lacking };
             // How much is lacking changes all the time.
             if !matches!(self.told, Some(Wait::Room { .. })) {
-                tracing::error!(?reason, "the journals are to end at checkpoint {newest}; not now: {wait}");
+                tracing::error!(?reason, "the journals are to end at checkpoint {onto}; not now: {wait}");
                 self.told = Some(wait);
             }
             return None;
         }
-        Some((newest, reason))
+        Some((onto, reason))
     }
 
-    async fn verdict(&self, newest: u64) -> Verdict {
+    async fn verdict(&self, onto: u64) -> Verdict {
         let (folder, archive, reserve) = (self.folder.clone(), self.archive.clone(), self.reserve);
-        let measured = tokio::task::spawn_blocking(move || Sizes::measure(folder.path(), &archive, newest, reserve));
+        let measured = tokio::task::spawn_blocking(move || Sizes::measure(folder.path(), &archive, onto, reserve));
         match measured.await {
             Ok(Ok(sizes)) => sizes.judge(*self.is_behind.borrow()),
             Ok(Err(error)) => {

@@ -164,14 +164,16 @@ pub struct Rebased {
     pub journal_bytes: u64,
 }
 
-/// Replaces the journals of the data folder by a generation that begins at the newest certified checkpoint of the
-/// archive at `archive`, a folder or the URL of a store, with as many shards as before or `shards`.
+/// Replaces the journals of the data folder by a generation that begins at a certified checkpoint of the archive at
+/// `archive`, a folder or the URL of a store: at number `onto`, or the newest. It has as many shards as before, or
+/// `shards`.
 ///
 /// # Errors
 /// See [`RebaseError`]; the folder is what it was then.
 pub async fn rebase(
     config: &Config,
     archive: &Path,
+    onto: Option<u64>,
     shards: Option<NonZeroU32>,
     told: Progress<'_>,
 ) -> Result<Rebased, RebaseError> {
@@ -183,7 +185,7 @@ pub async fn rebase(
     let layout = ShardLayout::new(shards.unwrap_or(own.shards));
 
     let (place, archive) = (archive, Archive::at(archive, config).map_err(CheckpointError::from)?);
-    let (base, deposits) = newest(&own, layout, &archive, (place, &deployment), told).await?;
+    let (base, deposits) = found(&own, layout, (&archive, onto), (place, &deployment), told).await?;
     let archive = archive.folder();
     let inputs = Inputs { config, archive, orders_max: ORDERS_MAX, clock: Clock::system() };
     let (events, time) = read_with_time(&deployment, base.state.up_to, inputs, told).await?;
@@ -255,12 +257,12 @@ async fn recover_own(
     Ok((own, memory, mark))
 }
 
-/// The newest checkpoint of the archive, verified from the one on at which the folder begins, and all deposits between
-/// the two.
-async fn newest(
+/// The checkpoint of the archive with number `onto`, or the newest, verified from the one on at which the folder begins,
+/// and all deposits between the two.
+async fn found(
     own: &Own,
     layout: ShardLayout,
-    archive: &Archive,
+    (archive, onto): (&Archive, Option<u64>),
     (place, deployment): (&Path, &Deployment),
     told: Progress<'_>,
 ) -> Result<(Base, Vec<own::Deposited>), RebaseError> {
@@ -275,18 +277,22 @@ async fn newest(
         return Err(RebaseError::OtherArchive { number: first, own, found });
     }
     let mut deposits = Vec::new();
-    let newest = archive.verify_after(begun, &domain, &committees, told, |computed| {
+    let last = match onto {
+        Some(number) => number,
+        None => archive.newest_anywhere().await.map_err(CheckpointError::from)?,
+    };
+    let base = archive.verify_after(begun, last, (&domain, &committees), told, |computed| {
         for entry in &computed.segment.entries {
             if let SegmentEntry::Event(event) = entry {
                 deposits.extend(own::Deposited::of(event));
             }
         }
     });
-    let newest = newest.await?;
-    match newest.checkpoint.number {
+    let base = base.await?;
+    match base.checkpoint.number {
         0 => Err(RebaseError::NoCheckpoint(place.to_owned())),
         number if own.base.is_some() && number == first && layout == own.layout => Err(RebaseError::Nothing(number)),
-        _ => Ok((newest, deposits)),
+        _ => Ok((base, deposits)),
     }
 }
 
