@@ -535,7 +535,8 @@ async fn serve(
         followers.spawn(peers.run(ended.clone()));
     }
     if let (Some(settings), Some(archive), Some(store)) = (settings, archive, store) {
-        let uploads = Uploads::new(archive, store, &settings.times, parts.metrics.certification.clone());
+        let metrics = parts.metrics.certification.clone();
+        let uploads = Uploads::new(archive, store, parts.domain, &settings.times, metrics);
         let end = uploads.start(ended.clone()).map_err(AuthorityError::Checkpoints)?;
         servers.spawn(async {
             end.await.map_err(|_| "the thread that uploads the archive ended by a defect; see the log above".into())

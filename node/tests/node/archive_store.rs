@@ -8,18 +8,23 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+use fastpay_core::checkpoint::{Checkpoint, Segment, SegmentEntry};
+use fastpay_core::{Digest, Epoch, TransactionIndex};
 use fastpay_node::authority::certification::{
     Archive, ArchiveError, CheckpointError, Defect, Store, StoreError, Uploads, verify,
 };
 use fastpay_node::authority::config::{ArchiveSettings, Config};
 use fastpay_node::authority::metrics::CertificationMetrics;
+use fastpay_node::authority::pruning::PruningTimes;
 use fastpay_node::operator::rebase::rebase;
+use fastpay_testkit::{TestAccount, payment, test_domain};
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use object_store::RetryConfig;
 use object_store::aws::AmazonS3Builder;
 use s3s::auth::SimpleAuth;
 use s3s::service::S3ServiceBuilder;
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use url::Url;
@@ -97,16 +102,41 @@ impl S3 {
     }
 }
 
-/// The numbers of which a folder has files, each with how many.
-fn held(folder: &Path) -> Vec<(u64, usize)> {
+/// The numbers of which a folder has files, each with how many, besides what stays for clients' reads.
+pub fn held(folder: &Path) -> Vec<(u64, usize)> {
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names = names.filter(|name| !name.ends_with(".index") && !name.ends_with(".stored.json"));
     let numbers: Vec<u64> = names.filter_map(|name| name.split('.').next()?.parse().ok()).collect();
     let distinct: BTreeSet<_> = numbers.iter().copied().collect();
     distinct.into_iter().map(|number| (number, numbers.iter().filter(|of| **of == number).count())).collect()
 }
 
-/// A folder with files that no node made: uploads do not look into them.
+/// A folder with files that no node made: of states and cuts, uploads do not look into them.
 struct Folder(tempfile::TempDir);
+
+/// A segment with one payment, in each number.
+fn segment() -> Segment {
+    let payer = TestAccount::numbered(0);
+    let order = payment(payer.id(), TestAccount::numbered(1).id(), 1, 0);
+    Segment { entries: vec![SegmentEntry::Executed(payer.sign(&test_domain(), order))] }
+}
+
+/// Each number's, linked to the one before.
+fn checkpoint(number: u64) -> Checkpoint {
+    let (segment, none) = (segment(), Digest::ZERO);
+    let leaf = segment.entries[0].leaf();
+    let root = leaf.root(&segment.path(&leaf).unwrap()).unwrap();
+    let link = |previous, number| Checkpoint {
+        epoch: Epoch(0),
+        number,
+        previous,
+        up_to: TransactionIndex(0),
+        cut: none,
+        state: none,
+        segment: root,
+    };
+    (2..=number).fold(link(none, 1), |before, number| link(test_domain().checkpoint_digest(&before), number))
+}
 
 impl Folder {
     fn with(numbers: std::ops::RangeInclusive<u64>) -> Self {
@@ -121,10 +151,29 @@ impl Folder {
 
     fn complete(&self, number: u64) {
         KINDS.iter().for_each(|kind| fs::write(self.path(number, kind), format!("{kind} of {number}")).unwrap());
+        segment().write(&mut fs::File::create(self.path(number, "segment")).unwrap()).unwrap();
+        let Checkpoint { epoch, number, previous, up_to, cut, state, segment } = checkpoint(number);
+        let checkpoint = json!({
+            "epoch": epoch, "number": number, "previous": previous, "upTo": up_to, "cut": cut, "state": state,
+            "segment": segment,
+        });
+        let certificate = json!({ "checkpoint": checkpoint, "votes": [] });
+        fs::write(self.path(number, "certificate.json"), certificate.to_string()).unwrap();
+    }
+
+    /// Whether what clients' reads need of a number in the store is there.
+    fn is_readable(&self, number: u64) -> (bool, bool) {
+        (self.path(number, "stored.json").exists(), self.path(number, "index").exists())
     }
 
     fn uploads(&self, store: Store) -> Uploads {
-        Uploads::new(Archive::new(self.0.path()), store, &TIMES, Arc::new(CertificationMetrics::default()))
+        Uploads::new(
+            Archive::new(self.0.path()),
+            store,
+            test_domain(),
+            &TIMES,
+            Arc::new(CertificationMetrics::default()),
+        )
     }
 }
 
@@ -199,7 +248,7 @@ async fn a_number_leaves_the_folder_only_after_it_was_read_back() {
 
     // Killed while it removed: the rest goes once it is compared, too.
     let folder = Folder::with(1..=4);
-    fs::remove_file(folder.path(1, "certificate.json")).unwrap();
+    fs::rename(folder.path(1, "certificate.json"), folder.path(1, "stored.json")).unwrap();
     let mut uploads = folder.uploads(s3.store("alice-state"));
     let state = s3.object("alice-state", "0000000001.state");
     let whole = fs::read(&state).unwrap();
@@ -213,6 +262,65 @@ async fn a_number_leaves_the_folder_only_after_it_was_read_back() {
     fs::write(&state, whole).unwrap();
     uploads.pass().await.unwrap();
     assert_eq!(held(folder.0.path()), [(2, 4), (3, 4), (4, 4)]);
+    assert_eq!(folder.is_readable(1), (true, true));
+}
+
+#[tokio::test]
+async fn a_number_leaves_its_header_and_index_which_are_made_anew_from_the_store() {
+    let s3 = S3::start().await;
+    let folder = Folder::with(1..=6);
+    let certificate = fs::read(folder.path(1, "certificate.json")).unwrap();
+    let mut uploads = folder.uploads(s3.store("alice"));
+    // What cannot be indexed does not leave.
+    let segment = fs::read(folder.path(1, "segment")).unwrap();
+    fs::write(folder.path(1, "segment"), &segment[1..]).unwrap();
+    let wrong = uploads.pass().await.unwrap_err();
+    assert!(matches!(&wrong, ArchiveError::Wrong { path, .. } if *path == folder.path(1, "segment")), "{wrong}");
+    assert_eq!((held(folder.0.path())[0], folder.is_readable(1)), ((1, 4), (false, false)));
+    fs::write(folder.path(1, "segment"), &segment).unwrap();
+    fs::remove_file(s3.object("alice", "0000000001.certificate.json")).unwrap();
+    let mut uploads = folder.uploads(s3.store("alice"));
+    uploads.pass().await.unwrap();
+    assert_eq!(held(folder.0.path()), [(4, 4), (5, 4), (6, 4)]);
+    let index = fs::read(folder.path(1, "index")).unwrap();
+    assert_eq!(fs::read(folder.path(1, "stored.json")).unwrap(), certificate);
+
+    // A folder that was restored.
+    let lose = || {
+        for number in 1..=3 {
+            for kind in ["stored.json", "index"] {
+                fs::remove_file(folder.path(number, kind)).unwrap();
+            }
+        }
+    };
+    lose();
+    uploads.pass().await.unwrap();
+    let made = ["stored.json", "index"].map(|kind| fs::read(folder.path(1, kind)).unwrap());
+    assert_eq!(made, [certificate, index]);
+    // An altered segment of the store is not indexed, and its neighbours are.
+    lose();
+    let altered = s3.object("alice", "0000000002.segment");
+    let whole = fs::read(&altered).unwrap();
+    fs::write(&altered, &whole[..whole.len() - 1]).unwrap();
+    let wrong = uploads.pass().await.unwrap_err();
+    assert!(
+        matches!(&wrong, ArchiveError::WrongInStore { object, defect: Defect::Damaged(_) } if object.ends_with("2.segment")),
+        "{wrong}"
+    );
+    assert_eq!([1, 2, 3].map(|number| folder.is_readable(number)), [(true, true), (true, false), (true, true)]);
+    fs::write(&altered, whole).unwrap();
+    uploads.pass().await.unwrap();
+    assert_eq!(folder.is_readable(2), (true, true));
+    // A certificate of another checkpoint is no header.
+    lose();
+    let altered = s3.object("alice", "0000000003.certificate.json");
+    fs::copy(s3.object("alice", "0000000002.certificate.json"), &altered).unwrap();
+    let wrong = uploads.pass().await.unwrap_err();
+    assert!(
+        matches!(&wrong, ArchiveError::WrongInStore { object, .. } if object.ends_with("3.certificate.json")),
+        "{wrong}"
+    );
+    assert_eq!([1, 2, 3].map(|number| folder.is_readable(number)), [(false, false); 3]);
 }
 
 #[tokio::test]
@@ -246,7 +354,7 @@ fn with_archive(scene: &Scene, store: &str) -> PathBuf {
 }
 
 /// Three authorities with an archive of four numbers.
-async fn four_numbers() -> Scene {
+pub async fn four_numbers() -> Scene {
     let scene = Scene::certified(1).await;
     for sequence in 1..4 {
         scene.pay(&[0, 1, 2], 0, 1, sequence).await;
@@ -255,13 +363,14 @@ async fn four_numbers() -> Scene {
     scene
 }
 
-fn archive_settings(folder: &Path, store: Url) -> ArchiveSettings {
+pub fn archive_settings(folder: &Path, store: Url) -> ArchiveSettings {
     ArchiveSettings {
         folder: folder.to_owned(),
         store: Some(store),
         every_seconds: 604_800,
         orders_max: 10_000,
         times: TIMES,
+        pruning: PruningTimes::default(),
     }
 }
 
@@ -272,7 +381,7 @@ async fn an_archive_in_a_bucket_is_verified_and_rebased_from_and_what_it_altered
     scene.stop().await;
     let member = &scene.members[0];
     let archive = member.archive();
-    Uploads::new(archive, s3.store("alice"), &TIMES, Arc::default()).pass().await.unwrap();
+    Uploads::new(archive, s3.store("alice"), scene.committee.domain, &TIMES, Arc::default()).pass().await.unwrap();
     assert!(!is_certified(member, 1) && is_certified(member, 2));
     let place = format!("s3://{BUCKET}/alice");
     let (config, data) = (with_archive(&scene, &place), member.config.data.clone());

@@ -18,7 +18,7 @@ use crate::scene::PATIENCE;
 
 const BEGIN: ArchiveCursor = ArchiveCursor { checkpoint: 0, entry: 0 };
 
-fn id(number: u64) -> AccountId {
+pub fn id(number: u64) -> AccountId {
     TestAccount::numbered(number).id()
 }
 
@@ -28,8 +28,14 @@ async fn prune(scene: &mut Scene) {
     for member in &mut scene.members {
         rebase(&member.config, &member.archive, None, None, &mut |_| ()).await.unwrap();
         let folder = member.archive.clone();
-        let (every_seconds, orders_max) = (604_800, 1_000_000);
-        member.config.archive = Some(ArchiveSettings { folder, every_seconds, orders_max, times: Default::default() });
+        member.config.archive = Some(ArchiveSettings {
+            folder,
+            store: None,
+            every_seconds: 604_800,
+            orders_max: 1_000_000,
+            times: Default::default(),
+            pruning: Default::default(),
+        });
     }
     scene.start().await;
 }
@@ -54,7 +60,7 @@ fn paid(checkpoint: u64, from: u64, to: u64, sequence: u64) -> (u64, AccountId, 
     (checkpoint, id(from), sequence, payment(id(from), id(to), 1, sequence).into())
 }
 
-async fn http(member: &Member, path: &str) -> (u16, String) {
+pub async fn http(member: &Member, path: &str) -> (u16, String) {
     get(member.config.http, &format!("/v1/accounts/{}/archived/{path}", id(0))).await.unwrap()
 }
 
@@ -135,8 +141,8 @@ async fn an_index_is_a_cache_and_an_archive_without_entries_says_so() {
     let client = &member.running.as_ref().unwrap().client;
     let read = async || network.archived_page(client, id(0), list).await.map(|page| payments(&page.into_entries()));
     let expected = vec![paid(1, 0, 1, 0), paid(1, 0, 1, 1)];
-    assert_eq!(read().await.unwrap(), expected);
     let index = member.archive.join("0000000001.index");
+    assert_eq!(read().await.unwrap(), expected);
     let whole = fs::read(&index).unwrap();
     // Removed, cut off, or of another segment, it is built again.
     fs::remove_file(&index).unwrap();

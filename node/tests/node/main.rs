@@ -6,6 +6,7 @@ mod alarm;
 mod announcements;
 mod archive_store;
 mod archived;
+mod archived_store;
 mod authority;
 mod backup;
 mod certification;

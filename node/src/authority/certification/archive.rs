@@ -6,7 +6,9 @@
 //!  0000000001.state   ─┼─ replaced until they are certified  by `sign`, once the       last, by `certify` and
 //!  0000000001.cut.json ┘                                     others are there          `admit`: the number is complete
 //! ```
-//! `0000000001.index` finds accounts in the segment (`index`); it may be removed. `chain.json` remembers up to which block the contract's events need not be read again; it may be removed.
+//! `0000000001.index` finds accounts in the segment (`index`); it may be removed. `0000000001.stored.json` is the
+//! certificate of a number that is in the store alone (`past`); it may be removed. `chain.json` remembers up to which
+//! block the contract's events need not be read again; it may be removed.
 //!
 //! Each file is written under another name, synced, and renamed, so it is whole or not there. A checkpoint counts if
 //! its certificate is there; files of the number after the newest certificate are a proposal. Peers are served from these
@@ -36,7 +38,7 @@ use super::{CertificateFile, CheckpointError, CheckpointFields, CheckpointVoteFi
 
 pub(super) const CERTIFICATE: &str = "certificate.json";
 const VOTE: &str = "vote.json";
-const SEGMENT: &str = "segment";
+pub(super) const SEGMENT: &str = "segment";
 const STATE: &str = "state";
 const CUT: &str = "cut.json";
 /// The files of a certified number. The certificate comes first where a number is removed, and last where it is written.
@@ -244,11 +246,6 @@ impl Archive {
         self.path(number, CERTIFICATE)
     }
 
-    /// The file with the index of a segment, a cache.
-    pub(super) fn index_path(&self, number: u64) -> PathBuf {
-        self.path(number, "index")
-    }
-
     /// The file with this authority's vote for its proposal.
     #[must_use]
     pub fn vote_path(&self, number: u64) -> PathBuf {
@@ -295,6 +292,7 @@ impl Archive {
 
     /// Removes a certified number from the folder. It is no certified number of the folder's any more before the rest goes.
     pub(super) fn remove_number(&self, number: u64) -> Result<(), ArchiveError> {
+        self.leave(number)?;
         FILES.into_iter().chain([VOTE]).try_for_each(|kind| remove(self.path(number, kind)))
     }
 
@@ -393,14 +391,14 @@ impl Archive {
 }
 
 /// Removes a file if it is there.
-fn remove(path: PathBuf) -> Result<(), ArchiveError> {
+pub(super) fn remove(path: PathBuf) -> Result<(), ArchiveError> {
     match files::remove(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(ArchiveError::Io { path, error }),
         _ => Ok(()),
     }
 }
 
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ArchiveError> {
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ArchiveError> {
     let parse = |file: &mut BufReader<File>| Ok(serde_json::from_reader(file)?);
     read_file(path, parse)
 }

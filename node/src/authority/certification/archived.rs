@@ -5,36 +5,38 @@
 //!             few at once, on a blocking thread            headers up to the newest, its votes ──┴─► page
 //! ```
 //! The work for a request is bounded: it looks an account up in at most [`ARCHIVED_HEADERS_MAX`] indices, and scans runs
-//! of at most [`SCANNED_BYTES_MAX`]. Indices that are missing are built first, one after another; requests do not wait
-//! long for that, and come again. An entry is checked against its checkpoint before it is shown: a damaged index is
-//! removed, and built again at the next request.
+//! of at most [`SCANNED_BYTES_MAX`], for about [`PAGE_TIME`]. Missing indices are built first, one by one;
+//! requests do not wait long for that, and come again. An entry is checked against its checkpoint before it is shown: a
+//! damaged index is removed, and built again at the next request.
+//!
+//! A number that is in the archive's store alone has its header and its index in the folder (`past`), and its runs are
+//! read from the store (`open_segment`). While the store is away, or `past` is being completed, clients come again.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fastpay_core::checkpoint::{
     ARCHIVED_HEADERS_MAX, ArchiveCursor, ArchivedEntry, ArchivedList, ArchivedPage, Checkpoint, CheckpointCertificate,
-    Leaf, LeafPath, RUN_LEAVES, Segment, TreeLevels,
+    Leaf, LeafPath,
 };
 use fastpay_core::{AccountId, Domain, SequenceNumber};
-use fastpay_program::files;
 use fastpay_rpc::{ARCHIVED_BYTES_MAX, ArchivedRequest, PAGE_ENTRIES_MAX};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::archive::{Archive, ArchiveError};
-use super::index::{Runs, SegmentIndex, number_of, pays};
+use super::index::{number_of, pays};
+use super::open_segment::{OpenSegment, SegmentFault};
 
 /// Reads at once, for all clients: each holds a blocking thread.
 const READS_AT_ONCE: usize = 4;
 /// The longest wait for a slot, and for indices.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The most bytes of a segment that are scanned for one page, which has at least one entry.
-const SCANNED_BYTES_MAX: u64 = 8 << 20;
+pub(super) const SCANNED_BYTES_MAX: u64 = 8 << 20;
+/// After this time a page begins no other run. From a store, each run is a request of its own.
+const PAGE_TIME: Duration = Duration::from_secs(3);
 
 /// Why no archived entries are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,7 +53,7 @@ pub(crate) enum NotArchived {
          archive's files"
     )]
     TooOld(u64),
-    /// Too many reads, or indices are being built.
+    /// Too many reads, or indices are being built, or the archive's store is away.
     #[error("busy with the archive; ask again later")]
     Busy,
     /// The disk failed, or a file is damaged.
@@ -66,12 +68,10 @@ enum ReadError {
     NotArchived(#[from] NotArchived),
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    #[error("{path}: {error}", path = path.display())]
-    Io { path: PathBuf, error: io::Error },
+    #[error(transparent)]
+    Segment(#[from] SegmentFault),
     #[error("the certificates of the archive do not follow each other; run `fastpay-node archive verify`")]
     Unlinked,
-    #[error("an entry of segment {0} is not proven by its checkpoint; its index is built again")]
-    Unproven(u64),
     #[error("an index is missing")]
     NoIndex,
 }
@@ -120,6 +120,10 @@ impl ArchivedReads {
             ReadError::NotArchived(reason) => reason,
             // A number was certified meanwhile.
             ReadError::NoIndex => NotArchived::Busy,
+            ReadError::Segment(SegmentFault::StoreAway(error)) => {
+                tracing::warn!(%error, "archived entries cannot be read from the store now");
+                NotArchived::Busy
+            }
             error => {
                 tracing::error!(%error, "archived entries cannot be read");
                 NotArchived::Unreadable
@@ -164,15 +168,19 @@ impl Shared {
     }
 
     fn build_missing(&self) -> Result<(), ReadError> {
+        let mut is_lacking = false;
         for (number, checkpoint) in &self.chain()?.checkpoints {
-            let (index, segment) = (self.archive.index_path(*number), self.archive.segment_path(*number));
-            let failed = |error| ReadError::Io { path: segment.clone(), error };
-            if SegmentIndex::open(&index, checkpoint.segment).map_err(failed)?.is_none() {
-                SegmentIndex::build(&index, &segment, checkpoint.segment).map_err(failed)?;
-                tracing::info!(number, "indexed a segment of the archive");
+            match self.archive.index(checkpoint) {
+                Ok(true) => tracing::info!(number, "indexed a segment of the archive"),
+                // It is in the store alone: `past` reads it.
+                Err(ArchiveError::Missing(_)) if self.archive.store.is_some() => {
+                    self.archive.drop_index(*number)?;
+                    is_lacking = true;
+                }
+                indexed => drop(indexed?),
             }
         }
-        Ok(())
+        if is_lacking { Err(NotArchived::Busy.into()) } else { Ok(()) }
     }
 
     /// The certified checkpoints, the newest [`ARCHIVED_HEADERS_MAX`] of them. Certificates are read once; only the newest
@@ -193,7 +201,12 @@ impl Shared {
             for number in lowest..newest {
                 let checkpoint = match known.checkpoints.get(&number) {
                     Some(checkpoint) => *checkpoint,
-                    None => self.archive.certificate(number)?.checkpoint,
+                    None => match self.archive.checkpoint(number) {
+                        Err(ArchiveError::Missing(_)) if self.archive.store.is_some() => {
+                            return Err(NotArchived::Busy.into());
+                        }
+                        checkpoint => checkpoint?,
+                    },
                 };
                 checkpoints.insert(number, checkpoint);
             }
@@ -290,88 +303,8 @@ impl Shared {
         Ok(())
     }
 
-    fn open(&self, checkpoint: &Checkpoint) -> Result<OpenSegment, ReadError> {
-        let (path, index_path) =
-            (self.archive.segment_path(checkpoint.number), self.archive.index_path(checkpoint.number));
-        let failed = |error| ReadError::Io { path: index_path.clone(), error };
-        let index = SegmentIndex::open(&index_path, checkpoint.segment).map_err(failed)?.ok_or(ReadError::NoIndex)?;
-        Ok(OpenSegment { checkpoint: *checkpoint, index, path, index_path, read: None, run: None })
-    }
-}
-
-/// A segment of which entries are read.
-struct OpenSegment {
-    checkpoint: Checkpoint,
-    index: SegmentIndex,
-    path: PathBuf,
-    index_path: PathBuf,
-    /// Once an entry is read.
-    read: Option<(File, Runs)>,
-    /// The run that was read last.
-    run: Option<(usize, Vec<Leaf>, TreeLevels)>,
-}
-
-impl OpenSegment {
-    fn index<T>(&self, find: impl FnOnce(&SegmentIndex) -> io::Result<T>) -> Result<T, ReadError> {
-        find(&self.index).map_err(|error| ReadError::Io { path: self.index_path.clone(), error })
-    }
-
-    fn runs(&mut self) -> Result<&mut (File, Runs), ReadError> {
-        let read = match self.read.take() {
-            Some(read) => read,
-            None => {
-                let file = File::open(&self.path).map_err(|error| ReadError::Io { path: self.path.clone(), error })?;
-                (file, self.index(SegmentIndex::runs)?)
-            }
-        };
-        Ok(self.read.insert(read))
-    }
-
-    /// How many bytes are scanned for an entry.
-    fn cost(&mut self, entry: u32) -> Result<u64, ReadError> {
-        let run = entry as usize / RUN_LEAVES;
-        if self.run.as_ref().is_some_and(|(open, ..)| *open == run) {
-            return Ok(0);
-        }
-        let (file, Runs { offsets, .. }) = self.runs()?;
-        let length = file.metadata().map_or(u64::MAX, |metadata| metadata.len());
-        let begin = offsets.get(run).copied().unwrap_or(length);
-        Ok(offsets.get(run.saturating_add(1)).copied().unwrap_or(length).saturating_sub(begin))
-    }
-
-    /// An entry's leaf and path, which lead to the checkpoint.
-    fn entry(&mut self, entry: u32) -> Result<(Leaf, LeafPath), ReadError> {
-        let (run, at) = (entry as usize / RUN_LEAVES, entry as usize % RUN_LEAVES);
-        if self.run.as_ref().is_none_or(|(open, ..)| *open != run) {
-            let bytes = self.cost(entry)?;
-            let (file, Runs { offsets, .. }) = self.runs()?;
-            let begin = offsets.get(run).copied().unwrap_or(u64::MAX);
-            let read = file
-                .seek(SeekFrom::Start(begin))
-                .and_then(|_| Segment::read_run(&mut BufReader::new(file).take(bytes)));
-            let leaves = read.map_err(|error| self.unproven(&error))?;
-            self.run = TreeLevels::of_leaves(&leaves).map(|levels| (run, leaves, levels));
-        }
-        let found = self.run.as_ref().and_then(|(_, leaves, levels)| {
-            let (leaf, mut path) = (leaves.get(at)?, LeafPath::default());
-            levels.extend(&mut path, at);
-            Some((leaf.clone(), path))
-        });
-        let Some((leaf, mut path)) = found else { return Err(self.unproven(&"the run is shorter")) };
-        self.runs()?.1.roots.extend(&mut path, run);
-        if leaf.root(&path) != Some(self.checkpoint.segment) {
-            return Err(self.unproven(&"the path leads elsewhere"));
-        }
-        Ok((leaf, path))
-    }
-
-    /// Removes the index, which is wrong; or the segment is, and cannot be indexed again.
-    fn unproven(&self, error: &dyn std::fmt::Display) -> ReadError {
-        tracing::warn!(path = %self.path.display(), %error, "an index does not fit to its segment");
-        if let Err(error) = files::remove(&self.index_path) {
-            tracing::error!(path = %self.index_path.display(), %error, "a wrong index cannot be removed");
-        }
-        ReadError::Unproven(self.checkpoint.number)
+    fn open(&self, checkpoint: &Checkpoint) -> Result<OpenSegment<'_>, ReadError> {
+        OpenSegment::open(&self.archive, checkpoint)?.ok_or(ReadError::NoIndex)
     }
 }
 
@@ -382,19 +315,22 @@ struct PageBuilder {
     limit: usize,
     bytes: usize,
     scanned: u64,
+    until: Instant,
 }
 
 impl PageBuilder {
     fn new(limit: u32) -> Self {
         let limit = if limit == 0 { PAGE_ENTRIES_MAX } else { limit.min(PAGE_ENTRIES_MAX) };
-        Self { entries: Vec::new(), next: None, limit: limit as usize, bytes: 0, scanned: 0 }
+        let until = Instant::now().checked_add(PAGE_TIME).unwrap_or_else(Instant::now);
+        Self { entries: Vec::new(), next: None, limit: limit as usize, bytes: 0, scanned: 0, until }
     }
 
     /// Whether another entry fits for which so many bytes are scanned. The first one always does.
     fn has_room(&mut self, scanned: u64) -> bool {
         let is_first = self.scanned == 0;
         self.scanned = self.scanned.saturating_add(scanned);
-        let is_within = self.bytes < ARCHIVED_BYTES_MAX && self.scanned <= SCANNED_BYTES_MAX;
+        let is_in_time = scanned == 0 || Instant::now() < self.until;
+        let is_within = self.bytes < ARCHIVED_BYTES_MAX && self.scanned <= SCANNED_BYTES_MAX && is_in_time;
         self.entries.len() < self.limit && (is_first || is_within)
     }
 

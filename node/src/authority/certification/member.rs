@@ -223,6 +223,18 @@ impl Member {
         if let Err(error) = self.observe(&voter_status) {
             tracing::error!(%error, "the archive cannot be read");
         }
+        if let Err(error) = self.index(&voter_status) {
+            tracing::error!(%error, "the archive cannot be indexed");
+        }
+    }
+
+    /// Indexes the newest number, so that no client waits for that.
+    fn index(&self, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
+        let tip = self.archive.tip(voter_status.committees())?;
+        if tip.number > 0 {
+            self.archive.index(&tip)?;
+        }
+        Ok(())
     }
 
     /// Shows how far the archive is.

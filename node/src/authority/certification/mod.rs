@@ -34,6 +34,8 @@ mod index;
 mod journals;
 mod lag;
 pub mod member;
+mod open_segment;
+mod past;
 mod peer;
 mod peers;
 mod propose;

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +24,7 @@ use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Key;
 use object_store::{Error as ObjectError, GetOptions, GetRange, ObjectStore, ObjectStoreExt, RetryConfig};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use url::Url;
 
 use super::archive::{CERTIFICATE, file_name, kind_of, number_of};
@@ -32,6 +33,8 @@ use super::archive::{CERTIFICATE, file_name, kind_of, number_of};
 const PART_BYTES: usize = 8 << 20;
 /// Peers' reads of the store at once: each costs the operator a request, and its bytes.
 const PEER_READS_MAX: usize = 2;
+/// Clients' reads of the store at once, fewer than all their reads (`archived`): an outage leaves some to the folder.
+const CLIENT_READS_MAX: usize = 2;
 /// Whoever waits for the store tries again by itself, so a request fails soon.
 const TRIES_MAX: usize = 2;
 const TRIES_TIMEOUT: Duration = Duration::from_secs(60);
@@ -92,7 +95,12 @@ pub struct Store {
     /// Without a slash at its end.
     url: String,
     peer_reads: Arc<Semaphore>,
+    client_reads: Arc<Semaphore>,
 }
+
+/// One of few clients' reads at a time.
+#[derive(Debug)]
+pub(super) struct ClientRead(#[expect(dead_code, reason = "held until it is dropped")] OwnedSemaphorePermit);
 
 impl fmt::Display for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -135,7 +143,8 @@ impl Store {
     /// The store under a prefix of these objects, which messages call `url`.
     #[must_use]
     pub fn over(objects: Arc<dyn ObjectStore>, prefix: Key, url: String) -> Self {
-        Self { objects, prefix, url, peer_reads: Arc::new(Semaphore::new(PEER_READS_MAX)) }
+        let [peer_reads, client_reads] = [PEER_READS_MAX, CLIENT_READS_MAX].map(|max| Arc::new(Semaphore::new(max)));
+        Self { objects, prefix, url, peer_reads, client_reads }
     }
 
     fn key(&self, number: u64, kind: &str) -> Key {
@@ -200,6 +209,29 @@ impl Store {
             Err(StoreError::Missing(_)) => Ok(None),
             part => part.map(Some),
         }
+    }
+
+    /// A turn to read for a client; `None` if too many do.
+    pub(super) fn client_read(&self) -> Option<ClientRead> {
+        self.client_reads.clone().try_acquire_owned().ok().map(ClientRead)
+    }
+
+    /// How long a file is.
+    pub(super) async fn length(&self, _: &ClientRead, number: u64, kind: &str) -> Result<u64, StoreError> {
+        let head = self.objects.head(&self.key(number, kind)).await;
+        Ok(head.map_err(self.failed(number, kind))?.size)
+    }
+
+    /// A range of a file's bytes, shorter if the file ends.
+    pub(super) async fn range(
+        &self,
+        _: &ClientRead,
+        number: u64,
+        kind: &str,
+        range: Range<u64>,
+    ) -> Result<Bytes, StoreError> {
+        let bytes_max = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
+        Ok(self.part(number, kind, range.start, bytes_max).await?.bytes)
     }
 
     /// Hands all bytes of a file to `take`, in their order, until it says that it has enough.

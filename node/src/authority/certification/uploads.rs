@@ -9,7 +9,8 @@
 //!    before its files are replaced.
 //! 2. A number that has a successor in the store is never replaced there.
 //! 3. A number leaves the folder when three newer ones are certified and each of its objects, read back, is the file in the
-//!    folder. A kill in between leaves files that are compared and removed later.
+//!    folder. A kill in between leaves files that are compared and removed later. Header and index stay, so that clients
+//!    can read it, and are made anew where they are missing (`past`).
 //!
 //! It runs on a thread of its own with the lowest priority, and only reads what certification writes. An outage delays
 //! it, longer and longer, and stops nothing else.
@@ -21,6 +22,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fastpay_core::Domain;
 use tokio::sync::{oneshot, watch};
 use tokio::time::sleep;
 
@@ -39,6 +41,7 @@ const KEPT: usize = 3;
 pub struct Uploads {
     archive: Archive,
     store: Store,
+    domain: Domain,
     /// The pause between two looks at the folder, and the longest one after failures.
     pause: Duration,
     pause_max: Duration,
@@ -50,8 +53,15 @@ pub struct Uploads {
 impl Uploads {
     /// Uploads from the folder of `archive` to `store`.
     #[must_use]
-    pub fn new(archive: Archive, store: Store, times: &MemberTimes, metrics: Arc<CertificationMetrics>) -> Self {
-        Self { archive, store, pause: times.poll, pause_max: times.takeover, metrics, uploaded: BTreeMap::new() }
+    pub fn new(
+        archive: Archive,
+        store: Store,
+        domain: Domain,
+        times: &MemberTimes,
+        metrics: Arc<CertificationMetrics>,
+    ) -> Self {
+        let (pause, pause_max) = (times.poll, times.takeover);
+        Self { archive, store, domain, pause, pause_max, metrics, uploaded: BTreeMap::new() }
     }
 
     /// Runs on a thread of its own until `stop` turns true. The receiver hears when the thread has ended.
@@ -105,7 +115,8 @@ impl Uploads {
         for number in certified {
             certificates.insert(number, self.certificate(number)?);
         }
-        if certificates == self.uploaded && held.range(..first_kept).next().is_none() {
+        let is_settled = held.range(..first_kept).next().is_none() && self.archive.lacking_past()?.is_empty();
+        if certificates == self.uploaded && is_settled {
             return Ok(());
         }
         let mut stored = self.store.numbers().await?;
@@ -122,7 +133,7 @@ impl Uploads {
                 self.retire(*number, kinds).await?;
             }
         }
-        Ok(())
+        self.archive.restore_past(&self.store, &self.domain).await
     }
 
     fn certificate(&self, number: u64) -> Result<Vec<u8>, ArchiveError> {
@@ -187,6 +198,9 @@ impl Uploads {
             self.store.withdraw(number).await?;
             self.uploaded.remove(&number);
             return Ok(());
+        }
+        if kinds.contains(&CERTIFICATE) {
+            self.archive.index(&self.archive.checkpoint(number)?)?;
         }
         self.uploaded.remove(&number);
         self.archive.remove_number(number)?;

@@ -1,9 +1,13 @@
 //! Archives without shards behind them: bounds of a page, and reasons for none.
 
+use super::super::Store;
 use super::*;
-use fastpay_core::checkpoint::SegmentEntry;
+use fastpay_core::checkpoint::{Segment, SegmentEntry};
 use fastpay_core::{Digest, Epoch, TransactionIndex};
 use fastpay_testkit::{TestAccount, TestCommittee, payment, payout};
+use object_store::ObjectStoreExt;
+use object_store::memory::InMemory;
+use std::fs::File;
 
 /// An archive of so many checkpoints, in each of which account 0 pays account 1 with 4 payments, or large payouts.
 fn archive(folder: &std::path::Path, checkpoints: u64, large: bool) -> (Archive, TestCommittee) {
@@ -96,6 +100,8 @@ fn a_page_scans_a_bounded_part_and_at_least_one_run() {
     let mut page = PageBuilder::new(u32::MAX);
     assert!(page.has_room(SCANNED_BYTES_MAX) && page.has_room(0) && !page.has_room(1));
     assert_eq!(page.limit, PAGE_ENTRIES_MAX as usize);
+    let mut page = PageBuilder { until: Instant::now(), ..PageBuilder::new(9) };
+    assert!(page.has_room(1) && page.has_room(0) && !page.has_room(1), "no second run after its time");
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,6 +116,24 @@ async fn who_asks_while_too_many_read_is_told_to_come_again() {
     let indexing = reads.0.as_ref().unwrap().indexing.clone().lock_owned().await;
     assert_eq!(reads.read(sent(0)).await, Err(NotArchived::Busy), "indices are being built");
     drop(indexing);
+    assert_eq!(reads.read(sent(0)).await.unwrap().entries.len(), 4);
+}
+
+#[tokio::test]
+async fn few_read_from_the_store_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut archive, committee) = archive(folder.path(), 1, false);
+    let objects = Arc::new(InMemory::new());
+    let store = Store::over(objects.clone(), "alice".into(), "memory:/alice".into());
+    archive.store = Some(store.clone());
+    archive.index(&archive.checkpoint(1).unwrap()).unwrap();
+    let segment = std::fs::read(archive.segment_path(1)).unwrap();
+    objects.put(&"alice/0000000001.segment".into(), segment.into()).await.unwrap();
+    std::fs::remove_file(archive.segment_path(1)).unwrap();
+    let reads = ArchivedReads::new(Some(archive), committee.domain);
+    let turns = [store.client_read().unwrap(), store.client_read().unwrap()];
+    assert_eq!(reads.read(sent(0)).await, Err(NotArchived::Busy));
+    drop(turns);
     assert_eq!(reads.read(sent(0)).await.unwrap().entries.len(), 4);
 }
 
