@@ -104,6 +104,18 @@ pub enum WalletError {
         /// The number needed.
         quorum: usize,
     },
+    /// It is not known what the account ordered under an earlier number, so a payment of the list may have been made.
+    #[error(
+        "earlier payments of this wallet cannot be read yet, among them #{sequence} of account {account}: they may have \
+         paid this list. Nothing that may be paid already was signed again. Repeat this command later; after a change of \
+         the committee, its first checkpoint makes them readable"
+    )]
+    Unread {
+        /// The paying account.
+        account: AccountId,
+        /// One such number.
+        sequence: SequenceNumber,
+    },
     /// The same transfer was begun before, and another copy of this wallet has finished it since.
     #[error(
         "the same transfer was begun before, as #{sequence} of account {account}, and is settled, as checkpoint \
@@ -234,7 +246,7 @@ impl WalletError {
             }
             Self::Amount(_) | Self::Order(_) | Self::Link(_) | Self::Argument(_) => ErrorKind::Argument,
             Self::RecipientIsFastPay { .. } | Self::AccountWithoutKey { .. } => ErrorKind::Argument,
-            Self::Relayers(_) => ErrorKind::Unreachable,
+            Self::Relayers(_) | Self::Unread { .. } => ErrorKind::Unreachable,
             Self::TimedOut { .. } => ErrorKind::Timeout,
             Self::Audit(_) => ErrorKind::Audit,
             Self::Output(_) => ErrorKind::Output,

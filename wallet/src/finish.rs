@@ -24,9 +24,9 @@ use crate::wallet::{READ_PATIENCE, Receipt, Resumed, Wallet};
 use fastpay_client::Answers;
 use fastpay_client::{Backoff, OrderConflict, Progress, QuorumError};
 
-/// The maximum number of newest certificates of another copy that are copied into this wallet. Older ones stay at the
-/// authorities.
-const LEARNED_MAX: u64 = 256;
+/// The maximum number of newest certificates of another copy that are copied into this wallet at a time. Older ones stay
+/// at the authorities until they are needed.
+const LEARNED_MAX: usize = 256;
 
 impl Wallet {
     /// Finishes a stored order.
@@ -212,18 +212,60 @@ impl Wallet {
         let account = journal.orders().account();
         let known = journal.orders().next_sequence()?;
         let next = self.proven_next(account, known, answers).await;
-        // The newest first: with it, the folder knows the next number even if this is interrupted.
-        let numbers = known.0.max(next.0.saturating_sub(LEARNED_MAX))..next.0;
-        let names = numbers.clone().map(|number| (account, SequenceNumber(number)));
+        let first = known.0.max(next.0.saturating_sub(LEARNED_MAX as u64));
+        let numbers: Vec<_> = (first..next.0).map(SequenceNumber).collect();
+        self.learn(journal, &numbers, next, answers).await?;
+        Ok(next)
+    }
+
+    /// Learns every number below `next` that this wallet has nothing of. Whoever takes a payment for unpaid because no
+    /// known order made it calls this before it signs.
+    ///
+    /// # Errors
+    /// [`WalletError::Unread`] if a used number can neither be read nor be proven void now. What was learned is stored.
+    pub(crate) async fn learn_all(
+        &self,
+        journal: &OrderJournal,
+        next: SequenceNumber,
+        answers: &Answers<AccountState>,
+    ) -> Result<(), WalletError> {
+        let account = journal.orders().account();
+        // If an honest authority is beyond `next`, that number is used, too, and nothing proves by what yet.
+        if self.is_stepped_over(next, answers) {
+            return Err(WalletError::Unread { account, sequence: next });
+        }
+        for numbers in journal.orders().unknown_below(next)?.rchunks(LEARNED_MAX) {
+            self.learn(journal, numbers, next, answers).await?;
+            let unknown = journal.orders().unknown_below(next)?;
+            if let Some(sequence) = unknown.into_iter().find(|sequence| numbers.contains(sequence)) {
+                return Err(WalletError::Unread { account, sequence });
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores what certificates, archives and the contract prove of these numbers below `next`, which are in order.
+    async fn learn(
+        &self,
+        journal: &OrderJournal,
+        numbers: &[SequenceNumber],
+        next: SequenceNumber,
+        answers: &Answers<AccountState>,
+    ) -> Result<(), WalletError> {
+        let account = journal.orders().account();
+        let names: Vec<_> = numbers.iter().map(|sequence| (account, *sequence)).collect();
         let mut found = self.network().find_certificates(names, None, Instant::now() + READ_PATIENCE).await;
         // What the authorities have pruned is proven by their archives.
-        let lowest = numbers.clone().map(SequenceNumber).find(|number| !found.contains_key(&(account, *number)));
-        let archived = match lowest {
-            Some(lowest) => self.network().archived_sent(account, lowest, next, Instant::now() + READ_PATIENCE).await,
-            None => Vec::new(),
+        let lowest = numbers.iter().find(|sequence| !found.contains_key(&(account, **sequence)));
+        let until = numbers.last().and_then(|last| last.next());
+        let archived = match (lowest, until) {
+            (Some(lowest), Some(until)) => {
+                self.network().archived_sent(account, *lowest, until, Instant::now() + READ_PATIENCE).await
+            }
+            _ => Vec::new(),
         };
-        for number in numbers.rev() {
-            let sequence = SequenceNumber(number);
+        // The newest first: with it, the folder knows the next number even if this is interrupted.
+        for sequence in numbers.iter().rev().copied() {
             let mut found = found.remove(&(account, sequence));
             if found.is_none() {
                 if let Some(entry) = archived.iter().find(|entry| entry.sequence == sequence) {
@@ -246,7 +288,7 @@ impl Wallet {
                 journal.settle(sequence)?;
             }
         }
-        Ok(next)
+        Ok(())
     }
 
     /// Adopts an order of this account that this wallet did not store and that authorities are locked on. Returns false

@@ -5,7 +5,8 @@
 //!    ─► page by page: sign ─► store ─► certify ─► store ─┬─► settle, while the next page is certified
 //! ```
 //! Invariants: a page's order carries the page's name as its memo, so an order on disk, or its certificate, proves that
-//! the page is paid, whatever else is lost. No page is signed again while an order with its name may still be executed.
+//! the page is paid, whatever else is lost. No page is signed again while an order with its name may still be executed,
+//! or while it is unknown what the account ordered under an earlier number.
 //! A job that is repeated, after a crash or by mistake, therefore pays nobody twice.
 
 use std::collections::BTreeMap;
@@ -121,7 +122,8 @@ impl Wallet {
     /// change.
     ///
     /// # Errors
-    /// As [`Wallet::send`]. Some pages may be paid then; the same call again pays the others.
+    /// As [`Wallet::send`], and [`WalletError::Unread`] while an earlier order of the account, which may have paid a page,
+    /// cannot be read. Some pages may be paid then; the same call again pays the others.
     pub async fn pay_many(
         &self,
         key: &AccountKey,
@@ -150,7 +152,8 @@ impl Wallet {
         Err(WalletError::OtherCopy { account })
     }
 
-    /// The number of the next order, if the account's funds cover all pages without an order together.
+    /// The number of the next order, if every number before it is known and the account's funds cover all pages without an
+    /// order together.
     async fn check_funds(
         &self,
         journal: &OrderJournal,
@@ -167,7 +170,11 @@ impl Wallet {
         let mut next = Some(SequenceNumber(0));
         for (asset, amount) in needed {
             let all = Intent::Pay { recipient, asset, amount, memo: Memo::ZERO };
-            next = self.check_standing(journal, &all).await?;
+            let answers = self.ask_account_asset(recipient, asset).await?;
+            let sequence = self.catch_up(journal, &answers).await?;
+            // An order that is not known may have paid a page.
+            self.learn_all(journal, sequence, &answers).await?;
+            next = self.check_covered(journal, &all, sequence, &answers).await?;
             if next.is_none() {
                 break;
             }

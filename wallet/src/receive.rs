@@ -360,7 +360,10 @@ async fn read_from(
         Err(ClientError::Pruned(pruned)) => {
             if pruned.first > cursor.next {
                 let read = network.archived_received(authority, account, archived, PAGES_MAX, enough).await;
-                held = (!read.is_whole).then_some(cursor);
+                // At its end, the place to go on is the newest checkpoint. An archive that lags behind what is pruned has
+                // an end, too, and not all of it.
+                let is_all = read.is_whole && read.next.checkpoint >= pruned.checkpoint;
+                held = (!is_all).then_some(cursor);
                 if held.is_some() {
                     tracing::warn!(authority = %authority.name(), %pruned, "not all pruned payments could be read from this authority's archive yet");
                 }

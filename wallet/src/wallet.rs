@@ -305,20 +305,30 @@ impl Wallet {
 
     /// The number for a new order, after checking that the order can be paid: an error is better before a number is
     /// bound to an order. `None` if an order of another copy of this wallet must be finished first.
-    pub(crate) async fn check_standing(
+    async fn check_standing(
         &self,
         journal: &OrderJournal,
         intent: &Intent,
     ) -> Result<Option<SequenceNumber>, WalletError> {
-        let account = journal.orders().account();
-        let asset = intent.asset();
-        let answers = self.ask_account_asset(account, asset).await?;
+        let answers = self.ask_account_asset(journal.orders().account(), intent.asset()).await?;
         let sequence = self.catch_up(journal, &answers).await?;
-        if self.adopt(journal, sequence, &answers)? || !journal.orders().unfinished()?.is_empty() {
+        self.check_covered(journal, intent, sequence, &answers).await
+    }
+
+    /// As `check_standing`, for a wallet that has caught up with these answers to this next number.
+    pub(crate) async fn check_covered(
+        &self,
+        journal: &OrderJournal,
+        intent: &Intent,
+        sequence: SequenceNumber,
+        answers: &Answers<AccountState>,
+    ) -> Result<Option<SequenceNumber>, WalletError> {
+        let (account, asset) = (journal.orders().account(), intent.asset());
+        if self.adopt(journal, sequence, answers)? || !journal.orders().unfinished()?.is_empty() {
             return Ok(None);
         }
         let needed = intent.transfer(account, sequence).amount();
-        let Some(available) = self.available(journal, sequence, asset, &answers) else { return Ok(Some(sequence)) };
+        let Some(available) = self.available(journal, sequence, asset, answers) else { return Ok(Some(sequence)) };
         if available.covers(needed) {
             return Ok(Some(sequence));
         }

@@ -48,6 +48,8 @@ pub enum Role {
     FalseArchive,
     /// Claims that its archive has nothing, and is otherwise honest.
     HidesArchived,
+    /// Has pruned what it received up to a checkpoint that its archive does not show yet, and is otherwise honest.
+    LateArchive,
     /// Answers with garbage.
     Garbage,
     /// Votes in an epoch that never existed.

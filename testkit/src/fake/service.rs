@@ -316,7 +316,8 @@ impl Shard for FakeAuthority {
         let account = account_id(&request.account);
         refuse_pruned(role, request.start)?;
         let pruned = self.state().archive.as_ref().and_then(|all| all.pruned_received(&account, request.start));
-        if let Some(pruned) = pruned {
+        if let Some(mut pruned) = pruned {
+            pruned.checkpoint += u64::from(role == Role::LateArchive);
             return Err(pruned_status(pruned));
         }
         if role == Role::FalseHistory && request.start < 100 {

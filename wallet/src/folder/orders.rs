@@ -150,6 +150,15 @@ impl Orders {
         Ok(last.map_or(SequenceNumber(0), |last| last.next().unwrap_or(SequenceNumber(u64::MAX))))
     }
 
+    /// The numbers below `next` that this wallet has nothing of, oldest first.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn unknown_below(&self, next: SequenceNumber) -> Result<Vec<SequenceNumber>, FolderError> {
+        let known: std::collections::HashSet<_> = self.sequences()?.into_iter().collect();
+        Ok((0..next.0).map(SequenceNumber).filter(|sequence| !known.contains(sequence)).collect())
+    }
+
     /// All entries, oldest first.
     ///
     /// # Errors

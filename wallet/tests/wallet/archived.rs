@@ -74,6 +74,21 @@ async fn a_cursor_stays_before_what_no_archive_has_shown_yet() {
 }
 
 #[tokio::test]
+async fn a_cursor_stays_while_an_archive_ends_before_what_is_pruned() {
+    let committee = scene().await;
+    let home = tempfile::tempdir().unwrap();
+    let bobs = committee.wallet(home.path());
+    receive(&committee, 0, &[1, 2]);
+    committee.prune(true);
+    receive(&committee, 2, &[3]);
+    committee.authorities.iter().for_each(|authority| authority.play(Role::LateArchive));
+    assert_eq!(collect(&bobs).await, (vec![1, 2, 3], false), "what is shown is taken in");
+    assert_eq!(collect(&bobs).await, (vec![], false));
+    committee.authorities.iter().for_each(|authority| authority.play(Role::Honest));
+    assert_eq!(collect(&bobs).await, (vec![], true));
+}
+
+#[tokio::test]
 async fn a_listed_payment_whose_certificate_is_pruned_is_proven_by_an_archive() {
     let committee = scene().await;
     let home = tempfile::tempdir().unwrap();

@@ -78,6 +78,46 @@ async fn everybody_is_paid_once_however_often_it_is_repeated() {
     expect_paid(&committee, 12).await;
 }
 
+/// The list is not paid, since it is unknown what number 0 paid; and no order is stored, without which none is sent.
+async fn expect_refused(wallet: &Wallet) {
+    let refused = pay_all(wallet, 3).await.unwrap_err();
+    assert!(matches!(refused, WalletError::Unread { sequence: SequenceNumber(0), .. }), "{refused}");
+    assert_eq!(refused.kind(), ErrorKind::Unreachable);
+    let entries = wallet.folder().orders(alice().account()).entries().unwrap();
+    assert!(entries.iter().all(|entry| entry.order.is_none()));
+}
+
+#[tokio::test]
+async fn nothing_is_signed_while_an_earlier_order_cannot_be_read() {
+    let committee = FakeCommittee::start().await;
+    committee.fund(1, alice().account(), 1_000, &[0, 1, 2, 3]);
+    let [home, empty] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let wallet = committee.wallet(home.path());
+    pay_all(&wallet, 2).await.unwrap();
+    expect_paid(&committee, 2).await;
+    committee.prune(true);
+    // No archive proves what is pruned.
+    committee.authorities.iter().for_each(|authority| authority.play(Role::FalseArchive));
+    let restored = committee.wallet(empty.path());
+    for _ in 0..2 {
+        expect_refused(&restored).await;
+    }
+    // The newest number has a certificate, and the two before it are still unknown.
+    wallet.send(&alice(), &pay(carol().account(), 5)).await.unwrap();
+    let next = |number| committee.until(move |authority| authority.next_sequence(alice().account()) == number);
+    next(3).await;
+    for _ in 0..2 {
+        expect_refused(&restored).await;
+    }
+    // One payment does not depend on what was paid before.
+    restored.send(&alice(), &pay(carol().account(), 6)).await.unwrap();
+    next(4).await;
+    committee.authorities.iter().for_each(|authority| authority.play(Role::Honest));
+    let paid = pay_all(&restored, 3).await.unwrap();
+    assert_eq!(paid.iter().map(|page| page.unwrap().sequence.0).collect::<Vec<_>>(), [0, 1, 4]);
+    expect_paid(&committee, 3).await;
+}
+
 #[tokio::test]
 async fn a_list_that_was_begun_is_not_begun_differently() {
     let committee = FakeCommittee::start().await;

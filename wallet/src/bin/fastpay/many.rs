@@ -73,10 +73,12 @@ pub async fn pay(context: &Context, args: &PayArgs, file: &Path) -> Result<Repor
         };
         let outcome = wallet.pay_many(&key, name, &plan.pages, show_progress).await;
         if let Err(error) = outcome {
-            // Report what is paid, also if some payments failed.
-            let states = wallet.page_states(name, entry.account, &plan.pages)?;
-            write_result(&result, &plan.table(&states)?)?;
-            context.screen.line(format!("{} has the result of each line", result.display()));
+            // Report what is paid, also if some payments failed; but do not call lines open that may be paid.
+            if !matches!(error, WalletError::Unread { .. }) {
+                let states = wallet.page_states(name, entry.account, &plan.pages)?;
+                write_result(&result, &plan.table(&states)?)?;
+                context.screen.line(format!("{} has the result of each line", result.display()));
+            }
             return Err(error);
         }
     }
