@@ -106,9 +106,9 @@ pub enum WalletError {
     },
     /// It is not known what the account ordered under an earlier number, so a payment of the list may have been made.
     #[error(
-        "earlier payments of this wallet cannot be read yet, among them #{sequence} of account {account}: they may have \
-         paid this list. Nothing that may be paid already was signed again. Repeat this command later; after a change of \
-         the committee, its first checkpoint makes them readable"
+        "earlier payments of this wallet cannot be read yet, among them #{sequence} of account {account}: they may \
+         have paid this list. Nothing that may be paid already was signed again. Repeat this command later; after a \
+         change of the committee, its first checkpoint makes them readable"
     )]
     Unread {
         /// The paying account.

@@ -24,8 +24,8 @@ use crate::wallet::{READ_PATIENCE, Receipt, Resumed, Wallet};
 use fastpay_client::Answers;
 use fastpay_client::{Backoff, OrderConflict, Progress, QuorumError};
 
-/// The maximum number of newest certificates of another copy that are copied into this wallet at a time. Older ones stay
-/// at the authorities until they are needed.
+/// The maximum number of newest certificates of another copy that are copied into this wallet at a time. Older ones
+/// stay at the authorities until they are needed.
 const LEARNED_MAX: usize = 256;
 
 impl Wallet {

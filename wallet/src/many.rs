@@ -122,8 +122,8 @@ impl Wallet {
     /// change.
     ///
     /// # Errors
-    /// As [`Wallet::send`], and [`WalletError::Unread`] while an earlier order of the account, which may have paid a page,
-    /// cannot be read. Some pages may be paid then; the same call again pays the others.
+    /// As [`Wallet::send`], and [`WalletError::Unread`] while an earlier order of the account, which may have paid a
+    /// page, cannot be read. Some pages may be paid then; the same call again pays the others.
     pub async fn pay_many(
         &self,
         key: &AccountKey,
@@ -152,8 +152,8 @@ impl Wallet {
         Err(WalletError::OtherCopy { account })
     }
 
-    /// The number of the next order, if every number before it is known and the account's funds cover all pages without an
-    /// order together.
+    /// The number of the next order, if every number before it is known and the account's funds cover all pages without
+    /// an order together.
     async fn check_funds(
         &self,
         journal: &OrderJournal,

@@ -360,8 +360,8 @@ async fn read_from(
         Err(ClientError::Pruned(pruned)) => {
             if pruned.first > cursor.next {
                 let read = network.archived_received(authority, account, archived, PAGES_MAX, enough).await;
-                // At its end, the place to go on is the newest checkpoint. An archive that lags behind what is pruned has
-                // an end, too, and not all of it.
+                // At its end, the place to go on is the newest checkpoint. An archive that lags behind what is pruned
+                // has an end, too, and not all of it.
                 let is_all = read.is_whole && read.next.checkpoint >= pruned.checkpoint;
                 held = (!is_all).then_some(cursor);
                 if held.is_some() {
