@@ -6,13 +6,15 @@
 import type { AccountId } from "../accounts.js";
 import type { AuthorityClient } from "../authority.js";
 import { goodAnswers, type Network } from "../network.js";
-import { throwIfAborted } from "../waiting.js";
+import { sleep, throwIfAborted } from "../waiting.js";
 import { verifyArchivePage, type ArchivedNumber, type ArchiveList, type VerifiedArchivePage } from "./page.js";
 
 /** The timeout for a page, after which the next authority is asked. */
 const PAGE_MS = 5_000;
 /** The time for one list, whatever authorities do. */
 const LIST_MS = 20_000;
+/** After this time, the next authority is asked for the same list too. */
+const NEXT_MS = 500;
 /** The maximum number of pages of one authority's list. */
 const PAGES_MAX = 200;
 
@@ -34,7 +36,7 @@ export interface BackPosition {
 /** Reads the authorities' archives. */
 export class ArchiveReader {
   readonly #network: Network;
-  /** The authority that returned proven entries last. It is asked first. */
+  /** The authority that last returned all that was missing when it was asked. It is asked first. */
   #last: AuthorityClient | undefined;
 
   constructor(network: Network) {
@@ -50,28 +52,42 @@ export class ArchiveReader {
   }
 
   /**
-   * The numbers of an account from `from` up to `to` (exclusive) that archives have. Asks one authority after another
-   * for those that are still missing.
+   * The numbers of an account from `from` up to `to` (exclusive) that archives have: all before the first one that is
+   * missing. Asks one authority after another for those that are still missing. One that is slow goes on while the next
+   * one is asked.
    */
   async sent(account: AccountId, from: bigint, to: bigint, signal?: AbortSignal): Promise<Map<bigint, ArchivedNumber>> {
     const found = new Map<bigint, ArchivedNumber>();
-    const until = this.#until(signal);
-    const isLast = (authority: AuthorityClient): number => Number(authority === this.#last);
-    for (const authority of [...this.#network.authorities].sort((a, b) => isLast(b) - isLast(a))) {
-      try {
-        for (let page = 0; page < PAGES_MAX && found.size < Number(to - from); page += 1) {
-          const list = { type: "sent", from: from + BigInt(found.size) } as const;
-          const { entries } = await this.#page(authority, account, list, until);
-          if (entries.length === 0) break;
-          this.#last = authority;
-          for (const entry of entries) if (entry.sequence < to) found.set(entry.sequence, entry);
-        }
-      } catch {
-        throwIfAborted(signal);
-        // The next authority is asked.
+    const wanted = Number(to - from);
+    const end = new AbortController();
+    const until = AbortSignal.any([this.#until(signal), end.signal]);
+    const read = async (authority: AuthorityClient): Promise<void> => {
+      const missing = wanted - found.size;
+      let own = 0;
+      for (let page = 0; page < PAGES_MAX && found.size < wanted; page += 1) {
+        const list = { type: "sent", from: from + BigInt(found.size) } as const;
+        const { entries } = await this.#page(authority, account, list, until);
+        if (entries.length === 0 || until.aborted) return;
+        const asked = entries.filter(({ sequence }) => sequence < to);
+        for (const entry of asked) found.set(entry.sequence, entry);
+        own += asked.length;
       }
-      if (found.size === Number(to - from) || until.aborted) break;
+      if (found.size < wanted) return;
+      if (own >= missing) this.#last = authority;
+      end.abort();
+    };
+    const isLast = (authority: AuthorityClient): number => Number(authority === this.#last);
+    const reads: Promise<void>[] = [];
+    for (const authority of [...this.#network.authorities].sort((a, b) => isLast(b) - isLast(a))) {
+      if (until.aborted || found.size === wanted) break;
+      // A failure leaves its entries to the next authority.
+      const reading = read(authority).catch(() => undefined);
+      reads.push(reading);
+      await Promise.race([reading, sleep(NEXT_MS, until)]);
     }
+    await Promise.race([Promise.all(reads), sleep(LIST_MS, until)]);
+    end.abort();
+    throwIfAborted(signal);
     return found;
   }
 

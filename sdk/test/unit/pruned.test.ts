@@ -176,6 +176,23 @@ describe("authorities that lie in their archives", () => {
     expect([...(await network.archive.sent(alice, 1n, 4n)).keys()]).toEqual([1n, 2n, 3n]);
   }, 30_000);
 
+  test("one that sends few entries slowly stops no list, and is asked first no longer", async () => {
+    prune();
+    let asked = 0;
+    scene.node(0).lie = (request) => {
+      if (!request.path.includes("/archived/")) return undefined;
+      asked += 1;
+      request.query.set("limit", "1");
+      const { body } = scene.node(0).honest(request) as { body: object };
+      return (response) => void setTimeout(() => response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body)), 4_500);
+    };
+    const { network } = scene.patient();
+    expect([...(await network.archive.sent(alice, 0n, 5n)).keys()]).toEqual([0n, 1n, 2n, 3n, 4n]);
+    expect(asked).toBe(1);
+    expect((await network.archive.sent(alice, 0n, 5n)).size).toBe(5);
+    expect(asked).toBe(1);
+  });
+
   test("pages of few entries are continued", async () => {
     archive.entriesMax = 2;
     prune();
