@@ -2,12 +2,13 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
-import { ETHER, memoryStore, ProblemError, transferDigest, type AccountEvent, type AccountId, type Certificate, type History, type OrderStore } from "../../src/index.js";
+import { ETHER, memoryStore, NO_MEMO, ProblemError, transferDigest, type AccountEvent, type AccountId, type Certificate, type History, type OrderStore } from "../../src/index.js";
 import { OrderJournal } from "../../src/storage/journal.js";
 import { viewAccount } from "../../src/wallet/account.js";
 import { hasCredited } from "../../src/wallet/deposits.js";
 import { gatherEvidence } from "../../src/wallet/evidence.js";
 import { readHistory } from "../../src/wallet/history.js";
+import { payMany } from "../../src/wallet/many.js";
 import { spreadReceived } from "../../src/wallet/receive.js";
 import { send } from "../../src/wallet/send.js";
 import { watchAccount } from "../../src/wallet/watch.js";
@@ -233,6 +234,50 @@ describe("an account", () => {
     const entries = await new OrderJournal(store, scene.context.network.domain, alice).entries();
     expect(entries.map(({ sequence, state }) => `${sequence} ${state}`)).toEqual([0, 1, 2, 3, 4, 5].map((number) => `${number} settled`));
     expect(await new OrderJournal(store, scene.context.network.domain, alice).unfinished()).toEqual([]);
+  });
+});
+
+describe("a list that another storage has paid, with pruned numbers", () => {
+  const lines = [{ recipient: person("carol").account, asset: ETHER, amount: 10n, memo: NO_MEMO }];
+
+  /** The page has number 5, and a payment number 6. */
+  beforeEach(async () => {
+    await payList(memoryStore());
+    await (await scene.pay(6n, { store: memoryStore() })).rest;
+    archive.add(certificates().slice(5));
+    for (const node of scene.nodes) node.prune(archive, 3);
+  });
+
+  function payList(store: OrderStore) {
+    return payMany({ ...scene.context, store }, scene.alice, lines, {}, () => undefined);
+  }
+
+  /** Archives have only the numbers that `has` accepts. */
+  function everyArchiveHas(has: (from: number, isWhole: boolean) => boolean): void {
+    for (const node of scene.nodes) {
+      node.lie = ({ path, query }) => {
+        if (!path.endsWith("/archived/sent")) return undefined;
+        return has(Number(query.get("from")), query.get("limit") !== "1") ? undefined : problem(404, "not-archived");
+      };
+    }
+  }
+
+  test("is not paid again while one of them is not proven, however often it is tried", async () => {
+    everyArchiveHas((from) => from === 6);
+    const store = memoryStore();
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      await expect(payList(store)).rejects.toMatchObject({ code: "too-few-answers", details: { missing: [5n, 4n, 3n, 2n, 1n, 0n] } });
+    }
+    expect(scene.node(0).account(alice).next).toBe(7n);
+    everyArchiveHas(() => true);
+    expect(await payList(store)).toMatchObject({ orders: [{ state: "settled", sequence: 5n }] });
+    expect(scene.node(0).account(alice).next).toBe(7n);
+  });
+
+  test("is found if only single numbers can be read", async () => {
+    everyArchiveHas((_, isWhole) => !isWhole);
+    expect(await payList(memoryStore())).toMatchObject({ orders: [{ state: "settled", sequence: 5n }] });
+    expect(scene.node(0).account(alice).next).toBe(7n);
   });
 });
 
