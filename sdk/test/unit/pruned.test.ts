@@ -153,6 +153,23 @@ describe("a history", () => {
   });
 });
 
+test("a history of received payments is shown as far back as archives reach, and said to be incomplete", async () => {
+  for (const amount of [6n, 7n]) {
+    await (await scene.pay(amount)).rest;
+    archive.add(certificates().slice(-1));
+  }
+  for (const node of scene.nodes) {
+    node.prune(archive, 4);
+    node.lie = ({ path, query }) => {
+      const isFar = path.endsWith("/archived/received") && Number(query.get("cursor")?.split(".")[0]) < 3;
+      return isFar ? problem(404, "not-archived") : undefined;
+    };
+  }
+  const pages = await pagesOf(bob, 25);
+  expect(pages.map(({ received }) => received.map(({ payment }) => payment.amount))).toEqual([[7n, 6n], []]);
+  expect(pages.map(({ incomplete }) => incomplete)).toEqual([["received"], ["received"]]);
+});
+
 describe("authorities that lie in their archives", () => {
   test.each<[string, (page: Page) => void]>([
     ["a vote is forged", ({ votes }) => Object.assign(votes[0] ?? {}, { signature: `0x${"11".repeat(64)}` })],
@@ -383,7 +400,7 @@ test("a pruned transfer is found by account and number, with the checkpoint that
 });
 
 /** A node's streams: pruned up to what it keeps, silent behind. */
-function streamFrom(node: TestNode, account: AccountId): string[] {
+function streamFrom(node: TestNode, account: AccountId, checkpoint = 2): string[] {
   const cursors: string[] = [];
   node.lie = ({ path, query }) => {
     if (!path.endsWith("/events")) return undefined;
@@ -392,13 +409,17 @@ function streamFrom(node: TestNode, account: AccountId): string[] {
     const [sent = 0, received = 0] = cursor.split(".").map(Number);
     const { kept } = node.account(account);
     const first = sent < kept.sent ? kept.sent : received < kept.received ? kept.received : undefined;
-    if (first !== undefined) return problem(410, "pruned", { first: String(first), checkpoint: "2" }, "never");
+    if (first !== undefined) return problem(410, "pruned", { first: String(first), checkpoint: String(checkpoint) }, "never");
     return (response) => {
       response.writeHead(200, { "content-type": "text/event-stream" });
       response.write(": hello\n\n");
     };
   };
   return cursors;
+}
+
+function amountsOf(events: readonly AccountEvent[]): unknown[] {
+  return events.map((event) => (event.type === "received" ? event.payment.amount : undefined)).sort();
 }
 
 async function take(account: AccountId, position: string, count: number): Promise<{ events: AccountEvent[]; cursor: object }> {
@@ -422,7 +443,7 @@ describe("a watch from before pruned events", () => {
     // The streams are opened again at the position behind them, while the watch waits for more.
     void expect.poll(() => cursors.every((asked) => asked.includes("0.5.0")), { timeout: 30_000 }).toBe(true).finally(() => end.abort());
     for await (const event of watchAccount(scene.context, bob, from, end.signal)) events.push(event);
-    expect(events.map((event) => (event.type === "received" ? event.payment.amount : undefined)).sort()).toEqual([1n, 2n, 3n, 4n, 5n]);
+    expect(amountsOf(events)).toEqual([1n, 2n, 3n, 4n, 5n]);
     expect(events[0]).toMatchObject({ proof: { type: "checkpoint", checkpoint: 1n } });
     expect(cursors.map((asked) => asked.slice(0, 2))).toEqual(Array(4).fill(["0.0.0", "0.5.0"]));
   });
@@ -434,11 +455,44 @@ describe("a watch from before pruned events", () => {
     expect(events).toMatchObject([{ type: "confirmed", transfer: { sequence: 3n } }, { type: "confirmed", transfer: { sequence: 4n } }]);
   });
 
-  test("reads no more checkpoints than have the missing payments", async () => {
+  test("reads one checkpoint more than have the missing payments, and no others", async () => {
+    await (await scene.pay(6n)).rest;
+    archive.add(certificates().slice(5));
+    for (const node of scene.nodes) node.prune(archive, 3);
+    for (const node of scene.nodes) streamFrom(node, bob, 3);
+    const { events } = await take(bob, "0.5.0", 3);
+    expect(amountsOf(events)).toEqual([4n, 5n, 6n]);
+  });
+
+  test("misses no payment that came after one of a later checkpoint", async () => {
+    for (const node of scene.nodes) {
+      const { received } = node.account(bob);
+      received.splice(2, 2, ...received.slice(2, 4).reverse());
+    }
     prune();
     for (const node of scene.nodes) streamFrom(node, bob);
-    const { events } = await take(bob, "0.3.0", 2);
-    expect(events.map((event) => (event.type === "received" ? event.payment.amount : undefined)).sort()).toEqual([4n, 5n]);
+    // 1, 2 and 4 were read; 3 and 5 were not.
+    const { events } = await take(bob, "0.3.0", 5);
+    expect(amountsOf(events)).toEqual([1n, 2n, 3n, 4n, 5n]);
+  });
+
+  test("goes on behind payments that are counted and in no archive, if f + 1 archives say so", async () => {
+    prune();
+    for (const node of scene.nodes) node.account(bob).kept.received = 6;
+    const cursors = scene.nodes.map((node) => streamFrom(node, bob));
+    const { events } = await take(bob, "0.0.0", 5);
+    expect(amountsOf(events)).toEqual([1n, 2n, 3n, 4n, 5n]);
+    // A single archive may leave payments out.
+    for (const node of scene.nodes.slice(1)) {
+      const { lie } = node;
+      node.lie = (request) => (request.path.includes("/archived/") ? problem(404, "not-archived") : lie(request));
+    }
+    for (const asked of cursors) asked.splice(0);
+    const end = new AbortController();
+    void expect.poll(() => cursors.every((asked) => asked.length > 1), { timeout: 30_000 }).toBe(true).finally(() => end.abort());
+    const from = Object.fromEntries(scene.nodes.map(({ url }) => [url, "0.0.0"]));
+    for await (const event of watchAccount(scene.context, bob, from, end.signal)) expect(event).toBeUndefined();
+    expect(new Set(cursors.flat())).toEqual(new Set(["0.0.0"]));
   });
 
   test("its cursor stays before what the caller has not taken", async () => {
