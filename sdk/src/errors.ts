@@ -43,7 +43,7 @@ export type FastPayErrorCode =
   | "timed-out"
   /** An authority refused; see `ProblemError`. */
   | "refused"
-  /** Fewer authorities than a quorum answered. */
+  /** Fewer authorities answered than are needed. Try again. */
   | "too-few-answers"
   /** The account's balance is too low. */
   | "insufficient-funds"

@@ -5,14 +5,16 @@
 
 import type { AccountId } from "../accounts.js";
 import type { AuthorityClient } from "../authority.js";
-import { goodAnswers, type Network } from "../network.js";
-import { throwIfAborted } from "../waiting.js";
+import { goodAnswers, memberAnswers, type Network } from "../network.js";
+import { sleep, throwIfAborted } from "../waiting.js";
 import { verifyArchivePage, type ArchivedNumber, type ArchiveList, type VerifiedArchivePage } from "./page.js";
 
 /** The timeout for a page, after which the next authority is asked. */
 const PAGE_MS = 5_000;
 /** The time for one list, whatever authorities do. */
 const LIST_MS = 20_000;
+/** After this time, the next authority is asked for the same list too. */
+const NEXT_MS = 500;
 /** The maximum number of pages of one authority's list. */
 const PAGES_MAX = 200;
 
@@ -22,6 +24,20 @@ export interface ReceivedBack {
   readonly numbers: readonly ArchivedNumber[];
   /** The position of older ones; undefined if there are none. */
   readonly older: BackPosition | undefined;
+  /** True if no authority answers about what is older. */
+  readonly isCutOff: boolean;
+}
+
+/** Received payments up to some checkpoint. */
+export interface ReceivedUpTo {
+  /** The transfers that paid the account, newest first. */
+  readonly numbers: ArchivedNumber[];
+  /** True if they were read down to the first checkpoint. */
+  readonly isWhole: boolean;
+  /** True if none is missing in what was read: f + 1 members answered about every part of it. */
+  readonly isComplete: boolean;
+  /** True if no authority answers about what is older, and `count` was not reached or nothing further was read. */
+  readonly isCutOff: boolean;
 }
 
 /** A position in a list that is read from its newest entry: the entries up to a checkpoint, without its newest ones. */
@@ -34,7 +50,7 @@ export interface BackPosition {
 /** Reads the authorities' archives. */
 export class ArchiveReader {
   readonly #network: Network;
-  /** The authority that returned proven entries last. It is asked first. */
+  /** The authority that last returned all that was missing when it was asked. It is asked first. */
   #last: AuthorityClient | undefined;
 
   constructor(network: Network) {
@@ -50,36 +66,56 @@ export class ArchiveReader {
   }
 
   /**
-   * The numbers of an account from `from` up to `to` (exclusive) that archives have. Asks one authority after another
-   * for those that are still missing.
+   * The numbers of an account from `from` up to `to` (exclusive) that archives have: all before the first one that is
+   * missing. Asks one authority after another for those that are still missing. One that is slow goes on while the next
+   * one is asked.
    */
   async sent(account: AccountId, from: bigint, to: bigint, signal?: AbortSignal): Promise<Map<bigint, ArchivedNumber>> {
     const found = new Map<bigint, ArchivedNumber>();
-    const until = this.#until(signal);
-    const isLast = (authority: AuthorityClient): number => Number(authority === this.#last);
-    for (const authority of [...this.#network.authorities].sort((a, b) => isLast(b) - isLast(a))) {
-      try {
-        for (let page = 0; page < PAGES_MAX && found.size < Number(to - from); page += 1) {
-          const list = { type: "sent", from: from + BigInt(found.size) } as const;
-          const { entries } = await this.#page(authority, account, list, until);
-          if (entries.length === 0) break;
-          this.#last = authority;
-          for (const entry of entries) if (entry.sequence < to) found.set(entry.sequence, entry);
-        }
-      } catch {
-        throwIfAborted(signal);
-        // The next authority is asked.
+    const wanted = Number(to - from);
+    const end = new AbortController();
+    const until = AbortSignal.any([this.#until(signal), end.signal]);
+    const read = async (authority: AuthorityClient): Promise<void> => {
+      const missing = wanted - found.size;
+      let own = 0;
+      for (let page = 0; page < PAGES_MAX && found.size < wanted; page += 1) {
+        const list = { type: "sent", from: from + BigInt(found.size) } as const;
+        const { entries } = await this.#page(authority, account, list, until);
+        if (entries.length === 0 || until.aborted) return;
+        const asked = entries.filter(({ sequence }) => sequence < to);
+        for (const entry of asked) found.set(entry.sequence, entry);
+        own += asked.length;
       }
-      if (found.size === Number(to - from) || until.aborted) break;
+      if (found.size < wanted) return;
+      if (own >= missing) this.#last = authority;
+      end.abort();
+    };
+    const isLast = (authority: AuthorityClient): number => Number(authority === this.#last);
+    const reads: Promise<void>[] = [];
+    for (const authority of [...this.#network.authorities].sort((a, b) => isLast(b) - isLast(a))) {
+      if (until.aborted || found.size === wanted) break;
+      // A failure leaves its entries to the next authority.
+      const reading = read(authority).catch(() => undefined);
+      reads.push(reading);
+      await Promise.race([reading, sleep(NEXT_MS, until)]);
     }
+    await Promise.race([Promise.all(reads), sleep(LIST_MS, until)]);
+    end.abort();
+    throwIfAborted(signal);
     return found;
   }
 
   /**
    * The transfers of the checkpoints from `low` to `high` that paid an account, oldest first: those that any authority
-   * has, because a list of received payments is not proven to be complete. Undefined if no authority answers.
+   * has, because a list of received payments is not proven to be complete. It is if f + 1 members answer: one of them is
+   * honest. Undefined if no authority answers.
    */
-  async received(account: AccountId, low: bigint, high: bigint, signal?: AbortSignal): Promise<ArchivedNumber[] | undefined> {
+  async received(
+    account: AccountId,
+    low: bigint,
+    high: bigint,
+    signal?: AbortSignal,
+  ): Promise<{ numbers: ArchivedNumber[]; isComplete: boolean } | undefined> {
     const ask = async (authority: AuthorityClient, until: AbortSignal): Promise<ArchivedNumber[]> => {
       const found: ArchivedNumber[] = [];
       let from = { checkpoint: low, entry: 0n };
@@ -91,33 +127,48 @@ export class ArchiveReader {
       }
       throw new RangeError("the list is too long");
     };
-    const lists = goodAnswers(await this.#network.askAll(ask, { signal }));
+    const answers = await this.#network.askAll(ask, { signal });
+    const lists = goodAnswers(answers);
     if (lists.length === 0) return undefined;
-    const all = lists.flatMap(({ answer }) => answer);
-    return [...new Map(all.sort(order).map((number) => [`${number.account}/${number.sequence}`, number])).values()];
+    const all = lists.flatMap(({ answer }) => answer).sort(order);
+    const numbers = [...new Map(all.map((number) => [`${number.account}/${number.sequence}`, number])).values()];
+    return { numbers, isComplete: memberAnswers(answers).length >= this.#network.trusted };
   }
 
   /**
-   * The newest transfers of the checkpoints up to `checkpoint` that paid an account, newest first: whole checkpoints,
-   * with at least `count` transfers if there are as many. Undefined if no authority answers.
+   * The newest transfers of the checkpoints up to `checkpoint` that paid an account: whole checkpoints, with at least
+   * `count` transfers if there are as many, and then `further` checkpoints before the one with the last of these.
+   * Undefined if no authority answers.
    */
   async receivedUpTo(
     account: AccountId,
     checkpoint: bigint,
     count: number,
-    signal?: AbortSignal,
-  ): Promise<{ numbers: ArchivedNumber[]; isWhole: boolean } | undefined> {
+    { further = 0n, signal }: { further?: bigint; signal?: AbortSignal } = {},
+  ): Promise<ReceivedUpTo | undefined> {
     const numbers: ArchivedNumber[] = [];
+    let isComplete = true;
     let high = checkpoint;
-    // Checkpoints without a payment to the account are passed in few steps.
-    for (let step = 1n; high > 0n && numbers.length < count; step *= 2n) {
+    let step = 1n;
+    while (high > 0n) {
+      const last = numbers[count - 1];
+      if (last !== undefined && high < last.checkpoint - further) break;
       const low = high > step ? high - step + 1n : 1n;
       const found = await this.received(account, low, high, signal);
-      if (found === undefined) return undefined;
-      numbers.push(...found.reverse());
-      high = low - 1n;
+      if (found !== undefined) {
+        numbers.push(...found.numbers.reverse());
+        isComplete &&= found.isComplete;
+        high = low - 1n;
+        // Checkpoints without a payment to the account are passed in few steps.
+        step *= 2n;
+      } else if (step > 1n) {
+        // Archives may reach less far back than the step.
+        step = 1n;
+      } else {
+        return numbers.length === 0 ? undefined : { numbers, isWhole: false, isComplete: false, isCutOff: true };
+      }
     }
-    return { numbers, isWhole: high === 0n };
+    return { numbers, isWhole: high === 0n, isComplete, isCutOff: false };
   }
 
   /** The next `count` of these transfers, from a position on. Undefined if no authority answers. */
@@ -125,11 +176,13 @@ export class ArchiveReader {
     const end = from.read + count;
     const found = await this.receivedUpTo(account, from.checkpoint, end);
     if (found === undefined) return undefined;
+    const { isCutOff } = found;
     const numbers = found.numbers.slice(from.read, end);
-    if (found.isWhole && found.numbers.length <= end) return { numbers, older: undefined };
+    if (numbers.length === 0 && isCutOff) return undefined;
+    if (found.isWhole && found.numbers.length <= end) return { numbers, older: undefined, isCutOff };
     const checkpoint = numbers.at(-1)?.checkpoint ?? from.checkpoint;
     const read = found.numbers.slice(0, end).filter((number) => number.checkpoint === checkpoint).length;
-    return { numbers, older: { checkpoint, read } };
+    return { numbers, older: { checkpoint, read }, isCutOff };
   }
 
   async #page(

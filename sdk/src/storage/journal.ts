@@ -116,6 +116,13 @@ export class OrderJournal {
     return last === undefined ? 0n : last + 1n;
   }
 
+  /** The numbers from `from` up to `to` (exclusive) of which nothing is stored, newest first. */
+  async missing(from: bigint, to: bigint): Promise<bigint[]> {
+    const taken = new Set(await this.#sequences());
+    const numbers = Array.from({ length: Number(to - from) }, (_, i) => to - 1n - BigInt(i));
+    return numbers.filter((sequence) => !taken.has(sequence));
+  }
+
   /** All entries, oldest first. */
   async entries(): Promise<Stored[]> {
     const entries = await Promise.all((await this.#sequences()).map((sequence) => this.entry(sequence)));

@@ -24,7 +24,7 @@ export interface ArchivedReceived {
   /** The position of older entries in the cursor. */
   readonly position: Pick<HistoryCursor, "pruned" | "archive">;
   readonly hasOlder: boolean;
-  /** True if no authority returned entries that belong here. */
+  /** True if no authority returned entries that belong here or follow. */
   readonly isIncomplete: boolean;
 }
 
@@ -53,7 +53,7 @@ export async function receivedFromArchive(
   if (back === undefined) return { ...nothing, position: { pruned, archive: END }, isIncomplete: true };
   const entries = back.numbers.flatMap((number) => receivedIn(number, account)).filter((entry) => !shown.has(textOf(nameOf(entry))));
   const archive = back.older === undefined ? END : `${back.older.checkpoint}.${back.older.read}`;
-  return { entries, position: { pruned, archive }, hasOlder: archive !== END, isIncomplete: false };
+  return { entries, position: { pruned, archive }, hasOlder: archive !== END, isIncomplete: back.isCutOff };
 }
 
 /** The position of a list that has no older entries. */

@@ -14,6 +14,7 @@
  * before it is settled.
  */
 
+import type { ArchivedNumber } from "../archive/page.js";
 import type { Hex } from "../bytes.js";
 import type { VerifiedCertificate } from "../certificate.js";
 import { OrderConflict } from "../quorum/conflict.js";
@@ -205,40 +206,51 @@ export async function settleStored(operation: Operation, journal: OrderJournal, 
 
 /**
  * The first unused number. For numbers that were used without this storage, stores the certificate, or the transfer if
- * authorities have pruned the certificate, or that the number is void.
+ * authorities have pruned the certificate, or that the number is void. Ends at a number that nobody proves now; the next
+ * call asks for it again.
  */
 export async function catchUp(operation: Operation, journal: OrderJournal, answers: Answers<AccountState>): Promise<bigint> {
   const { network, signal } = operation;
   const { account } = journal;
-  const known = await journal.nextSequence();
-  const next = await provenNext(operation, journal, known, answers);
-  const from = next > LEARNED_MAX + known ? next - LEARNED_MAX : known;
+  const next = await provenNext(operation, journal, await journal.nextSequence(), answers);
   // Newest first, so that the storage has the next number even if this is interrupted.
-  for (let sequence = next - 1n; sequence >= from; sequence -= 1n) {
-    const found = await network.findNumber(account, sequence, { signal });
+  const missing = await journal.missing(oldestLearned(next), next);
+  const oldest = missing.at(-1);
+  let archived: Map<bigint, ArchivedNumber> | undefined;
+  for (const sequence of missing) {
+    const known = archived?.get(sequence);
+    const found = known === undefined ? await network.findNumber(account, sequence, { signal }) : (provenByArchive(known) ?? "void");
     if (found === undefined || found === "void") {
       const isEmpty = found === "void" || (await isVoid(operation, account, sequence, answers).catch(() => false));
-      if (isEmpty) await journal.void(sequence);
-      continue;
+      if (!isEmpty) break;
+      await journal.void(sequence);
+    } else if (found.proof.type === "checkpoint") {
+      await journal.archive(found);
+      // Authorities have pruned the older ones too. The list may lack some: each of them is asked for alone.
+      archived ??= await network.archive.sent(account, oldest ?? sequence, sequence, signal);
+    } else {
+      await journal.certify(found.proof.certificate);
+      // A quorum voted for the order after this one, and had confirmed this certificate before.
+      if (sequence + 1n < next) await journal.settle(sequence);
     }
-    if (found.proof.type === "checkpoint") {
-      await learnPruned(operation, journal, from, sequence);
-      break;
-    }
-    await journal.certify(found.proof.certificate);
-    // A quorum voted for the order after this one, and had confirmed this certificate before.
-    if (sequence + 1n < next) await journal.settle(sequence);
   }
   return next;
 }
 
-/** Stores the numbers from `from` to `last`, which authorities have pruned, from the archives. */
-async function learnPruned({ network, signal }: Operation, journal: OrderJournal, from: bigint, last: bigint): Promise<void> {
-  const archived = await network.archive.sent(journal.account, from, last + 1n, signal);
-  for (const number of [...archived.values()].reverse()) {
-    const proven = provenByArchive(number);
-    await (proven === undefined ? journal.void(number.sequence) : journal.archive(proven));
-  }
+/**
+ * Throws `too-few-answers` if the storage lacks one of the numbers before `next` that `catchUp` stores: its order may be
+ * the one that is about to be signed again.
+ */
+export async function checkNoneMissing(journal: OrderJournal, next: bigint): Promise<void> {
+  const missing = await journal.missing(oldestLearned(next), next);
+  if (missing.length === 0) return;
+  const message = `no authority proves what became of number ${missing[0]} of the account`;
+  const action = "nothing was signed; try again when more authorities can be reached";
+  throw new FastPayError("too-few-answers", message, action, { details: { missing } });
+}
+
+function oldestLearned(next: bigint): bigint {
+  return next > LEARNED_MAX ? next - LEARNED_MAX : 0n;
 }
 
 /**

@@ -64,8 +64,9 @@ async function ownEvents(network: Network, account: AccountId, from: bigint, to:
 }
 
 /**
- * The newest archived payments to the account, of which this many are missing. An authority's order of arrival is not
- * that of the archive within a checkpoint, so the other payments of the oldest checkpoint come too.
+ * The newest archived payments to the account, of which this many are missing. Authorities list payments in the order
+ * of arrival, which is not that of the checkpoints. So all payments of the oldest needed checkpoint come, and those of
+ * the one before it.
  */
 async function receivedEvents(
   network: Network,
@@ -75,10 +76,14 @@ async function receivedEvents(
   signal: AbortSignal,
 ): Promise<PrunedEvents["events"]> {
   if (missing === 0) return [];
-  const found = await network.archive.receivedUpTo(account, checkpoint, missing, signal);
+  const found = await network.archive.receivedUpTo(account, checkpoint, missing, { further: 1n, signal });
   if (found === undefined) throw unread();
-  const entries = found.numbers.reverse().flatMap((number) => receivedIn(number, account));
-  if (entries.length < missing) throw unread();
+  const { numbers, isWhole, isComplete } = found;
+  const oldest = (numbers[missing - 1]?.checkpoint ?? 1n) - 1n;
+  const needed = numbers.filter((number) => number.checkpoint >= oldest).reverse();
+  const entries = needed.flatMap((number) => receivedIn(number, account));
+  // An authority that was rebased on what it had in part counts payments that no archive has.
+  if (entries.length < missing && !(isWhole && isComplete)) throw unread();
   return entries.map((entry) => ({ type: "received" as const, ...entry }));
 }
 

@@ -2,12 +2,13 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
-import { ETHER, memoryStore, ProblemError, transferDigest, type AccountEvent, type AccountId, type Certificate, type History, type OrderStore } from "../../src/index.js";
+import { ETHER, memoryStore, NO_MEMO, ProblemError, transferDigest, type AccountEvent, type AccountId, type Certificate, type History, type OrderStore } from "../../src/index.js";
 import { OrderJournal } from "../../src/storage/journal.js";
 import { viewAccount } from "../../src/wallet/account.js";
 import { hasCredited } from "../../src/wallet/deposits.js";
 import { gatherEvidence } from "../../src/wallet/evidence.js";
 import { readHistory } from "../../src/wallet/history.js";
+import { payMany } from "../../src/wallet/many.js";
 import { spreadReceived } from "../../src/wallet/receive.js";
 import { send } from "../../src/wallet/send.js";
 import { watchAccount } from "../../src/wallet/watch.js";
@@ -152,6 +153,23 @@ describe("a history", () => {
   });
 });
 
+test("a history of received payments is shown as far back as archives reach, and said to be incomplete", async () => {
+  for (const amount of [6n, 7n]) {
+    await (await scene.pay(amount)).rest;
+    archive.add(certificates().slice(-1));
+  }
+  for (const node of scene.nodes) {
+    node.prune(archive, 4);
+    node.lie = ({ path, query }) => {
+      const isFar = path.endsWith("/archived/received") && Number(query.get("cursor")?.split(".")[0]) < 3;
+      return isFar ? problem(404, "not-archived") : undefined;
+    };
+  }
+  const pages = await pagesOf(bob, 25);
+  expect(pages.map(({ received }) => received.map(({ payment }) => payment.amount))).toEqual([[7n, 6n], []]);
+  expect(pages.map(({ incomplete }) => incomplete)).toEqual([["received"], ["received"]]);
+});
+
 describe("authorities that lie in their archives", () => {
   test.each<[string, (page: Page) => void]>([
     ["a vote is forged", ({ votes }) => Object.assign(votes[0] ?? {}, { signature: `0x${"11".repeat(64)}` })],
@@ -175,6 +193,23 @@ describe("authorities that lie in their archives", () => {
     expect(await network.archive.number(alice, 9n)).toBeUndefined();
     expect([...(await network.archive.sent(alice, 1n, 4n)).keys()]).toEqual([1n, 2n, 3n]);
   }, 30_000);
+
+  test("one that sends few entries slowly stops no list, and is asked first no longer", async () => {
+    prune();
+    let asked = 0;
+    scene.node(0).lie = (request) => {
+      if (!request.path.includes("/archived/")) return undefined;
+      asked += 1;
+      request.query.set("limit", "1");
+      const { body } = scene.node(0).honest(request) as { body: object };
+      return (response) => void setTimeout(() => response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body)), 4_500);
+    };
+    const { network } = scene.patient();
+    expect([...(await network.archive.sent(alice, 0n, 5n)).keys()]).toEqual([0n, 1n, 2n, 3n, 4n]);
+    expect(asked).toBe(1);
+    expect((await network.archive.sent(alice, 0n, 5n)).size).toBe(5);
+    expect(asked).toBe(1);
+  });
 
   test("pages of few entries are continued", async () => {
     archive.entriesMax = 2;
@@ -216,6 +251,50 @@ describe("an account", () => {
     const entries = await new OrderJournal(store, scene.context.network.domain, alice).entries();
     expect(entries.map(({ sequence, state }) => `${sequence} ${state}`)).toEqual([0, 1, 2, 3, 4, 5].map((number) => `${number} settled`));
     expect(await new OrderJournal(store, scene.context.network.domain, alice).unfinished()).toEqual([]);
+  });
+});
+
+describe("a list that another storage has paid, with pruned numbers", () => {
+  const lines = [{ recipient: person("carol").account, asset: ETHER, amount: 10n, memo: NO_MEMO }];
+
+  /** The page has number 5, and a payment number 6. */
+  beforeEach(async () => {
+    await payList(memoryStore());
+    await (await scene.pay(6n, { store: memoryStore() })).rest;
+    archive.add(certificates().slice(5));
+    for (const node of scene.nodes) node.prune(archive, 3);
+  });
+
+  function payList(store: OrderStore) {
+    return payMany({ ...scene.context, store }, scene.alice, lines, {}, () => undefined);
+  }
+
+  /** Archives have only the numbers that `has` accepts. */
+  function everyArchiveHas(has: (from: number, isWhole: boolean) => boolean): void {
+    for (const node of scene.nodes) {
+      node.lie = ({ path, query }) => {
+        if (!path.endsWith("/archived/sent")) return undefined;
+        return has(Number(query.get("from")), query.get("limit") !== "1") ? undefined : problem(404, "not-archived");
+      };
+    }
+  }
+
+  test("is not paid again while one of them is not proven, however often it is tried", async () => {
+    everyArchiveHas((from) => from === 6);
+    const store = memoryStore();
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      await expect(payList(store)).rejects.toMatchObject({ code: "too-few-answers", details: { missing: [5n, 4n, 3n, 2n, 1n, 0n] } });
+    }
+    expect(scene.node(0).account(alice).next).toBe(7n);
+    everyArchiveHas(() => true);
+    expect(await payList(store)).toMatchObject({ orders: [{ state: "settled", sequence: 5n }] });
+    expect(scene.node(0).account(alice).next).toBe(7n);
+  });
+
+  test("is found if only single numbers can be read", async () => {
+    everyArchiveHas((_, isWhole) => !isWhole);
+    expect(await payList(memoryStore())).toMatchObject({ orders: [{ state: "settled", sequence: 5n }] });
+    expect(scene.node(0).account(alice).next).toBe(7n);
   });
 });
 
@@ -321,7 +400,7 @@ test("a pruned transfer is found by account and number, with the checkpoint that
 });
 
 /** A node's streams: pruned up to what it keeps, silent behind. */
-function streamFrom(node: TestNode, account: AccountId): string[] {
+function streamFrom(node: TestNode, account: AccountId, checkpoint = 2): string[] {
   const cursors: string[] = [];
   node.lie = ({ path, query }) => {
     if (!path.endsWith("/events")) return undefined;
@@ -330,13 +409,17 @@ function streamFrom(node: TestNode, account: AccountId): string[] {
     const [sent = 0, received = 0] = cursor.split(".").map(Number);
     const { kept } = node.account(account);
     const first = sent < kept.sent ? kept.sent : received < kept.received ? kept.received : undefined;
-    if (first !== undefined) return problem(410, "pruned", { first: String(first), checkpoint: "2" }, "never");
+    if (first !== undefined) return problem(410, "pruned", { first: String(first), checkpoint: String(checkpoint) }, "never");
     return (response) => {
       response.writeHead(200, { "content-type": "text/event-stream" });
       response.write(": hello\n\n");
     };
   };
   return cursors;
+}
+
+function amountsOf(events: readonly AccountEvent[]): unknown[] {
+  return events.map((event) => (event.type === "received" ? event.payment.amount : undefined)).sort();
 }
 
 async function take(account: AccountId, position: string, count: number): Promise<{ events: AccountEvent[]; cursor: object }> {
@@ -360,7 +443,7 @@ describe("a watch from before pruned events", () => {
     // The streams are opened again at the position behind them, while the watch waits for more.
     void expect.poll(() => cursors.every((asked) => asked.includes("0.5.0")), { timeout: 30_000 }).toBe(true).finally(() => end.abort());
     for await (const event of watchAccount(scene.context, bob, from, end.signal)) events.push(event);
-    expect(events.map((event) => (event.type === "received" ? event.payment.amount : undefined)).sort()).toEqual([1n, 2n, 3n, 4n, 5n]);
+    expect(amountsOf(events)).toEqual([1n, 2n, 3n, 4n, 5n]);
     expect(events[0]).toMatchObject({ proof: { type: "checkpoint", checkpoint: 1n } });
     expect(cursors.map((asked) => asked.slice(0, 2))).toEqual(Array(4).fill(["0.0.0", "0.5.0"]));
   });
@@ -372,11 +455,44 @@ describe("a watch from before pruned events", () => {
     expect(events).toMatchObject([{ type: "confirmed", transfer: { sequence: 3n } }, { type: "confirmed", transfer: { sequence: 4n } }]);
   });
 
-  test("reads no more checkpoints than have the missing payments", async () => {
+  test("reads one checkpoint more than have the missing payments, and no others", async () => {
+    await (await scene.pay(6n)).rest;
+    archive.add(certificates().slice(5));
+    for (const node of scene.nodes) node.prune(archive, 3);
+    for (const node of scene.nodes) streamFrom(node, bob, 3);
+    const { events } = await take(bob, "0.5.0", 3);
+    expect(amountsOf(events)).toEqual([4n, 5n, 6n]);
+  });
+
+  test("misses no payment that came after one of a later checkpoint", async () => {
+    for (const node of scene.nodes) {
+      const { received } = node.account(bob);
+      received.splice(2, 2, ...received.slice(2, 4).reverse());
+    }
     prune();
     for (const node of scene.nodes) streamFrom(node, bob);
-    const { events } = await take(bob, "0.3.0", 2);
-    expect(events.map((event) => (event.type === "received" ? event.payment.amount : undefined)).sort()).toEqual([4n, 5n]);
+    // 1, 2 and 4 were read; 3 and 5 were not.
+    const { events } = await take(bob, "0.3.0", 5);
+    expect(amountsOf(events)).toEqual([1n, 2n, 3n, 4n, 5n]);
+  });
+
+  test("goes on behind payments that are counted and in no archive, if f + 1 archives say so", async () => {
+    prune();
+    for (const node of scene.nodes) node.account(bob).kept.received = 6;
+    const cursors = scene.nodes.map((node) => streamFrom(node, bob));
+    const { events } = await take(bob, "0.0.0", 5);
+    expect(amountsOf(events)).toEqual([1n, 2n, 3n, 4n, 5n]);
+    // A single archive may leave payments out.
+    for (const node of scene.nodes.slice(1)) {
+      const { lie } = node;
+      node.lie = (request) => (request.path.includes("/archived/") ? problem(404, "not-archived") : lie(request));
+    }
+    for (const asked of cursors) asked.splice(0);
+    const end = new AbortController();
+    void expect.poll(() => cursors.every((asked) => asked.length > 1), { timeout: 30_000 }).toBe(true).finally(() => end.abort());
+    const from = Object.fromEntries(scene.nodes.map(({ url }) => [url, "0.0.0"]));
+    for await (const event of watchAccount(scene.context, bob, from, end.signal)) expect(event).toBeUndefined();
+    expect(new Set(cursors.flat())).toEqual(new Set(["0.0.0"]));
   });
 
   test("its cursor stays before what the caller has not taken", async () => {
