@@ -208,7 +208,8 @@ async fn what_is_wrong_is_named_and_the_folder_stays_what_it_was() {
     scene.stop().await;
     let member = &mut scene.members[0];
 
-    let attempt = async |config: &Config, archive: &Path| rebase(config, archive, None, &mut |_| ()).await.unwrap_err();
+    let attempt =
+        async |config: &Config, archive: &Path| rebase(config, archive, None, None, &mut |_| ()).await.unwrap_err();
     let missing = attempt(&member.config, Path::new("/nowhere")).await;
     let is_missing = |error: &RebaseError| {
         matches!(error, RebaseError::Checkpoint(CheckpointError::Archive(ArchiveError::Missing(_))))
