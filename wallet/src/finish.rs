@@ -214,7 +214,7 @@ impl Wallet {
         let next = self.proven_next(account, known, answers).await;
         let first = known.0.max(next.0.saturating_sub(LEARNED_MAX as u64));
         let numbers: Vec<_> = (first..next.0).map(SequenceNumber).collect();
-        self.learn(journal, &numbers, next, answers).await?;
+        self.learn_numbers(journal, &numbers, next, answers).await?;
         Ok(next)
     }
 
@@ -235,7 +235,7 @@ impl Wallet {
             return Err(WalletError::Unread { account, sequence: next });
         }
         for numbers in journal.orders().unknown_below(next)?.rchunks(LEARNED_MAX) {
-            self.learn(journal, numbers, next, answers).await?;
+            self.learn_numbers(journal, numbers, next, answers).await?;
             let unknown = journal.orders().unknown_below(next)?;
             if let Some(sequence) = unknown.into_iter().find(|sequence| numbers.contains(sequence)) {
                 return Err(WalletError::Unread { account, sequence });
@@ -245,7 +245,7 @@ impl Wallet {
     }
 
     /// Stores what certificates, archives and the contract prove of these numbers below `next`, which are in order.
-    async fn learn(
+    async fn learn_numbers(
         &self,
         journal: &OrderJournal,
         numbers: &[SequenceNumber],
