@@ -22,7 +22,7 @@ const OUT: Address = Address::repeat_byte(0x0d);
 const START_PATIENCE: Duration = Duration::from_secs(60);
 const RELAY_PATIENCE: Duration = Duration::from_secs(120);
 const CATCH_UP_PATIENCE: Duration = Duration::from_secs(60);
-const PRUNE_PATIENCE: Duration = Duration::from_secs(180);
+const PRUNE_PATIENCE: Duration = Duration::from_secs(900);
 /// As often as nodes may be configured to make checkpoints.
 const CHECKPOINT_SECONDS: u64 = 10;
 
