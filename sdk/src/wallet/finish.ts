@@ -34,7 +34,8 @@ import { conflictOf, readConflict } from "./conflicts.js";
 import { isVoid } from "./voids.js";
 
 /**
- * The number of newest certificates of another copy that are stored here. Older ones stay at the authorities.
+ * The number of newest certificates of another copy that are stored here. Older ones stay at the authorities until
+ * something depends on them.
  */
 const LEARNED_MAX = 256n;
 
@@ -205,16 +206,41 @@ export async function settleStored(operation: Operation, journal: OrderJournal, 
 }
 
 /**
- * The first unused number. For numbers that were used without this storage, stores the certificate, or the transfer if
- * authorities have pruned the certificate, or that the number is void. Ends at a number that nobody proves now; the next
- * call asks for it again.
+ * The first unused number. Of the newest numbers that were used without this storage, stores the certificate, or the
+ * transfer if authorities have pruned the certificate, or that the number is void. Ends at a number that nobody proves
+ * now; the next call asks for it again.
  */
 export async function catchUp(operation: Operation, journal: OrderJournal, answers: Answers<AccountState>): Promise<bigint> {
+  const next = await provenNext(operation, journal, await journal.nextSequence(), answers);
+  await learn(operation, journal, answers, next > LEARNED_MAX ? next - LEARNED_MAX : 0n, next);
+  return next;
+}
+
+/**
+ * Stores what became of every number before `next`, for a caller that is about to sign an order unless there was one.
+ * Throws `too-few-answers` if nobody proves one of them now.
+ */
+export async function learnAll(operation: Operation, journal: OrderJournal, next: bigint): Promise<void> {
+  if ((await journal.missing(0n, next)).length === 0) return;
+  await learn(operation, journal, await operation.network.accountStates(journal.account, undefined, operation.signal), 0n, next);
+  const missing = await journal.missing(0n, next);
+  if (missing.length === 0) return;
+  const message = `no authority proves what became of number ${missing[0]} of the account`;
+  const action = "nothing was signed; try again when more authorities can be reached";
+  throw new FastPayError("too-few-answers", message, action, { details: { missing } });
+}
+
+async function learn(
+  operation: Operation,
+  journal: OrderJournal,
+  answers: Answers<AccountState>,
+  from: bigint,
+  next: bigint,
+): Promise<void> {
   const { network, signal } = operation;
   const { account } = journal;
-  const next = await provenNext(operation, journal, await journal.nextSequence(), answers);
   // Newest first, so that the storage has the next number even if this is interrupted.
-  const missing = await journal.missing(oldestLearned(next), next);
+  const missing = await journal.missing(from, next);
   const oldest = missing.at(-1);
   let archived: Map<bigint, ArchivedNumber> | undefined;
   for (const sequence of missing) {
@@ -234,23 +260,6 @@ export async function catchUp(operation: Operation, journal: OrderJournal, answe
       if (sequence + 1n < next) await journal.settle(sequence);
     }
   }
-  return next;
-}
-
-/**
- * Throws `too-few-answers` if the storage lacks one of the numbers before `next` that `catchUp` stores: its order may be
- * the one that is about to be signed again.
- */
-export async function checkNoneMissing(journal: OrderJournal, next: bigint): Promise<void> {
-  const missing = await journal.missing(oldestLearned(next), next);
-  if (missing.length === 0) return;
-  const message = `no authority proves what became of number ${missing[0]} of the account`;
-  const action = "nothing was signed; try again when more authorities can be reached";
-  throw new FastPayError("too-few-answers", message, action, { details: { missing } });
-}
-
-function oldestLearned(next: bigint): bigint {
-  return next > LEARNED_MAX ? next - LEARNED_MAX : 0n;
 }
 
 /**

@@ -7,7 +7,7 @@
  * ```
  * Invariants: the memo of a page's order is the page's name, so an order in the storage, or its certificate, shows that
  * the page is paid, whatever else is lost. No page is signed again while an order with its name may still be executed,
- * nor while it is unknown what became of one of the newest numbers.
+ * nor while it is unknown what became of one of the account's numbers.
  * So paying a list again, after a crash or by mistake, pays nobody twice.
  */
 
@@ -26,7 +26,7 @@ import { PAYOUT_OUTPUTS_MAX, type Payout } from "../transfer.js";
 import type { ListOrder, ListStatus, PayListLine } from "../views.js";
 import { throwIfAborted } from "../waiting.js";
 import { operationOf, journalOf, type Context } from "./context.js";
-import { certifyOne, checkNoneMissing, finish, settleStored } from "./finish.js";
+import { certifyOne, finish, learnAll, settleStored } from "./finish.js";
 import { ADOPTIONS_MAX, checkAgreedState, finishingFirst, LOCK_PATIENCE_MS, otherCopy, writeDown, type Need } from "./send.js";
 
 /** The maximum number of pages that are certified but not settled. */
@@ -158,9 +158,9 @@ async function payLocked(
     const sequence = await checkFunds(operation, journal, job, states);
     if (sequence === undefined) continue;
     // Orders of another copy of this wallet may become known only now.
+    await learnAll(operation, journal, sequence);
     const now = await pageStates(operation, journal, job);
     if (now.some((state, page) => state?.digest !== states[page]?.digest)) continue;
-    await checkNoneMissing(journal, sequence);
     const { name, account, maxOutputs, plan } = job;
     const begun = await listsOf(context).begin({ name, account, maxOutputs, digest: plan.digest, payments: plan.payments });
     // Another browser page may have started it in the meantime, with other contents.

@@ -291,6 +291,14 @@ describe("a list that another storage has paid, with pruned numbers", () => {
     expect(scene.node(0).account(alice).next).toBe(7n);
   });
 
+  test("is found under a number that is older than the newest 256", async () => {
+    const other = memoryStore();
+    for (const node of scene.nodes) node.account(alice).balance = 300n;
+    for (let payments = 0; payments < 257; payments += 1) await (await scene.pay(1n, { store: other })).rest;
+    expect(await payList(memoryStore())).toMatchObject({ orders: [{ state: "settled", sequence: 5n }] });
+    expect(scene.node(0).account(alice).next).toBe(264n);
+  });
+
   test("is found if only single numbers can be read", async () => {
     everyArchiveHas((_, isWhole) => !isWhole);
     expect(await payList(memoryStore())).toMatchObject({ orders: [{ state: "settled", sequence: 5n }] });
