@@ -344,6 +344,37 @@ async fn only_the_newest_number_of_a_store_is_replaced_by_another_checkpoint() {
     assert_eq!(held(one.0.path()), [(1, 4)]);
 }
 
+#[tokio::test]
+async fn no_number_leaves_for_a_store_that_lacks_one_before_it() {
+    let s3 = S3::start().await;
+    let folder = Folder::with(1..=4);
+    folder.uploads(s3.store("alice")).pass().await.unwrap();
+    folder.complete(5);
+    // Another bucket, or a mount that is missing: the first number went elsewhere.
+    let lacking = folder.uploads(s3.store("new")).pass().await.unwrap_err();
+    assert!(
+        matches!(&lacking, ArchiveError::Store(StoreError::Missing(object)) if object.ends_with("new/0000000001.certificate.json")),
+        "{lacking}"
+    );
+    assert_eq!(held(folder.0.path()), [(2, 4), (3, 4), (4, 4), (5, 4)]);
+    folder.uploads(s3.store("alice")).pass().await.unwrap();
+    assert_eq!(held(folder.0.path()), [(3, 4), (4, 4), (5, 4)]);
+}
+
+#[tokio::test]
+async fn a_certificate_of_the_store_that_is_too_long_is_not_read_into_memory() {
+    let s3 = S3::start().await;
+    let folder = Folder::with(1..=1);
+    folder.uploads(s3.store("alice")).pass().await.unwrap();
+    let certificate = s3.object("alice", "0000000001.certificate.json");
+    fs::File::options().write(true).open(&certificate).unwrap().set_len(1 << 40).unwrap();
+    let altered = folder.uploads(s3.store("alice")).pass().await.unwrap_err();
+    assert!(
+        matches!(&altered, ArchiveError::Store(StoreError::Altered(object)) if object.ends_with("1.certificate.json")),
+        "{altered}"
+    );
+}
+
 /// The configuration of the first member with its archive.
 fn with_archive(scene: &Scene, store: &str) -> PathBuf {
     let (path, text) = (scene.path("with-archive.toml"), fs::read_to_string(scene.path("authority.toml")).unwrap());

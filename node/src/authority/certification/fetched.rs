@@ -2,14 +2,14 @@
 //! verified, and removed again.
 
 use std::fs::{self, File};
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fastpay_rpc::{ArchiveFile, ArchivePart};
 
 use super::CheckpointError;
-use super::archive::{Archive, ArchiveError, FILES, file_name};
+use super::archive::{Archive, ArchiveError, CERTIFICATE, FILES, file_name};
 use super::store::Store;
 use crate::authority::config::Config;
 
@@ -115,7 +115,10 @@ impl Archive {
             let failed = |error| ArchiveError::Io { path: path.clone(), error };
             let mut file = BufWriter::new(File::create(&path).map_err(failed)?);
             brought.files.push((path.clone(), kind));
-            store.download(number, kind, &mut file).await?.map_err(failed)?;
+            match kind {
+                CERTIFICATE => file.write_all(&store.certificate(number).await?).map_err(failed)?,
+                _ => store.download(number, kind, &mut file).await?.map_err(failed)?,
+            }
             file.into_inner().map_err(|error| failed(error.into_error()))?;
         }
         Ok(brought)

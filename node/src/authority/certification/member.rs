@@ -45,7 +45,7 @@ use super::{CheckpointError, CheckpointVoteFile, Inputs, NotAdmitted, NotCertifi
 use crate::authority::config::{ArchiveSettings, Config};
 use crate::authority::metrics::CertificationMetrics;
 use crate::authority::peer_sync::OwnShards;
-use crate::authority::priority::lowest_priority;
+use crate::authority::priority::run_apart;
 use crate::authority::pruning::ArchiveLock;
 use crate::authority::voter_status::{VoterStatus, VoterStatusWatch};
 
@@ -161,15 +161,7 @@ impl Member {
     /// # Errors
     /// If the system gives no thread.
     pub fn start(self, stop: watch::Receiver<bool>) -> std::io::Result<oneshot::Receiver<()>> {
-        let (ended, end) = oneshot::channel();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let run = move || {
-            lowest_priority();
-            runtime.block_on(self.run(stop));
-            let _ = ended.send(());
-        };
-        std::thread::Builder::new().name("archive".into()).spawn(run)?;
-        Ok(end)
+        run_apart("archive", || self.run(stop))
     }
 
     async fn run(mut self, mut stop: watch::Receiver<bool>) {

@@ -62,7 +62,7 @@ impl Archive {
     }
 
     /// The certified checkpoint of a number, which may be in the store alone. It is not checked again.
-    pub(super) fn checkpoint(&self, number: u64) -> Result<Checkpoint, ArchiveError> {
+    pub(crate) fn checkpoint(&self, number: u64) -> Result<Checkpoint, ArchiveError> {
         match self.certificate(number) {
             Err(missing @ ArchiveError::Missing(_)) => match self.header(number) {
                 Err(ArchiveError::Missing(_)) => Err(missing),
@@ -113,16 +113,14 @@ impl Archive {
 
     async fn restore_header(&self, number: u64, store: &Store, domain: &Domain) -> Result<Checkpoint, ArchiveError> {
         let next = self.checkpoint(number.saturating_add(1))?;
-        let (path, mut bytes) = (self.path(number, STORED), Vec::new());
-        let failed = |error| ArchiveError::Io { path: path.clone(), error };
-        store.download(number, CERTIFICATE, &mut bytes).await?.map_err(failed)?;
+        let (path, bytes) = (self.path(number, STORED), store.certificate(number).await?);
         let wrong = |defect| ArchiveError::WrongInStore { object: store.object(number, CERTIFICATE), defect };
         let file: CertificateFile =
             serde_json::from_slice(&bytes).map_err(|error| wrong(Defect::Damaged(error.to_string())))?;
         if domain.checkpoint_digest(&file.checkpoint) != next.previous {
             return Err(wrong(Defect::OtherCheckpoint));
         }
-        files::replace(&path, &bytes).map_err(failed)?;
+        files::replace(&path, &bytes).map_err(|error| ArchiveError::Io { path, error })?;
         Ok(file.checkpoint)
     }
 

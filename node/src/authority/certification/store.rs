@@ -31,6 +31,8 @@ use super::archive::{CERTIFICATE, file_name, kind_of, number_of};
 
 /// The bytes of one request. S3 takes parts of 5 MiB and more, and at most 10,000 of them: a file may have 78 GiB.
 const PART_BYTES: usize = 8 << 20;
+/// The longest certificate: at most 255 votes of about 230 bytes, and the checkpoint.
+const CERTIFICATE_BYTES_MAX: usize = 1 << 18;
 /// Peers' reads of the store at once: each costs the operator a request, and its bytes.
 const PEER_READS_MAX: usize = 2;
 /// Clients' reads of the store at once, fewer than all their reads (`archived`): an outage leaves some to the folder.
@@ -252,6 +254,15 @@ impl Store {
             if part.bytes.is_empty() || offset >= part.length {
                 return Ok(Ok(()));
             }
+        }
+    }
+
+    /// A number's certificate. Whoever can write to the store does not fill the memory with one that is too long.
+    pub(super) async fn certificate(&self, number: u64) -> Result<Bytes, StoreError> {
+        let part = self.part(number, CERTIFICATE, 0, CERTIFICATE_BYTES_MAX).await?;
+        match part.length > CERTIFICATE_BYTES_MAX as u64 {
+            true => Err(StoreError::Altered(self.object(number, CERTIFICATE))),
+            false => Ok(part.bytes),
         }
     }
 

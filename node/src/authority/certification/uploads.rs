@@ -8,8 +8,8 @@
 //!    taken the number meanwhile, its certificate is not uploaded; that of the newest number in the store is taken away
 //!    before its files are replaced.
 //! 2. A number that has a successor in the store is never replaced there.
-//! 3. A number leaves the folder when three newer ones are certified and each of its objects, read back, is the file in the
-//!    folder. A kill in between leaves files that are compared and removed later. Header and index stay, so that clients
+//! 3. A number leaves the folder when three newer ones are certified, the store has all numbers before, and each of its
+//!    objects, read back, is the file in the folder. A kill in between leaves files that are compared and removed later. Header and index stay, so that clients
 //!    can read it, and are made anew where they are missing (`past`).
 //!
 //! It runs on a thread of its own with the lowest priority, and only reads what certification writes. An outage delays
@@ -31,7 +31,7 @@ use super::archive::{Archive, ArchiveError, CERTIFICATE, FILES};
 use super::member::MemberTimes;
 use super::store::{Store, StoreError};
 use crate::authority::metrics::CertificationMetrics;
-use crate::authority::priority::lowest_priority;
+use crate::authority::priority::run_apart;
 
 /// The newest numbers, which stay in the folder: the next checkpoint is built on one of them, also where the operator has
 /// to take back the last two (docs/PROTOCOL.md, rival chains).
@@ -69,15 +69,7 @@ impl Uploads {
     /// # Errors
     /// If the system gives no thread.
     pub fn start(self, stop: watch::Receiver<bool>) -> io::Result<oneshot::Receiver<()>> {
-        let (ended, end) = oneshot::channel();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let run = move || {
-            lowest_priority();
-            runtime.block_on(self.run(stop));
-            let _ = ended.send(());
-        };
-        std::thread::Builder::new().name("archive-uploads".into()).spawn(run)?;
-        Ok(end)
+        run_apart("archive-uploads", || self.run(stop))
     }
 
     async fn run(mut self, mut stop: watch::Receiver<bool>) {
@@ -129,8 +121,12 @@ impl Uploads {
         }
         self.metrics.observe_store(stored.last().copied().unwrap_or(0));
         for (number, kinds) in held.range(..first_kept) {
-            if stored.contains(number) {
-                self.retire(*number, kinds).await?;
+            // This may be another store than the one to which they went, or a folder where nothing is mounted now.
+            if let Some(lacking) = (1..*number).find(|before| !stored.contains(before)) {
+                return Err(StoreError::Missing(self.store.object(lacking, CERTIFICATE)).into());
+            }
+            if !stored.contains(number) || !self.retire(*number, kinds).await? {
+                break;
             }
         }
         self.archive.restore_past(&self.store, &self.domain).await
@@ -144,9 +140,7 @@ impl Uploads {
     /// Uploads a number. Returns whether it is in the store now.
     async fn upload(&mut self, number: u64, certificate: &[u8], stored: &BTreeSet<u64>) -> Result<bool, ArchiveError> {
         if stored.contains(&number) {
-            let mut theirs = Vec::new();
-            let written = self.store.download(number, CERTIFICATE, &mut theirs).await?;
-            written.map_err(|error| self.io(number, CERTIFICATE, error))?;
+            let theirs = self.store.certificate(number).await?;
             if theirs == certificate {
                 return Ok(true);
             }
@@ -181,8 +175,8 @@ impl Uploads {
         read.map_err(|error| self.io(number, CERTIFICATE, error))
     }
 
-    /// Removes a number from the folder, if each of its files is in the store.
-    async fn retire(&mut self, number: u64, kinds: &[&'static str]) -> Result<(), ArchiveError> {
+    /// Removes a number from the folder, if each of its files is in the store. Returns whether it was removed.
+    async fn retire(&mut self, number: u64, kinds: &[&'static str]) -> Result<bool, ArchiveError> {
         for kind in kinds.iter().copied() {
             let read = self.store.is_same(number, kind, self.open(number, kind)?).await?;
             let is_same = read.map_err(|error| self.io(number, kind, error))?;
@@ -197,7 +191,7 @@ impl Uploads {
             self.metrics.store_failures.inc();
             self.store.withdraw(number).await?;
             self.uploaded.remove(&number);
-            return Ok(());
+            return Ok(false);
         }
         if kinds.contains(&CERTIFICATE) {
             self.archive.index(&self.archive.checkpoint(number)?)?;
@@ -205,7 +199,7 @@ impl Uploads {
         self.uploaded.remove(&number);
         self.archive.remove_number(number)?;
         tracing::info!(number, store = %self.store, "an archived checkpoint is in the store alone now");
-        Ok(())
+        Ok(true)
     }
 
     fn open(&self, number: u64, kind: &str) -> Result<File, ArchiveError> {

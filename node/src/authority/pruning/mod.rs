@@ -214,8 +214,8 @@ impl Pruner {
     async fn clear(&mut self) {
         let (folder, begins) = (self.folder.clone(), self.begins);
         let is_archived = begins.checkpoint.is_none_or(|(number, digest)| {
-            let found = self.archive.certificate(number);
-            found.is_ok_and(|certificate| self.domain.checkpoint_digest(&certificate.checkpoint) == digest)
+            let found = self.archive.checkpoint(number);
+            found.is_ok_and(|checkpoint| self.domain.checkpoint_digest(&checkpoint) == digest)
         });
         let removed = tokio::task::spawn_blocking(move || clear(&folder, begins.generation, is_archived)).await;
         match removed {
