@@ -1,5 +1,7 @@
 //! The proof of one client's answer, without the other messages of its group.
 
+use std::collections::BTreeMap;
+
 use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::{Digest, MerklePath};
 use rand_core::CryptoRng;
@@ -54,16 +56,42 @@ impl AnswerProof {
     /// it, that is the newest outcome, or the newest rejection if all are rejections.
     #[must_use]
     pub fn of(header: &Header, outputs: &Outputs, certificate: &QuorumCertificate, request: Digest) -> Option<Self> {
-        let (group, path) = outputs.group(Receiver::Clients)?;
-        let answers = group.messages.iter().enumerate().filter_map(|(index, message)| match message {
-            Message::Answer(answer) if answer.request == request => Some((index, answer)),
-            _ => None,
-        });
-        let (index, answer) = answers.max_by_key(|(index, answer)| (answer.result.is_ok(), *index))?;
-        let answer = answer.clone();
-        let message_path = group.message_path(index)?;
-        let (head, header, certificate) = (group.head(), *header, certificate.clone());
-        Some(Self { answer, message_path, head, path, header, certificate })
+        Self::all(header, outputs, certificate, |found| found == request).pop()
+    }
+
+    /// As [`AnswerProof::of`], for each request that `is_wanted`. The messages are hashed once for all of them.
+    #[must_use]
+    pub fn all(
+        header: &Header,
+        outputs: &Outputs,
+        certificate: &QuorumCertificate,
+        is_wanted: impl Fn(Digest) -> bool,
+    ) -> Vec<Self> {
+        let Some((group, path)) = outputs.group(Receiver::Clients) else { return Vec::new() };
+        let mut answers: BTreeMap<Digest, (usize, &Answer)> = BTreeMap::new();
+        for (index, message) in group.messages.iter().enumerate() {
+            if let Message::Answer(answer) = message
+                && is_wanted(answer.request)
+            {
+                let newest = answers.entry(answer.request).or_insert((index, answer));
+                if answer.result.is_ok() || newest.1.result.is_err() {
+                    *newest = (index, answer);
+                }
+            }
+        }
+        if answers.is_empty() {
+            return Vec::new();
+        }
+        let (head, paths) = (group.head(), group.message_paths(answers.values().map(|(index, _)| *index)));
+        let proof = |((_, answer), message_path): (&(usize, &Answer), MessagePath)| Self {
+            answer: (*answer).clone(),
+            message_path,
+            head,
+            path: path.clone(),
+            header: *header,
+            certificate: certificate.clone(),
+        };
+        answers.values().zip(paths).map(proof).collect()
     }
 
     /// Checks that the members' cluster may answer `request`, and gave this answer.

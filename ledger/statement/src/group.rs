@@ -62,10 +62,12 @@ impl Group {
         GroupHead { to: self.to, number: self.number, previous: self.previous, count, root }
     }
 
-    /// The path of the message at `index` to the root in the head: the proof of one client's answer.
-    #[must_use]
-    pub fn message_path(&self, index: usize) -> Option<MessagePath> {
-        MessageTree::new(&self.messages)?.path(index)
+    /// The paths of the messages at `indexes` to the root in the head, each the proof of one client's answer. There is
+    /// none for an index beyond the last.
+    pub(crate) fn message_paths(&self, indexes: impl IntoIterator<Item = usize>) -> Vec<MessagePath> {
+        let tree = MessageTree::new(&self.messages);
+        let path = |index| tree.as_ref().and_then(|tree| tree.path(index));
+        indexes.into_iter().filter_map(path).collect()
     }
 }
 
