@@ -59,6 +59,19 @@ impl State {
         self.tree.prove(key)
     }
 
+    /// All entries, for a checkpoint.
+    pub fn entries(&self) -> impl Iterator<Item = (&StateKey, &[u8])> {
+        self.tree.iter()
+    }
+
+    /// The state of these entries. Its root tells whether they are those of a header; until then nothing may be read.
+    #[must_use]
+    pub fn of_entries(entries: impl IntoIterator<Item = (StateKey, Vec<u8>)>) -> Self {
+        let mut tree = Tree::default();
+        entries.into_iter().for_each(|(key, value)| tree.insert(key, value));
+        Self { tree }
+    }
+
     /// The group that is due from a cluster.
     #[must_use]
     pub fn due_from(&self, cluster: ClusterId) -> Cursor {
