@@ -36,6 +36,7 @@ endef
 .PHONY: web web-page test-web chromium
 .PHONY: walkthrough check-walkthrough
 .PHONY: shop test-shop test-scripts model model-full dist
+.PHONY: demo-ledger test-ledger
 .PHONY: checkers check-contracts check-trees check-slither check-proofs check-proof-mutants check-coverage
 
 help: ## Show this list
@@ -220,6 +221,17 @@ test-nightly: check-proof-mutants ## Fuzz and vary for hours, and show that the 
 
 demo: release ## Show the whole way: deposit, pay, lose an authority, redeem, audit
 	@target/release/fastpay-demo
+
+# A workspace of its own, because of the engine: some 400 crates. Clippy is the compiler, so that our own is compiled once.
+LEDGER := cd ledger/member && RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ $(CARGO)
+
+demo-ledger: tools ## Show a ledger of three clusters: pay, kill a leader and a cluster, catch a liar, audit
+	@$(LEDGER) build --locked --features testing --bins
+	@ledger/member/target/debug/fastpay-ledger-demo
+
+test-ledger: tools ## Test the ledger's member with its consensus engine, as clusters of processes
+	@cd ledger/member && $(CARGO) fmt --check
+	@$(LEDGER) test --locked --features testing -- --test-threads 1
 
 localnet: release ## Start the same network and leave it running until Ctrl-C
 	@script/until-interrupted.sh target/release/fastpay-localnet

@@ -1,0 +1,328 @@
+//! A client of the ledger. It takes nothing on a member's word: answers and reads are proven, and it asks f + 1 members,
+//! so one that is faulty can neither deceive nor ignore it.
+
+use std::collections::BTreeMap;
+
+use borsh::BorshDeserialize;
+use fastpay_core::{AccountId, AccountKey, Asset, Balance, SequenceNumber};
+use fastpay_ledger_state::{GenesisError, Layout, Overdraft, State, overdrafts};
+use fastpay_ledger_statement::{
+    Action, AnswerProof, ClusterId, Instruction, MemberIndex, MemberKey, Members, Outcome, Partition, ProvenAnswer,
+    ReadProof, Reading, Rejection, Request, StateKey, StatementVerifier, Time, Wire,
+};
+use tokio::task::JoinSet;
+use tonic::transport::Channel;
+
+use crate::api::proto::ledger_client::LedgerClient;
+use crate::api::proto::{ReadRequest, StateRequest, StatusReply, StatusRequest, SubmitRequest};
+use crate::api::{MESSAGE_BYTES_MAX, verify_status};
+use crate::grpc::ANSWER_TIMEOUT;
+use crate::member::channel;
+use crate::network::Network;
+use crate::store::Checkpoint;
+
+/// An instruction is sent again under the next number at most so often: others may use the same key.
+const TRIES: usize = 5;
+/// The longest state that an audit reads.
+const STATE_BYTES_MAX: usize = 1 << 30;
+
+/// Why the ledger did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The genesis.
+    #[error("the genesis: {0}")]
+    Genesis(#[from] GenesisError),
+    /// No such cluster.
+    #[error("there is no cluster {0} in this ledger")]
+    UnknownCluster(ClusterId),
+    /// No member gave a proven answer.
+    #[error("no member of cluster {cluster} gave a proven answer: {last}")]
+    NoAnswer {
+        /// The cluster.
+        cluster: ClusterId,
+        /// Why the last one did not.
+        last: String,
+    },
+    /// A cluster rejects it.
+    #[error(transparent)]
+    Rejected(#[from] Rejection),
+    /// A proven value is not what its key demands.
+    #[error("a proven entry is not what its key demands; this client is of another version")]
+    Malformed,
+}
+
+/// The way to a member.
+type Connection = (MemberKey, Channel);
+
+/// A client.
+#[derive(Debug)]
+pub struct Client {
+    layout: Layout,
+    members: BTreeMap<ClusterId, Vec<Connection>>,
+}
+
+/// What a member says about itself.
+#[derive(Clone, Debug)]
+pub struct MemberStatus {
+    /// Its key.
+    pub key: MemberKey,
+    /// Its place in the order of keys.
+    pub member: MemberIndex,
+    /// The height that it has decided, proven.
+    pub height: u64,
+    /// The member that leads.
+    pub leader: u32,
+    /// Whether it votes.
+    pub votes: bool,
+}
+
+/// What an audit of all clusters found [LEDGER 12].
+#[derive(Debug)]
+pub struct Audit {
+    /// What each cluster holds.
+    pub states: BTreeMap<ClusterId, State>,
+    /// What was issued less what all hold, by asset. Not zero: money was made or lost.
+    pub differences: BTreeMap<Asset, Balance>,
+    /// What clusters took and others did not send.
+    pub overdrafts: Vec<Overdraft>,
+}
+
+impl Client {
+    /// A client of this ledger. It connects when it asks.
+    ///
+    /// # Errors
+    /// [`ClientError::Genesis`].
+    pub fn new(network: &Network) -> Result<Self, ClientError> {
+        let layout = network.layout(network.genesis().partition.settlement)?;
+        let connect = |key: &MemberKey| Some((*key, channel(network.addresses(key)?.api)));
+        let clusters = network.genesis().clusters.keys();
+        let members = |cluster: &ClusterId| {
+            let keys = layout.members(*cluster)?.keys();
+            Some((*cluster, keys.iter().filter_map(connect).collect()))
+        };
+        let members = clusters.filter_map(members).collect();
+        Ok(Self { layout, members })
+    }
+
+    /// The genesis as the settlement cluster sees it.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Which cluster keeps what.
+    #[must_use]
+    pub fn partition(&self) -> &Partition {
+        &self.layout.genesis().partition
+    }
+
+    fn cluster(&self, cluster: ClusterId) -> Result<(&Members, &[Connection]), ClientError> {
+        let members = self.layout.members(cluster).zip(self.members.get(&cluster));
+        members.map(|(members, channels)| (members, channels.as_slice())).ok_or(ClientError::UnknownCluster(cluster))
+    }
+
+    /// Has a cluster carry a request out: the one that executes it in one round, a coordinator in three. All its members
+    /// are asked at once, and the first proven answer is taken.
+    ///
+    /// # Errors
+    /// See [`ClientError`]. A rejection is in the answer.
+    pub async fn submit(&self, cluster: ClusterId, request: &Request) -> Result<ProvenAnswer, ClientError> {
+        let (members, channels) = self.cluster(cluster)?;
+        let encoded = request.encode();
+        let mut asked = JoinSet::new();
+        for (_, channel) in channels {
+            let mut client = LedgerClient::new(channel.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX);
+            let mut call = tonic::Request::new(SubmitRequest { request: encoded.clone() });
+            call.set_timeout(ANSWER_TIMEOUT);
+            asked.spawn(async move { client.submit(call).await });
+        }
+        let mut last = "it has no members".to_owned();
+        while let Some(Ok(answered)) = asked.join_next().await {
+            let proven = answered.map_err(|status| status.message().to_owned()).and_then(|reply| {
+                let proof = AnswerProof::decode(&reply.into_inner().answer).map_err(|error| error.to_string())?;
+                let mut verifier = StatementVerifier::default();
+                let verified = proof.verify(request, self.partition(), members, &mut verifier, &mut rand::rng());
+                verified.map_err(|error| error.to_string())
+            });
+            match proven {
+                Ok(answer) => return Ok(answer),
+                Err(why) => last = why,
+            }
+        }
+        Err(ClientError::NoAnswer { cluster, last })
+    }
+
+    /// Reads an entry of a cluster's newest state, as proven by the first member that answers.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn read(&self, cluster: ClusterId, key: &StateKey, oldest: Time) -> Result<Reading, ClientError> {
+        let (members, channels) = self.cluster(cluster)?;
+        let encoded = borsh::to_vec(key).expect("memory takes every write");
+        let mut last = "it has no members".to_owned();
+        for (_, channel) in channels {
+            let mut client = LedgerClient::new(channel.clone());
+            let read = client.read(ReadRequest { key: encoded.clone() }).await;
+            let proven = read.map_err(|status| status.message().to_owned()).and_then(|reply| {
+                let proof = ReadProof::decode(&reply.into_inner().proof).map_err(|error| error.to_string())?;
+                let mut verifier = StatementVerifier::default();
+                let verified = proof.verify(key, oldest, self.partition(), members, &mut verifier, &mut rand::rng());
+                verified.map_err(|error| error.to_string())
+            });
+            match proven {
+                Ok(reading) => return Ok(reading),
+                Err(why) => last = why,
+            }
+        }
+        Err(ClientError::NoAnswer { cluster, last })
+    }
+
+    /// Reads an entry that is kept by the cluster of its name.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn entry<T: BorshDeserialize>(&self, key: &StateKey) -> Result<Option<T>, ClientError> {
+        let cluster = self.partition().of_entry(key).unwrap_or(self.partition().settlement);
+        self.entry_of(cluster, key).await
+    }
+
+    async fn entry_of<T: BorshDeserialize>(
+        &self,
+        cluster: ClusterId,
+        key: &StateKey,
+    ) -> Result<Option<T>, ClientError> {
+        let value = self.read(cluster, key, Time(0)).await?.value;
+        value.map(|value| borsh::from_slice(&value).map_err(|_| ClientError::Malformed)).transpose()
+    }
+
+    /// Signs an action under the next number and has it carried out by the shard, or through a coordinator.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn instruct(
+        &self,
+        key: &AccountKey,
+        shard: ClusterId,
+        via: Option<ClusterId>,
+        action: &Action,
+    ) -> Result<Outcome, ClientError> {
+        let signer = key.account();
+        let mut sequence: SequenceNumber =
+            self.entry_of(shard, &StateKey::Sequence(signer)).await.ok().flatten().unwrap_or_default();
+        let mut rejected = Rejection::Busy;
+        for _ in 0..TRIES {
+            let deployment = self.layout.deployment();
+            let instruction = Instruction { deployment, shard, signer, sequence, action: action.clone() };
+            let request = Request::Instruct(Box::new(instruction.signed(key)));
+            let answer = self.submit(via.unwrap_or(shard), &request).await?;
+            match answer.result {
+                Ok(outcome) => return Ok(outcome),
+                Err(why) => rejected = why,
+            }
+            match rejected {
+                // The state that was read was older.
+                Rejection::SequenceGap(next)
+                | Rejection::SequenceConflict(next)
+                | Rejection::SequenceForgotten(next) => sequence = next,
+                _ => break,
+            }
+        }
+        Err(rejected.into())
+    }
+
+    /// What is in a reserve, open or not.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn reserve(&self, owner: AccountId, asset: Asset) -> Result<Balance, ClientError> {
+        Ok(self.entry(&StateKey::Reserve(owner, asset)).await?.unwrap_or_default())
+    }
+
+    /// What each member of a cluster says about itself; `None` for one that does not answer, or whose answer does not
+    /// hold.
+    ///
+    /// # Errors
+    /// [`ClientError::UnknownCluster`].
+    pub async fn status(&self, cluster: ClusterId) -> Result<Vec<(MemberKey, Option<MemberStatus>)>, ClientError> {
+        let (members, channels) = self.cluster(cluster)?;
+        let mut all = Vec::new();
+        for (key, channel) in channels {
+            let nonce: u64 = rand::random();
+            let mut call = tonic::Request::new(StatusRequest { nonce });
+            call.set_timeout(std::time::Duration::from_secs(2));
+            let reply = LedgerClient::new(channel.clone()).status(call).await.ok().map(tonic::Response::into_inner);
+            let status = reply.and_then(|reply| {
+                let (member, height) = verify_status(&reply, members, nonce)?;
+                let StatusReply { leader, votes, .. } = reply;
+                (members.key(member) == Some(*key)).then_some(MemberStatus { key: *key, member, height, leader, votes })
+            });
+            all.push((*key, status));
+        }
+        Ok(all)
+    }
+
+    /// Reads and checks the whole state of every cluster. The senders are read after the receivers, so that no honest
+    /// cluster seems to have taken what was not sent.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn audit(&self) -> Result<Audit, ClientError> {
+        let mut states = BTreeMap::new();
+        // Twice: in the second turn each is at least as new as what the others had taken from it in the first.
+        let mut receivers = BTreeMap::new();
+        for states in [&mut receivers, &mut states] {
+            for cluster in self.members.keys() {
+                states.insert(*cluster, self.state(*cluster).await?);
+            }
+        }
+        let mut held: BTreeMap<Asset, Balance> = BTreeMap::new();
+        for (asset, holdings) in states.values().flat_map(State::holdings) {
+            let sum = held.entry(asset).or_default();
+            *sum = sum.plus(holdings.share());
+        }
+        for issue in &self.layout.genesis().issued {
+            held.entry(issue.asset).or_default();
+        }
+        let difference = |(asset, held): (Asset, Balance)| {
+            let issued = Balance::ZERO.credit(self.layout.issued(asset));
+            (asset, issued.plus(held.negated()))
+        };
+        let differences = held.into_iter().map(difference).collect();
+        let mut overdrawn = Vec::new();
+        for (to, receiver) in receivers {
+            let mut compared = states.clone();
+            compared.insert(to, receiver);
+            overdrawn.extend(overdrafts(&compared).into_iter().filter(|overdraft| overdraft.to == to));
+        }
+        Ok(Audit { states, differences, overdrafts: overdrawn })
+    }
+
+    async fn state(&self, cluster: ClusterId) -> Result<State, ClientError> {
+        let (members, channels) = self.cluster(cluster)?;
+        let mut last = "it has no members".to_owned();
+        for (_, channel) in channels {
+            match state_of(LedgerClient::new(channel.clone()), members).await {
+                Ok(state) => return Ok(state),
+                Err(why) => last = why,
+            }
+        }
+        Err(ClientError::NoAnswer { cluster, last })
+    }
+}
+
+async fn state_of(client: LedgerClient<Channel>, members: &Members) -> Result<State, String> {
+    let mut client = client.max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let mut parts = client.state(StateRequest {}).await.map_err(|status| status.message().to_owned())?.into_inner();
+    let mut encoded = Vec::new();
+    while let Some(part) = parts.message().await.map_err(|status| status.message().to_owned())? {
+        encoded.extend(part.part);
+        if encoded.len() > STATE_BYTES_MAX {
+            return Err("the state is longer than an audit reads".to_owned());
+        }
+    }
+    let checkpoint = Checkpoint::decode(&encoded).ok_or("the state is not its header's")?;
+    let mut verifier = StatementVerifier::default();
+    let certified = verifier.check(&checkpoint.header, &checkpoint.certificate, members, &mut rand::rng());
+    certified.map_err(|error| error.to_string())?;
+    Ok(checkpoint.state)
+}

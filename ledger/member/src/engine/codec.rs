@@ -1,0 +1,408 @@
+//! How the engine's messages are encoded, on the wire and in its log: borsh, which has one encoding for each value.
+//!
+//! The codec of the network records what this member signed before it encodes it [`VoteFile::record`]: what is not
+//! recorded is not sent.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use bytes::Bytes;
+use fastpay_core::Digest;
+use malachite::app::consensus::LivenessMsg;
+use malachite::app::streaming::StreamContent;
+use malachite::app::types::codec::{Codec, HasEncodedLen};
+use malachite::app::types::core::{
+    CommitCertificate, ExtendedCommitCertificate, ExtendedCommitSignature, NilOrVal, PolkaCertificate, PolkaSignature,
+    Round, RoundCertificate, RoundCertificateType, RoundSignature, SignedMessage, ValidatorProof, Validity, VoteType,
+};
+use malachite::app::types::streaming::{StreamId, StreamMessage};
+use malachite::app::types::sync::{RawDecidedValue, Request, Response, Status};
+use malachite::app::types::{PeerId, ProposedValue, SignedConsensusMsg};
+use malachite_signing_ed25519::Signature;
+
+use super::context::{Cluster, EngineHeight, HeaderId, MemberAddress, Part, Proposal, ProposedHeader, Vote, id_of};
+use crate::votes::{Cast, VoteFile};
+
+/// The codec of the log and of sync; with a file of votes, of the network.
+#[derive(Clone, Debug, Default)]
+pub struct LedgerCodec(Option<Recorder>);
+
+/// The file in which a member's votes are recorded before they are sent.
+#[derive(Clone, Debug)]
+struct Recorder {
+    me: MemberAddress,
+    votes: Arc<Mutex<VoteFile>>,
+}
+
+impl LedgerCodec {
+    /// The codec of the network of the member `me`.
+    #[must_use]
+    pub fn recording(me: MemberAddress, votes: Arc<Mutex<VoteFile>>) -> Self {
+        Self(Some(Recorder { me, votes }))
+    }
+
+    /// Records all that this member has signed, with what it is about to send.
+    fn record(&self, signer: Option<MemberAddress>, cast: impl FnOnce() -> Option<Cast>) -> io::Result<()> {
+        let Some(Recorder { me, votes }) = &self.0 else { return Ok(()) };
+        let sent = if signer == Some(*me) { cast() } else { None };
+        let recorded = votes.lock().map_err(|_| io::Error::other("the file of votes is poisoned"))?.record(sent);
+        recorded.map_err(|refused| {
+            tracing::error!("nothing is sent: {refused}");
+            io::Error::other(refused)
+        })
+    }
+}
+
+fn encode(value: &impl BorshSerialize) -> io::Result<Bytes> {
+    Ok(borsh::to_vec(value)?.into())
+}
+
+fn decode<T: BorshDeserialize>(bytes: &Bytes) -> io::Result<T> {
+    borsh::from_slice(bytes)
+}
+
+type RawSignature = [u8; 64];
+
+fn value(id: Option<Digest>) -> NilOrVal<HeaderId> {
+    id.map_or(NilOrVal::Nil, |id| NilOrVal::Val(HeaderId(id)))
+}
+
+fn is_precommit(kind: VoteType) -> bool {
+    kind == VoteType::Precommit
+}
+
+fn kind(is_precommit: bool) -> VoteType {
+    if is_precommit { VoteType::Precommit } else { VoteType::Prevote }
+}
+
+#[derive(BorshSerialize, BorshDeserialize)]
+struct RawVote {
+    is_precommit: bool,
+    height: EngineHeight,
+    round: i64,
+    id: Option<Digest>,
+    voter: MemberAddress,
+    signature: RawSignature,
+}
+
+impl From<&SignedMessage<Cluster, Vote>> for RawVote {
+    fn from(signed: &SignedMessage<Cluster, Vote>) -> Self {
+        let Vote { kind, height, round, value, voter } = &signed.message;
+        let (is_precommit, id) = (is_precommit(*kind), id_of(value));
+        let signature = signed.signature.to_bytes();
+        Self { is_precommit, height: *height, round: round.as_i64(), id, voter: *voter, signature }
+    }
+}
+
+impl From<RawVote> for SignedMessage<Cluster, Vote> {
+    fn from(raw: RawVote) -> Self {
+        let RawVote { is_precommit, height, round, id, voter, signature } = raw;
+        let vote = Vote { kind: kind(is_precommit), height, round: round.into(), value: value(id), voter };
+        Self::new(vote, Signature::from_bytes(signature))
+    }
+}
+
+#[derive(BorshSerialize, BorshDeserialize)]
+enum RawSigned {
+    Vote(RawVote),
+    Proposal(Box<Proposal>, RawSignature),
+}
+
+impl Codec<SignedConsensusMsg<Cluster>> for LedgerCodec {
+    type Error = io::Error;
+
+    fn decode(&self, bytes: Bytes) -> io::Result<SignedConsensusMsg<Cluster>> {
+        Ok(match decode(&bytes)? {
+            RawSigned::Vote(vote) => SignedConsensusMsg::Vote(vote.into()),
+            RawSigned::Proposal(proposal, signature) => {
+                SignedConsensusMsg::Proposal(SignedMessage::new(*proposal, Signature::from_bytes(signature)))
+            }
+        })
+    }
+
+    fn encode(&self, message: &SignedConsensusMsg<Cluster>) -> io::Result<Bytes> {
+        match message {
+            SignedConsensusMsg::Vote(vote) => {
+                self.record(Some(vote.message.voter), || Some(vote.message.cast()))?;
+                encode(&RawSigned::Vote(vote.into()))
+            }
+            SignedConsensusMsg::Proposal(proposal) => {
+                use malachite::app::types::core::Proposal as _;
+                let message = &proposal.message;
+                self.record(Some(*message.validator_address()), || Some(message.cast()))?;
+                encode(&RawSigned::Proposal(Box::new(message.clone()), proposal.signature.to_bytes()))
+            }
+        }
+    }
+}
+
+#[derive(BorshSerialize, BorshDeserialize)]
+struct RawPolka {
+    height: EngineHeight,
+    round: i64,
+    id: Digest,
+    votes: Vec<(MemberAddress, RawSignature)>,
+}
+
+impl From<&PolkaCertificate<Cluster>> for RawPolka {
+    fn from(polka: &PolkaCertificate<Cluster>) -> Self {
+        let votes = polka.polka_signatures.iter().map(|vote| (vote.address, vote.signature.to_bytes())).collect();
+        Self { height: polka.height, round: polka.round.as_i64(), id: polka.value_id.0, votes }
+    }
+}
+
+impl From<RawPolka> for PolkaCertificate<Cluster> {
+    fn from(raw: RawPolka) -> Self {
+        let signature = |(voter, bytes)| PolkaSignature::new(voter, Signature::from_bytes(bytes));
+        Self {
+            height: raw.height,
+            round: raw.round.into(),
+            value_id: HeaderId(raw.id),
+            polka_signatures: raw.votes.into_iter().map(signature).collect(),
+        }
+    }
+}
+
+impl Codec<PolkaCertificate<Cluster>> for LedgerCodec {
+    type Error = io::Error;
+
+    fn decode(&self, bytes: Bytes) -> io::Result<PolkaCertificate<Cluster>> {
+        decode::<RawPolka>(&bytes).map(Into::into)
+    }
+
+    fn encode(&self, polka: &PolkaCertificate<Cluster>) -> io::Result<Bytes> {
+        encode(&RawPolka::from(polka))
+    }
+}
+
+#[derive(BorshSerialize, BorshDeserialize)]
+struct RawRoundVote {
+    is_precommit: bool,
+    id: Option<Digest>,
+    voter: MemberAddress,
+    signature: RawSignature,
+}
+
+impl From<&RoundSignature<Cluster>> for RawRoundVote {
+    fn from(vote: &RoundSignature<Cluster>) -> Self {
+        let (is_precommit, id) = (is_precommit(vote.vote_type), id_of(&vote.value_id));
+        Self { is_precommit, id, voter: vote.address, signature: vote.signature.to_bytes() }
+    }
+}
+
+impl From<RawRoundVote> for RoundSignature<Cluster> {
+    fn from(raw: RawRoundVote) -> Self {
+        Self::new(kind(raw.is_precommit), value(raw.id), raw.voter, Signature::from_bytes(raw.signature))
+    }
+}
+
+#[derive(BorshSerialize, BorshDeserialize)]
+enum RawLiveness {
+    Vote(RawVote),
+    Polka(RawPolka),
+    Round { height: EngineHeight, round: i64, is_skip: bool, votes: Vec<RawRoundVote> },
+}
+
+impl Codec<LivenessMsg<Cluster>> for LedgerCodec {
+    type Error = io::Error;
+
+    fn decode(&self, bytes: Bytes) -> io::Result<LivenessMsg<Cluster>> {
+        Ok(match decode(&bytes)? {
+            RawLiveness::Vote(vote) => LivenessMsg::Vote(vote.into()),
+            RawLiveness::Polka(polka) => LivenessMsg::PolkaCertificate(polka.into()),
+            RawLiveness::Round { height, round, is_skip, votes } => {
+                let cert_type = if is_skip { RoundCertificateType::Skip } else { RoundCertificateType::Precommit };
+                let round_signatures = votes.into_iter().map(Into::into).collect();
+                let round = round.into();
+                LivenessMsg::SkipRoundCertificate(RoundCertificate { height, round, cert_type, round_signatures })
+            }
+        })
+    }
+
+    fn encode(&self, message: &LivenessMsg<Cluster>) -> io::Result<Bytes> {
+        // Certificates can have a vote of this member's that it has not sent yet.
+        match message {
+            LivenessMsg::Vote(vote) => {
+                self.record(Some(vote.message.voter), || Some(vote.message.cast()))?;
+                encode(&RawLiveness::Vote(vote.into()))
+            }
+            LivenessMsg::PolkaCertificate(polka) => {
+                self.record(None, || None)?;
+                encode(&RawLiveness::Polka(polka.into()))
+            }
+            LivenessMsg::SkipRoundCertificate(certificate) => {
+                self.record(None, || None)?;
+                encode(&RawLiveness::Round {
+                    height: certificate.height,
+                    round: certificate.round.as_i64(),
+                    is_skip: matches!(certificate.cert_type, RoundCertificateType::Skip),
+                    votes: certificate.round_signatures.iter().map(Into::into).collect(),
+                })
+            }
+        }
+    }
+}
+
+impl Codec<Part> for LedgerCodec {
+    type Error = io::Error;
+
+    fn decode(&self, bytes: Bytes) -> io::Result<Part> {
+        decode(&bytes)
+    }
+
+    fn encode(&self, part: &Part) -> io::Result<Bytes> {
+        encode(part)
+    }
+}
+
+impl Codec<StreamMessage<Part>> for LedgerCodec {
+    type Error = io::Error;
+
+    fn decode(&self, bytes: Bytes) -> io::Result<StreamMessage<Part>> {
+        let (id, sequence, part): (Vec<u8>, u64, Option<Part>) = decode(&bytes)?;
+        let content = part.map_or(StreamContent::Fin, StreamContent::Data);
+        Ok(StreamMessage::new(StreamId::new(id.into()), sequence, content))
+    }
+
+    fn encode(&self, message: &StreamMessage<Part>) -> io::Result<Bytes> {
+        let part = match &message.content {
+            StreamContent::Data(part) => Some(part),
+            StreamContent::Fin => None,
+        };
+        encode(&(message.stream_id.to_bytes().to_vec(), message.sequence, part))
+    }
+}
+
+impl Codec<ValidatorProof<Cluster>> for LedgerCodec {
+    type Error = io::Error;
+
+    fn decode(&self, bytes: Bytes) -> io::Result<ValidatorProof<Cluster>> {
+        let (key, peer, signature): (Vec<u8>, Vec<u8>, RawSignature) = decode(&bytes)?;
+        Ok(ValidatorProof::new(key, peer, Signature::from_bytes(signature)))
+    }
+
+    fn encode(&self, proof: &ValidatorProof<Cluster>) -> io::Result<Bytes> {
+        encode(&(&proof.public_key, &proof.peer_id, proof.signature.to_bytes()))
+    }
+}
+
+type RawProposed = (EngineHeight, i64, i64, MemberAddress, ProposedHeader, bool);
+
+impl Codec<ProposedValue<Cluster>> for LedgerCodec {
+    type Error = io::Error;
+
+    fn decode(&self, bytes: Bytes) -> io::Result<ProposedValue<Cluster>> {
+        let (height, round, valid_round, proposer, value, is_valid): RawProposed = decode(&bytes)?;
+        let (round, valid_round) = (Round::from(round), Round::from(valid_round));
+        let validity = Validity::from_bool(is_valid);
+        Ok(ProposedValue { height, round, valid_round, proposer, value, validity })
+    }
+
+    fn encode(&self, proposed: &ProposedValue<Cluster>) -> io::Result<Bytes> {
+        let ProposedValue { height, round, valid_round, proposer, value, validity } = proposed;
+        let (round, valid_round) = (round.as_i64(), valid_round.as_i64());
+        encode(&(height, round, valid_round, proposer, value, validity.is_valid()))
+    }
+}
+
+/// The engine's certificate, as sync sends it.
+#[derive(BorshSerialize, BorshDeserialize)]
+struct RawCommit {
+    height: EngineHeight,
+    round: i64,
+    id: Digest,
+    votes: Vec<(MemberAddress, RawSignature)>,
+}
+
+impl From<&ExtendedCommitCertificate<Cluster>> for RawCommit {
+    fn from(commit: &ExtendedCommitCertificate<Cluster>) -> Self {
+        let votes = commit.commit_signatures.iter().map(|vote| (vote.address, vote.signature.to_bytes())).collect();
+        Self { height: commit.height, round: commit.round.as_i64(), id: commit.value_id.0, votes }
+    }
+}
+
+impl From<RawCommit> for ExtendedCommitCertificate<Cluster> {
+    fn from(raw: RawCommit) -> Self {
+        let signature = |(voter, bytes)| ExtendedCommitSignature::new(voter, Signature::from_bytes(bytes), None);
+        Self {
+            height: raw.height,
+            round: raw.round.into(),
+            value_id: HeaderId(raw.id),
+            commit_signatures: raw.votes.into_iter().map(signature).collect(),
+        }
+    }
+}
+
+/// The votes of a certificate that the engine decided with, by the members' keys.
+pub(crate) fn votes_of(
+    commit: &CommitCertificate<Cluster>,
+) -> Vec<(fastpay_ledger_statement::MemberKey, fastpay_core::Ed25519Signature)> {
+    let vote = |vote: &malachite::app::types::core::CommitSignature<Cluster>| {
+        (vote.address.0, fastpay_core::Ed25519Signature(vote.signature.to_bytes()))
+    };
+    commit.commit_signatures.iter().map(vote).collect()
+}
+
+/// A certificate as the engine has it.
+pub(crate) fn commit_of(
+    height: u64,
+    round: u32,
+    id: Digest,
+    votes: Vec<(MemberAddress, RawSignature)>,
+) -> ExtendedCommitCertificate<Cluster> {
+    RawCommit { height: EngineHeight(height), round: round.into(), id, votes }.into()
+}
+
+impl Codec<Status<Cluster>> for LedgerCodec {
+    type Error = io::Error;
+
+    fn decode(&self, bytes: Bytes) -> io::Result<Status<Cluster>> {
+        let (peer, tip_height, history_min_height): (Vec<u8>, EngineHeight, EngineHeight) = decode(&bytes)?;
+        let peer_id = PeerId::from_bytes(&peer).map_err(|error| io::Error::other(error.to_string()))?;
+        Ok(Status { peer_id, tip_height, history_min_height })
+    }
+
+    fn encode(&self, status: &Status<Cluster>) -> io::Result<Bytes> {
+        encode(&(status.peer_id.to_bytes(), status.tip_height, status.history_min_height))
+    }
+}
+
+impl Codec<Request<Cluster>> for LedgerCodec {
+    type Error = io::Error;
+
+    fn decode(&self, bytes: Bytes) -> io::Result<Request<Cluster>> {
+        let (first, last): (EngineHeight, EngineHeight) = decode(&bytes)?;
+        Ok(Request::ValueRequest(malachite_sync::ValueRequest::new(first..=last)))
+    }
+
+    fn encode(&self, request: &Request<Cluster>) -> io::Result<Bytes> {
+        let Request::ValueRequest(request) = request;
+        encode(&(request.range.start(), request.range.end()))
+    }
+}
+
+impl Codec<Response<Cluster>> for LedgerCodec {
+    type Error = io::Error;
+
+    fn decode(&self, bytes: Bytes) -> io::Result<Response<Cluster>> {
+        let (start, values): (EngineHeight, Vec<(Vec<u8>, RawCommit)>) = decode(&bytes)?;
+        let value = |(value, commit): (Vec<u8>, RawCommit)| RawDecidedValue::new(value.into(), commit.into());
+        let values = values.into_iter().map(value).collect();
+        Ok(Response::ValueResponse(malachite_sync::ValueResponse::new(start, values)))
+    }
+
+    fn encode(&self, response: &Response<Cluster>) -> io::Result<Bytes> {
+        let Response::ValueResponse(response) = response;
+        let value =
+            |value: &RawDecidedValue<Cluster>| (value.value_bytes.to_vec(), RawCommit::from(&value.certificate));
+        let values: Vec<_> = response.values.iter().map(value).collect();
+        encode(&(response.start_height, values))
+    }
+}
+
+impl HasEncodedLen<Response<Cluster>> for LedgerCodec {
+    fn encoded_len(&self, response: &Response<Cluster>) -> io::Result<usize> {
+        Codec::<Response<Cluster>>::encode(self, response).map(|bytes| bytes.len())
+    }
+}

@@ -1,0 +1,178 @@
+//! The gRPC service of a member. Everything is bounded: the length of messages, the calls of a connection, what waits.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use fastpay_ledger_statement::{AnswerProof, Deployment, MemberKeys, Request as LedgerRequest, VerifiedRequest, Wire};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout, timeout_at};
+use tonic::{Request, Response, Status};
+
+use crate::api::proto::ledger_server::Ledger;
+use crate::api::proto::{
+    DecisionsReply, DecisionsRequest, ReadReply, ReadRequest, RelayReply, RelayRequest, StatePart, StateRequest,
+    StatusReply, StatusRequest, SubmitReply, SubmitRequest,
+};
+use crate::api::{receiver, sign_status, state_key};
+use crate::command::{Command, Handle, Unavailable};
+use crate::pool::Added;
+
+/// A client waits this long for an answer. Its request may be carried out later: it sends the same one again to know.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// A receiver waits this long for a group.
+const GROUPS_WAIT_MAX: Duration = Duration::from_secs(10);
+/// So many requests are passed on in one call.
+const RELAYED_MAX: usize = 1_024;
+const STATE_PART_BYTES: usize = 1 << 20;
+
+/// The service of a member.
+#[derive(Clone, Debug)]
+pub struct Service {
+    handle: Handle,
+    deployment: Deployment,
+    keys: MemberKeys,
+}
+
+impl Service {
+    /// The service of the member with these keys.
+    #[must_use]
+    pub fn new(handle: Handle, deployment: Deployment, keys: MemberKeys) -> Self {
+        Self { handle, deployment, keys }
+    }
+
+    /// The way to the member's state.
+    #[must_use]
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Has a request carried out, and waits for its answer.
+    ///
+    /// # Errors
+    /// See [`SubmitError`].
+    pub async fn submit(&self, request: LedgerRequest) -> Result<AnswerProof, SubmitError> {
+        let request = request.verify(self.deployment)?;
+        let (answer, answered) = oneshot::channel();
+        self.add(request, false, Some(answer)).await?;
+        match timeout(ANSWER_TIMEOUT, answered).await {
+            Ok(Ok(proof)) => Ok(proof),
+            Ok(Err(_)) => Err(Unavailable::Stopping.into()),
+            Err(_) => Err(SubmitError::NoAnswer),
+        }
+    }
+
+    async fn add(
+        &self,
+        request: VerifiedRequest,
+        is_relayed: bool,
+        answer: Option<oneshot::Sender<AnswerProof>>,
+    ) -> Result<(), SubmitError> {
+        match self.handle.ask(|reply| Command::Submit { request, is_relayed, answer, reply }).await? {
+            Added::New | Added::Known => Ok(()),
+            Added::Busy => Err(Unavailable::Busy.into()),
+        }
+    }
+}
+
+/// Why a request has no answer.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum SubmitError {
+    /// The request does not hold.
+    #[error(transparent)]
+    Request(#[from] fastpay_ledger_statement::RequestError),
+    /// The member does not answer now.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    /// It may still be carried out.
+    #[error("no answer within {} s; send the same request again: it is carried out once", ANSWER_TIMEOUT.as_secs())]
+    NoAnswer,
+}
+
+impl From<Unavailable> for Status {
+    fn from(unavailable: Unavailable) -> Self {
+        match unavailable {
+            Unavailable::Busy => Self::resource_exhausted(unavailable.to_string()),
+            Unavailable::Stopping => Self::unavailable(unavailable.to_string()),
+        }
+    }
+}
+
+impl From<SubmitError> for Status {
+    fn from(error: SubmitError) -> Self {
+        match error {
+            SubmitError::Request(error) => Self::invalid_argument(error.to_string()),
+            SubmitError::Unavailable(unavailable) => unavailable.into(),
+            SubmitError::NoAnswer => Self::deadline_exceeded(error.to_string()),
+        }
+    }
+}
+
+fn decoded(bytes: &[u8]) -> Result<LedgerRequest, Status> {
+    LedgerRequest::decode(bytes).map_err(|error| Status::invalid_argument(format!("the request: {error}")))
+}
+
+#[tonic::async_trait]
+impl Ledger for Service {
+    async fn submit(&self, request: Request<SubmitRequest>) -> Result<Response<SubmitReply>, Status> {
+        let request = decoded(&request.into_inner().request)?;
+        let answer = Service::submit(self, request).await?.encode();
+        Ok(Response::new(SubmitReply { answer }))
+    }
+
+    async fn relay(&self, request: Request<RelayRequest>) -> Result<Response<RelayReply>, Status> {
+        let requests = request.into_inner().requests;
+        if requests.len() > RELAYED_MAX {
+            return Err(Status::invalid_argument(format!("pass on at most {RELAYED_MAX} requests at once")));
+        }
+        for bytes in requests {
+            let request = decoded(&bytes)?.verify(self.deployment).map_err(SubmitError::from)?;
+            self.add(request, true, None).await?;
+        }
+        Ok(Response::new(RelayReply {}))
+    }
+
+    async fn read(&self, request: Request<ReadRequest>) -> Result<Response<ReadReply>, Status> {
+        let key = state_key(&request.into_inner().key)?;
+        let proof = self.handle.ask(|reply| Command::Read(key, reply)).await?;
+        let proof = proof.ok_or_else(|| Status::unavailable("nothing is decided yet; try again later"))?;
+        Ok(Response::new(ReadReply { proof: proof.encode() }))
+    }
+
+    async fn decisions(&self, request: Request<DecisionsRequest>) -> Result<Response<DecisionsReply>, Status> {
+        let DecisionsRequest { receiver: to, from, wait_ms } = request.into_inner();
+        let to = receiver(&to)?;
+        let wait = Duration::from_millis(wait_ms.into()).min(GROUPS_WAIT_MAX);
+        let deadline = Instant::now().checked_add(wait).unwrap_or_else(Instant::now);
+        let mut heights = self.handle.heights();
+        loop {
+            heights.borrow_and_update();
+            let decisions = self.handle.ask(|reply| Command::Groups(to, from, reply)).await?;
+            let is_over = !decisions.is_empty() || timeout_at(deadline, heights.changed()).await.is_err();
+            if is_over {
+                return Ok(Response::new(DecisionsReply { decisions }));
+            }
+        }
+    }
+
+    async fn status(&self, request: Request<StatusRequest>) -> Result<Response<StatusReply>, Status> {
+        let nonce = request.into_inner().nonce;
+        let status = self.handle.ask(Command::Status).await?;
+        let head = status.head.map(|head| borsh::to_vec(&head).expect("memory takes every write"));
+        let head = head.unwrap_or_default();
+        let signature = sign_status(&self.keys, self.deployment, nonce, &head);
+        let (member, leader) = (status.member.0.into(), status.leader.0.into());
+        Ok(Response::new(StatusReply { member, head, leader, votes: status.votes, signature }))
+    }
+
+    type StateStream = Pin<Box<dyn tokio_stream::Stream<Item = Result<StatePart, Status>> + Send>>;
+
+    async fn state(&self, _: Request<StateRequest>) -> Result<Response<Self::StateStream>, Status> {
+        let checkpoint = self.handle.ask(Command::Checkpoint).await?;
+        let checkpoint = checkpoint.ok_or_else(|| Status::unavailable("nothing is decided yet; try again later"))?;
+        let encoded = tokio::task::spawn_blocking(move || checkpoint.encode()).await;
+        let encoded = encoded.map_err(|_| Status::internal("the state could not be encoded"))?;
+        let parts: Vec<_> =
+            encoded.chunks(STATE_PART_BYTES).map(|part| Ok(StatePart { part: part.to_vec() })).collect();
+        Ok(Response::new(Box::pin(tokio_stream::iter(parts))))
+    }
+}

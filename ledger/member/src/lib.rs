@@ -1,0 +1,37 @@
+//! A member of a ledger cluster, and its client.
+//!
+//! ```text
+//!  clients ─► grpc, http ─┐                       ┌─► store (decided, groups, checkpoint)
+//!  clusters ─► fetch ─────┼─► host (pool, chain) ─┤
+//!  members ◄─► engine ────┘        ▲              └─► answers, groups for other clusters
+//!                └─ signer ─► votes (recorded before they are sent)
+//! ```
+//!
+//! One task owns the state; everything else asks it through a bounded channel. Always true: what is acknowledged is on
+//! disk, and what is signed is recorded before it is sent. The consensus engine is compiled for this crate alone.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
+
+pub mod api;
+pub mod chain;
+pub mod client;
+mod command;
+pub mod engine;
+mod fetch;
+mod frames;
+mod grpc;
+mod host;
+mod http;
+mod lie;
+#[cfg(feature = "testing")]
+pub mod localnet;
+pub mod member;
+pub mod network;
+mod payload;
+mod pool;
+mod relay;
+mod resume;
+mod store;
+mod votes;
+
+pub use command::Unavailable;
+pub use host::{End, HostError};

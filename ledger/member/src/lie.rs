@@ -1,0 +1,81 @@
+//! What a lying member does, for tests and the demo. Only the feature `testing` compiles it in: without it, nothing lies.
+
+use fastpay_ledger_statement::MemberKeys;
+
+use crate::chain::Judged;
+use crate::pool::Inputs;
+use crate::store::Proposed;
+
+/// What this member lies about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lie {
+    /// It is honest.
+    Nothing,
+    /// As a leader, it names other messages than come out.
+    #[cfg(feature = "testing")]
+    Outputs,
+    /// As a leader, it proposes no client's request.
+    #[cfg(feature = "testing")]
+    Requests,
+    /// It leaves the last message out of the groups that it hands over.
+    #[cfg(feature = "testing")]
+    Groups,
+}
+
+#[cfg(not(feature = "testing"))]
+impl Lie {
+    pub(crate) fn of_environment() -> Self {
+        Self::Nothing
+    }
+
+    pub(crate) fn about_inputs(self, inputs: Inputs) -> Inputs {
+        inputs
+    }
+
+    pub(crate) fn about_outputs(self, _: &MemberKeys, proposed: Proposed, judged: Judged) -> (Proposed, Judged) {
+        (proposed, judged)
+    }
+
+    pub(crate) fn about_group(self, group: Vec<u8>) -> Vec<u8> {
+        group
+    }
+}
+
+#[cfg(feature = "testing")]
+impl Lie {
+    /// As `FASTPAY_LEDGER_LIE` says: `outputs`, `requests` or `groups`.
+    pub(crate) fn of_environment() -> Self {
+        match std::env::var("FASTPAY_LEDGER_LIE").as_deref() {
+            Ok("outputs") => Self::Outputs,
+            Ok("requests") => Self::Requests,
+            Ok("groups") => Self::Groups,
+            _ => Self::Nothing,
+        }
+    }
+
+    pub(crate) fn about_inputs(self, inputs: Inputs) -> Inputs {
+        if self == Self::Requests { Inputs { requests: Vec::new(), ..inputs } } else { inputs }
+    }
+
+    pub(crate) fn about_outputs(self, keys: &MemberKeys, proposed: Proposed, judged: Judged) -> (Proposed, Judged) {
+        if self != Self::Outputs || judged.executed.outputs.groups().is_empty() {
+            return (proposed, judged);
+        }
+        let mut header = *proposed.header();
+        header.outputs = fastpay_core::Digest::repeat_byte(1);
+        let header = header.signed(keys);
+        let proposed = Proposed::new(header, proposed.payload().to_vec()).expect("the payload is the same");
+        (proposed, Judged { header, ..judged })
+    }
+
+    pub(crate) fn about_group(self, group: Vec<u8>) -> Vec<u8> {
+        use fastpay_ledger_statement::{CompactDecision, Wire};
+        match CompactDecision::decode(&group) {
+            Ok(mut decision) if self == Self::Groups => {
+                decision.group.messages.pop();
+                decision.encode()
+            }
+            _ => group,
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Starts the clusters of a ledger on this machine, each member a process, and kills them: for tests and the demo.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use fastpay_core::{AccountId, Amount, Asset, Authority, AuthorityKeys};
+use fastpay_ledger_statement::{ClusterId, MemberKeys};
+use fastpay_program::keystore::{Secret, write_secret};
+use tokio::time::{Instant, sleep};
+
+use crate::client::Client;
+use crate::member::init;
+use crate::network::Network;
+
+/// Every cluster has so many members, of which one may be faulty.
+pub const MEMBERS: u8 = 4;
+
+/// What a ledger is to have.
+#[derive(Clone, Debug, Default)]
+pub struct Shape {
+    /// The clusters that keep nothing, and pass requests on.
+    pub coordinators: Vec<u32>,
+    /// The clusters that keep reserves and values. The first settles.
+    pub shards: Vec<u32>,
+    /// Each namespace with its writer.
+    pub namespaces: Vec<(String, AccountId)>,
+    /// Who has how much of the native asset first.
+    pub issued: Vec<(AccountId, u128)>,
+}
+
+/// A ledger on this machine. Its members are killed when it is dropped.
+#[derive(Debug)]
+pub struct Localnet {
+    folder: PathBuf,
+    program: PathBuf,
+    network: Network,
+    running: BTreeMap<(u32, u8), Child>,
+}
+
+impl Localnet {
+    /// Makes the folders of all members. FastPay's committee 0 has four authorities whose keys nobody else knows.
+    ///
+    /// # Errors
+    /// Any of the system.
+    pub fn new(program: &Path, folder: &Path, shape: &Shape) -> io::Result<Self> {
+        let mut text = String::new();
+        let shards = &shape.shards;
+        let settlement = shards.first().ok_or_else(|| io::Error::other("a ledger has a shard"))?;
+        let _ = writeln!(text, "settlement = {settlement}\nshards = {shards:?}\nvotes_validity_ms = 604800000");
+        let mut keys: Vec<((u32, u8), Secret)> = Vec::new();
+        // All ports are held until all are known, so that none is given twice.
+        let mut held = Vec::new();
+        for cluster in shape.coordinators.iter().chain(shards) {
+            let mut secrets: Vec<Secret> = (0..MEMBERS).map(|_| Secret::new(rand::random())).collect();
+            secrets.sort_by_key(|secret| MemberKeys::from_seed(**secret).public());
+            let _ = writeln!(text, "[[cluster]]\nid = {cluster}");
+            for (index, secret) in (0..MEMBERS).zip(secrets) {
+                let key = MemberKeys::from_seed(*secret).public();
+                let _ = writeln!(text, "[[cluster.member]]\nkey = \"{key}\"");
+                for name in ["engine", "api", "http"] {
+                    let listener = TcpListener::bind("127.0.0.1:0")?;
+                    let _ = writeln!(text, "{name} = \"{}\"", listener.local_addr()?);
+                    held.push(listener);
+                }
+                keys.push(((*cluster, index), secret));
+            }
+        }
+        for (name, writer) in &shape.namespaces {
+            let _ = writeln!(text, "[[namespace]]\nname = \"{name}\"\nwriter = \"{writer}\"");
+        }
+        for (owner, amount) in &shape.issued {
+            let asset = serde_json::to_string(&Asset::ETHER)?;
+            let _ = writeln!(text, "[[issue]]\nowner = \"{owner}\"\nasset = {asset}\namount = \"{}\"", Amount(*amount));
+        }
+        let _ = writeln!(text, "[[committee]]\nnumber = 0");
+        for seed in 1..=4_u8 {
+            let keys = AuthorityKeys::from_secrets([seed; 32], [seed; 32]).map_err(io::Error::other)?;
+            let Authority { name, redemption_key } = keys.public();
+            let _ =
+                writeln!(text, "[[committee.authority]]\nvotingKey = \"{name}\"\nredemptionKey = \"{redemption_key}\"");
+        }
+        std::fs::create_dir_all(folder)?;
+        let ledger = folder.join("ledger.toml");
+        std::fs::write(&ledger, &text)?;
+        for ((cluster, index), secret) in keys {
+            let key = folder.join(format!("{cluster}.{index}.key"));
+            write_secret(&key, &secret, None).map_err(io::Error::other)?;
+            init(&folder.join(format!("{cluster}.{index}")), &ledger, &key).map_err(io::Error::other)?;
+        }
+        drop(held);
+        let network = Network::parse(&text).map_err(io::Error::other)?;
+        Ok(Self { folder: folder.to_path_buf(), program: program.to_path_buf(), network, running: BTreeMap::new() })
+    }
+
+    /// The ledger.
+    #[must_use]
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// The ledger's file.
+    #[must_use]
+    pub fn ledger(&self) -> PathBuf {
+        self.folder.join("ledger.toml")
+    }
+
+    /// A client of the ledger.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        Client::new(&self.network).expect("the ledger's file was made here")
+    }
+
+    /// A member's folder.
+    #[must_use]
+    pub fn member_folder(&self, cluster: u32, member: u8) -> PathBuf {
+        self.folder.join(format!("{cluster}.{member}"))
+    }
+
+    /// What a member has logged.
+    #[must_use]
+    pub fn log(&self, cluster: u32, member: u8) -> String {
+        let path = self.member_folder(cluster, member).join("log");
+        String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
+    }
+
+    /// Starts a member that is honest, or lies about something.
+    ///
+    /// # Errors
+    /// Any of the system.
+    pub fn start(&mut self, cluster: u32, member: u8, lie: Option<&str>) -> io::Result<()> {
+        let folder = self.member_folder(cluster, member);
+        let log = File::options().create(true).append(true).open(folder.join("log"))?;
+        let mut command = Command::new(&self.program);
+        command.arg("run").arg(&folder).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        command.env("NO_COLOR", "1");
+        if let Some(lie) = lie {
+            command.env("FASTPAY_LEDGER_LIE", lie);
+        }
+        self.running.insert((cluster, member), command.spawn()?);
+        Ok(())
+    }
+
+    /// Starts all members of a cluster that do not run.
+    ///
+    /// # Errors
+    /// Any of the system.
+    pub fn start_cluster(&mut self, cluster: u32) -> io::Result<()> {
+        for member in 0..MEMBERS {
+            if !self.running.contains_key(&(cluster, member)) {
+                self.start(cluster, member, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts all members that do not run.
+    ///
+    /// # Errors
+    /// Any of the system.
+    pub fn start_all(&mut self) -> io::Result<()> {
+        let clusters: Vec<ClusterId> = self.network.genesis().clusters.keys().copied().collect();
+        clusters.into_iter().try_for_each(|cluster| self.start_cluster(cluster.0))
+    }
+
+    /// Kills a member as a power cut would.
+    pub fn kill(&mut self, cluster: u32, member: u8) {
+        if let Some(mut child) = self.running.remove(&(cluster, member)) {
+            // It may have ended before.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Kills all members of a cluster at once.
+    pub fn kill_cluster(&mut self, cluster: u32) {
+        for member in 0..MEMBERS {
+            if let Some(child) = self.running.get_mut(&(cluster, member)) {
+                let _ = child.kill();
+            }
+        }
+        (0..MEMBERS).for_each(|member| self.kill(cluster, member));
+    }
+
+    /// Whether a member runs.
+    pub fn is_running(&mut self, cluster: u32, member: u8) -> bool {
+        self.running.get_mut(&(cluster, member)).is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+
+    /// The processor time of all members so far.
+    #[must_use]
+    pub fn processor_time(&self) -> Duration {
+        let ticks = |child: &Child| {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
+            let fields: Vec<u64> = stat
+                .rsplit(')')
+                .next()
+                .unwrap_or("")
+                .split_whitespace()
+                .filter_map(|field| field.parse().ok())
+                .collect();
+            // After the name and the state, which is no number: user and system time are fields 10 and 11 of the rest.
+            fields.get(10).copied().unwrap_or(0).saturating_add(fields.get(11).copied().unwrap_or(0))
+        };
+        let ticks: u64 = self.running.values().map(ticks).sum();
+        Duration::from_millis(ticks.saturating_mul(10))
+    }
+
+    /// Waits until each of these members has decided a height, and votes.
+    ///
+    /// # Errors
+    /// If one has not within a minute.
+    pub async fn wait_for(&self, cluster: u32, members: &[u8], height: u64) -> io::Result<()> {
+        let client = self.client();
+        let end = Instant::now().checked_add(Duration::from_secs(60));
+        loop {
+            let all = client.status(ClusterId(cluster)).await.map_err(io::Error::other)?;
+            let is_there = |member: &u8| {
+                let status = all.get(usize::from(*member)).and_then(|(_, status)| status.as_ref());
+                status.is_some_and(|status| status.height >= height && status.votes)
+            };
+            if members.iter().all(is_there) {
+                return Ok(());
+            }
+            if end.is_none_or(|end| Instant::now() > end) {
+                return Err(io::Error::other(format!("cluster {cluster} is not at height {height}: {all:?}")));
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+    }
+}
+
+impl Drop for Localnet {
+    fn drop(&mut self) {
+        for child in self.running.values_mut() {
+            let _ = child.kill();
+        }
+        for child in self.running.values_mut() {
+            let _ = child.wait();
+        }
+    }
+}

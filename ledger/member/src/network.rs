@@ -1,0 +1,208 @@
+//! The file that describes a ledger, the same for all its members and clients: the genesis, and where members listen. The
+//! addresses are no part of the genesis.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use fastpay_core::{AccountId, Amount, Asset, Authority, Committee, Epoch};
+use fastpay_ledger_state::{Genesis, GenesisError, Issue, Layout};
+use fastpay_ledger_statement::{ClusterId, CommitteeNumber, MemberKey, Namespace, Partition};
+use serde::{Deserialize, Serialize};
+
+/// The file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LedgerFile {
+    settlement: ClusterId,
+    shards: Vec<ClusterId>,
+    votes_validity_ms: u64,
+    cluster: Vec<ClusterFile>,
+    #[serde(default)]
+    namespace: Vec<NamespaceFile>,
+    #[serde(default)]
+    issue: Vec<IssueFile>,
+    #[serde(default)]
+    committee: Vec<CommitteeFile>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClusterFile {
+    id: ClusterId,
+    member: Vec<MemberFile>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MemberFile {
+    key: String,
+    engine: SocketAddr,
+    api: SocketAddr,
+    http: SocketAddr,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamespaceFile {
+    name: String,
+    writer: AccountId,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct IssueFile {
+    owner: AccountId,
+    asset: Asset,
+    amount: Amount,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CommitteeFile {
+    number: CommitteeNumber,
+    authority: Vec<Authority>,
+}
+
+/// Where a member listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// For the engines of its cluster.
+    pub engine: SocketAddr,
+    /// For gRPC.
+    pub api: SocketAddr,
+    /// For HTTP.
+    pub http: SocketAddr,
+}
+
+/// A ledger: its genesis, and its members' addresses.
+#[derive(Clone, Debug)]
+pub struct Network {
+    genesis: Genesis,
+    addresses: BTreeMap<MemberKey, Addresses>,
+}
+
+impl Network {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// See [`NetworkError`].
+    pub fn read(path: &Path) -> Result<Self, NetworkError> {
+        let failed = |error: std::io::Error| NetworkError::Io { path: path.to_path_buf(), error };
+        Self::parse(&std::fs::read_to_string(path).map_err(failed)?)
+    }
+
+    /// Reads the file's text.
+    ///
+    /// # Errors
+    /// See [`NetworkError`].
+    pub fn parse(text: &str) -> Result<Self, NetworkError> {
+        let file: LedgerFile = toml::from_str(text)?;
+        let mut shards = file.shards.into_iter();
+        let first_shard = shards.next().ok_or(NetworkError::NoShard)?;
+        let partition = Partition { settlement: file.settlement, first_shard, other_shards: shards.collect() };
+        let mut clusters = BTreeMap::new();
+        let mut addresses = BTreeMap::new();
+        for cluster in file.cluster {
+            let mut keys = Vec::new();
+            for MemberFile { key, engine, api, http } in cluster.member {
+                let key = parse_key(&key)?;
+                keys.push(key);
+                if addresses.insert(key, Addresses { engine, api, http }).is_some() {
+                    return Err(NetworkError::Repeated(key.to_string()));
+                }
+            }
+            if clusters.insert(cluster.id, keys).is_some() {
+                return Err(NetworkError::Repeated(format!("cluster {}", cluster.id)));
+            }
+        }
+        let namespaces = file.namespace.into_iter().map(|NamespaceFile { name, writer }| {
+            Namespace::new(name.clone()).map(|namespace| (namespace, writer)).ok_or(NetworkError::Namespace(name))
+        });
+        let committees = file.committee.into_iter().map(|CommitteeFile { number, authority }| {
+            let committee = Committee::new(Epoch(0), authority);
+            committee
+                .map(|committee| (number, committee))
+                .map_err(|error| NetworkError::Committee { number, error: error.to_string() })
+        });
+        let issued = file.issue.into_iter().map(|IssueFile { owner, asset, amount }| Issue { owner, asset, amount });
+        let genesis = Genesis {
+            clusters,
+            partition,
+            namespaces: namespaces.collect::<Result<_, _>>()?,
+            committees: committees.collect::<Result<_, _>>()?,
+            issued: issued.collect(),
+            votes_validity_ms: file.votes_validity_ms,
+        };
+        Ok(Self { genesis, addresses })
+    }
+
+    /// The genesis as a cluster sees it.
+    ///
+    /// # Errors
+    /// See [`GenesisError`].
+    pub fn layout(&self, us: ClusterId) -> Result<Layout, GenesisError> {
+        Layout::new(self.genesis.clone(), us)
+    }
+
+    /// The genesis.
+    #[must_use]
+    pub fn genesis(&self) -> &Genesis {
+        &self.genesis
+    }
+
+    /// The cluster of a member.
+    #[must_use]
+    pub fn cluster_of(&self, key: &MemberKey) -> Option<ClusterId> {
+        self.genesis.clusters.iter().find(|(_, keys)| keys.contains(key)).map(|(cluster, _)| *cluster)
+    }
+
+    /// Where a member listens.
+    #[must_use]
+    pub fn addresses(&self, key: &MemberKey) -> Option<Addresses> {
+        self.addresses.get(key).copied()
+    }
+}
+
+fn parse_key(text: &str) -> Result<MemberKey, NetworkError> {
+    let mut bytes = [0; 32];
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    hex::decode_to_slice(digits, &mut bytes).map_err(|_| NetworkError::Key(text.to_owned()))?;
+    Ok(MemberKey(bytes))
+}
+
+/// Why a file describes no ledger.
+#[derive(Debug, thiserror::Error)]
+pub enum NetworkError {
+    /// It cannot be read.
+    #[error("cannot read {path}: {error}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// It is no such file.
+    #[error("the file is not a ledger's: {0}")]
+    Malformed(#[from] toml::de::Error),
+    /// Nothing keeps reserves and values.
+    #[error("list at least one cluster in `shards`")]
+    NoShard,
+    /// A member's key is none.
+    #[error("{0} is not a member's key: `fastpay-ledger keygen` prints one, of 64 hexadecimal digits")]
+    Key(String),
+    /// A key or a cluster is listed twice.
+    #[error("{0} is listed twice")]
+    Repeated(String),
+    /// A namespace's name does not fit.
+    #[error("{0:?} is not the name of a namespace: use up to 64 of a-z, 0-9 and -")]
+    Namespace(String),
+    /// A FastPay committee is not valid.
+    #[error("committee {number}: {error}")]
+    Committee {
+        /// Its number.
+        number: CommitteeNumber,
+        /// Why not.
+        error: String,
+    },
+}
