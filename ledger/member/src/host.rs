@@ -330,7 +330,8 @@ impl Host {
             early.drain(..surplus);
             return Ok(None);
         }
-        if part.header.height.0 == self.height { self.judge(&part) } else { Ok(None) }
+        let is_under_way = part.header.height.0 == self.height && self.next_height().0 == self.height;
+        if is_under_way { self.judge(&part) } else { Ok(None) }
     }
 
     fn judge_early(&mut self) -> Result<Vec<ProposedValue<Cluster>>, HostError> {

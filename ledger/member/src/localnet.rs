@@ -122,6 +122,13 @@ impl Localnet {
         self.folder.join(format!("{cluster}.{member}"))
     }
 
+    /// What all members have logged.
+    #[must_use]
+    pub fn logs(&self) -> String {
+        let clusters = self.network.genesis().clusters.keys();
+        clusters.flat_map(|cluster| (0..MEMBERS).map(|member| self.log(cluster.0, member))).collect()
+    }
+
     /// What a member has logged.
     #[must_use]
     pub fn log(&self, cluster: u32, member: u8) -> String {
@@ -166,6 +173,20 @@ impl Localnet {
     pub fn start_all(&mut self) -> io::Result<()> {
         let clusters: Vec<ClusterId> = self.network.genesis().clusters.keys().copied().collect();
         clusters.into_iter().try_for_each(|cluster| self.start_cluster(cluster.0))
+    }
+
+    /// Starts all members that do not run, and waits until all vote.
+    ///
+    /// # Errors
+    /// Any of the system; a member that does not vote within a minute.
+    pub async fn start_and_wait(&mut self) -> io::Result<()> {
+        self.start_all()?;
+        let all: Vec<u8> = (0..MEMBERS).collect();
+        let clusters: Vec<ClusterId> = self.network.genesis().clusters.keys().copied().collect();
+        for cluster in clusters {
+            self.wait_for(cluster.0, &all, 1).await?;
+        }
+        Ok(())
     }
 
     /// Kills a member as a power cut would.
@@ -228,7 +249,8 @@ impl Localnet {
                 return Ok(());
             }
             if end.is_none_or(|end| Instant::now() > end) {
-                return Err(io::Error::other(format!("cluster {cluster} is not at height {height}: {all:?}")));
+                let logs: String = members.iter().map(|member| self.log(cluster, *member)).collect();
+                return Err(io::Error::other(format!("cluster {cluster} is not at height {height}: {all:?}\n{logs}")));
             }
             sleep(Duration::from_millis(100)).await;
         }

@@ -110,19 +110,19 @@ mod tests {
     /// The engine cuts a damaged log off at the first start, and would go on without its votes at the second.
     #[test]
     fn a_flip_in_the_log_forgets_no_vote_over_two_restarts() {
-        let length = std::fs::metadata(voted().log()).unwrap().len();
-        for at in 0..usize::try_from(length).unwrap() {
-            let member = voted();
-            let mut content = std::fs::read(member.log()).unwrap();
+        let member = voted();
+        let whole = std::fs::read(member.log()).unwrap();
+        // The version of the format has 4 bytes. The engine does not start with another one.
+        for at in 4..whole.len() {
+            let mut content = whole.clone();
             content[at] ^= 1 << (at % 8);
             std::fs::write(member.log(), content).unwrap();
-            // The version of the format has 4 bytes. The engine does not start with another one.
-            for restart in 0..if at < 4 { 0 } else { 2 } {
+            for restart in 0..2 {
                 let resumed = member.resume(6);
                 assert!(matches!(resumed, Resume::FollowTo(7)), "byte {at}, restart {restart}: {resumed:?}");
                 member.engine_opens();
             }
-            assert!(at < 4 || matches!(member.resume(7), Resume::Vote(_)), "decided by the others");
+            assert!(matches!(member.resume(7), Resume::Vote(_)), "decided by the others");
         }
     }
 

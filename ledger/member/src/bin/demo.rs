@@ -158,10 +158,7 @@ async fn scenario(report: &mut Report, net: &mut Localnet) -> Result<(), Failure
         .step("start a coordinator and two shard clusters of four", async {
             net.start(SHARDS[0], 0, Some("groups"))?;
             net.start(SHARDS[1], 0, Some("outputs"))?;
-            net.start_all()?;
-            for cluster in [COORDINATOR, SHARDS[0], SHARDS[1]] {
-                net.wait_for(cluster, &all, 1).await?;
-            }
+            net.start_and_wait().await?;
             Ok(((), "12 members vote; one of each shard cluster lies".to_owned()))
         })
         .await?;
@@ -273,9 +270,7 @@ async fn scenario(report: &mut Report, net: &mut Localnet) -> Result<(), Failure
     report
         .step("audit: reserves + omnibus + sent − taken = issued", async {
             let lied = ["the group is not under the header's root", "other messages than the header names"];
-            let logs: String = [(COORDINATOR, 1), (SHARDS[1], 1), (SHARDS[1], 2), (SHARDS[1], 3)]
-                .map(|(cluster, member)| net.log(cluster, member))
-                .concat();
+            let logs = net.logs();
             check(lied.iter().all(|lie| logs.contains(lie)), "a lie was not noticed")?;
             let audit = settled(&client, 2 * FUNDED).await?;
             Ok((audit, "both lies were noticed and refused".to_owned()))

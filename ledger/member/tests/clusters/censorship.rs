@@ -10,8 +10,7 @@ use super::{ledger, one_cluster, pause, put};
 async fn a_leader_that_leaves_a_request_out_is_replaced_after_five_seconds() {
     let (_folder, mut net) = ledger(&[], &[1]);
     net.start(1, 0, Some("requests")).unwrap();
-    net.start_all().unwrap();
-    net.wait_for(1, &[0, 1, 2, 3], 1).await.unwrap();
+    net.start_and_wait().await.unwrap();
     let begun = Instant::now();
     put(&net.client(), None, "a", "1", Condition::Absent).await.unwrap();
     let took = begun.elapsed();

@@ -50,8 +50,7 @@ fn ledger(coordinators: &[u32], shards: &[u32]) -> (tempfile::TempDir, Localnet)
 /// One cluster that runs.
 async fn one_cluster() -> (tempfile::TempDir, Localnet) {
     let (folder, mut net) = ledger(&[], &[1]);
-    net.start_all().unwrap();
-    net.wait_for(1, &[0, 1, 2, 3], 1).await.unwrap();
+    net.start_and_wait().await.unwrap();
     (folder, net)
 }
 

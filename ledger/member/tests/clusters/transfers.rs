@@ -16,7 +16,7 @@ fn elsewhere(net: &fastpay_ledger_member::localnet::Localnet, than: ClusterId) -
 #[tokio::test(flavor = "multi_thread")]
 async fn money_moves_between_shards_and_to_a_committee_and_the_audit_agrees() {
     let (_folder, mut net) = ledger(&[1], &[2, 3]);
-    net.start_all().unwrap();
+    net.start_and_wait().await.unwrap();
     let client = net.client();
     let (payer, asset) = (writer(), Asset::ETHER);
     let shard = client.partition().of_reserve(&payer.account());
