@@ -38,7 +38,9 @@ impl Frames {
     /// # Errors
     /// Any of the file system.
     pub fn open(path: &Path) -> io::Result<(Self, Vec<Place>)> {
-        files::create(path, &[])?;
+        if !path.exists() {
+            files::create(path, &[])?;
+        }
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         let length = file.metadata()?.len();
         let mut frames = Self { file, end: 0 };

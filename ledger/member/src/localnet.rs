@@ -64,7 +64,7 @@ impl Localnet {
                 let key = MemberKeys::from_seed(*secret).public();
                 let _ = writeln!(text, "[[cluster.member]]\nkey = \"{key}\"");
                 for name in ["engine", "api", "http"] {
-                    let listener = TcpListener::bind("127.0.0.1:0")?;
+                    let listener = listen()?;
                     let _ = writeln!(text, "{name} = \"{}\"", listener.local_addr()?);
                     held.push(listener);
                 }
@@ -253,6 +253,17 @@ impl Localnet {
                 return Err(io::Error::other(format!("cluster {cluster} is not at height {height}: {all:?}\n{logs}")));
             }
             sleep(Duration::from_millis(100)).await;
+        }
+    }
+}
+
+/// Holds a port below those that the system gives to outgoing connections, so that a member that was killed can have it
+/// again, and below those of the end-to-end tests.
+fn listen() -> io::Result<TcpListener> {
+    loop {
+        match TcpListener::bind(("127.0.0.1", rand::random_range(10_000..12_000))) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            bound => return bound,
         }
     }
 }

@@ -97,15 +97,17 @@ async fn a_member_whose_store_is_damaged_asks_the_others_for_what_it_lacks() {
     let (_folder, mut net) = one_cluster().await;
     let client = net.client();
     let Outcome::Written(_) = put(&client, None, "a", "1", Condition::Always).await.unwrap() else { panic!() };
-    net.kill(1, 0);
     let decided = net.member_folder(1, 0).join("decided");
-    let mut content = std::fs::read(&decided).unwrap();
-    let middle = content.len() / 2;
-    content[middle] ^= 1;
-    std::fs::write(&decided, content).unwrap();
-    let height = heights(&net, 1).await.into_iter().flatten().max().unwrap();
-    net.start(1, 0, None).unwrap();
-    net.wait_for(1, &[0], height).await.unwrap();
+    for eighth in 0..8 {
+        net.kill(1, 0);
+        let mut content = std::fs::read(&decided).unwrap();
+        let at = content.len() * eighth / 8;
+        content[at] ^= 1;
+        std::fs::write(&decided, content).unwrap();
+        let height = heights(&net, 1).await.into_iter().flatten().max().unwrap();
+        net.start(1, 0, None).unwrap();
+        net.wait_for(1, &[0], height).await.unwrap();
+    }
     assert!(net.log(1, 0).contains("is damaged on disk"));
     assert_eq!(stored(&client, "a").await.unwrap().value, value("1"), "the first member is asked first");
 }
