@@ -95,7 +95,6 @@ impl Failure {
             Self::Missing => (StatusCode::NOT_FOUND, "missing"),
             Self::Condition(_) => (StatusCode::PRECONDITION_FAILED, "version"),
             Self::Rejection(Rejection::UnknownNamespace) => (StatusCode::NOT_FOUND, "namespace"),
-            Self::Rejection(Rejection::WrongWriter(_)) => (StatusCode::FORBIDDEN, "writer"),
             Self::Rejection(Rejection::Busy) | Self::Submit(SubmitError::Unavailable(_)) => {
                 (StatusCode::SERVICE_UNAVAILABLE, "busy")
             }

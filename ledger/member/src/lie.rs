@@ -20,6 +20,9 @@ pub(crate) enum Lie {
     /// It leaves the last message out of the groups that it hands over.
     #[cfg(feature = "testing")]
     Groups,
+    /// It hands over no group.
+    #[cfg(feature = "testing")]
+    Withholding,
 }
 
 #[cfg(not(feature = "testing"))]
@@ -36,19 +39,20 @@ impl Lie {
         (proposed, judged)
     }
 
-    pub(crate) fn about_group(self, group: Vec<u8>) -> Vec<u8> {
-        group
+    pub(crate) fn about_groups(self, groups: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+        groups
     }
 }
 
 #[cfg(feature = "testing")]
 impl Lie {
-    /// As `FASTPAY_LEDGER_LIE` says: `outputs`, `requests` or `groups`.
+    /// As `FASTPAY_LEDGER_LIE` says: `outputs`, `requests`, `groups` or `withholding`.
     pub(crate) fn of_environment() -> Self {
         match std::env::var("FASTPAY_LEDGER_LIE").as_deref() {
             Ok("outputs") => Self::Outputs,
             Ok("requests") => Self::Requests,
             Ok("groups") => Self::Groups,
+            Ok("withholding") => Self::Withholding,
             _ => Self::Nothing,
         }
     }
@@ -68,14 +72,19 @@ impl Lie {
         (proposed, Judged { header, ..judged })
     }
 
-    pub(crate) fn about_group(self, group: Vec<u8>) -> Vec<u8> {
-        use fastpay_ledger_statement::{CompactDecision, Wire};
-        match CompactDecision::decode(&group) {
-            Ok(mut decision) if self == Self::Groups => {
-                decision.group.messages.pop();
-                decision.encode()
-            }
-            _ => group,
+    pub(crate) fn about_groups(self, groups: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+        match self {
+            Self::Groups => groups.iter().map(|group| without_last_message(group)).collect(),
+            Self::Withholding => Vec::new(),
+            _ => groups,
         }
     }
+}
+
+#[cfg(feature = "testing")]
+fn without_last_message(group: &[u8]) -> Vec<u8> {
+    use fastpay_ledger_statement::{CompactDecision, Wire};
+    let mut decision = CompactDecision::decode(group).expect("the store has what it was given");
+    decision.group.messages.pop();
+    decision.encode()
 }

@@ -1,5 +1,7 @@
 //! One lying member in each cluster.
 
+use std::time::{Duration, Instant};
+
 use fastpay_ledger_statement::Condition;
 
 use super::{ledger, newest, pause, put, value};
@@ -35,4 +37,21 @@ async fn what_a_member_alters_in_a_group_is_refused_and_another_members_copy_is_
         pause(700).await;
     }
     panic!("no altered group was met in forty turns");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_withholds_groups_delays_them_by_seconds_at_most() {
+    let (_folder, mut net) = ledger(&[1], &[2]);
+    for cluster in [1, 2] {
+        net.start(cluster, 0, Some("withholding")).unwrap();
+    }
+    net.start_and_wait().await.unwrap();
+    let client = net.client();
+    for turn in 0..4 {
+        let (text, begun) = (turn.to_string(), Instant::now());
+        put(&client, Some(1), "a", &text, Condition::Always).await.unwrap();
+        assert_eq!(newest(&client, Some(1), "a").await.unwrap().1, value(&text));
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+        pause(600).await;
+    }
 }

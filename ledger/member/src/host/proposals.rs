@@ -1,0 +1,153 @@
+//! Proposals: this member's own, and its judgement of others'. What is valid is on disk before the engine may vote for it.
+
+use fastpay_ledger_state::FoldError;
+use malachite::NetworkMsg;
+use malachite::app::streaming::StreamContent;
+use malachite::app::types::core::{Round, Validity};
+use malachite::app::types::streaming::{StreamId, StreamMessage};
+use malachite::app::types::{LocallyProposedValue, ProposedValue};
+
+use super::{EARLY_MAX, Host, HostError, UNDER_WAY_MAX, Wanted};
+use crate::chain::{Fault, Judged};
+use crate::engine::{Cluster, EngineHeight, Part, ProposedHeader};
+use crate::store::Proposed;
+
+impl Host {
+    /// Makes the proposal that the engine waits for.
+    pub(super) async fn propose(&mut self) -> Result<(), HostError> {
+        let Some(Wanted { height, round, reply, .. }) = self.wanted.take() else { return Ok(()) };
+        if height != self.next_height() {
+            return Ok(());
+        }
+        let (proposed, judged) = self.make();
+        let (proposed, judged) = self.lie.about_outputs(&self.keys, proposed, judged);
+        let header = *proposed.header();
+        self.store.propose(&proposed)?;
+        self.judged.insert(header.id(), judged);
+        self.publish(round, Round::Nil, &proposed).await;
+        let _ = reply.send(LocallyProposedValue { height, round, value: ProposedHeader(header) });
+        Ok(())
+    }
+
+    /// As much of the pool as can be executed.
+    pub(super) fn make(&mut self) -> (Proposed, Judged) {
+        let now = self.now();
+        let mut attempt = 0_u32;
+        loop {
+            match self.chain.make(&self.keys, now, self.lie.about_inputs(self.pool.choose(attempt))) {
+                Ok(made) => return made,
+                Err(FoldError::Faulty { from, number }) => {
+                    tracing::error!(
+                        "cluster {from} sent what no honest one does, in group {number}; ask its operators"
+                    );
+                    self.pool.exclude(from);
+                }
+                // One with a single request is always valid, so this ends.
+                Err(error) => {
+                    tracing::warn!("a proposal is made shorter: {error}");
+                    attempt = attempt.saturating_add(1);
+                }
+            }
+        }
+    }
+
+    pub(super) async fn publish(&self, round: Round, valid_round: Round, proposed: &Proposed) {
+        let mut part = Part {
+            round: round.as_i64(),
+            valid_round: valid_round.as_i64(),
+            proposer: self.me,
+            header: *proposed.header(),
+            payload: proposed.payload().to_vec(),
+            signature: [0; 64],
+        };
+        part.signature = self.keys.sign(part.digest()).0;
+        let id = StreamId::new(part.digest().to_vec().into());
+        let message = StreamMessage::new(id, 0, StreamContent::Data(part));
+        // Where the engine has ended, `run` does too.
+        let _ = self.network.send(NetworkMsg::PublishProposalPart(message)).await;
+    }
+
+    /// Keeps a part that is early, and judges one that is not.
+    pub(super) fn receive(&mut self, part: Part) -> Result<Option<ProposedValue<Cluster>>, HostError> {
+        let is_member = self.chain.members().index(&part.proposer.0).is_some();
+        if !is_member || !self.verifier.is_signed(part.proposer.0.0, part.digest(), part.signature) {
+            tracing::warn!("a part is not by a member");
+            return Ok(None);
+        }
+        let at = (part.header.height.0, part.round);
+        if at > (self.height, self.round.as_i64()) {
+            let early = self.early.entry(part.proposer).or_default();
+            early.push(part);
+            let surplus = early.len().saturating_sub(EARLY_MAX);
+            early.drain(..surplus);
+            return Ok(None);
+        }
+        let is_under_way = part.header.height.0 == self.height && self.next_height().0 == self.height;
+        if is_under_way { self.judge(&part) } else { Ok(None) }
+    }
+
+    pub(super) fn judge_early(&mut self) -> Result<Vec<ProposedValue<Cluster>>, HostError> {
+        let now = (self.height, self.round.as_i64());
+        let mut due = Vec::new();
+        for parts in self.early.values_mut() {
+            let early = std::mem::take(parts);
+            let (later, others): (Vec<_>, _) =
+                early.into_iter().partition(|part| (part.header.height.0, part.round) > now);
+            *parts = later;
+            due.extend(others.into_iter().filter(|part| part.header.height.0 == now.0));
+        }
+        let judged = due.iter().map(|part| self.judge(part)).collect::<Result<Vec<_>, _>>()?;
+        Ok(judged.into_iter().flatten().collect())
+    }
+
+    /// Executes what is proposed. What is valid is on disk before the engine may vote for it.
+    pub(super) fn judge(&mut self, part: &Part) -> Result<Option<ProposedValue<Cluster>>, HostError> {
+        let Some(proposed) = Proposed::new(part.header, part.payload.clone()) else {
+            tracing::warn!("member {} sent another payload than its header names", part.proposer);
+            return Ok(None);
+        };
+        if self.judged.len() >= UNDER_WAY_MAX {
+            return Ok(None);
+        }
+        let validity = match self.judge_proposed(&proposed, part) {
+            Ok(judged) => {
+                self.store.propose(&proposed)?;
+                self.judged.insert(part.header.id(), judged);
+                Validity::Valid
+            }
+            Err(fault) => {
+                tracing::warn!("no vote for the proposal of {} for height {}: {fault}", part.proposer, self.height);
+                Validity::Invalid
+            }
+        };
+        Ok(Some(ProposedValue {
+            height: EngineHeight(part.header.height.0),
+            round: part.round.into(),
+            valid_round: part.valid_round.into(),
+            proposer: part.proposer,
+            value: ProposedHeader(part.header),
+            validity,
+        }))
+    }
+
+    /// A new proposal is its proposer's own, its time is now, and it leaves nothing out. One that a quorum has prevoted
+    /// before was asked that when it was new.
+    pub(super) fn judge_proposed(&mut self, proposed: &Proposed, part: &Part) -> Result<Judged, Fault> {
+        let header = proposed.header();
+        let is_new = part.valid_round < 0;
+        if is_new {
+            let is_own = self.chain.members().key(header.maker) == Some(part.proposer.0);
+            is_own.then_some(()).ok_or(Fault::OtherMaker(header.maker))?;
+            header.check_clock(self.now())?;
+        }
+        let judged = self.chain.judge(proposed)?;
+        let now_ms = self.clock.now_ms();
+        if is_new
+            && let Some((what, alone)) = self.pool.left_out(&judged.inputs, judged.payload_bytes, now_ms)
+            && self.chain.has_room(&judged, &alone)
+        {
+            return Err(Fault::LeftOut(what));
+        }
+        Ok(judged)
+    }
+}

@@ -1,0 +1,134 @@
+use fastpay_ledger_statement::{CLOCK_AHEAD_MS_MAX, CLOCK_BEHIND_MS_MAX, Header};
+use malachite::app::engine::host::SyncedValueOutcome;
+use malachite::app::types::ProposedValue;
+
+use super::*;
+use crate::chain::testing::{chain, keys, write};
+use crate::pool::Inputs;
+use crate::store::Proposed;
+
+/// Member 0, at height 1, and the member that makes a proposal: the height's leader is member 0, the next round's 1.
+struct Fixture {
+    host: Host,
+    _folder: tempfile::TempDir,
+    _network: mpsc::Receiver<NetworkMsg<Cluster>>,
+}
+
+fn host() -> Fixture {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _) = Store::open(folder.path()).unwrap();
+    let chain = chain();
+    let cluster = Cluster { deployment: chain.layout().deployment(), cluster: chain.layout().us() };
+    let (network, received) = mpsc::channel(16);
+    let (heights, _) = watch::channel(0);
+    let keys = keys()[0].clone();
+    let mut host =
+        Host::new(Parts { keys, cluster, votes: true, chain, store, heights, relay: Relay::default(), network });
+    (host.height, host.round) = (1, Round::new(0));
+    Fixture { host, _folder: folder, _network: received }
+}
+
+/// A proposal of member 1 with this time.
+fn proposed(now: Time, inputs: Inputs) -> Proposed {
+    chain().make(&keys()[1], now, inputs).unwrap().0
+}
+
+/// The part in which a member sends it.
+fn part(by: usize, valid_round: i64, round: i64, header: Header, payload: Vec<u8>) -> Part {
+    let proposer = MemberAddress(keys()[by].public());
+    let mut part = Part { round, valid_round, proposer, header, payload, signature: [0; 64] };
+    part.signature = keys()[by].sign(part.digest()).0;
+    part
+}
+
+fn new_part(proposed: &Proposed) -> Part {
+    part(1, -1, 0, *proposed.header(), proposed.payload().to_vec())
+}
+
+fn is_valid(value: Option<ProposedValue<Cluster>>) -> Option<bool> {
+    value.map(|value| value.validity.is_valid())
+}
+
+#[tokio::test]
+async fn a_new_proposal_is_its_makers_own_of_now_and_leaves_nothing_out() {
+    let Fixture { mut host, .. } = host();
+    let now = host.now();
+    let good = proposed(now, Inputs::default());
+    assert_eq!(is_valid(host.receive(new_part(&good)).unwrap()), Some(true));
+    assert!(host.store.under_way(&good.header().id()).is_some(), "on disk before the engine may vote");
+
+    // Another member proposes it as its own: as new no, and as one that a quorum has prevoted yes.
+    let (header, payload) = (*good.header(), good.payload().to_vec());
+    assert_eq!(is_valid(host.receive(part(2, -1, 0, header, payload.clone())).unwrap()), Some(false));
+    assert_eq!(is_valid(host.receive(part(2, 0, 0, header, payload)).unwrap()), Some(true));
+
+    let margin = 2_000;
+    for late in [now.0 - CLOCK_BEHIND_MS_MAX - margin, now.0 + CLOCK_AHEAD_MS_MAX + margin] {
+        let late = proposed(Time(late), Inputs::default());
+        assert_eq!(is_valid(host.receive(new_part(&late)).unwrap()), Some(false));
+        let again = part(1, 0, 0, *late.header(), late.payload().to_vec());
+        assert_eq!(is_valid(host.receive(again).unwrap()), Some(true), "its time was checked when it was new");
+    }
+
+    let request = write(&host.chain, 0);
+    host.pool.add_request(request.clone(), host.clock.now_ms() - crate::pool::KNOWN_MS_MAX);
+    let empty = proposed(Time(now.0 + 1), Inputs::default());
+    assert_eq!(is_valid(host.receive(new_part(&empty)).unwrap()), Some(false), "it leaves a request out");
+    let with_request = proposed(Time(now.0 + 2), Inputs { groups: Vec::new(), requests: vec![request] });
+    assert_eq!(is_valid(host.receive(new_part(&with_request)).unwrap()), Some(true));
+}
+
+#[tokio::test]
+async fn parts_that_are_forged_altered_or_of_another_height_are_ignored() {
+    let Fixture { mut host, .. } = host();
+    let now = host.now();
+    let (good, other) =
+        (proposed(now, Inputs::default()), Inputs { groups: Vec::new(), requests: vec![write(&host.chain, 0)] });
+    let other = proposed(now, other);
+    let mut forged = new_part(&good);
+    forged.signature[0] ^= 1;
+    let mut by_nobody = new_part(&good);
+    by_nobody.proposer = MemberAddress(MemberKeys::from_seed([77; 32]).public());
+    let another_payload = part(1, -1, 0, *good.header(), other.payload().to_vec());
+    for ignored in [forged, by_nobody, another_payload] {
+        assert_eq!(is_valid(host.receive(ignored).unwrap()), None);
+        assert!(host.store.under_way(&good.header().id()).is_none());
+    }
+}
+
+#[tokio::test]
+async fn early_parts_are_kept_within_bounds_and_judged_when_their_round_comes() {
+    let Fixture { mut host, .. } = host();
+    let now = host.now();
+    for ahead in 0..5 {
+        let early = proposed(Time(now.0 + ahead), Inputs::default());
+        let early = part(1, -1, 1, *early.header(), early.payload().to_vec());
+        assert_eq!(is_valid(host.receive(early).unwrap()), None);
+    }
+    assert_eq!(host.early.values().map(Vec::len).sum::<usize>(), EARLY_MAX);
+    assert_eq!(host.judge_early().unwrap().len(), 0, "it is still round 0");
+    host.round = Round::new(1);
+    assert_eq!(host.judge_early().unwrap().len(), EARLY_MAX);
+}
+
+#[tokio::test]
+async fn another_payload_than_the_headers_is_the_peers_fault_and_wedges_nothing() {
+    let Fixture { mut host, .. } = host();
+    let now = host.now();
+    let good = proposed(now, Inputs::default());
+    let other = proposed(now, Inputs { groups: Vec::new(), requests: vec![write(&host.chain, 0)] });
+    let mixed = borsh::to_vec(&(good.header(), other.payload())).unwrap();
+    let mut altered = *good.header();
+    altered.state = Digest::repeat_byte(1);
+    let altered = Proposed::new(altered.signed(&keys()[1]), good.payload().to_vec()).unwrap().encode();
+    let proposer = MemberAddress(keys()[1].public());
+    for lie in [b"nothing".to_vec(), mixed, altered] {
+        let outcome = host.receive_synced(EngineHeight(1), Round::new(0), proposer, &lie).unwrap();
+        assert!(matches!(outcome, SyncedValueOutcome::PeerFault));
+    }
+    let later = host.receive_synced(EngineHeight(2), Round::new(0), proposer, &good.encode()).unwrap();
+    assert!(matches!(later, SyncedValueOutcome::PeerFault), "of another height than was asked for");
+    let outcome = host.receive_synced(EngineHeight(1), Round::new(0), proposer, &good.encode()).unwrap();
+    let SyncedValueOutcome::Verdict(value) = outcome else { panic!("the true one is taken from the next peer") };
+    assert!(value.validity.is_valid());
+}
