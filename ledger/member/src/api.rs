@@ -64,3 +64,31 @@ pub fn verify_status(reply: &proto::StatusReply, members: &Members, nonce: u64) 
     StatementVerifier::default().check(&header, &certificate, members, &mut rand::rng()).ok()?;
     Some((member, header.height.0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::testing::{chain, decide, keys};
+    use proto::StatusReply;
+
+    fn reply(by: usize, nonce: u64, head: Vec<u8>) -> StatusReply {
+        let signature = sign_status(&keys()[by], chain().layout().deployment(), nonce, &head);
+        StatusReply { member: by as u32, head, leader: 0, votes: true, signature }
+    }
+
+    #[test]
+    fn a_height_is_believed_that_a_quorum_certified_and_the_member_signs_now() {
+        let mut chain = chain();
+        decide(&mut chain, 0, Vec::new());
+        let (header, certificate) = chain.head().unwrap();
+        let head = borsh::to_vec(&(header, certificate)).unwrap();
+        let verify = |reply: &StatusReply| verify_status(reply, chain.members(), 5);
+        assert_eq!(verify(&reply(2, 5, head.clone())), Some((MemberIndex(2), 1)));
+        assert_eq!(verify(&reply(2, 5, Vec::new())), Some((MemberIndex(2), 0)));
+        assert_eq!(verify(&reply(2, 4, head.clone())), None, "an older answer");
+        assert_eq!(verify(&StatusReply { member: 1, ..reply(2, 5, head.clone()) }), None, "another member's");
+        let higher = fastpay_ledger_statement::Header { height: fastpay_ledger_statement::Height(9), ..*header };
+        let made_up = borsh::to_vec(&(higher, certificate)).unwrap();
+        assert_eq!(verify(&reply(2, 5, made_up)), None, "no quorum certified it");
+    }
+}

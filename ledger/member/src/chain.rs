@@ -263,29 +263,62 @@ pub(crate) mod testing {
 
     pub(crate) const NOW: Time = Time(1_000_000);
 
-    /// The members' keys, in the order of their public sides.
-    pub(crate) fn keys() -> Vec<MemberKeys> {
-        let mut keys: Vec<_> = (1..=4).map(|seed| MemberKeys::from_seed([seed; 32])).collect();
+    /// The keys of a cluster's members, in the order of their public sides.
+    pub(crate) fn keys_of(cluster: ClusterId) -> Vec<MemberKeys> {
+        let first = u8::try_from(cluster.0).unwrap() * 10;
+        let mut keys: Vec<_> = (first..first + 4).map(|seed| MemberKeys::from_seed([seed; 32])).collect();
         keys.sort_by_key(MemberKeys::public);
         keys
+    }
+
+    /// The keys of cluster 1.
+    pub(crate) fn keys() -> Vec<MemberKeys> {
+        keys_of(ClusterId(1))
     }
 
     pub(crate) fn writer() -> AccountKey {
         AccountKey::ed25519([9; 32])
     }
 
-    /// Cluster 1, which keeps everything, with one namespace.
-    pub(crate) fn chain() -> Chain {
-        let us = ClusterId(1);
+    /// Cluster 1 keeps everything, with one namespace. Cluster 2 passes requests on.
+    pub(crate) fn chain_of(us: ClusterId) -> Chain {
+        let public = |cluster| keys_of(cluster).iter().map(MemberKeys::public).collect();
+        let (first, second) = (ClusterId(1), ClusterId(2));
         let genesis = Genesis {
-            clusters: BTreeMap::from([(us, keys().iter().map(MemberKeys::public).collect())]),
-            partition: Partition { settlement: us, first_shard: us, other_shards: Vec::new() },
+            clusters: BTreeMap::from([(first, public(first)), (second, public(second))]),
+            partition: Partition { settlement: first, first_shard: first, other_shards: Vec::new() },
             namespaces: BTreeMap::from([(Namespace::new("prices".to_owned()).unwrap(), writer().account())]),
             committees: BTreeMap::new(),
             issued: Vec::new(),
             votes_validity_ms: 0,
         };
         Chain::new(Layout::new(genesis, us).unwrap()).unwrap()
+    }
+
+    /// The chain of cluster 1.
+    pub(crate) fn chain() -> Chain {
+        chain_of(ClusterId(1))
+    }
+
+    /// What cluster 2 has for cluster 1: a group for each of the writer's first `count` writes.
+    pub(crate) fn decisions_of_coordinator(count: u64) -> Vec<CompactDecision> {
+        let mut chain = chain_of(ClusterId(2));
+        let keys = keys_of(ClusterId(2));
+        let decide = |sequence| {
+            let inputs = Inputs { groups: Vec::new(), requests: vec![write(&chain, sequence)] };
+            let (_, judged) = chain.make(&keys[0], NOW, inputs).unwrap();
+            let (header, certificate) = (judged.header, certify(&judged.header));
+            let to = Receiver::Cluster(ClusterId(1));
+            let decision = CompactDecision::of(&header, &judged.executed.outputs, &certificate, to).unwrap();
+            chain.advance(judged, certificate);
+            decision
+        };
+        (0..count).map(decide).collect()
+    }
+
+    /// These groups of cluster 2, checked.
+    pub(crate) fn opened(decisions: Vec<CompactDecision>) -> Vec<fastpay_ledger_statement::VerifiedGroup> {
+        chain().open(decisions).unwrap()
     }
 
     /// The writer's write with this number.
@@ -307,7 +340,7 @@ pub(crate) mod testing {
         let Header { deployment, cluster, height, .. } = *header;
         let value = Some(header.id());
         let vote = VoteStatement { deployment, cluster, height, round: 0, kind: VoteKind::Precommit, value };
-        let votes = (0..3).zip(keys()).map(|(member, keys)| (MemberIndex(member), keys.sign(vote.digest())));
+        let votes = (0..3).zip(keys_of(cluster)).map(|(member, keys)| (MemberIndex(member), keys.sign(vote.digest())));
         QuorumCertificate { round: 0, votes: votes.collect() }
     }
 
@@ -381,6 +414,53 @@ mod tests {
             let fault = chain.judge(&altered).unwrap_err().to_string();
             assert!(fault.contains(what), "{fault}");
         }
+    }
+
+    #[test]
+    fn groups_of_another_cluster_are_taken_once_in_order_and_as_they_are() {
+        let mut chain = chain();
+        let decisions = testing::decisions_of_coordinator(3);
+        let (proposed, _) = chain.make(&keys()[0], NOW, Inputs::default()).unwrap();
+        let judge = |chain: &mut Chain, decisions: Vec<CompactDecision>| {
+            let payload = Payload { decisions, requests: Vec::new() }.encode();
+            let mut header = *proposed.header();
+            header.inputs = fastpay_ledger_statement::payload_digest(&payload);
+            chain.judge(&Proposed::new(header.signed(&keys()[0]), payload).unwrap()).unwrap_err()
+        };
+        // What holds leads to another state than this header's.
+        assert!(matches!(judge(&mut chain, decisions.clone()), Fault::OtherState));
+        let with = |alter: &dyn Fn(&mut CompactDecision)| {
+            let mut altered = decisions.clone();
+            alter(&mut altered[1]);
+            altered
+        };
+        for bad in [
+            with(&|decision| decision.group.messages.clear()),
+            with(&|decision| decision.group.messages.extend(decision.group.messages.clone())),
+            with(&|decision| decision.group.number = 3),
+            with(&|decision| decision.header.state = Digest::repeat_byte(7)),
+            with(&|decision| decision.certificate.round = 1),
+            with(&|decision| decision.certificate = certify(&Header { cluster: ClusterId(1), ..decision.header })),
+            with(&|decision| decision.certificate.votes.truncate(2)),
+            with(&|decision| *decision = decisions[0].clone()),
+            decisions[1..].to_vec(),
+        ] {
+            let fault = judge(&mut chain, bad);
+            assert!(matches!(fault, Fault::Group(_)), "{fault}");
+        }
+        let own = with(&|decision| decision.header.cluster = ClusterId(1));
+        assert!(matches!(judge(&mut chain, own), Fault::UnknownCluster(ClusterId(1))));
+
+        let inputs = Inputs { groups: testing::opened(decisions.clone()), requests: Vec::new() };
+        let (taken, judged) = chain.make(&keys()[0], NOW, inputs).unwrap();
+        assert_eq!(chain.judge(&taken).unwrap().executed.state.root(), judged.executed.state.root());
+        chain.advance(judged, certify(taken.header()));
+        let again = Payload { decisions, requests: Vec::new() }.encode();
+        let (next, _) = chain.make(&keys()[0], NOW, Inputs::default()).unwrap();
+        let mut header = *next.header();
+        header.inputs = fastpay_ledger_statement::payload_digest(&again);
+        let replay = chain.judge(&Proposed::new(header.signed(&keys()[0]), again).unwrap()).unwrap_err();
+        assert!(matches!(replay, Fault::Group(OpenError::AlreadyTaken { .. })), "{replay}");
     }
 
     #[test]

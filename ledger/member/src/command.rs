@@ -107,3 +107,20 @@ impl Handle {
         self.heights.clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_full_queue_is_told_busy_and_an_ended_one_stopping() {
+        let (handle, commands, _height) = Handle::new(0);
+        for _ in 0..COMMANDS_WAITING_MAX {
+            let (reply, _) = oneshot::channel();
+            handle.tell(Command::Status(reply)).unwrap();
+        }
+        assert_eq!(handle.ask(Command::Status).await.unwrap_err(), Unavailable::Busy);
+        drop(commands);
+        assert_eq!(handle.ask(Command::Status).await.unwrap_err(), Unavailable::Stopping);
+    }
+}

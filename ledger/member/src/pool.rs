@@ -241,6 +241,35 @@ mod tests {
     }
 
     #[test]
+    fn a_group_waits_in_order_and_must_be_proposed_when_it_is_known_for_long() {
+        use crate::chain::testing::{NOW, certify, decisions_of_coordinator, keys, opened};
+        let (mut chain, mut pool, from) = (chain(), Pool::default(), ClusterId(2));
+        let groups = opened(decisions_of_coordinator(10));
+        assert!(!pool.add_group(groups[1].clone(), chain.state(), 0), "the first one is due");
+        for (at, group) in groups.iter().enumerate() {
+            assert_eq!(pool.add_group(group.clone(), chain.state(), 0), at < GROUPS_WAITING_MAX);
+            assert!(!pool.add_group(group.clone(), chain.state(), 0), "once");
+        }
+        assert_eq!(pool.due_from(from, chain.state()), None, "enough wait");
+        let nothing = Inputs::default();
+        assert!(pool.left_out(&nothing, 0, KNOWN_MS_MAX - 1).is_none());
+        let (what, alone) = pool.left_out(&nothing, 0, KNOWN_MS_MAX).unwrap();
+        assert_eq!((what, alone.groups.len()), (LeftOut::Group(from), 1));
+        assert!(pool.left_out(&pool.choose(0), 0, KNOWN_MS_MAX).is_none());
+        assert_eq!([0, 6, 7, 8, 14].map(|attempt| pool.choose(attempt).groups.len()), [8, 8, 2, 0, 0]);
+
+        let inputs = pool.choose(7);
+        let (_, judged) = chain.make(&keys()[0], NOW, inputs.clone()).unwrap();
+        let certificate = certify(&judged.header);
+        chain.advance(judged, certificate);
+        pool.decided(&inputs, chain.state());
+        assert_eq!(pool.choose(0).groups.first(), groups.get(2));
+        pool.exclude(from);
+        assert!(pool.is_empty());
+        assert_eq!(pool.due_from(from, chain.state()), None, "nothing more is taken from a faulty cluster");
+    }
+
+    #[test]
     fn too_much_is_told_to_wait() {
         let chain = chain();
         let mut pool = Pool { bytes: REQUEST_BYTES_WAITING_MAX - 100, ..Pool::default() };
