@@ -114,8 +114,9 @@ struct Write {
     signer: Signer,
     /// The namespace, whose writer signs.
     namespace: String,
-    /// The key.
-    key: String,
+    /// The key of the value.
+    #[arg(value_name = "KEY")]
+    name: String,
     /// Only if the value has this version, as `get` prints it.
     #[arg(long, conflicts_with = "if_absent")]
     if_version: Option<String>,
@@ -339,7 +340,7 @@ fn signer(signer: &Signer) -> Result<(Client, AccountKey, Option<ClusterId>), Fa
 
 async fn put(write: Write, value: Option<Value>) -> Result<(), Failure> {
     let (client, key, via) = signer(&write.signer)?;
-    let (namespace, name) = place(write.namespace, write.key)?;
+    let (namespace, name) = place(write.namespace, write.name)?;
     let condition = match (&write.if_version, write.if_absent) {
         (None, false) => Condition::Always,
         (None, true) => Condition::Absent,

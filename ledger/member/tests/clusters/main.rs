@@ -4,6 +4,7 @@
 mod censorship;
 mod crashes;
 mod liars;
+mod program;
 mod store;
 mod transfers;
 
