@@ -121,21 +121,27 @@ impl Client {
         members.map(|(members, channels)| (members, channels.as_slice())).ok_or(ClientError::UnknownCluster(cluster))
     }
 
-    /// Has a cluster carry a request out: the one that executes it in one round, a coordinator in three. All its members
-    /// are asked at once, and the first proven answer is taken.
+    /// Has a cluster carry a request out: the one that executes it in one round, a coordinator in three. It asks f + 1 of
+    /// its members at once, another one for each that fails, and takes the first proven answer.
     ///
     /// # Errors
     /// See [`ClientError`]. A rejection is in the answer.
     pub async fn submit(&self, cluster: ClusterId, request: &Request) -> Result<ProvenAnswer, ClientError> {
         let (members, channels) = self.cluster(cluster)?;
         let encoded = request.encode();
+        let faulty_max = members.keys().len().saturating_sub(members.quorum());
+        let first = rand::random_range(0..channels.len().max(1));
+        let mut others = channels.iter().cycle().skip(first).take(channels.len());
         let mut asked = JoinSet::new();
-        for (_, channel) in channels {
-            let mut client = LedgerClient::new(channel.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX);
-            let mut call = tonic::Request::new(SubmitRequest { request: encoded.clone() });
-            call.set_timeout(ANSWER_TIMEOUT);
-            asked.spawn(async move { client.submit(call).await });
-        }
+        let mut ask_another = |asked: &mut JoinSet<_>| {
+            if let Some((_, channel)) = others.next() {
+                let mut client = LedgerClient::new(channel.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX);
+                let mut call = tonic::Request::new(SubmitRequest { request: encoded.clone() });
+                call.set_timeout(ANSWER_TIMEOUT);
+                asked.spawn(async move { client.submit(call).await });
+            }
+        };
+        (0..=faulty_max).for_each(|_| ask_another(&mut asked));
         let mut last = "it has no members".to_owned();
         while let Some(Ok(answered)) = asked.join_next().await {
             let proven = answered.map_err(|status| status.message().to_owned()).and_then(|reply| {
@@ -146,7 +152,10 @@ impl Client {
             });
             match proven {
                 Ok(answer) => return Ok(answer),
-                Err(why) => last = why,
+                Err(why) => {
+                    last = why;
+                    ask_another(&mut asked);
+                }
             }
         }
         Err(ClientError::NoAnswer { cluster, last })

@@ -97,7 +97,7 @@ impl Network {
     /// # Errors
     /// See [`NetworkError`].
     pub fn parse(text: &str) -> Result<Self, NetworkError> {
-        let file: LedgerFile = toml::from_str(text)?;
+        let file: LedgerFile = fastpay_program::configuration::read(text)?;
         let mut shards = file.shards.into_iter();
         let first_shard = shards.next().ok_or(NetworkError::NoShard)?;
         let partition = Partition { settlement: file.settlement, first_shard, other_shards: shards.collect() };
@@ -184,7 +184,7 @@ pub enum NetworkError {
     },
     /// It is no such file.
     #[error("the file is not a ledger's: {0}")]
-    Malformed(#[from] toml::de::Error),
+    Malformed(#[from] fastpay_program::configuration::Malformed),
     /// Nothing keeps reserves and values.
     #[error("list at least one cluster in `shards`")]
     NoShard,

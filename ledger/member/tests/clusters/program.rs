@@ -80,5 +80,11 @@ async fn its_commands_work_and_fail_with_their_exit_codes() {
     let init = |folder: &Path, key: &Path| run(&["init", path(folder), "--ledger", file, "--key", path(key)]).0;
     assert_eq!(init(&folder.path().join("new"), &other), 3, "no member's key");
     assert_eq!(init(&taken, &folder.path().join("1.0.key")), 3, "a member's folder");
-    assert_eq!(run(&["status", "--ledger", path(&other)]).0, 3, "no ledger's file");
+    // A key file that is taken for the ledger's is not printed.
+    let secret = std::fs::read_to_string(&other).unwrap();
+    let mut mistaken = Command::new(env!("CARGO_BIN_EXE_fastpay-ledger"));
+    let output = mistaken.args(["status", "--ledger", path(&other)]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("not a ledger's") && !said.contains(secret.trim()), "{said}");
 }
