@@ -34,6 +34,7 @@ mod probation;
 mod process;
 mod pruning;
 mod rebase;
+mod recover;
 mod rollback;
 mod room;
 mod rotation;

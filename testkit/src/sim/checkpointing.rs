@@ -57,7 +57,7 @@ pub async fn certify(world: Arc<World>) {
         let Some(newest) = lock(&world.checkpoints).last().cloned() else { continue };
         let proposer = world.dice.below(world.plan.honest());
         let (primary, clock, mut told) = (world.chain.connect(&world), world.clock_of(proposer), |_| ());
-        let read = read_over(primary, None, newest.state.cut().up_to, clock, &mut told);
+        let read = read_over(primary, None, newest.state.cut().up_to, clock, &mut told, &mut |_, _| ());
         let Ok(Ok((after, ..))) = timeout(READ_PATIENCE, read).await else { continue };
         match next(&world, &newest, &after, proposer) {
             Ok(None) => {}

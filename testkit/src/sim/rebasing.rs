@@ -41,7 +41,7 @@ impl Keeper {
             return Ok(());
         }
         let (cut, clock, mut told) = (newest.state.cut().clone(), world.clock_of(authority), |_| ());
-        let read = read_over(world.chain.connect(&world), None, cut.up_to, clock, &mut told);
+        let read = read_over(world.chain.connect(&world), None, cut.up_to, clock, &mut told, &mut |_, _| ());
         let Ok(Ok((after, time, _))) = timeout(READ_PATIENCE, read).await else {
             world.trace.note("rebase waits", format_args!("a{authority} cannot read the chain"));
             return Ok(());
