@@ -40,8 +40,9 @@ impl Keeper {
         if number == base {
             return Ok(());
         }
-        let (cut, clock, mut told) = (newest.state.cut().clone(), world.clock_of(authority), |_| ());
-        let read = read_over(world.chain.connect(&world), None, cut.up_to, clock, &mut told);
+        let (cut, clock) = (newest.state.cut().clone(), world.clock_of(authority));
+        let (mut told, mut seen) = (|_| (), |_: &_, _| ());
+        let read = read_over(world.chain.connect(&world), None, cut.up_to, clock, &mut told, &mut seen);
         let Ok(Ok((after, time, _))) = timeout(READ_PATIENCE, read).await else {
             world.trace.note("rebase waits", format_args!("a{authority} cannot read the chain"));
             return Ok(());

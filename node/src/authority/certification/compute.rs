@@ -42,7 +42,7 @@ pub(super) fn apply(
 }
 
 /// What a segment makes of the base.
-pub(super) fn follow_segment(
+pub(crate) fn follow_segment(
     base: &Base,
     segment: Segment,
     domain: &Domain,

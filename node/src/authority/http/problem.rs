@@ -65,7 +65,9 @@ impl From<ReadError> for ApiError {
 impl From<NotArchived> for ApiError {
     fn from(reason: NotArchived) -> Self {
         let code = match reason {
-            NotArchived::NoArchive | NotArchived::Empty | NotArchived::TooOld(_) => ProblemCode::NotArchived,
+            NotArchived::NoArchive | NotArchived::Empty | NotArchived::TooOld(_) | NotArchived::Recovered(..) => {
+                ProblemCode::NotArchived
+            }
             NotArchived::Busy => return Refusal::Busy(ARCHIVE_AGAIN_AFTER).into(),
             NotArchived::Unreadable => ProblemCode::HistoryUnreadable,
         };
