@@ -199,6 +199,7 @@ fn of_rebase(error: &RebaseError) -> ErrorKind {
         RebaseError::NoCheckpoint(_) | RebaseError::Nothing(_) | RebaseError::OtherArchive { .. } => {
             ErrorKind::Argument
         }
+        RebaseError::NotAdopted(_) | RebaseError::WithoutAdopted { .. } => ErrorKind::Argument,
         RebaseError::NotStarted(_) => ErrorKind::Argument,
     }
 }
@@ -266,7 +267,7 @@ fn of_checkpoint(error: &CheckpointError) -> ErrorKind {
         E::Journal(_) | E::Record(_) => ErrorKind::Storage,
         E::Chain(_) | E::Primary(_) | E::Installation { .. } => ErrorKind::Primary,
         E::ChainBehind { .. } | E::ChainTooOld { .. } => ErrorKind::Primary,
-        E::Nothing(_) | E::EpochEnded { .. } | E::Base { .. } => ErrorKind::Argument,
+        E::Nothing(_) | E::EpochEnded { .. } | E::Base { .. } | E::Certified { .. } => ErrorKind::Argument,
         E::Mismatch { .. } | E::Segment(_) | E::NotAdmitted { .. } => ErrorKind::Argument,
         E::TooManyOrders(_) | E::TooFewVotes { .. } => ErrorKind::Argument,
         E::NotExecuted { .. } | E::NotApplied { .. } | E::NotFollowed { .. } => ErrorKind::Unreachable,

@@ -334,7 +334,8 @@ fn order_verdict(verdict: Result<VerifiedRequest, RequestError>) -> Result<Verif
     match verdict {
         Ok(VerifiedRequest::Order(order)) => Ok(order),
         Err(RequestError::Order(error) | RequestError::Certificate(CertificateError::Order(error))) => Err(error),
-        Ok(VerifiedRequest::Certificate(_)) | Err(RequestError::UnknownEpoch(_) | RequestError::Certificate(_)) => {
+        Ok(VerifiedRequest::Certificate(_))
+        | Err(RequestError::UnknownEpoch(_) | RequestError::EpochEnded { .. } | RequestError::Certificate(_)) => {
             unreachable!("an order was asked about")
         }
     }

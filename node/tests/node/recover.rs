@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use fastpay_client::ClientError;
 use fastpay_core::checkpoint::RecoveryError;
 use fastpay_core::{
     AccountId, Amount, Asset, Balance, Certificate, ContractVote, CouncilStatement, Digest, EcdsaSignature, Epoch,
@@ -11,13 +12,18 @@ use fastpay_core::{
 use fastpay_ethereum::{Call, certified_redemption};
 use fastpay_node::authority::certification::CheckpointError;
 use fastpay_node::authority::config::Config;
+use fastpay_node::authority::rollback::{default_high_water_mark, trust_data};
 use fastpay_node::operator::committee::{CommitteeError, adopt};
+use fastpay_node::operator::rebase::{RebaseError, Rebased, rebase};
 use fastpay_node::operator::recover::{Candidate, RecoverError, Sources, recover};
 use fastpay_program::Clock;
+use fastpay_rpc::Refusal;
 use fastpay_testkit::anvil::{LyingNode, Rotation};
 use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption};
 
-use crate::checkpoint::{Chain, Scene, signers};
+use crate::authority::{Running, get};
+use crate::certification::{certified, configure};
+use crate::checkpoint::{Chain, Member, Scene, signers};
 
 fn owner(number: u64) -> TestAccount {
     TestAccount::numbered(number)
@@ -113,6 +119,27 @@ impl Lost {
         [0, 1, 2, 3].map(|number| held(owner(number).id()))
     }
 
+    /// Starts the members with the keys of both epochs.
+    async fn start(&mut self, members: std::ops::Range<usize>) {
+        for index in members {
+            let keys = [&self.scene.committee, &self.next].map(|committee| committee.keys[index].clone());
+            let member = &mut self.scene.members[index];
+            member.running = Some(Running::ready_with(member.config.clone(), keys.to_vec()).await);
+        }
+    }
+
+    /// A quorum adopts the checkpoint.
+    async fn adopted(&self, sources: &Sources, checkpoint: Digest) {
+        let statement = CouncilStatement::CheckpointAdoption { epoch: Epoch(1), checkpoint };
+        let digest = self.next.domain.council_digest(&statement);
+        let mut votes: Vec<VerifiedContractVote> = Vec::new();
+        for member in 0..3 {
+            let vote = self.adopt(member, sources, checkpoint).await.unwrap();
+            votes.push(vote.verify(&self.next.committee, digest).unwrap());
+        }
+        self.chain.send(self.rotation.adopt(checkpoint, &votes)).await;
+    }
+
     async fn adopt(&self, member: usize, sources: &Sources, asked: Digest) -> Result<ContractVote, CommitteeError> {
         let keys = std::slice::from_ref(&self.next.keys[member]);
         let vote = adopt(&self.config(), keys, sources, asked, &mut |_| ()).await?.vote;
@@ -168,14 +195,7 @@ async fn a_lost_committees_checkpoint_is_rebuilt_by_everybody_alike_and_adopted(
     let old = std::slice::from_ref(&lost.scene.committee.keys[0]);
     let error = adopt(&lost.config(), old, &complete, agreed, &mut |_| ()).await.map(drop).unwrap_err();
     assert!(matches!(error, CommitteeError::NotAMember(Epoch(1))), "{error}");
-    let statement = CouncilStatement::CheckpointAdoption { epoch: Epoch(1), checkpoint: agreed };
-    let digest = lost.next.domain.council_digest(&statement);
-    let mut votes: Vec<VerifiedContractVote> = Vec::new();
-    for member in 0..3 {
-        let vote = lost.adopt(member, &complete, agreed).await.unwrap();
-        votes.push(vote.verify(&lost.next.committee, digest).unwrap());
-    }
-    lost.chain.send(lost.rotation.adopt(agreed, &votes)).await;
+    lost.adopted(&complete, agreed).await;
     let report = lost.recover(&lost.config(), &sources).await.unwrap().report;
     assert_eq!(report.adopted, Some(agreed));
     assert!(report.to_string().ends_with(&format!("the contract has adopted another one: {agreed}")), "{report}");
@@ -242,4 +262,121 @@ async fn without_a_contract_nothing_is_recovered() {
     };
     let error = recover(&member.config, &sources, Clock::system(), &mut |_| ()).await.map(drop).unwrap_err();
     assert!(matches!(error, RecoverError::NoPrimary), "{error}");
+}
+
+fn shard_of(member: &Member, account: AccountId) -> &fastpay_client::ShardClient {
+    member.running.as_ref().unwrap().client.shard_of(&account)
+}
+
+async fn rebased(member: &Member) -> Result<Rebased, RebaseError> {
+    rebase(&member.config, &member.archive, None, None, &mut |_| ()).await
+}
+
+fn refusal<T: std::fmt::Debug>(answer: Result<T, ClientError>) -> Refusal {
+    match answer {
+        Err(ClientError::Refused(refusal)) => refusal,
+        other => panic!("no refusal: {other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recovered_committee_begins_from_exactly_what_it_adopted_and_earlier_certificates_end() {
+    let mut lost = Lost::new().await;
+    configure(&mut lost.scene, 604_800);
+    lost.chain.anvil.recover(&lost.rotation).await;
+    lost.chain.anvil.mine(2).await;
+    let order = |by: u64, to: u64, amount, number| {
+        owner(by).sign(&lost.scene.committee.domain, payment(owner(by).id(), owner(to).id(), amount, number))
+    };
+    // Of what was executed here this order is in the checkpoint before, this one in what is adopted, and this one not.
+    let (old, kept, dropped) = (order(0, 1, 10, 0), order(0, 2, 20, 1), order(0, 1, 15, 2));
+    let (first, again) = (order(0, 3, 1, 2), order(1, 3, 7, 1));
+    let certified_before = |order| lost.scene.committee.certificate(order);
+    let [old, kept, dropped] = [&old, &kept, &dropped].map(certified_before);
+
+    // Nothing is adopted: nobody votes or executes, and there is nothing to begin from.
+    let error = rebased(&lost.scene.members[0]).await.unwrap_err();
+    assert!(matches!(error, RebaseError::NotAdopted(Epoch(1))), "{error}");
+    lost.start(0..1).await;
+    let member = &lost.scene.members[0];
+    let shard = shard_of(member, owner(0).id());
+    assert_eq!(refusal(shard.order(&first).await), Refusal::NotVoting(Epoch(1)));
+    for certificate in [&old, &lost.next.certificate(&first)] {
+        assert_eq!(refusal(shard.confirm(certificate).await), Refusal::UnknownEpoch(Epoch(1)));
+    }
+    let (_, ready) = get(member.config.http, "/ready").await.unwrap();
+    assert!(ready.contains("\"votes\":false"), "{ready}");
+    lost.scene.stop().await;
+
+    // Two candidates; the one without the journals is adopted.
+    let published = lost.file("published", &[kept.clone(), lost.paid((2, 3, 5, 0))]);
+    let sources = lost.sources(&[published]);
+    let other = Sources { journals: vec![lost.config().data], certificates: Vec::new(), ..sources.clone() };
+    let (candidate, other) =
+        (lost.recover(&lost.config(), &sources).await.unwrap(), lost.recover(&lost.config(), &other).await.unwrap());
+    let agreed = candidate.report.checkpoint;
+    lost.adopted(&sources, agreed).await;
+    lost.chain.anvil.mine(2).await;
+    let error = rebased(&lost.scene.members[0]).await.unwrap_err();
+    let is_missing = |adopted, number| (adopted, number) == (agreed, 1);
+    assert!(matches!(error, RebaseError::WithoutAdopted { adopted, number } if is_missing(adopted, number)), "{error}");
+    // One member has the other candidate in its archive. It gets the right one from the others, once they have it.
+    other.write(&lost.scene.members[2].archive).unwrap();
+    lost.start(2..3).await;
+    lost.start(0..2).await;
+    for member in &lost.scene.members[..2] {
+        candidate.write(&member.archive).unwrap();
+    }
+    // Two of four are no quorum: the third signs what is adopted, and nothing else.
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    assert!(!lost.scene.members[0].archive().certificate_path(2).exists());
+    assert!(!lost.scene.members[2].archive().vote_path(2).exists());
+    candidate.write(&lost.scene.members[2].archive).unwrap();
+    certified(&lost.scene.members, 2).await;
+    let error = candidate.write(&lost.scene.members[0].archive).unwrap_err();
+    assert!(matches!(error, RecoverError::Checkpoint(CheckpointError::Certified { number: 2, .. })), "{error}");
+    let shard = shard_of(&lost.scene.members[0], owner(0).id());
+    assert_eq!(refusal(shard.order(&first).await), Refusal::NotVoting(Epoch(1)), "its journals do not begin there");
+    lost.scene.stop().await;
+    for member in &lost.scene.members {
+        let rebased = rebased(member).await.unwrap();
+        assert_eq!((rebased.checkpoint, rebased.certificates, rebased.was_complete), (2, 0, false));
+    }
+
+    // A new operator begins in an empty folder.
+    let base = Config { ..lost.config() };
+    let mut new = lost.scene.member(3, 2, &base);
+    (new.keys, new.archive) = (lost.next.keys[3].clone(), lost.scene.members[0].archive.clone());
+    new.config.archive = None;
+    rebased(&new).await.unwrap();
+    trust_data(&new.config.data, default_high_water_mark(&new.config.data)).unwrap();
+    let keys = vec![lost.scene.committee.keys[3].clone(), new.keys.clone()];
+    new.running = Some(Running::ready_with(new.config.clone(), keys).await);
+    lost.start(0..3).await;
+    lost.scene.members.push(new);
+
+    for start in 0..2 {
+        for (index, member) in lost.scene.members.iter().enumerate() {
+            let shard = shard_of(member, owner(0).id());
+            for ended in [&old, &kept, &dropped] {
+                assert_eq!(refusal(shard.confirm(ended).await), Refusal::EpochEnded(Epoch(1)), "member {index}");
+            }
+            assert_eq!(shard.order(&first).await.unwrap().0, Epoch(1), "member {index}");
+            // The account's payment of before is left out, and its number is free.
+            assert_eq!(shard_of(member, owner(1).id()).order(&again).await.unwrap().0, Epoch(1), "member {index}");
+            for (account, held) in [70, 30, 15, 5].into_iter().enumerate() {
+                let account = owner(account as u64).id();
+                let state = shard_of(member, account).account(account).await.unwrap();
+                assert_eq!(state.balance(Asset::ETHER), Balance::from(Amount(held)), "member {index}");
+            }
+        }
+        if start == 0 {
+            lost.scene.members.truncate(3);
+            lost.scene.stop().await;
+            lost.start(0..3).await;
+        }
+    }
+    let confirmed = shard_of(&lost.scene.members[0], owner(0).id()).confirm(&lost.next.certificate(&first)).await;
+    assert_eq!(confirmed, Ok((Some(Epoch(1)), SequenceNumber(3))));
+    lost.scene.stop().await;
 }

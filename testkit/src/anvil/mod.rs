@@ -233,7 +233,8 @@ impl Anvil {
         self.mature(rotation).await;
     }
 
-    async fn mature(&self, rotation: &Rotation) {
+    /// Lets an announcement mature whose delay has passed, and installs it.
+    pub async fn mature(&self, rotation: &Rotation) {
         let matured = self.call_as_guardian(rotation.mature()).await;
         let hash = matured["blockHash"].as_str().unwrap().parse().unwrap();
         let number: U64 = serde_json::from_value(matured["blockNumber"].clone()).unwrap();

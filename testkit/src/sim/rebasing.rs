@@ -95,7 +95,7 @@ impl Keeper {
             }
             rebased => rebased.map_err(|error| Breach(format!("authority {authority} cannot be rebased: {error}")))?,
         };
-        data.switch(self.layout.count(), mark.switch_to(&rebased.ends, &ends))
+        data.switch(self.layout.count(), mark.switch_to(&rebased.ends, &ends), None)
             .map_err(|error| Breach(error.to_string()))?;
         let disk = |(disk, seen)| {
             let checkpoints = PoweredCheckpoints::new(self.power.clone());

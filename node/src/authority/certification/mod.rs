@@ -20,6 +20,7 @@
 //! signed by the members of the epoch that its state is in, and in that epoch alone.
 
 mod admit;
+mod adopted;
 mod archive;
 mod archived;
 mod base;
@@ -47,7 +48,7 @@ mod turn;
 mod uploads;
 mod verify;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fastpay_core::checkpoint::{
     Checkpoint, CheckpointCertificate, CheckpointError as NotCertified, CheckpointMismatch, CheckpointVote,
@@ -119,6 +120,17 @@ pub enum CheckpointError {
     /// The archive cannot be read or written, or is not what its certificates say.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
+    /// A folder has a certified checkpoint where a rebuilt one was to be written.
+    #[error(
+        "{certificate} certifies a checkpoint, and the rebuilt one has the number {number}: nothing was written. Name \
+         another folder; or, if the contract has adopted the rebuilt one, move the files of that number and later ones away"
+    )]
+    Certified {
+        /// The number of the rebuilt checkpoint.
+        number: u64,
+        /// The newest certificate.
+        certificate: PathBuf,
+    },
     /// There is no data folder.
     #[error(transparent)]
     Storage(#[from] StorageError),

@@ -72,10 +72,20 @@ impl Archive {
 }
 
 impl Computed {
-    /// Writes segment, state and cut into a folder, as an archive has them. It was computed from `base`. Returns the file
-    /// of the cut.
+    /// Writes segment, state and cut into a folder, as an archive has them, in place of a proposal of the same number. It
+    /// was computed from `base`. Returns the file of the cut.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Certified`] if the folder has a certificate of the number, or a later one.
     pub(crate) fn write(&self, base: &Base, folder: &Path) -> Result<PathBuf, CheckpointError> {
-        Ok(Archive::create(folder)?.write(base, self)?)
+        let (archive, number) = (Archive::create(folder)?, self.checkpoint.number);
+        let newest = archive.newest_number()?;
+        if newest >= number {
+            return Err(CheckpointError::Certified { number, certificate: archive.certificate_path(newest) });
+        }
+        // A kill leaves no vote beside a proposal that it is not for.
+        archive.drop_vote(number)?;
+        Ok(archive.write(base, self)?)
     }
 }
 

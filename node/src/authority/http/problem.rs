@@ -128,8 +128,8 @@ fastpay_rpc::problem_sets! {
         Stopping, NotVoting, CatchingUp, DiskLow, AccountBudget, AddressBudget, Frozen, Overruled, Voided, PrimaryTooOld,
         RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Problems of a certificate.
-    OfCertificate: Malformed, Invalid, MissingCertificate, Busy, Stopping, UnknownEpoch, Frozen, Overruled, Voided,
-        PrimaryTooOld, RequestTimeout, TooLarge, UnsupportedMediaType;
+    OfCertificate: Malformed, Invalid, MissingCertificate, Busy, Stopping, UnknownEpoch, EpochEnded, Frozen, Overruled,
+        Voided, PrimaryTooOld, RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Problems of a batch of redemptions.
     OfBatch: Malformed, RedemptionsMissing, InsufficientBalance, Busy, Stopping, NotVoting, HistoryUnreadable,
         RequestTimeout, TooLarge, UnsupportedMediaType;

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use fastpay_core::checkpoint::{CheckpointState, InstalledCommittee, PrimaryEvent, PrimaryEventKind, RecoveryError};
-use fastpay_core::{Digest, Domain, Epoch, Redemption};
+use fastpay_core::{Committees, Digest, Domain, Epoch, EpochsError, Redemption};
 use fastpay_ethereum::{PaidRedemption, Primary, PrimaryError};
 use fastpay_program::Clock;
 
@@ -131,13 +131,18 @@ pub async fn recover(
     .await?;
     let installed = end_at_recovery(&mut events)?;
     let epoch = installed.committee.epoch();
+    // An emergency may end all earlier epochs, too; its members go on with what they have.
+    if committees.recovery().is_none_or(|recovery| recovery.epoch != epoch) {
+        return Err(RecoverError::NoRecovery(epoch));
+    }
     let named = (epoch, installed.checkpoint);
     let archive = Archive::at(&sources.archive, config).map_err(CheckpointError::from)?;
     let base = archive.base_of_recovery(named, &events, (&domain, &committees), &mut *told).await?;
     let state = base.read(|mut stored| CheckpointState::read(&mut stored)).map_err(CheckpointError::from)?;
     events.retain(|event| event.index > state.cut().up_to);
 
-    let mut known = Certificates::new(&domain, &committees, state.cut());
+    let certified = as_if_none_had_ended(&committees).map_err(CheckpointError::from)?;
+    let mut known = Certificates::new(&domain, &certified, state.cut());
     for path in &sources.certificates {
         known.read(path, &mut *told)?;
     }
@@ -156,6 +161,15 @@ pub async fn recover(
     let computed = computed.map_err(CheckpointError::from)?;
     let report = Report::new(&computed, &domain, (&base, adopted), made).map_err(CheckpointError::from)?;
     Ok(Candidate { computed, base, _archive: archive, report })
+}
+
+/// The committees of all epochs, as if no recovery had ended one: what they certified is rebuilt. An earlier recovery is
+/// among the events, which say what does not count.
+fn as_if_none_had_ended(committees: &Committees) -> Result<Committees, EpochsError> {
+    let mut all = committees.iter().map(|committee| (**committee).clone());
+    let mut known = Committees::new(all.next().ok_or(EpochsError::Empty)?)?;
+    all.try_for_each(|next| known.install(next))?;
+    Ok(known)
 }
 
 /// Drops the events after the newest installation, which must have made a recovery.
