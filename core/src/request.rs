@@ -44,8 +44,8 @@ pub enum RequestError {
     UnknownEpoch(Epoch),
     /// A certificate of an epoch that a recovery has ended.
     #[error(
-        "certificates of epoch {epoch} count for nothing since a recovery installed epoch {since}: what was rebuilt is in \
-         the archive, and the order can be submitted again if it is not"
+        "certificates of epoch {epoch} count for nothing since a recovery installed epoch {since}: what was rebuilt is \
+         in the archive, and the order can be submitted again if it is not"
     )]
     EpochEnded {
         /// The certificate's epoch.

@@ -40,9 +40,9 @@ impl EpochReader {
         self.agreed(known, false).await
     }
 
-    /// As [`EpochReader::read`], with the newest recovery, and what it has adopted in that block. Of the epochs in `known`
-    /// it is known which were installed by a recovery. For an authority: of a new epoch that ended all before it, the
-    /// announcements are read, from the deployment on.
+    /// As [`EpochReader::read`], with the newest recovery, and what it has adopted in that block. Of the epochs in
+    /// `known` it is known which were installed by a recovery. For an authority: of a new epoch that ended all before
+    /// it, the announcements are read, from the deployment on.
     ///
     /// # Errors
     /// As [`EpochReader::read`].

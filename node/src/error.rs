@@ -244,7 +244,7 @@ fn of_committee(error: &CommitteeError) -> ErrorKind {
         E::MissingProof(_) | E::Proof(_) | E::OtherPair { .. } => ErrorKind::Argument,
         E::NotAnnounced(_) | E::NotMatured(_) | E::Lapsed(_) | E::BlockTooEarly { .. } => ErrorKind::Argument,
         E::NotQueued | E::NotCompromised(_) | E::Confirmed => ErrorKind::Argument,
-        E::Adopted { .. } | E::OtherCandidate { .. } => ErrorKind::Argument,
+        E::Adopted { .. } | E::NotAdopted(_) | E::OtherCandidate { .. } => ErrorKind::Argument,
         E::Recover(error) => of_recover(error),
         E::NotAMember(_) => ErrorKind::Key,
         E::Node { .. } | E::NotSynchronized { .. } => ErrorKind::Unreachable,

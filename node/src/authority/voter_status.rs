@@ -57,9 +57,9 @@ pub struct VoterStatus {
 impl VoterStatus {
     /// The status of the holder of `keys`.
     ///
-    /// It votes only if a remembered name is a member of epoch 0: a memory that begins later lacks the votes before, and
-    /// there is no way yet to transfer those. A recovery ends all votes before it. After one, it votes only if its
-    /// journals begin from the adopted checkpoint, and if it is or was a member of the epoch that the recovery installed.
+    /// It votes only if a remembered name is a member of epoch 0: a memory that begins later lacks the votes before,
+    /// and there is no way yet to transfer those. A recovery ends all votes before it. After one, it votes only if its
+    /// journals begin from the adopted checkpoint, and if it is or was a member of the epoch that was installed.
     ///
     /// A pair counts as a whole: another member may list one of these voting keys with a redemption key of its own, and
     /// an authority may change one key of its pair.

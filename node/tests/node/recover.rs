@@ -13,7 +13,7 @@ use fastpay_ethereum::{Call, certified_redemption};
 use fastpay_node::authority::certification::CheckpointError;
 use fastpay_node::authority::config::Config;
 use fastpay_node::authority::rollback::{default_high_water_mark, trust_data};
-use fastpay_node::operator::committee::{CommitteeError, adopt};
+use fastpay_node::operator::committee::{CommitteeError, adopt, sign as committee_sign};
 use fastpay_node::operator::rebase::{RebaseError, Rebased, rebase};
 use fastpay_node::operator::recover::{Candidate, RecoverError, Sources, recover};
 use fastpay_program::Clock;
@@ -297,6 +297,10 @@ async fn a_recovered_committee_begins_from_exactly_what_it_adopted_and_earlier_c
     // Nothing is adopted: nobody votes or executes, and there is nothing to begin from.
     let error = rebased(&lost.scene.members[0]).await.unwrap_err();
     assert!(matches!(error, RebaseError::NotAdopted(Epoch(1))), "{error}");
+    // A next committee could adopt nothing.
+    let keys = std::slice::from_ref(&lost.next.keys[0]);
+    let error = committee_sign(&lost.config(), keys, &lost.scene.path("none"), &[]).await.map(drop).unwrap_err();
+    assert!(matches!(error, CommitteeError::NotAdopted(Epoch(1))), "{error}");
     lost.start(0..1).await;
     let member = &lost.scene.members[0];
     let shard = shard_of(member, owner(0).id());

@@ -1,6 +1,6 @@
-//! Certifies the checkpoint that a recovered epoch has adopted. The contract has decided for it, so each member signs it as
-//! soon as its archive has its files, which `fastpay-node recover` wrote; a quorum of the votes makes it a number of the
-//! archive like any other. The journals begin from it later (`operator/rebase`).
+//! Certifies the checkpoint that a recovered epoch has adopted. The contract has decided for it, so each member signs it
+//! as soon as its archive has its files, which `fastpay-node recover` wrote. A quorum of the votes makes it a number of
+//! the archive like any other. The journals begin from it later (`operator/rebase`).
 
 use fastpay_core::{AuthorityKeys, Committees, Digest, Domain};
 use fastpay_rpc::json::Hex;

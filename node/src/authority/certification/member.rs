@@ -346,7 +346,7 @@ impl Member {
         let known = (&self.domain, voter_status.committees());
         let signed = sign_adopted(&self.archive, known, keys, adopted, &mut log)?;
         if let Some(vote) = &signed {
-            tracing::info!(number = vote.number, checkpoint = %adopted, "signed the checkpoint that the contract adopted");
+            tracing::info!(number = vote.number, checkpoint = %adopted, "signed what the contract has adopted");
         }
         Ok(signed)
     }

@@ -123,7 +123,7 @@ pub enum CheckpointError {
     /// A folder has a certified checkpoint where a rebuilt one was to be written.
     #[error(
         "{certificate} certifies a checkpoint, and the rebuilt one has the number {number}: nothing was written. Name \
-         another folder; or, if the contract has adopted the rebuilt one, move the files of that number and later ones away"
+         another folder; or, if the contract has adopted the rebuilt one, move the files from that number on away"
     )]
     Certified {
         /// The number of the rebuilt checkpoint.

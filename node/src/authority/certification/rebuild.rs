@@ -72,8 +72,8 @@ impl Archive {
 }
 
 impl Computed {
-    /// Writes segment, state and cut into a folder, as an archive has them, in place of a proposal of the same number. It
-    /// was computed from `base`. Returns the file of the cut.
+    /// Writes segment, state and cut into a folder, as an archive has them, in place of a proposal of the same number.
+    /// It was computed from `base`. Returns the file of the cut.
     ///
     /// # Errors
     /// [`CheckpointError::Certified`] if the folder has a certificate of the number, or a later one.

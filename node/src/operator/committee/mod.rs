@@ -209,6 +209,12 @@ pub enum CommitteeError {
         /// The checkpoint that it adopted.
         adopted: Digest,
     },
+    /// A committee that follows one without a checkpoint could adopt none.
+    #[error(
+        "a recovery installed epoch {0}, and it has adopted no checkpoint: run `fastpay-node committee adopt` first. A \
+         committee that follows could adopt none, and nobody would vote"
+    )]
+    NotAdopted(Epoch),
     /// The checkpoint cannot be rebuilt.
     #[error(transparent)]
     Recover(#[from] Box<RecoverError>),

@@ -14,7 +14,7 @@
 //! 3. All shards are written, and replayed while they are. The switch is one atomic write of `meta.json`. Before it, the
 //!    old generation counts and the command begins anew; after it, the new one does.
 //!
-//! After a recovery the first rebase begins *anew*: from the checkpoint that the contract adopted, or one that follows it.
+//! After a recovery the first rebase begins *anew*: from the checkpoint that the contract adopted, or one that follows.
 //! What the authority executed, locked and kept before counts for nothing, and nothing of it is compared.
 //!
 //! The old generation stays until `fastpay-node prune`, which demands that the node was started on the new one.
@@ -135,8 +135,8 @@ pub enum RebaseError {
     NotAdopted(Epoch),
     /// The archive does not lead through what a recovery adopted.
     #[error(
-        "the archive's checkpoints up to number {number} do not include {adopted}, which the contract has adopted after a \
-         recovery: run `fastpay-node recover` with the archive as --out, and wait until the nodes have certified it there"
+        "the archive's checkpoints up to number {number} do not include {adopted}, which the contract has adopted after \
+         a recovery: run `fastpay-node recover` with the archive as --out, and wait until the nodes have certified it"
     )]
     WithoutAdopted {
         /// The newest number that was looked at.

@@ -163,8 +163,8 @@ pub async fn recover(
     Ok(Candidate { computed, base, _archive: archive, report })
 }
 
-/// The committees of all epochs, as if no recovery had ended one: what they certified is rebuilt. An earlier recovery is
-/// among the events, which say what does not count.
+/// The committees of all epochs, as if no recovery had ended one: what they certified is rebuilt. An earlier recovery
+/// is among the events, which say what does not count.
 fn as_if_none_had_ended(committees: &Committees) -> Result<Committees, EpochsError> {
     let mut all = committees.iter().map(|committee| (**committee).clone());
     let mut known = Committees::new(all.next().ok_or(EpochsError::Empty)?)?;

@@ -276,8 +276,8 @@ impl DataFolder {
         Ok(generation_in(&self.path)?.adopted)
     }
 
-    /// Lets the next generation, with this number of shards, count from now on: durably, at once for all shards. It begins
-    /// from the checkpoint `adopted` after a recovery, or one that follows it, if there was a recovery.
+    /// Lets the next generation, with this number of shards, count from now on: durably, at once for all shards. If there
+    /// was a recovery, it begins from the checkpoint `adopted` or one that follows it.
     ///
     /// # Errors
     /// `Malformed`, `UnsupportedVersion`, `Io`; the present generation counts then.
