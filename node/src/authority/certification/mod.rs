@@ -68,10 +68,11 @@ use crate::authority::deployment::DeploymentError;
 use crate::authority::storage::{JournalError, StorageError};
 use crate::authority::stored_record::UndecodableRecord;
 
+pub use admit::Admission;
 pub use archive::{Archive, ArchiveError, Defect, ProposedCut};
 pub use archived::ArchivedReads;
 pub(crate) use archived::NotArchived;
-pub(crate) use base::Base;
+pub use base::Base;
 pub use certify::{Certified, certify};
 pub(crate) use compute::{Computed, follow_segment, installations_after};
 pub use events::read_over;
