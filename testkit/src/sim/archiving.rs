@@ -113,7 +113,8 @@ async fn admit(
     let first = certificates.first().map_or(0, |first| first.checkpoint.number);
     let base = Admission::base(archive, tip, &certificates, (&world.domain, &known))?;
     let (primary, clock, mut told) = (world.chain.connect(world), world.clock_of(authority), |_| ());
-    let read = read_over(primary, None, base.state.up_to, clock, &mut told);
+    let mut seen = |_: &_, _| ();
+    let read = read_over(primary, None, base.state.up_to, clock, &mut told, &mut seen);
     let Ok(read) = timeout(READ_PATIENCE, read).await else {
         world.trace.note("archive waits", format_args!("a{authority} cannot read the chain"));
         return Ok(());
