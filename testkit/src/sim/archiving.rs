@@ -113,7 +113,8 @@ async fn admit(
     let first = certificates.first().map_or(0, |first| first.checkpoint.number);
     let base = Admission::base(archive, tip, &certificates, (&world.domain, &known))?;
     let (primary, clock, mut told) = (world.chain.connect(world), world.clock_of(authority), |_| ());
-    let read = read_over(primary, None, base.state.up_to, clock, &mut told);
+    let mut seen = |_: &_, _| ();
+    let read = read_over(primary, None, base.state.up_to, clock, &mut told, &mut seen);
     let Ok(read) = timeout(READ_PATIENCE, read).await else {
         world.trace.note("archive waits", format_args!("a{authority} cannot read the chain"));
         return Ok(());
@@ -143,57 +144,62 @@ fn bytes(segment: &Segment) -> Vec<u8> {
     bytes
 }
 
-/// What a Byzantine one shows of the numbers after `tip`, and of one that nobody certified.
+/// What a Byzantine one shows of the numbers after `tip`.
 fn lie(world: &World, certified: &[Checkpointed], tip: u64) -> Shown {
-    let (dice, honest) = (&world.dice, world.plan.honest());
+    let dice = &world.dice;
     let mut shown: Shown = certified
         .iter()
         .filter(|one| one.checkpoint.number > tip)
         .filter_map(|one| Some((one.certificate.clone()?, bytes(&one.segment))))
         .collect();
-    let lies = [without_entry, entry_twice, larger_deposit];
-    if dice.chance(500) {
-        // A checkpoint of its own, which follows from what was certified, with the votes of all Byzantine members.
-        let at = dice.below(certified.len());
-        let Some(base) = certified.get(at).filter(|one| one.checkpoint.number >= tip) else { return shown };
-        let Some(next) = certified.get(at + 1) else { return shown };
-        let segment = dice.pick(&lies)(world, &next.segment);
-        let mut rng = StdRng::seed_from_u64(base.checkpoint.number);
-        let Ok((state, root)) = base.state.clone().apply(segment.clone(), &world.domain, &mut rng) else {
-            return shown;
-        };
-        let epoch = state.installations().epoch();
-        let Some(own) = base.checkpoint.next(&world.domain, epoch, &state.summary(), root) else { return shown };
-        let mut votes: Vec<_> =
-            (honest..world.plan.authorities()).map(|one| own.sign(&keys(world, one, epoch), &world.domain)).collect();
-        if dice.chance(500) {
-            let quorum = state.installations().current().committee.quorum();
-            votes = votes.iter().cycle().take(quorum).cloned().collect();
-        }
-        votes.sort_by_key(|vote| vote.authority);
-        shown.retain(|(certificate, _)| certificate.checkpoint.number < own.number);
-        shown.push((CheckpointCertificate { checkpoint: own, votes }, bytes(&segment)));
-        return shown;
-    }
     if shown.is_empty() {
         return shown;
     }
     let at = dice.below(shown.len());
     let number = usize::try_from(shown[at].0.checkpoint.number).expect("few");
-    match dice.below(4) {
+    let changed = dice.pick(&[without_last, without_last, without_entry, entry_twice, larger_deposit]);
+    let segment = changed(world, &certified[number].segment);
+    match dice.below(6) {
         0 => drop(shown.remove(at)),
         1 => shown[at].0.checkpoint.state.0[0] ^= 1,
         2 => {
             let length = dice.below(shown[at].1.len());
             shown[at].1.truncate(length);
         }
-        _ => shown[at].1 = bytes(&dice.pick(&lies)(world, &certified[number].segment)),
+        3 => shown[at].1 = bytes(&segment),
+        _ => {
+            shown.truncate(at);
+            shown.extend(own_checkpoint(world, &certified[number - 1], segment));
+        }
     }
     shown
 }
 
+/// A checkpoint that nobody else certified, and that follows from what was, with the votes of all Byzantine members, once
+/// or as often as a quorum needs.
+fn own_checkpoint(world: &World, base: &Checkpointed, segment: Segment) -> Option<(CheckpointCertificate, Vec<u8>)> {
+    let mut rng = StdRng::seed_from_u64(base.checkpoint.number);
+    let (state, root) = base.state.clone().apply(segment.clone(), &world.domain, &mut rng).ok()?;
+    let epoch = state.installations().epoch();
+    let checkpoint = base.checkpoint.next(&world.domain, epoch, &state.summary(), root)?;
+    let byzantine = world.plan.honest()..world.plan.authorities();
+    let mut votes: Vec<_> = byzantine.map(|one| checkpoint.sign(&keys(world, one, epoch), &world.domain)).collect();
+    if world.dice.chance(500) {
+        let quorum = state.installations().current().committee.quorum();
+        votes = votes.iter().cycle().take(quorum).cloned().collect();
+    }
+    votes.sort_by_key(|vote| vote.authority);
+    Some((CheckpointCertificate { checkpoint, votes }, bytes(&segment)))
+}
+
 fn keys(world: &World, authority: usize, epoch: Epoch) -> Arc<AuthorityKeys> {
     world.keys(authority)[usize::try_from(epoch.0).expect("few epochs")].clone()
+}
+
+fn without_last(_: &World, segment: &Segment) -> Segment {
+    let mut entries = segment.entries.clone();
+    entries.pop();
+    Segment { entries }
 }
 
 fn without_entry(world: &World, segment: &Segment) -> Segment {

@@ -64,8 +64,9 @@ pub async fn certify(world: Arc<World>) {
         sleep(world.dice.between(Duration::from_secs(1), EVERY)).await;
         let Some(newest) = lock(&world.checkpoints).last().cloned() else { continue };
         let proposer = world.dice.below(world.plan.honest());
-        let (primary, clock, mut told) = (world.chain.connect(&world), world.clock_of(proposer), |_| ());
-        let read = read_over(primary, None, newest.state.cut().up_to, clock, &mut told);
+        let (primary, clock) = (world.chain.connect(&world), world.clock_of(proposer));
+        let (mut told, mut seen) = (|_| (), |_: &_, _| ());
+        let read = read_over(primary, None, newest.state.cut().up_to, clock, &mut told, &mut seen);
         let Ok(Ok((after, ..))) = timeout(READ_PATIENCE, read).await else { continue };
         match next(&world, &newest, &after, proposer) {
             Ok(None) => {}

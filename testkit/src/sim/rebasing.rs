@@ -42,8 +42,9 @@ impl Keeper {
         if number <= base {
             return Ok(());
         }
-        let (cut, clock, mut told) = (state.cut().clone(), world.clock_of(authority), |_| ());
-        let read = read_over(world.chain.connect(&world), None, cut.up_to, clock, &mut told);
+        let (cut, clock) = (state.cut().clone(), world.clock_of(authority));
+        let (mut told, mut seen) = (|_| (), |_: &_, _| ());
+        let read = read_over(world.chain.connect(&world), None, cut.up_to, clock, &mut told, &mut seen);
         let Ok(Ok((after, time, _))) = timeout(READ_PATIENCE, read).await else {
             world.trace.note("rebase waits", format_args!("a{authority} cannot read the chain"));
             return Ok(());
@@ -96,7 +97,7 @@ impl Keeper {
             }
             rebased => rebased.map_err(|error| Breach(format!("authority {authority} cannot be rebased: {error}")))?,
         };
-        data.switch(self.layout.count(), mark.switch_to(&rebased.ends, &ends))
+        data.switch(self.layout.count(), mark.switch_to(&rebased.ends, &ends), None)
             .map_err(|error| Breach(error.to_string()))?;
         let disk = |(disk, seen)| {
             let checkpoints = PoweredCheckpoints::new(self.power.clone());

@@ -3,6 +3,7 @@
 mod checkpoint;
 mod epochs;
 mod messages;
+mod recovery;
 mod shard;
 mod unlock;
 mod verifier;

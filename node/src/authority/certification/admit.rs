@@ -159,7 +159,9 @@ impl Admission {
             Segment::read_at_most(segment, entries_max).map_err(|error| refuse(NotAdmitted::Damaged(error)))?;
         let shown = segment.entries.iter().filter_map(|entry| match entry {
             SegmentEntry::Event(event) => Some(event),
-            SegmentEntry::Executed(_) | SegmentEntry::Void { .. } => None,
+            SegmentEntry::Executed(_) | SegmentEntry::Void { .. } | SegmentEntry::Paid(_) | SegmentEntry::Recovery => {
+                None
+            }
         });
         if !shown.eq(self.events_up_to(certified.up_to)) {
             return Err(refuse(NotAdmitted::Events));

@@ -164,7 +164,7 @@ struct WholeCut {
 
 impl ProposedCut {
     fn of(computed: &Computed) -> Self {
-        Self { checkpoint: computed.checkpoint, changed: computed.segment.next() }
+        Self { checkpoint: computed.checkpoint, changed: computed.segment.next(computed.part.rows().cut()) }
     }
 
     /// Reads a proposed cut.

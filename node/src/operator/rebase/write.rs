@@ -266,7 +266,8 @@ impl Generation<'_> {
 
     /// Whether the checkpoint does not include a number that an account took here. All such accounts are active.
     fn is_beyond(&self, account: &AccountId, sent: &Link) -> bool {
-        self.plan.part.accounts().contains(account) && sent.number >= self.plan.cut.next(account).0
+        let is_active = self.plan.part.accounts().contains(account);
+        is_active && !self.target.is_anew && sent.number >= self.plan.cut.next(account).0
     }
 
     fn take(&mut self, account: AccountId, record: impl FnOnce(Link) -> Record) -> Result<(), JournalError> {
@@ -317,7 +318,7 @@ impl Generation<'_> {
         for ((account, sequence), unlock) in plan.numbers(own, self.target) {
             self.writer(&account).base(Base::Number { account, sequence, unlock })?;
         }
-        for account in plan.part.accounts() {
+        for account in plan.part.accounts().iter().filter(|_| !self.target.is_anew) {
             let Some(pending) = own.account(account)?.pending else { continue };
             if pending.order.transfer.sequence() == plan.part.rows().cut().next(account) {
                 let record = Record::Lock { order: pending.order, digest: pending.digest };
