@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Plants the mutants of testkit/mutants.toml, and hunts each with the simulator or, if its entry says so, with *World*.
 
-    mutants.py                 hunts all, and adds `planted` (the simulator's), `planted_world` and `planted_rebase` to
-                               target/sim.json
+    mutants.py                 hunts all, and adds `planted` (the simulator's), `planted_world`, `planted_rebase` and
+                               `planted_handover` to target/sim.json
     mutants.py NAME ...        hunts only these, and prints how each is found
     mutants.py --check         checks that each can be planted; builds nothing
 
@@ -32,12 +32,13 @@ KNOWN = ROOT / "testkit" / "mutants.seeds"
 RESULT = ROOT / "target" / "sim.json"
 # The number of seeds after which a mutant counts as missed, and how many one run takes. A seed of *World* takes
 # milliseconds, with checkpoints a tenth of a second.
-SEEDS_MAX = {"sim": 100, "world": 1000, "rebase": 100}
-SEEDS_OF_A_RUN = {"sim": 1, "world": 100, "rebase": 10}
+SEEDS_MAX = {"sim": 100, "world": 1000, "rebase": 100, "handover": 1000}
+SEEDS_OF_A_RUN = {"sim": 1, "world": 100, "rebase": 10, "handover": 50}
 # The tests of *World* that run seeds.
 WORLDS = {
     "world": "properties::unlocks::unlocking_in_whatever_order",
     "rebase": "properties::unlocks::rebasing_in_whatever_order",
+    "handover": "properties::handover::handing_over_in_whatever_order",
 }
 # A run takes seconds. A run that takes this long counts as endless, and its mutant as found.
 RUN_SECONDS_MAX = 120
@@ -236,7 +237,7 @@ def main() -> int:
         KNOWN.write_text("".join(f"{name} {seed}\n" for name, seed in seeds.items()))
     if RESULT.is_file():
         result = json.loads(RESULT.read_text())
-        for key, by in [("planted", "sim"), ("planted_world", "world"), ("planted_rebase", "rebase")]:
+        for key, by in [("planted", "sim"), *((f"planted_{by}", by) for by in WORLDS)]:
             hunted = [name for name in names if by_name[name].get("by", "sim") == by]
             lost_by = [name for name in hunted if name in missed]
             result[key] = {"total": len(hunted), "found": len(hunted) - len(lost_by), "missed": lost_by,
