@@ -21,6 +21,7 @@ export default defineConfig({
           include: ["test/unit/**/*.test.ts"],
           testTimeout: PATIENCE_MS,
           hookTimeout: PATIENCE_MS,
+          expect: { poll: { timeout: PATIENCE_MS } },
         },
       },
       {
@@ -33,6 +34,7 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
           testTimeout: PATIENCE_MS,
           hookTimeout: PATIENCE_MS,
+          expect: { poll: { timeout: PATIENCE_MS } },
         },
       },
     ],

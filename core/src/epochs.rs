@@ -1,20 +1,39 @@
 //! The committees of all epochs so far. A certificate is checked against the committee of its own epoch,
-//! whichever that is: once formed it can always be confirmed.
+//! whichever that is: once formed it can always be confirmed, unless a recovery has ended its epoch.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Digest;
 use crate::amount::Epoch;
 use crate::committee::{Authority, Committee, CommitteeError};
 
+/// The newest recovery: its committee begins from one rebuilt checkpoint, and nothing else of earlier epochs counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recovery {
+    /// The epoch that it installed.
+    pub epoch: Epoch,
+    /// The digest of the checkpoint that the contract has adopted; none yet.
+    pub adopted: Option<Digest>,
+}
+
 /// Every committee that the contract ever installed, from epoch 0, as far as it is known here. Cheap to
-/// clone. In JSON: the list of the epochs' lists of members.
+/// clone. In JSON: the list of the epochs' lists of members, and the newest recovery beside it if there was one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Vec<Vec<Authority>>", into = "Vec<Vec<Authority>>")]
+#[serde(try_from = "Stored", into = "Stored")]
 pub struct Committees {
     past: Vec<Arc<Committee>>,
     current: Arc<Committee>,
+    recovery: Option<Recovery>,
+}
+
+/// [`Committees`] in JSON.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Stored {
+    Lists(Vec<Vec<Authority>>),
+    Recovered { committees: Vec<Vec<Authority>>, recovery: Recovery },
 }
 
 impl Committees {
@@ -26,7 +45,7 @@ impl Committees {
         if first.epoch() != Epoch(0) {
             return Err(EpochsError::Gap { expected: Epoch(0), found: first.epoch() });
         }
-        Ok(Self { past: Vec::new(), current: Arc::new(first) })
+        Ok(Self { past: Vec::new(), current: Arc::new(first), recovery: None })
     }
 
     /// The committee that votes now.
@@ -63,6 +82,30 @@ impl Committees {
         Ok(())
     }
 
+    /// The newest recovery, if there was one.
+    #[must_use]
+    pub fn recovery(&self) -> Option<Recovery> {
+        self.recovery
+    }
+
+    /// Notes the newest recovery, or what it has adopted.
+    ///
+    /// # Errors
+    /// [`EpochsError::NoRecovery`] where its epoch is the first one, or is not known here; nothing is changed then.
+    pub fn recover(&mut self, recovery: Recovery) -> Result<(), EpochsError> {
+        if recovery.epoch == Epoch(0) || recovery.epoch > self.current.epoch() {
+            return Err(EpochsError::NoRecovery(recovery.epoch));
+        }
+        self.recovery = Some(recovery);
+        Ok(())
+    }
+
+    /// The epoch from which on certificates count; earlier ones ended with a recovery, whatever they certify.
+    #[must_use]
+    pub fn counting_since(&self) -> Epoch {
+        self.recovery.map_or(Epoch(0), |recovery| recovery.epoch)
+    }
+
     /// A key of `next` that stood beside another key in an earlier epoch, or stands so in the current one: that epoch, the
     /// pair in it, and the pair in `next`. A pair that stays as it was is none.
     #[must_use]
@@ -84,21 +127,30 @@ impl Committees {
     }
 }
 
-impl TryFrom<Vec<Vec<Authority>>> for Committees {
+impl TryFrom<Stored> for Committees {
     type Error = EpochsError;
 
-    fn try_from(lists: Vec<Vec<Authority>>) -> Result<Self, EpochsError> {
+    fn try_from(stored: Stored) -> Result<Self, EpochsError> {
+        let (lists, recovery) = match stored {
+            Stored::Lists(lists) => (lists, None),
+            Stored::Recovered { committees, recovery } => (committees, Some(recovery)),
+        };
         let mut committees =
             (0..).zip(lists).map(|(epoch, members)| Committee::new(Epoch(epoch), members).map_err(EpochsError::from));
         let mut all = Self::new(committees.next().ok_or(EpochsError::Empty)??)?;
         committees.try_for_each(|next| all.install(next?))?;
+        recovery.map_or(Ok(()), |recovery| all.recover(recovery))?;
         Ok(all)
     }
 }
 
-impl From<Committees> for Vec<Vec<Authority>> {
+impl From<Committees> for Stored {
     fn from(committees: Committees) -> Self {
-        committees.iter().map(|committee| committee.members().to_vec()).collect()
+        let lists = committees.iter().map(|committee| committee.members().to_vec()).collect();
+        match committees.recovery {
+            None => Self::Lists(lists),
+            Some(recovery) => Self::Recovered { committees: lists, recovery },
+        }
     }
 }
 
@@ -113,6 +165,9 @@ pub enum EpochsError {
         /// The epoch of what was given.
         found: Epoch,
     },
+    /// A recovery of no epoch that can be one's.
+    #[error("epoch {0} cannot have been installed by a recovery here")]
+    NoRecovery(Epoch),
     /// There is not even the first one.
     #[error("there is no committee")]
     Empty,
@@ -193,5 +248,26 @@ mod tests {
         for bad in ["[]", "[[]]", "{}", &short] {
             assert!(serde_json::from_str::<Committees>(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_recovery_is_of_a_known_epoch_and_ends_those_before() {
+        let mut all = Committees::new(committee(0, 1)).unwrap();
+        all.install(committee(1, 11)).unwrap();
+        let recovery = |epoch, adopted| Recovery { epoch: Epoch(epoch), adopted };
+        for epoch in [0, 2, u64::MAX] {
+            assert_eq!(all.recover(recovery(epoch, None)), Err(EpochsError::NoRecovery(Epoch(epoch))));
+        }
+        assert_eq!((all.recovery(), all.counting_since()), (None, Epoch(0)));
+        for adopted in [None, Some(Digest::repeat_byte(7))] {
+            all.recover(recovery(1, adopted)).unwrap();
+            assert_eq!((all.recovery(), all.counting_since()), (Some(recovery(1, adopted)), Epoch(1)));
+            let text = serde_json::to_string(&all).unwrap();
+            assert_eq!(serde_json::from_str::<Committees>(&text).unwrap(), all);
+            let of_no_epoch = text.replace("\"epoch\":1", "\"epoch\":2");
+            assert!(serde_json::from_str::<Committees>(&of_no_epoch).is_err(), "{of_no_epoch}");
+        }
+        all.install(committee(2, 21)).unwrap();
+        assert_eq!(all.counting_since(), Epoch(1), "a later rotation changes nothing");
     }
 }

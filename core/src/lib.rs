@@ -54,7 +54,7 @@ pub use committee::{Authority, COMMITTEE_SIZE_MAX, COMMITTEE_SIZE_MIN, Committee
 pub use contract_vote::{ContractVote, VerifiedContractVote, sign_batch_vote};
 pub use council::{PossessionError, PossessionProof, sign_council_vote};
 pub use council_statement::{Announcement, CouncilStatement};
-pub use epochs::{Committees, EpochsError};
+pub use epochs::{Committees, EpochsError, Recovery};
 pub use genesis::{Genesis, GenesisBalance};
 pub use history::{Find, History, JournalPosition, Link};
 pub use identity::{AccountId, AuthorityName, ParseIdentityError, PrimaryAddress, ShardId, ShardLayout};

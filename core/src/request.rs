@@ -42,6 +42,17 @@ pub enum RequestError {
     /// A certificate by a committee that is not known here (yet).
     #[error("the committee of epoch {0} is not known here; send the certificate again later")]
     UnknownEpoch(Epoch),
+    /// A certificate of an epoch that a recovery has ended.
+    #[error(
+        "certificates of epoch {epoch} count for nothing since a recovery installed epoch {since}: what was rebuilt is \
+         in the archive, and the order can be submitted again if it is not"
+    )]
+    EpochEnded {
+        /// The certificate's epoch.
+        epoch: Epoch,
+        /// The epoch that the recovery installed.
+        since: Epoch,
+    },
     /// The certificate is invalid.
     #[error(transparent)]
     Certificate(#[from] CertificateError),

@@ -82,6 +82,14 @@ impl Primary {
         Ok(heartbeat.max(installed).saturating_to())
     }
 
+    /// The checkpoint that a recovered epoch has adopted; zero for none.
+    ///
+    /// # Errors
+    /// If no node answers.
+    pub async fn adopted(&self, epoch: Epoch) -> Result<Digest, PrimaryError> {
+        self.view(self.council().await?, &ICouncil::adoptedCall { epoch: epoch.0 }).await
+    }
+
     /// The times of the announcement with this digest; `None` if there is no such announcement.
     ///
     /// # Errors

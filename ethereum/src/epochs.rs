@@ -4,10 +4,12 @@
 //! explain is an [`Alarm`]; everything else is retryable. The contract keeps every committee that it ever installed and
 //! never changes one, so a reader that was away for many epochs gets all of them from its views.
 
-use fastpay_core::{Committee, Committees, Epoch};
+use alloy::primitives::U256;
+use alloy::sol_types::SolEvent;
+use fastpay_core::{Committee, Committees, Epoch, Recovery};
 
-use crate::contract::IFastPay;
-use crate::deposits::{DepositsError, block_hash};
+use crate::contract::{ICouncil, IFastPay};
+use crate::deposits::{DepositsError, RANGE_BLOCKS_DEFAULT, block_hash};
 use crate::endpoint::{At, Endpoint};
 use crate::error::PrimaryError;
 use crate::events::Alarm;
@@ -35,11 +37,29 @@ impl EpochReader {
     /// # Errors
     /// See [`DepositsError::is_retryable`]. [`DepositsError::Lagging`] if the deployment is not final yet.
     pub async fn read(&self, known: Option<&Committees>) -> Result<Committees, DepositsError> {
+        self.agreed(known, false).await
+    }
+
+    /// As [`EpochReader::read`], with the newest recovery, and what it has adopted in that block. Of the epochs in
+    /// `known` it is known which were installed by a recovery. For an authority: of a new epoch that ended all before
+    /// it, the announcements are read, from the deployment on.
+    ///
+    /// # Errors
+    /// As [`EpochReader::read`].
+    pub async fn read_with_recovery(&self, known: Option<&Committees>) -> Result<Committees, DepositsError> {
+        self.agreed(known, true).await
+    }
+
+    async fn agreed(&self, known: Option<&Committees>, with_recovery: bool) -> Result<Committees, DepositsError> {
         let block = self.common_final_block().await?;
         let mut agreed: Option<Committees> = None;
         for node in self.primary.endpoints() {
             let hash = block_hash(node, block).await?;
-            let committees = self.read_at(node, known, At::Hash(hash), block).await?;
+            let mut committees = self.read_at(node, known, At::Hash(hash), block).await?;
+            if with_recovery {
+                let examined = known.map_or(Epoch(0), |known| known.current().epoch());
+                self.read_recovery(node, &mut committees, examined, (At::Hash(hash), block)).await?;
+            }
             match &agreed {
                 None => agreed = Some(committees),
                 Some(first) if *first == committees => {}
@@ -89,10 +109,73 @@ impl EpochReader {
         Ok(committees)
     }
 
+    /// Notes the newest recovery among the epochs after `examined`, and what the newest of all has adopted.
+    async fn read_recovery(
+        &self,
+        node: &Endpoint,
+        committees: &mut Committees,
+        examined: Epoch,
+        (at, block): (At, u64),
+    ) -> Result<(), PrimaryError> {
+        let contract = self.primary.contract();
+        let mut ended_all = Vec::new();
+        for committee in committees.iter().filter(|committee| committee.epoch() > examined) {
+            // A recovery ends all epochs before it; an ordinary rotation does not.
+            let before = committee.epoch().0.saturating_sub(1);
+            let ends = async |epoch| node.view(contract, &IFastPay::compromisedCall { epoch }, at).await;
+            if ends(before).await? && ends(0).await? {
+                ended_all.push(committee.clone());
+            }
+        }
+        let mut newest = committees.recovery();
+        if !ended_all.is_empty() {
+            let council = node.view(contract, &IFastPay::councilCall {}, at).await?;
+            let kinds = [ICouncil::CommitteeAnnounced::SIGNATURE_HASH];
+            let mut first = self.primary.deployment_block().await?;
+            while first <= block {
+                let last = first.saturating_add(RANGE_BLOCKS_DEFAULT.saturating_sub(1)).min(block);
+                for log in node.logs_of(council, &kinds, first, last).await? {
+                    let Ok(ICouncil::CommitteeAnnounced { id, announcement, .. }) =
+                        ICouncil::CommitteeAnnounced::decode_log_data(log.data())
+                    else {
+                        continue;
+                    };
+                    let epoch = Epoch(announcement.epoch);
+                    let Some(committee) = ended_all.iter().find(|committee| committee.epoch() == epoch) else {
+                        continue;
+                    };
+                    let is_same = checked_committee(epoch, &announcement.authorities, quorum_of(committee));
+                    if announcement.compromisedSince != 0 || is_same.ok().as_ref() != Some(&**committee) {
+                        continue;
+                    }
+                    let clock = node.view(council, &ICouncil::clockOfCall { id }, at).await?;
+                    // Two announcements may name the same members, and of those that have matured any may be the one.
+                    let is_newer = newest.is_none_or(|newest| newest.epoch < epoch);
+                    if clock.isRecovery && !clock.maturedBlock.is_zero() && is_newer {
+                        newest = Some(Recovery { epoch, adopted: None });
+                    }
+                }
+                first = last.saturating_add(1);
+            }
+        }
+        let Some(mut recovery) = newest else { return Ok(()) };
+        if recovery.adopted.is_none() {
+            let council = node.view(contract, &IFastPay::councilCall {}, at).await?;
+            let adopted = node.view(council, &ICouncil::adoptedCall { epoch: recovery.epoch.0 }, at).await?;
+            recovery.adopted = Some(adopted).filter(|adopted| !adopted.is_zero());
+        }
+        committees.recover(recovery).expect("it is the recovery of a committee of the list, after the first");
+        Ok(())
+    }
+
     async fn committee(&self, node: &Endpoint, epoch: Epoch, at: At) -> Result<Committee, PrimaryError> {
         let contract = self.primary.contract();
         let listed = node.view(contract, &IFastPay::committeeCall { epoch: epoch.0 }, at).await?;
         let quorum = node.view(contract, &IFastPay::quorumCall { epoch: epoch.0 }, at).await?;
         checked_committee(epoch, &listed, quorum)
     }
+}
+
+fn quorum_of(committee: &Committee) -> U256 {
+    U256::from(committee.quorum())
 }

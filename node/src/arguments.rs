@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use fastpay_node::authority::config::Overrides;
+use fastpay_node::operator::recover::Sources;
 use fastpay_node::operator::setup;
 use fastpay_program::configuration::NodeUrl;
 use fastpay_program::console::{LogFormat, Shell};
@@ -55,7 +56,8 @@ pub(super) enum Command {
         #[command(flatten)]
         overrides: Overrides,
     },
-    /// Sign the votes of a committee: for the next committee, heartbeats, deposit caps, and releases of redemptions
+    /// Sign the votes of a committee: for the next committee, heartbeats, deposit caps, rebuilt checkpoints, and releases of
+    /// redemptions
     #[command(subcommand)]
     Committee(CommitteeCommand),
     /// Verify an archive of checkpoints
@@ -69,6 +71,20 @@ pub(super) enum Command {
         /// The new number of shards, to be set in the configuration, too [default: as before]
         #[arg(long)]
         shards: Option<NonZeroU32>,
+        #[command(flatten)]
+        folder: FolderArguments,
+    },
+    /// Rebuild the checkpoint from which a committee begins that was installed by a recovery. Equal sources give equal
+    /// checkpoints
+    Recover {
+        #[command(flatten)]
+        sources: SourceArguments,
+        /// The folder to write the checkpoint's files and the report to
+        #[arg(long)]
+        out: Option<PathBuf>,
+        /// Print the report as one JSON document
+        #[arg(long)]
+        json: bool,
         #[command(flatten)]
         folder: FolderArguments,
     },
@@ -181,6 +197,19 @@ pub(super) enum CommitteeCommand {
         #[command(flatten)]
         signing: SigningArguments,
     },
+    /// Rebuild a checkpoint after a recovery, and sign its adoption if it is the given one
+    Adopt {
+        /// The configuration file
+        #[arg(long, default_value = "authority.toml")]
+        config: PathBuf,
+        /// The digest on which the members agreed, as `fastpay-node recover` shows it
+        #[arg(long)]
+        checkpoint: fastpay_core::Digest,
+        #[command(flatten)]
+        sources: SourceArguments,
+        #[command(flatten)]
+        signing: SigningArguments,
+    },
     /// Sign a vote to remove a redemption of a compromised epoch from the contract's queue. The node must be running,
     /// and must not have confirmed the redemption
     Release {
@@ -208,6 +237,30 @@ pub(super) enum ArchiveCommand {
         #[command(flatten)]
         folder: FolderArguments,
     },
+}
+
+/// What a checkpoint is rebuilt from.
+#[derive(Args)]
+pub(super) struct SourceArguments {
+    /// The folder of certified checkpoints, which may be empty, or the URL of a store
+    #[arg(long)]
+    archive: PathBuf,
+    /// A file with a certificate in each line, as `fastpay show --certificate` prints it, or a folder of such files.
+    /// Repeat it
+    #[arg(long)]
+    certificates: Vec<PathBuf>,
+    /// The data folder of an authority of an earlier committee. Repeat it
+    #[arg(long)]
+    journals: Vec<PathBuf>,
+    /// The JSON file of a redemption that the contract paid and whose call does not show all fields. Repeat it
+    #[arg(long = "redemption")]
+    redemptions: Vec<PathBuf>,
+}
+
+impl From<SourceArguments> for Sources {
+    fn from(SourceArguments { archive, certificates, journals, redemptions }: SourceArguments) -> Self {
+        Self { archive, certificates, journals, redemptions }
+    }
 }
 
 /// An announcement and the proofs of its members.

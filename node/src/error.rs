@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use fastpay_client::ClientError;
 use fastpay_node::authority::AuthorityError;
-use fastpay_node::authority::certification::{ArchiveError, CheckpointError, StoreError};
+use fastpay_node::authority::certification::{ArchiveError, CheckpointError, NoBase, StoreError};
 use fastpay_node::authority::config::ConfigError;
 use fastpay_node::authority::deployment::DeploymentError;
 use fastpay_node::authority::rollback::DetectionError;
@@ -15,6 +15,7 @@ use fastpay_node::authority::storage::StorageError;
 use fastpay_node::operator::backup::BackupError;
 use fastpay_node::operator::committee::CommitteeError;
 use fastpay_node::operator::rebase::RebaseError;
+use fastpay_node::operator::recover::RecoverError;
 use fastpay_node::operator::setup::SetupError;
 use fastpay_node::operator::status::StatusError;
 use fastpay_program::ErrorKind;
@@ -38,6 +39,8 @@ pub enum CommandError {
     Checkpoint(Box<CheckpointError>),
     #[error(transparent)]
     Rebase(Box<RebaseError>),
+    #[error(transparent)]
+    Recover(Box<RecoverError>),
     /// A command of an earlier version.
     #[error("the command `{old}` was replaced by `{new}`")]
     Replaced { old: &'static str, new: &'static str },
@@ -76,6 +79,12 @@ impl From<RebaseError> for CommandError {
     }
 }
 
+impl From<RecoverError> for CommandError {
+    fn from(error: RecoverError) -> Self {
+        Self::Recover(Box::new(error))
+    }
+}
+
 impl CommandError {
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -87,6 +96,7 @@ impl CommandError {
             Self::Committee(error) => of_committee(error),
             Self::Checkpoint(error) => of_checkpoint(error),
             Self::Rebase(error) => of_rebase(error),
+            Self::Recover(error) => of_recover(error),
             Self::Replaced { .. } => ErrorKind::Argument,
             Self::Unwritten { error, .. } if error.kind() == io::ErrorKind::AlreadyExists => ErrorKind::Argument,
             Self::Unwritten { .. } => ErrorKind::Storage,
@@ -189,6 +199,7 @@ fn of_rebase(error: &RebaseError) -> ErrorKind {
         RebaseError::NoCheckpoint(_) | RebaseError::Nothing(_) | RebaseError::OtherArchive { .. } => {
             ErrorKind::Argument
         }
+        RebaseError::NotAdopted(_) | RebaseError::WithoutAdopted { .. } => ErrorKind::Argument,
         RebaseError::NotStarted(_) => ErrorKind::Argument,
     }
 }
@@ -198,6 +209,17 @@ fn of_store(error: &StoreError) -> ErrorKind {
         StoreError::Url(_) | StoreError::Settings { .. } => ErrorKind::Config,
         StoreError::Access { .. } => ErrorKind::Unreachable,
         StoreError::Missing(_) | StoreError::OtherArchive(_) | StoreError::Altered(_) => ErrorKind::Storage,
+    }
+}
+
+fn of_recover(error: &RecoverError) -> ErrorKind {
+    match error {
+        RecoverError::NoPrimary => ErrorKind::Config,
+        RecoverError::Deployment(error) => of_deployment(error),
+        RecoverError::Base(NoBase::Checkpoint(error)) | RecoverError::Checkpoint(error) => of_checkpoint(error),
+        RecoverError::Primary(_) => ErrorKind::Primary,
+        RecoverError::Base(NoBase::Events(_) | NoBase::Missing(_)) => ErrorKind::Argument,
+        RecoverError::NoRecovery(_) | RecoverError::History(_) | RecoverError::File { .. } => ErrorKind::Argument,
     }
 }
 
@@ -222,6 +244,8 @@ fn of_committee(error: &CommitteeError) -> ErrorKind {
         E::MissingProof(_) | E::Proof(_) | E::OtherPair { .. } => ErrorKind::Argument,
         E::NotAnnounced(_) | E::NotMatured(_) | E::Lapsed(_) | E::BlockTooEarly { .. } => ErrorKind::Argument,
         E::NotQueued | E::NotCompromised(_) | E::Confirmed => ErrorKind::Argument,
+        E::Adopted { .. } | E::NotAdopted(_) | E::OtherCandidate { .. } => ErrorKind::Argument,
+        E::Recover(error) => of_recover(error),
         E::NotAMember(_) => ErrorKind::Key,
         E::Node { .. } | E::NotSynchronized { .. } => ErrorKind::Unreachable,
         E::NotFinal { .. } | E::OtherChain(_) | E::Disagreement { .. } => ErrorKind::Primary,
@@ -243,7 +267,7 @@ fn of_checkpoint(error: &CheckpointError) -> ErrorKind {
         E::Journal(_) | E::Record(_) => ErrorKind::Storage,
         E::Chain(_) | E::Primary(_) | E::Installation { .. } => ErrorKind::Primary,
         E::ChainBehind { .. } | E::ChainTooOld { .. } => ErrorKind::Primary,
-        E::Nothing(_) | E::EpochEnded { .. } | E::Base { .. } => ErrorKind::Argument,
+        E::Nothing(_) | E::EpochEnded { .. } | E::Base { .. } | E::Certified { .. } => ErrorKind::Argument,
         E::Mismatch { .. } | E::Segment(_) | E::NotAdmitted { .. } => ErrorKind::Argument,
         E::TooManyOrders(_) | E::TooFewVotes { .. } => ErrorKind::Argument,
         E::NotExecuted { .. } | E::NotApplied { .. } | E::NotFollowed { .. } => ErrorKind::Unreachable,
@@ -291,6 +315,9 @@ mod tests {
             (CommitteeError::NotAMember(Epoch(1)).into(), ErrorKind::Key),
             (CommitteeError::Disagreement { node: "n".into() }.into(), ErrorKind::Primary),
             (CheckpointError::Nothing(3).into(), ErrorKind::Argument),
+            (RecoverError::NoRecovery(Epoch(1)).into(), ErrorKind::Argument),
+            (RecoverError::from(PrimaryError::NoUrl).into(), ErrorKind::Primary),
+            (CommitteeError::from(Box::new(RecoverError::NoPrimary)).into(), ErrorKind::Config),
             (CheckpointError::NotAMember(Epoch(1)).into(), ErrorKind::Key),
             (CheckpointError::from(ArchiveError::Missing(path())).into(), ErrorKind::Argument),
             (CheckpointError::from(DeploymentError::from(PrimaryError::NoUrl)).into(), ErrorKind::Primary),

@@ -12,9 +12,9 @@ use clap::{CommandFactory, Parser};
 use fastpay_node::authority::config::Config;
 use fastpay_node::authority::keys::{self, KeyFiles, passphrase_source};
 use fastpay_node::authority::{certification, rollback};
-use fastpay_node::operator::{backup, check, committee, rebase, run, setup, status};
+use fastpay_node::operator::{backup, check, committee, rebase, recover, run, setup, status};
 use fastpay_program::console::{LogFormat, answer, complain, completions, end_at_arguments, fail, start_log};
-use fastpay_program::{files, stop_signal};
+use fastpay_program::{Clock, files, stop_signal};
 use serde::Serialize;
 
 use arguments::{
@@ -31,7 +31,9 @@ fn main() -> ExitCode {
     // `config check --json` prints a document itself.
     let for_programs = matches!(
         command,
-        Command::Status { json: true, .. } | Command::Archive(ArchiveCommand::Verify { json: true, .. })
+        Command::Status { json: true, .. }
+            | Command::Recover { json: true, .. }
+            | Command::Archive(ArchiveCommand::Verify { json: true, .. })
     );
     match execute(command, log_format) {
         Ok(()) => ExitCode::SUCCESS,
@@ -73,6 +75,15 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
             }
             complain("start the node; once it is ready, `fastpay-node prune` removes the journals of before");
             Ok(answer(document(&rebased))?)
+        }
+        Command::Recover { sources, out, json, folder: FolderArguments { config, overrides } } => {
+            let config = Config::read(&config, overrides)?;
+            let candidate =
+                runtime()?.block_on(recover::recover(&config, &sources.into(), Clock::system(), &mut tell))?;
+            if let Some(out) = out {
+                candidate.write(&out)?;
+            }
+            Ok(answer(if json { page(&candidate.report) } else { candidate.report.to_string() })?)
         }
         Command::Prune(FolderArguments { config, overrides }) => {
             let removed = rebase::prune(&Config::read(&config, overrides)?)?;
@@ -160,6 +171,11 @@ fn sign_for_committee(command: CommitteeCommand) -> Result<(), CommandError> {
         CommitteeCommand::RaiseCap { config, raise, signing } => {
             let (config, keys, runtime) = setting(&config, &signing)?;
             (runtime.block_on(committee::raise_cap(&config, &keys, &raise))?, signing.out)
+        }
+        CommitteeCommand::Adopt { config, checkpoint, sources, signing } => {
+            let (config, keys, runtime) = setting(&config, &signing)?;
+            let sources = sources.into();
+            (runtime.block_on(committee::adopt(&config, &keys, &sources, checkpoint, &mut tell))?, signing.out)
         }
         CommitteeCommand::Release { config, redemption, signing } => {
             let (config, keys, runtime) = setting(&config, &signing)?;

@@ -113,6 +113,12 @@ pub enum Refusal {
     /// The authority does not know the committee of the certificate's epoch yet.
     #[error("the authority does not know epoch {0} yet; send the same again later")]
     UnknownEpoch(Epoch),
+    /// A recovery has ended the certificate's epoch; the value is the first epoch whose certificates count.
+    #[error(
+        "certificates from before epoch {0} count for nothing since a recovery: the archive shows which orders do, and \
+         others can be submitted again"
+    )]
+    EpochEnded(Epoch),
 }
 
 impl Refusal {
@@ -223,6 +229,10 @@ impl From<&Refusal> for proto::Refused {
                 refused.epoch = epoch.0;
                 Code::UnknownEpoch
             }
+            Refusal::EpochEnded(since) => {
+                refused.epoch = since.0;
+                Code::EpochEnded
+            }
             Refusal::Frozen(sequence) => {
                 refused.expected_sequence = sequence.0;
                 Code::Frozen
@@ -282,6 +292,7 @@ impl TryFrom<proto::Refused> for Refusal {
             Code::NotVoting => Self::NotVoting(Epoch(refused.epoch)),
             Code::CatchingUp => Self::CatchingUp((expected.0 > 0).then_some(expected)),
             Code::UnknownEpoch => Self::UnknownEpoch(Epoch(refused.epoch)),
+            Code::EpochEnded => Self::EpochEnded(Epoch(refused.epoch)),
             Code::Frozen => Self::Frozen(expected),
             Code::Overruled => Self::Overruled(convert::digest("refused.upheld", &refused.upheld)?),
             Code::Voided => Self::Voided(expected),

@@ -2,6 +2,7 @@
 """Builds all Rust tests with lints, or runs them, two programs at a time.
 
     rust.py build          compiles; a warning of clippy is an error
+    rust.py build --sim    compiles the simulator and what it needs, as `build` does
     rust.py run            compiles what is out of date, and runs all tests
     rust.py run --quick    runs the unit tests of all crates, and the tests of the rules (core)
 
@@ -24,7 +25,7 @@ SIDE_BY_SIDE = 2
 # These programs take longest, so they start first.
 LONGEST = ["e2e", "node", "wallet", "testkit", "relayer"]
 # These tests mostly wait for blocks and processes, so more of them run at a time than there are cores.
-WAITING, WAITING_SIDE_BY_SIDE = "e2e", 4
+WAITING, WAITING_SIDE_BY_SIDE = ["e2e", "node", "wallet", "relayer"], 4
 # Besides unit tests, `make check` runs the tests of the rules, without the differential test, which runs the contract.
 QUICK = "core"
 QUICK_LEAVES_OUT = ["--skip", "differential::"]
@@ -38,10 +39,9 @@ ENVIRONMENT = os.environ | {
 }
 
 
-def build(quick: bool) -> list[dict]:
+def build(command: list[str]) -> list[dict]:
     """The test programs, as cargo describes them."""
-    targets = ["--lib", f"--test={QUICK}"] if quick else []
-    cargo = ["cargo", "test", "--workspace", *targets, "--no-run", "--message-format=json-render-diagnostics"]
+    cargo = ["cargo", *command, "--workspace", "--message-format=json-render-diagnostics"]
     built = subprocess.run(cargo, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
     if built.returncode != 0:
         sys.exit(built.returncode)
@@ -64,7 +64,7 @@ def run(program: dict, arguments: list[str]) -> tuple[str, float, int, str]:
     folder = Path(program["manifest_path"]).parent
     name = f"{folder.name}/{program['target']['name']}"
     environment = ENVIRONMENT | {"CARGO_MANIFEST_DIR": str(folder)}
-    if program["target"]["name"] == WAITING:
+    if program["target"]["name"] in WAITING:
         environment["RUST_TEST_THREADS"] = str(WAITING_SIDE_BY_SIDE)
     done = subprocess.run(
         [program["executable"], *arguments], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
@@ -77,9 +77,14 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("what", choices=["build", "run"])
     arguments.add_argument("--quick", action="store_true")
+    arguments.add_argument("--sim", action="store_true")
     given = arguments.parse_args()
 
-    programs = build(given.quick)
+    if given.sim:
+        # A test among the targets selects the features of the tests, so what their build compiled is used.
+        build(["build", "--bin=sim", f"--test={QUICK}"])
+        return 0
+    programs = build(["test", "--no-run", *(["--lib", f"--test={QUICK}"] if given.quick else [])])
     if given.what == "build":
         print(f"{len(programs)} test programs")
         return 0

@@ -19,6 +19,7 @@ export type ProblemCode =
   | "stopping"
   | "not-voting"
   | "unknown-epoch"
+  | "epoch-ended"
   | "catching-up"
   | "disk-low"
   | "account-budget"

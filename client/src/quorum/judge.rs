@@ -125,6 +125,7 @@ impl Inquiry {
             | Refusal::Frozen(_)
             | Refusal::Overruled(_)
             | Refusal::Voided(_)
+            | Refusal::EpochEnded(_)
             | Refusal::NotRequested(_)
             | Refusal::WindowOpen(_)
             | Refusal::CatchingUp(Some(_)) => Step::last(PeerAnswer::Out(PeerFailure::Refused(refusal.to_string()))),

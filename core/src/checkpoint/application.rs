@@ -4,10 +4,11 @@
 //! Order within a segment does not matter: an account may spend what it receives in a later entry, so balances are
 //! judged at the end. Events come first, so that what the Primary said of a number is known when the number is taken.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use rand_core::CryptoRng;
 
+use super::recovery::Recovery;
 use super::segment::{PrimaryEvent, Segment, SegmentEntry};
 use super::state::{CheckpointState, NumberState};
 use super::stream::encode;
@@ -102,6 +103,42 @@ pub enum SegmentError {
         /// The number.
         sequence: SequenceNumber,
     },
+    /// A recovery is named elsewhere than at the beginning.
+    #[error("the segment says in its middle that it is a recovery; only its first entry may")]
+    RecoveryInside,
+    /// The number is taken because the Primary paid it, which only a recovery may do.
+    #[error(
+        "sequence number {sequence} of account {account} is taken as paid, without its owner's order; only a recovery may \
+         do so"
+    )]
+    OnlyInRecovery {
+        /// The account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+    },
+    /// The Primary did not spend the number on this redemption.
+    #[error("sequence number {sequence} of account {account} is taken as paid, and no event says that it was")]
+    NotPaid {
+        /// The account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+    },
+    /// A recovery forgets what the Primary paid.
+    #[error("the Primary spent sequence number {sequence} of account {account}, and the recovery does not debit it")]
+    NotDebited {
+        /// The account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+    },
+    /// A recovery that no installation made.
+    #[error("the recovery does not end with the installation of a committee that ends all earlier epochs")]
+    NoRecovery,
+    /// A recovery ends with the installation that made it.
+    #[error("an entry stands after the installation that made the recovery")]
+    AfterRecovery,
     /// The cut includes an order and not what covers it.
     #[error("account {account} would owe: its balance of {asset} is {balance}; the cut must include what covers it")]
     NegativeBalance {
@@ -146,6 +183,13 @@ impl CheckpointState {
             waiting: Vec::with_capacity(ORDERS_PER_BATCH),
             root: RootBuilder::default(),
             account: None,
+            recovery: None,
+            debts: self
+                .balances
+                .iter()
+                .filter(|(_, held)| **held < Balance::ZERO)
+                .map(|(of, held)| (*of, *held))
+                .collect(),
             state: self,
         })
     }
@@ -154,7 +198,7 @@ impl CheckpointState {
 /// A segment that is being applied. After an error it is of no use.
 #[derive(Debug)]
 pub struct Application {
-    domain: Domain,
+    pub(super) domain: Domain,
     verifier: Verifier,
     /// For the verifier, which asks for none where it checks orders.
     committees: Committees,
@@ -162,8 +206,12 @@ pub struct Application {
     waiting: Vec<SegmentEntry>,
     root: RootBuilder,
     /// The account whose numbers come; none while events come.
-    account: Option<AccountId>,
-    state: CheckpointState,
+    pub(super) account: Option<AccountId>,
+    /// If the segment is a recovery.
+    pub(super) recovery: Option<Recovery>,
+    /// What accounts owed before: an earlier recovery says so.
+    debts: BTreeMap<(AccountId, Asset), Balance>,
+    pub(super) state: CheckpointState,
 }
 
 impl Application {
@@ -183,11 +231,17 @@ impl Application {
     pub fn finish(mut self, rng: &mut impl CryptoRng) -> Result<(CheckpointState, Digest), SegmentError> {
         self.fold(rng)?;
         let (root, _) = self.root.finish().ok_or(SegmentError::Empty)?;
-        let mut state = self.state;
-        if let Some(((account, asset), balance)) = state.balances.iter().find(|(_, balance)| **balance < Balance::ZERO)
-        {
-            return Err(SegmentError::NegativeBalance { account: *account, asset: *asset, balance: *balance });
+        if let Some(recovery) = &self.recovery {
+            recovery.finish(&self.state)?;
         }
+        let owing = self.state.balances.iter().filter(|(_, balance)| **balance < Balance::ZERO);
+        for ((account, asset), balance) in owing {
+            let is_debt = self.debts.get(&(*account, *asset)).is_some_and(|before| before <= balance);
+            if !is_debt && !self.recovery.as_ref().is_some_and(|recovery| recovery.may_owe(*account, *asset)) {
+                return Err(SegmentError::NegativeBalance { account: *account, asset: *asset, balance: *balance });
+            }
+        }
+        let mut state = self.state;
         state.balances.retain(|_, balance| *balance != Balance::ZERO);
         state.numbers.retain(|_, number| *number != NumberState::default());
         Ok((state, root))
@@ -198,12 +252,17 @@ impl Application {
         let waiting = std::mem::take(&mut self.waiting);
         let requests = waiting.iter().filter_map(|entry| match entry {
             SegmentEntry::Executed(order) => Some(Request::Order(order.clone())),
-            SegmentEntry::Event(_) | SegmentEntry::Void { .. } => None,
+            SegmentEntry::Event(_) | SegmentEntry::Void { .. } | SegmentEntry::Paid(_) | SegmentEntry::Recovery => None,
         });
         let mut verdicts: VecDeque<_> = self.verifier.verify(requests.collect(), &self.committees, rng).into();
         for entry in waiting {
+            let is_first = self.root.is_empty();
             self.root.push(&encode(&entry.leaf()));
+            self.go_on()?;
             match entry {
+                SegmentEntry::Recovery if is_first => self.recovery = Some(Recovery::default()),
+                SegmentEntry::Recovery => return Err(SegmentError::RecoveryInside),
+                SegmentEntry::Paid(redemption) => self.debit_paid(&redemption)?,
                 SegmentEntry::Event(event) => self.follow(event)?,
                 SegmentEntry::Void { account, sequence } => self.step_over(account, sequence)?,
                 SegmentEntry::Executed(order) => {
@@ -220,7 +279,8 @@ impl Application {
     }
 
     fn follow(&mut self, event: PrimaryEvent) -> Result<(), SegmentError> {
-        if self.account.is_some() {
+        let ends_recovery = self.ends_recovery(&event);
+        if self.account.is_some() && !ends_recovery {
             return Err(SegmentError::EventAfterNumbers(event.index));
         }
         self.state.follow(event, &self.domain)
@@ -228,11 +288,21 @@ impl Application {
 
     /// Takes an account's next number, and gives what the Primary said of it.
     fn next(&mut self, account: AccountId, sequence: SequenceNumber) -> Result<NumberState, SegmentError> {
+        self.come_to(account)?;
+        if self.recovery.as_ref().is_some_and(|recovery| recovery.is_behind_gap(account)) {
+            let expected = self.state.cut.next(&account);
+            return Err(SegmentError::NumberGap { account, expected, found: sequence });
+        }
+        self.state.next(account, sequence)
+    }
+
+    /// Accounts come in their order.
+    pub(super) fn come_to(&mut self, account: AccountId) -> Result<(), SegmentError> {
         if self.account.is_some_and(|before| account < before) {
             return Err(SegmentError::AccountsUnsorted(account));
         }
         self.account = Some(account);
-        self.state.next(account, sequence)
+        Ok(())
     }
 
     fn step_over(&mut self, account: AccountId, sequence: SequenceNumber) -> Result<(), SegmentError> {
@@ -244,7 +314,9 @@ impl Application {
         let (transfer, digest) = (order.transfer(), order.digest());
         let (account, sequence) = (transfer.sender(), transfer.sequence());
         let number = self.next(account, sequence)?;
-        if number.is_requested && !number.is_voided() {
+        if let Some(recovery) = &mut self.recovery {
+            recovery.judge(transfer, digest, &number)?;
+        } else if number.is_requested && !number.is_voided() {
             match number.upheld() {
                 None => return Err(SegmentError::Frozen { account, sequence }),
                 Some(upheld) if upheld != digest => {
@@ -262,7 +334,8 @@ pub(crate) fn order_verdict(verdict: Result<VerifiedRequest, RequestError>) -> R
     match verdict {
         Ok(VerifiedRequest::Order(order)) => Ok(order),
         Err(RequestError::Order(error) | RequestError::Certificate(CertificateError::Order(error))) => Err(error),
-        Ok(VerifiedRequest::Certificate(_)) | Err(RequestError::UnknownEpoch(_) | RequestError::Certificate(_)) => {
+        Ok(VerifiedRequest::Certificate(_))
+        | Err(RequestError::UnknownEpoch(_) | RequestError::EpochEnded { .. } | RequestError::Certificate(_)) => {
             unreachable!("an order was asked about")
         }
     }

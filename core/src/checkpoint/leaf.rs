@@ -23,7 +23,7 @@ pub enum Leaf {
     Next(AccountId, SequenceNumber) = 0x02,
     /// State: a committee.
     Committee(InstalledCommittee) = 0x11,
-    /// State: a balance, which is above zero.
+    /// State: a balance, which is not zero. Below zero is an account that owes since a recovery.
     Balance(AccountId, Asset, Balance) = 0x12,
     /// State: what the Primary said of a number.
     Number(AccountId, SequenceNumber, NumberState) = 0x13,
@@ -35,6 +35,10 @@ pub enum Leaf {
     Executed(Transfer) = 0x22,
     /// Segment: a void number that the account stepped over.
     Void(AccountId, SequenceNumber) = 0x23,
+    /// Segment: a number that the Primary spent on this redemption, of which no certificate is known.
+    Paid(Redemption) = 0x24,
+    /// Segment: the segment is a recovery.
+    Recovery = 0x25,
 }
 
 impl Leaf {

@@ -21,6 +21,7 @@ use crate::amount::{Amount, Asset, SequenceNumber, TransactionIndex};
 use crate::identity::AccountId;
 use crate::order::TransferOrder;
 use crate::record::Record;
+use crate::transfer::Redemption;
 
 /// The most entries of a segment that is read into memory: above the 10 million orders after which a checkpoint is due
 /// (LIFE §4).
@@ -140,6 +141,12 @@ pub enum SegmentEntry {
         /// The number.
         sequence: SequenceNumber,
     } = 0x23,
+    /// In a recovery: a number that the Primary spent on exactly this redemption, of which no certificate is known. The
+    /// Primary's event proves it, so it needs no authorization. Behind a gap, it does not take the number, which is void
+    /// from then on.
+    Paid(Redemption) = 0x24,
+    /// The first entry of a recovery, see [`super::Recovered`].
+    Recovery = 0x25,
 }
 
 impl SegmentEntry {
@@ -150,6 +157,8 @@ impl SegmentEntry {
             Self::Event(event) => Leaf::Event(event.clone()),
             Self::Executed(order) => Leaf::Executed(order.transfer.clone()),
             Self::Void { account, sequence } => Leaf::Void(*account, *sequence),
+            Self::Paid(redemption) => Leaf::Paid(redemption.clone()),
+            Self::Recovery => Leaf::Recovery,
         }
     }
 
@@ -163,6 +172,18 @@ impl SegmentEntry {
                 recipients.chain([order.transfer.sender()]).collect()
             }
             Self::Void { account, .. } => vec![*account],
+            Self::Paid(redemption) => vec![redemption.sender],
+            Self::Recovery => Vec::new(),
+        }
+    }
+
+    /// The account's number that it is about; none of an event.
+    fn number(&self) -> Option<(AccountId, SequenceNumber)> {
+        match self {
+            Self::Event(_) | Self::Recovery => None,
+            Self::Executed(order) => Some((order.transfer.sender(), order.transfer.sequence())),
+            Self::Void { account, sequence } => Some((*account, *sequence)),
+            Self::Paid(redemption) => Some((redemption.sender, redemption.sequence)),
         }
     }
 }
@@ -170,7 +191,8 @@ impl SegmentEntry {
 /// The entries between two cuts, not yet checked. [`super::CheckpointState::apply`] checks them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// Events by index, then numbers by account and number. At least one, at most [`SEGMENT_ENTRIES_MAX`].
+    /// Events by index, then numbers by account and number; in a recovery, the installation that made it comes last. At
+    /// least one, at most [`SEGMENT_ENTRIES_MAX`].
     pub entries: Vec<SegmentEntry>,
 }
 
@@ -211,15 +233,15 @@ impl Segment {
         self.entries.iter().flat_map(SegmentEntry::accounts).collect()
     }
 
-    /// The next number of each account that takes one in it.
+    /// The next number of each account that takes one in it. `after` is the cut at its end, of which the accounts that it
+    /// touches are needed. What is paid behind a gap takes no number.
     #[must_use]
-    pub fn next(&self) -> BTreeMap<AccountId, SequenceNumber> {
-        let taken = self.entries.iter().filter_map(|entry| match entry {
-            SegmentEntry::Event(_) => None,
-            SegmentEntry::Executed(order) => Some((order.transfer.sender(), order.transfer.sequence())),
-            SegmentEntry::Void { account, sequence } => Some((*account, *sequence)),
-        });
-        taken.map(|(account, sequence)| (account, sequence.next().unwrap_or(sequence))).collect()
+    pub fn next(&self, after: &Cut) -> BTreeMap<AccountId, SequenceNumber> {
+        let numbers = self.entries.iter().filter_map(SegmentEntry::number);
+        let next = |(account, sequence): (AccountId, SequenceNumber)| {
+            Some((account, after.next(&account))).filter(|(_, next)| sequence < *next)
+        };
+        numbers.filter_map(next).collect()
     }
 
     /// The path of an entry's leaf, by which a certified checkpoint proves it. `None` if the segment has no such leaf.

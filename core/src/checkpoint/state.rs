@@ -127,7 +127,7 @@ impl NumberState {
 pub struct CheckpointState {
     pub(super) cut: Cut,
     pub(super) installations: Installations,
-    /// Balances that are not zero. Negative ones occur only while a segment is applied.
+    /// Balances that are not zero. Negative ones occur while a segment is applied, and after a recovery.
     pub(super) balances: BTreeMap<(AccountId, Asset), Balance>,
     pub(super) numbers: BTreeMap<(AccountId, SequenceNumber), NumberState>,
     pub(super) unpaid: BTreeMap<(AccountId, SequenceNumber), Redemption>,
@@ -165,7 +165,8 @@ impl CheckpointState {
         &self.installations
     }
 
-    /// All balances that are not zero, by account and asset. None is negative.
+    /// All balances that are not zero, by account and asset. One is negative only since a recovery, in which the
+    /// Primary had paid more for the account than is known that it held.
     #[must_use]
     pub fn balances(&self) -> &BTreeMap<(AccountId, Asset), Balance> {
         &self.balances
@@ -237,7 +238,9 @@ impl CheckpointState {
                 Leaf::Unpaid(redemption) => {
                     unpaid.insert((redemption.sender, redemption.sequence), redemption);
                 }
-                Leaf::Event(_) | Leaf::Executed(_) | Leaf::Void(..) => return Err(invalid("a leaf that no state has")),
+                Leaf::Event(_) | Leaf::Executed(_) | Leaf::Void(..) | Leaf::Paid(_) | Leaf::Recovery => {
+                    return Err(invalid("a leaf that no state has"));
+                }
             }
         }
         let installations = installations.ok_or_else(no_committee)?;

@@ -122,7 +122,7 @@ impl<R: Read> StateReader<R> {
         };
         let is_telling = match &leaf {
             Leaf::Next(_, next) => *next != SequenceNumber(0),
-            Leaf::Balance(_, _, balance) => *balance > Balance::ZERO,
+            Leaf::Balance(_, _, balance) => *balance != Balance::ZERO,
             Leaf::Number(_, _, number) => *number != NumberState::default(),
             _ => true,
         };
@@ -174,7 +174,7 @@ impl Key {
             Leaf::Balance(account, asset, _) => Self::Balance(*account, *asset),
             Leaf::Number(account, sequence, _) => Self::Number(*account, *sequence),
             Leaf::Unpaid(redemption) => Self::Unpaid(redemption.sender, redemption.sequence),
-            Leaf::Event(_) | Leaf::Executed(_) | Leaf::Void(..) => return None,
+            Leaf::Event(_) | Leaf::Executed(_) | Leaf::Void(..) | Leaf::Paid(_) | Leaf::Recovery => return None,
         })
     }
 
@@ -235,8 +235,14 @@ impl AccountRow {
     }
 }
 
-/// Of a stored state the cut's index, the committees, and the rows of some accounts. A segment that touches no other
-/// account makes of it what it makes of the whole state.
+/// Whether the Primary spent a number on a redemption that the state does not debit yet.
+fn is_undebited(leaf: &Leaf) -> bool {
+    matches!(leaf, Leaf::Number(_, _, number) if number.paid().is_some())
+}
+
+/// Of a stored state the cut's index, the committees, the rows of some accounts, and of all others the numbers whose
+/// redemption is paid and not debited: a recovery must debit each. A segment that touches no other account makes of it
+/// what it makes of the whole state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatePart {
     accounts: BTreeSet<AccountId>,
@@ -244,19 +250,20 @@ pub struct StatePart {
 }
 
 impl StatePart {
-    /// Reads a state to its end, and keeps the rows of `accounts`.
+    /// Reads a state to its end, and keeps the rows of `accounts`, and what a recovery must debit.
     ///
     /// # Errors
     /// Those of [`StateReader`].
     pub fn read(reader: &mut impl Read, accounts: BTreeSet<AccountId>) -> Result<Self> {
         let is_wanted =
             |leaf: &Leaf| Key::of(leaf).is_some_and(|key| key.account().is_none_or(|of| accounts.contains(of)));
-        let leaves = StateReader::new(reader)?.filter(|leaf| leaf.as_ref().map_or(true, is_wanted));
+        let is_kept = |leaf: &Leaf| is_wanted(leaf) || is_undebited(leaf);
+        let leaves = StateReader::new(reader)?.filter(|leaf| leaf.as_ref().map_or(true, is_kept));
         let rows = CheckpointState::of(leaves)?;
         Ok(Self { accounts, rows })
     }
 
-    /// The accounts whose rows it has, whether or not there are any.
+    /// The accounts all of whose rows it has, whether or not there are any.
     #[must_use]
     pub fn accounts(&self) -> &BTreeSet<AccountId> {
         &self.accounts
@@ -309,7 +316,7 @@ impl StatePart {
                 reopened = self.reopened_after(installed.committee.epoch());
             }
             let account = Key::of(&leaf).and_then(|key| key.account().copied())?;
-            if self.accounts.contains(&account) {
+            if self.accounts.contains(&account) || is_undebited(&leaf) {
                 return None;
             }
             match (leaf, reopened) {

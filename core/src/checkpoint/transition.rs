@@ -67,24 +67,25 @@ impl CheckpointState {
     /// The Primary paid a redemption, or queued it. Another one that is executed under the number is never paid.
     fn spend(&mut self, account: AccountId, sequence: SequenceNumber, digest: Digest, is_paid: bool, domain: &Domain) {
         let epoch = Some(self.installations.epoch());
-        if let Some(number) = self.open(account, sequence) {
-            number.spent = Some(Spent { digest, is_paid, epoch });
-        } else if let Some(executed) = self.unpaid_digest(account, sequence, domain) {
+        // First what is debited: a recovery debits also numbers that are not reached yet.
+        if let Some(executed) = self.unpaid_digest(account, sequence, domain) {
             if executed != digest {
                 self.credit_back(account, sequence);
             } else if is_paid {
                 self.unpaid.remove(&(account, sequence));
             }
+        } else if let Some(number) = self.open(account, sequence) {
+            number.spent = Some(Spent { digest, is_paid, epoch });
         }
     }
 
     /// A redemption left the Primary's queue unpaid.
     fn release(&mut self, account: AccountId, sequence: SequenceNumber, digest: Digest, domain: &Domain) {
-        if let Some(number) = self.open(account, sequence) {
+        if self.unpaid_digest(account, sequence, domain) == Some(digest) {
+            self.credit_back(account, sequence);
+        } else if let Some(number) = self.open(account, sequence) {
             let epoch = number.spent.and_then(|spent| spent.epoch);
             number.spent = Some(Spent { digest: RELEASED, is_paid: false, epoch });
-        } else if self.unpaid_digest(account, sequence, domain) == Some(digest) {
-            self.credit_back(account, sequence);
         }
     }
 

@@ -57,6 +57,10 @@ struct Subtree {
 }
 
 impl RootBuilder {
+    pub(super) fn is_empty(&self) -> bool {
+        self.subtrees.is_empty()
+    }
+
     pub(super) fn push(&mut self, leaf: &[u8]) {
         self.push_leaf(leaf, false);
     }

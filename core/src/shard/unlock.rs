@@ -205,10 +205,16 @@ impl Shard {
     pub(super) fn apply_unlock(&mut self, event: &UnlockEvent) {
         self.ledger.synchronized = event.index;
         let next = self.account_mut(&event.account).next_sequence();
-        if event.sequence < next {
-            if let UnlockEventKind::CreditedBack(asset, amount) = event.kind {
+        if let UnlockEventKind::CreditedBack(asset, amount) = event.kind {
+            // Only what is debited is credited back; a recovery also debits what was queued behind a gap.
+            let slot = (event.account, event.sequence);
+            let is_unpaid = || self.ledger.base.as_ref().is_some_and(|base| base.unpaid.contains_key(&slot));
+            if event.sequence < next || is_unpaid() {
                 self.credit_back(event.account, event.sequence, asset, amount);
             }
+            return;
+        }
+        if event.sequence < next {
             return;
         }
         let epoch = self.ledger.unlocks.epoch();
@@ -224,7 +230,6 @@ impl Shard {
             UnlockEventKind::Voided => unlock.outcome = Some(UnlockOutcome::Voided),
             UnlockEventKind::Spent(digest) => (unlock.spent, unlock.spent_in) = (Some(digest), Some(epoch)),
             UnlockEventKind::Released(_) => unlock.spent = Some(RELEASED),
-            // Only what is executed is credited back.
             UnlockEventKind::CreditedBack(..) => {}
         }
     }

@@ -85,7 +85,8 @@ impl Verifier {
     }
 
     /// Verifies requests together. The verdicts are in the order of `requests`, and each is the verdict that the
-    /// request would get alone. A certificate is verified against the committee of its own epoch.
+    /// request would get alone. A certificate is verified against the committee of its own epoch, and refused if a
+    /// recovery has ended that epoch.
     pub fn verify(
         &mut self,
         requests: Vec<Request>,
@@ -122,6 +123,10 @@ impl Verifier {
         let PendingVerification { value, checks } = match request {
             Request::Order(order) => order.prepare(&self.domain, known)?.map(VerifiedRequest::Order),
             Request::Certificate(certificate) => {
+                let (epoch, since) = (certificate.epoch, committees.counting_since());
+                if epoch < since {
+                    return Err(RequestError::EpochEnded { epoch, since });
+                }
                 let unknown = RequestError::UnknownEpoch(certificate.epoch);
                 let committee = committees.get(certificate.epoch).ok_or(unknown)?;
                 certificate.prepare(&self.domain, committee, known, &mut self.nodes)?.map(VerifiedRequest::Certificate)

@@ -3,11 +3,11 @@
 use alloy::primitives::{Address, B256, hex};
 use alloy::sol_types::SolCall;
 use fastpay_core::{
-    Amount, Announcement, Asset, AuthorityKeys, Committee, Committees, CouncilStatement, Domain, Epoch, Redemption,
-    SequenceNumber,
+    Amount, Announcement, Asset, AuthorityKeys, Committee, Committees, CouncilStatement, Domain, Epoch, Recovery,
+    Redemption, SequenceNumber, sign_council_vote,
 };
 use fastpay_ethereum::{Alarm, DepositsError, EpochReader, Finality, IFastPay, Primary, PrimaryConfig};
-use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, LyingNode, Mining, Signers, council_of};
+use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, LyingNode, Mining, Rotation, Signers, council_of};
 use serde_json::{Value, json};
 
 /// The keys of the authorities in an epoch, in the order of their names.
@@ -185,4 +185,66 @@ async fn a_node_behind_the_deployment_or_without_it_is_waited_for() {
     });
     let error = reader.read(Some(&committees(0))).await.unwrap_err();
     assert!(matches!(error, DepositsError::Lagging { head: 0, .. }) && error.is_retryable(), "{error}");
+}
+
+#[tokio::test]
+async fn a_recovery_is_told_apart_from_an_emergency_and_what_it_adopts_counts_when_final() {
+    let anvil = Anvil::start(Mining::Each);
+    let [alive, lost] = [anvil.deploy_recoverable(&committee(0)).await, anvil.deploy_recoverable(&committee(0)).await];
+    let (now, next) = ((committee(0), keys(0)), (committee(1), keys(1)));
+    let rotation = async |contract| {
+        let signers = |(committee, keys): &(Committee, Vec<AuthorityKeys>)| (committee.clone(), keys.clone());
+        let ((now, now_keys), (next, next_keys)) = (signers(&now), signers(&next));
+        let [now, next] = [(&now, &now_keys), (&next, &next_keys)].map(|(committee, keys)| Signers { committee, keys });
+        Rotation::since(Epoch(0), contract, now, next, anvil.time_s().await + 86_400)
+    };
+    let reader = async |contract| EpochReader::new(anvil.primary(contract, Finality::Confirmations(0)).await);
+    // Both end all earlier epochs.
+    anvil.install(&rotation(alive).await).await;
+    anvil.mine(2).await;
+    assert_eq!(reader(alive).await.read_with_recovery(None).await.unwrap(), committees(1));
+
+    anvil.pass(Rotation::RECOVERY_SILENCE_S).await;
+    let recovery = rotation(lost).await;
+    let (first, reader) = (committees(0), reader(lost).await);
+    anvil.call_as_guardian(recovery.announce_recovery()).await;
+    anvil.mine(2).await;
+    assert_eq!(reader.read_with_recovery(None).await.unwrap(), first, "it is announced");
+    let recovered = |adopted| {
+        let mut all = committees(1);
+        all.recover(Recovery { epoch: Epoch(1), adopted }).unwrap();
+        all
+    };
+    anvil.pass(Rotation::RECOVERY_NOTICE_S).await;
+    anvil.mature(&recovery).await;
+    anvil.mine(2).await;
+    for known in [None, Some(first.clone()), Some(recovered(None))] {
+        assert_eq!(reader.read_with_recovery(known.as_ref()).await.unwrap(), recovered(None));
+    }
+    assert_eq!(reader.read(None).await.unwrap(), committees(1), "clients do not ask");
+
+    // A node that hides the announcement.
+    let node = LyingNode::start(&anvil.url());
+    let config = PrimaryConfig { rpc_urls: vec![anvil.url(), node.url()], ..anvil.config(lost) };
+    let config = PrimaryConfig { finality: Finality::Confirmations(0), ..config };
+    let both = EpochReader::new(Primary::connect(config).await.unwrap());
+    assert_eq!(both.read_with_recovery(Some(&first)).await.unwrap(), recovered(None));
+    node.lie(|method, _, answer| {
+        if method == "eth_getLogs" {
+            answer["result"] = json!([]);
+        }
+    });
+    let told = alarm(both.read_with_recovery(Some(&first)).await);
+    assert!(matches!(told, Alarm::Disagreement { .. }), "{told}");
+
+    let (checkpoint, epoch) = (B256::repeat_byte(7), Epoch(1));
+    let (domain, statement) = (Domain::new(CHAIN_ID, lost), CouncilStatement::CheckpointAdoption { epoch, checkpoint });
+    let digest = domain.council_digest(&statement);
+    let vote = |keys| sign_council_vote(keys, &domain, &statement).verify(&committee(1), digest).unwrap();
+    let votes: Vec<_> = keys(1).iter().map(vote).collect();
+    anvil.call_as_guardian(recovery.adopt(checkpoint, &votes)).await;
+    anvil.mine(2).await;
+    for known in [None, Some(first), Some(recovered(None)), Some(recovered(Some(checkpoint)))] {
+        assert_eq!(reader.read_with_recovery(known.as_ref()).await.unwrap(), recovered(Some(checkpoint)));
+    }
 }

@@ -69,7 +69,7 @@ pub async fn load(config: &Config) -> Result<Deployment, DeploymentError> {
     let reader = EpochReader::new(Primary::connect_lazily(primary.clone())?);
     let known = known_committees::read(&config.data);
     let committees = loop {
-        match (reader.read(known.as_ref()).await, &known) {
+        match (reader.read_with_recovery(known.as_ref()).await, &known) {
             (Ok(committees), _) => break committees,
             (Err(error), Some(known)) if error.is_retryable() => {
                 tracing::warn!(%error, "the Primary does not answer; continuing with the stored committees");

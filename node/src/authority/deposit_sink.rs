@@ -204,13 +204,17 @@ impl DepositSink {
         Ok(explained)
     }
 
-    /// The redemption executed under a number. `None` if none is executed, `Some(None)` if that is no redemption.
+    /// The redemption debited under a number. `None` if nothing is executed, `Some(None)` if that is no redemption.
     async fn executed(
         &self,
         reads: &Reads,
         account_id: AccountId,
         sequence: SequenceNumber,
     ) -> Result<Option<Option<ExecutedRedemption>>, ShardsEnded> {
+        // Debited at the base: pruned, or, since a recovery, behind a gap under a number that is void.
+        if let Some(unpaid) = reads.history_reader().unpaid(account_id, sequence) {
+            return Ok(Some(Some(self.redeemed(&unpaid.redemption))));
+        }
         let (reply, account) = oneshot::channel();
         send(reads.handle(), Command::ReadAccount(account_id, reply)).await?;
         let sent = account.await.map_err(|_| ShardsEnded)?.sent;
@@ -221,10 +225,7 @@ impl DepositSink {
             match reads.certificate(account_id, sent.clone(), sequence).await {
                 Ok(certificate) => break certificate,
                 // Of what is pruned, only an unpaid redemption can be paid or credited back.
-                Err(ReadError::Pruned(_)) => {
-                    let unpaid = reads.history_reader().unpaid(account_id, sequence);
-                    return Ok(Some(unpaid.map(|unpaid| self.redeemed(&unpaid.redemption))));
-                }
+                Err(ReadError::Pruned(_)) => return Ok(Some(None)),
                 // Logged by the reader. Going on without it could leave a redemption debited that is never paid.
                 Err(ReadError::Busy | ReadError::Unreadable) => tokio::time::sleep(DISK_PAUSE).await,
                 Err(ReadError::Stopping) => return Err(ShardsEnded),
@@ -293,7 +294,12 @@ async fn send(handle: &ShardHandle, mut command: Command) -> Result<(), ShardsEn
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fastpay_core::{Amount, Asset};
+    use crate::authority::metrics::Metrics;
+    use crate::authority::shard::{AppliedCredits, ShardLimits, recover};
+    use crate::authority::storage::{Journal, JournalOptions, JournalWrite, ShardFolders};
+    use fastpay_core::{
+        Amount, Asset, Balance, Base, BaseAccount, BaseLedger, Digest, PrimaryAddress, Record, Unlock, UnlockOutcome,
+    };
 
     #[test]
     fn every_shard_gets_its_own_events_and_steps_over_the_others() {
@@ -343,5 +349,53 @@ mod tests {
         // An installation concerns both shards.
         assert_eq!(seen, events.len() + 4);
         assert!(steps_for(TransactionIndex(47), &[], TransactionIndex(47)).is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_a_recovery_debited_behind_a_gap_is_known_as_debited_and_credited_back_if_it_is_released() {
+        let (layout, account, sequence) =
+            (ShardLayout::new(1.try_into().unwrap()), AccountId([7; 32]), SequenceNumber(2));
+        let redemption = fastpay_testkit::redemption(account, PrimaryAddress::repeat_byte(9), 20, sequence.0);
+        let ledger = BaseLedger {
+            number: 1,
+            checkpoint: Digest::ZERO,
+            generation: 1,
+            synchronized: TransactionIndex(1),
+            epoch: Epoch(1),
+            compromised: vec![(Epoch(0), Epoch(1))],
+            redemptions: 0,
+        };
+        let balances = [(Asset::ETHER, Balance::from(Amount(80)))].into_iter().collect();
+        let (checkpoint, next) = (1, SequenceNumber(1));
+        let held = BaseAccount { account, checkpoint, next, received: 0, deposits: 0, balances };
+        let unlock = Unlock { outcome: Some(UnlockOutcome::Voided), ..Unlock::default() };
+        let base = [
+            Base::Checkpoint(ledger),
+            Base::Account(held),
+            Base::Unpaid { redemption: redemption.clone(), logged: None },
+            Base::Number { account, sequence, unlock },
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        let folders =
+            ShardFolders { journal: folder.path().join("journal"), checkpoint: folder.path().join("checkpoint") };
+        std::fs::create_dir(&folders.journal).unwrap();
+        let mut journal = Journal::create(&folders.journal, JournalOptions::default()).unwrap();
+        for base in base {
+            journal.append(&borsh::to_vec(&Record::Base(Box::new(base))).unwrap()).unwrap();
+        }
+        journal.commit().unwrap();
+        drop(journal);
+        let (limits, applied) = (ShardLimits::default(), AppliedCredits::new(layout));
+        let recovered = recover(&folders, ShardId(0), layout, true, &limits, &applied).unwrap();
+        let metrics = Metrics::new(1);
+        let (handle, _queue) = ShardHandle::new(&limits, metrics.shards[0].clone());
+        let sink = DepositSink::new(Domain::new(1, PrimaryAddress::ZERO), layout, &[(handle, recovered.history())]);
+
+        let debited = sink.executed(&sink.shards[0], account, sequence).await.ok().flatten().flatten().unwrap();
+        assert_eq!(debited, sink.redeemed(&redemption));
+        let meaning = |kind: UnlockEventKind| kind.after(debited);
+        let back = UnlockEventKind::CreditedBack(Asset::ETHER, Amount(20));
+        assert_eq!(meaning(UnlockEventKind::Released(debited.digest)), Some(back));
+        assert_eq!(meaning(UnlockEventKind::Spent(debited.digest)), None, "it is paid");
     }
 }

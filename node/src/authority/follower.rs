@@ -318,7 +318,9 @@ mod tests {
         let identity =
             crate::authority::deployment::folder_identity(&names, std::num::NonZeroU32::MIN, &committee.domain);
         let data = crate::authority::storage::DataFolder::create(&folder.path().join("data"), &identity).unwrap();
-        let voter_status = crate::authority::voter_status::VoterStatus::new(committees, vec![keys], &names).unwrap();
+        let remembered = names.as_slice().into();
+        let voter_status =
+            crate::authority::voter_status::VoterStatus::new(committees, vec![keys], &remembered).unwrap();
         Rotation::new(Arc::new(data), voter_status).unwrap()
     }
 

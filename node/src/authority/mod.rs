@@ -40,8 +40,7 @@ use std::time::Duration;
 
 use fastpay_client::Endpoints;
 use fastpay_core::{
-    AuthorityKeys, AuthorityName, Domain, Epoch, Genesis, JournalPosition, Shard, ShardId, ShardLayout,
-    TransactionIndex,
+    AuthorityKeys, AuthorityName, Domain, Genesis, JournalPosition, Shard, ShardId, ShardLayout, TransactionIndex,
 };
 use fastpay_ethereum::Primary;
 use fastpay_program::Clock;
@@ -69,7 +68,7 @@ use self::pruning::{ArchiveLock, Begins, Pruner, PrunerContext};
 use self::rollback::{
     Age, CatchUp, HighWaterMark, Memory, PeersError, Question, RollbackProtection, StaleReason, VoteFloors,
 };
-use self::rotation::{Rotation, remembered_names};
+use self::rotation::{Rotation, remembered, remembered_names};
 use self::shard::{
     AddressBudgets, AppliedCredits, ChainTime, Command, HistoryReader, RecoveredShard, ShardError, ShardHandle,
     ShardLimits, ShardSettings,
@@ -125,11 +124,13 @@ pub async fn run(
     let names: Vec<_> = keys.iter().map(|keys| keys.public().name).collect();
     // Check the keys before the folder: an error about keys is more helpful.
     let committees = deployment.committees()?;
-    VoterStatus::new(committees.clone(), keys.clone(), &names)?;
+    VoterStatus::new(committees.clone(), keys.clone(), &names.as_slice().into())?;
     let identity = folder_identity(&names, config.shards, &deployment.domain());
     let folder = Arc::new(DataFolder::open(&config.data, &identity)?);
-    let voter_status = VoterStatus::new(committees, keys, &remembered_names(&folder)?)?;
-    if voter_status.voter().is_none() {
+    let voter_status = VoterStatus::new(committees, keys, &remembered(&folder)?)?;
+    if let Some(recovery) = voter_status.unrecovered() {
+        rotation::tell_unrecovered(&recovery);
+    } else if voter_status.voter().is_none() {
         tracing::warn!(
             epoch = %voter_status.epoch(),
             "this authority does not vote in the current epoch; it confirms, and answers what it is asked"
@@ -281,8 +282,9 @@ async fn used_before(
 ) -> Result<Option<StaleReason>, AuthorityError> {
     let epoch = voter_status.epoch();
     match rollback::age(folder)? {
-        // New keys do not help after epoch 0: the authority may have voted before with earlier keys and another folder.
-        Age::First if epoch == Epoch(0) => return Ok(None),
+        // New keys do not help after the first epoch that counts: the authority may have voted before with earlier keys
+        // and another folder. A recovery ends the votes before it.
+        Age::First if epoch == voter_status.committees().counting_since() => return Ok(None),
         Age::Judged => return Ok(None),
         Age::First | Age::New => {}
     }

@@ -4,17 +4,19 @@
 //!  EpochReader (all Ethereum nodes agree) ─► committees on disk ─► new name on disk ─► shards and network
 //! ```
 //! From then on, votes are for the new epoch. Accounts stay locked on their orders, so the same order gets its vote
-//! again under the new keys. Certificates of earlier epochs are confirmed for ever.
+//! again under the new keys. Certificates of earlier epochs are confirmed for ever, unless a recovery installed the
+//! committee: then they count for nothing, and nothing is voted for or executed before the journals begin from the
+//! checkpoint that the contract has adopted.
 
 use std::sync::Arc;
 
-use fastpay_core::{AuthorityName, Committees};
+use fastpay_core::{AuthorityName, Committees, Recovery};
 use fastpay_ethereum::{DepositsError, EpochReader};
 use tokio::sync::watch;
 
 use crate::authority::known_committees;
 use crate::authority::storage::{DataFolder, StorageError};
-use crate::authority::voter_status::{VoterStatus, VoterStatusError};
+use crate::authority::voter_status::{Remembered, VoterStatus, VoterStatusError};
 
 /// Why a committee cannot be adopted.
 #[derive(Debug, thiserror::Error)]
@@ -80,7 +82,7 @@ impl Rotation {
     /// See [`RotationError`]. Nothing has changed then.
     pub async fn follow(&self, reader: &EpochReader) -> Result<(), RotationError> {
         let now = self.voter_status.borrow().clone();
-        let committees = reader.read(Some(now.committees())).await?;
+        let committees = reader.read_with_recovery(Some(now.committees())).await?;
         if committees == *now.committees() {
             return Ok(());
         }
@@ -88,10 +90,12 @@ impl Rotation {
     }
 
     fn take_up(&self, now: &VoterStatus, committees: Committees) -> Result<(), RotationError> {
-        let next = now.among(committees, &remembered_names(&self.folder)?)?;
+        let next = now.among(committees, &remembered(&self.folder)?)?;
         self.put_on_disk(&next)?;
         let (epoch, authority) = (next.epoch(), next.public().name);
-        if next.voter().is_some() {
+        if let Some(recovery) = next.unrecovered() {
+            tell_unrecovered(&recovery);
+        } else if next.voter().is_some() {
             tracing::info!(%epoch, %authority, "a new committee is installed; voting in its epoch");
         } else {
             tracing::warn!(%epoch, %authority, "a new committee is installed, in which this authority does not vote; it goes on confirming");
@@ -108,6 +112,28 @@ impl Rotation {
             None => Ok(()),
         }
     }
+}
+
+/// Says what the operator has to do in an epoch that a recovery installed.
+pub(crate) fn tell_unrecovered(Recovery { epoch, adopted }: &Recovery) {
+    match adopted {
+        None => tracing::warn!(
+            %epoch,
+            "a recovery installed the committee: nothing is voted for or executed until the contract has adopted a checkpoint; run `fastpay-node recover` and `fastpay-node committee adopt`"
+        ),
+        Some(checkpoint) => tracing::warn!(
+            %epoch, %checkpoint,
+            "a recovery installed the committee, and this data folder does not begin from the checkpoint that it adopted: nothing is voted for or executed. Run `fastpay-node recover` with the archive as --out, wait until the checkpoint is certified there, stop the node, run `fastpay-node rebase`, and start the node"
+        ),
+    }
+}
+
+/// What the folder remembers.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn remembered(folder: &DataFolder) -> Result<Remembered, StorageError> {
+    Ok(Remembered { names: remembered_names(folder)?, adopted: folder.adopted()? })
 }
 
 /// The names under which the folder's authority has voted.
@@ -141,7 +167,7 @@ mod tests {
         let identity = |number: u64| deployment::folder_identity(&[pair(number).public().name], shards, &domain);
         let folder = Arc::new(DataFolder::create(&path, &identity(1)).unwrap());
         let mut committees = Committees::new(committee(0, [1, 2, 3, 4])).unwrap();
-        let names = remembered_names(&folder).unwrap();
+        let names = remembered(&folder).unwrap();
         let voter_status = VoterStatus::new(committees.clone(), vec![pair(1), pair(11)], &names).unwrap();
         let rotation = Rotation::new(folder.clone(), voter_status).unwrap();
         let seen = rotation.subscribe();
@@ -165,7 +191,7 @@ mod tests {
 
         // The new keys alone open the folder and vote.
         let folder = DataFolder::open(&path, &identity(11)).unwrap();
-        let voter_status = VoterStatus::new(committees, vec![pair(11)], &remembered_names(&folder).unwrap()).unwrap();
+        let voter_status = VoterStatus::new(committees, vec![pair(11)], &remembered(&folder).unwrap()).unwrap();
         assert_eq!((voter_status.epoch(), voter_status.voter().is_some()), (Epoch(1), true));
     }
 }

@@ -1,11 +1,12 @@
 //! The authority's own identity: the committees that it knows, and which of its keys vote now.
 //!
 //! Keys change with the epoch, the memory does not: an account stays locked on its order across a rotation, so that
-//! order alone gets its vote again under the new key.
+//! order alone gets its vote again under the new key. A recovery ends that memory: everybody begins from the checkpoint
+//! that the contract adopts, and until then nobody votes.
 
 use std::sync::Arc;
 
-use fastpay_core::{Authority, AuthorityKeys, AuthorityName, Committees, Epoch};
+use fastpay_core::{Authority, AuthorityKeys, AuthorityName, Committees, Digest, Epoch, Recovery};
 use tokio::sync::watch;
 
 use crate::authority::rollback::RollbackProtection;
@@ -27,6 +28,21 @@ pub enum VoterStatusError {
     NoKeys,
 }
 
+/// What a data folder remembers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remembered {
+    /// The names that it was made for and that its authority has voted under.
+    pub names: Vec<AuthorityName>,
+    /// The checkpoint, adopted after a recovery, from which its journals begin, or one before theirs.
+    pub adopted: Option<Digest>,
+}
+
+impl From<&[AuthorityName]> for Remembered {
+    fn from(names: &[AuthorityName]) -> Self {
+        Self { names: names.to_vec(), adopted: None }
+    }
+}
+
 /// The committees known at one time, and this authority's place in them.
 #[derive(Clone)]
 pub struct VoterStatus {
@@ -34,15 +50,16 @@ pub struct VoterStatus {
     keys: Vec<Arc<AuthorityKeys>>,
     voter: Option<Arc<AuthorityKeys>>,
     public: Authority,
+    unrecovered: Option<Recovery>,
     protection: Option<Arc<RollbackProtection>>,
 }
 
 impl VoterStatus {
     /// The status of the holder of `keys`.
     ///
-    /// `remembered` are the names that its data folder was made for and has voted under. It votes only if one of them
-    /// is a member of epoch 0: a memory that begins later lacks the votes before, and there is no way yet to transfer
-    /// those.
+    /// It votes only if a remembered name is a member of epoch 0: a memory that begins later lacks the votes before,
+    /// and there is no way yet to transfer those. A recovery ends all votes before it. After one, it votes only if its
+    /// journals begin from the adopted checkpoint, and if it is or was a member of the epoch that was installed.
     ///
     /// A pair counts as a whole: another member may list one of these voting keys with a redemption key of its own, and
     /// an authority may change one key of its pair.
@@ -52,7 +69,7 @@ impl VoterStatus {
     pub fn new(
         committees: Committees,
         keys: Vec<Arc<AuthorityKeys>>,
-        remembered: &[AuthorityName],
+        remembered: &Remembered,
     ) -> Result<Self, VoterStatusError> {
         let first = keys.first().ok_or(VoterStatusError::NoKeys)?.public();
         let (mut newest, mut refusal) = (None, VoterStatusError::NotAMember(first.name));
@@ -67,11 +84,19 @@ impl VoterStatus {
             }
         }
         let (epoch, newest) = newest.ok_or(refusal)?;
-        let founders = committees.get(Epoch(0)).ok_or(VoterStatusError::NotAMember(first.name))?;
-        let remembers_all = remembered.iter().any(|name| founders.member(name).is_some());
-        let votes = epoch == committees.current().epoch() && remembers_all;
+        let founders = committees.get(committees.counting_since()).ok_or(VoterStatusError::NotAMember(first.name))?;
+        let is_founder = |keys: &Arc<AuthorityKeys>| founders.members().contains(&keys.public());
+        let unrecovered = committees
+            .recovery()
+            .filter(|recovery| recovery.adopted.is_none() || recovery.adopted != remembered.adopted);
+        let remembers_all = match committees.recovery() {
+            // Its folder has not voted under its keys of the new epoch yet.
+            Some(_) if keys.iter().any(is_founder) => true,
+            _ => remembered.names.iter().any(|name| founders.member(name).is_some()),
+        };
+        let votes = epoch == committees.current().epoch() && remembers_all && unrecovered.is_none();
         let (voter, public) = (votes.then(|| newest.clone()), newest.public());
-        Ok(Self { committees, keys, voter, public, protection: None })
+        Ok(Self { committees, keys, voter, public, unrecovered, protection: None })
     }
 
     /// The same status with a possible gap in the memory: the protection then limits the votes.
@@ -110,6 +135,19 @@ impl VoterStatus {
         self.voter.as_ref()
     }
 
+    /// The newest recovery, unless this authority's journals begin from the checkpoint that it adopted.
+    #[must_use]
+    pub fn unrecovered(&self) -> Option<Recovery> {
+        self.unrecovered
+    }
+
+    /// The keys of this authority in the current committee, whether or not they vote.
+    #[must_use]
+    pub fn member_keys(&self) -> Option<&Arc<AuthorityKeys>> {
+        let members = self.committees.current().members();
+        self.keys.iter().find(|keys| members.contains(&keys.public()))
+    }
+
     /// Whether the member of this name in this epoch is this authority. Another authority may have registered this
     /// one's voting key with a redemption key of its own.
     #[must_use]
@@ -134,7 +172,7 @@ impl VoterStatus {
     ///
     /// # Errors
     /// As [`VoterStatus::new`].
-    pub fn among(&self, committees: Committees, remembered: &[AuthorityName]) -> Result<Self, VoterStatusError> {
+    pub fn among(&self, committees: Committees, remembered: &Remembered) -> Result<Self, VoterStatusError> {
         Ok(Self::new(committees, self.keys.clone(), remembered)?.with_rollback_protection(self.protection.clone()))
     }
 }
@@ -163,9 +201,13 @@ mod tests {
         numbers.iter().map(|number| pair(*number).public().name).collect()
     }
 
-    fn voter(lists: &[[u64; 4]], keys: &[u64], remembered: &[u64]) -> Option<AuthorityName> {
+    fn remembered(numbers: &[u64]) -> Remembered {
+        names(numbers).as_slice().into()
+    }
+
+    fn voter(lists: &[[u64; 4]], keys: &[u64], remembered_as: &[u64]) -> Option<AuthorityName> {
         let keys = keys.iter().map(|number| pair(*number)).collect();
-        let voter_status = VoterStatus::new(committees(lists), keys, &names(remembered)).unwrap();
+        let voter_status = VoterStatus::new(committees(lists), keys, &remembered(remembered_as)).unwrap();
         voter_status.voter().map(|keys| keys.public().name)
     }
 
@@ -185,7 +227,7 @@ mod tests {
     #[test]
     fn an_authority_outside_the_current_epoch_has_no_vote_and_keeps_its_name() {
         let keys = vec![pair(1)];
-        let voter_status = VoterStatus::new(committees(&[FIRST, SECOND]), keys, &names(&[1])).unwrap();
+        let voter_status = VoterStatus::new(committees(&[FIRST, SECOND]), keys, &remembered(&[1])).unwrap();
         assert!(voter_status.voter().is_none());
         assert_eq!((voter_status.public(), voter_status.epoch()), (pair(1).public(), Epoch(1)));
     }
@@ -195,6 +237,40 @@ mod tests {
         assert_eq!(voter(&[FIRST, SECOND], &[11], &[11]), None);
         assert_eq!(voter(&[FIRST, [1, 2, 3, 5]], &[5], &[5]), None);
         assert_eq!(voter(&[FIRST, [1, 2, 3, 5]], &[3], &[3]), Some(names(&[3])[0]));
+    }
+
+    #[test]
+    fn after_a_recovery_who_begins_from_the_adopted_checkpoint_votes_and_nobody_else() {
+        let adopted = Digest::repeat_byte(7);
+        let vote = |lists: &[[u64; 4]], at: Option<Digest>, keys: &[u64], remembered: Remembered| {
+            let mut all = committees(lists);
+            all.recover(Recovery { epoch: Epoch(1), adopted: at }).unwrap();
+            let keys = keys.iter().map(|number| pair(*number)).collect();
+            let voter_status = VoterStatus::new(all, keys, &remembered).unwrap();
+            assert_eq!(voter_status.votes_for_all(), voter_status.voter().is_some());
+            let waits = voter_status.unrecovered().is_some();
+            assert!(!waits || voter_status.voter().is_none());
+            (voter_status.voter().map(|keys| keys.public().name), waits)
+        };
+        let begun = |numbers: &[u64], adopted| Remembered { names: names(numbers), adopted };
+        let second = [FIRST, SECOND];
+        // Not adopted, not begun, begun from another one: also who remembers epoch 0.
+        assert_eq!(vote(&second, None, &[1, 11], begun(&[1], None)), (None, true));
+        assert_eq!(vote(&second, Some(adopted), &[1, 11], begun(&[1], None)), (None, true));
+        let other = Some(Digest::repeat_byte(8));
+        assert_eq!(vote(&second, Some(adopted), &[1, 11], begun(&[1], other)), (None, true));
+        assert_eq!(vote(&second, None, &[1, 11], begun(&[1], other)), (None, true));
+        // The same operators, and new ones.
+        let new = Some(names(&[11])[0]);
+        assert_eq!(vote(&second, Some(adopted), &[1, 11], begun(&[1], Some(adopted))), (new, false));
+        assert_eq!(vote(&second, Some(adopted), &[11], begun(&[11], Some(adopted))), (new, false));
+        assert_eq!(vote(&second, Some(adopted), &[1], begun(&[1], Some(adopted))), (None, false));
+        // Later rotations: the memory begins with the recovery's epoch.
+        let third = [FIRST, SECOND, [11, 22, 23, 1]];
+        assert_eq!(vote(&third, Some(adopted), &[11], begun(&[1, 11], Some(adopted))), (new, false));
+        assert_eq!(vote(&third, Some(adopted), &[22], begun(&[12, 22], Some(adopted))), (Some(names(&[22])[0]), false));
+        assert_eq!(vote(&third, Some(adopted), &[22], begun(&[22], Some(adopted))), (None, false));
+        assert_eq!(vote(&third, Some(adopted), &[1], begun(&[1], Some(adopted))), (None, false));
     }
 
     /// The voting key of one pair and the redemption key of another.
@@ -212,8 +288,9 @@ mod tests {
     fn a_redemption_key_that_changes_beside_its_voting_key_is_followed() {
         let next = [1, 2, 3, 4].map(|number| mixed(number, number + 20).public());
         let all = after_founders(next.to_vec());
-        let voter_status =
-            |keys: Vec<Arc<AuthorityKeys>>| VoterStatus::new(all.clone(), keys, &names(&[1])).unwrap().voter().cloned();
+        let voter_status = |keys: Vec<Arc<AuthorityKeys>>| {
+            VoterStatus::new(all.clone(), keys, &remembered(&[1])).unwrap().voter().cloned()
+        };
         let new = Some(mixed(1, 21).public());
         for keys in [vec![mixed(1, 21)], vec![pair(1), mixed(1, 21)], vec![mixed(1, 21), pair(1)]] {
             assert_eq!(voter_status(keys).map(|keys| keys.public()), new);
@@ -227,17 +304,19 @@ mod tests {
         let rogue = mixed(1, 99).public();
         let next = vec![pair(11).public(), pair(12).public(), pair(13).public(), rogue];
         let all = after_founders(next);
-        let victim = VoterStatus::new(all.clone(), vec![pair(1), pair(11)], &names(&[1])).unwrap();
+        let victim = VoterStatus::new(all.clone(), vec![pair(1), pair(11)], &remembered(&[1])).unwrap();
         assert_eq!(victim.voter().map(|keys| keys.public()), Some(pair(11).public()));
         assert!(victim.is_own(Epoch(0), &rogue.name) && !victim.is_own(Epoch(1), &rogue.name));
         assert!(victim.is_own(Epoch(1), &pair(11).public().name) && !victim.is_own(Epoch(2), &rogue.name));
-        let behind = VoterStatus::new(all, vec![pair(1)], &names(&[1])).unwrap();
+        let behind = VoterStatus::new(all, vec![pair(1)], &remembered(&[1])).unwrap();
         assert!(behind.voter().is_none());
     }
 
     #[test]
     fn keys_of_no_member_are_refused_with_the_reason() {
-        let new = |keys: Vec<Arc<AuthorityKeys>>| VoterStatus::new(committees(&[FIRST, SECOND]), keys, &[]).err();
+        let new = |keys: Vec<Arc<AuthorityKeys>>| {
+            VoterStatus::new(committees(&[FIRST, SECOND]), keys, &Remembered::default()).err()
+        };
         assert_eq!(new(vec![pair(9)]), Some(VoterStatusError::NotAMember(names(&[9])[0])));
         assert_eq!(new(Vec::new()), Some(VoterStatusError::NoKeys));
         assert_eq!(new(vec![mixed(11, 12)]), Some(VoterStatusError::OtherRedemptionKey(names(&[11])[0])));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_client::Endpoints;
-use fastpay_core::{AuthorityKeys, AuthorityName};
+use fastpay_core::{AuthorityKeys, Recovery};
 use fastpay_ethereum::utc;
 use fastpay_program::keystore::PassphraseSource;
 use serde::Serialize;
@@ -22,10 +22,10 @@ use crate::authority::deployment::{self, Deployment, folder_identity};
 use crate::authority::keys;
 use crate::authority::metrics::now_seconds;
 use crate::authority::rollback::{Age, HighWaterMark, Memory, age, marked};
-use crate::authority::rotation::remembered_names;
+use crate::authority::rotation::remembered;
 use crate::authority::storage::{DataFolder, StorageError};
 use crate::authority::tls::{Tls, TlsError};
-use crate::authority::voter_status::VoterStatus;
+use crate::authority::voter_status::{Remembered, VoterStatus};
 
 /// The maximum wait for the deployment to be final; `run` waits without a bound.
 const DEPLOYMENT_PATIENCE: Duration = Duration::from_secs(20);
@@ -179,12 +179,12 @@ async fn committee(config: &Config, findings: &mut Findings) -> Option<Deploymen
 fn memory(config: &Config, keys: Vec<AuthorityKeys>, deployment: &Deployment, findings: &mut Findings) {
     let keys: Vec<_> = keys.into_iter().map(Arc::new).collect();
     let names: Vec<_> = keys.iter().map(|keys| keys.public().name).collect();
-    let voter_status = |remembered: &[AuthorityName]| {
+    let voter_status = |remembered: &Remembered| {
         let committees = deployment.committees().map_err(|error| error.to_string())?;
         VoterStatus::new(committees, keys.clone(), remembered).map_err(|error| error.to_string())
     };
     // As at a start, check the keys' membership before the folder: an error about keys is more helpful.
-    if let Err(error) = voter_status(&names) {
+    if let Err(error) = voter_status(&names.as_slice().into()) {
         findings.note("membership", Level::Error, error);
     }
     let identity = folder_identity(&names, config.shards, &deployment.domain());
@@ -202,11 +202,21 @@ fn memory(config: &Config, keys: Vec<AuthorityKeys>, deployment: &Deployment, fi
     let Some(folder) = folder else { return };
     // The folder knows the names that it has voted under, even if those keys are gone.
     let voter_status =
-        remembered_names(&folder).map_err(|error| error.to_string()).and_then(|names| voter_status(&names));
+        remembered(&folder).map_err(|error| error.to_string()).and_then(|remembered| voter_status(&remembered));
     if let Ok(voter_status) = voter_status {
-        match voter_status.voter() {
-            Some(_) => findings.note("membership", Level::Ok, format!("votes in epoch {}", voter_status.epoch())),
-            None => {
+        match (voter_status.voter(), voter_status.unrecovered()) {
+            (_, Some(Recovery { epoch, adopted })) => {
+                let next = match adopted {
+                    None => "until the contract has adopted a checkpoint".to_owned(),
+                    Some(adopted) => format!("until it is rebased onto the checkpoint {adopted}"),
+                };
+                let message = format!("a recovery installed epoch {epoch}: votes and confirms nothing {next}");
+                findings.note("membership", Level::Warning, message);
+            }
+            (Some(_), None) => {
+                findings.note("membership", Level::Ok, format!("votes in epoch {}", voter_status.epoch()));
+            }
+            (None, None) => {
                 let message = format!(
                     "does not vote in epoch {}; it confirms, and answers what it is asked",
                     voter_status.epoch()

@@ -1,12 +1,13 @@
 //! Commands for an authority's operator: `setup` makes a configuration and a data folder, `check` finds errors that
 //! prevent a start, `status` asks a running authority, `backup` copies its data folder, `rebase` ends its journals at a
-//! certified checkpoint, `run` runs an authority that does so by itself, and `committee` signs statements for the
-//! contract's council.
+//! certified checkpoint, `recover` rebuilds a checkpoint after a committee was lost, `run` runs an authority that ends
+//! its journals by itself, and `committee` signs statements for the contract's council.
 
 pub mod backup;
 pub mod check;
 pub mod committee;
 pub mod rebase;
+pub mod recover;
 pub mod run;
 pub mod setup;
 pub mod status;

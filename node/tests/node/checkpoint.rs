@@ -219,6 +219,17 @@ impl Chain {
     pub async fn new() -> Self {
         let anvil = Anvil::start(Mining::Each);
         let contract = anvil.deploy(&TestCommittee::new(4).committee).await;
+        Self::of(anvil, contract).await
+    }
+
+    /// A contract whose committee can be recovered.
+    pub async fn recoverable() -> Self {
+        let anvil = Anvil::start(Mining::Each);
+        let contract = anvil.deploy_recoverable(&TestCommittee::new(4).committee).await;
+        Self::of(anvil, contract).await
+    }
+
+    async fn of(anvil: Anvil, contract: PrimaryAddress) -> Self {
         anvil.mine(2).await;
         let sender = anvil.sender(contract, anvil.rich_key(1), Finality::Confirmations(0)).await;
         Self { anvil, sender, contract }

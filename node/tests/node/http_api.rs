@@ -356,7 +356,10 @@ async fn an_authority_without_a_vote_says_so_and_still_confirms() {
     committees.install(first.rotated().committee).unwrap();
     let keys = Arc::new(first.keys[0].clone());
     let names = [keys.public().name];
-    served.shards.voter_status.send_replace(Arc::new(VoterStatus::new(committees, vec![keys], &names).unwrap()));
+    served
+        .shards
+        .voter_status
+        .send_replace(Arc::new(VoterStatus::new(committees, vec![keys], &names.as_slice().into()).unwrap()));
 
     let pay = alice.sign(&domain, payment(alice.id(), bob.id(), 1, 0));
     let problem = order(&served, &pay).await.problem("not-voting");

@@ -151,7 +151,7 @@ async fn an_authority_that_may_not_vote_about_a_number_says_why() {
     committees.install(first.rotated().committee).unwrap();
     let keys = Arc::new(first.keys[0].clone());
     let names = [keys.public().name];
-    let retired = VoterStatus::new(committees, vec![keys], &names).unwrap();
+    let retired = VoterStatus::new(committees, vec![keys], &names.as_slice().into()).unwrap();
     stage.served.shards.voter_status.send_replace(Arc::new(retired));
     assert_eq!(stage.ask(alice, 0, true).await.problem("not-voting").epoch, Some(Decimal(1)));
 

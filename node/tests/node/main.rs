@@ -35,6 +35,7 @@ mod probation;
 mod process;
 mod pruning;
 mod rebase;
+mod recover;
 mod rollback;
 mod room;
 mod rotation;

@@ -51,7 +51,7 @@ fn what_may_be_a_second_vote_is_refused_and_everything_else_goes_on() {
                 committees.install(next.committee).unwrap();
                 committees
             },
-            &[shards.committee.keys[0].public().name],
+            &[shards.committee.keys[0].public().name].as_slice().into(),
         );
         assert!(among.unwrap().rollback_protection().is_some());
         assert!(shards.stop().into_iter().all(|ended| ended.is_ok()));

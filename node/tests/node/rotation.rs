@@ -80,7 +80,10 @@ async fn a_former_member_locks_nothing_and_still_confirms() {
     committees.install(second.committee.clone()).unwrap();
     let keys = Arc::new(first.keys[0].clone());
     let names = [keys.public().name];
-    served.shards.voter_status.send_replace(Arc::new(VoterStatus::new(committees, vec![keys], &names).unwrap()));
+    served
+        .shards
+        .voter_status
+        .send_replace(Arc::new(VoterStatus::new(committees, vec![keys], &names.as_slice().into()).unwrap()));
 
     let order = |sequence| alice.sign(&domain, payment(alice.id(), bob.id(), 10, sequence));
     let refused = Refusal::NotVoting(Epoch(1));

@@ -123,7 +123,7 @@ pub fn voter_status(committees: &[&TestCommittee]) -> VoterStatus {
     let mut all = Committees::new(committees[0].committee.clone()).unwrap();
     committees[1..].iter().for_each(|next| all.install(next.committee.clone()).unwrap());
     let keys = committees.iter().map(|committee| Arc::new(committee.keys[0].clone())).collect();
-    VoterStatus::new(all, keys, &[committees[0].keys[0].public().name]).unwrap()
+    VoterStatus::new(all, keys, &[committees[0].keys[0].public().name].as_slice().into()).unwrap()
 }
 
 /// The folders of a test's shards.

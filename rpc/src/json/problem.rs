@@ -52,6 +52,9 @@ crate::problem_kinds! {
     /// It does not know the committee of `epoch` yet.
     UnknownEpoch "unknown-epoch" 503 Later "The epoch is not known here yet",
         "Send the same again when the authority has seen the rotation.";
+    /// A recovery has ended the certificate's epoch; certificates count from `epoch` on.
+    EpochEnded "epoch-ended" 409 Never "A recovery has ended the certificate's epoch",
+        "Read the archive: it shows whether the order counts. If it does not, submit the order again.";
     /// Restored from an older copy, it votes for the account from `expectedSequence` on, if it knows that already.
     CatchingUp "catching-up" 503 Later "The authority may have voted for another order of this number",
         "Ask the others for their votes; this one votes for the account again from expectedSequence on.";
@@ -236,6 +239,7 @@ impl From<&Refusal> for ProblemCode {
             Refusal::NotVoting(_) => Self::NotVoting,
             Refusal::CatchingUp(_) => Self::CatchingUp,
             Refusal::UnknownEpoch(_) => Self::UnknownEpoch,
+            Refusal::EpochEnded(_) => Self::EpochEnded,
             Refusal::DiskLow(_) => Self::DiskLow,
             Refusal::AccountBudget(_) => Self::AccountBudget,
             Refusal::AddressBudget(_) => Self::AddressBudget,
@@ -269,7 +273,7 @@ impl From<&Refusal> for Problem {
             | Refusal::DiskLow(wait)
             | Refusal::AccountBudget(wait)
             | Refusal::AddressBudget(wait) => problem.retry_after(*wait),
-            Refusal::NotVoting(epoch) | Refusal::UnknownEpoch(epoch) => {
+            Refusal::NotVoting(epoch) | Refusal::UnknownEpoch(epoch) | Refusal::EpochEnded(epoch) => {
                 Self { epoch: Some(Decimal(epoch.0)), ..problem }
             }
             Refusal::CatchingUp(Some(from)) => {

@@ -157,9 +157,18 @@ impl Anvil {
 
     /// Deploys FastPay with this committee, and mines the block if mining is manual.
     pub async fn deploy(&self, committee: &Committee) -> Address {
+        self.deploy_codes(|nonce| fastpay_codes(committee, nonce)).await
+    }
+
+    /// As [`Anvil::deploy`], with a committee that the guardian may recover.
+    pub async fn deploy_recoverable(&self, committee: &Committee) -> Address {
+        self.deploy_codes(|nonce| codes(committee, nonce, GUARDIAN)).await
+    }
+
+    async fn deploy_codes(&self, codes: impl FnOnce(u64) -> [Bytes; 2]) -> Address {
         let deployer = rich_key(DEPLOYER_KEY);
         let nonce = self.next_nonce(deployer.address()).await;
-        let [council, fastpay] = fastpay_codes(committee, nonce);
+        let [council, fastpay] = codes(nonce);
         self.send_raw(&deployer, nonce, TxKind::Create, U256::ZERO, council).await;
         let hash = self.send_raw(&deployer, nonce + 1, TxKind::Create, U256::ZERO, fastpay).await;
         self.created_by(hash).await
@@ -214,6 +223,18 @@ impl Anvil {
             self.call_as_guardian(call).await;
         }
         self.pass(rotation.delay_s()).await;
+        self.mature(rotation).await;
+    }
+
+    /// Performs all steps of a recovery, after the committee has been silent for as long as it takes.
+    pub async fn recover(&self, rotation: &Rotation) {
+        self.call_as_guardian(rotation.announce_recovery()).await;
+        self.pass(Rotation::RECOVERY_NOTICE_S).await;
+        self.mature(rotation).await;
+    }
+
+    /// Lets an announcement mature whose delay has passed, and installs it.
+    pub async fn mature(&self, rotation: &Rotation) {
         let matured = self.call_as_guardian(rotation.mature()).await;
         let hash = matured["blockHash"].as_str().unwrap().parse().unwrap();
         let number: U64 = serde_json::from_value(matured["blockNumber"].clone()).unwrap();
@@ -269,9 +290,13 @@ impl Drop for Anvil {
 /// can recover it, and it has no deposit caps.
 #[must_use]
 pub fn fastpay_codes(committee: &Committee, nonce: u64) -> [Bytes; 2] {
+    codes(committee, nonce, Address::ZERO)
+}
+
+fn codes(committee: &Committee, nonce: u64, recovery: Address) -> [Bytes; 2] {
     let deployer = rich_key(DEPLOYER_KEY).address();
     let members: Vec<_> = committee.members().iter().map(ContractAuthority::from).collect();
-    let council = (deployer.create(nonce + 1), Address::ZERO);
+    let council = (deployer.create(nonce + 1), recovery);
     let fastpay = (members, GUARDIAN, deployer.create(nonce), SAFETY_PARAMETERS, Vec::<AssetCap>::new());
     [
         creation_code("Council.sol/Council.json", &council.abi_encode_params()),

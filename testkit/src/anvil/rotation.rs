@@ -42,6 +42,11 @@ pub struct Rotation {
 }
 
 impl Rotation {
+    /// The silence after which a committee can be recovered.
+    pub const RECOVERY_SILENCE_S: u64 = 120 * DELAY_S;
+    /// The time from the announcement of a recovery until it can be installed.
+    pub const RECOVERY_NOTICE_S: u64 = 30 * DELAY_S;
+
     /// A rotation from one committee to the next, to be announced by `deadline_s`.
     #[must_use]
     pub fn new(contract: Address, now: Signers<'_>, next: Signers<'_>, deadline_s: u64) -> Self {
@@ -102,6 +107,22 @@ impl Rotation {
     pub fn announce(&self) -> Call {
         let announcement = ContractAnnouncement::from(&self.announcement);
         self.call(&ICouncil::announceCall { announcement, proofs: self.proofs.clone(), votes: self.votes.clone() })
+    }
+
+    /// The call that announces the next committee as a recovery, of which keys were compromised since epoch 0.
+    #[must_use]
+    pub fn announce_recovery(&self) -> Call {
+        let announcement = ContractAnnouncement::from(&self.announcement);
+        self.call(&ICouncil::announceRecoveryCall { announcement, proofs: self.proofs.clone() })
+    }
+
+    /// The call by which the next committee adopts a checkpoint with these votes.
+    #[must_use]
+    pub fn adopt(&self, checkpoint: B256, votes: &[VerifiedContractVote]) -> Call {
+        let epoch = self.announcement.committee.epoch();
+        let digest = self.domain.council_digest(&CouncilStatement::CheckpointAdoption { epoch, checkpoint });
+        let votes = VerifiedContractVote::quorum(&self.announcement.committee, digest, votes).unwrap().into();
+        self.call(&ICouncil::adoptCall { checkpoint, votes })
     }
 
     /// The call by which the guardian endorses the next committee.

@@ -31,6 +31,8 @@ pub struct Checkpointed {
     pub state: CheckpointState,
     /// The first has none.
     pub certificate: Option<CheckpointCertificate>,
+    /// What happened since the checkpoint before.
+    pub segment: Segment,
     /// All events up to its cut.
     events: Vec<PrimaryEvent>,
 }
@@ -40,7 +42,13 @@ impl Checkpointed {
     #[must_use]
     pub fn first(committee: &TestCommittee) -> Self {
         let state = CheckpointState::new(committee.committee.clone()).expect("the first committee");
-        Self { checkpoint: Checkpoint::first(&state.summary()), state, certificate: None, events: Vec::new() }
+        Self {
+            checkpoint: Checkpoint::first(&state.summary()),
+            state,
+            certificate: None,
+            segment: Segment::default(),
+            events: Vec::new(),
+        }
     }
 
     /// The events between an earlier checkpoint and this one.
@@ -56,8 +64,9 @@ pub async fn certify(world: Arc<World>) {
         sleep(world.dice.between(Duration::from_secs(1), EVERY)).await;
         let Some(newest) = lock(&world.checkpoints).last().cloned() else { continue };
         let proposer = world.dice.below(world.plan.honest());
-        let (primary, clock, mut told) = (world.chain.connect(&world), world.clock_of(proposer), |_| ());
-        let read = read_over(primary, None, newest.state.cut().up_to, clock, &mut told);
+        let (primary, clock) = (world.chain.connect(&world), world.clock_of(proposer));
+        let (mut told, mut seen) = (|_| (), |_: &_, _| ());
+        let read = read_over(primary, None, newest.state.cut().up_to, clock, &mut told, &mut seen);
         let Ok(Ok((after, ..))) = timeout(READ_PATIENCE, read).await else { continue };
         match next(&world, &newest, &after, proposer) {
             Ok(None) => {}
@@ -109,7 +118,7 @@ fn next(
     Ok(certificate.map(|certificate| {
         let included = after.iter().filter(|event| event.index <= cut.up_to).cloned();
         let events = last.events.iter().cloned().chain(included).collect();
-        Checkpointed { checkpoint, state, certificate: Some(certificate), events }
+        Checkpointed { checkpoint, state, certificate: Some(certificate), segment, events }
     }))
 }
 

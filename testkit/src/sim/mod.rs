@@ -13,6 +13,7 @@
 //! same seed gives the same run, event by event. docs/RELIABILITY.md lists what is simulated and what is not.
 
 mod adversary;
+mod archiving;
 mod byzantine;
 mod chain;
 mod checkpointing;

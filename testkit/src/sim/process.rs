@@ -489,7 +489,8 @@ pub(super) fn limits(world: &World) -> ShardLimits {
 fn voter_status(world: &World, authority: usize) -> VoterStatus {
     let keys = world.keys(authority);
     let names = [keys[0].public().name];
-    VoterStatus::new(world.known_committees(1), keys, &names).expect("it is a member of the first committee")
+    VoterStatus::new(world.known_committees(1), keys, &names.as_slice().into())
+        .expect("it is a member of the first committee")
 }
 
 /// A folder in memory if there is one, because these files are not part of the simulation.

@@ -1,4 +1,4 @@
-//! An authority is rebased onto the newest checkpoint while its process is down, by the code of a node's command.
+//! An authority is rebased onto its archive's newest checkpoint while its process is down, by the code of a node's command.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -27,7 +27,9 @@ impl Keeper {
         if !world.plan.has_checkpoints || !world.dice.chance(700) {
             return Ok(());
         }
-        let Some(newest) = lock(&world.checkpoints).last().cloned() else { return Ok(()) };
+        let Some((checkpoint, state)) = self.bring().await? else { return Ok(()) };
+        let number = checkpoint.number;
+        let newest = lock(&world.checkpoints)[usize::try_from(number).expect("few")].clone();
         let recovered = self.recover()?;
         // What was written before it died, and nobody has looked at.
         for (shard, disk) in recovered.iter().zip(&self.disks) {
@@ -36,17 +38,18 @@ impl Keeper {
         }
         let ledger = recovered.first().map(|shard| shard.shard().ledger().clone()).unwrap_or_default();
         let (base, before) = ledger.base.map_or((0, 0), |base| (base.number, base.number));
-        let number = newest.checkpoint.number;
-        if number == base {
+        // A lost archive may be brought up to an earlier one again.
+        if number <= base {
             return Ok(());
         }
-        let (cut, clock, mut told) = (newest.state.cut().clone(), world.clock_of(authority), |_| ());
-        let read = read_over(world.chain.connect(&world), None, cut.up_to, clock, &mut told);
+        let (cut, clock) = (state.cut().clone(), world.clock_of(authority));
+        let (mut told, mut seen) = (|_| (), |_: &_, _| ());
+        let read = read_over(world.chain.connect(&world), None, cut.up_to, clock, &mut told, &mut seen);
         let Ok(Ok((after, time, _))) = timeout(READ_PATIENCE, read).await else {
             world.trace.note("rebase waits", format_args!("a{authority} cannot read the chain"));
             return Ok(());
         };
-        let now = OwnState::new(newest.state.clone(), after.clone(), &world.domain).map(OwnState::finish);
+        let now = OwnState::new(state.clone(), after.clone(), &world.domain).map(OwnState::finish);
         let (now, _) = now.map_err(|error| Breach(error.to_string()))?;
         if let Some(certificate) = &newest.certificate
             && let Err(error) = certificate.counts(&world.domain, now.installations())
@@ -62,8 +65,8 @@ impl Keeper {
         let ends: Vec<_> = recovered.iter().map(|shard| shard.history().end()).collect();
         mark.judge_before_rebase(&data, &ends).map_err(|error| Breach(error.to_string()))?;
         let foundation = Foundation {
-            checkpoint: newest.checkpoint,
-            state: newest.state.clone(),
+            checkpoint,
+            state,
             before: &newest.events_since(&lock(&world.checkpoints)[usize::try_from(before).expect("few")]),
             after,
             generation: data.generation() + 1,
@@ -94,7 +97,7 @@ impl Keeper {
             }
             rebased => rebased.map_err(|error| Breach(format!("authority {authority} cannot be rebased: {error}")))?,
         };
-        data.switch(self.layout.count(), mark.switch_to(&rebased.ends, &ends))
+        data.switch(self.layout.count(), mark.switch_to(&rebased.ends, &ends), None)
             .map_err(|error| Breach(error.to_string()))?;
         let disk = |(disk, seen)| {
             let checkpoints = PoweredCheckpoints::new(self.power.clone());

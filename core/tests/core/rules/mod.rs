@@ -4,6 +4,7 @@ mod checkpoint;
 mod epochs;
 mod handover;
 mod messages;
+mod recovery;
 mod shard;
 mod unlock;
 mod verifier;

@@ -2,10 +2,11 @@
 //! goes on. Each test leaves out what one rule of the protocol asks for (docs/PROTOCOL.md, "Unlocking").
 
 use fastpay_core::{
-    AccountId, Amount, Asset, Balance, Certificate, Chain, Decision, Digest, Epoch, ExecutedRedemption, Find,
-    Installation, JournalPosition, PrimaryAddress, Record, Rejection, SequenceNumber, Shard, ShardId, ShardLayout,
-    ShardLedger, SynchronizationOrder, TransactionIndex, TransferOrder, UnlockEvent, UnlockEventKind, UnlockOutcome,
-    UnlockVote, VoteFloor, is_unlock_authorized, is_unlock_signed,
+    AccountId, Amount, Asset, Balance, Base, BaseAccount, BaseLedger, Certificate, Chain, Decision, Digest, Epoch,
+    ExecutedRedemption, Find, Installation, JournalPosition, PrimaryAddress, PrimaryView, Record, Rejection,
+    SequenceNumber, Shard, ShardId, ShardLayout, ShardLedger, SynchronizationOrder, TransactionIndex, Transfer,
+    TransferOrder, Unlock, UnlockEvent, UnlockEventKind, UnlockOutcome, UnlockVote, VoteFloor, is_unlock_authorized,
+    is_unlock_signed,
 };
 use fastpay_testkit::{Outcome, TestAccount, TestCommittee, TestShard, payment, redemption};
 
@@ -392,6 +393,81 @@ fn a_redemption_whose_number_was_spent_otherwise_is_credited_back_once() {
             assert_eq!(setting.lock(&all), Ok(Outcome::Committed), "it can be spent");
         }
     }
+}
+
+/// A shard that begins from a recovery: the account holds 80 and has taken number 0, and 20 are debited because the
+/// contract queued them under number 2, which is void.
+fn recovered(setting: &Setting) -> Shard {
+    let (layout, account) = (ShardLayout::new(1.try_into().unwrap()), setting.owner.id());
+    let mut shard = Shard::new(ShardId(0), layout, true, ShardLedger::default(), 8);
+    let TransferOrder { transfer: Transfer::Redemption(redemption), .. } = setting.redeem(20, 2) else { panic!() };
+    let base = [
+        Base::Checkpoint(BaseLedger {
+            number: 1,
+            checkpoint: Digest::ZERO,
+            generation: 1,
+            synchronized: TransactionIndex(1),
+            epoch: Epoch(1),
+            compromised: vec![(Epoch(0), Epoch(1))],
+            redemptions: 0,
+        }),
+        Base::Account(BaseAccount {
+            account,
+            checkpoint: 1,
+            next: SequenceNumber(1),
+            received: 0,
+            deposits: 1,
+            balances: [(Asset::ETHER, Balance::from(Amount(80)))].into_iter().collect(),
+        }),
+        Base::Unpaid { redemption, logged: None },
+        Base::Number {
+            account,
+            sequence: SequenceNumber(2),
+            unlock: Unlock { outcome: Some(UnlockOutcome::Voided), ..Unlock::default() },
+        },
+    ];
+    shard.load(account, None);
+    for (position, base) in (0..).zip(base) {
+        shard.apply(&Record::Base(Box::new(base)), JournalPosition(position));
+    }
+    shard
+}
+
+#[test]
+fn what_a_recovery_debited_behind_a_gap_is_credited_back_once_and_its_number_is_stepped_over() {
+    let setting = setting();
+    let account = setting.owner.id();
+    let credited = |shard: &mut Shard, index: u64, sequence: u64| {
+        let kind = UnlockEventKind::CreditedBack(Asset::ETHER, Amount(20));
+        let (after, index) = (TransactionIndex(index - 1), TransactionIndex(index));
+        let event = UnlockEvent { after, index, account, sequence: SequenceNumber(sequence), kind };
+        let Decision::Commit(record) = shard.follow_unlock(&event) else { panic!("{event:?}") };
+        shard.apply(&record, JournalPosition(100 + index.0));
+        shard.account(&account).unwrap().balance(Asset::ETHER)
+    };
+    let take_next = |shard: &mut Shard| {
+        let certificate = setting.committee.certified(&setting.pay(30, 1));
+        shard.load(setting.other.id(), None);
+        let Decision::Commit(record) = shard.confirm(&certificate, PrimaryView::Recent) else { panic!("not executed") };
+        shard.apply(&record, JournalPosition(50));
+        // The void number is the next one now, and is stepped over before anything else.
+        let next = setting.committee.certified(&setting.pay(1, 3));
+        let Decision::CommitFirst(void) = shard.confirm(&next, PrimaryView::Recent) else { panic!("not stepped over") };
+        shard.apply(&void, JournalPosition(60));
+        assert_eq!(shard.account(&account).unwrap().next_sequence(), SequenceNumber(3));
+    };
+    let ether = |amount| Balance::from(Amount(amount));
+    // Released before its number is reached, and after that.
+    let mut shard = recovered(&setting);
+    assert_eq!(credited(&mut shard, 2, 4), ether(80), "nothing is debited under number 4");
+    assert_eq!(credited(&mut shard, 3, 2), ether(100));
+    assert_eq!(credited(&mut shard, 4, 2), ether(100), "once");
+    take_next(&mut shard);
+    assert_eq!(shard.account(&account).unwrap().balance(Asset::ETHER), ether(70));
+    let mut shard = recovered(&setting);
+    take_next(&mut shard);
+    assert_eq!(credited(&mut shard, 2, 2), ether(70));
+    assert_eq!(credited(&mut shard, 3, 2), ether(70), "once");
 }
 
 #[test]

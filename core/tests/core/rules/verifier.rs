@@ -2,8 +2,8 @@
 
 use fastpay_core::{
     Authorization, BadSignature, Certificate, CertificateError, Committees, Digest, Epoch, OrderError, OwnSignature,
-    Request, RequestError, Signatory, Transfer, TransferOrder, VerifiedRequest, Verifier, Vote, VoteSignature,
-    sign_payment_votes, sign_redemption_vote,
+    Recovery, Request, RequestError, Signatory, Transfer, TransferOrder, VerifiedRequest, Verifier, Vote,
+    VoteSignature, sign_payment_votes, sign_redemption_vote,
 };
 use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption, test_domain};
 use rand::SeedableRng;
@@ -203,4 +203,9 @@ fn each_certificate_is_checked_against_the_committee_of_its_own_epoch() {
     relabelled.epoch = Epoch(0);
     relabelled.votes.truncate(3);
     assert!(verify(&committees, vec![Request::Certificate(relabelled)])[0].is_err());
+    // A recovery ends what was certified before, also what is remembered as valid.
+    committees.recover(Recovery { epoch: Epoch(1), adopted: None }).unwrap();
+    let ended = RequestError::EpochEnded { epoch: Epoch(0), since: Epoch(1) };
+    assert_eq!(verify(&committees, requests().collect()), [Err(ended), Ok(())]);
+    assert_eq!(verify(&committees, vec![Request::Order(order)]), [Ok(())]);
 }

@@ -1,5 +1,5 @@
-//! `checkpoints.json`: states and a segment as they are stored, leaves with their paths, the statement that members
-//! sign, and certificates, valid or not.
+//! `checkpoints.json`: states, a segment and a recovery as they are stored, leaves with their paths, the statement that
+//! members sign, and certificates, valid or not.
 
 use alloy_primitives::{B256, Bytes};
 use fastpay_core::checkpoint::{
@@ -7,8 +7,8 @@ use fastpay_core::checkpoint::{
     LeafPath, PrimaryEvent, PrimaryEventKind, Segment, SegmentEntry,
 };
 use fastpay_core::{
-    Amount, Asset, Authority, Balance, Committee, Digest, Ed25519Signature, Epoch, PrimaryAddress, SequenceNumber,
-    TransactionIndex, Transfer,
+    Amount, Asset, Authority, Balance, Committee, Digest, Ed25519Signature, Epoch, PrimaryAddress, Redemption,
+    SequenceNumber, TransactionIndex, Transfer,
 };
 use fastpay_testkit::{TestAccount, TestCommittee, payment, payout, redemption, test_domain};
 use rand::SeedableRng;
@@ -29,6 +29,9 @@ struct File {
     segment: Bytes,
     state: Bytes,
     checkpoint: Statement,
+    /// A recovery after S_0, and the state to which it leads.
+    recovery: Bytes,
+    recovered: Bytes,
     leaves: Vec<LeafCase>,
     certificates: Vec<CertificateCase>,
 }
@@ -107,6 +110,11 @@ fn checkpoints() {
     assert_eq!(before, CheckpointState::new(committee.clone()).unwrap());
     let first = Checkpoint::first(&before.summary());
     assert_eq!(first, file.first.read());
+    let recovery = Segment::read(&mut &file.recovery[..]).unwrap();
+    let streamed = streamed::apply(&before, &recovery, &domain).unwrap();
+    let (recovered, root) = before.clone().apply(recovery, &domain, rng).unwrap();
+    assert_eq!(streamed, (file.recovered.to_vec(), recovered.summary(), root));
+    assert_eq!(recovered, CheckpointState::read(&mut &file.recovered[..]).unwrap());
     let segment = Segment::read(&mut &file.segment[..]).unwrap();
     let streamed = streamed::apply(&before, &segment, &domain).unwrap();
     let (state, root) = before.apply(segment, &domain, rng).unwrap();
@@ -158,6 +166,10 @@ fn build() -> File {
     before.write(&mut of_first).unwrap();
     segment.write(&mut of_segment).unwrap();
     state.write(&mut of_state).unwrap();
+    let (mut of_recovery, mut of_recovered) = (Vec::new(), Vec::new());
+    recovery().write(&mut of_recovery).unwrap();
+    let recovered = before.clone().apply(recovery(), &test_domain(), &mut StdRng::seed_from_u64(0)).unwrap().0;
+    recovered.write(&mut of_recovered).unwrap();
     File {
         domain: test_domain().into(),
         committee: committee.committee.members().to_vec(),
@@ -166,6 +178,8 @@ fn build() -> File {
         segment: of_segment.into(),
         state: of_state.into(),
         checkpoint: (&checkpoint).into(),
+        recovery: of_recovery.into(),
+        recovered: of_recovered.into(),
         leaves: leaves(&state, &segment),
         certificates: certificates(&committee, &checkpoint),
     }
@@ -218,6 +232,25 @@ fn segment() -> Segment {
         false => [&of_second[..], &of_first].concat(),
     };
     Segment { entries: events.chain(numbers).collect() }
+}
+
+/// An account owes, and a number that was queued is behind a gap.
+fn recovery() -> Segment {
+    let id = TestAccount::numbered(0).id();
+    let redeems = |amount, number| redemption(id, PrimaryAddress::repeat_byte(7), amount, number);
+    let (paid, waiting) = (redeems(15, 0), redeems(5, 2));
+    let digest = |redemption: &Redemption| test_domain().transfer_digest(&redemption.clone().into());
+    let next = TestCommittee::with(4, test_domain(), Epoch(1)).committee;
+    let installed = InstalledCommittee { committee: next, compromised_since: Epoch(0), checkpoint: Digest::ZERO };
+    let event = |index, kind| SegmentEntry::Event(PrimaryEvent { index: TransactionIndex(index), kind });
+    let deposit = PrimaryEventKind::Deposit { recipient: id, asset: Asset::ETHER, amount: Amount(10) };
+    let redeemed = PrimaryEventKind::Redeemed { account: id, sequence: paid.sequence, digest: digest(&paid) };
+    let queued = PrimaryEventKind::Queued { account: id, sequence: waiting.sequence, digest: digest(&waiting) };
+    let events = [event(1, deposit), event(2, redeemed), event(3, queued)];
+    let numbers = [SegmentEntry::Paid(paid), SegmentEntry::Paid(waiting)];
+    let end = event(4, PrimaryEventKind::Installed(installed));
+    let start = std::iter::once(SegmentEntry::Recovery);
+    Segment { entries: start.chain(events).chain(numbers).chain([end]).collect() }
 }
 
 fn leaves(state: &CheckpointState, segment: &Segment) -> Vec<LeafCase> {

@@ -18,7 +18,7 @@ use fastpay_core::checkpoint::{
     Checkpoint, CheckpointCertificate, CheckpointError as NotCertified, Installations, PrimaryEvent, Segment,
     SegmentEntry,
 };
-use fastpay_core::{Domain, TransactionIndex};
+use fastpay_core::{Committees, Domain, TransactionIndex};
 
 use super::archive::Archive;
 use super::base::Base;
@@ -33,7 +33,7 @@ const EVENT_BYTES_MAX: u64 = 512;
 const COMMITTEES_BYTES_MAX: u64 = 1 << 20;
 
 /// Checkpoints that are being admitted, oldest first.
-pub(super) struct Admission {
+pub struct Admission {
     archive: Archive,
     domain: Domain,
     orders_max: usize,
@@ -58,19 +58,46 @@ impl Admission {
     ) -> Result<Self, CheckpointError> {
         let archive = Archive::create(inputs.archive)?;
         let deployment = deployment::load(inputs.config).await?;
-        let domain = deployment.domain();
+        let (domain, committees) = (deployment.domain(), deployment.committees()?);
+        let base = Self::base(&archive, tip, &certificates, (&domain, &committees))?;
+        let events = events::read(&deployment, base.state.up_to, inputs, told).await?;
+        Self::over(archive, (domain, inputs.orders_max), base, (tip, certificates), events)
+    }
+
+    /// The first step of [`Self::begin`]: the archive's checkpoint on which the first of the certificates is built.
+    ///
+    /// # Errors
+    /// As of [`Self::begin`].
+    pub fn base(
+        archive: &Archive,
+        tip: &Checkpoint,
+        certificates: &[CheckpointCertificate],
+        (domain, committees): (&Domain, &Committees),
+    ) -> Result<Base, CheckpointError> {
         let is_rival = certificates.first().is_some_and(|first| first.checkpoint.number == tip.number);
-        let after = tip.number.saturating_sub(u64::from(is_rival));
-        let base = archive.base(after, &domain, &deployment.committees()?)?;
+        let base = archive.base(tip.number.saturating_sub(u64::from(is_rival)), domain, committees)?;
         let mut previous = base.checkpoint;
-        for CheckpointCertificate { checkpoint, .. } in &certificates {
+        for CheckpointCertificate { checkpoint, .. } in certificates {
             let number = previous.number.saturating_add(1);
             if (checkpoint.number, checkpoint.previous) != (number, domain.checkpoint_digest(&previous)) {
                 return Err(CheckpointError::NotAdmitted { number, reason: NotAdmitted::Chain });
             }
             previous = *checkpoint;
         }
-        let events = events::read(&deployment, base.state.up_to, inputs, told).await?;
+        Ok(base)
+    }
+
+    /// The second step: `events` are the final ones after the base.
+    ///
+    /// # Errors
+    /// As of [`Self::begin`].
+    pub fn over(
+        archive: Archive,
+        (domain, orders_max): (Domain, usize),
+        base: Base,
+        (tip, certificates): (&Checkpoint, Vec<CheckpointCertificate>),
+        events: Vec<PrimaryEvent>,
+    ) -> Result<Self, CheckpointError> {
         let installations = installations_after(&base, &events)?;
         let mut rest = VecDeque::from(certificates);
         while let Some(newest) = rest.back() {
@@ -86,7 +113,7 @@ impl Admission {
         if !is_ahead(rest.make_contiguous(), tip, &domain) {
             return Err(CheckpointError::NotAdmitted { number: tip.number, reason: NotAdmitted::Rival });
         }
-        Ok(Self { archive, domain, orders_max: inputs.orders_max, events, base, rest })
+        Ok(Self { archive, domain, orders_max, events, base, rest })
     }
 
     /// The number whose segment is needed now, and the most bytes that it can have; `None` once all are admitted.
@@ -132,7 +159,9 @@ impl Admission {
             Segment::read_at_most(segment, entries_max).map_err(|error| refuse(NotAdmitted::Damaged(error)))?;
         let shown = segment.entries.iter().filter_map(|entry| match entry {
             SegmentEntry::Event(event) => Some(event),
-            SegmentEntry::Executed(_) | SegmentEntry::Void { .. } => None,
+            SegmentEntry::Executed(_) | SegmentEntry::Void { .. } | SegmentEntry::Paid(_) | SegmentEntry::Recovery => {
+                None
+            }
         });
         if !shown.eq(self.events_up_to(certified.up_to)) {
             return Err(refuse(NotAdmitted::Events));
@@ -199,7 +228,7 @@ fn counts(
 mod tests {
     use super::*;
     use fastpay_core::checkpoint::{Checkpoint, CheckpointState};
-    use fastpay_core::{AccountId, Committees, Digest, Epoch, SequenceNumber};
+    use fastpay_core::{AccountId, Digest, Epoch, SequenceNumber};
     use fastpay_testkit::TestCommittee;
 
     #[test]

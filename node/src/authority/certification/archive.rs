@@ -164,7 +164,7 @@ struct WholeCut {
 
 impl ProposedCut {
     fn of(computed: &Computed) -> Self {
-        Self { checkpoint: computed.checkpoint, changed: computed.segment.next() }
+        Self { checkpoint: computed.checkpoint, changed: computed.segment.next(computed.part.rows().cut()) }
     }
 
     /// Reads a proposed cut.
@@ -308,7 +308,10 @@ impl Archive {
     }
 
     /// The newest certified checkpoint, without its state. Its certificate is not checked again.
-    pub(super) fn tip(&self, committees: &Committees) -> Result<Checkpoint, CheckpointError> {
+    ///
+    /// # Errors
+    /// If the folder or the certificate cannot be read.
+    pub fn tip(&self, committees: &Committees) -> Result<Checkpoint, CheckpointError> {
         match self.newest_number()? {
             0 => Ok(Checkpoint::first(&first_state(committees)?.summary())),
             number => Ok(self.certificate(number)?.checkpoint),

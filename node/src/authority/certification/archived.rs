@@ -53,6 +53,12 @@ pub(crate) enum NotArchived {
          archive's files"
     )]
     TooOld(u64),
+    /// A recovery debited numbers of the list without their owner's order.
+    #[error(
+        "checkpoint {0} was rebuilt after a recovery: it debits number {1} of the account because the contract paid it, \
+         without an order; the list begins after it. Read the archive's files for what is before"
+    )]
+    Recovered(u64, SequenceNumber),
     /// Too many reads, or indices are being built, or the archive's store is away.
     #[error("busy with the archive; ask again later")]
     Busy,
@@ -248,7 +254,14 @@ impl Shared {
         let mut number = from.0;
         for checkpoint in chain.checkpoints.values() {
             let mut segment = self.open(checkpoint)?;
-            for sender in segment.index(|index| index.senders(&account))? {
+            let senders = segment.index(|index| index.senders(&account))?;
+            for paid in senders.iter().filter(|paid| paid.count == 0 && number <= paid.first.0) {
+                // Unless it is of another account with the same key.
+                if number_of(&segment.entry(paid.entry)?.0) == Some((account, paid.first)) {
+                    return Err(NotArchived::Recovered(checkpoint.number, paid.first).into());
+                }
+            }
+            for sender in senders {
                 if page.entries.is_empty() && number < sender.first.0 && oldest > 1 {
                     return Err(NotArchived::TooOld(oldest).into());
                 }

@@ -17,10 +17,12 @@ use super::archive::{Archive, ArchiveError, Defect, unreadable, wrong};
 use super::compute::first_state;
 
 /// See the module header.
-pub(crate) struct Base {
+pub struct Base {
+    /// The checkpoint.
     pub checkpoint: Checkpoint,
     /// None for number 0, and in simulations, which verify theirs themselves.
     pub certificate: Option<CheckpointCertificate>,
+    /// What its state holds.
     pub state: StateSummary,
     pub(super) stored: Stored,
 }
@@ -58,7 +60,7 @@ impl Archive {
 
 impl Base {
     /// A checkpoint without a file.
-    pub fn in_memory(checkpoint: Checkpoint, state: &CheckpointState) -> Self {
+    pub(crate) fn in_memory(checkpoint: Checkpoint, state: &CheckpointState) -> Self {
         let mut bytes = Vec::new();
         state.write(&mut bytes).expect("writing to memory does not fail");
         Self { checkpoint, certificate: None, state: state.summary(), stored: Stored::Memory(bytes) }
@@ -66,14 +68,14 @@ impl Base {
 
     /// Checks that the checkpoint still counts where these committees were installed: its epoch is the newest, or the
     /// one before with sound keys, or an installation names the checkpoint.
-    pub fn check(&self, domain: &Domain, installations: &Installations) -> Result<(), CheckpointError> {
+    pub(crate) fn check(&self, domain: &Domain, installations: &Installations) -> Result<(), CheckpointError> {
         let Some(certificate) = &self.certificate else { return Ok(()) };
         let number = self.checkpoint.number;
         certificate.counts(domain, installations).map_err(|error| CheckpointError::Base { number, error })
     }
 
     /// Opens the state.
-    pub fn open(&self) -> io::Result<Box<dyn Read + '_>> {
+    pub(crate) fn open(&self) -> io::Result<Box<dyn Read + '_>> {
         Ok(match &self.stored {
             Stored::Memory(bytes) => Box::new(bytes.as_slice()),
             Stored::File(path) => Box::new(BufReader::new(File::open(path)?)),
@@ -81,7 +83,7 @@ impl Base {
     }
 
     /// Reads the state.
-    pub fn read<T>(&self, read: impl FnOnce(&mut dyn Read) -> io::Result<T>) -> Result<T, ArchiveError> {
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&mut dyn Read) -> io::Result<T>) -> Result<T, ArchiveError> {
         self.open().and_then(|mut stored| read(&mut stored)).map_err(|error| self.unreadable(error))
     }
 
@@ -93,13 +95,13 @@ impl Base {
     }
 
     /// The rows of some accounts.
-    pub fn part(&self, accounts: BTreeSet<AccountId>) -> Result<StatePart, ArchiveError> {
+    pub(crate) fn part(&self, accounts: BTreeSet<AccountId>) -> Result<StatePart, ArchiveError> {
         self.read(|mut stored| StatePart::read(&mut stored, accounts))
     }
 
     /// The accounts that have taken numbers which this checkpoint does not include, each with the number that is next in
     /// it. `executed` has the next numbers here.
-    pub fn behind(
+    pub(crate) fn behind(
         &self,
         mut executed: BTreeMap<AccountId, SequenceNumber>,
     ) -> Result<BTreeMap<AccountId, SequenceNumber>, ArchiveError> {
@@ -114,13 +116,13 @@ impl Base {
     }
 
     /// All accounts of the state, in their order.
-    pub fn accounts(&self) -> Result<impl Iterator<Item = Result<AccountRow, ArchiveError>>, ArchiveError> {
+    pub(crate) fn accounts(&self) -> Result<impl Iterator<Item = Result<AccountRow, ArchiveError>>, ArchiveError> {
         let rows = self.open().and_then(|numbers| AccountRow::read_all(numbers, self.open()?));
         Ok(rows.map_err(|error| self.unreadable(error))?.map(|row| row.map_err(|error| self.unreadable(error))))
     }
 
     /// Hands the next number of each account that took one to `take`.
-    pub fn each_next(&self, mut take: impl FnMut(AccountId, SequenceNumber)) -> Result<(), ArchiveError> {
+    pub(crate) fn each_next(&self, mut take: impl FnMut(AccountId, SequenceNumber)) -> Result<(), ArchiveError> {
         self.read(|stored| {
             for leaf in StateReader::new(stored)? {
                 match leaf? {

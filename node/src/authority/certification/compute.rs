@@ -23,6 +23,13 @@ pub(crate) struct Computed {
     pub state: StateSummary,
 }
 
+impl Computed {
+    /// Whether a recovery made it: what its base is built on counts no more, and the contract has adopted it.
+    pub(super) fn is_recovery(&self) -> bool {
+        self.segment.entries.first() == Some(&SegmentEntry::Recovery)
+    }
+}
+
 /// The state after the entries of a segment, and the segment's root.
 pub(super) fn apply(
     state: CheckpointState,
@@ -42,7 +49,7 @@ pub(super) fn apply(
 }
 
 /// What a segment makes of the base.
-pub(super) fn follow_segment(
+pub(crate) fn follow_segment(
     base: &Base,
     segment: Segment,
     domain: &Domain,

@@ -1,6 +1,7 @@
 //! The contract's events, as a segment holds them: read from the configured Ethereum nodes as the follower reads them,
 //! from final blocks on which all nodes agree. Without a Primary they are the deposits of the genesis.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
@@ -26,6 +27,9 @@ const RETRY_WAIT: Duration = Duration::from_secs(1);
 /// Progress is told each time so many blocks are read.
 const TOLD_BLOCKS: u64 = 100_000;
 
+/// What is handed each event with the blocks among which it was read.
+type Seen<'a> = &'a mut dyn FnMut(&OrderEvent, RangeInclusive<u64>);
+
 /// All final events after an index, in their order. The newest final block must be recent by the clock: on an old view of
 /// the chain, nobody knows which epoch it is, and whether its keys are out (`cut-lag` in docs/MODEL.md).
 pub(super) async fn read(
@@ -50,41 +54,57 @@ pub(crate) async fn read_with_time(
             Ok((deposits.map(of_deposit).collect(), None))
         }
         Deployment::OnPrimary { config, .. } => {
-            let (events, time) = read_chain(config, after, &archive.join(CURSOR_FILE), clock, told).await?;
+            let cursor_file = archive.join(CURSOR_FILE);
+            let (events, time) = read_chain(config, after, Some(&cursor_file), clock, told, &mut |_, _| ()).await?;
             Ok((events, Some(time)))
         }
     }
+}
+
+/// All final events of a contract, each handed to `seen` with the blocks among which it was read.
+pub(crate) async fn read_all(
+    config: &PrimaryConfig,
+    clock: Clock,
+    told: Progress<'_>,
+    seen: Seen<'_>,
+) -> Result<Vec<PrimaryEvent>, CheckpointError> {
+    Ok(read_chain(config, TransactionIndex(0), None, clock, told, seen).await?.0)
 }
 
 /// Reads from the block up to which an earlier run needed no event any more, or from the contract's first one.
 async fn read_chain(
     config: &PrimaryConfig,
     after: TransactionIndex,
-    cursor_file: &Path,
+    cursor_file: Option<&Path>,
     clock: Clock,
     told: Progress<'_>,
+    seen: Seen<'_>,
 ) -> Result<(Vec<PrimaryEvent>, ChainTime), CheckpointError> {
     let primary = Primary::connect(config.clone()).await?;
-    let stored = StoredCursor::read(cursor_file).filter(|stored| stored.is_of(config, after));
-    let (events, time, needless) = read_over(primary, stored.map(|stored| stored.cursor), after, clock, told).await?;
-    if let Some(cursor) = needless {
-        StoredCursor { chain_id: config.chain_id, contract: config.contract, cursor }.write(cursor_file);
+    let stored = cursor_file.and_then(StoredCursor::read).filter(|stored| stored.is_of(config, after));
+    let stored = stored.map(|stored| stored.cursor);
+    let (events, time, needless) = read_over(primary, stored, after, clock, told, seen).await?;
+    if let (Some(cursor), Some(file)) = (needless, cursor_file) {
+        StoredCursor { chain_id: config.chain_id, contract: config.contract, cursor }.write(file);
     }
     Ok((events, time))
 }
 
 /// All final events after an index, over a connection of the caller's choice, and the time of the newest final block.
+/// Each is handed to `seen` with the blocks among which it was read.
+///
 /// Reads on from a cursor, or from the contract's first block; returns the cursor from which no event up to the index has
 /// to be read again.
 ///
 /// # Errors
 /// See [`CheckpointError`].
-pub async fn read_over<T: FnMut(String) + ?Sized>(
+pub async fn read_over<T: FnMut(String) + ?Sized, S: FnMut(&OrderEvent, RangeInclusive<u64>) + ?Sized>(
     primary: Primary,
     stored: Option<Cursor>,
     after: TransactionIndex,
     clock: Clock,
     told: &mut T,
+    seen: &mut S,
 ) -> Result<(Vec<PrimaryEvent>, ChainTime, Option<Cursor>), CheckpointError> {
     let domain = primary.domain();
     let mut reader = DepositReader::new(primary, RANGE_BLOCKS_DEFAULT);
@@ -97,7 +117,9 @@ pub async fn read_over<T: FnMut(String) + ?Sized>(
     let (mut events, mut told_at) = (Vec::new(), cursor.block_number);
     loop {
         let batch = next(&mut reader, &cursor, told).await?;
+        let blocks = cursor.block_number.saturating_add(1)..=batch.cursor.block_number;
         for event in batch.events.iter().filter(|event| event.index() > after) {
+            seen(event, blocks.clone());
             events.push(convert(event, &domain)?);
         }
         cursor = batch.cursor;

@@ -8,9 +8,10 @@
 //!    sender  = key (8) ‖ its first number (8) ‖ the position of that entry (4) ‖ how many follow each other (4)
 //!    receipt = key (8) ‖ the position of the entry (4)
 //! ```
-//! The key of an account is the last 8 bytes of its identifier, which is a hash. Keys of two accounts can be equal, so
-//! the leaf is compared. Numbers are big-endian, so records are sorted as bytes. It is built in passes over the segment,
-//! with a bounded number of records in memory.
+//! A sender of no entries is the last number of an account that a recovery debited without its order; it stands beside
+//! the account's other record. The key of an account is the last 8 bytes of its identifier, which is a hash. Keys of
+//! two accounts can be equal, so the leaf is compared. Numbers are big-endian, so records are sorted as bytes. It is
+//! built in passes over the segment, with a bounded number of records in memory.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -30,7 +31,7 @@ const SENDER_BYTES: usize = 24;
 const RECEIPT_BYTES: usize = 12;
 /// The records that are sorted at a time: 24 MB.
 const RECORDS_PER_PASS: u32 = 1 << 20;
-/// The most accounts with one key that are looked at.
+/// The most senders with one key that are looked at.
 const EQUAL_KEYS_MAX: usize = 16;
 
 /// The account whose number a leaf takes, and the number; `None` for an event.
@@ -38,6 +39,7 @@ pub(super) fn number_of(leaf: &Leaf) -> Option<(AccountId, SequenceNumber)> {
     match leaf {
         Leaf::Executed(transfer) => Some((transfer.sender(), transfer.sequence())),
         Leaf::Void(account, sequence) => Some((*account, *sequence)),
+        Leaf::Paid(redemption) => Some((redemption.sender, redemption.sequence)),
         _ => None,
     }
 }
@@ -52,14 +54,14 @@ fn key(account: &AccountId) -> [u8; 8] {
     account.0.last_chunk().copied().unwrap_or_default()
 }
 
-/// Consecutive numbers of an account in a segment.
+/// Consecutive entries of an account in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sender {
     /// The first number.
     pub first: SequenceNumber,
     /// The position of its entry in the segment.
     pub entry: u32,
-    /// How many there are.
+    /// How many there are; none for the last number that a recovery debited without an order.
     pub count: u32,
 }
 
@@ -263,7 +265,7 @@ fn read_leaves(segment: &Path, mut take: impl FnMut(u32, Leaf, u64) -> io::Resul
 }
 
 fn each_sender(segment: &Path, emit: &mut dyn FnMut([u8; SENDER_BYTES])) -> io::Result<()> {
-    let mut open: Option<(AccountId, Sender)> = None;
+    let (mut open, mut paid) = (None::<(AccountId, Sender)>, None::<(AccountId, Sender)>);
     let mut end = |ended: Option<(AccountId, Sender)>| {
         let Some((account, Sender { first, entry, count })) = ended else { return };
         let record = [&key(&account)[..], &first.0.to_be_bytes(), &entry.to_be_bytes(), &count.to_be_bytes()].concat();
@@ -273,11 +275,18 @@ fn each_sender(segment: &Path, emit: &mut dyn FnMut([u8; SENDER_BYTES])) -> io::
         let Some((account, first)) = number_of(&leaf) else { return Ok(()) };
         match &mut open {
             Some((of, sender)) if *of == account => sender.count = sender.count.saturating_add(1),
-            open => end(open.replace((account, Sender { first, entry, count: 1 }))),
+            open => {
+                end(open.replace((account, Sender { first, entry, count: 1 })));
+                end(paid.take());
+            }
+        }
+        if matches!(leaf, Leaf::Paid(_)) {
+            paid = Some((account, Sender { first, entry, count: 0 }));
         }
         Ok(())
     })?;
     end(open);
+    end(paid);
     Ok(())
 }
 

@@ -34,6 +34,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep};
 
 use super::admit::Admission;
+use super::adopted::sign_adopted;
 use super::archive::{Archive, ArchiveError, ProposedCut};
 use super::gather::lacking;
 use super::lag::Lag;
@@ -255,7 +256,10 @@ impl Member {
         let number = tip.number.saturating_add(1);
         let shown = peers.votes(number, voter_status).await;
         let keys = voter_status.voter().filter(|_| voter_status.votes_for_all());
-        let own = self.archive.vote(number).filter(|vote| vote.epoch == committee.epoch());
+        let mut own = self.archive.vote(number).filter(|vote| vote.epoch == committee.epoch());
+        if own.is_none() {
+            own = self.sign_adopted(voter_status)?;
+        }
 
         let (now_ms, takeover) = (self.clock.now_ms(), self.settings.times.takeover);
         let turn = Turn { number, due_at_ms: self.due_at_ms(&tip, voter_status)?, takeover };
@@ -329,6 +333,22 @@ impl Member {
         self.beyond = signed.beyond;
         tracing::info!(number = signed.vote.number, checkpoint = %signed.vote.checkpoint, "signed a checkpoint");
         Ok(())
+    }
+
+    /// Signs the checkpoint that the contract has adopted after a recovery, if the archive has it as a proposal. The
+    /// journals do not begin from it yet.
+    fn sign_adopted(&self, voter_status: &VoterStatus) -> Result<Option<CheckpointVoteFile>, CheckpointError> {
+        let recovery = voter_status.unrecovered().filter(|recovery| recovery.epoch == voter_status.epoch());
+        let (Some(adopted), Some(keys)) = (recovery.and_then(|recovery| recovery.adopted), voter_status.member_keys())
+        else {
+            return Ok(None);
+        };
+        let known = (&self.domain, voter_status.committees());
+        let signed = sign_adopted(&self.archive, known, keys, adopted, &mut log)?;
+        if let Some(vote) = &signed {
+            tracing::info!(number = vote.number, checkpoint = %adopted, "signed what the contract has adopted");
+        }
+        Ok(signed)
     }
 
     /// Admits the checkpoints that peers have and this archive lacks.

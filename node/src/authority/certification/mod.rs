@@ -20,6 +20,7 @@
 //! signed by the members of the epoch that its state is in, and in that epoch alone.
 
 mod admit;
+mod adopted;
 mod archive;
 mod archived;
 mod base;
@@ -39,6 +40,7 @@ mod past;
 mod peer;
 mod peers;
 mod propose;
+mod rebuild;
 mod remembered;
 mod sign;
 mod store;
@@ -46,7 +48,7 @@ mod turn;
 mod uploads;
 mod verify;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fastpay_core::checkpoint::{
     Checkpoint, CheckpointCertificate, CheckpointError as NotCertified, CheckpointMismatch, CheckpointVote,
@@ -66,18 +68,20 @@ use crate::authority::deployment::DeploymentError;
 use crate::authority::storage::{JournalError, StorageError};
 use crate::authority::stored_record::UndecodableRecord;
 
+pub use admit::Admission;
 pub use archive::{Archive, ArchiveError, Defect, ProposedCut};
 pub use archived::ArchivedReads;
 pub(crate) use archived::NotArchived;
-pub(crate) use base::Base;
+pub use base::Base;
 pub use certify::{Certified, certify};
-pub(crate) use compute::installations_after;
+pub(crate) use compute::{Computed, follow_segment, installations_after};
 pub use events::read_over;
-pub(crate) use events::read_with_time;
+pub(crate) use events::{read_all, read_with_time};
 pub use extent::Extent;
 pub(crate) use journals::Journals;
 pub(crate) use lag::Lag;
 pub use propose::{Proposal, propose};
+pub use rebuild::NoBase;
 pub use sign::{Signed, Signer, sign};
 pub use store::{Store, StoreError};
 pub use uploads::Uploads;
@@ -117,6 +121,17 @@ pub enum CheckpointError {
     /// The archive cannot be read or written, or is not what its certificates say.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
+    /// A folder has a certified checkpoint where a rebuilt one was to be written.
+    #[error(
+        "{certificate} certifies a checkpoint, and the rebuilt one has the number {number}: nothing was written. Name \
+         another folder; or, if the contract has adopted the rebuilt one, move the files from that number on away"
+    )]
+    Certified {
+        /// The number of the rebuilt checkpoint.
+        number: u64,
+        /// The newest certificate.
+        certificate: PathBuf,
+    },
     /// There is no data folder.
     #[error(transparent)]
     Storage(#[from] StorageError),

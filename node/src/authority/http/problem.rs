@@ -65,7 +65,9 @@ impl From<ReadError> for ApiError {
 impl From<NotArchived> for ApiError {
     fn from(reason: NotArchived) -> Self {
         let code = match reason {
-            NotArchived::NoArchive | NotArchived::Empty | NotArchived::TooOld(_) => ProblemCode::NotArchived,
+            NotArchived::NoArchive | NotArchived::Empty | NotArchived::TooOld(_) | NotArchived::Recovered(..) => {
+                ProblemCode::NotArchived
+            }
             NotArchived::Busy => return Refusal::Busy(ARCHIVE_AGAIN_AFTER).into(),
             NotArchived::Unreadable => ProblemCode::HistoryUnreadable,
         };
@@ -126,8 +128,8 @@ fastpay_rpc::problem_sets! {
         Stopping, NotVoting, CatchingUp, DiskLow, AccountBudget, AddressBudget, Frozen, Overruled, Voided, PrimaryTooOld,
         RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Problems of a certificate.
-    OfCertificate: Malformed, Invalid, MissingCertificate, Busy, Stopping, UnknownEpoch, Frozen, Overruled, Voided,
-        PrimaryTooOld, RequestTimeout, TooLarge, UnsupportedMediaType;
+    OfCertificate: Malformed, Invalid, MissingCertificate, Busy, Stopping, UnknownEpoch, EpochEnded, Frozen, Overruled,
+        Voided, PrimaryTooOld, RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Problems of a batch of redemptions.
     OfBatch: Malformed, RedemptionsMissing, InsufficientBalance, Busy, Stopping, NotVoting, HistoryUnreadable,
         RequestTimeout, TooLarge, UnsupportedMediaType;

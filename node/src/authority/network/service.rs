@@ -65,7 +65,9 @@ impl From<ReadError> for Status {
 impl From<NotArchived> for Status {
     fn from(reason: NotArchived) -> Self {
         match reason {
-            NotArchived::NoArchive | NotArchived::Empty | NotArchived::TooOld(_) => Self::not_found(reason.to_string()),
+            NotArchived::NoArchive | NotArchived::Empty | NotArchived::TooOld(_) | NotArchived::Recovered(..) => {
+                Self::not_found(reason.to_string())
+            }
             NotArchived::Busy => Self::resource_exhausted(reason.to_string()),
             NotArchived::Unreadable => Self::data_loss(reason.to_string()),
         }

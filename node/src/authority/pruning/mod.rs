@@ -399,7 +399,7 @@ mod tests {
         let identity = FolderIdentity { names: vec!["aa".into()], shards: 1, chain_id: 1, contract: "0x01".into() };
         let mut folder = DataFolder::create(&data, &identity).unwrap();
         drop(folder.create_next(1).unwrap());
-        folder.switch(1, Switch { ends: vec![0], from_generation: 0, from_ends: vec![0] }).unwrap();
+        folder.switch(1, Switch { ends: vec![0], from_generation: 0, from_ends: vec![0] }, None).unwrap();
         drop(folder.create_next(1).unwrap());
         let unfinished = data.join("generation-0002");
         assert_eq!(clear(&folder, 1, false).unwrap(), [unfinished], "of an attempt that was interrupted");

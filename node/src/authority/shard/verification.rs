@@ -15,15 +15,24 @@ impl Verification {
         Self { verifier: Verifier::new(domain) }
     }
 
-    /// Verifies the requests, in their order. Each is accepted or refused on its own account.
+    /// Verifies the requests, in their order. Each is accepted or refused on its own account. While the authority does
+    /// not begin from the checkpoint that a recovery adopts, it takes none: what it executed would be forgotten.
     pub fn verify(
         &mut self,
         requests: Vec<Request>,
         voter_status: &VoterStatus,
     ) -> Vec<Result<VerifiedRequest, Refusal>> {
+        if let Some(recovery) = voter_status.unrecovered() {
+            let refuse = |request: &Request| match request {
+                Request::Order(_) => Refusal::NotVoting(recovery.epoch),
+                Request::Certificate(_) => Refusal::UnknownEpoch(recovery.epoch),
+            };
+            return requests.iter().map(|request| Err(refuse(request))).collect();
+        }
         let verified = self.verifier.verify(requests, voter_status.committees(), &mut rand::rng());
         let refuse = |error| match error {
             RequestError::UnknownEpoch(epoch) => Refusal::UnknownEpoch(epoch),
+            RequestError::EpochEnded { since, .. } => Refusal::EpochEnded(since),
             invalid => Refusal::Invalid(invalid.to_string()),
         };
         verified.into_iter().map(|verified| verified.map_err(refuse)).collect()

@@ -1,5 +1,6 @@
 //! Statements that an operator signs for `Council` and for the queue: proofs of possession, the next committee, its
-//! acceptance, heartbeats, higher deposit caps, and the release of a redemption that the committee does not know.
+//! acceptance, heartbeats, higher deposit caps, the adoption of a rebuilt checkpoint, and the release of a redemption that
+//! the committee does not know.
 //!
 //! ```text
 //!  prove (each member) ─► proof files ─┐
@@ -10,6 +11,7 @@
 //! asks the running node. All configured Ethereum nodes must agree: a signature must not rest on one node's answer.
 
 mod accept;
+mod adopt;
 mod announcement;
 mod cap;
 mod heartbeat;
@@ -31,8 +33,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::authority::config::ConfigError;
+use crate::operator::recover::RecoverError;
 
 pub use accept::accept;
+pub use adopt::adopt;
 pub use cap::raise_cap;
 pub use heartbeat::heartbeat;
 pub use prove::{Proof, prove};
@@ -197,6 +201,34 @@ pub enum CommitteeError {
     /// The redemption is honest, and confirmed here.
     #[error("this authority has confirmed the redemption: its owner ordered it, so it must be paid, not released")]
     Confirmed,
+    /// An epoch adopts one checkpoint, once.
+    #[error("epoch {epoch} has adopted the checkpoint {adopted} already; begin from it")]
+    Adopted {
+        /// The current epoch.
+        epoch: Epoch,
+        /// The checkpoint that it adopted.
+        adopted: Digest,
+    },
+    /// A committee that follows one without a checkpoint could adopt none.
+    #[error(
+        "a recovery installed epoch {0}, and it has adopted no checkpoint: run `fastpay-node committee adopt` first. A \
+         committee that follows could adopt none, and nobody would vote"
+    )]
+    NotAdopted(Epoch),
+    /// The checkpoint cannot be rebuilt.
+    #[error(transparent)]
+    Recover(#[from] Box<RecoverError>),
+    /// Other inputs lead to another checkpoint.
+    #[error(
+        "these sources lead to the checkpoint {found}, not to {asked}; nothing was signed. Compare both reports: whoever \
+         has more certificates publishes them, and all rebuild again"
+    )]
+    OtherCandidate {
+        /// The checkpoint that was rebuilt.
+        found: Digest,
+        /// The checkpoint that was to be signed.
+        asked: Digest,
+    },
     /// The running node cannot be asked.
     #[error("cannot ask the node at {address} whether it votes for the redemption: {error}; check that it runs")]
     Node {

@@ -67,9 +67,9 @@ impl Nodes {
     /// The committees of all epochs in the newest block that is final at every node.
     pub(super) async fn committees(&self) -> Result<Committees, CommitteeError> {
         let reader = EpochReader::new(Primary::connect(self.config.clone()).await?);
-        let mut known = reader.read(None).await?;
+        let mut known = reader.read_with_recovery(None).await?;
         loop {
-            let more = reader.read(Some(&known)).await?;
+            let more = reader.read_with_recovery(Some(&known)).await?;
             if more == known {
                 return Ok(known);
             }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use fastpay_core::{Announcement, AuthorityKeys, Committee, CouncilStatement, Domain, PrimaryAddress};
+use fastpay_core::{Announcement, AuthorityKeys, Committee, CouncilStatement, Domain, PrimaryAddress, Recovery};
 use fastpay_ethereum::utc;
 
 use super::announcement::{announcement, check_members};
@@ -24,8 +24,11 @@ pub async fn sign(
 ) -> Result<Ballot, CommitteeError> {
     let nodes = Nodes::connect(config).await?;
     let domain = nodes.domain();
-    let announcement = announcement(file, &domain)?;
     let committees = nodes.committees().await?;
+    if let Some(Recovery { epoch, adopted: None }) = committees.recovery() {
+        return Err(CommitteeError::NotAdopted(epoch));
+    }
+    let announcement = announcement(file, &domain)?;
     check_members(&announcement, proofs, &domain, &committees)?;
     let now = committees.current();
     let voter = member(keys, now)?;

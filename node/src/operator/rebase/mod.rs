@@ -14,6 +14,9 @@
 //! 3. All shards are written, and replayed while they are. The switch is one atomic write of `meta.json`. Before it, the
 //!    old generation counts and the command begins anew; after it, the new one does.
 //!
+//! After a recovery the first rebase begins *anew*: from the checkpoint that the contract adopted, or one that follows.
+//! What the authority executed, locked and kept before counts for nothing, and nothing of it is compared.
+//!
 //! The old generation stays until `fastpay-node prune`, which demands that the node was started on the new one.
 
 mod own;
@@ -27,7 +30,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use fastpay_core::checkpoint::{SegmentEntry, SegmentError};
-use fastpay_core::{AccountId, Asset, Balance, Digest, ShardLayout};
+use fastpay_core::{AccountId, Asset, Balance, Digest, Epoch, LedgerBase, Recovery, ShardLayout};
 use fastpay_program::Clock;
 use serde::Serialize;
 
@@ -124,6 +127,23 @@ pub enum RebaseError {
         /// What they hold in the accounts that are known.
         compared: Balance,
     },
+    /// A recovery has not adopted anything yet.
+    #[error(
+        "a recovery installed epoch {0}, and the contract has adopted no checkpoint that is final: rebase once it has \
+         (docs/OPERATIONS.md, When the committee is lost)"
+    )]
+    NotAdopted(Epoch),
+    /// The archive does not lead through what a recovery adopted.
+    #[error(
+        "the archive's checkpoints up to number {number} do not include {adopted}, which the contract has adopted after \
+         a recovery: run `fastpay-node recover` with the archive as --out, and wait until the nodes have certified it"
+    )]
+    WithoutAdopted {
+        /// The newest number that was looked at.
+        number: u64,
+        /// The digest that was adopted.
+        adopted: Digest,
+    },
     /// The old generation may still be needed.
     #[error(
         "no node has been started on generation {0} of the data folder yet; start it, wait until it is ready, and prune \
@@ -183,9 +203,17 @@ pub async fn rebase(
     let mut folder = DataFolder::open_of_deployment(&config.data, domain.chain_id(), &contract)?;
     let (own, memory, mark) = recover_own(config, &folder, &deployment).await?;
     let layout = ShardLayout::new(shards.unwrap_or(own.shards));
+    let (before, committees) = (folder.adopted()?, deployment.committees().map_err(CheckpointError::from)?);
+    let adopted = match committees.recovery() {
+        None => None,
+        Some(Recovery { epoch, adopted: None }) => return Err(RebaseError::NotAdopted(epoch)),
+        Some(Recovery { adopted, .. }) => adopted,
+    };
+    let anew = adopted.filter(|adopted| before != Some(*adopted));
 
     let (place, archive) = (archive, Archive::at(archive, config).map_err(CheckpointError::from)?);
-    let (base, deposits) = found(&own, layout, (&archive, onto), (place, &deployment), told).await?;
+    let begins = if anew.is_some() { None } else { own.base.as_deref() };
+    let (base, deposits) = found((begins, anew, &own), layout, (&archive, onto), (place, &deployment), told).await?;
     let archive = archive.folder();
     let inputs = Inputs { config, archive, orders_max: ORDERS_MAX, clock: Clock::system() };
     let (events, time) = read_with_time(&deployment, base.state.up_to, inputs, told).await?;
@@ -206,6 +234,7 @@ pub async fn rebase(
         voidable_at: time.map_or(0, |time| time.block_time.saturating_add(time.unlock_window)),
         layout,
         with_primary: deployment.genesis().is_none(),
+        is_anew: anew.is_some(),
         domain,
     };
     let plan = plan::plan(&own, &target, &base, events, deposits, &journals, told)?;
@@ -223,7 +252,7 @@ pub async fn rebase(
     let was_complete = plan.is_complete;
     let switch = mark.switch_to(&written.ends, &own.ends());
     drop((own, journals));
-    folder.switch(layout.count(), switch)?;
+    folder.switch(layout.count(), switch, adopted)?;
     Ok(Rebased {
         checkpoint: number,
         generation: target.generation,
@@ -258,9 +287,9 @@ async fn recover_own(
 }
 
 /// The checkpoint of the archive with number `onto`, or the newest, verified from the one on at which the folder begins,
-/// and all deposits between the two.
+/// and all deposits between the two. A folder that begins anew begins at none, and the checkpoints must include `anew`.
 async fn found(
-    own: &Own,
+    (begins, anew, own): (Option<&LedgerBase>, Option<Digest>, &Own),
     layout: ShardLayout,
     (archive, onto): (&Archive, Option<u64>),
     (place, deployment): (&Path, &Deployment),
@@ -268,7 +297,7 @@ async fn found(
 ) -> Result<(Base, Vec<own::Deposited>), RebaseError> {
     let domain = deployment.domain();
     let committees = deployment.committees().map_err(CheckpointError::from)?;
-    let (first, expected) = own.base.as_ref().map_or((0, None), |base| (base.number, Some(base.checkpoint)));
+    let (first, expected) = begins.map_or((0, None), |base| (base.number, Some(base.checkpoint)));
     let brought = archive.bring(first).await.map_err(CheckpointError::from)?;
     let begun = archive.base(first, &domain, &committees).map_err(|error| brought.explain_checkpoint(error))?;
     brought.keep();
@@ -276,12 +305,13 @@ async fn found(
     if let Some(own) = expected.filter(|own| *own != found) {
         return Err(RebaseError::OtherArchive { number: first, own, found });
     }
-    let mut deposits = Vec::new();
+    let (mut deposits, mut missing) = (Vec::new(), anew);
     let last = match onto {
         Some(number) => number,
         None => archive.newest_anywhere().await.map_err(CheckpointError::from)?,
     };
     let base = archive.verify_after(begun, last, (&domain, &committees), told, |computed| {
+        missing = missing.filter(|adopted| domain.checkpoint_digest(&computed.checkpoint) != *adopted);
         for entry in &computed.segment.entries {
             if let SegmentEntry::Event(event) = entry {
                 deposits.extend(own::Deposited::of(event));
@@ -289,9 +319,12 @@ async fn found(
         }
     });
     let base = base.await?;
+    if let Some(adopted) = missing {
+        return Err(RebaseError::WithoutAdopted { number: base.checkpoint.number, adopted });
+    }
     match base.checkpoint.number {
         0 => Err(RebaseError::NoCheckpoint(place.to_owned())),
-        number if own.base.is_some() && number == first && layout == own.layout => Err(RebaseError::Nothing(number)),
+        number if begins.is_some() && number == first && layout == own.layout => Err(RebaseError::Nothing(number)),
         _ => Ok((base, deposits)),
     }
 }

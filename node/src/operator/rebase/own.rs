@@ -38,6 +38,8 @@ pub(super) struct Target {
     pub voidable_at: u64,
     pub layout: ShardLayout,
     pub with_primary: bool,
+    /// It begins anew after a recovery: what the authority executed, locked and kept before counts for nothing.
+    pub is_anew: bool,
     pub domain: Domain,
 }
 

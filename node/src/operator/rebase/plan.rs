@@ -39,7 +39,7 @@ pub(super) struct Plan<'a> {
     pub deposited: BTreeMap<Asset, Balance>,
     /// What the accounts of each shard of the new generation hold.
     pub held: BTreeMap<(ShardId, Asset), Balance>,
-    /// Whether all that the checkpoint includes was executed here.
+    /// Whether all that the checkpoint includes was executed here, and counts.
     pub is_complete: bool,
 }
 
@@ -92,7 +92,9 @@ pub(super) fn plan<'a>(
     deposits.extend(followed.iter().filter_map(Deposited::of));
     deposits.retain(|deposit| deposit.index > own.applied(&deposit.recipient));
     let ((), executed) = journals.read(told, |_| ())?;
-    let beyond = Beyond(base.behind(executed.next).map_err(CheckpointError::from)?);
+    let beyond =
+        if target.is_anew { BTreeMap::new() } else { base.behind(executed.next).map_err(CheckpointError::from)? };
+    let beyond = Beyond(beyond);
 
     // An account's list ends where nothing was listed that the checkpoint lacks: the archive has what comes before.
     let mut first_kept = BTreeMap::<AccountId, u64>::new();
@@ -123,7 +125,7 @@ pub(super) fn plan<'a>(
     active.extend(followed.iter().filter_map(|event| event.kind.account()));
     active.extend(deposits.iter().map(|deposit| deposit.recipient));
 
-    let (mut is_complete, mut held) = (true, BTreeMap::<(ShardId, Asset), Balance>::new());
+    let (mut is_complete, mut held) = (!target.is_anew, BTreeMap::<(ShardId, Asset), Balance>::new());
     let mut hold = |account: &AccountId, asset: &Asset, balance: Balance| {
         let sum = held.entry((target.layout.shard_of(account), *asset)).or_default();
         *sum = sum.plus(balance);
@@ -210,7 +212,7 @@ impl Plan<'_> {
         for (slot, said) in &self.said {
             numbers.insert(*slot, self.number(*slot, said, own, target));
         }
-        for shard in own.shards() {
+        for shard in own.shards().filter(|_| !target.is_anew) {
             for (account, sequence, unlock) in shard.shard().ledger().unlocks.iter() {
                 let slot = (account, sequence);
                 let is_own = unlock.seen.is_some() || unlock.void_voted.is_some() || unlock.voidable_at.is_some();
@@ -241,7 +243,7 @@ impl Plan<'_> {
         };
         // Of a number that is taken, only that it is void matters.
         let is_open = slot.1 >= self.part.rows().cut().next(&slot.0);
-        let Some(known) = own.unlock(slot).filter(|_| is_open) else { return said_only };
+        let Some(known) = own.unlock(slot).filter(|_| is_open && !target.is_anew) else { return said_only };
         // The window does not begin anew where the request was read before, unless an installation that was not read may
         // have opened the number again.
         let has_followed = own.epoch(&slot.0) == Some(self.part.rows().installations().epoch());

@@ -64,7 +64,8 @@ pub fn rebase_shards(
         return Err(CheckpointError::ChainBehind { chain, wanted: up_to }.into());
     }
     let (number, checkpoint) = (checkpoint.number, domain.checkpoint_digest(&checkpoint));
-    let target = Target { number, checkpoint, generation, up_to, voidable_at, layout, with_primary: true, domain };
+    let (with_primary, is_anew) = (true, false);
+    let target = Target { number, checkpoint, generation, up_to, voidable_at, layout, with_primary, is_anew, domain };
     let deposits = before.iter().filter_map(Deposited::of).collect();
     let plan = plan(&own, &target, &base, after, deposits, &journals, &mut |_| ())?;
     let written = write(&own, &target, &plan, &journals, new, &mut |_| ())?;

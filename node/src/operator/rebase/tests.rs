@@ -27,6 +27,7 @@ struct Scene {
     folder: DataFolder,
     committee: TestCommittee,
     events: Vec<PrimaryEventKind>,
+    is_anew: bool,
 }
 
 fn layout() -> ShardLayout {
@@ -38,7 +39,7 @@ impl Scene {
         let place = tempfile::tempdir().unwrap();
         let identity = FolderIdentity { names: vec!["aa".into()], shards: 1, chain_id: 1, contract: "0x01".into() };
         let folder = DataFolder::create(&place.path().join("data"), &identity).unwrap();
-        Self { place, folder, committee: TestCommittee::new(4), events: Vec::new() }
+        Self { place, folder, committee: TestCommittee::new(4), events: Vec::new(), is_anew: false }
     }
 
     /// The authority has written these records.
@@ -72,6 +73,7 @@ impl Scene {
             voidable_at: 5_000,
             layout: layout(),
             with_primary: true,
+            is_anew: self.is_anew,
             domain: self.committee.domain,
         }
     }
@@ -83,7 +85,7 @@ impl Scene {
         let from_ends = own.ends().iter().map(|end| end.0).collect();
         let switch = Switch { ends: written.ends.iter().map(|end| end.0).collect(), from_generation: 0, from_ends };
         drop(own);
-        self.folder.switch(1, switch).unwrap();
+        self.folder.switch(1, switch, None).unwrap();
         self.own()
     }
 
@@ -263,4 +265,45 @@ fn a_redemption_in_place_of_which_the_contract_paid_another_stays_in_the_account
     // The other one has left the queue: it is paid.
     scene.write([unlock(3, account, UnlockEventKind::CreditedBack(Asset::ETHER, amount))]);
     assert_eq!(held(&scene.own()), amount.into());
+}
+
+#[test]
+fn who_begins_anew_forgets_what_it_executed_locked_and_kept() {
+    let mut scene = Scene::new();
+    let (owner, other, amount) = (TestAccount::numbered(0), TestAccount::numbered(1).id(), Amount(10));
+    let account = owner.id();
+    scene.events = vec![
+        PrimaryEventKind::Deposit { recipient: account, asset: Asset::ETHER, amount },
+        PrimaryEventKind::UnlockRequested { account: other, sequence: SequenceNumber(0), is_authorized: true },
+    ];
+    let order = |amount, sequence| owner.sign(&scene.committee.domain, payment(account, other, amount, sequence));
+    let executed = Arc::new(scene.committee.certificate(&order(4, 0)));
+    let locked = scene.committee.verified(&order(1, 1));
+    let kept = TestAccount::numbered(1).sign(&scene.committee.domain, payment(other, account, 1, 0));
+    scene.write([
+        first_deposit(account, amount),
+        unlock(2, other, UnlockEventKind::Requested(1_000)),
+        Record::Confirmation { certificate: executed, sent: FIRST, effect: Effect::Credited { received: FIRST } },
+        Record::Lock { order: Arc::new(locked.order().clone()), digest: locked.digest() },
+        Record::Seen { certificate: Arc::new(scene.committee.certificate(&kept)) },
+        Record::VoidVoted { account: other, sequence: SequenceNumber(0), epoch: Epoch(0) },
+        Record::Inherited { order: Arc::new(locked.order().clone()), digest: locked.digest() },
+        Record::Closed { epoch: Epoch(0) },
+    ]);
+    let before = scene.own();
+    assert!(before.account(&account).unwrap().pending.is_some());
+    assert!(before.unlock((other, SequenceNumber(0))).unwrap().void_voted.is_some());
+    drop(before);
+    scene.is_anew = true;
+    let own = scene.rebase();
+    let (mine, others) = (own.account(&account).unwrap(), own.account(&other).unwrap());
+    assert_eq!((mine.balance(Asset::ETHER), mine.next_sequence().0), (amount.into(), 0));
+    assert_eq!((others.balance(Asset::ETHER), mine.pending), (Balance::ZERO, None));
+    let tenure = &own.shards().next().unwrap().shard().ledger().tenure;
+    assert_eq!((tenure.iter().count(), tenure.closed()), (0, Some(Epoch(0))), "what is closed stays so");
+    // The chain still says that the number is frozen. Its window begins anew.
+    let frozen = fastpay_core::Unlock { voidable_at: Some(5_000), ..fastpay_core::Unlock::default() };
+    assert_eq!(own.unlock((other, SequenceNumber(0))), Some(&frozen));
+    // What it had listed is pruned, and never absent.
+    assert!(others.received.count() > 1);
 }

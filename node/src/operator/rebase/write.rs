@@ -267,7 +267,8 @@ impl Generation<'_> {
 
     /// Whether the checkpoint does not include a number that an account took here. All such accounts are active.
     fn is_beyond(&self, account: &AccountId, sent: &Link) -> bool {
-        self.plan.part.accounts().contains(account) && sent.number >= self.plan.cut.next(account).0
+        let is_active = self.plan.part.accounts().contains(account);
+        is_active && !self.target.is_anew && sent.number >= self.plan.cut.next(account).0
     }
 
     fn take(&mut self, account: AccountId, record: impl FnOnce(Link) -> Record) -> Result<(), JournalError> {
@@ -318,7 +319,7 @@ impl Generation<'_> {
         for ((account, sequence), unlock) in plan.numbers(own, self.target) {
             self.writer(&account).base(Base::Number { account, sequence, unlock })?;
         }
-        for account in plan.part.accounts() {
+        for account in plan.part.accounts().iter().filter(|_| !self.target.is_anew) {
             let Some(pending) = own.account(account)?.pending else { continue };
             if pending.order.transfer.sequence() == plan.part.rows().cut().next(account) {
                 let record = Record::Lock { order: pending.order, digest: pending.digest };
@@ -330,10 +331,11 @@ impl Generation<'_> {
 
     /// The locks that were inherited, and the epochs that were closed and joined: a shard of the new generation has
     /// accounts of each of the old ones, so what one of these has closed is closed, and what all have joined is joined.
+    /// Like the own ones, inherited locks count for nothing after a recovery.
     fn keep_tenure(&mut self) -> Result<(), RebaseError> {
         let (own, plan) = (self.own, self.plan);
         let tenures = || own.shards().map(|shard| &shard.shard().ledger().tenure);
-        for PendingOrder { order, digest } in tenures().flat_map(Tenure::iter) {
+        for PendingOrder { order, digest } in tenures().flat_map(Tenure::iter).filter(|_| !self.target.is_anew) {
             let (account, sequence) = (order.transfer.sender(), order.transfer.sequence());
             if sequence >= plan.part.rows().cut().next(&account) {
                 self.writer(&account).append(&Record::Inherited { order: order.clone(), digest: *digest })?;

@@ -76,7 +76,7 @@ impl History {
         TestCommittee::with(4, self.committee.domain, epoch)
     }
 
-    fn installed(&self, epoch: Epoch, compromised_since: Epoch) -> InstalledCommittee {
+    pub fn installed(&self, epoch: Epoch, compromised_since: Epoch) -> InstalledCommittee {
         let committee = self.committee_of(epoch).committee;
         InstalledCommittee { committee, compromised_since, checkpoint: Digest::repeat_byte(3) }
     }

@@ -10,6 +10,7 @@ mod authority;
 mod history;
 mod oracle;
 mod own;
+mod recovery;
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,6 +43,7 @@ struct Tally {
     refused: usize,
     premature: usize,
     ahead: usize,
+    rebuilt: recovery::Tally,
 }
 
 #[test]
@@ -54,10 +56,16 @@ fn a_state_follows_from_the_segment_and_not_from_the_order_of_execution() {
         }
     }
     println!("{tally:?} in {} runs", seeds.len());
-    let Tally { executed, voids, events, open, unpaid, kept, refused, premature, ahead } = tally;
-    let few = [voids, open, unpaid, kept, premature, ahead].into_iter().min().unwrap();
+    let Tally { executed, voids, events, open, unpaid, kept, refused, premature, ahead, ref rebuilt } = tally;
+    let recovery::Tally { paid, behind, owing, left_out, found, complete, .. } = *rebuilt;
+    let few = [voids, open, unpaid, kept, premature, ahead, paid, behind, owing, left_out, found];
+    let few = few.into_iter().min().unwrap();
+    let is_rebuilt = rebuilt.executed > 10 * seeds.len() && rebuilt.refused > 5 * seeds.len() && complete > 0;
     let is_telling = executed > 10 * seeds.len() && events > 10 * seeds.len() && refused > 5 * seeds.len();
-    assert!(seeds.len() < 20 || (few > seeds.len() / 4 && is_telling), "the runs lead to little: {tally:?}");
+    assert!(
+        seeds.len() < 20 || (few > seeds.len() / 4 && is_telling && is_rebuilt),
+        "the runs lead to little: {tally:?}"
+    );
 }
 
 fn run(seed: u64, tally: &mut Tally) {
@@ -94,6 +102,7 @@ fn run(seed: u64, tally: &mut Tally) {
         }
         oracle::compare(&next, &history);
         cuts.push(cut.clone());
+        recovery::is_rebuilt(&state, &checkpoint, &history, &mut rng, &mut tally.rebuilt);
         tally.ahead += own::follows_from_the_checkpoint_and_what_was_executed_since(&next, &cuts, &history, &mut rng);
         tally.premature += try_longer_cuts(&history, &state, &cut, &mut rng);
         survives_storage(&next, &segment);

@@ -19,7 +19,7 @@ fn said(history: &History, slot: Slot, up_to: TransactionIndex) -> impl Iterator
 }
 
 /// Whether the Primary will never pay the redemption that is executed under a number.
-fn is_never_paid(history: &History, slot: Slot, up_to: TransactionIndex) -> bool {
+pub fn is_never_paid(history: &History, slot: Slot, up_to: TransactionIndex) -> bool {
     let executed = history.certificates[&slot].digest();
     said(history, slot, up_to).any(|event| match event {
         PrimaryEventKind::Redeemed { digest, .. } | PrimaryEventKind::Queued { digest, .. } => *digest != executed,

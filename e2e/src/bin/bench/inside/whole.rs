@@ -78,7 +78,8 @@ impl Bench {
         let (handle, queue) = ShardHandle::new(&limits, metrics);
         let keys = Arc::new(scene.keys.clone());
         let name = keys.public().name;
-        let voter_status = VoterStatus::new(scene.committees()?, vec![keys], &[name]).map_err(Failure::wrong)?;
+        let voter_status =
+            VoterStatus::new(scene.committees()?, vec![keys], &[name].as_slice().into()).map_err(Failure::wrong)?;
         let (voter_status, seen) = watch::channel(Arc::new(voter_status));
         let settings = ShardSettings {
             domain: scene.domain,

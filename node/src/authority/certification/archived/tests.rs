@@ -3,8 +3,8 @@
 use super::super::Store;
 use super::*;
 use fastpay_core::checkpoint::{Segment, SegmentEntry};
-use fastpay_core::{Digest, Epoch, TransactionIndex};
-use fastpay_testkit::{TestAccount, TestCommittee, payment, payout};
+use fastpay_core::{Digest, Epoch, PrimaryAddress, TransactionIndex};
+use fastpay_testkit::{TestAccount, TestCommittee, payment, payout, redemption};
 use object_store::ObjectStoreExt;
 use object_store::memory::InMemory;
 use std::fs::File;
@@ -22,24 +22,33 @@ fn archive(folder: &std::path::Path, checkpoints: u64, large: bool) -> (Archive,
             };
             SegmentEntry::Executed(order)
         });
-        let segment = Segment { entries: orders.collect() };
-        segment.write(&mut File::create(archive.segment_path(number)).unwrap()).unwrap();
-        let leaf = segment.entries[0].leaf();
-        let checkpoint = Checkpoint {
-            epoch: Epoch(0),
-            number,
-            previous,
-            up_to: TransactionIndex(0),
-            cut: Digest::ZERO,
-            state: Digest::ZERO,
-            segment: leaf.root(&segment.path(&leaf).unwrap()).unwrap(),
-        };
-        previous = committee.domain.checkpoint_digest(&checkpoint);
-        let votes = committee.keys.iter().map(|keys| checkpoint.sign(keys, &committee.domain)).collect();
-        let certificate = CheckpointCertificate::from_votes(checkpoint, &committee.domain, &committee.committee, votes);
-        archive.complete(&certificate.unwrap()).unwrap();
+        previous = complete(&archive, &committee, (number, previous), Segment { entries: orders.collect() });
     }
     (archive, committee)
+}
+
+/// Archives a segment with a certificate, and gives its checkpoint's digest.
+fn complete(
+    archive: &Archive,
+    committee: &TestCommittee,
+    (number, previous): (u64, Digest),
+    segment: Segment,
+) -> Digest {
+    segment.write(&mut File::create(archive.segment_path(number)).unwrap()).unwrap();
+    let leaf = segment.entries[0].leaf();
+    let checkpoint = Checkpoint {
+        epoch: Epoch(0),
+        number,
+        previous,
+        up_to: TransactionIndex(0),
+        cut: Digest::ZERO,
+        state: Digest::ZERO,
+        segment: leaf.root(&segment.path(&leaf).unwrap()).unwrap(),
+    };
+    let votes = committee.keys.iter().map(|keys| checkpoint.sign(keys, &committee.domain)).collect();
+    let certificate = CheckpointCertificate::from_votes(checkpoint, &committee.domain, &committee.committee, votes);
+    archive.complete(&certificate.unwrap()).unwrap();
+    committee.domain.checkpoint_digest(&checkpoint)
 }
 
 fn sent(from: u64) -> ArchivedRequest {
@@ -62,6 +71,35 @@ async fn what_is_too_old_for_one_answer_is_named() {
     assert_eq!(reads.read(received(0, 0)).await, Err(NotArchived::TooOld(3)));
     assert_eq!(reads.read(received(2, 9)).await, Err(NotArchived::TooOld(3)));
     for (request, count) in [(sent(8), 8), (sent(15), 1), (sent(16), 0), (received(3, 0), 8), (received(4, 3), 1)] {
+        let page = reads.read(request).await.unwrap();
+        assert_eq!((page.entries.len(), page.next), (count, None), "{request:?}");
+        page.verify(&committee.domain, &[&committee.committee], request.account, request.list).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_list_of_sent_transfers_begins_after_what_a_recovery_debited_without_an_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let (committee, archive) = (TestCommittee::new(4), Archive::new(folder.path()));
+    let (payer, payee) = (TestAccount::numbered(0), TestAccount::numbered(1).id());
+    let pays = |number| SegmentEntry::Executed(payer.sign(&committee.domain, payment(payer.id(), payee, 1, number)));
+    let paid = |number| SegmentEntry::Paid(redemption(payer.id(), PrimaryAddress::repeat_byte(7), 1, number));
+    let void = SegmentEntry::Void { account: payer.id(), sequence: SequenceNumber(6) };
+    // The contract paid number 3, and number 6, which is behind a gap and void later.
+    let segments = [
+        vec![pays(0), pays(1)],
+        vec![SegmentEntry::Recovery, pays(2), paid(3), pays(4), paid(6)],
+        vec![pays(5), void, pays(7)],
+    ];
+    let mut previous = Digest::ZERO;
+    for (number, entries) in (1..).zip(segments) {
+        previous = complete(&archive, &committee, (number, previous), Segment { entries });
+    }
+    let reads = ArchivedReads::new(Some(archive), committee.domain);
+    for from in 0..=6 {
+        assert_eq!(reads.read(sent(from)).await, Err(NotArchived::Recovered(2, SequenceNumber(6))), "from {from}");
+    }
+    for (request, count) in [(sent(7), 1), (sent(8), 0), (received(0, 0), 6)] {
         let page = reads.read(request).await.unwrap();
         assert_eq!((page.entries.len(), page.next), (count, None), "{request:?}");
         page.verify(&committee.domain, &[&committee.committee], request.account, request.list).unwrap();

@@ -87,7 +87,7 @@ fn what_was_noted_with_a_switch_counts_until_the_first_start() {
         let mark = HighWaterMark::of(&scene.data(), scene.high_water_mark()).unwrap();
         let switch = mark.switch_to(&next.map(JournalPosition), &ends.map(JournalPosition));
         let mut folder = DataFolder::open_of_deployment(&scene.data(), 1, "0x01").unwrap();
-        folder.switch(2, switch).unwrap();
+        folder.switch(2, switch, None).unwrap();
     };
     let rebased = || {
         let scene = Scene::new();

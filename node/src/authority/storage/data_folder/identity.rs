@@ -1,6 +1,7 @@
 //! `meta.json`: the authority and deployment of the folder.
 
 use super::error::{StorageError, io_error, malformed};
+use fastpay_core::Digest;
 use fastpay_program::files;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -37,6 +38,8 @@ pub(crate) struct Generation {
     pub number: u64,
     /// What was noted with the switch to it. None of the one made with the folder.
     pub switch: Option<Switch>,
+    /// The checkpoint, adopted after a recovery, from which it or one before it begins.
+    pub adopted: Option<Digest>,
 }
 
 /// What is noted with the switch to a generation: until a node was started on it, this is all that is known of its
@@ -61,6 +64,8 @@ struct Meta {
     generation: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     switch: Option<Switch>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    adopted: Option<Digest>,
     #[serde(flatten)]
     rest: serde_json::Map<String, serde_json::Value>,
 }
@@ -93,7 +98,7 @@ impl FolderIdentity {
             });
         }
         let identity = serde_json::from_value(serde_json::Value::Object(meta.rest));
-        let generation = Generation { number: meta.generation, switch: meta.switch };
+        let generation = Generation { number: meta.generation, switch: meta.switch, adopted: meta.adopted };
         Ok((identity.map_err(|error| malformed(&path, &error))?, generation))
     }
 
@@ -114,8 +119,8 @@ impl Meta {
     fn of(identity: &FolderIdentity, generation: Generation, path: &Path) -> Result<Self, StorageError> {
         let rest =
             serde_json::to_value(identity).and_then(serde_json::from_value).map_err(|error| malformed(path, &error))?;
-        let Generation { number, switch } = generation;
+        let Generation { number, switch, adopted } = generation;
         let format_version = if number == 0 { FORMAT_VERSION_FIRST } else { FORMAT_VERSION };
-        Ok(Self { format_version, generation: number, switch, rest })
+        Ok(Self { format_version, generation: number, switch, adopted, rest })
     }
 }

@@ -19,7 +19,7 @@ mod identity;
 
 use super::journal::{Journal, JournalError, JournalOptions, JournalWrite};
 use error::io_error;
-use fastpay_core::JournalPosition;
+use fastpay_core::{Digest, JournalPosition};
 use fastpay_program::files;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -268,14 +268,23 @@ impl DataFolder {
         Ok(existed.then_some(folder))
     }
 
-    /// Lets the next generation, with this number of shards, count from now on: durably, at once for all shards.
+    /// The checkpoint, adopted after a recovery, from which the present generation or one before it begins.
+    ///
+    /// # Errors
+    /// `Malformed`, `UnsupportedVersion`, `Io`.
+    pub fn adopted(&self) -> Result<Option<Digest>, StorageError> {
+        Ok(generation_in(&self.path)?.adopted)
+    }
+
+    /// Lets the next generation, with this number of shards, count from now on: durably, at once for all shards. If there
+    /// was a recovery, it begins from the checkpoint `adopted` or one that follows it.
     ///
     /// # Errors
     /// `Malformed`, `UnsupportedVersion`, `Io`; the present generation counts then.
-    pub fn switch(&mut self, shards: u32, switch: Switch) -> Result<(), StorageError> {
+    pub fn switch(&mut self, shards: u32, switch: Switch, adopted: Option<Digest>) -> Result<(), StorageError> {
         let (identity, generation) = FolderIdentity::read(&self.path)?;
         let next = generation.number.saturating_add(1);
-        let generation = Generation { number: next, switch: Some(switch) };
+        let generation = Generation { number: next, switch: Some(switch), adopted };
         FolderIdentity { shards, ..identity }.write(&self.path, generation)?;
         (self.generation, self.shards) = (next, shards);
         Ok(())

@@ -184,11 +184,13 @@ fn the_next_generation_counts_from_the_switch_on_and_older_ones_can_go_then() {
     assert_eq!(remove_older_generations(&path, 0).unwrap(), Vec::<PathBuf>::new());
     assert_eq!(shard_folders(&path).unwrap().1, 0);
     let switch = Switch { ends: vec![0; 3], from_generation: 0, from_ends: vec![0; 2] };
-    folder.switch(3, switch.clone()).unwrap();
+    assert_eq!(folder.adopted().unwrap(), None);
+    let adopted = Some(Digest::repeat_byte(7));
+    folder.switch(3, switch.clone(), adopted).unwrap();
     assert_eq!((folder.generation(), folder.shards()), (1, 3));
     folder.add_name("bb").unwrap();
     drop(folder);
-    assert_eq!(generation_in(&path).unwrap(), Generation { number: 1, switch: Some(switch) });
+    assert_eq!(generation_in(&path).unwrap(), Generation { number: 1, switch: Some(switch), adopted });
     let (folders, generation) = shard_folders(&path).unwrap();
     assert_eq!((folders.len(), generation), (3, 1));
     assert!(folders.iter().all(|shard| shard.journal.starts_with(path.join("generation-0001"))));

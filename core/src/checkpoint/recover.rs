@@ -1,0 +1,379 @@
+//! Rebuilds the history of a committee that is gone [LIFE §5]: from a certified state, what the Primary said since, and
+//! whatever certificates are still known, in any order.
+//!
+//! ```text
+//!  events ─► which order of each number holds ─┐
+//!  certificates ─► without gap from V ─────────┴─► while an account owes: without its last order ─► segment
+//! ```
+//! What the Primary paid or queued is debited whether or not a certificate of it is known, and also behind a gap. Of the
+//! orders, as many are taken as are covered. There is one largest set of them: what covers one order covers it in a
+//! larger set, too. So the order of the inputs does not matter, and another certificate removes no order of others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::application::SegmentError;
+use super::segment::{PrimaryEvent, Segment, SegmentEntry};
+use super::state::{CheckpointState, NumberState};
+use crate::Digest;
+use crate::amount::{Amount, Asset, Balance, Epoch, SequenceNumber};
+use crate::certificate::VerifiedCertificate;
+use crate::identity::AccountId;
+use crate::order::TransferOrder;
+use crate::statement::Domain;
+use crate::transfer::{Redemption, Transfer};
+
+/// Why nothing can be rebuilt.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecoveryError {
+    /// No installation made a recovery.
+    #[error("the newest event is not the installation of a committee that ends all earlier epochs")]
+    NoRecovery,
+    /// The events do not follow the state.
+    #[error(transparent)]
+    Events(#[from] SegmentError),
+    /// The Primary paid a redemption, and says only its digest.
+    #[error(
+        "the Primary spent number {sequence} of account {account} on the redemption {digest}, of which not all fields are \
+         known; give its certificate, or the redemption itself"
+    )]
+    UnknownRedemption {
+        /// The account.
+        account: AccountId,
+        /// The number.
+        sequence: SequenceNumber,
+        /// The redemption's digest.
+        digest: Digest,
+    },
+}
+
+/// A certificate that is not in the rebuilt history.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LeftOut {
+    /// The sender.
+    pub account: AccountId,
+    /// Its number.
+    pub sequence: SequenceNumber,
+    /// The order's digest.
+    pub digest: Digest,
+    /// Why.
+    pub reason: LeftOutReason,
+}
+
+/// Why a certificate is not in the rebuilt history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum LeftOutReason {
+    /// Thieves may have made it: a rotation says that keys of its epoch were out. Or the new committee did, too early.
+    #[error("certificates of epoch {0} do not count: keys were out, or the epoch has not adopted a checkpoint")]
+    Epoch(Epoch),
+    /// The Primary voided the number.
+    #[error("the contract voided the number")]
+    Voided,
+    /// The Primary spent the number on another order, or upheld another one.
+    #[error("the contract says that the order {0} holds")]
+    Overruled(Digest),
+    /// Two orders of one number are certified: more than f authorities were faulty.
+    #[error("the order {0} of the same number is certified, too")]
+    Rival(Digest),
+    /// A certificate before it is missing.
+    #[error("the certificate of number {0} is missing")]
+    Gap(SequenceNumber),
+    /// The account does not hold what the order, or one before, spends: certificates that paid it are missing.
+    #[error("nothing that is known covers the order {0}; certificates that paid the account are missing")]
+    NotCovered(SequenceNumber),
+}
+
+/// A rebuilt history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// The segment, which [`CheckpointState::apply`] takes.
+    pub segment: Segment,
+    /// The redemptions that are debited because the Primary paid or queued them, without their owner's order.
+    pub paid: Vec<Redemption>,
+    /// The certificates that are not in it, but for those that the state includes.
+    pub left_out: BTreeSet<LeftOut>,
+}
+
+/// A number that an account takes.
+enum Taken {
+    Order { order: Box<TransferOrder>, digest: Digest, effect: Effect },
+    Paid(Redemption),
+    Void,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// The order moves value, and needs its cover.
+    Moves,
+    /// The Primary paid it.
+    Paid,
+    /// A redemption that the Primary never pays.
+    None,
+}
+
+/// What an account takes.
+#[derive(Default)]
+struct Numbers {
+    /// From V on, without gap.
+    taken: Vec<Taken>,
+    /// What the Primary paid behind the first gap.
+    behind: BTreeMap<SequenceNumber, Redemption>,
+}
+
+/// The certified orders of each number, by digest.
+type Candidates = BTreeMap<(AccountId, SequenceNumber), BTreeMap<Digest, TransferOrder>>;
+
+struct Rebuild<'a> {
+    /// The state after all events but the installation.
+    followed: CheckpointState,
+    candidates: Candidates,
+    redemptions: &'a BTreeMap<Digest, Redemption>,
+    balances: BTreeMap<(AccountId, Asset), Balance>,
+    owing: BTreeSet<(AccountId, Asset)>,
+    left_out: BTreeSet<LeftOut>,
+}
+
+impl CheckpointState {
+    /// Rebuilds the history after this state. `events` are all that follow it up to the installation that made the
+    /// recovery, `certificates` those that are known, and `redemptions` by their digests those that the Primary paid.
+    ///
+    /// # Errors
+    /// See [`RecoveryError`].
+    pub fn recover(
+        self,
+        mut events: Vec<PrimaryEvent>,
+        certificates: impl IntoIterator<Item = VerifiedCertificate>,
+        redemptions: &BTreeMap<Digest, Redemption>,
+        domain: &Domain,
+    ) -> Result<Recovered, RecoveryError> {
+        let installation = events.pop().filter(|event| event.kind.is_recovery()).ok_or(RecoveryError::NoRecovery)?;
+        let mut followed = self;
+        events.iter().try_for_each(|event| followed.follow(event.clone(), domain))?;
+        let balances = followed.balances.clone();
+        let owing = balances.iter().filter(|(_, held)| **held < Balance::ZERO).map(|(of, _)| *of).collect();
+        let (candidates, left_out) = (BTreeMap::new(), BTreeSet::new());
+        let mut rebuild = Rebuild { followed, candidates, redemptions, balances, owing, left_out };
+        certificates.into_iter().for_each(|certificate| rebuild.consider(certificate));
+        let mut accounts = rebuild.accounts()?;
+        rebuild.cover(&mut accounts);
+        Ok(rebuild.finish(accounts, events, installation))
+    }
+}
+
+impl Rebuild<'_> {
+    /// Takes a certificate as a candidate, if certificates of its epoch count.
+    fn consider(&mut self, certificate: VerifiedCertificate) {
+        let (digest, epoch) = (certificate.digest(), certificate.certificate().epoch);
+        let order = certificate.into_certificate().order;
+        let slot @ (account, sequence) = (order.transfer.sender(), order.transfer.sequence());
+        if sequence < self.followed.cut.next(&account) {
+            return;
+        }
+        let installations = &self.followed.installations;
+        let was_out = |installed: &super::InstalledCommittee| {
+            (installed.compromised_since..installed.committee.epoch()).contains(&epoch)
+        };
+        if epoch > installations.epoch() || installations.iter().any(was_out) {
+            self.leave_out(slot, digest, LeftOutReason::Epoch(epoch));
+            return;
+        }
+        self.candidates.entry(slot).or_default().insert(digest, order);
+    }
+
+    fn leave_out(&mut self, (account, sequence): (AccountId, SequenceNumber), digest: Digest, reason: LeftOutReason) {
+        self.left_out.insert(LeftOut { account, sequence, digest, reason });
+    }
+
+    /// What each account takes if all of it is covered.
+    fn accounts(&mut self) -> Result<BTreeMap<AccountId, Numbers>, RecoveryError> {
+        let of_numbers = self.followed.numbers.keys().filter(|(account, at)| *at >= self.followed.cut.next(account));
+        let slots: BTreeSet<_> = of_numbers.chain(self.candidates.keys()).copied().collect();
+        let mut accounts = BTreeMap::<AccountId, Numbers>::new();
+        for slot @ (account, sequence) in slots {
+            let numbers = accounts.entry(account).or_default();
+            let next = after(self.followed.cut.next(&account), numbers.taken.len());
+            let holder = if sequence == next { self.holder(slot)? } else { None };
+            if let Some(taken) = holder {
+                self.include(&taken);
+                numbers.taken.push(taken);
+            } else if let Some(paid) = self.paid(slot)? {
+                self.include(&Taken::Paid(paid.clone()));
+                self.reject(slot, LeftOutReason::Gap(next));
+                numbers.behind.insert(sequence, paid);
+            } else {
+                self.reject(slot, LeftOutReason::Gap(next));
+            }
+        }
+        Ok(accounts)
+    }
+
+    fn said(&self, slot: (AccountId, SequenceNumber)) -> NumberState {
+        self.followed.numbers.get(&slot).copied().unwrap_or_default()
+    }
+
+    /// What holds under a number; `None` if that is not known.
+    fn holder(&mut self, slot: (AccountId, SequenceNumber)) -> Result<Option<Taken>, RecoveryError> {
+        let said = self.said(slot);
+        if said.is_voided() {
+            self.reject(slot, LeftOutReason::Voided);
+            return Ok(Some(Taken::Void));
+        }
+        let holds = said.holds();
+        let known = self.candidates.get_mut(&slot);
+        let taken = known.and_then(|known| match holds {
+            Some(digest) => known.remove_entry(&digest),
+            None => known.pop_first(),
+        });
+        let Some((digest, order)) = taken else {
+            let paid = self.paid(slot)?.map(Taken::Paid);
+            holds.into_iter().for_each(|holds| self.reject(slot, LeftOutReason::Overruled(holds)));
+            return Ok(paid);
+        };
+        self.reject(slot, LeftOutReason::Rival(digest));
+        let effect = match (said.spent, &order.transfer) {
+            (Some(_), _) if said.paid() == Some(digest) => Effect::Paid,
+            (Some(_), Transfer::Redemption(_)) => Effect::None,
+            _ => Effect::Moves,
+        };
+        Ok(Some(Taken::Order { order: Box::new(order), digest, effect }))
+    }
+
+    /// The redemption that the Primary paid or queued under a number.
+    fn paid(
+        &self,
+        slot @ (account, sequence): (AccountId, SequenceNumber),
+    ) -> Result<Option<Redemption>, RecoveryError> {
+        let Some(digest) = self.said(slot).paid() else { return Ok(None) };
+        let certified = self.candidates.get(&slot).and_then(|known| match &known.get(&digest)?.transfer {
+            Transfer::Redemption(redemption) => Some(redemption),
+            Transfer::Payment(_) | Transfer::Payout(_) => None,
+        });
+        let known = certified.or_else(|| self.redemptions.get(&digest)).cloned();
+        known.map(Some).ok_or(RecoveryError::UnknownRedemption { account, sequence, digest })
+    }
+
+    /// None of the number's candidates is taken. One that the Primary paid is debited all the same.
+    fn reject(&mut self, slot: (AccountId, SequenceNumber), reason: LeftOutReason) {
+        let said = self.said(slot);
+        for digest in self.candidates.remove(&slot).unwrap_or_default().into_keys() {
+            if said.paid() != Some(digest) {
+                let holds = said.holds().map(LeftOutReason::Overruled);
+                let reason = if said.is_voided() { LeftOutReason::Voided } else { holds.unwrap_or(reason) };
+                self.leave_out(slot, digest, reason);
+            }
+        }
+    }
+
+    /// Leaves out the last order of each account that owes, until none does but for what the Primary paid.
+    fn cover(&mut self, accounts: &mut BTreeMap<AccountId, Numbers>) {
+        while let Some((account, asset)) = self.owing.first().copied() {
+            let is_payer = |taken: &Taken| match taken {
+                Taken::Order { order, effect: Effect::Moves, .. } => order.transfer.asset() == asset,
+                _ => false,
+            };
+            let numbers = accounts.get_mut(&account);
+            let last = numbers.and_then(|numbers| Some((numbers.taken.iter().rposition(is_payer)?, numbers)));
+            let Some((at, numbers)) = last else {
+                self.owing.remove(&(account, asset));
+                continue;
+            };
+            let first = self.followed.cut.next(&account);
+            let sequence = after(first, at);
+            for (offset, taken) in (at..).zip(numbers.taken.split_off(at)) {
+                self.exclude(&taken);
+                let behind = after(first, offset);
+                if let Taken::Order { digest, effect: Effect::Moves | Effect::None, .. } = &taken {
+                    self.leave_out((account, behind), *digest, LeftOutReason::NotCovered(sequence));
+                }
+                if let Some(paid) = taken.into_paid() {
+                    self.include(&Taken::Paid(paid.clone()));
+                    numbers.behind.insert(behind, paid);
+                }
+            }
+        }
+    }
+
+    fn include(&mut self, taken: &Taken) {
+        self.move_value(taken, Balance::debit, Balance::credit);
+    }
+
+    fn exclude(&mut self, taken: &Taken) {
+        self.move_value(taken, Balance::credit, Balance::debit);
+    }
+
+    fn move_value(
+        &mut self,
+        taken: &Taken,
+        of_sender: fn(Balance, Amount) -> Balance,
+        of_recipient: fn(Balance, Amount) -> Balance,
+    ) {
+        match taken {
+            Taken::Order { order, effect: Effect::Moves | Effect::Paid, .. } => {
+                let (transfer, asset) = (&order.transfer, order.transfer.asset());
+                for receipt in transfer.receipts() {
+                    let amount = receipt.payment.amount;
+                    self.change(receipt.payment.recipient, asset, |balance| of_recipient(balance, amount));
+                }
+                self.change(transfer.sender(), asset, |balance| of_sender(balance, transfer.amount()));
+            }
+            Taken::Paid(paid) => self.change(paid.sender, paid.asset, |balance| of_sender(balance, paid.amount)),
+            Taken::Order { effect: Effect::None, .. } | Taken::Void => {}
+        }
+    }
+
+    fn change(&mut self, account: AccountId, asset: Asset, change: impl FnOnce(Balance) -> Balance) {
+        let balance = self.balances.entry((account, asset)).or_default();
+        *balance = change(*balance);
+        if *balance < Balance::ZERO {
+            self.owing.insert((account, asset));
+        } else {
+            self.owing.remove(&(account, asset));
+        }
+    }
+
+    fn finish(
+        self,
+        accounts: BTreeMap<AccountId, Numbers>,
+        events: Vec<PrimaryEvent>,
+        installation: PrimaryEvent,
+    ) -> Recovered {
+        let events = events.into_iter().map(SegmentEntry::Event);
+        let mut entries: Vec<_> = std::iter::once(SegmentEntry::Recovery).chain(events).collect();
+        let mut paid = Vec::new();
+        for (account, Numbers { taken, behind }) in accounts {
+            let first = self.followed.cut.next(&account);
+            for (offset, taken) in taken.into_iter().enumerate() {
+                entries.push(match taken {
+                    Taken::Order { order, .. } => SegmentEntry::Executed(*order),
+                    Taken::Paid(redemption) => {
+                        paid.push(redemption.clone());
+                        SegmentEntry::Paid(redemption)
+                    }
+                    Taken::Void => SegmentEntry::Void { account, sequence: after(first, offset) },
+                });
+            }
+            paid.extend(behind.values().cloned());
+            entries.extend(behind.into_values().map(SegmentEntry::Paid));
+        }
+        entries.push(SegmentEntry::Event(installation));
+        Recovered { segment: Segment { entries }, paid, left_out: self.left_out }
+    }
+}
+
+impl Taken {
+    /// What the Primary paid under the number.
+    fn into_paid(self) -> Option<Redemption> {
+        match self {
+            Self::Paid(redemption) => Some(redemption),
+            Self::Order { order, effect: Effect::Paid, .. } => match order.transfer {
+                Transfer::Redemption(redemption) => Some(redemption),
+                Transfer::Payment(_) | Transfer::Payout(_) => None,
+            },
+            Self::Order { .. } | Self::Void => None,
+        }
+    }
+}
+
+/// The number so many after the first.
+fn after(first: SequenceNumber, offset: usize) -> SequenceNumber {
+    SequenceNumber(first.0.saturating_add(offset as u64))
+}

@@ -1,0 +1,148 @@
+//! The rules of a recovery [LIFE §5]: the segment by which the committee of a recovery's installation begins. It is made
+//! of what is known, not of what a committee agreed on, so some rules differ from those of other segments.
+//!
+//! ```text
+//!  Recovery ─► events after D ─► numbers, with those that the Primary paid ─► the installation that made the recovery
+//! ```
+//! The installation comes last, because what the Primary upheld and spent says which order of a number holds until
+//! then; the installation opens the rest again.
+//!
+//! Invariant: what the Primary paid or queued is debited, whether or not a certificate is known, and whoever had the
+//! keys. Only that may leave an account owing. An order needs its cover, as everywhere: otherwise whoever hides the
+//! certificates that he paid with keeps the money that others spend.
+
+use std::collections::BTreeSet;
+
+use super::application::{Application, SegmentError};
+use super::segment::{PrimaryEvent, PrimaryEventKind};
+use super::state::{CheckpointState, NumberState};
+use crate::Digest;
+use crate::amount::{Asset, Epoch, SequenceNumber};
+use crate::identity::AccountId;
+use crate::transfer::{Redemption, Transfer};
+use crate::unlock::RELEASED;
+
+/// A recovery that is being applied.
+#[derive(Debug, Default)]
+pub(super) struct Recovery {
+    /// The account whose numbers come next are behind a gap, and the last of them.
+    behind_gap: Option<(AccountId, SequenceNumber)>,
+    /// Balances that were debited because the Primary paid.
+    debited: BTreeSet<(AccountId, Asset)>,
+    /// Balances that were debited by orders that the Primary has not paid.
+    ordered: BTreeSet<(AccountId, Asset)>,
+    /// The newest entry is an installation that may have made the recovery.
+    is_over: bool,
+}
+
+impl PrimaryEventKind {
+    /// Whether this is the installation of a committee before which all epochs end at once: such a committee begins from
+    /// one rebuilt checkpoint.
+    #[must_use]
+    pub fn is_recovery(&self) -> bool {
+        matches!(self, Self::Installed(installed) if installed.compromised_since == Epoch(0))
+    }
+}
+
+impl NumberState {
+    /// The redemption that the Primary paid under this number, or queued.
+    pub(super) fn paid(&self) -> Option<Digest> {
+        self.spent.map(|spent| spent.digest).filter(|digest| *digest != RELEASED && !self.is_voided())
+    }
+
+    /// The only order that a recovery may execute under the number; `None` if the Primary did not say.
+    pub(super) fn holds(&self) -> Option<Digest> {
+        self.paid().or(self.upheld())
+    }
+}
+
+impl Recovery {
+    /// Whether the account's numbers that come next are behind a gap.
+    pub(super) fn is_behind_gap(&self, account: AccountId) -> bool {
+        self.behind_gap.is_some_and(|(behind, _)| behind == account)
+    }
+
+    /// Judges an order by what the Primary said of its number. A frozen one is executed: nobody else will decide, and
+    /// what is left out now counts for nothing.
+    pub(super) fn judge(
+        &mut self,
+        transfer: &Transfer,
+        digest: Digest,
+        number: &NumberState,
+    ) -> Result<(), SegmentError> {
+        let (account, sequence) = (transfer.sender(), transfer.sequence());
+        if let Some(upheld) = number.holds().filter(|holds| *holds != digest) {
+            return Err(SegmentError::Overruled { account, sequence, upheld });
+        }
+        let is_paid = number.paid() == Some(digest);
+        let is_displaced = matches!(transfer, Transfer::Redemption(_)) && number.spent.is_some() && !is_paid;
+        if is_paid {
+            self.debited.insert((account, transfer.asset()));
+        } else if !is_displaced {
+            self.ordered.insert((account, transfer.asset()));
+        }
+        Ok(())
+    }
+
+    /// Whether the account owes because of what the Primary paid, and of nothing else.
+    pub(super) fn may_owe(&self, account: AccountId, asset: Asset) -> bool {
+        self.debited.contains(&(account, asset)) && !self.ordered.contains(&(account, asset))
+    }
+
+    /// Checks that an installation made the recovery, and that it debits all that was paid.
+    pub(super) fn finish(&self, state: &CheckpointState) -> Result<(), SegmentError> {
+        if !self.is_over {
+            return Err(SegmentError::NoRecovery);
+        }
+        match state.numbers.iter().find(|(_, number)| number.paid().is_some()) {
+            Some(((account, sequence), _)) => Err(SegmentError::NotDebited { account: *account, sequence: *sequence }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Application {
+    /// An entry comes: nothing does after the installation that made the recovery. Before all numbers, an installation
+    /// may be of an earlier emergency.
+    pub(super) fn go_on(&mut self) -> Result<(), SegmentError> {
+        let Some(recovery) = &mut self.recovery else { return Ok(()) };
+        let was_over = std::mem::take(&mut recovery.is_over);
+        if was_over && self.account.is_some() { Err(SegmentError::AfterRecovery) } else { Ok(()) }
+    }
+
+    /// Whether the event is an installation that may have made the recovery, which then is over.
+    pub(super) fn ends_recovery(&mut self, event: &PrimaryEvent) -> bool {
+        let Some(recovery) = &mut self.recovery else { return false };
+        recovery.is_over = event.kind.is_recovery();
+        recovery.is_over
+    }
+
+    /// Debits what the Primary paid or queued. Behind a gap the number is void from then on, and is stepped over when it
+    /// is reached.
+    pub(super) fn debit_paid(&mut self, redemption: &Redemption) -> Result<(), SegmentError> {
+        let Redemption { sender: account, sequence, asset, .. } = *redemption;
+        if self.recovery.is_none() {
+            return Err(SegmentError::OnlyInRecovery { account, sequence });
+        }
+        self.come_to(account)?;
+        let transfer = Transfer::Redemption(redemption.clone());
+        let digest = self.domain.transfer_digest(&transfer);
+        let number = self.state.numbers.get(&(account, sequence)).copied().unwrap_or_default();
+        if number.paid() != Some(digest) {
+            return Err(SegmentError::NotPaid { account, sequence });
+        }
+        let recovery = self.recovery.get_or_insert_default();
+        recovery.debited.insert((account, asset));
+        let behind_gap = recovery.behind_gap.filter(|(behind, _)| *behind == account).map(|(_, last)| last);
+        let next = self.state.cut.next(&account);
+        match behind_gap {
+            None if sequence == next => drop(self.state.next(account, sequence)?),
+            last if sequence > last.unwrap_or(next) => {
+                recovery.behind_gap = Some((account, sequence));
+                self.state.numbers.insert((account, sequence), NumberState::VOIDED);
+            }
+            last => return Err(SegmentError::NumberGap { account, expected: last.unwrap_or(next), found: sequence }),
+        }
+        self.state.execute(&transfer, digest, &number)
+    }
+}

@@ -1,0 +1,103 @@
+//! Redemptions that the contract paid or queued, with all their fields. Its events leave out the memo, which stands in
+//! the call; the digest in the event tells the right one, so one node's answer suffices.
+
+use std::ops::RangeInclusive;
+
+use alloy::primitives::{B256, Bytes};
+use alloy::rpc::types::Log;
+use alloy::sol_types::SolEvent;
+use fastpay_core::{AccountId, Amount, Asset, Digest, Memo, Redemption, SequenceNumber};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::contract::IFastPay;
+use crate::endpoint::At;
+use crate::error::PrimaryError;
+use crate::events::OrderEvent;
+use crate::primary::Primary;
+
+/// A redemption as an event tells of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PaidRedemption {
+    /// The redemption without its memo.
+    pub redemption: Redemption,
+    /// The digest of the redemption with its memo.
+    pub digest: Digest,
+    /// The whole blocks among which the event was read.
+    pub blocks: RangeInclusive<u64>,
+}
+
+impl PaidRedemption {
+    /// The redemption of an event that was read from these blocks; `None` if the event neither pays nor queues one.
+    #[must_use]
+    pub fn new(event: &OrderEvent, blocks: RangeInclusive<u64>) -> Option<Self> {
+        let (sender, recipient, asset, sequence, amount, fee, digest) = match event {
+            OrderEvent::Redeemed(paid) => {
+                (paid.sender, paid.recipient, paid.asset, paid.sequence, paid.amount, paid.fee, paid.digest)
+            }
+            OrderEvent::RedemptionQueued(queued) => (
+                queued.sender,
+                queued.recipient,
+                queued.asset,
+                queued.sequence,
+                queued.amount,
+                queued.fee,
+                queued.digest,
+            ),
+            _ => return None,
+        };
+        let redemption = Redemption {
+            sender: AccountId(sender.0),
+            recipient,
+            asset: Asset(asset),
+            amount: Amount(amount),
+            fee: Amount(fee),
+            sequence: SequenceNumber(sequence),
+            memo: Memo::ZERO,
+        };
+        Some(Self { redemption, digest, blocks })
+    }
+}
+
+/// The part of a transaction that is of interest here.
+#[derive(Debug, Deserialize)]
+struct Called {
+    input: Bytes,
+}
+
+impl Primary {
+    /// The redemption with its memo. `None` if the memo stands nowhere in the transaction: another contract made it up.
+    ///
+    /// # Errors
+    /// If no node answers.
+    pub async fn whole(&self, paid: &PaidRedemption) -> Result<Option<Redemption>, PrimaryError> {
+        let domain = self.domain();
+        let with_memo = |memo: Memo| {
+            let redemption = Redemption { memo, ..paid.redemption.clone() };
+            (domain.transfer_digest(&redemption.clone().into()) == paid.digest).then_some(redemption)
+        };
+        if let Some(redemption) = with_memo(Memo::ZERO) {
+            return Ok(Some(redemption));
+        }
+        let filter = json!([{
+            "address": self.contract(),
+            "topics": [
+                [IFastPay::Redeemed::SIGNATURE_HASH, IFastPay::RedemptionQueued::SIGNATURE_HASH],
+                B256::from(paid.redemption.sender.0),
+            ],
+            "fromBlock": At::Number(*paid.blocks.start()).to_json(),
+            "toBlock": At::Number(*paid.blocks.end()).to_json(),
+        }]);
+        let logs: Vec<Log> = self.request("eth_getLogs", filter).await?;
+        let is_paid = |log: &&Log| {
+            let event = OrderEvent::decode(log).and_then(Result::ok);
+            event.and_then(|event| PaidRedemption::new(&event, paid.blocks.clone())).is_some_and(|of| of == *paid)
+        };
+        let Some(transaction) = logs.iter().find(is_paid).and_then(|log| log.transaction_hash) else {
+            return Ok(None);
+        };
+        let called: Option<Called> = self.request("eth_getTransactionByHash", json!([transaction])).await?;
+        let input = called.map(|called| called.input).unwrap_or_default();
+        Ok(input.windows(Memo::len_bytes()).find_map(|word| with_memo(Memo::from_slice(word))))
+    }
+}

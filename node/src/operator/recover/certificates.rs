@@ -1,0 +1,206 @@
+//! Gathers certificates from files and old journals, and keeps those that a quorum signed. One that cannot be read or
+//! does not verify is named in the report: whoever publishes certificates must not be able to stop a recovery.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use fastpay_core::checkpoint::Cut;
+use fastpay_core::{
+    Certificate, Committees, Digest, Domain, Record, Request, VerifiedCertificate, VerifiedRequest, Verifier,
+};
+use fastpay_program::files;
+
+use super::{RecoverError, unreadable};
+use crate::authority::certification::{Journals, Progress};
+
+/// So many signatures are checked together: more save nothing.
+const CERTIFICATES_PER_BATCH: usize = 256;
+/// The longest line: the largest certificate, a payout with the votes of the largest committee, has fewer digits.
+const LINE_BYTES_MAX: usize = 1 << 20;
+/// So many invalid certificates are named; the others are counted.
+const INVALID_NAMED_MAX: usize = 1_000;
+
+/// Valid certificates by the digests of their orders.
+pub(super) type Verified = BTreeMap<Digest, VerifiedCertificate>;
+
+/// Certificates that are not believed, with the place and the defect of the first ones.
+#[derive(Debug, Default)]
+pub(super) struct Invalid {
+    pub named: Vec<String>,
+    pub count: u64,
+}
+
+impl Invalid {
+    fn add(&mut self, place: &str, defect: &dyn std::fmt::Display) {
+        self.count = self.count.saturating_add(1);
+        if self.named.len() < INVALID_NAMED_MAX {
+            self.named.push(format!("{place}: {defect}"));
+        }
+    }
+}
+
+/// The certificates that are known.
+pub(super) struct Certificates<'a> {
+    domain: Domain,
+    committees: &'a Committees,
+    /// What the checkpoint includes needs no certificate.
+    base: &'a Cut,
+    verifier: Verifier,
+    waiting: Vec<(String, Certificate)>,
+    verified: Verified,
+    invalid: Invalid,
+}
+
+impl<'a> Certificates<'a> {
+    pub(super) fn new(domain: &Domain, committees: &'a Committees, base: &'a Cut) -> Self {
+        Self {
+            domain: *domain,
+            committees,
+            base,
+            verifier: Verifier::new(*domain),
+            waiting: Vec::new(),
+            verified: BTreeMap::new(),
+            invalid: Invalid::default(),
+        }
+    }
+
+    /// Reads a file, or all files of a folder.
+    pub(super) fn read(&mut self, path: &Path, told: Progress<'_>) -> Result<(), RecoverError> {
+        let failed = |error: std::io::Error| unreadable(path, &error);
+        let mut paths: Vec<PathBuf> = match path.is_dir() {
+            true => files::names(path).map_err(failed)?.into_iter().map(|name| path.join(name)).collect(),
+            false => vec![path.to_owned()],
+        };
+        paths.sort();
+        for file in paths {
+            told(format!("reading {}", file.display()));
+            self.read_file(&file).map_err(|error| unreadable(&file, &error))?;
+        }
+        Ok(())
+    }
+
+    fn read_file(&mut self, path: &Path) -> std::io::Result<()> {
+        let (mut reader, mut line) = (BufReader::new(File::open(path)?), Vec::new());
+        for number in 1_u64.. {
+            line.clear();
+            let limit = LINE_BYTES_MAX as u64 + 1;
+            if reader.by_ref().take(limit).read_until(b'\n', &mut line)? == 0 {
+                break;
+            }
+            let place = format!("{}, line {number}", path.display());
+            match line.trim_ascii() {
+                [] => {}
+                text => match decode(text) {
+                    Some(certificate) => self.add(place, certificate),
+                    None => self.invalid.add(&place, &"no certificate"),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what an authority has executed or kept.
+    pub(super) fn read_journals(&mut self, data: &Path, told: Progress<'_>) -> Result<(), RecoverError> {
+        let journals = Journals::open(data)?;
+        let add_all = |records: &mut dyn Iterator<Item = (_, Record)>| {
+            for (_, record) in records {
+                let kept = match &record {
+                    Record::Seen { certificate } => Some(certificate),
+                    record => record.certificate(),
+                };
+                if let Some(certificate) = kept {
+                    self.add(data.display().to_string(), (**certificate).clone());
+                }
+            }
+        };
+        journals.read(told, add_all)?;
+        Ok(())
+    }
+
+    fn add(&mut self, place: String, certificate: Certificate) {
+        let transfer = &certificate.order.transfer;
+        if transfer.sequence() < self.base.next(&transfer.sender())
+            || self.verified.contains_key(&self.domain.transfer_digest(transfer))
+        {
+            return;
+        }
+        self.waiting.push((place, certificate));
+        if self.waiting.len() >= CERTIFICATES_PER_BATCH {
+            self.verify();
+        }
+    }
+
+    fn verify(&mut self) {
+        let (places, certificates): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting).into_iter().unzip();
+        let requests = certificates.into_iter().map(Request::Certificate).collect();
+        let verdicts = self.verifier.verify(requests, self.committees, &mut rand::rng());
+        for (place, verdict) in places.into_iter().zip(verdicts) {
+            match verdict {
+                Ok(VerifiedRequest::Certificate(certificate)) => {
+                    self.verified.insert(certificate.digest(), certificate);
+                }
+                Ok(VerifiedRequest::Order(_)) => unreachable!("a certificate was asked about"),
+                Err(error) => self.invalid.add(&place, &error),
+            }
+        }
+    }
+
+    /// The valid certificates, and what is said of the others.
+    pub(super) fn finish(mut self) -> (Verified, Invalid) {
+        self.verify();
+        (self.verified, self.invalid)
+    }
+}
+
+/// A certificate as `fastpay show --certificate` prints it: the hexadecimal digits of its bytes.
+fn decode(text: &[u8]) -> Option<Certificate> {
+    let digits = text.strip_prefix(b"0x").unwrap_or(text);
+    borsh::from_slice(&hex::decode(digits).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::{Epoch, SequenceNumber};
+    use fastpay_testkit::{TestAccount, TestCommittee, payment};
+
+    #[test]
+    fn certificates_of_all_files_are_verified_and_what_is_none_is_named() {
+        let (committee, folder) = (TestCommittee::new(4), tempfile::tempdir().unwrap());
+        let (from, to) = (TestAccount::numbered(0), TestAccount::numbered(1));
+        let certificate =
+            |number| committee.certificate(&from.sign(&committee.domain, payment(from.id(), to.id(), 1, number)));
+        let line = |certificate: &Certificate| format!("0x{}\n", hex::encode(borsh::to_vec(certificate).unwrap()));
+        let (mut forged, mut foreign) = (certificate(4), certificate(4));
+        forged.votes[0] = certificate(3).votes[0].clone();
+        foreign.epoch = Epoch(7);
+        let first = [line(&certificate(1)), line(&certificate(2)), "\n".into(), line(&certificate(2))].concat();
+        std::fs::write(folder.path().join("a"), first).unwrap();
+        let long = "0".repeat(LINE_BYTES_MAX + 2) + "\n";
+        let second = [line(&forged), "0x00\n".into(), line(&foreign), long, line(&certificate(3))].concat();
+        std::fs::write(folder.path().join("b"), second).unwrap();
+
+        let committees = Committees::new(committee.committee.clone()).unwrap();
+        let base = Cut { next: [(from.id(), SequenceNumber(2))].into(), ..Cut::default() };
+        let mut known = Certificates::new(&committee.domain, &committees, &base);
+        known.read(folder.path(), &mut |_| ()).unwrap();
+        let (verified, Invalid { named, count }) = known.finish();
+        let numbers: std::collections::BTreeSet<_> =
+            verified.values().map(|known| known.transfer().sequence().0).collect();
+        assert_eq!(numbers.into_iter().collect::<Vec<_>>(), [2, 3]);
+        let place = |line: u64| format!("{}, line {line}: ", folder.path().join("b").display());
+        assert_eq!((named.len() as u64, count), (5, 5), "the long line counts twice: {named:?}");
+        for line in 1..=5 {
+            assert!(named.iter().any(|said| said.starts_with(&place(line))), "line {line}: {named:?}");
+        }
+        let missing = known_error(&committees, &committee.domain, &folder.path().join("c"));
+        assert!(matches!(missing, RecoverError::File { .. }), "{missing}");
+    }
+
+    fn known_error(committees: &Committees, domain: &Domain, path: &Path) -> RecoverError {
+        let base = Cut::default();
+        Certificates::new(domain, committees, &base).read(path, &mut |_| ()).unwrap_err()
+    }
+}

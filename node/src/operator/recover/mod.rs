@@ -1,0 +1,219 @@
+//! Rebuilds the checkpoint of a committee that was installed by a recovery: from the newest certified checkpoint, the
+//! contract's events, and the certificates that anybody still has. Equal inputs give equal checkpoints, so everybody can
+//! repeat it, and add certificates, before the new committee adopts one.
+//!
+//! ```text
+//!  archive ──────────────► verified, same events as the chain ─► base ─┐
+//!  chain ────────────────► events up to the installation ──────────────┼─► history ─► candidate ─► folder, report
+//!  files, old journals ──► certificates, each verified ────────────────┘
+//! ```
+//! Nothing of an archive, a file or a journal is believed: orders count with their certificates, events as the Ethereum
+//! nodes agree on them.
+
+mod certificates;
+mod report;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use fastpay_core::checkpoint::{CheckpointState, InstalledCommittee, PrimaryEvent, PrimaryEventKind, RecoveryError};
+use fastpay_core::{Committees, Digest, Domain, Epoch, EpochsError, Redemption};
+use fastpay_ethereum::{PaidRedemption, Primary, PrimaryError};
+use fastpay_program::Clock;
+
+use crate::authority::certification::{
+    Archive, Base, CheckpointError, Computed, NoBase, Progress, follow_segment, read_all,
+};
+use crate::authority::config::Config;
+use crate::authority::deployment::{self, Deployment, DeploymentError};
+use certificates::Certificates;
+
+pub use report::{Debt, LeftOutOrder, PaidOrder, Report};
+
+/// From what a checkpoint is rebuilt. The order does not matter.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    /// A folder of certified checkpoints, or the URL of a store.
+    pub archive: PathBuf,
+    /// Files of certificates, or folders of such files: one certificate in each line, as `fastpay show --certificate`
+    /// prints it.
+    pub certificates: Vec<PathBuf>,
+    /// Data folders of authorities of the old committees.
+    pub journals: Vec<PathBuf>,
+    /// JSON files of redemptions that the contract paid, where its events and calls do not show all fields.
+    pub redemptions: Vec<PathBuf>,
+}
+
+/// Why nothing was rebuilt.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError {
+    /// There is no contract.
+    #[error("the configuration has no [primary]: a committee without a contract cannot be recovered")]
+    NoPrimary,
+    /// The newest committee did not come by a recovery.
+    #[error(
+        "epoch {0} was not installed by a recovery; after one is announced, wait until it is installed and final, and \
+         collect certificates meanwhile"
+    )]
+    NoRecovery(Epoch),
+    /// The committees or the contract cannot be read.
+    #[error(transparent)]
+    Deployment(#[from] DeploymentError),
+    /// The archive has nothing to begin from.
+    #[error(transparent)]
+    Base(#[from] NoBase),
+    /// The chain, a journal or the candidate.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The contract cannot be asked.
+    #[error(transparent)]
+    Primary(#[from] PrimaryError),
+    /// The history cannot be rebuilt.
+    #[error(transparent)]
+    History(#[from] RecoveryError),
+    /// A file cannot be read or written.
+    #[error("cannot access {path}: {reason}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The defect.
+        reason: String,
+    },
+}
+
+fn unreadable(path: &Path, reason: &dyn ToString) -> RecoverError {
+    RecoverError::File { path: path.to_owned(), reason: reason.to_string() }
+}
+
+/// A rebuilt checkpoint, which the new committee may adopt.
+pub struct Candidate {
+    computed: Computed,
+    base: Base,
+    /// What was fetched for the base is removed with it.
+    _archive: Archive,
+    /// What it is made of, and what is missing.
+    pub report: Report,
+}
+
+impl Candidate {
+    /// Writes segment, state, cut and `report.json` into a folder. Returns the folder's files of the cut and the report.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<[PathBuf; 2], RecoverError> {
+        let (cut, report) = (self.computed.write(&self.base, folder)?, folder.join("report.json"));
+        let written =
+            fastpay_program::files::replace_with(&report, |file| Ok(serde_json::to_writer_pretty(file, &self.report)?));
+        written.map_err(|error| unreadable(&report, &error))?;
+        Ok([cut, report])
+    }
+}
+
+/// Rebuilds the checkpoint.
+///
+/// # Errors
+/// See [`RecoverError`].
+pub async fn recover(
+    config: &Config,
+    sources: &Sources,
+    clock: Clock,
+    told: Progress<'_>,
+) -> Result<Candidate, RecoverError> {
+    let deployment = deployment::load(config).await?;
+    let (domain, committees) = (deployment.domain(), deployment.committees().map_err(CheckpointError::from)?);
+    let Deployment::OnPrimary { config: primary, .. } = &deployment else { return Err(RecoverError::NoPrimary) };
+    let mut paid = BTreeMap::new();
+    let mut events = read_all(primary, clock, &mut *told, &mut |event, blocks| {
+        if let Some(redemption) = PaidRedemption::new(event, blocks) {
+            paid.insert(redemption.digest, redemption);
+        }
+    })
+    .await?;
+    let installed = end_at_recovery(&mut events)?;
+    let epoch = installed.committee.epoch();
+    // An emergency may end all earlier epochs, too; its members go on with what they have.
+    if committees.recovery().is_none_or(|recovery| recovery.epoch != epoch) {
+        return Err(RecoverError::NoRecovery(epoch));
+    }
+    let named = (epoch, installed.checkpoint);
+    let archive = Archive::at(&sources.archive, config).map_err(CheckpointError::from)?;
+    let base = archive.base_of_recovery(named, &events, (&domain, &committees), &mut *told).await?;
+    let state = base.read(|mut stored| CheckpointState::read(&mut stored)).map_err(CheckpointError::from)?;
+    events.retain(|event| event.index > state.cut().up_to);
+
+    let certified = as_if_none_had_ended(&committees).map_err(CheckpointError::from)?;
+    let mut known = Certificates::new(&domain, &certified, state.cut());
+    for path in &sources.certificates {
+        known.read(path, &mut *told)?;
+    }
+    for data in &sources.journals {
+        known.read_journals(data, &mut *told)?;
+    }
+    let (certificates, invalid) = known.finish();
+    let primary = Primary::connect(primary.clone()).await?;
+    let redemptions = redemptions(&primary, &sources.redemptions, &events, &certificates, &paid).await?;
+    let count = certificates.len() as u64;
+    told(format!("rebuilding from {count} certificates"));
+    let recovered = state.recover(events, certificates.into_values(), &redemptions, &domain)?;
+    let adopted = Some(primary.adopted(epoch).await?).filter(|adopted| !adopted.is_zero());
+    let made = (count, recovered.paid, recovered.left_out, invalid);
+    let computed = follow_segment(&base, recovered.segment, &domain, told).map_err(CheckpointError::from)?;
+    let computed = computed.map_err(CheckpointError::from)?;
+    let report = Report::new(&computed, &domain, (&base, adopted), made).map_err(CheckpointError::from)?;
+    Ok(Candidate { computed, base, _archive: archive, report })
+}
+
+/// The committees of all epochs, as if no recovery had ended one: what they certified is rebuilt. An earlier recovery
+/// is among the events, which say what does not count.
+fn as_if_none_had_ended(committees: &Committees) -> Result<Committees, EpochsError> {
+    let mut all = committees.iter().map(|committee| (**committee).clone());
+    let mut known = Committees::new(all.next().ok_or(EpochsError::Empty)?)?;
+    all.try_for_each(|next| known.install(next))?;
+    Ok(known)
+}
+
+/// Drops the events after the newest installation, which must have made a recovery.
+fn end_at_recovery(events: &mut Vec<PrimaryEvent>) -> Result<InstalledCommittee, RecoverError> {
+    while let Some(event) = events.last() {
+        match &event.kind {
+            PrimaryEventKind::Installed(installed) if event.kind.is_recovery() => return Ok(installed.clone()),
+            PrimaryEventKind::Installed(installed) => {
+                return Err(RecoverError::NoRecovery(installed.committee.epoch()));
+            }
+            _ => drop(events.pop()),
+        }
+    }
+    Err(RecoverError::NoRecovery(Epoch(0)))
+}
+
+/// The redemptions that these events spent numbers on, as far as they are known: by their certificates, from files, and
+/// from the contract's calls.
+async fn redemptions(
+    primary: &Primary,
+    files: &[PathBuf],
+    events: &[PrimaryEvent],
+    certificates: &certificates::Verified,
+    paid: &BTreeMap<Digest, PaidRedemption>,
+) -> Result<BTreeMap<Digest, Redemption>, RecoverError> {
+    let domain: Domain = primary.domain();
+    let mut known = BTreeMap::new();
+    for path in files {
+        let text = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
+        let redemption: Redemption = serde_json::from_slice(&text).map_err(|error| unreadable(path, &error))?;
+        known.insert(domain.transfer_digest(&redemption.clone().into()), redemption);
+    }
+    let certified: BTreeSet<_> = certificates.keys().copied().collect();
+    for event in events {
+        let (PrimaryEventKind::Redeemed { digest, .. } | PrimaryEventKind::Queued { digest, .. }) = event.kind else {
+            continue;
+        };
+        let Some(paid) = paid.get(&digest).filter(|_| !certified.contains(&digest) && !known.contains_key(&digest))
+        else {
+            continue;
+        };
+        if let Some(redemption) = primary.whole(paid).await? {
+            known.insert(digest, redemption);
+        }
+    }
+    Ok(known)
+}
