@@ -284,7 +284,7 @@ test-shop: setup ## Test the sample shop's orders and its verification of webhoo
 	@npm run --silent test -w merchant/shop
 
 # A workspace of its own: nothing else needs what it is built with.
-model: ## Check the formal model of unlocking, and that each rule is needed (four minutes)
+model: ## Check the formal model of unlocking, and that each rule is needed (five minutes)
 	@cd model && $(CARGO) test --release -- --nocapture --test-threads=1
 
 model-full: ## Check the model in all its settings (long; the largest have tens of millions of states)

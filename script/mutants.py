@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Plants the mutants of testkit/mutants.toml, and hunts each with the simulator or, if its entry says so, with *World*.
 
-    mutants.py                 hunts all, and adds `planted` (the simulator's), `planted_world`, `planted_rebase` and
-                               `planted_recovery` to target/sim.json
+    mutants.py                 hunts all, and adds `planted` (the simulator's), `planted_world`, `planted_rebase`,
+                               `planted_handover` and `planted_recovery` to target/sim.json
     mutants.py NAME ...        hunts only these, and prints how each is found
     mutants.py --check         checks that each can be planted; builds nothing
 
@@ -32,12 +32,13 @@ KNOWN = ROOT / "testkit" / "mutants.seeds"
 RESULT = ROOT / "target" / "sim.json"
 # The number of seeds after which a mutant counts as missed, and how many one run takes. A seed of *World* takes
 # milliseconds, with checkpoints a tenth of a second.
-SEEDS_MAX = {"sim": 100, "world": 1000, "rebase": 100, "recovery": 100}
-SEEDS_OF_A_RUN = {"sim": 1, "world": 100, "rebase": 10, "recovery": 10}
+SEEDS_MAX = {"sim": 100, "world": 1000, "rebase": 100, "handover": 200, "recovery": 100}
+SEEDS_OF_A_RUN = {"sim": 1, "world": 100, "rebase": 10, "handover": 50, "recovery": 10}
 # The tests of *World* that run seeds.
 WORLDS = {
     "world": "properties::unlocks::unlocking_in_whatever_order",
     "rebase": "properties::unlocks::rebasing_in_whatever_order",
+    "handover": "properties::handover::handing_over_in_whatever_order",
     "recovery": "properties::checkpoints::a_state_follows_from_the_segment_and_not_from_the_order_of_execution",
 }
 # A run takes seconds. A run that takes this long counts as endless, and its mutant as found.

@@ -11,6 +11,7 @@ use crate::Digest;
 use crate::amount::{Amount, Asset, Balance, Epoch, SequenceNumber, TransactionIndex};
 use crate::base::LedgerBase;
 use crate::certificate::Certificate;
+use crate::handover::Tenure;
 use crate::history::{History, JournalPosition};
 use crate::identity::{AccountId, ShardId};
 use crate::record::CrossShardCredit;
@@ -66,14 +67,23 @@ pub struct ShardLedger {
     /// The numbers that the contract was asked to unlock or has spent and that are not executed here, those that are
     /// void, and those of which a certificate waits.
     pub unlocks: Unlocks,
+    /// The epochs that are closed and joined here, and the locks that were inherited.
+    pub tenure: Tenure,
     /// What the journal begins with; none if it begins with the first record.
     pub base: Option<Arc<LedgerBase>>,
 }
 
-/// `unlocks` and `base` are written only where they say something, so that a checkpoint of an earlier release is read.
+/// Stands where an earlier release, which knew of no tenure, wrote [`WITH_EPOCHS`] or how many numbers follow.
+const WITH_TENURE: [u8; 4] = [u8::MAX; 4];
+
+/// `tenure`, `unlocks` and `base` are written only where they say something, so that a checkpoint of an earlier release is
+/// read.
 impl BorshSerialize for ShardLedger {
     fn serialize<W: Write>(&self, writer: &mut W) -> Result<()> {
         (self.synchronized, &self.redemptions, &self.outboxes, &self.inboxes, &self.totals).serialize(writer)?;
+        if self.tenure != Tenure::default() {
+            (WITH_TENURE, &self.tenure).serialize(writer)?;
+        }
         if self.unlocks != Unlocks::default() || self.base.is_some() {
             self.unlocks.serialize(writer)?;
         }
@@ -84,13 +94,23 @@ impl BorshSerialize for ShardLedger {
 impl BorshDeserialize for ShardLedger {
     fn deserialize_reader<R: Read>(reader: &mut R) -> Result<Self> {
         let (synchronized, redemptions, outboxes, inboxes, totals) = BorshDeserialize::deserialize_reader(reader)?;
-        let unlocks = Unlocks::deserialize_reader(reader)?;
         let mut first = [0];
+        let mut marker = [0; 4];
+        let [start, rest @ ..] = &mut marker;
+        let (tenure, unlocks) = if reader.read(std::slice::from_mut(start))? == 0 {
+            Default::default()
+        } else {
+            reader.read_exact(rest)?;
+            match marker {
+                WITH_TENURE => (Tenure::deserialize_reader(reader)?, Unlocks::deserialize_reader(reader)?),
+                _ => (Tenure::default(), Unlocks::deserialize_reader(&mut marker.as_slice().chain(&mut *reader))?),
+            }
+        };
         let base = match reader.read(&mut first)? {
             0 => None,
             _ => Some(Arc::deserialize_reader(&mut first.as_slice().chain(reader))?),
         };
-        Ok(Self { synchronized, redemptions, outboxes, inboxes, totals, unlocks, base })
+        Ok(Self { synchronized, redemptions, outboxes, inboxes, totals, unlocks, tenure, base })
     }
 }
 

@@ -27,6 +27,7 @@ mod council;
 mod council_statement;
 mod epochs;
 mod genesis;
+pub mod handover;
 mod history;
 mod identity;
 mod keys;

@@ -287,6 +287,24 @@ pub enum Record {
     Installation(Installation),
     /// What the journal begins with, in place of records that a checkpoint of the committee includes.
     Base(Box<Base>),
+    /// The shard gives no vote under the epoch any more, nor under an earlier one.
+    Closed {
+        /// The epoch.
+        epoch: Epoch,
+    },
+    /// A Closing of the epoch before the one that is joined reports this order of a number that is not taken here: no
+    /// other one gets a vote. With a second one of the same number, none does.
+    Inherited {
+        /// The order.
+        order: Arc<TransferOrder>,
+        /// Its digest.
+        digest: Digest,
+    },
+    /// The shard has taken over what a quorum's Closings of the epoch before report.
+    Joined {
+        /// The epoch in which it votes from now on.
+        epoch: Epoch,
+    },
 }
 
 impl Record {
@@ -320,7 +338,7 @@ impl Record {
             Self::Unlock(event) => vec![event.account],
             Self::Seen { certificate } => vec![certificate.order.transfer.sender()],
             Self::VoidVoted { account, .. } | Self::Void { account, .. } => vec![*account],
-            Self::Installation(_) => Vec::new(),
+            Self::Installation(_) | Self::Closed { .. } | Self::Inherited { .. } | Self::Joined { .. } => Vec::new(),
             Self::Base(base) => match &**base {
                 Base::Account(base) => vec![base.account],
                 Base::Balances { account, .. } => vec![*account],

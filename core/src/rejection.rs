@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::Digest;
-use crate::amount::{Amount, Balance, SequenceNumber, TransactionIndex};
+use crate::amount::{Amount, Balance, Epoch, SequenceNumber, TransactionIndex};
 use crate::certificate::Certificate;
 use crate::identity::{AccountId, ShardId};
 use crate::order::TransferOrder;
@@ -26,7 +26,7 @@ pub enum Rejection {
         .pending.transfer.sequence()
     )]
     OrderPending {
-        /// The order that this authority voted for. Anyone can collect its votes and finish it.
+        /// The order that this authority voted for, or inherited as a lock. Anyone can collect its votes and finish it.
         pending: Arc<TransferOrder>,
     },
     /// The order is ahead of what this authority has confirmed.
@@ -110,6 +110,12 @@ pub enum Rejection {
         "the newest final Ethereum block that this authority has read is too old: an order may have been voided since"
     )]
     PrimaryTooOld,
+    /// The authority has signed that it votes no more in the epoch.
+    #[error("this authority has closed epoch {epoch}; ask again once it votes in the next one")]
+    EpochClosed {
+        /// The epoch.
+        epoch: Epoch,
+    },
     /// A redemption, in a committee without a Primary.
     #[error("this committee runs without a Primary: nothing can be redeemed")]
     NoPrimary,

@@ -9,6 +9,7 @@
 //! Memory may hold only some accounts: a rule that needs another one returns [`Decision::Load`] and is asked again.
 
 mod base;
+mod handover;
 mod unlock;
 
 use std::collections::hash_map::Entry;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use crate::Digest;
 use crate::account::{Account, PendingOrder};
 use crate::accounts::AccountTable;
-use crate::amount::{Amount, Asset, Balance, SequenceNumber};
+use crate::amount::{Amount, Asset, Balance, Epoch, SequenceNumber};
 use crate::certificate::VerifiedCertificate;
 use crate::history::{History, JournalPosition, Link};
 use crate::identity::{AccountId, ShardId, ShardLayout};
@@ -179,13 +180,16 @@ impl Shard {
         if shard == self.id { Ok(()) } else { Err(Rejection::WrongShard { account, shard }) }
     }
 
-    /// May the authority vote for this order, where it remembers all votes for the account from `floor` on? Commits to
-    /// [`Record::Lock`]; `Already` means that it did and gives its vote again.
+    /// May the authority vote for this order in this epoch, where it remembers all votes for the account from `floor` on?
+    /// Commits to [`Record::Lock`]; `Already` means that it did and gives its vote again.
     #[must_use]
-    pub fn lock(&self, order: &VerifiedOrder, floor: VoteFloor, view: PrimaryView) -> Decision {
+    pub fn lock(&self, order: &VerifiedOrder, epoch: Epoch, floor: VoteFloor, view: PrimaryView) -> Decision {
         let transfer = order.transfer();
         let sender = transfer.sender();
         if let Err(rejection) = self.check_owner(sender) {
+            return Decision::Refuse(rejection);
+        }
+        if let Some(rejection) = self.refuse_closed(epoch) {
             return Decision::Refuse(rejection);
         }
         if !self.with_primary && matches!(transfer, Transfer::Redemption(_)) {
@@ -204,11 +208,11 @@ impl Shard {
         if view == PrimaryView::TooOld {
             return Decision::Refuse(Rejection::PrimaryTooOld);
         }
-        if let Some(pending) = &account.pending {
-            if pending.digest == order.digest() {
-                return Decision::Already;
-            }
-            return Decision::Refuse(Rejection::OrderPending { pending: pending.order.clone() });
+        if let Some(pending) = self.locked_on(account, order, expected) {
+            return Decision::Refuse(Rejection::OrderPending { pending });
+        }
+        if account.pending.is_some() {
+            return Decision::Already;
         }
         if transfer.sequence() > expected {
             return Decision::Refuse(Rejection::SequenceTooHigh { expected });
@@ -373,6 +377,7 @@ impl Shard {
                 let sender = self.account_mut(&transfer.sender());
                 sender.pending = None;
                 sender.sent.push(position);
+                self.ledger.tenure.forget(transfer.sender(), transfer.sequence());
                 if *effect == Effect::Included {
                     self.accounts.release();
                     return;
@@ -428,6 +433,11 @@ impl Shard {
             Record::VoidVoted { account, sequence, epoch } => self.apply_void_vote(*account, *sequence, *epoch),
             Record::Void { account, .. } => self.apply_void(*account, position),
             Record::Base(base) => self.apply_base(base, position),
+            Record::Closed { epoch } => self.ledger.tenure.close(*epoch),
+            Record::Inherited { order, digest } => {
+                self.ledger.tenure.inherit(PendingOrder { order: order.clone(), digest: *digest });
+            }
+            Record::Joined { epoch } => self.ledger.tenure.join(*epoch),
         }
         self.accounts.release();
     }

@@ -13,6 +13,7 @@ use crate::amount::{Epoch, SequenceNumber};
 use crate::checkpoint::Checkpoint;
 use crate::committee::Authority;
 use crate::council_statement::{Announcement, CouncilStatement};
+use crate::handover::Closing;
 use crate::identity::AccountId;
 use crate::transfer::{Output, Payment, Payout, Redemption, Transfer};
 
@@ -108,6 +109,13 @@ mod typed {
             bytes32 cut;
             bytes32 state;
             bytes32 segment;
+        }
+        struct Closing {
+            uint64 epoch;
+            uint64 transactionIndex;
+            bytes32 checkpoint;
+            bytes32 root;
+            uint64 entries;
         }
         struct UnlockRequest {
             bytes32 account;
@@ -290,6 +298,13 @@ impl Domain {
         })
     }
 
+    /// The digest that a member signs with its Ed25519 key to close an epoch.
+    #[must_use]
+    pub fn closing_digest(&self, closing: &Closing) -> Digest {
+        let Closing { epoch, up_to, checkpoint, root, entries } = *closing;
+        self.rare_digest(&typed::Closing { epoch: epoch.0, transactionIndex: up_to.0, checkpoint, root, entries })
+    }
+
     /// The digest of a statement that is too rare for its type's hash to be kept.
     fn rare_digest<S: SolStruct>(&self, statement: &S) -> Digest {
         self.digest(type_hash::<S>(), statement)
@@ -458,6 +473,10 @@ mod tests {
             typed::CheckpointVote::eip712_encode_type(),
             "CheckpointVote(uint64 epoch,uint64 number,bytes32 previous,uint64 transactionIndex,bytes32 cut,\
              bytes32 state,bytes32 segment)"
+        );
+        assert_eq!(
+            typed::Closing::eip712_encode_type(),
+            "Closing(uint64 epoch,uint64 transactionIndex,bytes32 checkpoint,bytes32 root,uint64 entries)"
         );
         assert_eq!(typed::UnlockRequest::eip712_encode_type(), "UnlockRequest(bytes32 account,uint64 sequence)");
         assert_eq!(

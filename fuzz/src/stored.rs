@@ -1,8 +1,9 @@
 //! A shard's journal records and checkpoint, after their checksums have been found correct; and the segments and states
-//! of an archive of the committee's checkpoints.
+//! of an archive of the committee's checkpoints; and Closings.
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::checkpoint::{CheckpointState, PrimaryEvent, PrimaryEventKind, Segment, SegmentEntry};
+use fastpay_core::handover::{CLOSING_ENTRIES_MAX, Closing, ReportedEntry, SignedClosing};
 use fastpay_core::{
     Account, AccountId, AppliedCredit, Balance, Base, BaseAccount, Certificate, Chain, CrossShardCredit, Deposit,
     Destination, Effect, Epoch, Forwarded, History, Installation, JournalPosition, Output, PendingOrder, Receipt,
@@ -19,7 +20,7 @@ use crate::tagged;
 /// The first byte selects which type the other bytes are.
 pub fn run(bytes: &[u8]) {
     let Some((tag, bytes)) = bytes.split_first() else { return };
-    match tag % 8 {
+    match tag % 9 {
         0 => {
             if let Some(record) = canonical::<Record>(bytes) {
                 let (accounts, _) = (record.accounts(), (record.forwarded(), record.payout_digest()));
@@ -57,6 +58,11 @@ pub fn run(bytes: &[u8]) {
         6 => {
             if let Ok(state) = CheckpointState::read(&mut &bytes[..]) {
                 assert_eq!(written(|writer| state.write(writer)), bytes);
+            }
+        }
+        7 => {
+            if let Ok((signed, entries)) = SignedClosing::read(&mut &bytes[..], CLOSING_ENTRIES_MAX) {
+                assert_eq!(written(|writer| signed.write(&entries, writer)), bytes);
             }
         }
         _ => {
@@ -129,6 +135,9 @@ pub fn seeds() -> Vec<Vec<u8>> {
         Record::Credit(AppliedCredit { credit: outputs.clone(), received: vec![link, link] }),
         Record::Synchronization { order: synchronization, deposits: Some(link) },
         Record::Installation(installation),
+        Record::Closed { epoch: Epoch(2) },
+        Record::Inherited { order: order.clone().into(), digest },
+        Record::Joined { epoch: Epoch(3) },
         Record::Base(Box::new(Base::Received { receipt, payout: Some(digest), link })),
         Record::Base(Box::new(Base::Account(BaseAccount {
             account: payment.sender,
@@ -158,6 +167,11 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let segment = Segment { entries: vec![funded, SegmentEntry::Executed(order.clone())] };
     let first = CheckpointState::new(signed.committee.committee.clone()).unwrap();
     seeds.push(encode(6, &|| written(|writer| first.write(writer))));
-    seeds.push(encode(7, &|| written(|writer| segment.write(writer))));
+    let lock = PendingOrder { order: order.clone().into(), digest };
+    let entries = [ReportedEntry::account(payment.sender, SequenceNumber(1), None), ReportedEntry::lock(&lock)];
+    let closing = Closing::new(Epoch(0), TransactionIndex(1), digest, &entries);
+    let closing = closing.sign(&signed.committee.keys[0], &signed.committee.domain);
+    seeds.push(encode(7, &|| written(|writer| closing.write(&entries, writer))));
+    seeds.push(encode(8, &|| written(|writer| segment.write(writer))));
     seeds
 }

@@ -31,10 +31,10 @@ impl Protocol {
         }
     }
 
-    /// A new member acts once it has taken up its epoch.
+    /// A newcomer acts once it has taken up its first epoch.
     pub(crate) fn is_active(&self, state: &State, who: usize) -> bool {
         let authority = &state.authorities[who];
-        let is_early = self.setting.is_new(who) && authority.epoch == 0 && self.rules.keep(Rule::Observer);
+        let is_early = self.setting.is_early(who, authority.epoch.into()) && self.rules.keep(Rule::Observer);
         !authority.left && !is_early
     }
 
@@ -69,9 +69,9 @@ impl Protocol {
     /// Whether it may sign everything in the epoch that it has taken up.
     pub(crate) fn is_full(&self, state: &State, who: usize) -> bool {
         let authority = &state.authorities[who];
-        let is_member = self.setting.is_member(authority.epoch.into(), who);
-        let has_joined = !self.setting.is_new(who) || authority.joined || !self.rules.keep(Rule::Join);
-        is_member && has_joined
+        let epoch = usize::from(authority.epoch);
+        let is_member = self.setting.is_member(epoch, who) || epoch == 0 && self.setting.is_rekeyed(who);
+        is_member && (!self.must_join(epoch, who) || authority.joined[epoch])
     }
 
     /// A vote for the order: once for a number, but again for the same order in a new epoch.
@@ -89,7 +89,7 @@ impl Protocol {
     /// An authority's reaction to a certificate.
     pub(crate) fn takes_certificate(&self, state: &State, who: usize, order: Order) -> Option<Taken> {
         let authority = &state.authorities[who];
-        let byzantine = self.setting.byzantine;
+        let byzantine = self.setting.byzantine[usize::from(authority.epoch)];
         let is_valid = (0..=authority.epoch).any(|epoch| self.counts(state, who, epoch.into(), order, byzantine));
         if !is_valid || authority.done.is_some() {
             return None;

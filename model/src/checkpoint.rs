@@ -48,7 +48,7 @@ impl Protocol {
     /// Whether an authority can have signed the checkpoint under the epoch.
     fn signs(&self, state: &State, who: usize, epoch: usize, checkpoint: Checkpoint) -> bool {
         let authority = &state.authorities[who];
-        let has_joined = !self.setting.is_new(who) || authority.joined;
+        let has_joined = !self.must_join(epoch, who) || authority.joined[epoch];
         let (has_all, from) = match checkpoint {
             Checkpoint::Below(done) if self.rules.keep(Rule::CutExecuted) => {
                 (authority.done == Some(done), authority.done_at)
@@ -71,7 +71,7 @@ impl Protocol {
     /// Whether so many Byzantine members and the honest ones can have certified the checkpoint in the epoch.
     fn is_checkpoint_of(&self, state: &State, epoch: usize, checkpoint: Checkpoint, byzantine: usize) -> bool {
         let signers = self.setting.members(epoch).filter(|who| self.signs(state, *who, epoch, checkpoint)).count();
-        signers + byzantine + usize::from(!self.rules.keep(Rule::CutQuorum)) >= self.setting.quorum()
+        signers + byzantine + usize::from(!self.rules.keep(Rule::CutQuorum)) >= self.setting.quorum(epoch)
     }
 
     /// The epochs by which a checkpoint counts, for one that has taken up an epoch and read so many events. The current
@@ -81,7 +81,7 @@ impl Protocol {
         let first = if self.rules.keep(Rule::CutEpoch) { current.saturating_sub(1) } else { 0 };
         (0..=current)
             .filter(move |epoch| {
-                let is_certified = || self.is_checkpoint_of(state, *epoch, checkpoint, self.setting.byzantine);
+                let is_certified = || self.is_checkpoint_of(state, *epoch, checkpoint, self.setting.byzantine[*epoch]);
                 let is_named = self.rules.keep(Rule::CutNamed) && is_named(state, *epoch, read, checkpoint);
                 *epoch >= first && (is_certified() || self.is_stolen(state, *epoch)) || is_named
             })
@@ -128,7 +128,7 @@ impl Protocol {
                 let is_ready = usize::from(authority.epoch) == epoch && self.is_full(state, *who);
                 is_ready && !(names_nothing && authority.base.is_some() && self.rules.keep(Rule::NameNewest))
             });
-            members.count() + self.setting.byzantine >= self.setting.quorum()
+            members.count() + self.setting.byzantine[epoch] >= self.setting.quorum(epoch)
         };
         let counts = |done: &Done| {
             let mut proofs = self.proofs(state, epoch, state.final_events, Checkpoint::Below(*done));

@@ -124,19 +124,24 @@ impl Protocol {
     }
 
     /// Whether a quorum of the epoch's committee confirms the order's certificate. An authority confirms in the epoch
-    /// that it has taken up. It confirmed in an epoch what it executed before it took up the next one.
+    /// that it has taken up. It confirmed in an epoch what it executed before it took up the next one, and in none what
+    /// was void when the epoch began.
     fn is_settled_in(&self, state: &State, epoch: usize, order: Order) -> bool {
+        let voided_at = state.events().position(|event| event == Event::Voided);
+        let is_void = voided_at.is_some_and(|place| state.epoch_at(place as u8) < epoch);
+        let is_void = is_void && self.rules.keep(Rule::VoidUnconfirmed);
         let confirms = |who: &usize| {
             let authority = &state.authorities[*who];
             let is_in_epoch = usize::from(authority.done_in) <= epoch && usize::from(authority.epoch) >= epoch;
             let in_epoch = is_in_epoch || !self.rules.keep(Rule::OneEpoch);
-            let has_it = authority.done == Some(Done::Executed(order)) && in_epoch;
+            let has_it = authority.done == Some(Done::Executed(order)) && in_epoch && !is_void;
             let says_already = authority.done == Some(Done::Voided)
                 && !self.rules.keep(Rule::AnswersVoided)
                 && state.is_certified(&self.setting, order);
             has_it || says_already || authority.forgotten == Some(order)
         };
-        self.setting.members(epoch).filter(confirms).count() + self.setting.byzantine >= self.setting.quorum()
+        let confirmed = self.setting.members(epoch).filter(confirms).count();
+        confirmed + self.setting.byzantine[epoch] >= self.setting.quorum(epoch)
     }
 
     pub(crate) fn has_one_outcome(&self, state: &State) -> bool {
@@ -213,7 +218,7 @@ pub fn reached(setting: &Setting) -> Vec<(&'static str, Condition)> {
         reached.push(("reached: can be upheld although VoidVotes were given", |protocol, state| {
             let epoch = state.epoch();
             let votes = |who: usize| state.authorities[who].void_votes[epoch] == VoidVotes::Both;
-            protocol.setting.members(epoch).any(votes) && protocol.takes_uphold(state, Order::A, 0)
+            protocol.setting.members(epoch).any(votes) && protocol.takes_uphold(state, Order::A, false)
         }));
     }
     if setting.redeems && setting.claims.contains(&Claim::Unlocked) {
@@ -237,7 +242,7 @@ pub fn reached(setting: &Setting) -> Vec<(&'static str, Condition)> {
             members().all(has_executed) && members().any(|who| state.authorities[who].base.is_some())
         }));
     }
-    if setting.rotations() > 1 {
+    if setting.rotations() > 1 && setting.checkpoints {
         reached.push(("reached: a checkpoint of an old epoch that an installation names", |protocol, state| {
             let is_old = |who: usize| state.authorities[who].base == Some(0) && state.authorities[who].epoch == 2;
             let names = |event| matches!(event, Event::Installed(Some(_)));

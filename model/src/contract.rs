@@ -13,11 +13,11 @@ impl Protocol {
         if self.takes_install(state) {
             actions.extend(self.nameable(state).into_iter().map(Action::Install));
         }
-        if self.takes_void(state, self.setting.byzantine) {
+        if self.takes_void(state, true) {
             actions.push(Action::Void);
         }
         for &order in self.setting.orders() {
-            if self.takes_uphold(state, order, self.setting.byzantine) {
+            if self.takes_uphold(state, order, true) {
                 actions.push(Action::Uphold(order));
             }
             if self.takes_redemption(state, order) {
@@ -26,26 +26,26 @@ impl Protocol {
         }
     }
 
-    /// `install`. The second comes so late that the new members of the first have joined.
+    /// `install`. The second comes so late that everybody has joined after the first.
     fn takes_install(&self, state: &State) -> bool {
-        let mut new = self.setting.everybody().filter(|who| self.setting.is_new(*who));
-        let is_first = state.epoch() == 0;
-        state.epoch() < self.setting.rotations() && (is_first || new.all(|who| state.authorities[who].joined))
+        state.epoch() < self.setting.rotations() && self.have_all_joined(state, state.epoch())
     }
 
-    /// `upholdSequence`. Byzantine members, so many, attest everything.
-    pub(crate) fn takes_uphold(&self, state: &State, order: Order, byzantine: usize) -> bool {
+    /// `upholdSequence`. Byzantine members attest everything, if they do.
+    pub(crate) fn takes_uphold(&self, state: &State, order: Order, with_byzantine: bool) -> bool {
+        let epoch = state.epoch();
+        let byzantine = if with_byzantine { self.setting.byzantine[epoch] } else { 0 };
         let keeps = self.rules.keep(Rule::Attesters);
-        let needed = if keeps { self.setting.quorum() } else { self.setting.faults() + 1 };
-        let members = self.setting.members(state.epoch());
+        let needed = if keeps { self.setting.quorum(epoch) } else { self.setting.faults(epoch) + 1 };
+        let members = self.setting.members(epoch);
         let attesters = members.filter(|who| self.attests(state, *who, order)).count() + byzantine;
         let excluded = state.has(Event::Voided) && self.rules.keep(Rule::VoidedNotUpheld)
             || state.paid().is_some() && !self.rules.keep(Rule::UpholdPaid);
         state.has(Event::Requested) && state.upheld().is_none() && !excluded && attesters >= needed
     }
 
-    /// `voidSequence`. Byzantine members, so many, sign every VoidVote.
-    pub(crate) fn takes_void(&self, state: &State, byzantine: usize) -> bool {
+    /// `voidSequence`. Byzantine members sign every VoidVote, if they do.
+    pub(crate) fn takes_void(&self, state: &State, with_byzantine: bool) -> bool {
         let excluded = state.has(Event::Voided)
             || state.upheld().is_some() && self.rules.keep(Rule::UpheldNotVoided)
             || state.paid().is_some() && self.rules.keep(Rule::VoidNeedsBit);
@@ -55,14 +55,15 @@ impl Protocol {
         let epochs =
             if self.rules.keep(Rule::CurrentEpoch) { state.epoch()..=state.epoch() } else { 0..=state.epoch() };
         epochs.into_iter().any(|epoch| {
+            let byzantine = if with_byzantine { self.setting.byzantine[epoch] } else { 0 };
             let votes = |least: VoidVotes| {
                 let members = self.setting.members(epoch);
                 members.filter(|who| state.authorities[*who].void_votes[epoch] >= least).count() + byzantine
             };
             let least = if self.rules.keep(Rule::Unanimous) { VoidVotes::Both } else { VoidVotes::Unanimous };
             let is_voidable = state.now >= self.window() || !self.rules.keep(Rule::ContractWindow);
-            let all = if self.rules.keep(Rule::AllMembers) { self.setting.n } else { self.setting.n - 1 };
-            votes(least) >= self.setting.quorum() && is_voidable
+            let all = if self.rules.keep(Rule::AllMembers) { self.setting.n[epoch] } else { self.setting.n[epoch] - 1 };
+            votes(least) >= self.setting.quorum(epoch) && is_voidable
                 || votes(VoidVotes::Unanimous) >= all && self.takes_all(state)
         })
     }
@@ -70,7 +71,7 @@ impl Protocol {
     /// Whether all n votes count without the window: in epoch 0, or once V has passed since the installation. What is
     /// said of V is that it suffices for those who leave to hand over.
     fn takes_all(&self, state: &State) -> bool {
-        let mut leavers = self.setting.everybody().filter(|who| self.setting.is_leaver(*who));
+        let mut leavers = self.setting.everybody().filter(|who| self.setting.is_leaver(state.epoch(), *who));
         state.epoch() == 0
             || leavers.all(|who| state.authorities[who].left)
             || !self.rules.keep(Rule::AllAfterV)

@@ -5,7 +5,7 @@
 
 use crate::protocol::Protocol;
 use crate::rules::Rule;
-use crate::state::{Closing, Done, EPOCHS, Order, Orders, State, VoidVotes};
+use crate::state::{AUTHORITIES, Closing, Done, EPOCHS, Order, Orders, State, VoidVotes};
 
 /// The one state that stands for all that are like it.
 pub fn merged(protocol: &Protocol, state: State) -> State {
@@ -17,13 +17,13 @@ pub fn merged(protocol: &Protocol, state: State) -> State {
 /// Nothing depends on how long an authority takes to read on that is done, or that is not active yet.
 fn read_on(protocol: &Protocol, state: &mut State) {
     let (setting, rules) = (&protocol.setting, protocol.rules);
-    let all_joined = all_joined(protocol, state);
     for who in setting.everybody() {
         loop {
             let authority = &state.authorities[who];
-            let reports = !all_joined && !setting.is_new(who) && authority.closing.is_none();
-            let is_early = setting.is_new(who) && authority.epoch == 0 && state.epoch_at(state.final_events) > 0;
-            let is_coming = is_early && rules.keep(Rule::InOrder) && rules.keep(Rule::Observer);
+            let reports = protocol.reports(state, who);
+            let is_early = setting.is_early(who, authority.epoch.into());
+            let has_begun = !setting.is_early(who, state.epoch_at(state.final_events));
+            let is_coming = is_early && has_begun && rules.keep(Rule::InOrder) && rules.keep(Rule::Observer);
             let may_prune = setting.checkpoints && authority.executed().is_some() && authority.base.is_none();
             let is_idle = authority.done.is_some() && !reports && !may_prune;
             if authority.left || authority.read >= state.final_events || !is_idle && !is_coming {
@@ -32,11 +32,6 @@ fn read_on(protocol: &Protocol, state: &mut State) {
             protocol.read(state, who);
         }
     }
-}
-
-fn all_joined(protocol: &Protocol, state: &State) -> bool {
-    let setting = &protocol.setting;
-    setting.members(1).all(|who| !setting.is_new(who) || state.authorities[who].joined)
 }
 
 /// Without what no rule asks for any more.
@@ -51,11 +46,11 @@ fn forgotten(protocol: &Protocol, mut state: State) -> State {
         }
     }
     let epochs_over = if rules.keep(Rule::CurrentEpoch) { state.epoch() } else { 0 };
-    let all_joined = all_joined(protocol, &state);
+    let all_joined: [_; EPOCHS - 1] = std::array::from_fn(|epoch| protocol.have_all_joined(&state, epoch + 1));
     for who in setting.everybody() {
         let is_frozen = protocol.is_frozen(&state, who) && rules.keep(Rule::FrozenVote);
         let is_ripe = is_decided || protocol.has_waited(&state, who);
-        let reports = !all_joined && !setting.is_new(who) && state.authorities[who].closing.is_none();
+        let reports = protocol.reports(&state, who);
         let authority = &mut state.authorities[who];
         let stays_frozen = rules.keep(Rule::RebaseIndex) && rules.keep(Rule::StateRequests);
         if is_frozen && stays_frozen && !reports {
@@ -69,14 +64,16 @@ fn forgotten(protocol: &Protocol, mut state: State) -> State {
         } else {
             authority.void_votes[..epochs_over].fill(VoidVotes::None);
         }
-        if setting.is_new(who) && authority.done_in == 1 {
+        if usize::from(authority.done_in) <= setting.first_epoch(who) {
             authority.done_in = 0;
         }
         if !setting.checkpoints {
             authority.done_at = 0;
         }
-        if all_joined && !setting.is_new(who) {
-            authority.closing = Some(Closing::default());
+        for (epoch, closing) in authority.closings.iter_mut().enumerate() {
+            if all_joined[epoch] && setting.is_member(epoch, who) {
+                *closing = Some(Closing::default());
+            }
         }
         if authority.left && !setting.checkpoints {
             authority.read = 0;
@@ -101,11 +98,13 @@ fn exchanged(mut state: State) -> State {
         authority.forgotten = authority.forgotten.map(|order| order.other());
         authority.done = authority.done.map(Done::exchanged);
         authority.votes = authority.votes.map(Orders::exchanged);
-        authority.closing = authority.closing.map(|closing| Closing {
-            locks: closing.locks.exchanged(),
-            certificate: closing.certificate.map(|order| order.other()),
-            covered: closing.covered.map(|(order, base)| (order.other(), base)),
-            read: closing.read,
+        authority.closings = authority.closings.map(|closing| {
+            closing.map(|closing| Closing {
+                locks: closing.locks.exchanged(),
+                certificate: closing.certificate.map(|order| order.other()),
+                covered: closing.covered.map(|(order, base)| (order.other(), base)),
+                read: closing.read,
+            })
         });
     }
     state.exchange_events();
@@ -114,6 +113,11 @@ fn exchanged(mut state: State) -> State {
 
 /// With the authorities of each kind in order.
 fn sorted(protocol: &Protocol, mut state: State) -> State {
-    protocol.setting.kinds().into_iter().for_each(|kind| state.authorities[kind].sort_unstable());
+    for (later, who) in (0..AUTHORITIES).flat_map(|later| (0..later).map(move |who| (later, who))) {
+        let is_same_kind = protocol.setting.are_alike(who, later);
+        if is_same_kind && state.authorities[later] < state.authorities[who] {
+            state.authorities.swap(who, later);
+        }
+    }
     state
 }

@@ -4,8 +4,8 @@ use crate::claims::Claim;
 use crate::rules::{Rule, Rules};
 use crate::setting::{
     CERTIFIED_ORDER, CERTIFIED_UNTIMED, CHECKPOINT, CHECKPOINT_JOINED, CHECKPOINT_LEAVER, CHECKPOINT_SAFETY,
-    CHECKPOINT_SETTLED, CHECKPOINT_UNTIMED, FOUR, FOUR_UNTIMED, LEAVER, LEAVER_COMPROMISED, RESTORED, STOLEN, Setting,
-    TWO_NEW_ORDERS,
+    CHECKPOINT_SETTLED, CHECKPOINT_UNTIMED, FOUR, FOUR_UNTIMED, LEAVER, LEAVER_COMPROMISED, REKEYED, REKEYED_EXECUTED,
+    RESTORED, SEVEN_FOUR, STOLEN, Setting, TWICE, TWO_NEW_ORDERS,
 };
 
 /// A mutant.
@@ -56,6 +56,7 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(&[Rule::Unanimous], FOUR, Claim::ExecutedNotVoided),
     mutant(&[Rule::AllMembers], FOUR, Claim::ExecutedNotVoided),
     mutant(&[Rule::PaidUpholds, Rule::UpholdPaid], FOUR_UNTIMED, Claim::Unlocked),
+    mutant(&[Rule::VoidUnconfirmed], REKEYED_EXECUTED, Claim::SettledNotVoided),
     mutant(&[Rule::OneEpoch], CERTIFIED_UNTIMED, Claim::SettledNotVoided),
     mutant(&[Rule::CurrentEpoch], LEAVER, Claim::ExecutedNotVoided),
     mutant(&[Rule::AllAfterV], LEAVER, Claim::ExecutedNotVoided),
@@ -64,10 +65,13 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(&[Rule::Observer], CERTIFIED_ORDER, Claim::ExecutedNotVoided),
     mutant(&[Rule::Closed], TWO_NEW_ORDERS, Claim::OneCertificate),
     mutant(&[Rule::Join], TWO_NEW_ORDERS, Claim::OneCertificate),
+    mutant(&[Rule::RekeyedJoins], REKEYED, Claim::OneCertificate),
+    mutant(&[Rule::ResizedJoins], SEVEN_FOUR, Claim::OneCertificate),
     mutant(&[Rule::QuorumClosings], TWO_NEW_ORDERS, Claim::OneCertificate),
     mutant(&[Rule::Certificates], TWO_NEW_ORDERS, Claim::OneCertificate),
     mutant(&[Rule::FrozenJoin], CERTIFIED_ORDER, Claim::ExecutedNotVoided),
     mutant(&[Rule::Contested], TWO_NEW_ORDERS, Claim::OneCertificate),
+    mutant(&[Rule::InheritedReported], TWICE, Claim::OneCertificate),
     mutant(&[Rule::Leave], LEAVER, Claim::ExecutedNotVoided),
     mutant(&[Rule::LeaveFirm], LEAVER, Claim::ExecutedNotVoided),
     mutant(&[Rule::OldCertificates], CHECKPOINT_SETTLED, Claim::OneExecution),

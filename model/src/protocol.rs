@@ -35,9 +35,9 @@ pub enum Action {
     Restore(usize),
     /// It takes up epoch 1 before the events that come earlier.
     TakeUp(usize),
-    /// It signs its Closing of epoch 0.
+    /// It signs its Closing of the epoch before the newest one.
     Close(usize),
-    /// It joins epoch 1 with the Closings of these honest members, as bits, and those of the Byzantine ones.
+    /// It joins the epoch that it has taken up with the Closings of these honest members, as bits, and those of the Byzantine ones.
     Join(usize, u8, Option<Lie>),
     /// It leaves.
     Leave(usize),
@@ -82,12 +82,18 @@ impl Protocol {
                 state.is_known(order) && epochs.any(|epoch| self.counts(state, who, epoch.into(), order, 0))
             }
             Action::Rebase(who, checkpoint) => self.is_served(state, who, checkpoint),
-            Action::Join(_, closers, lie) => lie.is_none() && closers.count_ones() as usize >= self.setting.quorum(),
-            Action::Uphold(order) => self.takes_uphold(state, order, 0),
-            Action::Void => self.takes_void(state, 0),
+            Action::Join(who, closers, lie) => lie.is_none() && self.is_quorum_before(state, who, closers),
+            Action::Uphold(order) => self.takes_uphold(state, order, false),
+            Action::Void => self.takes_void(state, false),
             Action::Vote(..) | Action::Restore(_) | Action::TakeUp(_) | Action::Leave(_) | Action::Prune(_) => false,
             Action::Request | Action::Redeem(_) | Action::Install(_) => false,
         }
+    }
+
+    /// Whether these are a quorum of the epoch before the one that an authority has taken up.
+    fn is_quorum_before(&self, state: &State, who: usize, closers: u8) -> bool {
+        let closed = usize::from(state.authorities[who].epoch) - 1;
+        closers.count_ones() as usize >= self.setting.quorum(closed)
     }
 }
 
@@ -135,7 +141,7 @@ impl Model for Protocol {
             }
             Action::Restore(who) => state.authorities[who].restore(),
             Action::TakeUp(who) => state.authorities[who].epoch = 1,
-            Action::Close(who) => Self::close(&mut state, who),
+            Action::Close(who) => self.close(&mut state, who),
             Action::Join(who, closers, lie) => self.join(&mut state, who, closers, lie),
             Action::Leave(who) => state.authorities[who].left = true,
             Action::Prune(who) => self.prune(&mut state, who),

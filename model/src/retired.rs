@@ -25,7 +25,7 @@ impl Protocol {
             };
             self.setting.members(current).filter(votes).count() + byzantine
         };
-        let is_vouched = || self.rules.keep(Rule::OldVouched) && voters() > self.setting.faults();
+        let is_vouched = || self.rules.keep(Rule::OldVouched) && voters() > self.setting.faults(current);
         exists && (epoch + 1 >= current || !self.rules.keep(Rule::OldCertificates) || is_vouched())
     }
 

@@ -44,6 +44,7 @@ rules! {
     Lag "lag" "§1.5" "Nothing is executed or voted for while chain time is older than L."
     LagSeen "lag-seen" "§1.5" "A certificate refused by the lag rule is stored as Seen."
     AnswersVoided "answers-voided" "§1.6" "A certificate of a voided number is answered Voided, not Already."
+    VoidUnconfirmed "void-unconfirmed" "not stated" "An authority confirms no number that the contract voided, also if it executed it."
     OneEpoch "one-epoch" "§1.7" "Clients count confirmations of one committee in one epoch."
     RestoredNoVoid "restored-no-void" "§1.3" "A restored authority, which is not full, signs no VoidVote."
     RestoredNoVote "restored-no-vote" "Notation" "A restored authority votes only above its floor."
@@ -65,12 +66,15 @@ rules! {
     InOrder "in-order" "§3" "An epoch is taken up only after all earlier events of the order."
     Observer "observer" "not stated" "A newcomer executes nothing before it has taken up the epoch."
     Closed "closed" "§3.1" "A member signs its Closing only after its last signature in that epoch."
-    Join "join" "§3.2" "A new member, or one with new keys, votes only once it has joined."
-    QuorumClosings "quorum-closings" "§3.3" "A join takes the Closings of q members."
+    Join "join" "§3.2" "A new member votes only once it has joined."
+    RekeyedJoins "rekeyed-joins" "§3.2" "A member with new keys that has its folder joins, too."
+    ResizedJoins "resized-joins" "§3.2" "If the number of members changes, all of them join."
+    QuorumClosings "quorum-closings" "§3.3" "A join takes the Closings of a quorum of the epoch that ended."
     ClosingIndex "closing-index" "§3.3" "A joiner has read the order as far as each Closing's author had."
     Certificates "closing-certificates" "§3.3" "A join takes over executed certificates, not just locks."
     FrozenJoin "frozen-join" "§3.3" "A certificate of a frozen number that a Closing brings is only Seen."
     Contested "contested" "§3.3" "A joiner that is told of two orders votes for neither."
+    InheritedReported "inherited-reported" "§3.3" "A Closing also reports inherited locks."
     Leave "leave" "§3.4" "A leaver serves until q members of the next epoch acknowledge what it executed."
     LeaveFirm "leave-firm" "§3.4" "An acknowledgement does not count from one that signed a VoidVote in that epoch."
     LeaveUpheld "leave-upheld" "§3.4" "It serves on where what it executed is upheld."
@@ -100,11 +104,11 @@ rules! {
 
 /// The rules that a run keeps.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules(u64);
+pub struct Rules(u128);
 
 impl Rules {
     /// The protocol.
-    pub const ALL: Self = Self(u64::MAX);
+    pub const ALL: Self = Self(u128::MAX);
 
     /// These rules but one.
     #[must_use]

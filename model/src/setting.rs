@@ -1,7 +1,5 @@
 //! Settings of a run: committees, faults, the clock, and the claims that must hold.
 
-use std::ops::Range;
-
 use crate::claims::Claim;
 use crate::protocol::{Action, Lie};
 use crate::state::{AUTHORITIES, EPOCHS, Order};
@@ -33,13 +31,14 @@ impl Clock {
 pub struct Setting {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Members of each epoch.
-    pub n: usize,
-    /// How many of them are Byzantine in each epoch. f, but where keys are stolen.
-    pub byzantine: usize,
-    /// The honest members of each epoch, as bits: first those of epoch 0 alone, last those of epoch 1 alone. Those of
-    /// epoch 1 alone are new, or have new keys. Epoch 2 has the members of epoch 1, with the same keys.
+    /// The number of members of each epoch.
+    pub n: [usize; EPOCHS],
+    /// How many of them are Byzantine. f, but where keys are stolen. They may be others in each epoch.
+    pub byzantine: [usize; EPOCHS],
+    /// The honest members of each epoch, as bits. One that is a member of two epochs in a row has the same keys in both.
     pub members: [u8; EPOCHS],
+    /// Honest members of epoch 1 that were members of epoch 0, too, with keys that were out.
+    pub rekeyed: u8,
     /// The installation of epoch 1 names epoch 0 as compromised.
     pub compromised: bool,
     /// One honest authority may lose what it knows of the number, besides the Byzantine ones.
@@ -71,13 +70,13 @@ impl Setting {
     }
 
     /// f = ⌊(n−1)/3⌋.
-    pub fn faults(&self) -> usize {
-        (self.n - 1) / 3
+    pub fn faults(&self, epoch: usize) -> usize {
+        (self.n[epoch] - 1) / 3
     }
 
     /// q = ⌊(n+f)/2⌋+1.
-    pub fn quorum(&self) -> usize {
-        (self.n + self.faults()) / 2 + 1
+    pub fn quorum(&self, epoch: usize) -> usize {
+        (self.n[epoch] + self.faults(epoch)) / 2 + 1
     }
 
     /// Whether the committee changes.
@@ -105,21 +104,35 @@ impl Setting {
         (0..AUTHORITIES).filter(|who| (0..EPOCHS).any(|epoch| self.is_member(epoch, *who)))
     }
 
-    /// The places of the authorities of each kind: leavers, those that stay, and new members.
-    pub fn kinds(&self) -> [Range<usize>; 3] {
-        let first = |epoch: usize| self.members[epoch].trailing_zeros() as usize;
-        let end = |epoch: usize| AUTHORITIES - (self.members[epoch].leading_zeros() as usize - (8 - AUTHORITIES));
-        if self.rotates() { [first(0)..first(1), first(1)..end(0), end(0)..end(1)] } else { [0..end(0), 0..0, 0..0] }
+    /// Whether two authorities are members of the same epochs, with the same keys.
+    pub fn are_alike(&self, who: usize, other: usize) -> bool {
+        let kind = |who: usize| (self.members.map(|members| members & 1 << who != 0), self.is_rekeyed(who));
+        kind(who) == kind(other)
     }
 
-    /// A member of epoch 1 that was none of epoch 0.
-    pub fn is_new(&self, who: usize) -> bool {
-        !self.is_member(0, who)
+    /// The first epoch of which an authority is a member.
+    pub fn first_epoch(&self, who: usize) -> usize {
+        (0..EPOCHS).find(|epoch| self.is_member(*epoch, who)).unwrap_or_default()
     }
 
-    /// A member of epoch 0 that is none of epoch 1.
-    pub fn is_leaver(&self, who: usize) -> bool {
-        self.rotates() && !self.is_member(1, who)
+    /// Whether an authority that has taken up so many epochs is a member of a later one for the first time.
+    pub fn is_early(&self, who: usize, epoch: usize) -> bool {
+        epoch < self.first_epoch(who) && !self.is_rekeyed(who)
+    }
+
+    /// A member of epoch 0 that counts as Byzantine there, since its keys are out. It has new ones in epoch 1.
+    pub fn is_rekeyed(&self, who: usize) -> bool {
+        self.rekeyed & 1 << who != 0
+    }
+
+    /// A member of the epoch that was none of the epoch before, or has new keys.
+    pub fn is_new(&self, epoch: usize, who: usize) -> bool {
+        epoch > 0 && self.is_member(epoch, who) && !self.is_member(epoch - 1, who)
+    }
+
+    /// A member of the epoch before that is none of this one.
+    pub fn is_leaver(&self, epoch: usize, who: usize) -> bool {
+        epoch > 0 && self.is_member(epoch - 1, who) && !self.is_member(epoch, who)
     }
 }
 
@@ -136,9 +149,10 @@ const UNTIMED: Clock = Clock { hold: None, ..COARSE };
 /// One epoch of four members, and the finest clock.
 pub const FOUR: Setting = Setting {
     name: "four",
-    n: 4,
-    byzantine: 1,
+    n: [4; EPOCHS],
+    byzantine: [1; EPOCHS],
     members: [0b111, 0, 0],
+    rekeyed: 0,
     compromised: false,
     restores: false,
     redeems: true,
@@ -152,10 +166,11 @@ pub const FOUR: Setting = Setting {
     claims: Claim::ALL,
 };
 /// A quorum of 4 of 5.
-pub const FIVE: Setting = Setting { name: "five", n: 5, members: [0b1111, 0, 0], clock: COARSE_STALL, ..FOUR };
+pub const FIVE: Setting =
+    Setting { name: "five", n: [5; EPOCHS], members: [0b1111, 0, 0], clock: COARSE_STALL, ..FOUR };
 /// Two Byzantine members of seven. Six members make the same states.
 pub const SEVEN: Setting =
-    Setting { name: "seven", n: 7, byzantine: 2, members: [0b1_1111, 0, 0], clock: COARSE, ..FOUR };
+    Setting { name: "seven", n: [7; EPOCHS], byzantine: [2; EPOCHS], members: [0b1_1111, 0, 0], clock: COARSE, ..FOUR };
 /// The claims that need no assumption on time.
 pub const FOUR_UNTIMED: Setting = Setting { name: "four-untimed", clock: UNTIMED, claims: Claim::UNTIMED, ..FOUR };
 /// A restored authority beside f Byzantine ones.
@@ -164,7 +179,7 @@ pub const RESTORED: Setting =
 /// f+1 keys are stolen, and the owner asked for nothing.
 pub const STOLEN: Setting = Setting {
     name: "stolen",
-    byzantine: 2,
+    byzantine: [2; EPOCHS],
     members: [0b11, 0, 0],
     redeems: false,
     genuine: false,
@@ -199,6 +214,60 @@ pub const TWO_NEW_ORDERS: Setting = Setting {
 };
 /// The same with one order.
 pub const TWO_NEW_ORDER: Setting = Setting { name: "two-new-order", equivocates: false, ..TWO_NEW };
+/// An honest member leaves, and one whose keys were out goes on with new ones. Whether certificates stay unique.
+pub const REKEYED: Setting =
+    Setting { name: "rekeyed", members: [0b111, 0b1110, 0], rekeyed: 0b1000, ..TWO_NEW_ORDERS };
+/// The same with one order, and without an assumption on time. Begun where the one whose keys are out and another one have
+/// executed the order, and its number is to be unlocked.
+pub const REKEYED_EXECUTED: Setting = Setting {
+    name: "rekeyed-executed",
+    rekeyed: 0b1000,
+    begins: &[
+        Action::Vote(0, Order::A),
+        Action::Vote(1, Order::A),
+        Action::Show(2, Order::A),
+        Action::Show(3, Order::A),
+        Action::Request,
+    ],
+    claims: &[Claim::OneCertificate, Claim::OneExecution, Claim::SettledNotVoided, Claim::OneOutcome],
+    ..CERTIFIED_UNTIMED
+};
+/// Four members become seven: two honest ones and a Byzantine one come.
+pub const FOUR_SEVEN: Setting =
+    Setting { name: "four-seven", n: [4, 7, 7], byzantine: [1, 2, 2], members: [0b111, 0b1_1111, 0], ..TWO_NEW_ORDERS };
+/// Seven members become four: two honest ones and a Byzantine one leave. Begun where the owner has a certificate and the
+/// committee is installed.
+pub const SEVEN_FOUR: Setting = Setting {
+    name: "seven-four",
+    n: [7, 4, 4],
+    byzantine: [2, 1, 1],
+    members: [0b1_1111, 0b1_1100, 0],
+    begins: &[Action::Vote(0, Order::A), Action::Vote(1, Order::A), Action::Vote(2, Order::A), Action::Install(None)],
+    ..TWO_NEW_ORDERS
+};
+/// Two rotations of four members. Two honest ones come with the first and inherit a lock from those that leave; of these
+/// one leaves with the second, and another one comes. Begun where the second is installed.
+pub const TWICE: Setting = Setting {
+    name: "twice",
+    members: [0b111, 0b1_1100, 0b11_0100],
+    begins: &[
+        Action::Vote(0, Order::A),
+        Action::Vote(1, Order::A),
+        Action::Install(None),
+        Action::Read(0),
+        Action::Read(1),
+        Action::Read(2),
+        Action::Read(3),
+        Action::Read(4),
+        Action::Close(0),
+        Action::Close(1),
+        Action::Close(2),
+        Action::Join(3, 0b11, Some(Lie::Nothing)),
+        Action::Join(4, 0b110, Some(Lie::Nothing)),
+        Action::Install(None),
+    ],
+    ..TWO_NEW_ORDERS
+};
 /// One that leaves has executed the order, the number is frozen for the others, and the committee changes.
 const LEAVING: &[Action] = &[
     Action::Vote(0, Order::A),
@@ -302,6 +371,11 @@ pub const BOUNDED: &[Setting] = &[
     RESTORED,
     STOLEN,
     TWO_NEW_ORDERS,
+    REKEYED,
+    REKEYED_EXECUTED,
+    FOUR_SEVEN,
+    SEVEN_FOUR,
+    TWICE,
     CERTIFIED_ORDER,
     CERTIFIED_UNTIMED,
     LEAVER,

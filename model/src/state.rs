@@ -57,6 +57,12 @@ impl Orders {
         Self(self.0 | other.0)
     }
 
+    /// What is in both.
+    #[must_use]
+    pub fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     /// The first of them.
     pub fn first(self) -> Option<Order> {
         Order::BOTH.into_iter().find(|order| self.contains(*order))
@@ -186,10 +192,10 @@ pub struct Authority {
     pub votes: [Orders; EPOCHS],
     /// Its VoidVotes, by epoch.
     pub void_votes: [VoidVotes; EPOCHS],
-    /// Its Closing of epoch 0.
-    pub closing: Option<Closing>,
-    /// A new member: it has joined.
-    pub joined: bool,
+    /// Its Closings, by epoch.
+    pub closings: [Option<Closing>; EPOCHS - 1],
+    /// The epochs that it has joined.
+    pub joined: [bool; EPOCHS],
     /// It is gone for good.
     pub left: bool,
     /// Its folder was restored from a copy that has nothing of the number.
@@ -302,7 +308,7 @@ impl State {
     /// Whether a quorum's votes of that epoch for the order exist. Byzantine members vote for everything.
     pub fn is_certified_in(&self, setting: &Setting, epoch: usize, order: Order) -> bool {
         let voters = setting.members(epoch).filter(|who| self.authorities[*who].votes[epoch].contains(order)).count();
-        epoch <= self.epoch() && voters + setting.byzantine >= setting.quorum()
+        epoch <= self.epoch() && voters + setting.byzantine[epoch] >= setting.quorum(epoch)
     }
 
     /// Whether anybody can have a certificate of the order.

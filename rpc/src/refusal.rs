@@ -161,6 +161,7 @@ impl From<Rejection> for Refusal {
             Rejection::InsufficientBalance { balance, .. } => Self::InsufficientBalance(balance),
             Rejection::MissingCertificate { missing } => Self::MissingCertificate(missing),
             Rejection::VotesForgotten { floor } => Self::CatchingUp(floor),
+            Rejection::EpochClosed { epoch } => Self::NotVoting(epoch),
             Rejection::NoPrimary => Self::NoPrimary,
             Rejection::Frozen { sequence } => Self::Frozen(sequence),
             Rejection::Overruled { upheld } => Self::Overruled(upheld),

@@ -50,7 +50,9 @@ impl TestCommittee {
         Self::of((epoch.0 * 1_000..).take(size).map(authority_keys).collect(), self.domain, epoch)
     }
 
-    fn of(mut keys: Vec<AuthorityKeys>, domain: Domain, epoch: Epoch) -> Self {
+    /// The holders of these keys.
+    #[must_use]
+    pub fn of(mut keys: Vec<AuthorityKeys>, domain: Domain, epoch: Epoch) -> Self {
         keys.sort_by_key(|keys| keys.public().name);
         let members = keys.iter().map(AuthorityKeys::public).collect();
         let committee = Committee::new(epoch, members).expect("test authorities are distinct");
@@ -92,6 +94,7 @@ impl TestCommittee {
 }
 
 /// The keys of the authority with this number.
-fn authority_keys(number: u64) -> AuthorityKeys {
+#[must_use]
+pub fn authority_keys(number: u64) -> AuthorityKeys {
     AuthorityKeys::from_secrets(secret(3, number), secret(4, number)).expect("test secrets are valid keys")
 }

@@ -33,7 +33,7 @@ mod stepped_shard;
 
 pub use account::{TestAccount, alice, bob, carol, payment, payout, redemption};
 pub use authority::{TestAuthority, TestAuthorityError};
-pub use committee::{TestCommittee, test_domain};
+pub use committee::{TestCommittee, authority_keys, test_domain};
 pub use journal::MemoryJournal;
 #[cfg(feature = "disk")]
 pub use memory_disk::MemoryDisk;

@@ -1,12 +1,14 @@
 //! A shard with a journal: what a node does around core's rules, without threads and disk.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 
 use borsh::BorshDeserialize;
+use fastpay_core::handover::{Inheritance, JoinError};
 use fastpay_core::{
-    Account, AccountId, Certificate, CrossShardCredit, Decision, Epoch, Installation, JournalPosition, PrimaryView,
-    Record, Rejection, SequenceNumber, Shard, ShardId, ShardLayout, ShardLedger, SynchronizationOrder, UnlockEvent,
-    VerifiedCertificate, VerifiedOrder, VoteFloor,
+    Account, AccountId, Certificate, CrossShardCredit, Decision, Epoch, Installation, JournalPosition, PendingOrder,
+    PrimaryView, Record, Rejection, SequenceNumber, Shard, ShardId, ShardLayout, ShardLedger, SynchronizationOrder,
+    UnlockEvent, VerifiedCertificate, VerifiedOrder, VoteFloor,
 };
 
 use crate::MemoryJournal;
@@ -96,7 +98,35 @@ impl TestShard {
         view: PrimaryView,
         order: &VerifiedOrder,
     ) -> Result<Outcome, Rejection> {
-        self.run(|shard| shard.lock(order, floor, view))
+        let epoch = self.shard.ledger().unlocks.epoch();
+        self.run(|shard| shard.lock(order, epoch, floor, view))
+    }
+
+    /// As [`TestShard::lock`], for a vote under this epoch, whatever the shard has followed.
+    ///
+    /// # Errors
+    /// The rejection, if a rule refuses it.
+    pub fn lock_under(&mut self, epoch: Epoch, order: &VerifiedOrder) -> Result<Outcome, Rejection> {
+        self.run(|shard| shard.lock(order, epoch, VoteFloor::Zero, PrimaryView::Recent))
+    }
+
+    /// Ends an epoch.
+    ///
+    /// # Errors
+    /// The rejection, if a rule refuses it.
+    pub fn close(&mut self, epoch: Epoch) -> Result<Outcome, Rejection> {
+        self.run(|shard| shard.close(epoch))
+    }
+
+    /// Joins an epoch.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn join(&mut self, inheritance: &Inheritance, view: PrimaryView) -> Result<Outcome, JoinError> {
+        let mut joining = inheritance.begin();
+        let joined = self.try_run(|shard| shard.join(&mut joining, view));
+        self.shard.release();
+        joined.map(|outcome| outcome.expect("a join is not refused by a rule about messages"))
     }
 
     /// Executes a certificate.
@@ -211,25 +241,33 @@ impl TestShard {
 
     /// Executes the decision of `decide`, after loading the accounts that it needs.
     fn run(&mut self, decide: impl Fn(&Shard) -> Decision) -> Result<Outcome, Rejection> {
+        self.try_run(|shard| Ok::<_, Infallible>(decide(shard))).unwrap_or_else(|never| match never {})
+    }
+
+    fn try_run<E>(
+        &mut self,
+        mut decide: impl FnMut(&Shard) -> Result<Decision, E>,
+    ) -> Result<Result<Outcome, Rejection>, E> {
         loop {
-            match decide(&self.shard) {
+            match decide(&self.shard)? {
                 Decision::Load(accounts) => {
                     let missing = accounts.iter().any(|account| self.shard.account(account).is_none());
                     assert!(missing, "asked to load what is in memory");
+                    self.shard.release();
                     self.load(accounts, self.journal.end());
                 }
                 Decision::Commit(record) => {
                     self.append(&record);
-                    return Ok(Outcome::Committed);
+                    return Ok(Ok(Outcome::Committed));
                 }
                 Decision::CommitFirst(record) => self.append(&record),
                 Decision::Already => {
                     self.shard.release();
-                    return Ok(Outcome::Already);
+                    return Ok(Ok(Outcome::Already));
                 }
                 Decision::Refuse(rejection) => {
                     self.shard.release();
-                    return Err(rejection);
+                    return Ok(Err(rejection));
                 }
             }
         }
@@ -329,6 +367,12 @@ impl TestShard {
     #[must_use]
     pub fn account(&self, id: &AccountId) -> Account {
         self.shard.account(id).cloned().or_else(|| self.stored_account(id)).unwrap_or_default()
+    }
+
+    /// The orders of an account's next and later numbers of which this authority votes for no other.
+    #[must_use]
+    pub fn locks(&self, id: &AccountId) -> Vec<PendingOrder> {
+        self.shard.locks(*id, &self.account(id))
     }
 
     /// The shard's state apart from its accounts.

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use rand_core::CryptoRng;
 
-use super::leaf::encode;
 use super::recovery::Recovery;
 use super::segment::{PrimaryEvent, Segment, SegmentEntry};
 use super::state::{CheckpointState, NumberState};
+use super::stream::encode;
 use super::tree::RootBuilder;
 use crate::Digest;
 use crate::amount::{Asset, Balance, SequenceNumber, TransactionIndex};
@@ -330,7 +330,7 @@ impl Application {
 }
 
 /// The verdict on a request that is an order.
-fn order_verdict(verdict: Result<VerifiedRequest, RequestError>) -> Result<VerifiedOrder, OrderError> {
+pub(crate) fn order_verdict(verdict: Result<VerifiedRequest, RequestError>) -> Result<VerifiedOrder, OrderError> {
     match verdict {
         Ok(VerifiedRequest::Order(order)) => Ok(order),
         Err(RequestError::Order(error) | RequestError::Certificate(CertificateError::Order(error))) => Err(error),

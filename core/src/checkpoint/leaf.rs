@@ -1,25 +1,16 @@
-//! The leaves of cuts, states and segments, and the stream in which states and segments are stored and sent.
-//!
-//! ```text
-//!  stream = magic (8 bytes) ‖ { length (4 bytes, little-endian) ‖ item }*      item = kind byte ‖ borsh(fields)
-//! ```
-//! A kind byte names one layout for ever: a new layout gets a new kind, and unknown kinds are refused (LIFE §3).
-
-use std::io::{Error, ErrorKind, Read, Result, Write};
+//! The leaves of cuts, states and segments: kind byte ‖ borsh(fields). A kind byte names one layout for ever: a new layout gets a new kind, and unknown kinds are refused (LIFE §3).
 
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use super::installations::InstalledCommittee;
 use super::segment::PrimaryEvent;
 use super::state::NumberState;
+use super::stream::encode;
 use super::tree::{LeafPath, RootBuilder};
 use crate::Digest;
 use crate::amount::{Asset, Balance, SequenceNumber, TransactionIndex};
 use crate::identity::AccountId;
 use crate::transfer::{Redemption, Transfer};
-
-/// The longest item of a stream, in bytes: more than the largest order, a payout with its signature, takes.
-const ITEM_BYTES_MAX: usize = 32_768;
 
 /// A leaf of the trees over a cut, a state or a segment.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -78,55 +69,4 @@ pub(super) fn root_of(leaves: impl Iterator<Item = Leaf>, wanted: Option<&Leaf>)
         builder.push_leaf(&encode(&leaf), wanted == Some(&leaf));
     }
     builder.finish().unwrap_or_default()
-}
-
-pub(super) fn encode(item: &impl BorshSerialize) -> Vec<u8> {
-    borsh::to_vec(item).expect("writing to memory does not fail")
-}
-
-pub(super) fn invalid(reason: &str) -> Error {
-    Error::new(ErrorKind::InvalidData, reason)
-}
-
-/// Writes a stream.
-pub(super) fn write_stream<T: BorshSerialize>(
-    writer: &mut impl Write,
-    magic: &[u8; 8],
-    items: impl Iterator<Item = Result<T>>,
-) -> Result<()> {
-    writer.write_all(magic)?;
-    for item in items {
-        let bytes = encode(&item?);
-        let length = u32::try_from(bytes.len()).map_err(|_| invalid("an item is too long"))?;
-        writer.write_all(&length.to_le_bytes())?;
-        writer.write_all(&bytes)?;
-    }
-    Ok(())
-}
-
-/// Reads the beginning of a stream.
-pub(super) fn read_magic(reader: &mut impl Read, magic: &[u8; 8]) -> Result<()> {
-    let mut found = [0; 8];
-    reader.read_exact(&mut found)?;
-    if found == *magic { Ok(()) } else { Err(invalid("not a stream of this kind and version")) }
-}
-
-/// Reads the next item of a stream, whose bytes are in `item` then; `None` at the end.
-pub(super) fn read_item<T: BorshDeserialize>(reader: &mut impl Read, item: &mut Vec<u8>) -> Result<Option<T>> {
-    item.clear();
-    reader.by_ref().take(4).read_to_end(item)?;
-    if item.is_empty() {
-        return Ok(None);
-    }
-    let length = item.first_chunk().filter(|_| item.len() == 4).ok_or(ErrorKind::UnexpectedEof)?;
-    let length = u32::from_le_bytes(*length);
-    if length as usize > ITEM_BYTES_MAX {
-        return Err(invalid("an item is too long"));
-    }
-    item.clear();
-    reader.by_ref().take(u64::from(length)).read_to_end(item)?;
-    if item.len() != length as usize {
-        return Err(ErrorKind::UnexpectedEof.into());
-    }
-    T::try_from_slice(item).map(Some)
 }

@@ -24,9 +24,11 @@ mod runs;
 mod segment;
 mod state;
 mod stored;
+pub(crate) mod stream;
 mod transition;
 mod tree;
 
+pub(crate) use application::order_verdict;
 pub use application::{Application, SegmentError};
 pub use archived::{
     ARCHIVED_HEADERS_MAX, ArchiveCursor, ArchivedEntry, ArchivedError, ArchivedList, ArchivedPage, ProvenEntry,
@@ -43,4 +45,5 @@ pub use runs::{RUN_LEAVES, SEGMENT_HEADER_BYTES, TreeLevels};
 pub use segment::{PrimaryEvent, PrimaryEventKind, SEGMENT_ENTRIES_MAX, Segment, SegmentEntry};
 pub use state::{CheckpointState, Cut, NumberState, Outcome, Spent};
 pub use stored::{AccountRow, StatePart, StateReader, StateSummary};
+pub(crate) use tree::leaves_root;
 pub use tree::{LEAF_PATH_LENGTH_MAX, LeafPath};

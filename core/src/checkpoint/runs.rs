@@ -10,8 +10,9 @@
 
 use std::io::{Read, Result};
 
-use super::leaf::{Leaf, read_item, read_magic};
+use super::leaf::Leaf;
 use super::segment::{MAGIC, Segment, SegmentEntry};
+use super::stream::{read_item, read_magic};
 use super::tree::LeafPath;
 use crate::Digest;
 use crate::merkle::{merkle_leaf, node};

@@ -12,8 +12,9 @@ use std::io::{Read, Result, Write};
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use super::installations::InstalledCommittee;
-use super::leaf::{Leaf, invalid, read_item, read_magic, root_of, write_stream};
+use super::leaf::{Leaf, root_of};
 use super::state::Cut;
+use super::stream::{invalid, read_item, read_magic, write_stream};
 use super::tree::LeafPath;
 use crate::Digest;
 use crate::amount::{Amount, Asset, SequenceNumber, TransactionIndex};

@@ -8,8 +8,9 @@ use std::io::{Read, Result, Write};
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use super::installations::Installations;
-use super::leaf::{Leaf, invalid, root_of, write_stream};
+use super::leaf::{Leaf, root_of};
 use super::stored::{MAGIC, StateReader, StateSummary, install, no_committee};
+use super::stream::{invalid, write_stream};
 use super::tree::LeafPath;
 use crate::Digest;
 use crate::amount::{Asset, Balance, Epoch, SequenceNumber, TransactionIndex};

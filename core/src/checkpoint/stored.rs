@@ -11,8 +11,9 @@ use std::collections::BTreeSet;
 use std::io::{Read, Result, Write};
 
 use super::installations::{Installations, InstalledCommittee};
-use super::leaf::{Leaf, encode, invalid, read_item, read_magic, write_stream};
+use super::leaf::Leaf;
 use super::state::{CheckpointState, NumberState};
+use super::stream::{encode, invalid, read_item, read_magic, write_stream};
 use super::tree::RootBuilder;
 use crate::Digest;
 use crate::amount::{Asset, Balance, Epoch, SequenceNumber, TransactionIndex};

@@ -3,6 +3,7 @@
 
 use borsh::{BorshDeserialize, BorshSerialize};
 
+use super::stream::encode;
 use crate::Digest;
 use crate::merkle::{merkle_leaf, node};
 
@@ -94,6 +95,13 @@ impl RootBuilder {
         }
         Some((root.hash, root.holds_wanted.then_some(self.path)))
     }
+}
+
+/// The root over leaves; none if there is no leaf.
+pub(crate) fn leaves_root<'a, T: BorshSerialize + 'a>(leaves: impl Iterator<Item = &'a T>) -> Option<Digest> {
+    let mut builder = RootBuilder::default();
+    leaves.for_each(|leaf| builder.push(&encode(leaf)));
+    builder.finish().map(|(root, _)| root)
 }
 
 #[cfg(test)]

@@ -153,6 +153,9 @@ impl Shard {
         if let Err(rejection) = self.check_owner(account) {
             return Decision::Refuse(rejection);
         }
+        if let Some(rejection) = self.refuse_closed(epoch) {
+            return Decision::Refuse(rejection);
+        }
         let Some(state) = self.accounts.get(&account) else {
             return Decision::Load(vec![account]);
         };
@@ -259,6 +262,7 @@ impl Shard {
         let sequence = state.next_sequence();
         state.pending = None;
         state.sent.push(position);
+        self.ledger.tenure.forget(account, sequence);
         let outcome = Some(UnlockOutcome::Voided);
         *self.ledger.unlocks.entry(account, sequence) = Unlock { outcome, ..Unlock::default() };
     }

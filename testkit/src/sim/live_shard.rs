@@ -117,6 +117,9 @@ fn kind(record: &Record) -> &'static str {
         Record::Void { .. } => "void",
         Record::Installation(_) => "installation",
         Record::Base(_) => "base",
+        Record::Closed { .. } => "closed",
+        Record::Inherited { .. } => "inherited",
+        Record::Joined { .. } => "joined",
     }
 }
 

@@ -320,6 +320,9 @@ impl Oracle {
                 }
             },
             Record::Unlock(_) | Record::Installation(_) => Ok(()),
+            Record::Closed { .. } | Record::Inherited { .. } | Record::Joined { .. } => {
+                Err(Breach("no node closes or joins an epoch yet".into()))
+            }
             Record::Base(_) => Err(Breach("a running node writes a base".into())),
             Record::Seen { certificate } => {
                 let transfer = &certificate.order.transfer;

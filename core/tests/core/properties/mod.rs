@@ -5,6 +5,7 @@
 mod batches;
 mod checkpoints;
 mod encodings;
+mod handover;
 mod interleavings;
 mod unlocks;
 mod world;

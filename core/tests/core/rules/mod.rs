@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod epochs;
+mod handover;
 mod messages;
 mod recovery;
 mod shard;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fastpay_core::{
-    AccountId, Amount, AppliedCredit, Asset, Balance, Chain, CrossShardCredit, Decision, Deposit, Effect, Find,
+    AccountId, Amount, AppliedCredit, Asset, Balance, Chain, CrossShardCredit, Decision, Deposit, Effect, Epoch, Find,
     Forwarded, JournalPosition, Link, Payment, PrimaryAddress, PrimaryView, Record, Redemption, Rejection,
     SequenceNumber, Shard, ShardId, ShardLayout, ShardLedger, ShardOutputs, SynchronizationOrder, TransactionIndex,
     Transfer, TransferOrder, VoteFloor,
@@ -108,7 +108,7 @@ fn a_rule_asks_for_the_account_that_it_needs() {
     let order = owner.sign(&committee.domain, payment(owner.id(), neighbour.id(), 1, 0));
     let certificate = committee.certified(&order);
     assert_eq!(
-        shard.lock(&committee.verified(&order), VoteFloor::Zero, PrimaryView::Recent),
+        shard.lock(&committee.verified(&order), Epoch(0), VoteFloor::Zero, PrimaryView::Recent),
         Decision::Load(vec![owner.id()])
     );
     assert_eq!(shard.confirm(&certificate, PrimaryView::Recent), Decision::Load(vec![owner.id()]));

@@ -6,6 +6,7 @@
 
 mod archive;
 mod checkpoints;
+mod closings;
 pub mod curve;
 mod ecdsa;
 mod json;

@@ -53,6 +53,7 @@ impl Executed {
                 | Base::Number { .. } => return,
             },
             Record::Lock { .. } | Record::Credit(_) | Record::Seen { .. } | Record::VoidVoted { .. } => return,
+            Record::Closed { .. } | Record::Inherited { .. } | Record::Joined { .. } => return,
         };
         self.next.insert(account, SequenceNumber(taken.saturating_add(1)));
     }

@@ -398,7 +398,8 @@ impl<C: Commits> Actor<C> {
         let protection = self.signer.voter_status().rollback_protection().cloned();
         let floor = protection.as_ref().map_or(VoteFloor::Zero, |protection| protection.floor(&sender));
         let view = self.view();
-        let decided = self.decide(|shard| shard.lock(order, floor, view))?;
+        let epoch = self.signer.voter_status().epoch();
+        let decided = self.decide(|shard| shard.lock(order, epoch, floor, view))?;
         if let (Some(protection), Err(Refusal::CatchingUp(None))) = (protection, &decided) {
             protection.ask(sender, sequence);
         }

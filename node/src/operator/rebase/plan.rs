@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastpay_core::checkpoint::{AccountRow, Cut, Leaf, NumberState, Outcome, OwnState, PrimaryEvent, StatePart};
+use fastpay_core::handover::Tenure;
 use fastpay_core::{
     Account, AccountId, Asset, Balance, CrossShardCredit, Digest, Receipt, Record, Redemption, SequenceNumber, ShardId,
     Transfer, Unlock, UnlockOutcome,
@@ -119,6 +120,8 @@ pub(super) fn plan<'a>(
     active.append(&mut pending);
     active.extend(own.in_transit.iter().flat_map(CrossShardCredit::receipts).map(|paid| paid.payment.recipient));
     active.extend(own.shards().flat_map(|shard| shard.shard().ledger().unlocks.iter()).map(|(account, ..)| account));
+    let tenures = own.shards().map(|shard| &shard.shard().ledger().tenure);
+    active.extend(tenures.flat_map(Tenure::iter).map(|lock| lock.order.transfer.sender()));
     active.extend(followed.iter().filter_map(|event| event.kind.account()));
     active.extend(deposits.iter().map(|deposit| deposit.recipient));
 

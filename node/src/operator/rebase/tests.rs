@@ -6,8 +6,8 @@ use std::sync::Arc;
 use fastpay_core::checkpoint::{InstalledCommittee, OwnState, PrimaryEvent, PrimaryEventKind, SegmentError};
 use fastpay_core::{
     AccountId, Amount, Asset, Balance, Committees, Deposit, Digest, Effect, Epoch, Installation, JournalPosition, Link,
-    PrimaryAddress, Record, SequenceNumber, ShardLayout, SynchronizationOrder, TransactionIndex, UnlockEvent,
-    UnlockEventKind,
+    PendingOrder, PrimaryAddress, Record, SequenceNumber, ShardLayout, SynchronizationOrder, TransactionIndex,
+    UnlockEvent, UnlockEventKind,
 };
 use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption};
 
@@ -157,6 +157,39 @@ fn a_window_goes_on_unless_an_installation_that_was_not_read_may_have_opened_the
 }
 
 #[test]
+fn what_was_inherited_closed_and_joined_survives_a_rebase() {
+    let mut scene = Scene::new();
+    let (owner, to) = (TestAccount::numbered(0), TestAccount::numbered(1).id());
+    let order = |amount, sequence| owner.sign(&scene.committee.domain, payment(owner.id(), to, amount, sequence));
+    let executed = scene.committee.certified(&order(1, 0));
+    let locks = [order(1, 0), order(2, 1), order(3, 1)].map(|order| {
+        let digest = scene.committee.domain.transfer_digest(&order.transfer);
+        PendingOrder { order: order.into(), digest }
+    });
+    let inherited = locks.clone().map(|PendingOrder { order, digest }| Record::Inherited { order, digest });
+    let deposited = PrimaryEventKind::Deposit { recipient: owner.id(), asset: Asset::ETHER, amount: Amount(9) };
+    scene.events = vec![deposited];
+    scene.write([first_deposit(owner.id(), Amount(9))]);
+    scene.write(inherited);
+    scene.write([
+        Record::Confirmation {
+            certificate: executed.into_certificate().into(),
+            sent: FIRST,
+            effect: Effect::Credited { received: FIRST },
+        },
+        Record::Closed { epoch: Epoch(3) },
+        Record::Joined { epoch: Epoch(4) },
+    ]);
+    let rebased = scene.rebase();
+    let tenure = rebased.shards().next().unwrap().shard().ledger().tenure.clone();
+    assert_eq!((tenure.closed(), tenure.joined()), (Some(Epoch(3)), Some(Epoch(4))));
+    assert_eq!(tenure.inherited(owner.id(), SequenceNumber(0)), [], "the number is taken");
+    let mut kept = locks[1..].to_vec();
+    kept.sort_by_key(|lock| lock.digest);
+    assert_eq!(tenure.inherited(owner.id(), SequenceNumber(1)), kept);
+}
+
+#[test]
 fn worthless_tokens_of_any_number_do_not_prevent_a_rebase() {
     // More than fit into one record, of the account and of the shard.
     let tokens = (RECORD_BYTES_MAX / 50) as u64;
@@ -254,6 +287,8 @@ fn who_begins_anew_forgets_what_it_executed_locked_and_kept() {
         Record::Lock { order: Arc::new(locked.order().clone()), digest: locked.digest() },
         Record::Seen { certificate: Arc::new(scene.committee.certificate(&kept)) },
         Record::VoidVoted { account: other, sequence: SequenceNumber(0), epoch: Epoch(0) },
+        Record::Inherited { order: Arc::new(locked.order().clone()), digest: locked.digest() },
+        Record::Closed { epoch: Epoch(0) },
     ]);
     let before = scene.own();
     assert!(before.account(&account).unwrap().pending.is_some());
@@ -264,6 +299,8 @@ fn who_begins_anew_forgets_what_it_executed_locked_and_kept() {
     let (mine, others) = (own.account(&account).unwrap(), own.account(&other).unwrap());
     assert_eq!((mine.balance(Asset::ETHER), mine.next_sequence().0), (amount.into(), 0));
     assert_eq!((others.balance(Asset::ETHER), mine.pending), (Balance::ZERO, None));
+    let tenure = &own.shards().next().unwrap().shard().ledger().tenure;
+    assert_eq!((tenure.iter().count(), tenure.closed()), (0, Some(Epoch(0))), "what is closed stays so");
     // The chain still says that the number is frozen. Its window begins anew.
     let frozen = fastpay_core::Unlock { voidable_at: Some(5_000), ..fastpay_core::Unlock::default() };
     assert_eq!(own.unlock((other, SequenceNumber(0))), Some(&frozen));

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fastpay_core::checkpoint::AccountRow;
+use fastpay_core::handover::Tenure;
 use fastpay_core::{
     ASSETS_PER_RECORD_MAX, AccountId, Asset, AssetTotals, Balance, Base, BaseAccount, BaseLedger, Certificate,
-    CrossShardCredit, Digest, Effect, Epoch, Forwarded, JournalPosition, Link, Receipt, Record, Shard, ShardId,
-    ShardLedger, Transfer, Unlock,
+    CrossShardCredit, Digest, Effect, Epoch, Forwarded, JournalPosition, Link, PendingOrder, Receipt, Record, Shard,
+    ShardId, ShardLedger, Transfer, Unlock,
 };
 
 use super::RebaseError;
@@ -324,6 +325,26 @@ impl Generation<'_> {
                 let record = Record::Lock { order: pending.order, digest: pending.digest };
                 self.writer(account).append(&record)?;
             }
+        }
+        self.keep_tenure()
+    }
+
+    /// The locks that were inherited, and the epochs that were closed and joined: a shard of the new generation has
+    /// accounts of each of the old ones, so what one of these has closed is closed, and what all have joined is joined.
+    /// Like the own ones, inherited locks count for nothing after a recovery.
+    fn keep_tenure(&mut self) -> Result<(), RebaseError> {
+        let (own, plan) = (self.own, self.plan);
+        let tenures = || own.shards().map(|shard| &shard.shard().ledger().tenure);
+        for PendingOrder { order, digest } in tenures().flat_map(Tenure::iter).filter(|_| !self.target.is_anew) {
+            let (account, sequence) = (order.transfer.sender(), order.transfer.sequence());
+            if sequence >= plan.part.rows().cut().next(&account) {
+                self.writer(&account).append(&Record::Inherited { order: order.clone(), digest: *digest })?;
+            }
+        }
+        let closed = tenures().filter_map(Tenure::closed).max().map(|epoch| Record::Closed { epoch });
+        let joined = tenures().map(Tenure::joined).min().flatten().map(|epoch| Record::Joined { epoch });
+        for record in closed.into_iter().chain(joined) {
+            self.writers.iter_mut().try_for_each(|writer| writer.append(&record))?;
         }
         Ok(())
     }

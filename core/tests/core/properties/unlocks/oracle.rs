@@ -184,6 +184,9 @@ impl Oracle {
                 }
             }
             Record::Lock { .. } | Record::Seen { .. } | Record::VoidVoted { .. } | Record::Installation(_) => {}
+            Record::Closed { .. } | Record::Inherited { .. } | Record::Joined { .. } => {
+                unreachable!("the members stay the same")
+            }
             Record::Base(_) => unreachable!("books are drawn up anew after a rebase"),
         }
     }

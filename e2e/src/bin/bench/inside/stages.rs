@@ -128,7 +128,7 @@ impl<'a> Bench<'a> {
         let decided = clock.time(RULES, count, || {
             orders
                 .iter()
-                .map(|order| decide(shard, |shard| shard.lock(order, VoteFloor::Zero, PrimaryView::Recent)))
+                .map(|order| decide(shard, |shard| shard.lock(order, Epoch(0), VoteFloor::Zero, PrimaryView::Recent)))
                 .collect::<Result<Vec<_>, _>>()
         })?;
         self.commit_and_apply(&decided, clock)?;

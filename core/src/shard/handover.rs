@@ -1,0 +1,107 @@
+//! The rules about the hand-over from a committee to the next one: docs/PROTOCOL.md, "Hand-over".
+
+use std::sync::Arc;
+
+use super::{Decision, PrimaryView, Shard};
+use crate::account::{Account, PendingOrder};
+use crate::amount::{Epoch, SequenceNumber};
+use crate::handover::{JoinError, Joining};
+use crate::identity::AccountId;
+use crate::order::{TransferOrder, VerifiedOrder};
+use crate::record::Record;
+use crate::rejection::Rejection;
+
+impl Shard {
+    /// Ends an epoch: from the record on, the shard gives no vote under it. Commits to [`Record::Closed`].
+    #[must_use]
+    pub fn close(&self, epoch: Epoch) -> Decision {
+        if self.ledger.tenure.closed() >= Some(epoch) {
+            return Decision::Already;
+        }
+        if self.ledger.unlocks.epoch() <= epoch {
+            return Decision::Refuse(Rejection::SynchronizationGap { synchronized: self.ledger.synchronized });
+        }
+        Decision::Commit(Box::new(Record::Closed { epoch }))
+    }
+
+    /// Whether the shard gives no vote under the epoch any more.
+    pub(super) fn refuse_closed(&self, epoch: Epoch) -> Option<Rejection> {
+        (self.ledger.tenure.closed() >= Some(epoch)).then_some(Rejection::EpochClosed { epoch })
+    }
+
+    /// The orders of an account's next and later numbers of which this authority votes for no other: its own lock, and
+    /// what it inherited. Two for one number: it votes for neither. `state` is the account's, in memory or not. A
+    /// [`crate::handover::Closing`] reports them.
+    #[must_use]
+    pub fn locks(&self, account: AccountId, state: &Account) -> Vec<PendingOrder> {
+        let mut locks: Vec<_> = state.pending.iter().map(|pending| PendingOrder::clone(pending)).collect();
+        let next = state.next_sequence();
+        let inherited = self.ledger.tenure.from(account, next);
+        locks.extend(
+            inherited.filter(|lock| state.pending.as_ref().is_none_or(|own| own.digest != lock.digest)).cloned(),
+        );
+        locks.sort_by_key(|lock| (lock.order.transfer.sequence(), lock.digest));
+        locks
+    }
+
+    /// The order that keeps `order` from getting a vote under the account's next number, `expected`: another one that
+    /// this authority voted for, or that it inherited.
+    pub(super) fn locked_on(
+        &self,
+        account: &Account,
+        order: &VerifiedOrder,
+        expected: SequenceNumber,
+    ) -> Option<Arc<TransferOrder>> {
+        let inherited = self.ledger.tenure.inherited(order.transfer().sender(), expected);
+        let locks = account.pending.iter().map(|pending| &**pending).chain(inherited);
+        locks.into_iter().find(|lock| lock.digest != order.digest()).map(|lock| lock.order.clone())
+    }
+
+    /// Takes over what the Closings of the epoch that ended report of this shard's accounts. Loads an account, or commits
+    /// first to a [`Record::Inherited`], and is asked again; commits to [`Record::Joined`] when nothing is left. The
+    /// caller votes in the epoch only after that, in all shards. What the Closings claim to be executed must have been
+    /// executed here before, but for numbers that are frozen: of these the certificate must be kept.
+    ///
+    /// Joining adds to the locks of a member that has its own, and removes none.
+    ///
+    /// # Errors
+    /// See [`JoinError`].
+    pub fn join(&self, joining: &mut Joining<'_>, view: PrimaryView) -> Result<Decision, JoinError> {
+        let (inheritance, epoch) = (joining.inheritance(), joining.inheritance().joins());
+        if self.ledger.tenure.joined() >= Some(epoch) {
+            return Ok(Decision::Already);
+        }
+        if view == PrimaryView::TooOld {
+            return Err(JoinError::PrimaryTooOld);
+        }
+        let (up_to, synchronized) = (inheritance.up_to(), self.ledger.synchronized);
+        if synchronized < up_to {
+            return Err(JoinError::Behind { up_to, synchronized });
+        }
+        if self.ledger.unlocks.epoch() < epoch {
+            return Err(JoinError::NotInstalled(epoch));
+        }
+        while let Some(account) = joining.account() {
+            if self.check_owner(account).is_ok() {
+                let Some(state) = self.accounts.get(&account) else { return Ok(Decision::Load(vec![account])) };
+                if let Some(record) = self.step_over(account) {
+                    return Ok(Decision::CommitFirst(record));
+                }
+                let next = state.next_sequence();
+                let seen = self.ledger.unlocks.get(account, next).and_then(|unlock| unlock.seen.as_ref());
+                let seen = seen.map(|seen| &seen.order.transfer);
+                let pending = state.pending.as_ref().map(|pending| pending.digest);
+                let mut locks = joining.locks(account, next, seen)?;
+                let new = locks.find(|lock| {
+                    let sequence = lock.order.transfer.sequence();
+                    !(self.ledger.tenure.knows(account, sequence, lock.digest) || pending == Some(lock.digest))
+                });
+                if let Some(PendingOrder { order, digest }) = new.cloned() {
+                    return Ok(Decision::CommitFirst(Box::new(Record::Inherited { order, digest })));
+                }
+            }
+            joining.pass(account);
+        }
+        Ok(Decision::Commit(Box::new(Record::Joined { epoch })))
+    }
+}

@@ -1,0 +1,308 @@
+//! Operators whose committees follow each other, owners who sign two orders for a number, and members that vote for
+//! everything. Nothing happens but what a step says; chance comes from the run's seed alone.
+//!
+//! In each epoch at most f members are faulty. A faulty member votes for everything and lies in its Closing. Either its
+//! operator is malicious, or its keys are out: then the operator's folder is honest, and it comes back with new keys.
+//! Who was honest in an epoch closes it honestly before it turns.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fastpay_core::{
+    Amount, Asset, Deposit, Digest, Epoch, Rejection, TransactionIndex, TransferOrder, VerifiedCertificate,
+    VerifiedOrder,
+};
+use fastpay_testkit::{TestAccount, TestCommittee, authority_keys, payment, test_domain};
+use rand::prelude::*;
+use rand::rngs::StdRng;
+
+use super::operator::{Event, Operator, Slot};
+
+pub const OWNERS: u64 = 6;
+const SIZES: [usize; 4] = [4, 5, 6, 7];
+
+/// What runs led to, so that they are known to lead to something.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    pub certificates: usize,
+    /// Certificates of an order in a later epoch than that of its first vote.
+    pub finished_later: usize,
+    pub joined: usize,
+    pub went_on: usize,
+    pub rekeyed: usize,
+    pub inherited: usize,
+    pub contested: usize,
+    pub unproven: usize,
+    pub refused_after_closing: usize,
+    pub resized: usize,
+}
+
+/// The committee of an epoch.
+pub struct Term {
+    pub committee: TestCommittee,
+    /// Who is behind each member, in the committee's order.
+    pub operators: Vec<usize>,
+    /// Members that vote for everything.
+    pub faulty: BTreeSet<usize>,
+}
+
+pub struct Signed {
+    pub order: TransferOrder,
+    verified: VerifiedOrder,
+    pub digest: Digest,
+    pub slot: Slot,
+    /// By epoch, the members that voted for it.
+    pub votes: BTreeMap<u64, BTreeSet<usize>>,
+}
+
+/// See the module header.
+pub struct World {
+    pub rng: StdRng,
+    pub owners: Vec<TestAccount>,
+    pub operators: Vec<Operator>,
+    pub terms: Vec<Term>,
+    pub events: Vec<Event>,
+    pub orders: Vec<Signed>,
+    pub certified: BTreeMap<Slot, VerifiedCertificate>,
+    pub tally: Tally,
+    keys: u64,
+}
+
+impl World {
+    pub fn new(seed: u64) -> Self {
+        let mut world = Self {
+            rng: StdRng::seed_from_u64(seed),
+            owners: (0..OWNERS).map(TestAccount::numbered).collect(),
+            operators: Vec::new(),
+            terms: Vec::new(),
+            events: Vec::new(),
+            orders: Vec::new(),
+            certified: BTreeMap::new(),
+            tally: Tally::default(),
+            keys: 0,
+        };
+        for (index, owner) in (1..).zip(&world.owners) {
+            let amount = Amount(1_000_000);
+            let deposit =
+                Deposit { index: TransactionIndex(index), recipient: owner.id(), asset: Asset::ETHER, amount };
+            world.events.push(Event::Deposit(deposit));
+        }
+        let size = SIZES[world.rng.random_range(0..SIZES.len())];
+        let operators: Vec<_> = (0..size).map(|_| world.newcomer()).collect();
+        world.begin(Epoch(0), operators);
+        for operator in &mut world.operators {
+            operator.follow(&world.events);
+            operator.full = Some(Epoch(0));
+        }
+        world
+    }
+
+    pub fn run(&mut self) {
+        for _ in 0..self.rng.random_range(2..5) {
+            self.steps();
+            self.rotate();
+        }
+        self.steps();
+        self.settle();
+    }
+
+    pub fn chance(&mut self, percent: u32) -> bool {
+        self.rng.random_ratio(percent, 100)
+    }
+
+    pub fn epoch(&self) -> Epoch {
+        Epoch(self.terms.len() as u64 - 1)
+    }
+
+    /// A new key that nobody had before.
+    fn key(&mut self) -> u64 {
+        self.keys += 1;
+        self.keys
+    }
+
+    pub fn newcomer(&mut self) -> usize {
+        let key = self.key();
+        self.operators.push(Operator::new(key));
+        self.operators.len() - 1
+    }
+
+    pub fn rekey(&mut self, operator: usize) {
+        let key = self.key();
+        self.operators[operator].keys = authority_keys(key);
+    }
+
+    /// The committee of these operators, of whom some are faulty.
+    pub fn begin(&mut self, epoch: Epoch, operators: Vec<usize>) {
+        let keys = operators.iter().map(|operator| self.operators[*operator].keys.clone()).collect();
+        let committee = TestCommittee::of(keys, test_domain(), epoch);
+        let behind = committee.keys.iter().map(|keys| {
+            let is_behind = |operator: &&usize| self.operators[**operator].public() == keys.public();
+            *operators.iter().find(is_behind).expect("each key is an operator's")
+        });
+        let operators: Vec<_> = behind.collect();
+        let mut members: Vec<_> = (0..operators.len()).collect();
+        members.shuffle(&mut self.rng);
+        let faulty = members.into_iter().take(committee.committee.faults_tolerated()).collect();
+        self.terms.push(Term { committee, operators, faulty });
+    }
+
+    pub fn steps(&mut self) {
+        for _ in 0..self.rng.random_range(10..60) {
+            self.step();
+        }
+    }
+
+    /// Anything that may happen between two installations, and while one is followed.
+    pub fn step(&mut self) {
+        match self.rng.random_range(0..100) {
+            0..20 => self.sign(),
+            20..75 => {
+                let newest = self.orders.len().min(if self.chance(30) { 40 } else { 8 });
+                if newest > 0 {
+                    let order = self.orders.len() - 1 - self.rng.random_range(0..newest);
+                    let all = self.chance(25);
+                    for operator in 0..self.operators.len() {
+                        if all || self.chance(40) {
+                            self.submit(order, operator);
+                        }
+                    }
+                }
+            }
+            75..97 => {
+                let certificates: Vec<_> = self.certified.keys().copied().collect();
+                if let Some(slot) = certificates.choose(&mut self.rng).copied() {
+                    let operator = self.rng.random_range(0..self.operators.len());
+                    self.show(slot, operator);
+                }
+            }
+            _ => {
+                let operator = self.rng.random_range(0..self.operators.len());
+                self.operators[operator].shard.evict();
+                self.operators[operator].shard.restart();
+            }
+        }
+    }
+
+    /// The number that comes after all that is certified.
+    fn next(&self, owner: &TestAccount) -> u64 {
+        let certified = self.certified.range((owner.id(), 0)..=(owner.id(), u64::MAX)).next_back();
+        certified.map_or(0, |((_, sequence), _)| sequence + 1)
+    }
+
+    /// An order of the next number; seldom where there is another one, because two can lock an account for good.
+    fn sign(&mut self) {
+        let (from, to) = (self.rng.random_range(0..self.owners.len()), self.rng.random_range(0..self.owners.len()));
+        let (owner, to) = (self.owners[from].clone(), self.owners[to].id());
+        let slot = (owner.id(), self.next(&owner));
+        if self.orders.iter().any(|signed| signed.slot == slot) && !self.chance(20) {
+            return;
+        }
+        let order = owner.sign(&test_domain(), payment(owner.id(), to, self.rng.random_range(1..1_000), slot.1));
+        let digest = test_domain().transfer_digest(&order.transfer);
+        let verified = order.clone().verify(&test_domain()).expect("the owner signed it");
+        self.orders.push(Signed { order, verified, digest, slot, votes: BTreeMap::new() });
+        let newest = self.orders.len() - 1;
+        self.certify(newest);
+    }
+
+    /// Asks an operator for its vote, under the epoch that its node signs in.
+    fn submit(&mut self, order: usize, operator: usize) {
+        let signed = &self.orders[order];
+        let Operator { shard, signs_in, full, .. } = &mut self.operators[operator];
+        let epoch = *signs_in;
+        let term = &self.terms[usize::try_from(epoch.0).expect("few epochs")];
+        let Some(member) = term.operators.iter().position(|behind| *behind == operator) else { return };
+        if *full != Some(epoch) {
+            return;
+        }
+        match shard.lock_under(epoch, &signed.verified) {
+            Ok(_) => {}
+            Err(Rejection::EpochClosed { .. }) => {
+                self.tally.refused_after_closing += 1;
+                return;
+            }
+            Err(Rejection::OrderPending { .. }) => {
+                let locks = shard.locks(&signed.slot.0);
+                self.tally.contested += usize::from(locks.len() > 1);
+                return;
+            }
+            Err(
+                Rejection::AlreadyConfirmed { .. }
+                | Rejection::SequenceTooHigh { .. }
+                | Rejection::InsufficientBalance { .. },
+            ) => return,
+            Err(refusal) => panic!("an order is refused: {refusal}"),
+        }
+        self.orders[order].votes.entry(epoch.0).or_default().insert(member);
+        self.certify(order);
+    }
+
+    /// Makes the order's certificate, hidden or not, if the votes of an epoch suffice. Faulty members vote whenever they
+    /// are asked, also later.
+    fn certify(&mut self, order: usize) {
+        let signed = &self.orders[order];
+        for (epoch, term) in self.terms.iter().enumerate() {
+            let voted = signed.votes.get(&(epoch as u64)).into_iter().flatten().copied();
+            let members: BTreeSet<usize> = voted.chain(term.faulty.iter().copied()).collect();
+            let quorum = term.committee.committee.quorum();
+            if members.len() < quorum {
+                continue;
+            }
+            if self.certified.get(&signed.slot).is_some_and(|known| known.digest() == signed.digest) {
+                return;
+            }
+            let members: Vec<usize> = members.into_iter().take(quorum).collect();
+            let certificate = term.committee.certificate_by(&signed.order, &members);
+            let certificate = certificate.verify(&test_domain(), &term.committee.committee).expect("a quorum");
+            let first_voted = signed.votes.keys().next().copied();
+            let is_new = !self.certified.contains_key(&signed.slot);
+            let first = self.certified.entry(signed.slot).or_insert(certificate);
+            let (account, sequence) = signed.slot;
+            assert_eq!(first.digest(), signed.digest, "two certificates of {account} #{sequence}");
+            if is_new {
+                self.tally.certificates += 1;
+                self.tally.finished_later += usize::from(first_voted.is_some_and(|first| first < epoch as u64));
+            }
+        }
+    }
+
+    /// Shows an operator a certificate.
+    pub fn show(&mut self, slot: Slot, operator: usize) {
+        let certificate = self.certified[&slot].clone();
+        let operator = &mut self.operators[operator];
+        // A newcomer executes nothing before it has followed the chain to the certificate's epoch.
+        if operator.epoch() < certificate.certificate().epoch {
+            return;
+        }
+        match operator.shard.confirm(&certificate) {
+            Ok(_) | Err(Rejection::MissingCertificate { .. }) => {}
+            Err(refusal) => panic!("a certificate is refused: {refusal}"),
+        }
+    }
+
+    /// Everything is shown to everybody of the last committee who is honest: each executes every certificate, and nothing
+    /// else was executed anywhere.
+    fn settle(&mut self) {
+        let term = self.terms.last().expect("there is the first");
+        let honest: Vec<_> = (0..term.operators.len()).filter(|member| !term.faulty.contains(member)).collect();
+        let honest: Vec<_> = honest.into_iter().map(|member| term.operators[member]).collect();
+        let slots: Vec<_> = self.certified.keys().copied().collect();
+        for operator in honest {
+            slots.iter().for_each(|slot| self.show(*slot, operator));
+            let executed = self.operators[operator].executed();
+            for slot in &slots {
+                let digest = executed.get(slot).map(digest_of);
+                assert_eq!(digest, Some(self.certified[slot].digest()), "{} #{} is not executed", slot.0, slot.1);
+            }
+        }
+        for operator in &self.operators {
+            for (slot, order) in operator.executed() {
+                let certified = self.certified.get(&slot).map(VerifiedCertificate::digest);
+                assert_eq!(certified, Some(digest_of(&order)), "{} #{} is executed otherwise", slot.0, slot.1);
+            }
+        }
+    }
+}
+
+pub fn digest_of(order: &TransferOrder) -> Digest {
+    test_domain().transfer_digest(&order.transfer)
+}
