@@ -51,8 +51,8 @@ impl Keeper {
             }
             match admit(&world, authority, &archive, &tip, shown).await {
                 Ok(()) => {}
-                Err(CheckpointError::NotAdmitted { .. }) if lies => {
-                    world.trace.note("archive lie", format_args!("of a{peer} is refused by a{authority}"));
+                Err(error @ CheckpointError::NotAdmitted { .. }) if lies => {
+                    world.trace.note("archive lie", format_args!("of a{peer} is refused by a{authority}: {error}"));
                 }
                 // Its view of the chain is an older one, or the epoch of the newest has ended meanwhile.
                 Err(
