@@ -88,7 +88,10 @@ impl Shard {
                     return Ok(Decision::CommitFirst(record));
                 }
                 let next = state.next_sequence();
-                let seen = self.ledger.unlocks.get(account, next).and_then(|unlock| unlock.seen.as_ref());
+                // Of a number that is not frozen, what was kept on an old view must be executed: else another order of
+                // the number could get a vote here.
+                let frozen = self.ledger.unlocks.get(account, next).filter(|unlock| unlock.is_frozen());
+                let seen = frozen.and_then(|unlock| unlock.seen.as_ref());
                 let seen = seen.map(|seen| &seen.order.transfer);
                 let pending = state.pending.as_ref().map(|pending| pending.digest);
                 let mut locks = joining.locks(account, next, seen)?;

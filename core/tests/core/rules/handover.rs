@@ -387,6 +387,19 @@ fn of_a_frozen_number_the_certificate_must_be_kept_and_bears_out_the_claim() {
 }
 
 #[test]
+fn what_was_kept_on_an_old_view_bears_out_no_claim_until_it_is_executed() {
+    let mut scene = Scene::new();
+    let order = scene.order(1, 0);
+    let kept = scene.shard.confirm_late(&scene.committee.certified(&order));
+    assert!(kept.is_err(), "{kept:?} on an old view");
+    let inheritance = scene.reported(vec![account(&order)]);
+    assert!(matches!(scene.join(&inheritance), Err(JoinError::Unproven { .. })));
+    scene.execute(&order);
+    assert_eq!(scene.join(&inheritance), Ok(Outcome::Committed));
+    assert!(scene.lock(&scene.order(2, 0)).is_err(), "a second order");
+}
+
+#[test]
 fn an_inherited_lock_is_no_vote_and_keeps_other_orders_from_one() {
     let mut scene = Scene::new();
     let (large, small) = (scene.order(101, 0), scene.order(1, 0));
