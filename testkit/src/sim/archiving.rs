@@ -159,7 +159,7 @@ fn lie(world: &World, certified: &[Checkpointed], tip: u64) -> Shown {
     let number = usize::try_from(shown[at].0.checkpoint.number).expect("few");
     let changed = dice.pick(&[without_last, without_last, without_entry, entry_twice, larger_deposit]);
     let segment = changed(world, &certified[number].segment);
-    match dice.below(6) {
+    match dice.below(8) {
         0 => drop(shown.remove(at)),
         1 => shown[at].0.checkpoint.state.0[0] ^= 1,
         2 => {
@@ -184,7 +184,7 @@ fn own_checkpoint(world: &World, base: &Checkpointed, segment: Segment) -> Optio
     let checkpoint = base.checkpoint.next(&world.domain, epoch, &state.summary(), root)?;
     let byzantine = world.plan.honest()..world.plan.authorities();
     let mut votes: Vec<_> = byzantine.map(|one| checkpoint.sign(&keys(world, one, epoch), &world.domain)).collect();
-    if world.dice.chance(500) {
+    if world.dice.chance(700) {
         let quorum = state.installations().current().committee.quorum();
         votes = votes.iter().cycle().take(quorum).cloned().collect();
     }
