@@ -219,6 +219,7 @@ fn of_recover(error: &RecoverError) -> ErrorKind {
         RecoverError::Base(NoBase::Checkpoint(error)) | RecoverError::Checkpoint(error) => of_checkpoint(error),
         RecoverError::Primary(_) => ErrorKind::Primary,
         RecoverError::Base(NoBase::Events(_) | NoBase::Missing(_)) => ErrorKind::Argument,
+        RecoverError::Base(NoBase::Later { .. } | NoBase::WithoutAdopted { .. }) => ErrorKind::Argument,
         RecoverError::NoRecovery(_) | RecoverError::History(_) | RecoverError::File { .. } => ErrorKind::Argument,
     }
 }
