@@ -4,6 +4,8 @@
 //! explain is an [`Alarm`]; everything else is retryable. The contract keeps every committee that it ever installed and
 //! never changes one, so a reader that was away for many epochs gets all of them from its views.
 
+use std::collections::BTreeSet;
+
 use alloy::primitives::U256;
 use alloy::sol_types::SolEvent;
 use fastpay_core::{Committee, Committees, Epoch, Recovery};
@@ -37,7 +39,7 @@ impl EpochReader {
     /// # Errors
     /// See [`DepositsError::is_retryable`]. [`DepositsError::Lagging`] if the deployment is not final yet.
     pub async fn read(&self, known: Option<&Committees>) -> Result<Committees, DepositsError> {
-        self.agreed(known, false).await
+        Ok(self.agreed(known, None).await?.0)
     }
 
     /// As [`EpochReader::read`], with the newest recovery, and what it has adopted in that block. Of the epochs in
@@ -47,22 +49,42 @@ impl EpochReader {
     /// # Errors
     /// As [`EpochReader::read`].
     pub async fn read_with_recovery(&self, known: Option<&Committees>) -> Result<Committees, DepositsError> {
-        self.agreed(known, true).await
+        let examined = known.map_or(Epoch(0), |known| known.current().epoch());
+        Ok(self.agreed(known, Some(examined)).await?.0)
     }
 
-    async fn agreed(&self, known: Option<&Committees>, with_recovery: bool) -> Result<Committees, DepositsError> {
+    /// Every recovery that installed one of these committees, in their order, with what it has adopted in the newest
+    /// block that is final at every node.
+    ///
+    /// # Errors
+    /// As [`EpochReader::read`].
+    pub async fn recoveries(&self, committees: &Committees) -> Result<Vec<Recovery>, DepositsError> {
+        let mut recoveries = self.agreed(Some(committees), Some(Epoch(0))).await?.1;
+        recoveries.retain(|recovery| recovery.epoch <= committees.current().epoch());
+        Ok(recoveries)
+    }
+
+    /// The committees, and the recoveries after the epoch `examined` beside the newest one that is known.
+    async fn agreed(
+        &self,
+        known: Option<&Committees>,
+        examined: Option<Epoch>,
+    ) -> Result<(Committees, Vec<Recovery>), DepositsError> {
         let block = self.common_final_block().await?;
-        let mut agreed: Option<Committees> = None;
+        let mut agreed: Option<(Committees, Vec<Recovery>)> = None;
         for node in self.primary.endpoints() {
             let hash = block_hash(node, block).await?;
             let mut committees = self.read_at(node, known, At::Hash(hash), block).await?;
-            if with_recovery {
-                let examined = known.map_or(Epoch(0), |known| known.current().epoch());
-                self.read_recovery(node, &mut committees, examined, (At::Hash(hash), block)).await?;
-            }
+            let recoveries = match examined {
+                Some(examined) => {
+                    self.read_recoveries(node, &mut committees, examined, (At::Hash(hash), block)).await?
+                }
+                None => Vec::new(),
+            };
+            let read = (committees, recoveries);
             match &agreed {
-                None => agreed = Some(committees),
-                Some(first) if *first == committees => {}
+                None => agreed = Some(read),
+                Some(first) if *first == read => {}
                 Some(_) => return Err(Alarm::Disagreement { block, node: node.label().into() }.into()),
             }
         }
@@ -109,63 +131,87 @@ impl EpochReader {
         Ok(committees)
     }
 
-    /// Notes the newest recovery among the epochs after `examined`, and what the newest of all has adopted.
-    async fn read_recovery(
+    /// The recoveries after the epoch `examined`, beside the newest one that is known. Notes the newest of all.
+    async fn read_recoveries(
         &self,
         node: &Endpoint,
         committees: &mut Committees,
         examined: Epoch,
         (at, block): (At, u64),
-    ) -> Result<(), PrimaryError> {
+    ) -> Result<Vec<Recovery>, PrimaryError> {
         let contract = self.primary.contract();
         let mut ended_all = Vec::new();
         for committee in committees.iter().filter(|committee| committee.epoch() > examined) {
-            // A recovery ends all epochs before it; an ordinary rotation does not.
+            // A recovery ends all epochs before it. Later installations may end those before an ordinary rotation.
             let before = committee.epoch().0.saturating_sub(1);
             let ends = async |epoch| node.view(contract, &IFastPay::compromisedCall { epoch }, at).await;
             if ends(before).await? && ends(0).await? {
-                ended_all.push(committee.clone());
+                ended_all.push(&**committee);
             }
         }
-        let mut newest = committees.recovery();
-        if !ended_all.is_empty() {
-            let council = node.view(contract, &IFastPay::councilCall {}, at).await?;
-            let kinds = [ICouncil::CommitteeAnnounced::SIGNATURE_HASH];
-            let mut first = self.primary.deployment_block().await?;
-            while first <= block {
-                let last = first.saturating_add(RANGE_BLOCKS_DEFAULT.saturating_sub(1)).min(block);
-                for log in node.logs_of(council, &kinds, first, last).await? {
-                    let Ok(ICouncil::CommitteeAnnounced { id, announcement, .. }) =
-                        ICouncil::CommitteeAnnounced::decode_log_data(log.data())
-                    else {
-                        continue;
-                    };
-                    let epoch = Epoch(announcement.epoch);
-                    let Some(committee) = ended_all.iter().find(|committee| committee.epoch() == epoch) else {
-                        continue;
-                    };
-                    let is_same = checked_committee(epoch, &announcement.authorities, quorum_of(committee));
-                    if announcement.compromisedSince != 0 || is_same.ok().as_ref() != Some(&**committee) {
-                        continue;
-                    }
-                    let clock = node.view(council, &ICouncil::clockOfCall { id }, at).await?;
-                    // Two announcements may name the same members, and of those that have matured any may be the one.
-                    let is_newer = newest.is_none_or(|newest| newest.epoch < epoch);
-                    if clock.isRecovery && !clock.maturedBlock.is_zero() && is_newer {
-                        newest = Some(Recovery { epoch, adopted: None });
-                    }
-                }
-                first = last.saturating_add(1);
-            }
-        }
-        let Some(mut recovery) = newest else { return Ok(()) };
-        if recovery.adopted.is_none() {
+        let found = self.installed_by_recovery(node, &ended_all, (at, block)).await?;
+        let known = committees.recovery().filter(|known| !found.contains(&known.epoch));
+        let found = found.into_iter().map(|epoch| Recovery { epoch, adopted: None });
+        let mut recoveries: Vec<Recovery> = known.into_iter().chain(found).collect();
+        for recovery in recoveries.iter_mut().filter(|recovery| recovery.adopted.is_none()) {
             let council = node.view(contract, &IFastPay::councilCall {}, at).await?;
             let adopted = node.view(council, &ICouncil::adoptedCall { epoch: recovery.epoch.0 }, at).await?;
             recovery.adopted = Some(adopted).filter(|adopted| !adopted.is_zero());
         }
-        committees.recover(recovery).expect("it is the recovery of a committee of the list, after the first");
-        Ok(())
+        recoveries.sort_by_key(|recovery| recovery.epoch);
+        if let Some(newest) = recoveries.last() {
+            committees.recover(*newest).expect("it is the recovery of a committee of the list, after the first");
+        }
+        Ok(recoveries)
+    }
+
+    /// Those of the committees that ended all epochs before them, and that a recovery announced, as the node's events
+    /// from the deployment on say.
+    async fn installed_by_recovery(
+        &self,
+        node: &Endpoint,
+        candidates: &[&Committee],
+        (at, block): (At, u64),
+    ) -> Result<BTreeSet<Epoch>, PrimaryError> {
+        let (mut ended_all, mut announced) = (BTreeSet::new(), BTreeSet::new());
+        if candidates.is_empty() {
+            return Ok(announced);
+        }
+        let contract = self.primary.contract();
+        let council = node.view(contract, &IFastPay::councilCall {}, at).await?;
+        let mut first = self.primary.deployment_block().await?;
+        while first <= block {
+            let last = first.saturating_add(RANGE_BLOCKS_DEFAULT.saturating_sub(1)).min(block);
+            for log in node.logs_of(contract, &[IFastPay::CommitteeInstalled::SIGNATURE_HASH], first, last).await? {
+                match IFastPay::CommitteeInstalled::decode_log_data(log.data()) {
+                    Ok(installed) if installed.compromisedSince == 0 => {
+                        ended_all.insert(Epoch(installed.epoch));
+                    }
+                    _ => {}
+                }
+            }
+            for log in node.logs_of(council, &[ICouncil::CommitteeAnnounced::SIGNATURE_HASH], first, last).await? {
+                let Ok(ICouncil::CommitteeAnnounced { id, announcement, .. }) =
+                    ICouncil::CommitteeAnnounced::decode_log_data(log.data())
+                else {
+                    continue;
+                };
+                let epoch = Epoch(announcement.epoch);
+                let Some(committee) = candidates.iter().find(|committee| committee.epoch() == epoch) else { continue };
+                let is_same = checked_committee(epoch, &announcement.authorities, quorum_of(committee));
+                if announcement.compromisedSince != 0 || is_same.ok().as_ref() != Some(*committee) {
+                    continue;
+                }
+                // Two announcements may name the same members, and of those that have matured any may be the one.
+                let clock = node.view(council, &ICouncil::clockOfCall { id }, at).await?;
+                if clock.isRecovery && !clock.maturedBlock.is_zero() {
+                    announced.insert(epoch);
+                }
+            }
+            first = last.saturating_add(1);
+        }
+        announced.retain(|epoch| ended_all.contains(epoch));
+        Ok(announced)
     }
 
     async fn committee(&self, node: &Endpoint, epoch: Epoch, at: At) -> Result<Committee, PrimaryError> {

@@ -219,6 +219,7 @@ fn of_recover(error: &RecoverError) -> ErrorKind {
         RecoverError::Base(NoBase::Checkpoint(error)) | RecoverError::Checkpoint(error) => of_checkpoint(error),
         RecoverError::Primary(_) => ErrorKind::Primary,
         RecoverError::Base(NoBase::Events(_) | NoBase::Missing(_)) => ErrorKind::Argument,
+        RecoverError::Base(NoBase::Later { .. } | NoBase::WithoutAdopted { .. }) => ErrorKind::Argument,
         RecoverError::NoRecovery(_) | RecoverError::History(_) | RecoverError::File { .. } => ErrorKind::Argument,
     }
 }
@@ -245,6 +246,8 @@ fn of_committee(error: &CommitteeError) -> ErrorKind {
         E::NotAnnounced(_) | E::NotMatured(_) | E::Lapsed(_) | E::BlockTooEarly { .. } => ErrorKind::Argument,
         E::NotQueued | E::NotCompromised(_) | E::Confirmed => ErrorKind::Argument,
         E::Adopted { .. } | E::NotAdopted(_) | E::OtherCandidate { .. } => ErrorKind::Argument,
+        E::NotBegun { .. } => ErrorKind::Argument,
+        E::Folder(error) => of_storage(error),
         E::Recover(error) => of_recover(error),
         E::NotAMember(_) => ErrorKind::Key,
         E::Node { .. } | E::NotSynchronized { .. } => ErrorKind::Unreachable,

@@ -62,8 +62,12 @@ pub struct LeftOut {
 /// Why a certificate is not in the rebuilt history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum LeftOutReason {
-    /// Thieves may have made it: a rotation says that keys of its epoch were out. Or the new committee did, too early.
-    #[error("certificates of epoch {0} do not count: keys were out, or the epoch has not adopted a checkpoint")]
+    /// Thieves may have made it: a rotation says that keys of its epoch were out. Or an earlier recovery adopted a
+    /// checkpoint without it. Or the new committee made it, too early.
+    #[error(
+        "certificates of epoch {0} do not count: keys were out, or a later epoch adopted a checkpoint without it, or the \
+         epoch has not adopted one"
+    )]
     Epoch(Epoch),
     /// The Primary voided the number.
     #[error("the contract voided the number")]
@@ -127,6 +131,9 @@ struct Rebuild<'a> {
     followed: CheckpointState,
     candidates: Candidates,
     redemptions: &'a BTreeMap<Digest, Redemption>,
+    /// Redemptions of certificates that do not count: if the Primary paid one, they show it.
+    shown: BTreeMap<Digest, Redemption>,
+    without_checkpoint: &'a BTreeSet<Epoch>,
     balances: BTreeMap<(AccountId, Asset), Balance>,
     owing: BTreeSet<(AccountId, Asset)>,
     left_out: BTreeSet<LeftOut>,
@@ -135,6 +142,8 @@ struct Rebuild<'a> {
 impl CheckpointState {
     /// Rebuilds the history after this state. `events` are all that follow it up to the installation that made the
     /// recovery, `certificates` those that are known, and `redemptions` by their digests those that the Primary paid.
+    /// `without_checkpoint` are the epochs that earlier recoveries installed and that adopted nothing: nobody began
+    /// anew in them, so what was certified before them counts.
     ///
     /// # Errors
     /// See [`RecoveryError`].
@@ -143,6 +152,7 @@ impl CheckpointState {
         mut events: Vec<PrimaryEvent>,
         certificates: impl IntoIterator<Item = VerifiedCertificate>,
         redemptions: &BTreeMap<Digest, Redemption>,
+        without_checkpoint: &BTreeSet<Epoch>,
         domain: &Domain,
     ) -> Result<Recovered, RecoveryError> {
         let installation = events.pop().filter(|event| event.kind.is_recovery()).ok_or(RecoveryError::NoRecovery)?;
@@ -150,9 +160,10 @@ impl CheckpointState {
         events.iter().try_for_each(|event| followed.follow(event.clone(), domain))?;
         let balances = followed.balances.clone();
         let owing = balances.iter().filter(|(_, held)| **held < Balance::ZERO).map(|(of, _)| *of).collect();
-        let (candidates, left_out) = (BTreeMap::new(), BTreeSet::new());
-        let mut rebuild = Rebuild { followed, candidates, redemptions, balances, owing, left_out };
-        certificates.into_iter().for_each(|certificate| rebuild.consider(certificate));
+        let (candidates, shown, left_out) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        let mut rebuild =
+            Rebuild { followed, candidates, redemptions, shown, without_checkpoint, balances, owing, left_out };
+        rebuild.consider_all(certificates);
         let mut accounts = rebuild.accounts()?;
         rebuild.cover(&mut accounts);
         Ok(rebuild.finish(accounts, events, installation))
@@ -160,6 +171,15 @@ impl CheckpointState {
 }
 
 impl Rebuild<'_> {
+    fn consider_all(&mut self, certificates: impl IntoIterator<Item = VerifiedCertificate>) {
+        certificates.into_iter().for_each(|certificate| self.consider(certificate));
+        // One order may be certified in several epochs.
+        let candidates = &self.candidates;
+        self.left_out.retain(|LeftOut { account, sequence, digest, .. }| {
+            candidates.get(&(*account, *sequence)).is_none_or(|known| !known.contains_key(digest))
+        });
+    }
+
     /// Takes a certificate as a candidate, if certificates of its epoch count.
     fn consider(&mut self, certificate: VerifiedCertificate) {
         let (digest, epoch) = (certificate.digest(), certificate.certificate().epoch);
@@ -171,8 +191,12 @@ impl Rebuild<'_> {
         let installations = &self.followed.installations;
         let was_out = |installed: &super::InstalledCommittee| {
             (installed.compromised_since..installed.committee.epoch()).contains(&epoch)
+                && !self.without_checkpoint.contains(&installed.committee.epoch())
         };
         if epoch > installations.epoch() || installations.iter().any(was_out) {
+            if let Transfer::Redemption(redemption) = order.transfer {
+                self.shown.insert(digest, redemption);
+            }
             self.leave_out(slot, digest, LeftOutReason::Epoch(epoch));
             return;
         }
@@ -247,7 +271,7 @@ impl Rebuild<'_> {
             Transfer::Redemption(redemption) => Some(redemption),
             Transfer::Payment(_) | Transfer::Payout(_) => None,
         });
-        let known = certified.or_else(|| self.redemptions.get(&digest)).cloned();
+        let known = certified.or_else(|| self.redemptions.get(&digest)).or_else(|| self.shown.get(&digest)).cloned();
         known.map(Some).ok_or(RecoveryError::UnknownRedemption { account, sequence, digest })
     }
 

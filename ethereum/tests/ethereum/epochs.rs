@@ -1,7 +1,7 @@
 //! Committees are followed on a real chain, through nodes that lag, lie, leave and return.
 
 use alloy::primitives::{Address, B256, hex};
-use alloy::sol_types::SolCall;
+use alloy::sol_types::{SolCall, SolEvent};
 use fastpay_core::{
     Amount, Announcement, Asset, AuthorityKeys, Committee, Committees, CouncilStatement, Domain, Epoch, Recovery,
     Redemption, SequenceNumber, sign_council_vote,
@@ -222,6 +222,8 @@ async fn a_recovery_is_told_apart_from_an_emergency_and_what_it_adopts_counts_wh
         assert_eq!(reader.read_with_recovery(known.as_ref()).await.unwrap(), recovered(None));
     }
     assert_eq!(reader.read(None).await.unwrap(), committees(1), "clients do not ask");
+    let all = async |reader: &EpochReader| reader.recoveries(&committees(1)).await.unwrap();
+    assert_eq!(all(&reader).await, [Recovery { epoch: Epoch(1), adopted: None }]);
 
     // A node that hides the announcement.
     let node = LyingNode::start(&anvil.url());
@@ -236,6 +238,22 @@ async fn a_recovery_is_told_apart_from_an_emergency_and_what_it_adopts_counts_wh
     });
     let told = alarm(both.read_with_recovery(Some(&first)).await);
     assert!(matches!(told, Alarm::Disagreement { .. }), "{told}");
+    // An ordinary rotation to the same members does not end epoch 0: the fourth word of its event says so.
+    node.lie(|method, _, answer| {
+        let logs = if method == "eth_getLogs" { answer["result"].as_array_mut() } else { None };
+        for log in logs.into_iter().flatten() {
+            if log["topics"][0] == json!(IFastPay::CommitteeInstalled::SIGNATURE_HASH) {
+                let mut data = log["data"].as_str().unwrap().to_owned();
+                data.replace_range(2 + 3 * 64..2 + 4 * 64, &format!("{:064x}", 1));
+                log["data"] = json!(data);
+            }
+        }
+    });
+    let config =
+        PrimaryConfig { rpc_urls: vec![node.url()], finality: Finality::Confirmations(0), ..anvil.config(lost) };
+    let ordinary = EpochReader::new(Primary::connect(config).await.unwrap());
+    assert_eq!(ordinary.read_with_recovery(None).await.unwrap(), committees(1));
+    assert_eq!(all(&ordinary).await, []);
 
     let (checkpoint, epoch) = (B256::repeat_byte(7), Epoch(1));
     let (domain, statement) = (Domain::new(CHAIN_ID, lost), CouncilStatement::CheckpointAdoption { epoch, checkpoint });
@@ -247,4 +265,5 @@ async fn a_recovery_is_told_apart_from_an_emergency_and_what_it_adopts_counts_wh
     for known in [None, Some(first), Some(recovered(None)), Some(recovered(Some(checkpoint)))] {
         assert_eq!(reader.read_with_recovery(known.as_ref()).await.unwrap(), recovered(Some(checkpoint)));
     }
+    assert_eq!(all(&reader).await, [Recovery { epoch: Epoch(1), adopted: Some(checkpoint) }]);
 }

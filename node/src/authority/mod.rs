@@ -280,15 +280,15 @@ async fn used_before(
     voter_status: &VoterStatus,
     folder: &DataFolder,
 ) -> Result<Option<StaleReason>, AuthorityError> {
-    let epoch = voter_status.epoch();
+    let (epoch, names) = (voter_status.epoch(), remembered_names(folder)?);
+    let is_first_epoch = epoch == voter_status.committees().counting_since();
     match rollback::age(folder)? {
         // New keys do not help after the first epoch that counts: the authority may have voted before with earlier keys
-        // and another folder. A recovery ends the votes before it.
-        Age::First if epoch == voter_status.committees().counting_since() => return Ok(None),
+        // and another folder. A recovery ends the votes before it. Nor do they help a member under other keys.
+        Age::First if is_first_epoch && voter_status.is_member_only_as(&names) => return Ok(None),
         Age::Judged => return Ok(None),
         Age::First | Age::New => {}
     }
-    let names = remembered_names(folder)?;
     Ok(rollback::in_use(deployment, epoch, config.endpoints.as_deref(), &names).await?)
 }
 

@@ -148,6 +148,14 @@ impl VoterStatus {
         self.keys.iter().find(|keys| members.contains(&keys.public()))
     }
 
+    /// Whether this authority is a member of the current committee under none but these names.
+    #[must_use]
+    pub fn is_member_only_as(&self, names: &[AuthorityName]) -> bool {
+        let members = self.committees.current().members();
+        let mut own = self.keys.iter().map(|keys| keys.public()).filter(|pair| members.contains(pair));
+        own.all(|pair| names.contains(&pair.name))
+    }
+
     /// Whether the member of this name in this epoch is this authority. Another authority may have registered this
     /// one's voting key with a redemption key of its own.
     #[must_use]
@@ -271,6 +279,17 @@ mod tests {
         assert_eq!(vote(&third, Some(adopted), &[22], begun(&[12, 22], Some(adopted))), (Some(names(&[22])[0]), false));
         assert_eq!(vote(&third, Some(adopted), &[22], begun(&[22], Some(adopted))), (None, false));
         assert_eq!(vote(&third, Some(adopted), &[1], begun(&[1], Some(adopted))), (None, false));
+    }
+
+    #[test]
+    fn a_folder_says_nothing_of_votes_under_keys_that_it_was_not_made_for() {
+        let is_only = |keys: [u64; 2], made_for: &[u64]| {
+            let keys = keys.map(pair).to_vec();
+            let voter_status = VoterStatus::new(committees(&[FIRST]), keys, &remembered(made_for)).unwrap();
+            voter_status.is_member_only_as(&names(made_for))
+        };
+        assert!(is_only([1, 11], &[1]) && is_only([11, 1], &[1]));
+        assert!(!is_only([1, 11], &[11]) && !is_only([11, 1], &[11]) && !is_only([1, 2], &[1]));
     }
 
     /// The voting key of one pair and the redemption key of another.

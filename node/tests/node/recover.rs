@@ -17,7 +17,7 @@ use fastpay_node::operator::committee::{CommitteeError, adopt, sign as committee
 use fastpay_node::operator::rebase::{RebaseError, Rebased, rebase};
 use fastpay_node::operator::recover::{Candidate, RecoverError, Sources, recover};
 use fastpay_program::Clock;
-use fastpay_rpc::Refusal;
+use fastpay_rpc::{BatchAnswer, Refusal};
 use fastpay_testkit::anvil::{LyingNode, Rotation};
 use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption};
 
@@ -298,8 +298,8 @@ async fn a_recovered_committee_begins_from_exactly_what_it_adopted_and_earlier_c
     let error = rebased(&lost.scene.members[0]).await.unwrap_err();
     assert!(matches!(error, RebaseError::NotAdopted(Epoch(1))), "{error}");
     // A next committee could adopt nothing.
-    let keys = std::slice::from_ref(&lost.next.keys[0]);
-    let error = committee_sign(&lost.config(), keys, &lost.scene.path("none"), &[]).await.map(drop).unwrap_err();
+    let keys = [lost.next.keys[0].clone()];
+    let error = committee_sign(&lost.config(), &keys, &lost.scene.path("none"), &[]).await.map(drop).unwrap_err();
     assert!(matches!(error, CommitteeError::NotAdopted(Epoch(1))), "{error}");
     lost.start(0..1).await;
     let member = &lost.scene.members[0];
@@ -313,7 +313,9 @@ async fn a_recovered_committee_begins_from_exactly_what_it_adopted_and_earlier_c
     lost.scene.stop().await;
 
     // Two candidates; the one without the journals is adopted.
-    let published = lost.file("published", &[kept.clone(), lost.paid((2, 3, 5, 0))]);
+    let unpaid = redemption(owner(3).id(), PrimaryAddress::repeat_byte(8), 2, 0);
+    let redeemed = lost.certificate(3, unpaid.clone());
+    let published = lost.file("published", &[kept.clone(), lost.paid((2, 3, 5, 0)), redeemed]);
     let sources = lost.sources(&[published]);
     let other = Sources { journals: vec![lost.config().data], certificates: Vec::new(), ..sources.clone() };
     let (candidate, other) =
@@ -324,6 +326,10 @@ async fn a_recovered_committee_begins_from_exactly_what_it_adopted_and_earlier_c
     let error = rebased(&lost.scene.members[0]).await.unwrap_err();
     let is_missing = |adopted, number| (adopted, number) == (agreed, 1);
     assert!(matches!(error, RebaseError::WithoutAdopted { adopted, number } if is_missing(adopted, number)), "{error}");
+    // A committee that follows now could not certify it.
+    let error = committee_sign(&lost.config(), &keys, &lost.scene.path("none"), &[]).await.map(drop).unwrap_err();
+    let is_it = |epoch, adopted| (epoch, adopted) == (Epoch(1), agreed);
+    assert!(matches!(error, CommitteeError::NotBegun { epoch, adopted } if is_it(epoch, adopted)), "{error}");
     // One member has the other candidate in its archive. It gets the right one from the others, once they have it.
     other.write(&lost.scene.members[2].archive).unwrap();
     lost.start(2..3).await;
@@ -346,6 +352,8 @@ async fn a_recovered_committee_begins_from_exactly_what_it_adopted_and_earlier_c
         let rebased = rebased(member).await.unwrap();
         assert_eq!((rebased.checkpoint, rebased.certificates, rebased.was_complete), (2, 0, false));
     }
+    let error = committee_sign(&lost.config(), &keys, &lost.scene.path("none"), &[]).await.map(drop).unwrap_err();
+    assert!(matches!(error, CommitteeError::File { .. }), "{error}");
 
     // A new operator begins in an empty folder.
     let base = Config { ..lost.config() };
@@ -368,7 +376,14 @@ async fn a_recovered_committee_begins_from_exactly_what_it_adopted_and_earlier_c
             assert_eq!(shard.order(&first).await.unwrap().0, Epoch(1), "member {index}");
             // The account's payment of before is left out, and its number is free.
             assert_eq!(shard_of(member, owner(1).id()).order(&again).await.unwrap().0, Epoch(1), "member {index}");
-            for (account, held) in [70, 30, 15, 5].into_iter().enumerate() {
+            // Its certificate has ended, and the contract has not paid it.
+            let slot = (unpaid.sender, unpaid.sequence);
+            let BatchAnswer::Vote { epoch, vote } = shard.vote_redemption_batch(&[slot]).await.unwrap() else {
+                panic!("member {index} does not vote for what it begins from");
+            };
+            let paying = lost.next.domain.redemption_batch_vote_digest(epoch, std::slice::from_ref(&unpaid));
+            vote.verify(&lost.next.committee, paying).unwrap();
+            for (account, held) in [70, 30, 15, 3].into_iter().enumerate() {
                 let account = owner(account as u64).id();
                 let state = shard_of(member, account).account(account).await.unwrap();
                 assert_eq!(state.balance(Asset::ETHER), Balance::from(Amount(held)), "member {index}");

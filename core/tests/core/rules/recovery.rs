@@ -1,6 +1,6 @@
 //! Recoveries by example: what is rebuilt, what is left out and why, and each reason for which a segment is none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fastpay_core::checkpoint::{
     CheckpointState, LeftOut, LeftOutReason, NumberState, PrimaryEvent, PrimaryEventKind, Recovered, RecoveryError,
@@ -57,11 +57,15 @@ fn recover_with(
     certificates: impl IntoIterator<Item = VerifiedCertificate>,
     redemptions: &BTreeMap<Digest, Redemption>,
 ) -> Result<Recovered, RecoveryError> {
-    let events = events.into_iter().map(|entry| match entry {
+    let events = events.into_iter().map(event);
+    funded().recover(events.collect(), certificates, redemptions, &BTreeSet::new(), &test_domain())
+}
+
+fn event(entry: SegmentEntry) -> PrimaryEvent {
+    match entry {
         SegmentEntry::Event(event) => event,
         other => panic!("{other:?}"),
-    });
-    funded().recover(events.collect(), certificates, redemptions, &test_domain())
+    }
 }
 
 fn epoch_of(entry: &SegmentEntry) -> Option<Epoch> {
@@ -233,15 +237,44 @@ fn what_the_primary_paid_overrules_every_other_order_also_of_an_epoch_whose_keys
     }
 }
 
+/// Epochs 1 and 2 end all before them. Those in `without_checkpoint` were recoveries that adopted nothing.
+fn ended_twice(certificates: Vec<VerifiedCertificate>, without_checkpoint: &[u64]) -> Recovered {
+    let events = [installed(2, 1, 0), installed(3, 2, 0)].map(event).to_vec();
+    let without_checkpoint = without_checkpoint.iter().copied().map(Epoch).collect();
+    funded().recover(events, certificates, &BTreeMap::new(), &without_checkpoint, &test_domain()).unwrap()
+}
+
 #[test]
 fn certificates_that_thieves_may_have_made_do_not_count() {
-    let events = || vec![installed(2, 1, 0), installed(3, 2, 0)];
     let order = pays(0, 1, 10, 0);
     for epoch in [0, 2, 1] {
-        let recovered = recover_with(events(), [certified(epoch, &order)], &redemptions()).unwrap();
+        let recovered = ended_twice(vec![certified(epoch, &order)], &[]);
         let expected = if epoch == 1 { vec![] } else { vec![(id(0), 0, LeftOutReason::Epoch(Epoch(epoch)))] };
         assert_eq!(left_out(&recovered), expected);
     }
+}
+
+#[test]
+fn a_recovery_that_adopted_nothing_ends_nothing_in_the_next_one() {
+    let (order, too_early) = (pays(0, 1, 10, 0), pays(0, 1, 5, 1));
+    let recovered = ended_twice(vec![certified(0, &order), certified(2, &too_early)], &[1]);
+    assert_eq!(left_out(&recovered), [(id(0), 1, LeftOutReason::Epoch(Epoch(2)))]);
+    assert_eq!(balance(&state(&recovered), 0).as_deref(), Some("90"));
+    let recovered = ended_twice(vec![certified(0, &order)], &[2]);
+    assert_eq!(left_out(&recovered), [(id(0), 0, LeftOutReason::Epoch(Epoch(0)))], "epoch 1 was no such recovery");
+}
+
+#[test]
+fn an_order_that_is_certified_in_several_epochs_counts_if_one_of_them_does() {
+    let order = pays(0, 1, 10, 0);
+    let both = |epochs: [u64; 2]| ended_twice(epochs.map(|epoch| certified(epoch, &order)).to_vec(), &[]);
+    for epochs in [[0, 1], [1, 0], [2, 1], [1, 2]] {
+        let recovered = both(epochs);
+        assert!(recovered.left_out.is_empty(), "{epochs:?}: {:?}", recovered.left_out);
+        assert_eq!(balance(&state(&recovered), 0).as_deref(), Some("90"));
+    }
+    assert_eq!(both([0, 2]), both([2, 0]));
+    assert_eq!(left_out(&both([0, 2])).len(), 2);
 }
 
 #[test]
@@ -250,9 +283,9 @@ fn certificates_behind_a_gap_wait_and_those_below_the_checkpoint_are_included() 
     let gap = LeftOutReason::Gap(SequenceNumber(0));
     assert_eq!(left_out(&recovered), [(id(0), 1, gap), (id(0), 3, gap)]);
     let base = then(funded(), [pays(0, 1, 10, 0)]).unwrap();
-    let SegmentEntry::Event(event) = installed(2, 1, 0) else { panic!("an event") };
+    let events = vec![event(installed(2, 1, 0))];
     let known: Vec<VerifiedCertificate> = vec![certified(0, &pays(0, 1, 10, 0)), certified(0, &pays(0, 1, 5, 1))];
-    let recovered = base.recover(vec![event], known, &BTreeMap::new(), &test_domain()).unwrap();
+    let recovered = base.recover(events, known, &BTreeMap::new(), &BTreeSet::new(), &test_domain()).unwrap();
     assert!(recovered.left_out.is_empty());
     assert_eq!(recovered.segment.entries.len(), 3);
 }
@@ -273,6 +306,9 @@ fn nothing_is_rebuilt_without_an_installation_or_what_was_paid() {
     let certificates: [Certificate; 1] = [certified(0, &redeems(0, 30, 0)).into_certificate()];
     let verified = certificates.map(|known| known.verify(&test_domain(), &TestCommittee::new(4).committee).unwrap());
     assert!(recover_with(events, verified, &BTreeMap::new()).is_ok());
+    let events = [redeemed(2, 0, 0, digest), installed(3, 1, 0), installed(4, 2, 0)];
+    let recovered = recover_with(events.to_vec(), [certified(0, &redeems(0, 30, 0))], &BTreeMap::new()).unwrap();
+    assert_eq!(recovered.paid, [to_redeem(0, 30, 0)]);
 }
 
 /// A segment after the deposit of 100, in which the Primary paid `spent` and then installed a committee.

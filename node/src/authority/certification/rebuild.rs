@@ -1,9 +1,10 @@
 //! The checkpoint that a recovery makes: from what an archive has, as [`crate::operator::recover`] asks for it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use fastpay_core::checkpoint::{PrimaryEvent, SegmentEntry};
-use fastpay_core::{Committees, Digest, Domain, Epoch};
+use fastpay_core::{Committees, Digest, Domain, Epoch, Recovery};
 
 use super::archive::Archive;
 use super::base::Base;
@@ -27,24 +28,52 @@ pub enum NoBase {
          another archive"
     )]
     Missing(Digest),
+    /// The lost committee went on after the checkpoint that counts.
+    #[error(
+        "the installation of the new committee names checkpoint {named}, and the archive has checkpoint {newest}, which \
+         earlier committees certified, too: all orders between them would be lost. Announce a recovery that names the \
+         later one, or none. If stolen keys made what follows {named}, use a copy of the archive that ends there"
+    )]
+    Later {
+        /// The number of the checkpoint that the installation names.
+        named: u64,
+        /// The number of the newest checkpoint of an earlier epoch.
+        newest: u64,
+    },
+    /// What an earlier recovery adopted is missing.
+    #[error(
+        "epoch {epoch}, which an earlier recovery installed, adopted the checkpoint {adopted}, which the archive does not \
+         have certified; copy it from another archive. If nobody has it, nobody voted in that epoch: announce a recovery \
+         that names the newest checkpoint of the archive"
+    )]
+    WithoutAdopted {
+        /// The epoch of the earlier recovery.
+        epoch: Epoch,
+        /// What it adopted.
+        adopted: Digest,
+    },
 }
 
 impl Archive {
     /// The checkpoint from which the committee of `epoch` goes on: the one that its installation names, or else the
     /// newest of earlier epochs. The archive is verified from the first committee on, and its events are those of the
-    /// chain.
+    /// chain. With it come those of the `earlier` recoveries whose epochs began from no checkpoint that it follows.
     pub(crate) async fn base_of_recovery(
         &self,
-        (epoch, named): (Epoch, Digest),
+        (epoch, named, earlier): (Epoch, Digest, &[Recovery]),
         events: &[PrimaryEvent],
         (domain, committees): (&Domain, &Committees),
         told: Progress<'_>,
-    ) -> Result<Base, NoBase> {
+    ) -> Result<(Base, BTreeSet<Epoch>), NoBase> {
         let first = self.base(0, domain, committees)?;
-        let (mut number, mut other, mut rest) = (if named.is_zero() { Some(0) } else { None }, None, events.iter());
+        let (mut before, mut other, mut rest) = (Vec::new(), None, events.iter());
         let last = self.newest_anywhere().await.map_err(CheckpointError::from)?;
         let verified = self.verify_after(first, last, (domain, committees), told, |computed| {
             let checkpoint = &computed.checkpoint;
+            // Those of the new committee include later events.
+            if checkpoint.epoch >= epoch {
+                return;
+            }
             let is_other = computed.segment.entries.iter().any(|entry| match entry {
                 SegmentEntry::Event(event) => rest.next() != Some(event),
                 _ => false,
@@ -52,22 +81,40 @@ impl Archive {
             if is_other {
                 other = other.or(Some(checkpoint.number));
             }
-            if checkpoint.epoch < epoch && (named.is_zero() || domain.checkpoint_digest(checkpoint) == named) {
-                number = Some(checkpoint.number);
-            }
+            before.push(domain.checkpoint_digest(checkpoint));
         });
-        let newest = verified.await?;
-        match (other, number) {
-            (Some(other), _) => Err(NoBase::Events(other)),
-            (None, None) => Err(NoBase::Missing(named)),
-            (None, Some(number)) if number == newest.checkpoint.number => Ok(newest),
-            (None, Some(number)) => {
-                let brought = self.bring(number).await.map_err(CheckpointError::from)?;
-                let base = self.base(number, domain, committees).map_err(|error| brought.explain_checkpoint(error))?;
-                brought.keep();
-                Ok(base)
+        let verified = verified.await?;
+        if let Some(other) = other {
+            return Err(NoBase::Events(other));
+        }
+        let newest = before.len() as u64;
+        if !named.is_zero() {
+            let found = (1..).zip(&before).find(|(_, digest)| **digest == named);
+            let (named, _) = found.ok_or(NoBase::Missing(named))?;
+            if named < newest {
+                return Err(NoBase::Later { named, newest });
             }
         }
+        let mut without_checkpoint = BTreeSet::new();
+        for recovery in earlier {
+            match recovery.adopted.filter(|adopted| !before.contains(adopted)) {
+                // The new installation names a checkpoint, so what nobody has certified does not count.
+                Some(adopted) if named.is_zero() => {
+                    return Err(NoBase::WithoutAdopted { epoch: recovery.epoch, adopted });
+                }
+                None if recovery.adopted.is_some() => {}
+                _ => {
+                    without_checkpoint.insert(recovery.epoch);
+                }
+            }
+        }
+        if newest == verified.checkpoint.number {
+            return Ok((verified, without_checkpoint));
+        }
+        let brought = self.bring(newest).await.map_err(CheckpointError::from)?;
+        let base = self.base(newest, domain, committees).map_err(|error| brought.explain_checkpoint(error))?;
+        brought.keep();
+        Ok((base, without_checkpoint))
     }
 }
 
@@ -114,11 +161,11 @@ mod tests {
             PrimaryEventKind::Installed(InstalledCommittee { committee, compromised_since: Epoch(0), checkpoint });
         let installed = PrimaryEvent { index: TransactionIndex(3), kind };
         let events = [deposit(1, 5), deposit(2, 7), installed];
-        // The third is what the recovery made.
-        let mut digests = Vec::new();
-        for (event, committee) in events.iter().zip([&first, &first, &next]) {
+        // The third is what the recovery made, and the fourth is the new committee's next one.
+        let (mut digests, all) = (Vec::new(), events.iter().cloned().chain([deposit(4, 9)]));
+        for (event, committee) in all.zip([&first, &first, &next, &next]) {
             let base = archive.base(digests.len() as u64, &domain, &committees).unwrap();
-            let segment = Segment { entries: vec![SegmentEntry::Event(event.clone())] };
+            let segment = Segment { entries: vec![SegmentEntry::Event(event)] };
             let computed = follow_segment(&base, segment, &domain, &mut |_| ()).unwrap().unwrap();
             computed.write(&base, folder.path()).unwrap();
             let votes = committee.keys.iter().map(|keys| computed.checkpoint.sign(keys, &domain)).collect();
@@ -127,18 +174,34 @@ mod tests {
             archive.complete(&certificate.unwrap()).unwrap();
             digests.push(domain.checkpoint_digest(&computed.checkpoint));
         }
-        let base = async |named: Digest, events: &[PrimaryEvent]| {
-            let base = archive.base_of_recovery((Epoch(1), named), events, (&domain, &committees), &mut |_| ()).await;
-            base.map(|base| base.checkpoint.number)
+        let after = async |named: Digest, earlier: &[Recovery], events: &[PrimaryEvent]| {
+            let wanted = (Epoch(1), named, earlier);
+            let base = archive.base_of_recovery(wanted, events, (&domain, &committees), &mut |_| ()).await;
+            base.map(|(base, without_checkpoint)| (base.checkpoint.number, without_checkpoint))
         };
+        let base = async |named: Digest, events: &[PrimaryEvent]| after(named, &[], events).await.map(|base| base.0);
         assert_eq!(base(Digest::ZERO, &events).await.unwrap(), 2);
-        assert_eq!(base(digests[0], &events).await.unwrap(), 1);
+        assert_eq!(base(digests[1], &events).await.unwrap(), 2);
+        let error = base(digests[0], &events).await.unwrap_err();
+        assert!(matches!(error, NoBase::Later { named: 1, newest: 2 }), "{error}");
         let error = base(digests[2], &events).await.unwrap_err();
         assert!(matches!(error, NoBase::Missing(named) if named == digests[2]), "{error}");
+
+        let earlier = |adopted| [Recovery { epoch: Epoch(0), adopted }];
+        let without: BTreeSet<_> = [Epoch(0)].into();
+        let found = after(Digest::ZERO, &earlier(Some(digests[0])), &events).await.unwrap();
+        assert_eq!(found, (2, BTreeSet::new()));
+        assert_eq!(after(Digest::ZERO, &earlier(None), &events).await.unwrap(), (2, without.clone()));
+        let nowhere = earlier(Some(Digest::repeat_byte(7)));
+        let error = after(Digest::ZERO, &nowhere, &events).await.unwrap_err();
+        let is_it = |epoch, adopted| (epoch, adopted) == (Epoch(0), Digest::repeat_byte(7));
+        assert!(matches!(error, NoBase::WithoutAdopted { epoch, adopted } if is_it(epoch, adopted)), "{error}");
+        assert_eq!(after(digests[1], &nowhere, &events).await.unwrap(), (2, without), "the installation decides");
+
         let others = [events[0].clone(), deposit(2, 8), events[2].clone()];
-        let error = base(digests[0], &others).await.unwrap_err();
+        let error = base(Digest::ZERO, &others).await.unwrap_err();
         assert!(matches!(error, NoBase::Events(2)), "{error}");
-        let error = base(digests[0], &events[..1]).await.unwrap_err();
+        let error = base(Digest::ZERO, &events[..1]).await.unwrap_err();
         assert!(matches!(error, NoBase::Events(2)), "{error}");
     }
 }

@@ -23,8 +23,8 @@ pub(crate) enum NoVote {
     Unread(ReadError),
 }
 
-/// Votes for the named redemptions if the `shards` have confirmed all of them and none is uncovered. `reads` bounds how
-/// many histories are read at a time.
+/// Votes for the named redemptions if the `shards` have confirmed all of them, or begin from a checkpoint that includes
+/// them unpaid, and none is uncovered. `reads` bounds how many histories are read at a time.
 pub(crate) async fn vote_for_redemptions(
     domain: &Domain,
     voter_status: &VoterStatus,
@@ -33,13 +33,18 @@ pub(crate) async fn vote_for_redemptions(
     names: Vec<TransferName>,
 ) -> Result<BatchAnswer, NoVote> {
     let Some(keys) = voter_status.voter() else { return Err(NoVote::NotVoting(voter_status.epoch())) };
-    let confirmed = fold_certificates(shards, reads, names, Vec::new(), |confirmed, named| {
-        // A redemption is pruned only once it was paid.
+    let mut confirmed = fold_certificates(shards, reads, names.clone(), Vec::new(), |confirmed, named| {
         confirmed.push(named.ok().flatten().and_then(redeemed));
         true
     })
     .await
     .map_err(NoVote::Unread)?;
+    let layout = layout_of(shards);
+    for ((account, sequence), found) in names.into_iter().zip(&mut confirmed).filter(|(_, found)| found.is_none()) {
+        let shard = shards.get(layout.shard_of(&account).0 as usize);
+        let unpaid = shard.and_then(|(_, reader)| reader.unpaid(account, sequence));
+        *found = unpaid.map(|unpaid| (None, unpaid.redemption.clone()));
+    }
     let missing: Vec<usize> =
         (0..).zip(&confirmed).filter(|(_, found)| found.is_none()).map(|(position, _)| position).collect();
     if !missing.is_empty() {
@@ -55,31 +60,38 @@ pub(crate) async fn vote_for_redemptions(
     Ok(BatchAnswer::Vote { epoch, vote: sign_batch_vote(keys, domain, epoch, &redemptions) })
 }
 
-/// A certificate's redemption, with its epoch; `None` if it is of another transfer.
-fn redeemed(certificate: Arc<Certificate>) -> Option<(Epoch, Redemption)> {
+/// A redemption that counts here, with the epoch of its certificate; none if only a checkpoint has it.
+type Confirmed = (Option<Epoch>, Redemption);
+
+/// A certificate's redemption; `None` if it is of another transfer.
+fn redeemed(certificate: Arc<Certificate>) -> Option<Confirmed> {
     match &certificate.order.transfer {
-        Transfer::Redemption(redemption) => Some((certificate.epoch, redemption.clone())),
+        Transfer::Redemption(redemption) => Some((Some(certificate.epoch), redemption.clone())),
         Transfer::Payment(_) | Transfer::Payout(_) => None,
     }
 }
 
 /// The positions of redemptions that only stolen keys may have voted for: the keys of their certificates' epochs were
-/// stolen, and their accounts have a negative balance here. A redemption that honest members voted for was covered, and
+/// stolen, or their certificates are not known here, and their accounts have a negative balance here. A redemption that honest members voted for was covered, and
 /// is covered here once everything that the account received has arrived.
 async fn uncovered(
     shards: &[(ShardHandle, HistoryReader)],
-    confirmed: &[(Epoch, Redemption)],
+    confirmed: &[Confirmed],
     current: Epoch,
 ) -> Result<Vec<usize>, ReadError> {
     let (layout, mut ledgers, mut uncovered) = (layout_of(shards), BTreeMap::new(), Vec::new());
     for (position, (certified_in, redemption)) in confirmed.iter().enumerate() {
         let shard = layout.shard_of(&redemption.sender);
-        let Some((handle, _)) = shards.get(shard.0 as usize).filter(|_| *certified_in < current) else { continue };
+        let Some((handle, _)) =
+            shards.get(shard.0 as usize).filter(|_| certified_in.is_none_or(|epoch| epoch < current))
+        else {
+            continue;
+        };
         let ledger = match ledgers.entry(shard) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(unknown) => unknown.insert(ask(handle, Command::ReadLedger)?.await?),
         };
-        if ledger.unlocks.is_suspect(*certified_in, current) {
+        if certified_in.is_none_or(|certified_in| ledger.unlocks.is_suspect(certified_in, current)) {
             let account = ask(handle, |reply| Command::ReadAccount(redemption.sender, reply))?.await?;
             if account.balance(redemption.asset) < Balance::ZERO {
                 uncovered.push(position);

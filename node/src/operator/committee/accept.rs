@@ -7,7 +7,7 @@ use fastpay_ethereum::{Clock, Cursor};
 
 use super::announcement::{announcement, check_members};
 use super::nodes::Nodes;
-use super::{Ballot, CommitteeError, member, vote};
+use super::{Ballot, CommitteeError, check_begun, member, vote};
 use crate::authority::config::Config;
 use crate::authority::follower;
 
@@ -27,10 +27,14 @@ pub async fn accept(
     let nodes = Nodes::connect(config).await?;
     let domain = nodes.domain();
     let announcement = announcement(file, &domain)?;
-    check_members(&announcement, proofs, &domain, &nodes.committees().await?)?;
+    let committees = nodes.committees().await?;
+    check_members(&announcement, proofs, &domain, &committees)?;
     let (epoch, voter) = (announcement.committee.epoch(), member(keys, &announcement.committee)?);
     let id = nodes.check_digest(&CouncilStatement::Announcement(&announcement)).await?;
     let clock = nodes.agree(async |node| node.clock_of(id).await).await?.ok_or(CommitteeError::NotAnnounced(id))?;
+    if !clock.is_recovery {
+        check_begun(config, &committees)?;
+    }
     let block = accepted_block(&clock, block, nodes.latest_time().await?)?;
     let block_hash = nodes.final_hash(block).await?;
     check_follower(follower::read_cursor(&config.data), block, block_hash)?;

@@ -7,8 +7,8 @@
 //!  announcement file ──────────────────┴─► sign (current members) ─► announced on the chain ─► endorsed ─► matured
 //!                                          accept (next members) ──► installed on the chain
 //! ```
-//! The commands need the configuration, the keys and the Primary. `accept` also reads the data folder, and `release`
-//! asks the running node. All configured Ethereum nodes must agree: a signature must not rest on one node's answer.
+//! The commands need the configuration, the keys and the Primary. `accept`, and after a recovery `sign`, also read the
+//! data folder, and `release` asks the running node. All configured Ethereum nodes must agree: a signature must not rest on one node's answer.
 
 mod accept;
 mod adopt;
@@ -24,15 +24,16 @@ use std::path::{Path, PathBuf};
 
 use fastpay_client::ClientError;
 use fastpay_core::{
-    Amount, Authority, AuthorityKeys, AuthorityName, Committee, CommitteeError as NotACommittee, CouncilStatement,
-    Digest, Domain, Epoch, PossessionError, PrimaryAddress, sign_council_vote,
+    Amount, Authority, AuthorityKeys, AuthorityName, Committee, CommitteeError as NotACommittee, Committees,
+    CouncilStatement, Digest, Domain, Epoch, PossessionError, PrimaryAddress, Recovery, sign_council_vote,
 };
 use fastpay_ethereum::{DepositsError, PrimaryError, utc};
 use fastpay_rpc::json::{Decimal, Hex};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::authority::config::ConfigError;
+use crate::authority::config::{Config, ConfigError};
+use crate::authority::storage::{StorageError, generation_in};
 use crate::operator::recover::RecoverError;
 
 pub use accept::accept;
@@ -215,6 +216,22 @@ pub enum CommitteeError {
          committee that follows could adopt none, and nobody would vote"
     )]
     NotAdopted(Epoch),
+    /// The checkpoint that a recovery adopted is not certified yet, or this member has not begun from it.
+    #[error(
+        "a recovery installed epoch {epoch}, and this node's data folder does not begin from the checkpoint {adopted} that \
+         it adopted: run `fastpay-node recover` with the node's archive as --out, wait until the nodes have certified the \
+         checkpoint, run `fastpay-node rebase`, and sign then. A committee that follows before could not certify it, and \
+         nobody would vote"
+    )]
+    NotBegun {
+        /// The epoch.
+        epoch: Epoch,
+        /// The checkpoint.
+        adopted: Digest,
+    },
+    /// The data folder cannot be read.
+    #[error(transparent)]
+    Folder(#[from] StorageError),
     /// The checkpoint cannot be rebuilt.
     #[error(transparent)]
     Recover(#[from] Box<RecoverError>),
@@ -264,6 +281,19 @@ pub enum CommitteeError {
 fn member<'a>(keys: &'a [AuthorityKeys], committee: &Committee) -> Result<&'a AuthorityKeys, CommitteeError> {
     let is_member = |keys: &AuthorityKeys| committee.members().contains(&keys.public());
     keys.iter().find(|keys| is_member(keys)).ok_or(CommitteeError::NotAMember(committee.epoch()))
+}
+
+/// Checks that a committee may follow: that the newest recovery has adopted a checkpoint, and that this member's folder
+/// begins from it, which it can only once a quorum has certified it.
+fn check_begun(config: &Config, committees: &Committees) -> Result<(), CommitteeError> {
+    match committees.recovery() {
+        None => Ok(()),
+        Some(Recovery { epoch, adopted: None }) => Err(CommitteeError::NotAdopted(epoch)),
+        Some(Recovery { epoch, adopted: Some(adopted) }) => {
+            let is_begun = generation_in(&config.data)?.adopted == Some(adopted);
+            is_begun.then_some(()).ok_or(CommitteeError::NotBegun { epoch, adopted })
+        }
+    }
 }
 
 /// Signs a statement that names `epoch`.

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use fastpay_client::{ClientError, ClientOptions, ShardClient};
 use fastpay_core::{
-    AccountId, Asset, AuthorityKeys, Balance, CouncilStatement, Epoch, Memo, PrimaryAddress, Redemption,
+    AccountId, Asset, AuthorityKeys, Balance, Committees, CouncilStatement, Epoch, Memo, PrimaryAddress, Redemption,
     SequenceNumber, ShardLayout, Transfer,
 };
+use fastpay_rpc::BatchAnswer;
 use fastpay_rpc::json::Hex;
 use serde::Deserialize;
 
@@ -56,8 +57,10 @@ pub async fn release(config: &Config, keys: &[AuthorityKeys], file: &Path) -> Re
     if !queued.needs_votes {
         return Err(CommitteeError::NotCompromised(Epoch(queued.epoch)));
     }
-    let Some(reason) = why_not_due(config, &nodes, &redemption).await? else { return Err(CommitteeError::Confirmed) };
     let committees = nodes.committees().await?;
+    let Some(reason) = why_not_due(config, &nodes, &committees, &redemption).await? else {
+        return Err(CommitteeError::Confirmed);
+    };
     let (epoch, voter) = (committees.current().epoch(), member(keys, committees.current())?);
     let statement = CouncilStatement::Release { epoch, redemption: &redemption };
     nodes.check_digest(&statement).await?;
@@ -73,9 +76,13 @@ pub async fn release(config: &Config, keys: &[AuthorityKeys], file: &Path) -> Re
 async fn why_not_due(
     config: &Config,
     nodes: &Nodes,
+    committees: &Committees,
     redemption: &Redemption,
 ) -> Result<Option<&'static str>, CommitteeError> {
     const UNCONFIRMED: Option<&str> = Some("not confirmed here");
+    const UNCOVERED: Option<&str> = Some(
+        "stolen keys may have certified it, and the account owes here: bring every certificate to this node first",
+    );
     let shard = ShardLayout::new(config.shards).shard_of(&redemption.sender);
     let addresses = config.shard_addresses()?;
     let address = addresses.get(shard.0 as usize).expect("there is an address for each shard");
@@ -87,6 +94,19 @@ async fn why_not_due(
     let certificate = match client.certificate(redemption.sender, redemption.sequence).await {
         Ok(certificate) => certificate,
         Err(ClientError::NotFound) => return Ok(UNCONFIRMED),
+        // The node may begin from a checkpoint that includes the redemption, unpaid, or another one of this number.
+        Err(ClientError::Pruned(_)) => {
+            let names = [(redemption.sender, redemption.sequence)];
+            return Ok(match client.vote_redemption_batch(&names).await.map_err(failed)? {
+                BatchAnswer::Missing(_) => UNCONFIRMED,
+                BatchAnswer::Uncovered(_) => UNCOVERED,
+                BatchAnswer::Vote { epoch, vote } => {
+                    let digest = nodes.domain().redemption_batch_vote_digest(epoch, std::slice::from_ref(redemption));
+                    let is_for_it = committees.get(epoch).is_none_or(|members| vote.verify(members, digest).is_ok());
+                    if is_for_it { None } else { UNCONFIRMED }
+                }
+            });
+        }
         Err(error) => return Err(failed(error)),
     };
     if certificate.order.transfer != Transfer::Redemption(redemption.clone()) {
@@ -97,6 +117,5 @@ async fn why_not_due(
     }
     let account = client.account_asset(redemption.sender, redemption.asset).await.map_err(failed)?;
     let owes = account.balance(redemption.asset) < Balance::ZERO;
-    Ok(owes
-        .then_some("stolen keys certified it, and the account owes here: bring every certificate to this node first"))
+    Ok(UNCOVERED.filter(|_| owes))
 }

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use fastpay_core::{Announcement, AuthorityKeys, Committee, CouncilStatement, Domain, PrimaryAddress, Recovery};
+use fastpay_core::{Announcement, AuthorityKeys, Committee, CouncilStatement, Domain, PrimaryAddress};
 use fastpay_ethereum::utc;
 
 use super::announcement::{announcement, check_members};
 use super::nodes::Nodes;
-use super::{Ballot, CommitteeError, member, vote};
+use super::{Ballot, CommitteeError, check_begun, member, vote};
 use crate::authority::config::Config;
 
 /// Checks the announcement in `file` and the members' `proofs`, and signs it with the pair that votes in the current
@@ -25,9 +25,7 @@ pub async fn sign(
     let nodes = Nodes::connect(config).await?;
     let domain = nodes.domain();
     let committees = nodes.committees().await?;
-    if let Some(Recovery { epoch, adopted: None }) = committees.recovery() {
-        return Err(CommitteeError::NotAdopted(epoch));
-    }
+    check_begun(config, &committees)?;
     let announcement = announcement(file, &domain)?;
     check_members(&announcement, proofs, &domain, &committees)?;
     let now = committees.current();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use fastpay_core::checkpoint::Cut;
 use fastpay_core::{
-    Certificate, Committees, Digest, Domain, Record, Request, VerifiedCertificate, VerifiedRequest, Verifier,
+    Certificate, Committees, Digest, Domain, Epoch, Record, Request, VerifiedCertificate, VerifiedRequest, Verifier,
 };
 use fastpay_program::files;
 
@@ -22,8 +22,8 @@ const LINE_BYTES_MAX: usize = 1 << 20;
 /// So many invalid certificates are named; the others are counted.
 const INVALID_NAMED_MAX: usize = 1_000;
 
-/// Valid certificates by the digests of their orders.
-pub(super) type Verified = BTreeMap<Digest, VerifiedCertificate>;
+/// Valid certificates by the digests of their orders, and their epochs: those of one may count, and of another not.
+pub(super) type Verified = BTreeMap<(Digest, Epoch), VerifiedCertificate>;
 
 /// Certificates that are not believed, with the place and the defect of the first ones.
 #[derive(Debug, Default)]
@@ -122,7 +122,7 @@ impl<'a> Certificates<'a> {
     fn add(&mut self, place: String, certificate: Certificate) {
         let transfer = &certificate.order.transfer;
         if transfer.sequence() < self.base.next(&transfer.sender())
-            || self.verified.contains_key(&self.domain.transfer_digest(transfer))
+            || self.verified.contains_key(&(self.domain.transfer_digest(transfer), certificate.epoch))
         {
             return;
         }
@@ -139,7 +139,8 @@ impl<'a> Certificates<'a> {
         for (place, verdict) in places.into_iter().zip(verdicts) {
             match verdict {
                 Ok(VerifiedRequest::Certificate(certificate)) => {
-                    self.verified.insert(certificate.digest(), certificate);
+                    let epoch = certificate.certificate().epoch;
+                    self.verified.insert((certificate.digest(), epoch), certificate);
                 }
                 Ok(VerifiedRequest::Order(_)) => unreachable!("a certificate was asked about"),
                 Err(error) => self.invalid.add(&place, &error),
@@ -163,7 +164,7 @@ fn decode(text: &[u8]) -> Option<Certificate> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fastpay_core::{Epoch, SequenceNumber};
+    use fastpay_core::SequenceNumber;
     use fastpay_testkit::{TestAccount, TestCommittee, payment};
 
     #[test]
@@ -197,6 +198,32 @@ mod tests {
         }
         let missing = known_error(&committees, &committee.domain, &folder.path().join("c"));
         assert!(matches!(missing, RecoverError::File { .. }), "{missing}");
+    }
+
+    #[test]
+    fn an_order_that_is_certified_in_two_epochs_keeps_both_certificates_in_any_order() {
+        let (first, folder) = (TestCommittee::new(4), tempfile::tempdir().unwrap());
+        let next = first.rotated();
+        let mut committees = Committees::new(first.committee.clone()).unwrap();
+        committees.install(next.committee.clone()).unwrap();
+        let (from, to) = (TestAccount::numbered(0), TestAccount::numbered(1));
+        let order = from.sign(&first.domain, payment(from.id(), to.id(), 1, 0));
+        let files = [("a", &first), ("b", &next)].map(|(name, committee)| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, hex::encode(borsh::to_vec(&committee.certificate(&order)).unwrap())).unwrap();
+            path
+        });
+        let base = Cut::default();
+        for order in [[0, 1], [1, 0]] {
+            let mut known = Certificates::new(&first.domain, &committees, &base);
+            for file in order {
+                known.read(&files[file], &mut |_| ()).unwrap();
+                known.verify();
+            }
+            let (verified, invalid) = known.finish();
+            let epochs: Vec<_> = verified.keys().map(|(_, epoch)| epoch.0).collect();
+            assert_eq!((epochs, invalid.count), (vec![0, 1], 0));
+        }
     }
 
     fn known_error(committees: &Committees, domain: &Domain, path: &Path) -> RecoverError {

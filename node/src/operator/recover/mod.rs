@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use fastpay_core::checkpoint::{CheckpointState, InstalledCommittee, PrimaryEvent, PrimaryEventKind, RecoveryError};
 use fastpay_core::{Committees, Digest, Domain, Epoch, EpochsError, Redemption};
-use fastpay_ethereum::{PaidRedemption, Primary, PrimaryError};
+use fastpay_ethereum::{EpochReader, PaidRedemption, Primary, PrimaryError};
 use fastpay_program::Clock;
 
 use crate::authority::certification::{
@@ -135,9 +135,13 @@ pub async fn recover(
     if committees.recovery().is_none_or(|recovery| recovery.epoch != epoch) {
         return Err(RecoverError::NoRecovery(epoch));
     }
-    let named = (epoch, installed.checkpoint);
+    let reader = EpochReader::new(Primary::connect_lazily(primary.clone())?);
+    let mut earlier = reader.recoveries(&committees).await.map_err(DeploymentError::from)?;
+    earlier.retain(|recovery| recovery.epoch < epoch);
+    let named = (epoch, installed.checkpoint, earlier.as_slice());
     let archive = Archive::at(&sources.archive, config).map_err(CheckpointError::from)?;
-    let base = archive.base_of_recovery(named, &events, (&domain, &committees), &mut *told).await?;
+    let base = archive.base_of_recovery(named, &events, (&domain, &committees), &mut *told).await;
+    let (base, without_checkpoint) = base?;
     let state = base.read(|mut stored| CheckpointState::read(&mut stored)).map_err(CheckpointError::from)?;
     events.retain(|event| event.index > state.cut().up_to);
 
@@ -154,7 +158,7 @@ pub async fn recover(
     let redemptions = redemptions(&primary, &sources.redemptions, &events, &certificates, &paid).await?;
     let count = certificates.len() as u64;
     told(format!("rebuilding from {count} certificates"));
-    let recovered = state.recover(events, certificates.into_values(), &redemptions, &domain)?;
+    let recovered = state.recover(events, certificates.into_values(), &redemptions, &without_checkpoint, &domain)?;
     let adopted = Some(primary.adopted(epoch).await?).filter(|adopted| !adopted.is_zero());
     let made = (count, recovered.paid, recovered.left_out, invalid);
     let computed = follow_segment(&base, recovered.segment, &domain, told).map_err(CheckpointError::from)?;
@@ -202,7 +206,7 @@ async fn redemptions(
         let redemption: Redemption = serde_json::from_slice(&text).map_err(|error| unreadable(path, &error))?;
         known.insert(domain.transfer_digest(&redemption.clone().into()), redemption);
     }
-    let certified: BTreeSet<_> = certificates.keys().copied().collect();
+    let certified: BTreeSet<_> = certificates.keys().map(|(digest, _)| *digest).collect();
     for event in events {
         let (PrimaryEventKind::Redeemed { digest, .. } | PrimaryEventKind::Queued { digest, .. }) = event.kind else {
             continue;

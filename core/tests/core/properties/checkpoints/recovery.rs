@@ -114,7 +114,10 @@ impl Scene<'_> {
             let mut certificates = certificates.to_vec();
             certificates.shuffle(rng);
             let domain = &self.history.committee.domain;
-            self.base.clone().recover(self.events.clone(), certificates, &self.redemptions, domain).unwrap()
+            self.base
+                .clone()
+                .recover(self.events.clone(), certificates, &self.redemptions, &BTreeSet::new(), domain)
+                .unwrap()
         };
         let recovered = recover();
         assert_eq!(recover(), recovered);
@@ -295,7 +298,7 @@ fn without_certificates_only_deposits_and_what_was_paid_are_left() {
     let index = TransactionIndex(events.len() as u64 + 1);
     events.push(PrimaryEvent { index, kind: PrimaryEventKind::Installed(first) });
     let domain = &history.committee.domain;
-    let recovered = base.clone().recover(events.clone(), [], &redemptions(&history), domain).unwrap();
+    let recovered = base.clone().recover(events.clone(), [], &redemptions(&history), &BTreeSet::new(), domain).unwrap();
     let (state, _) = base.apply(recovered.segment, domain, &mut rng).unwrap();
     let deposited = events.iter().fold(Balance::ZERO, |sum, event| match event.kind {
         PrimaryEventKind::Deposit { amount, .. } => sum.credit(amount),
