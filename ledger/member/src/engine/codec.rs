@@ -21,7 +21,10 @@ use malachite::app::types::sync::{RawDecidedValue, Request, Response, Status};
 use malachite::app::types::{PeerId, ProposedValue, SignedConsensusMsg};
 use malachite_signing_ed25519::Signature;
 
-use super::context::{Cluster, EngineHeight, HeaderId, MemberAddress, Part, Proposal, ProposedHeader, Vote, id_of};
+use super::context::{
+    Cluster, EngineHeight, HeaderId, MemberAddress, Part, Proposal, ProposedHeader, Vote, checked_round, id_of,
+    read_round,
+};
 use crate::votes::{Cast, VoteFile};
 
 /// The codec of the log and of sync; with a file of votes, of the network.
@@ -80,6 +83,7 @@ fn kind(is_precommit: bool) -> VoteType {
 struct RawVote {
     is_precommit: bool,
     height: EngineHeight,
+    #[borsh(deserialize_with = "read_round")]
     round: i64,
     id: Option<Digest>,
     voter: MemberAddress,
@@ -140,6 +144,7 @@ impl Codec<SignedConsensusMsg<Cluster>> for LedgerCodec {
 #[derive(BorshSerialize, BorshDeserialize)]
 struct RawPolka {
     height: EngineHeight,
+    #[borsh(deserialize_with = "read_round")]
     round: i64,
     id: Digest,
     votes: Vec<(MemberAddress, RawSignature)>,
@@ -201,7 +206,13 @@ impl From<RawRoundVote> for RoundSignature<Cluster> {
 enum RawLiveness {
     Vote(RawVote),
     Polka(RawPolka),
-    Round { height: EngineHeight, round: i64, is_skip: bool, votes: Vec<RawRoundVote> },
+    Round {
+        height: EngineHeight,
+        #[borsh(deserialize_with = "read_round")]
+        round: i64,
+        is_skip: bool,
+        votes: Vec<RawRoundVote>,
+    },
 }
 
 impl Codec<LivenessMsg<Cluster>> for LedgerCodec {
@@ -294,7 +305,7 @@ impl Codec<ProposedValue<Cluster>> for LedgerCodec {
 
     fn decode(&self, bytes: Bytes) -> io::Result<ProposedValue<Cluster>> {
         let (height, round, valid_round, proposer, value, is_valid): RawProposed = decode(&bytes)?;
-        let (round, valid_round) = (Round::from(round), Round::from(valid_round));
+        let (round, valid_round) = (Round::from(checked_round(round)?), Round::from(checked_round(valid_round)?));
         let validity = Validity::from_bool(is_valid);
         Ok(ProposedValue { height, round, valid_round, proposer, value, validity })
     }
@@ -310,6 +321,7 @@ impl Codec<ProposedValue<Cluster>> for LedgerCodec {
 #[derive(BorshSerialize, BorshDeserialize)]
 struct RawCommit {
     height: EngineHeight,
+    #[borsh(deserialize_with = "read_round")]
     round: i64,
     id: Digest,
     votes: Vec<(MemberAddress, RawSignature)>,
@@ -404,5 +416,39 @@ impl Codec<Response<Cluster>> for LedgerCodec {
 impl HasEncodedLen<Response<Cluster>> for LedgerCodec {
     fn encoded_len(&self, response: &Response<Cluster>) -> io::Result<usize> {
         Codec::<Response<Cluster>>::encode(self, response).map(|bytes| bytes.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::testing::prevote;
+    use fastpay_ledger_statement::MemberKeys;
+
+    /// The engine panics at such a round, and anyone who reaches its port can send one.
+    #[test]
+    fn a_round_that_the_engine_cannot_count_is_not_decoded() {
+        let codec = LedgerCodec::default();
+        let vote = prevote(7, 3, None, MemberAddress(MemberKeys::from_seed([1; 32]).public()));
+        let signed = SignedMessage::new(vote, Signature::from_bytes([0; 64]));
+        let message: Bytes = codec.encode(&SignedConsensusMsg::Vote(signed.clone())).unwrap();
+        let liveness: Bytes = codec.encode(&LivenessMsg::Vote(signed)).unwrap();
+        let polka = RawPolka { height: EngineHeight(7), round: 3, id: Digest::ZERO, votes: Vec::new() };
+        let polka: LivenessMsg<Cluster> = LivenessMsg::PolkaCertificate(polka.into());
+        let polka: Bytes = codec.encode(&polka).unwrap();
+        let round = 3_i64.to_le_bytes();
+        for (encoded, is_signed) in [(message, true), (liveness, false), (polka, false)] {
+            let at = encoded.windows(8).rposition(|bytes| bytes == round).unwrap();
+            for (round, is_one) in [(3, true), (i64::from(i32::MAX), true), (-1, true), (1 << 31, false), (-2, false)] {
+                let mut altered = encoded.to_vec();
+                altered[at..at + 8].copy_from_slice(&i64::to_le_bytes(round));
+                let is_decoded = if is_signed {
+                    Codec::<SignedConsensusMsg<Cluster>>::decode(&codec, altered.into()).is_ok()
+                } else {
+                    Codec::<LivenessMsg<Cluster>>::decode(&codec, altered.into()).is_ok()
+                };
+                assert_eq!(is_decoded, is_one, "{round}");
+            }
+        }
     }
 }
