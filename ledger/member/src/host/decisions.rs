@@ -37,6 +37,7 @@ impl Host {
         self.pool.decided(&judged.inputs, &judged.executed.state);
         self.chain.advance(judged, certificate);
         self.judged.clear();
+        self.judged_in.clear();
         if self.chain.height().is_multiple_of(CHECKPOINT_INTERVAL)
             && let Some(checkpoint) = self.chain.checkpoint()
         {

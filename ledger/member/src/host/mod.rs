@@ -36,8 +36,8 @@ use crate::store::Store;
 
 /// A leader without work waits this long before it proposes nothing: an idle cluster uses a twentieth of a core.
 const IDLE: Duration = Duration::from_millis(500);
-/// So many payloads of a height are kept. Each round has one; a liar could make up more.
-const UNDER_WAY_MAX: usize = 64;
+/// So many headers of a round are judged. An honest leader proposes one; a liar could make up more.
+const HEADERS_PER_ROUND_MAX: usize = 2;
 /// So many parts of each member are kept that are early.
 const EARLY_MAX: usize = 2;
 /// So many clients wait for answers.
@@ -57,6 +57,8 @@ pub struct Host {
     pool: Pool,
     verifier: EngineVerifier,
     judged: HashMap<Digest, Judged>,
+    /// The headers that were judged in each round of the height.
+    judged_in: HashMap<i64, Vec<Digest>>,
     early: BTreeMap<MemberAddress, Vec<Part>>,
     height: u64,
     round: Round,
@@ -139,6 +141,7 @@ impl Host {
             pool: Pool::default(),
             verifier: EngineVerifier::new(cluster),
             judged: HashMap::new(),
+            judged_in: HashMap::new(),
             early: BTreeMap::new(),
             height: 0,
             round: Round::Nil,

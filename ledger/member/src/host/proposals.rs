@@ -1,13 +1,14 @@
 //! Proposals: this member's own, and its judgement of others'. What is valid is on disk before the engine may vote for it.
 
 use fastpay_ledger_state::FoldError;
+use fastpay_ledger_statement::MemberKey;
 use malachite::NetworkMsg;
 use malachite::app::streaming::StreamContent;
 use malachite::app::types::core::{Round, Validity};
 use malachite::app::types::streaming::{StreamId, StreamMessage};
 use malachite::app::types::{LocallyProposedValue, ProposedValue};
 
-use super::{EARLY_MAX, Host, HostError, UNDER_WAY_MAX, Wanted};
+use super::{EARLY_MAX, HEADERS_PER_ROUND_MAX, Host, HostError, Wanted};
 use crate::chain::{Fault, Judged};
 use crate::engine::{Cluster, EngineHeight, Part, ProposedHeader};
 use crate::store::Proposed;
@@ -100,19 +101,35 @@ impl Host {
         Ok(judged.into_iter().flatten().collect())
     }
 
-    /// Executes what is proposed. What is valid is on disk before the engine may vote for it.
+    /// The member that leads a round of the next height.
+    fn leader_of(&self, round: i64) -> Option<MemberKey> {
+        let leaders = self.chain.leaders();
+        let at = usize::try_from(round).ok()?.checked_rem(leaders.len())?;
+        leaders.get(at).copied()
+    }
+
+    /// Executes what the leader of a round proposes. What is valid is on disk before the engine may vote for it.
     pub(super) fn judge(&mut self, part: &Part) -> Result<Option<ProposedValue<Cluster>>, HostError> {
+        let is_new = part.valid_round == -1;
+        let is_of_leader = self.leader_of(part.round) == Some(part.proposer.0);
+        if !is_of_leader || !(is_new || (0..part.round).contains(&part.valid_round)) {
+            tracing::debug!("member {} sent what no leader of round {} does", part.proposer, part.round);
+            return Ok(None);
+        }
         let Some(proposed) = Proposed::new(part.header, part.payload.clone()) else {
             tracing::warn!("member {} sent another payload than its header names", part.proposer);
             return Ok(None);
         };
-        if self.judged.len() >= UNDER_WAY_MAX {
+        let id = part.header.id();
+        let judged_in_round = self.judged_in.entry(part.round).or_default();
+        if judged_in_round.contains(&id) || judged_in_round.len() >= HEADERS_PER_ROUND_MAX {
             return Ok(None);
         }
+        judged_in_round.push(id);
         let validity = match self.judge_proposed(&proposed, part) {
             Ok(judged) => {
                 self.store.propose(&proposed)?;
-                self.judged.insert(part.header.id(), judged);
+                self.judged.insert(id, judged);
                 Validity::Valid
             }
             Err(fault) => {
@@ -130,10 +147,11 @@ impl Host {
         }))
     }
 
-    /// A new proposal is its proposer's own, its time is now, and it leaves nothing out. One that a quorum has prevoted
-    /// before was asked that when it was new.
+    /// A new proposal is its proposer's own, its time is now, and it leaves nothing out. One that a quorum is said to have
+    /// prevoted before was asked that when it was new; no proposal is ahead of this member's clock.
     pub(super) fn judge_proposed(&mut self, proposed: &Proposed, part: &Part) -> Result<Judged, Fault> {
         let header = proposed.header();
+        header.check_not_ahead(self.now())?;
         let is_new = part.valid_round < 0;
         if is_new {
             let is_own = self.chain.members().key(header.maker) == Some(part.proposer.0);
