@@ -23,7 +23,7 @@ use malachite::app::types::LocallyProposedValue;
 use malachite::app::types::core::{LinearTimeouts, Round};
 use malachite::{AppMsg, NetworkMsg};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 
 pub use self::decisions::restore;
 use crate::chain::{Chain, Fault, Judged};
@@ -36,6 +36,8 @@ use crate::store::Store;
 
 /// A leader without work waits this long before it proposes nothing: an idle cluster uses a twentieth of a core.
 const IDLE: Duration = Duration::from_millis(500);
+/// Requests are looked for so often that have waited for long.
+const PASS_ON_INTERVAL: Duration = Duration::from_millis(250);
 /// So many headers of a round are judged. An honest leader proposes one; a liar could make up more.
 const HEADERS_PER_ROUND_MAX: usize = 2;
 /// So many parts of each member are kept that are early.
@@ -165,6 +167,8 @@ impl Host {
         mut stop: watch::Receiver<bool>,
         until: &mut watch::Receiver<Option<u64>>,
     ) -> Result<End, HostError> {
+        let mut pass_on = tokio::time::interval(PASS_ON_INTERVAL);
+        pass_on.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             if until.borrow_and_update().is_some_and(|until| self.chain.height() >= until) {
                 return Ok(End::MayVote);
@@ -179,6 +183,7 @@ impl Host {
                 () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     self.propose().await?;
                 }
+                _ = pass_on.tick() => self.pass_on_again(),
                 _ = stop.changed() => return Ok(End::Stopped),
                 Ok(()) = until.changed() => {}
             }

@@ -160,10 +160,16 @@ impl Host {
         }
         let judged = self.chain.judge(proposed)?;
         let now_ms = self.clock.now_ms();
+        // Where another proposal is decided, this member proposes them too. What does not fit was not proposed to it.
+        for request in &judged.inputs.requests {
+            self.pool.add_request(request.clone(), now_ms);
+        }
         if is_new
             && let Some((what, alone)) = self.pool.left_out(&judged.inputs, judged.payload_bytes, now_ms)
             && self.chain.has_room(&judged, &alone)
         {
+            // The leader may not know it.
+            alone.requests.iter().for_each(|request| self.relay.pass_on(request));
             return Err(Fault::LeftOut(what));
         }
         Ok(judged)

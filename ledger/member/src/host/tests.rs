@@ -1,15 +1,17 @@
-use fastpay_ledger_statement::{CLOCK_AHEAD_MS_MAX, CLOCK_BEHIND_MS_MAX, Header};
+use fastpay_ledger_statement::{CLOCK_AHEAD_MS_MAX, CLOCK_BEHIND_MS_MAX, Header, Wire};
 use malachite::app::engine::host::SyncedValueOutcome;
 use malachite::app::types::ProposedValue;
 
 use super::*;
 use crate::chain::testing::{chain, keys, write};
-use crate::pool::Inputs;
+use crate::pool::{ALONE_MS_MAX, Inputs, KNOWN_MS_MAX};
 use crate::store::Proposed;
 
 /// Member 0, at height 1 in round 30. Member 0 leads the height's first round, member 1 the next one, and so on.
 struct Fixture {
     host: Host,
+    /// What member 0 passes on to another member.
+    passed_on: mpsc::Receiver<Vec<u8>>,
     _folder: tempfile::TempDir,
     _network: mpsc::Receiver<NetworkMsg<Cluster>>,
 }
@@ -22,10 +24,11 @@ fn host() -> Fixture {
     let (network, received) = mpsc::channel(16);
     let (heights, _) = watch::channel(0);
     let keys = keys()[0].clone();
-    let mut host =
-        Host::new(Parts { keys, cluster, votes: true, chain, store, heights, relay: Relay::default(), network });
+    let (relay, passed_on) = mpsc::channel(16);
+    let relay = Relay::to(relay);
+    let mut host = Host::new(Parts { keys, cluster, votes: true, chain, store, heights, relay, network });
     (host.height, host.round) = (1, Round::new(30));
-    Fixture { host, _folder: folder, _network: received }
+    Fixture { host, passed_on, _folder: folder, _network: received }
 }
 
 /// A proposal of member 1 with this time.
@@ -74,12 +77,42 @@ async fn a_new_proposal_is_its_makers_own_of_now_and_leaves_nothing_out() {
     }
 
     let request = write(&host.chain, 0);
-    host.pool.add_request(request.clone(), host.clock.now_ms() - crate::pool::KNOWN_MS_MAX);
+    host.pool.add_request(request.clone(), host.clock.now_ms() - KNOWN_MS_MAX);
     let empty = proposed(Time(now.0 + 1), Inputs::default());
     host.judged_in.clear();
     assert_eq!(is_valid(host.receive(new_part(&empty)).unwrap()), Some(false), "it leaves a request out");
     let with_request = proposed(Time(now.0 + 2), Inputs { groups: Vec::new(), requests: vec![request] });
     assert_eq!(is_valid(host.receive(new_part(&with_request)).unwrap()), Some(true));
+}
+
+/// Whoever gives each member one request of its own would otherwise have all vote against all.
+#[tokio::test]
+async fn what_one_member_alone_knows_is_passed_on_to_the_leader() {
+    let Fixture { mut host, mut passed_on, .. } = host();
+    let now = host.now();
+    let request = write(&host.chain, 0);
+    let (reply, _) = oneshot::channel();
+    let command = Command::Submit { request: request.clone(), is_relayed: true, answer: None, reply };
+    host.carry_out(command).unwrap();
+    host.pass_on_again();
+    assert!(passed_on.try_recv().is_err(), "it came from a member");
+    host.clock = Clock::at(now.0 + ALONE_MS_MAX);
+    host.pass_on_again();
+    assert_eq!(passed_on.try_recv().unwrap(), request.request().encode());
+    host.clock = Clock::at(now.0 + KNOWN_MS_MAX);
+    let empty = proposed(host.now(), Inputs::default());
+    assert_eq!(is_valid(host.receive(new_part(&empty)).unwrap()), Some(false));
+    assert_eq!(passed_on.try_recv().unwrap(), request.request().encode(), "the leader left it out");
+}
+
+#[tokio::test]
+async fn what_is_proposed_is_known_from_then_on() {
+    let Fixture { mut host, .. } = host();
+    let request = write(&host.chain, 0);
+    let inputs = Inputs { groups: Vec::new(), requests: vec![request.clone()] };
+    let good = proposed(host.now(), inputs);
+    assert_eq!(is_valid(host.receive(new_part(&good)).unwrap()), Some(true));
+    assert_eq!(host.pool.choose(0).requests, [request]);
 }
 
 #[tokio::test]
