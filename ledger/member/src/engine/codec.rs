@@ -25,7 +25,7 @@ use super::context::{
     Cluster, EngineHeight, HeaderId, MemberAddress, Part, Proposal, ProposedHeader, Vote, checked_round, id_of,
     read_round,
 };
-use crate::votes::{Cast, VoteFile};
+use crate::votes::{Cast, Slot, Step, VoteFile};
 
 /// The codec of the log and of sync; with a file of votes, of the network.
 #[derive(Clone, Debug, Default)]
@@ -45,10 +45,12 @@ impl LedgerCodec {
         Self(Some(Recorder { me, votes }))
     }
 
-    /// Records all that this member has signed, with what it is about to send.
-    fn record(&self, signer: Option<MemberAddress>, cast: impl FnOnce() -> Option<Cast>) -> io::Result<()> {
-        let Some(Recorder { me, votes }) = &self.0 else { return Ok(()) };
-        let sent = if signer == Some(*me) { cast() } else { None };
+    /// Records what this member is about to send, if it signed it, with all that it signed before.
+    fn record(&self, signer: MemberAddress, sent: impl FnOnce() -> Cast) -> io::Result<()> {
+        let Some(Recorder { votes, .. }) = self.0.as_ref().filter(|recorder| recorder.me == signer) else {
+            return Ok(());
+        };
+        let sent = sent();
         let recorded = votes.lock().map_err(|_| io::Error::other("the file of votes is poisoned"))?.record(sent);
         recorded.map_err(|refused| {
             tracing::error!("nothing is sent: {refused}");
@@ -128,13 +130,13 @@ impl Codec<SignedConsensusMsg<Cluster>> for LedgerCodec {
     fn encode(&self, message: &SignedConsensusMsg<Cluster>) -> io::Result<Bytes> {
         match message {
             SignedConsensusMsg::Vote(vote) => {
-                self.record(Some(vote.message.voter), || Some(vote.message.cast()))?;
+                self.record(vote.message.voter, || vote.message.cast())?;
                 encode(&RawSigned::Vote(vote.into()))
             }
             SignedConsensusMsg::Proposal(proposal) => {
                 use malachite::app::types::core::Proposal as _;
                 let message = &proposal.message;
-                self.record(Some(*message.validator_address()), || Some(message.cast()))?;
+                self.record(*message.validator_address(), || message.cast())?;
                 encode(&RawSigned::Proposal(Box::new(message.clone()), proposal.signature.to_bytes()))
             }
         }
@@ -232,18 +234,27 @@ impl Codec<LivenessMsg<Cluster>> for LedgerCodec {
     }
 
     fn encode(&self, message: &LivenessMsg<Cluster>) -> io::Result<Bytes> {
-        // Certificates can have a vote of this member's that it has not sent yet.
+        // A certificate can have a vote of this member's that it has not sent yet.
         match message {
             LivenessMsg::Vote(vote) => {
-                self.record(Some(vote.message.voter), || Some(vote.message.cast()))?;
+                self.record(vote.message.voter, || vote.message.cast())?;
                 encode(&RawLiveness::Vote(vote.into()))
             }
             LivenessMsg::PolkaCertificate(polka) => {
-                self.record(None, || None)?;
+                let (height, round) = (polka.height.0, polka.round.as_u32().unwrap_or(u32::MAX));
+                for vote in &polka.polka_signatures {
+                    let slot = Slot { height, round, step: Step::Prevote };
+                    self.record(vote.address, || Cast { slot, id: Some(polka.value_id.0) })?;
+                }
                 encode(&RawLiveness::Polka(polka.into()))
             }
             LivenessMsg::SkipRoundCertificate(certificate) => {
-                self.record(None, || None)?;
+                let (height, round) = (certificate.height.0, certificate.round.as_u32().unwrap_or(u32::MAX));
+                for vote in &certificate.round_signatures {
+                    let step = if is_precommit(vote.vote_type) { Step::Precommit } else { Step::Prevote };
+                    let slot = Slot { height, round, step };
+                    self.record(vote.address, || Cast { slot, id: id_of(&vote.value_id) })?;
+                }
                 encode(&RawLiveness::Round {
                     height: certificate.height,
                     round: certificate.round.as_i64(),
@@ -422,8 +433,35 @@ impl HasEncodedLen<Response<Cluster>> for LedgerCodec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::testing::prevote;
+    use crate::engine::testing::{precommit, prevote};
+    use crate::votes::recorded;
     use fastpay_ledger_statement::MemberKeys;
+
+    #[test]
+    fn of_a_certificate_this_members_vote_alone_is_recorded() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("votes");
+        VoteFile::create(&path).unwrap();
+        let votes = Arc::new(Mutex::new(VoteFile::open(&path).unwrap().unwrap()));
+        let [me, other] = [1, 2].map(|seed| MemberAddress(MemberKeys::from_seed([seed; 32]).public()));
+        let codec = LedgerCodec::recording(me, votes.clone());
+        let (height, id) = (EngineHeight(7), Digest::repeat_byte(9));
+        let casts = [prevote(7, 3, Some(id), me).cast(), precommit(7, 3, Some(id), me).cast()];
+        casts.iter().for_each(|cast| votes.lock().unwrap().sign(*cast).unwrap());
+        let polka = |voter| RawLiveness::Polka(RawPolka { height, round: 3, id, votes: vec![(voter, [0; 64])] });
+        let precommits = |voter| {
+            let vote = RawRoundVote { is_precommit: true, id: Some(id), voter, signature: [0; 64] };
+            RawLiveness::Round { height, round: 3, is_skip: false, votes: vec![vote] }
+        };
+        for (certificate, expected) in
+            [(polka(other), 0), (precommits(other), 0), (polka(me), 1), (precommits(me), 2), (polka(me), 2)]
+        {
+            let encoded = encode(&certificate).unwrap();
+            let message: LivenessMsg<Cluster> = codec.decode(encoded.clone()).unwrap();
+            assert_eq!(codec.encode(&message).unwrap(), encoded);
+            assert_eq!(recorded(&path), casts[..expected]);
+        }
+    }
 
     /// The engine panics at such a round, and anyone who reaches its port can send one.
     #[test]
