@@ -59,8 +59,8 @@ pub struct Host {
     pool: Pool,
     verifier: EngineVerifier,
     judged: HashMap<Digest, Judged>,
-    /// The headers that were judged in each round of the height.
-    judged_in: HashMap<i64, Vec<Digest>>,
+    /// What was judged in each round of the height.
+    judged_in: HashMap<i64, Vec<JudgedPart>>,
     early: BTreeMap<MemberAddress, Vec<Part>>,
     height: u64,
     round: Round,
@@ -70,6 +70,13 @@ pub struct Host {
     relay: Relay,
     network: mpsc::Sender<NetworkMsg<Cluster>>,
     lie: Lie,
+}
+
+/// A part of a round's leader that was judged. With the payload it can be passed on.
+struct JudgedPart {
+    header: Digest,
+    valid_round: i64,
+    signature: [u8; 64],
 }
 
 /// A proposal that the engine waits for.
@@ -215,10 +222,8 @@ impl Host {
                 };
                 let _ = reply.send(value);
             }
-            AppMsg::RestreamProposal { round, valid_round, value_id, .. } => {
-                if let Some(proposed) = self.store.under_way(&value_id.0).cloned() {
-                    self.publish(round, valid_round, &proposed).await;
-                }
+            AppMsg::RestreamProposal { round, valid_round, address, value_id, .. } => {
+                self.publish_again(round, valid_round, address, &value_id.0).await;
             }
             AppMsg::Decided { certificate, reply, .. } => {
                 self.decide(&certificate)?;

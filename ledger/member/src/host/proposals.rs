@@ -1,5 +1,6 @@
 //! Proposals: this member's own, and its judgement of others'. What is valid is on disk before the engine may vote for it.
 
+use fastpay_core::Digest;
 use fastpay_ledger_state::FoldError;
 use fastpay_ledger_statement::MemberKey;
 use malachite::NetworkMsg;
@@ -8,9 +9,9 @@ use malachite::app::types::core::{Round, Validity};
 use malachite::app::types::streaming::{StreamId, StreamMessage};
 use malachite::app::types::{LocallyProposedValue, ProposedValue};
 
-use super::{EARLY_MAX, HEADERS_PER_ROUND_MAX, Host, HostError, Wanted};
+use super::{EARLY_MAX, HEADERS_PER_ROUND_MAX, Host, HostError, JudgedPart, Wanted};
 use crate::chain::{Fault, Judged};
-use crate::engine::{Cluster, EngineHeight, Part, ProposedHeader};
+use crate::engine::{Cluster, EngineHeight, MemberAddress, Part, ProposedHeader};
 use crate::store::Proposed;
 
 impl Host {
@@ -62,6 +63,26 @@ impl Host {
             signature: [0; 64],
         };
         part.signature = self.keys.sign(part.digest()).0;
+        self.send(part).await;
+    }
+
+    /// Proposes what was prevoted before, or passes on what another leader proposed: it may not have sent it to all. The
+    /// other's part is passed on as it came, since a member judges what a round's leader has signed alone.
+    pub(super) async fn publish_again(&self, round: Round, valid_round: Round, leader: MemberAddress, id: &Digest) {
+        let Some(proposed) = self.store.under_way(id) else { return };
+        if leader == self.me {
+            return self.publish(round, valid_round, proposed).await;
+        }
+        let round = round.as_i64();
+        let mut judged = self.judged_in.get(&round).into_iter().flatten();
+        if let Some(JudgedPart { valid_round, signature, .. }) = judged.find(|judged| judged.header == *id) {
+            let (valid_round, signature) = (*valid_round, *signature);
+            let (header, payload) = (*proposed.header(), proposed.payload().to_vec());
+            self.send(Part { round, valid_round, proposer: leader, header, payload, signature }).await;
+        }
+    }
+
+    async fn send(&self, part: Part) {
         let id = StreamId::new(part.digest().to_vec().into());
         let message = StreamMessage::new(id, 0, StreamContent::Data(part));
         // Where the engine has ended, `run` does too.
@@ -122,10 +143,12 @@ impl Host {
         };
         let id = part.header.id();
         let judged_in_round = self.judged_in.entry(part.round).or_default();
-        if judged_in_round.contains(&id) || judged_in_round.len() >= HEADERS_PER_ROUND_MAX {
+        let is_known = judged_in_round.iter().any(|judged| judged.header == id);
+        if is_known || judged_in_round.len() >= HEADERS_PER_ROUND_MAX {
             return Ok(None);
         }
-        judged_in_round.push(id);
+        let (valid_round, signature) = (part.valid_round, part.signature);
+        judged_in_round.push(JudgedPart { header: id, valid_round, signature });
         let validity = match self.judge_proposed(&proposed, part) {
             Ok(judged) => {
                 self.store.propose(&proposed)?;

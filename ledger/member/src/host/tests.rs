@@ -13,7 +13,7 @@ struct Fixture {
     /// What member 0 passes on to another member.
     passed_on: mpsc::Receiver<Vec<u8>>,
     _folder: tempfile::TempDir,
-    _network: mpsc::Receiver<NetworkMsg<Cluster>>,
+    network: mpsc::Receiver<NetworkMsg<Cluster>>,
 }
 
 fn host() -> Fixture {
@@ -28,7 +28,7 @@ fn host() -> Fixture {
     let relay = Relay::to(relay);
     let mut host = Host::new(Parts { keys, cluster, votes: true, chain, store, heights, relay, network });
     (host.height, host.round) = (1, Round::new(30));
-    Fixture { host, passed_on, _folder: folder, _network: received }
+    Fixture { host, passed_on, _folder: folder, network: received }
 }
 
 /// A proposal of member 1 with this time.
@@ -152,6 +152,28 @@ async fn of_a_round_only_the_leaders_first_two_headers_are_judged() {
         assert_eq!(is_valid(host.receive(by(1, -1, 1, at)).unwrap()), expected, "header {at}");
     }
     assert_eq!(is_valid(host.receive(by(1, -1, 5, 2)).unwrap()), Some(true), "another round");
+}
+
+/// A leader that sends its proposal to some members only would otherwise have the others wait for the next height.
+#[tokio::test]
+async fn what_another_leader_proposed_is_passed_on_as_it_came() {
+    let Fixture { mut host, mut network, .. } = host();
+    let good = proposed(host.now(), Inputs::default());
+    let (id, part) = (good.header().id(), new_part(&good));
+    let leader = part.proposer;
+    host.publish_again(Round::new(1), Round::Nil, leader, &id).await;
+    assert!(network.try_recv().is_err(), "it is not known");
+    assert_eq!(is_valid(host.receive(part.clone()).unwrap()), Some(true));
+    host.publish_again(Round::new(5), Round::Nil, leader, &id).await;
+    assert!(network.try_recv().is_err(), "it is not the proposal of that round");
+    host.publish_again(Round::new(1), Round::Nil, leader, &id).await;
+    let NetworkMsg::PublishProposalPart(message) = network.try_recv().unwrap();
+    assert_eq!(message.content, StreamContent::Data(part));
+    // In its own round it proposes that itself.
+    host.publish_again(Round::new(4), Round::new(1), host.me, &id).await;
+    let NetworkMsg::PublishProposalPart(message) = network.try_recv().unwrap();
+    let own = self::part(0, 1, 4, *good.header(), good.payload().to_vec());
+    assert_eq!(message.content, StreamContent::Data(own));
 }
 
 #[tokio::test]
