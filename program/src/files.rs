@@ -81,6 +81,16 @@ pub fn replace_with(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Resul
     sync_folder(folder_of(path))
 }
 
+/// Gives a synced file another name, in the place of what has it.
+///
+/// # Errors
+/// Any of the file system. The name then is the old file's, or the new one's.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    step(Step::Name);
+    fs::rename(from, to)?;
+    sync_folder(folder_of(to))
+}
+
 /// Removes a file.
 ///
 /// # Errors

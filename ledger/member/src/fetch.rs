@@ -27,7 +27,8 @@ pub async fn fetch(handle: Handle, us: ClusterId, members: Members, channels: Ve
     let clients =
         channels.into_iter().map(|channel| LedgerClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX));
     let mut clients: Vec<_> = clients.collect();
-    let mut turn = 0_usize;
+    // Another member after every answer: one that hands over a little of what is due is asked as often as the others.
+    let mut turn: usize = rand::random_range(0..clients.len().max(1));
     loop {
         let due = match handle.ask(|reply| Command::Due(fetcher.members.cluster(), reply)).await {
             Ok(Some(due)) => due,
@@ -39,8 +40,8 @@ pub async fn fetch(handle: Handle, us: ClusterId, members: Members, channels: Ve
         };
         let at = turn.checked_rem(clients.len()).unwrap_or(0);
         let Some(client) = clients.get_mut(at) else { return };
+        turn = turn.wrapping_add(1);
         match fetcher.ask(client, due).await {
-            Ok(groups) if groups.is_empty() => turn = turn.wrapping_add(1),
             Ok(groups) => {
                 for group in groups {
                     // Where the member is busy, the group is asked for again.
@@ -51,7 +52,6 @@ pub async fn fetch(handle: Handle, us: ClusterId, members: Members, channels: Ve
             }
             Err(failure) => {
                 tracing::warn!("member {at} of cluster {}: {failure}", fetcher.members.cluster());
-                turn = turn.wrapping_add(1);
                 sleep(PAUSE_AFTER_FAILURE).await;
             }
         }

@@ -1,11 +1,13 @@
 //! The gRPC service of a member. Everything is bounded: the length of messages, the calls of a connection, what waits.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_ledger_statement::{AnswerProof, Deployment, MemberKeys, Request as LedgerRequest, VerifiedRequest, Wire};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use crate::api::proto::ledger_server::Ledger;
@@ -24,6 +26,12 @@ const GROUPS_WAIT_MAX: Duration = Duration::from_secs(10);
 /// So many requests are passed on in one call.
 const RELAYED_MAX: usize = 1_024;
 const STATE_PART_BYTES: usize = 1 << 20;
+/// So many states, each encoded in memory, are handed over at once.
+const STATES_MAX: usize = 2;
+/// So long one may take.
+const STATE_TIMEOUT: Duration = Duration::from_secs(120);
+/// So many receivers of groups are answered, or wait, at once: the members of 64 clusters of four.
+const DECISIONS_MAX: usize = 256;
 
 /// The service of a member.
 #[derive(Clone, Debug)]
@@ -31,13 +39,16 @@ pub struct Service {
     handle: Handle,
     deployment: Deployment,
     keys: MemberKeys,
+    states: Arc<Semaphore>,
+    decisions: Arc<Semaphore>,
 }
 
 impl Service {
     /// The service of the member with these keys.
     #[must_use]
     pub fn new(handle: Handle, deployment: Deployment, keys: MemberKeys) -> Self {
-        Self { handle, deployment, keys }
+        let [states, decisions] = [STATES_MAX, DECISIONS_MAX].map(|places| Arc::new(Semaphore::new(places)));
+        Self { handle, deployment, keys, states, decisions }
     }
 
     /// The way to the member's state.
@@ -139,6 +150,7 @@ impl Ledger for Service {
     }
 
     async fn decisions(&self, request: Request<DecisionsRequest>) -> Result<Response<DecisionsReply>, Status> {
+        let _place = self.decisions.try_acquire().map_err(|_| Unavailable::Busy)?;
         let DecisionsRequest { receiver: to, from, wait_ms } = request.into_inner();
         let to = receiver(&to)?;
         let wait = Duration::from_millis(wait_ms.into()).min(GROUPS_WAIT_MAX);
@@ -167,12 +179,47 @@ impl Ledger for Service {
     type StateStream = Pin<Box<dyn tokio_stream::Stream<Item = Result<StatePart, Status>> + Send>>;
 
     async fn state(&self, _: Request<StateRequest>) -> Result<Response<Self::StateStream>, Status> {
+        let place = self.states.clone().try_acquire_owned().map_err(|_| Unavailable::Busy)?;
         let checkpoint = self.handle.ask(Command::Checkpoint).await?;
         let checkpoint = checkpoint.ok_or_else(|| Status::unavailable("nothing is decided yet; try again later"))?;
         let encoded = tokio::task::spawn_blocking(move || checkpoint.encode()).await;
         let encoded = encoded.map_err(|_| Status::internal("the state could not be encoded"))?;
-        let parts: Vec<_> =
-            encoded.chunks(STATE_PART_BYTES).map(|part| Ok(StatePart { part: part.to_vec() })).collect();
-        Ok(Response::new(Box::pin(tokio_stream::iter(parts))))
+        let (parts, sent) = mpsc::channel(1);
+        tokio::spawn(async move {
+            let _place = place;
+            let hand_over = async {
+                for part in encoded.chunks(STATE_PART_BYTES) {
+                    // The reader may have gone.
+                    if parts.send(Ok(StatePart { part: part.to_vec() })).await.is_err() {
+                        return;
+                    }
+                }
+            };
+            if timeout(STATE_TIMEOUT, hand_over).await.is_err() {
+                // Without room for it the stream just ends, and what was read is no state.
+                let _ = parts.try_send(Err(Status::deadline_exceeded("the state was read too slowly")));
+            }
+        });
+        Ok(Response::new(Box::pin(ReceiverStream::new(sent))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::Digest;
+    use tonic::Code;
+
+    #[tokio::test]
+    async fn who_comes_while_all_places_are_taken_is_told_busy() {
+        let (handle, _commands, _height) = Handle::new(0);
+        let service = Service::new(handle, Deployment(Digest::ZERO), MemberKeys::from_seed([1; 32]));
+        let _states = service.states.clone().try_acquire_many_owned(2).unwrap();
+        let _decisions = service.decisions.clone().try_acquire_many_owned(256).unwrap();
+        let state = service.state(Request::new(StateRequest {})).await.err().unwrap();
+        assert_eq!(state.code(), Code::ResourceExhausted);
+        let asked = DecisionsRequest { receiver: Vec::new(), from: 1, wait_ms: 0 };
+        let decisions = service.decisions(Request::new(asked)).await.unwrap_err();
+        assert_eq!(decisions.code(), Code::ResourceExhausted);
     }
 }

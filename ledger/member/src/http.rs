@@ -30,10 +30,9 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
 use crate::command::{Command, Unavailable};
+use crate::connections::CONNECTIONS_MAX;
 use crate::grpc::{Service, SubmitError};
 
-/// So many connections are open at once.
-const CONNECTIONS_MAX: usize = 1_024;
 static HEIGHT: HeaderName = HeaderName::from_static("ledger-height");
 static TIME: HeaderName = HeaderName::from_static("ledger-time");
 

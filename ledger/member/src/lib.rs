@@ -15,6 +15,7 @@ pub mod api;
 pub mod chain;
 pub mod client;
 mod command;
+mod connections;
 pub mod engine;
 mod fetch;
 mod frames;

@@ -139,8 +139,11 @@ impl Localnet {
     /// Starts a member that is honest, or lies about something.
     ///
     /// # Errors
-    /// Any of the system.
+    /// Any of the system; a member that was started and not killed.
     pub fn start(&mut self, cluster: u32, member: u8, lie: Option<&str>) -> io::Result<()> {
+        if self.running.contains_key(&(cluster, member)) {
+            return Err(io::Error::other("the member was started before; kill it first"));
+        }
         let folder = self.member_folder(cluster, member);
         let log = File::options().create(true).append(true).open(folder.join("log"))?;
         let mut command = Command::new(&self.program);
@@ -208,28 +211,17 @@ impl Localnet {
         (0..MEMBERS).for_each(|member| self.kill(cluster, member));
     }
 
-    /// Whether a member runs.
-    pub fn is_running(&mut self, cluster: u32, member: u8) -> bool {
-        self.running.get_mut(&(cluster, member)).is_some_and(|child| matches!(child.try_wait(), Ok(None)))
-    }
-
     /// The processor time of all members so far.
-    #[must_use]
-    pub fn processor_time(&self) -> Duration {
-        let ticks = |child: &Child| {
-            let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
-            let fields: Vec<u64> = stat
-                .rsplit(')')
-                .next()
-                .unwrap_or("")
-                .split_whitespace()
-                .filter_map(|field| field.parse().ok())
-                .collect();
-            // After the name and the state, which is no number: user and system time are fields 10 and 11 of the rest.
-            fields.get(10).copied().unwrap_or(0).saturating_add(fields.get(11).copied().unwrap_or(0))
-        };
-        let ticks: u64 = self.running.values().map(ticks).sum();
-        Duration::from_millis(ticks.saturating_mul(10))
+    ///
+    /// # Errors
+    /// Any of the system; a member that has ended.
+    pub fn processor_time(&self) -> io::Result<Duration> {
+        let mut sum = 0_u64;
+        for child in self.running.values() {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id()))?;
+            sum = sum.saturating_add(ticks_of(&stat).ok_or_else(|| io::Error::other("no times in /proc"))?);
+        }
+        Ok(Duration::from_millis(sum.saturating_mul(10)))
     }
 
     /// Waits until each of these members has decided a height, and votes.
@@ -257,6 +249,15 @@ impl Localnet {
     }
 }
 
+/// User and system time in what `/proc` says about a process, in hundredths of a second. The name, in brackets, may have
+/// spaces; both are the eleventh and twelfth field after the state, which is the first one after the name.
+fn ticks_of(stat: &str) -> Option<u64> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut times = fields.split_whitespace().skip(11);
+    let (user, system): (u64, u64) = (times.next()?.parse().ok()?, times.next()?.parse().ok()?);
+    user.checked_add(system)
+}
+
 /// Holds a port below those that the system gives to outgoing connections, so that a member that was killed can have it
 /// again, and below those of the end-to-end tests.
 fn listen() -> io::Result<TcpListener> {
@@ -276,5 +277,17 @@ impl Drop for Localnet {
         for child in self.running.values_mut() {
             let _ = child.wait();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ticks_of;
+
+    #[test]
+    fn processor_time_is_read_also_of_a_process_without_a_terminal() {
+        let stat = "7 (a ) name) S 1 7 7 0 -1 4194560 900 0 3 0 120 34 5 6 20 0 9 0 100 1000 200";
+        assert_eq!(ticks_of(stat), Some(154));
+        assert_eq!(ticks_of(""), None);
     }
 }

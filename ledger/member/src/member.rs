@@ -11,7 +11,6 @@ use fastpay_program::files;
 use fastpay_program::keystore::{KeystoreError, PassphraseSource, read_secret, write_secret};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::{Channel, Endpoint, Server};
 
 use crate::api::proto::StatusRequest;
@@ -20,6 +19,7 @@ use crate::api::proto::ledger_server::LedgerServer;
 use crate::api::{MESSAGE_BYTES_MAX, verify_status};
 use crate::chain::Chain;
 use crate::command::Handle;
+use crate::connections::{CONNECTIONS_MAX, Incoming};
 use crate::engine::{Cluster, Launch, MemberAddress, launch};
 use crate::fetch::fetch;
 use crate::grpc::Service;
@@ -222,19 +222,18 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, MemberError> {
 }
 
 async fn serve_grpc(address: SocketAddr, service: Service, mut stop: watch::Receiver<bool>) -> Result<(), MemberError> {
-    let listener = TcpListenerStream::new(listen(address).await?);
+    let incoming = Incoming::new(listen(address).await?, CONNECTIONS_MAX);
     let service = LedgerServer::new(service).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let server = Server::builder()
         .concurrency_limit_per_connection(CALLS_PER_CONNECTION_MAX)
         .timeout(CALL_TIMEOUT)
-        .tcp_nodelay(true)
         .http2_keepalive_interval(Some(Duration::from_secs(30)))
         .add_service(service);
     tokio::spawn(async move {
         let stopped = async move {
             let _ = stop.wait_for(|stop| *stop).await;
         };
-        if let Err(error) = server.serve_with_incoming_shutdown(listener, stopped).await {
+        if let Err(error) = server.serve_with_incoming_shutdown(incoming, stopped).await {
             tracing::error!("gRPC is no longer served: {error}");
         }
     });

@@ -13,6 +13,9 @@ use crate::payload::Payload;
 
 /// A leader must propose what a member has known for this long.
 pub const KNOWN_MS_MAX: u64 = 5_000;
+/// What has waited for so long is passed on to all members again: whoever gave it to one member alone can then not have
+/// that member vote against all others. It leaves the leader three seconds.
+pub const ALONE_MS_MAX: u64 = 2_000;
 /// So many requests wait at most: those of four proposals.
 const REQUESTS_WAITING_MAX: usize = 4 * crate::payload::REQUESTS_MAX;
 /// So many bytes of requests wait at most.
@@ -33,6 +36,8 @@ pub struct Pool {
     requests: BTreeMap<u64, Waiting>,
     places: HashMap<Digest, u64>,
     next_place: u64,
+    /// All requests at places before this one were passed on again.
+    next_again: u64,
     bytes: usize,
     groups: BTreeMap<ClusterId, VecDeque<(VerifiedGroup, u64)>>,
     /// Clusters of which a quorum certified what no honest one sends.
@@ -100,6 +105,15 @@ impl Pool {
         self.requests.insert(self.next_place, Waiting { request, bytes, since_ms: now_ms });
         self.next_place = self.next_place.saturating_add(1);
         Added::New
+    }
+
+    /// The requests that have waited for [`ALONE_MS_MAX`], each once.
+    pub fn due_again(&mut self, now_ms: u64) -> Vec<VerifiedRequest> {
+        let is_due = |waiting: &Waiting| now_ms.saturating_sub(waiting.since_ms) >= ALONE_MS_MAX;
+        let due = self.requests.range(self.next_again..).take_while(|(_, waiting)| is_due(waiting));
+        let (places, due): (Vec<u64>, Vec<_>) = due.map(|(place, waiting)| (*place, waiting.request.clone())).unzip();
+        self.next_again = places.last().map_or(self.next_again, |place| place.saturating_add(1));
+        due
     }
 
     /// The group to ask a cluster for: the one after those that wait. `None` if enough wait.
@@ -238,6 +252,21 @@ mod tests {
         assert_eq!(pool.choose(0).requests, [old, new]);
         pool.decided(&with_old, chain.state());
         assert_eq!(pool.choose(0).requests.len(), 1);
+    }
+
+    #[test]
+    fn what_waits_for_two_seconds_is_passed_on_again_once() {
+        let chain = chain();
+        let mut pool = Pool::default();
+        let requests: Vec<_> = (0..3).map(|sequence| write(&chain, sequence)).collect();
+        for (request, since_ms) in requests.iter().zip([0, 100, 2_000]) {
+            pool.add_request(request.clone(), since_ms);
+        }
+        assert!(pool.due_again(ALONE_MS_MAX - 1).is_empty());
+        pool.decided(&Inputs { groups: Vec::new(), requests: vec![requests[0].clone()] }, chain.state());
+        assert_eq!(pool.due_again(ALONE_MS_MAX + 100), [requests[1].clone()]);
+        assert!(pool.due_again(ALONE_MS_MAX + 1_999).is_empty());
+        assert_eq!(pool.due_again(ALONE_MS_MAX + 2_000), [requests[2].clone()]);
     }
 
     #[test]

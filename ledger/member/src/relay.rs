@@ -1,5 +1,5 @@
 //! Passes clients' requests on to the other members, so that whoever leads can propose them, and all know what a leader
-//! leaves out. A client can do the same: it sends a request to f + 1 members.
+//! leaves out: when they come, again when they have waited for long, and again when a leader leaves one out. A client can do the same: it sends a request to f + 1 members.
 
 use std::time::Duration;
 
@@ -33,6 +33,12 @@ impl Relay {
             requests
         };
         Self(members.into_iter().map(start).collect())
+    }
+
+    /// The way to one member, for tests.
+    #[cfg(test)]
+    pub(crate) fn to(member: mpsc::Sender<Vec<u8>>) -> Self {
+        Self(vec![member])
     }
 
     /// Passes a request on, if the others are not far behind.

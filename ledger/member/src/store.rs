@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::Digest;
 use fastpay_ledger_state::State;
-use fastpay_ledger_statement::{CompactDecision, Header, QuorumCertificate, Receiver, StateKey, Wire, payload_digest};
+use fastpay_ledger_statement::{
+    CompactDecision, Cursor, Header, QuorumCertificate, Receiver, StateKey, Wire, payload_digest,
+};
 use fastpay_program::files;
 
 use crate::frames::{Frames, Place};
@@ -259,6 +261,17 @@ impl Store {
         Ok(found)
     }
 
+    /// A group that was sent in this state and is not here.
+    #[must_use]
+    pub fn missing_group(&self, state: &State) -> Option<(Receiver, u64)> {
+        let sent = state.entries().filter_map(|(key, mut value)| match key {
+            StateKey::Sent(to) if *to != Receiver::Clients => Some((*to, Cursor::deserialize(&mut value).ok()?.next)),
+            _ => None,
+        });
+        let mut names = sent.flat_map(|(to, next)| (1..next).map(move |number| (to, number)));
+        names.find(|name| !self.group_places.contains_key(name))
+    }
+
     /// Replaces the checkpoint. Groups of earlier heights, which are no longer executed at a start, are synced before.
     ///
     /// # Errors
@@ -278,6 +291,7 @@ mod tests {
     use super::*;
     use crate::chain::testing::{certify, chain, decide, write};
     use crate::host::restore;
+    use fastpay_ledger_statement::ClusterId;
 
     #[test]
     fn a_payload_is_stored_under_its_own_header_alone() {
@@ -314,6 +328,45 @@ mod tests {
             assert_eq!(checkpoint.is_some(), with_checkpoint);
             let restored = restore(crate::chain::testing::chain(), &mut store, checkpoint).unwrap();
             assert_eq!((restored.height(), restored.state().root()), (6, chain.state().root()));
+        }
+    }
+
+    #[test]
+    fn groups_of_before_the_checkpoint_that_are_missing_are_made_again() {
+        use crate::chain::testing::{NOW, chain_of, decisions_of_coordinator, keys_of};
+        use crate::pool::Inputs;
+        let folder = tempfile::tempdir().unwrap();
+        let (mut store, _) = Store::open(folder.path()).unwrap();
+        let coordinator = || chain_of(ClusterId(2));
+        let mut chain = coordinator();
+        for sequence in 0..4 {
+            let inputs = Inputs { groups: Vec::new(), requests: vec![write(&chain, sequence)] };
+            let (proposed, judged) = chain.make(&keys_of(ClusterId(2))[0], NOW, inputs).unwrap();
+            let certificate = certify(proposed.header());
+            store.decide(&Decided { proposed, certificate: certificate.clone() }).unwrap();
+            chain.advance(judged, certificate);
+        }
+        let decisions = decisions_of_coordinator(4);
+        let expected: Vec<_> = decisions.iter().map(Wire::encode).collect();
+        // All are here, one in the middle is damaged, and none is here.
+        for damaged in [None, Some(1), Some(0)] {
+            let path = folder.path().join("groups");
+            std::fs::write(&path, []).unwrap();
+            let (mut store, _) = Store::open(folder.path()).unwrap();
+            decisions.iter().for_each(|decision| store.send(decision).unwrap());
+            store.checkpoint(&chain.checkpoint().unwrap()).unwrap();
+            if let Some(at) = damaged {
+                let mut content = std::fs::read(&path).unwrap();
+                let place = content.len() / 4 * at + 100;
+                content[place] ^= 1;
+                std::fs::write(&path, content).unwrap();
+            }
+            let (mut store, checkpoint) = Store::open(folder.path()).unwrap();
+            let found = store.groups(Receiver::Cluster(ClusterId(1)), 1).unwrap().len();
+            assert_eq!(found, damaged.unwrap_or(4));
+            let restored = restore(coordinator(), &mut store, checkpoint).unwrap();
+            assert_eq!((restored.height(), restored.state().root()), (4, chain.state().root()));
+            assert_eq!(store.groups(Receiver::Cluster(ClusterId(1)), 1).unwrap(), expected, "{damaged:?}");
         }
     }
 

@@ -5,7 +5,8 @@
 //! is recorded here only if the log was damaged, and never because the member was killed in between.
 //!
 //! The file has a head, and a ring of records of 64 bytes, each with its number and a checksum. The head has the file's
-//! birth, by which a copy of the folder is told from the folder.
+//! birth, by which a copy of the folder is told from the folder. Each start writes the file anew, so a copy of before the
+//! last start that is put back in place is found. One of after it is not.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -112,29 +113,21 @@ impl VoteFile {
     /// # Errors
     /// Any of the file system.
     pub fn create(path: &Path) -> io::Result<()> {
-        files::replace(path, &vec![0; RECORD_BYTES.saturating_mul(1 + usize::try_from(RECORDS).unwrap_or(0))])?;
-        let file = OpenOptions::new().write(true).open(path)?;
-        file.write_all_at(&record(0, &born(path)?), 0)?;
-        file.sync_all()
+        write_new(path, &vec![0; RECORD_BYTES.saturating_mul(usize::try_from(RECORDS).unwrap_or(0))])
     }
 
-    /// Opens the file, and says why it cannot be relied on if so.
+    /// Opens the file, and says why it cannot be relied on if so. One that can be is written again as a new file, so that
+    /// what was copied before this start is known as a copy, also where it is put back in place.
     ///
     /// # Errors
     /// Any of the file system.
     pub fn open(path: &Path) -> io::Result<Result<Self, Untrusted>> {
         let Some(content) = files::read(path)? else { return Ok(Err(Untrusted::Missing)) };
-        let (records, rest) = content.as_chunks::<RECORD_BYTES>();
-        let Some((head, ring)) = records.split_first() else { return Ok(Err(Untrusted::Damaged)) };
-        if !rest.is_empty() || u64::try_from(ring.len()) != Ok(RECORDS) {
-            return Ok(Err(Untrusted::Damaged));
-        }
-        match read_record::<Digest>(head) {
-            Some((0, birth)) if birth == born(path)? => {}
-            Some((0, _)) => return Ok(Err(Untrusted::Copied)),
-            _ => return Ok(Err(Untrusted::Damaged)),
-        }
-        let Some(casts) = read_ring(ring) else { return Ok(Err(Untrusted::Damaged)) };
+        let casts = match casts_in(&content, born(path)?) {
+            Ok(casts) => casts,
+            Err(untrusted) => return Ok(Err(untrusted)),
+        };
+        write_new(path, content.get(RECORD_BYTES..).unwrap_or_default())?;
         let next = casts.last_key_value().map_or(1, |(number, _)| number.saturating_add(1));
         let file = OpenOptions::new().write(true).open(path)?;
         let signed = casts.into_values().map(|cast| (cast.slot, cast.id)).collect();
@@ -166,21 +159,20 @@ impl VoteFile {
         }
     }
 
-    /// Records what is to be sent, and all that was signed before it; synced when this returns.
+    /// Records what is to be sent, and all that was signed before it; synced when this returns. What was signed after it
+    /// may not be in the engine's log yet, and is recorded when it is sent itself.
     ///
     /// # Errors
     /// See [`VoteRefused`]: nothing may be sent.
-    pub fn record(&mut self, sent: Option<Cast>) -> Result<(), VoteRefused> {
+    pub fn record(&mut self, sent: Cast) -> Result<(), VoteRefused> {
         if self.poisoned {
             return Err(VoteRefused::Poisoned);
         }
         // The engine's log has votes that were signed before the last start, and are sent again.
-        if let Some(cast) = sent
-            && !self.is_known(cast)?
-        {
-            self.remember(cast);
+        if !self.is_known(sent)? {
+            self.remember(sent);
         }
-        self.write().map_err(|error| {
+        self.write(sent.slot).map_err(|error| {
             self.poisoned = true;
             VoteRefused::Disk(error)
         })
@@ -202,15 +194,40 @@ impl VoteFile {
         }
     }
 
-    fn write(&mut self) -> io::Result<()> {
-        if self.unrecorded.is_empty() {
+    fn write(&mut self, up_to: Slot) -> io::Result<()> {
+        let due: Vec<Cast> = self.unrecorded.extract_if(.., |cast| cast.slot <= up_to).collect();
+        if due.is_empty() {
             return Ok(());
         }
-        for cast in self.unrecorded.drain(..) {
+        for cast in due {
             self.file.write_all_at(&record(self.next, &cast), offset_of(self.next))?;
             self.next = self.next.saturating_add(1);
         }
         self.file.sync_data()
+    }
+}
+
+/// Puts a new file with these records in the place of what is there. Its head has its own birth.
+fn write_new(path: &Path, ring: &[u8]) -> io::Result<()> {
+    let new = path.with_extension("new");
+    files::replace(&new, &[&[0; RECORD_BYTES], ring].concat())?;
+    let file = OpenOptions::new().write(true).open(&new)?;
+    file.write_all_at(&record(0, &born(&new)?), 0)?;
+    file.sync_all()?;
+    files::rename(&new, path)
+}
+
+/// The records by number of a file that was born then.
+fn casts_in(content: &[u8], born: Digest) -> Result<BTreeMap<u64, Cast>, Untrusted> {
+    let (records, rest) = content.as_chunks::<RECORD_BYTES>();
+    let (head, ring) = records.split_first().ok_or(Untrusted::Damaged)?;
+    if !rest.is_empty() || u64::try_from(ring.len()) != Ok(RECORDS) {
+        return Err(Untrusted::Damaged);
+    }
+    match read_record::<Digest>(head) {
+        Some((0, birth)) if birth == born => read_ring(ring).ok_or(Untrusted::Damaged),
+        Some((0, _)) => Err(Untrusted::Copied),
+        _ => Err(Untrusted::Damaged),
     }
 }
 
@@ -254,6 +271,12 @@ fn born(path: &Path) -> io::Result<Digest> {
     Ok(Digest::new(*blake3::hash(files::birth(path)?.as_bytes()).as_bytes()))
 }
 
+/// What is recorded in a file that is open.
+#[cfg(test)]
+pub(crate) fn recorded(path: &Path) -> Vec<Cast> {
+    casts_in(&std::fs::read(path).unwrap(), born(path).unwrap()).unwrap().into_values().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -273,10 +296,11 @@ mod tests {
         let path = folder.path().join("votes");
         VoteFile::create(&path).unwrap();
         let mut votes = opened(&path);
-        for cast in [cast(1, 0, Step::Prevote, 1), cast(1, 0, Step::Precommit, 1), cast(2, 1, Step::Prevote, 0)] {
+        let last = cast(2, 1, Step::Prevote, 0);
+        for cast in [cast(1, 0, Step::Prevote, 1), cast(1, 0, Step::Precommit, 1), last] {
             votes.sign(cast).unwrap();
         }
-        votes.record(None).unwrap();
+        votes.record(last).unwrap();
         (folder, path)
     }
 
@@ -288,7 +312,7 @@ mod tests {
             votes.sign(cast(1, 0, Step::Precommit, 1)).unwrap();
             let second = votes.sign(cast(1, 0, Step::Precommit, 2)).unwrap_err();
             assert!(matches!(second, VoteRefused::Second { .. }), "{second}");
-            let second = votes.record(Some(cast(2, 1, Step::Prevote, 3))).unwrap_err();
+            let second = votes.record(cast(2, 1, Step::Prevote, 3)).unwrap_err();
             assert!(matches!(second, VoteRefused::Second { .. }), "{second}");
             let back = votes.sign(cast(2, 0, Step::Precommit, 1)).unwrap_err();
             assert!(matches!(back, VoteRefused::Back { .. }), "{back}");
@@ -296,23 +320,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_signed_is_recorded_before_anything_is_sent_and_not_sooner() {
+    fn what_is_signed_is_recorded_before_it_is_sent_and_not_sooner() {
         let (_folder, path) = used();
         let mut votes = opened(&path);
         let (first, second) = (cast(2, 1, Step::Precommit, 4), cast(3, 0, Step::Prevote, 5));
         votes.sign(first).unwrap();
-        assert!(!opened(&path).casts().any(|cast| cast == first), "the engine has not logged it yet");
+        assert!(!recorded(&path).contains(&first), "the engine has not logged it yet");
         votes.sign(second).unwrap();
-        votes.record(Some(first)).unwrap();
-        assert_eq!(opened(&path).casts().last(), Some(second));
+        votes.record(first).unwrap();
+        assert_eq!(recorded(&path).last(), Some(&first), "the engine may not have logged the second one");
+        votes.record(second).unwrap();
+        assert_eq!(recorded(&path).last(), Some(&second));
+        votes.record(first).unwrap();
+        assert_eq!(recorded(&path).len(), 5, "each once, also when it is sent again");
     }
 
     #[test]
     fn a_vote_of_the_engines_log_is_recorded_when_it_is_sent_again() {
         let (_folder, path) = used();
         let logged = cast(2, 2, Step::Prevote, 6);
-        opened(&path).record(Some(logged)).unwrap();
-        assert_eq!(opened(&path).casts().last(), Some(logged));
+        opened(&path).record(logged).unwrap();
+        assert_eq!(recorded(&path).last(), Some(&logged));
     }
 
     #[test]
@@ -322,7 +350,7 @@ mod tests {
         for height in 10..10 + RECORDS {
             votes.sign(cast(height, 0, Step::Prevote, 7)).unwrap();
         }
-        votes.record(None).unwrap();
+        votes.record(cast(9 + RECORDS, 0, Step::Prevote, 7)).unwrap();
         let votes = opened(&path);
         assert_eq!(votes.casts().next().unwrap().slot.height, 10);
         assert_eq!(votes.casts().count() as u64, RECORDS);
@@ -349,6 +377,20 @@ mod tests {
         assert_eq!(VoteFile::open(&path).unwrap().unwrap_err(), Untrusted::Damaged);
         file.set_len(2 * RECORD_BYTES as u64).unwrap();
         assert_eq!(VoteFile::open(&path).unwrap().unwrap_err(), Untrusted::Damaged);
+    }
+
+    #[test]
+    fn a_copy_of_before_the_last_start_is_found_also_where_it_is_put_back_in_place() {
+        let (_folder, path) = used();
+        let mut running = opened(&path);
+        let copy = std::fs::read(&path).unwrap();
+        running.record(cast(2, 1, Step::Precommit, 4)).unwrap();
+        // Births are told apart by the kernel's clock, which goes on every few milliseconds.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        drop(opened(&path));
+        // As `cp` does: the file, with its inode and birth, stays, and its content is the copy's.
+        std::fs::write(&path, &copy).unwrap();
+        assert_eq!(VoteFile::open(&path).unwrap().unwrap_err(), Untrusted::Copied);
     }
 
     #[test]

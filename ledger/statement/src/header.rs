@@ -128,12 +128,19 @@ impl Header {
     /// # Errors
     /// [`HeaderError::Clock`].
     pub fn check_clock(&self, now: Time) -> Result<(), HeaderError> {
-        let earliest = now.0.saturating_sub(CLOCK_BEHIND_MS_MAX);
-        let latest = now.0.saturating_add(CLOCK_AHEAD_MS_MAX);
-        if !(earliest..=latest).contains(&self.time.0) {
-            return Err(HeaderError::Clock { now, found: self.time });
-        }
-        Ok(())
+        self.check_not_ahead(now)?;
+        let is_late = self.time.0 < now.0.saturating_sub(CLOCK_BEHIND_MS_MAX);
+        if is_late { Err(HeaderError::Clock { now, found: self.time }) } else { Ok(()) }
+    }
+
+    /// Checks that the time is not ahead of the voter's clock, whatever was prevoted before. No header could follow one
+    /// whose time is the last that there is.
+    ///
+    /// # Errors
+    /// [`HeaderError::Clock`].
+    pub fn check_not_ahead(&self, now: Time) -> Result<(), HeaderError> {
+        let is_ahead = self.time.0 > now.0.saturating_add(CLOCK_AHEAD_MS_MAX);
+        if is_ahead { Err(HeaderError::Clock { now, found: self.time }) } else { Ok(()) }
     }
 }
 

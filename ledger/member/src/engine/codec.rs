@@ -21,8 +21,11 @@ use malachite::app::types::sync::{RawDecidedValue, Request, Response, Status};
 use malachite::app::types::{PeerId, ProposedValue, SignedConsensusMsg};
 use malachite_signing_ed25519::Signature;
 
-use super::context::{Cluster, EngineHeight, HeaderId, MemberAddress, Part, Proposal, ProposedHeader, Vote, id_of};
-use crate::votes::{Cast, VoteFile};
+use super::context::{
+    Cluster, EngineHeight, HeaderId, MemberAddress, Part, Proposal, ProposedHeader, Vote, checked_round, id_of,
+    read_round,
+};
+use crate::votes::{Cast, Slot, Step, VoteFile};
 
 /// The codec of the log and of sync; with a file of votes, of the network.
 #[derive(Clone, Debug, Default)]
@@ -42,10 +45,12 @@ impl LedgerCodec {
         Self(Some(Recorder { me, votes }))
     }
 
-    /// Records all that this member has signed, with what it is about to send.
-    fn record(&self, signer: Option<MemberAddress>, cast: impl FnOnce() -> Option<Cast>) -> io::Result<()> {
-        let Some(Recorder { me, votes }) = &self.0 else { return Ok(()) };
-        let sent = if signer == Some(*me) { cast() } else { None };
+    /// Records what this member is about to send, if it signed it, with all that it signed before.
+    fn record(&self, signer: MemberAddress, sent: impl FnOnce() -> Cast) -> io::Result<()> {
+        let Some(Recorder { votes, .. }) = self.0.as_ref().filter(|recorder| recorder.me == signer) else {
+            return Ok(());
+        };
+        let sent = sent();
         let recorded = votes.lock().map_err(|_| io::Error::other("the file of votes is poisoned"))?.record(sent);
         recorded.map_err(|refused| {
             tracing::error!("nothing is sent: {refused}");
@@ -80,6 +85,7 @@ fn kind(is_precommit: bool) -> VoteType {
 struct RawVote {
     is_precommit: bool,
     height: EngineHeight,
+    #[borsh(deserialize_with = "read_round")]
     round: i64,
     id: Option<Digest>,
     voter: MemberAddress,
@@ -124,13 +130,13 @@ impl Codec<SignedConsensusMsg<Cluster>> for LedgerCodec {
     fn encode(&self, message: &SignedConsensusMsg<Cluster>) -> io::Result<Bytes> {
         match message {
             SignedConsensusMsg::Vote(vote) => {
-                self.record(Some(vote.message.voter), || Some(vote.message.cast()))?;
+                self.record(vote.message.voter, || vote.message.cast())?;
                 encode(&RawSigned::Vote(vote.into()))
             }
             SignedConsensusMsg::Proposal(proposal) => {
                 use malachite::app::types::core::Proposal as _;
                 let message = &proposal.message;
-                self.record(Some(*message.validator_address()), || Some(message.cast()))?;
+                self.record(*message.validator_address(), || message.cast())?;
                 encode(&RawSigned::Proposal(Box::new(message.clone()), proposal.signature.to_bytes()))
             }
         }
@@ -140,6 +146,7 @@ impl Codec<SignedConsensusMsg<Cluster>> for LedgerCodec {
 #[derive(BorshSerialize, BorshDeserialize)]
 struct RawPolka {
     height: EngineHeight,
+    #[borsh(deserialize_with = "read_round")]
     round: i64,
     id: Digest,
     votes: Vec<(MemberAddress, RawSignature)>,
@@ -201,7 +208,13 @@ impl From<RawRoundVote> for RoundSignature<Cluster> {
 enum RawLiveness {
     Vote(RawVote),
     Polka(RawPolka),
-    Round { height: EngineHeight, round: i64, is_skip: bool, votes: Vec<RawRoundVote> },
+    Round {
+        height: EngineHeight,
+        #[borsh(deserialize_with = "read_round")]
+        round: i64,
+        is_skip: bool,
+        votes: Vec<RawRoundVote>,
+    },
 }
 
 impl Codec<LivenessMsg<Cluster>> for LedgerCodec {
@@ -221,18 +234,27 @@ impl Codec<LivenessMsg<Cluster>> for LedgerCodec {
     }
 
     fn encode(&self, message: &LivenessMsg<Cluster>) -> io::Result<Bytes> {
-        // Certificates can have a vote of this member's that it has not sent yet.
+        // A certificate can have a vote of this member's that it has not sent yet.
         match message {
             LivenessMsg::Vote(vote) => {
-                self.record(Some(vote.message.voter), || Some(vote.message.cast()))?;
+                self.record(vote.message.voter, || vote.message.cast())?;
                 encode(&RawLiveness::Vote(vote.into()))
             }
             LivenessMsg::PolkaCertificate(polka) => {
-                self.record(None, || None)?;
+                let (height, round) = (polka.height.0, polka.round.as_u32().unwrap_or(u32::MAX));
+                for vote in &polka.polka_signatures {
+                    let slot = Slot { height, round, step: Step::Prevote };
+                    self.record(vote.address, || Cast { slot, id: Some(polka.value_id.0) })?;
+                }
                 encode(&RawLiveness::Polka(polka.into()))
             }
             LivenessMsg::SkipRoundCertificate(certificate) => {
-                self.record(None, || None)?;
+                let (height, round) = (certificate.height.0, certificate.round.as_u32().unwrap_or(u32::MAX));
+                for vote in &certificate.round_signatures {
+                    let step = if is_precommit(vote.vote_type) { Step::Precommit } else { Step::Prevote };
+                    let slot = Slot { height, round, step };
+                    self.record(vote.address, || Cast { slot, id: id_of(&vote.value_id) })?;
+                }
                 encode(&RawLiveness::Round {
                     height: certificate.height,
                     round: certificate.round.as_i64(),
@@ -294,7 +316,7 @@ impl Codec<ProposedValue<Cluster>> for LedgerCodec {
 
     fn decode(&self, bytes: Bytes) -> io::Result<ProposedValue<Cluster>> {
         let (height, round, valid_round, proposer, value, is_valid): RawProposed = decode(&bytes)?;
-        let (round, valid_round) = (Round::from(round), Round::from(valid_round));
+        let (round, valid_round) = (Round::from(checked_round(round)?), Round::from(checked_round(valid_round)?));
         let validity = Validity::from_bool(is_valid);
         Ok(ProposedValue { height, round, valid_round, proposer, value, validity })
     }
@@ -310,6 +332,7 @@ impl Codec<ProposedValue<Cluster>> for LedgerCodec {
 #[derive(BorshSerialize, BorshDeserialize)]
 struct RawCommit {
     height: EngineHeight,
+    #[borsh(deserialize_with = "read_round")]
     round: i64,
     id: Digest,
     votes: Vec<(MemberAddress, RawSignature)>,
@@ -404,5 +427,66 @@ impl Codec<Response<Cluster>> for LedgerCodec {
 impl HasEncodedLen<Response<Cluster>> for LedgerCodec {
     fn encoded_len(&self, response: &Response<Cluster>) -> io::Result<usize> {
         Codec::<Response<Cluster>>::encode(self, response).map(|bytes| bytes.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::testing::{precommit, prevote};
+    use crate::votes::recorded;
+    use fastpay_ledger_statement::MemberKeys;
+
+    #[test]
+    fn of_a_certificate_this_members_vote_alone_is_recorded() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("votes");
+        VoteFile::create(&path).unwrap();
+        let votes = Arc::new(Mutex::new(VoteFile::open(&path).unwrap().unwrap()));
+        let [me, other] = [1, 2].map(|seed| MemberAddress(MemberKeys::from_seed([seed; 32]).public()));
+        let codec = LedgerCodec::recording(me, votes.clone());
+        let (height, id) = (EngineHeight(7), Digest::repeat_byte(9));
+        let casts = [prevote(7, 3, Some(id), me).cast(), precommit(7, 3, Some(id), me).cast()];
+        casts.iter().for_each(|cast| votes.lock().unwrap().sign(*cast).unwrap());
+        let polka = |voter| RawLiveness::Polka(RawPolka { height, round: 3, id, votes: vec![(voter, [0; 64])] });
+        let precommits = |voter| {
+            let vote = RawRoundVote { is_precommit: true, id: Some(id), voter, signature: [0; 64] };
+            RawLiveness::Round { height, round: 3, is_skip: false, votes: vec![vote] }
+        };
+        for (certificate, expected) in
+            [(polka(other), 0), (precommits(other), 0), (polka(me), 1), (precommits(me), 2), (polka(me), 2)]
+        {
+            let encoded = encode(&certificate).unwrap();
+            let message: LivenessMsg<Cluster> = codec.decode(encoded.clone()).unwrap();
+            assert_eq!(codec.encode(&message).unwrap(), encoded);
+            assert_eq!(recorded(&path), casts[..expected]);
+        }
+    }
+
+    /// The engine panics at such a round, and anyone who reaches its port can send one.
+    #[test]
+    fn a_round_that_the_engine_cannot_count_is_not_decoded() {
+        let codec = LedgerCodec::default();
+        let vote = prevote(7, 3, None, MemberAddress(MemberKeys::from_seed([1; 32]).public()));
+        let signed = SignedMessage::new(vote, Signature::from_bytes([0; 64]));
+        let message: Bytes = codec.encode(&SignedConsensusMsg::Vote(signed.clone())).unwrap();
+        let liveness: Bytes = codec.encode(&LivenessMsg::Vote(signed)).unwrap();
+        let polka = RawPolka { height: EngineHeight(7), round: 3, id: Digest::ZERO, votes: Vec::new() };
+        let polka: LivenessMsg<Cluster> = LivenessMsg::PolkaCertificate(polka.into());
+        let polka: Bytes = codec.encode(&polka).unwrap();
+        let round = 3_i64.to_le_bytes();
+        for (encoded, is_signed) in [(message, true), (liveness, false), (polka, false)] {
+            let at = encoded.windows(8).rposition(|bytes| bytes == round).unwrap();
+            for (round, is_one) in [(3, true), (i64::from(i32::MAX), true), (-1, true), (1 << 31, false), (-2, false)] {
+                let mut altered = encoded.to_vec();
+                altered[at..at + 8].copy_from_slice(&i64::to_le_bytes(round));
+                let is_decoded = if is_signed {
+                    Codec::<SignedConsensusMsg<Cluster>>::decode(&codec, altered.into()).is_ok()
+                } else {
+                    Codec::<LivenessMsg<Cluster>>::decode(&codec, altered.into()).is_ok()
+                };
+                assert_eq!(is_decoded, is_one, "{round}");
+            }
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 
 use borsh::{BorshDeserialize, BorshSerialize};
@@ -106,12 +107,25 @@ impl engine::Value for ProposedHeader {
     }
 }
 
+/// Decodes a round. The engine panics at one that does not fit into 32 bits, and it counts on from what it is given.
+pub(crate) fn read_round<R: io::Read>(reader: &mut R) -> io::Result<i64> {
+    checked_round(i64::deserialize_reader(reader)?)
+}
+
+/// A round, or −1 for none.
+pub(crate) fn checked_round(round: i64) -> io::Result<i64> {
+    let is_one = (-1..=i64::from(i32::MAX)).contains(&round);
+    if is_one { Ok(round) } else { Err(io::Error::new(io::ErrorKind::InvalidData, "no such round")) }
+}
+
 /// The engine's proposal.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Proposal {
     height: EngineHeight,
+    #[borsh(deserialize_with = "read_round")]
     round: i64,
     value: ProposedHeader,
+    #[borsh(deserialize_with = "read_round")]
     pol_round: i64,
     proposer: MemberAddress,
 }
@@ -161,8 +175,10 @@ impl engine::Proposal<Cluster> for Proposal {
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Part {
     /// The round in which it is proposed.
+    #[borsh(deserialize_with = "read_round")]
     pub round: i64,
     /// The round in which a quorum has prevoted it before; −1 for a new proposal.
+    #[borsh(deserialize_with = "read_round")]
     pub valid_round: i64,
     /// The proposer of the round, who may not be the header's maker.
     pub proposer: MemberAddress,

@@ -53,6 +53,13 @@ impl Host {
         Ok(())
     }
 
+    /// Passes on what has waited for long, so that no member alone knows it.
+    pub(super) fn pass_on_again(&mut self) {
+        for request in self.pool.due_again(self.clock.now_ms()) {
+            self.relay.pass_on(&request);
+        }
+    }
+
     pub(super) fn add_waiter(&mut self, request: Digest, waiter: oneshot::Sender<AnswerProof>) -> bool {
         if self.waiters.len() >= WAITERS_MAX {
             self.waiters.retain(|_, waiters| {

@@ -37,6 +37,7 @@ impl Host {
         self.pool.decided(&judged.inputs, &judged.executed.state);
         self.chain.advance(judged, certificate);
         self.judged.clear();
+        self.judged_in.clear();
         if self.chain.height().is_multiple_of(CHECKPOINT_INTERVAL)
             && let Some(checkpoint) = self.chain.checkpoint()
         {
@@ -126,7 +127,7 @@ fn send_groups(store: &mut Store, judged: &Judged, certificate: &QuorumCertifica
 }
 
 /// The chain as the folder has it: the checkpoint, and what was decided after it. What is damaged is forgotten: peers
-/// have it.
+/// have it. Groups are not asked of peers: where one of before the checkpoint is missing, all heights are executed again.
 ///
 /// # Errors
 /// The disk's.
@@ -136,6 +137,16 @@ pub fn restore(mut chain: Chain, store: &mut Store, checkpoint: Option<Checkpoin
     {
         tracing::error!("the checkpoint is not certified: {error}; all heights are executed again");
     }
+    replay(&mut chain, store)?;
+    let Some((to, number)) = store.missing_group(chain.state()) else { return Ok(chain) };
+    tracing::error!("group {number} for {to:?} is missing on disk; all heights are executed again");
+    let mut chain = Chain::new(chain.layout().clone()).expect("the layout had this cluster before");
+    replay(&mut chain, store)?;
+    Ok(chain)
+}
+
+/// Executes what was decided after the chain's newest height.
+fn replay(chain: &mut Chain, store: &mut Store) -> std::io::Result<()> {
     for height in chain.height().saturating_add(1)..=store.height() {
         let judged = match store.decided(height)? {
             Some(decided) => chain.judge(&decided.proposed).ok().map(|judged| (judged, decided.certificate)),
@@ -149,5 +160,5 @@ pub fn restore(mut chain: Chain, store: &mut Store, checkpoint: Option<Checkpoin
         send_groups(store, &judged, &certificate)?;
         chain.advance(judged, certificate);
     }
-    Ok(chain)
+    Ok(())
 }

@@ -23,7 +23,7 @@ use malachite::app::types::LocallyProposedValue;
 use malachite::app::types::core::{LinearTimeouts, Round};
 use malachite::{AppMsg, NetworkMsg};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 
 pub use self::decisions::restore;
 use crate::chain::{Chain, Fault, Judged};
@@ -36,8 +36,10 @@ use crate::store::Store;
 
 /// A leader without work waits this long before it proposes nothing: an idle cluster uses a twentieth of a core.
 const IDLE: Duration = Duration::from_millis(500);
-/// So many payloads of a height are kept. Each round has one; a liar could make up more.
-const UNDER_WAY_MAX: usize = 64;
+/// Requests are looked for so often that have waited for long.
+const PASS_ON_INTERVAL: Duration = Duration::from_millis(250);
+/// So many headers of a round are judged. An honest leader proposes one; a liar could make up more.
+const HEADERS_PER_ROUND_MAX: usize = 2;
 /// So many parts of each member are kept that are early.
 const EARLY_MAX: usize = 2;
 /// So many clients wait for answers.
@@ -57,6 +59,8 @@ pub struct Host {
     pool: Pool,
     verifier: EngineVerifier,
     judged: HashMap<Digest, Judged>,
+    /// What was judged in each round of the height.
+    judged_in: HashMap<i64, Vec<JudgedPart>>,
     early: BTreeMap<MemberAddress, Vec<Part>>,
     height: u64,
     round: Round,
@@ -66,6 +70,13 @@ pub struct Host {
     relay: Relay,
     network: mpsc::Sender<NetworkMsg<Cluster>>,
     lie: Lie,
+}
+
+/// A part of a round's leader that was judged. With the payload it can be passed on.
+struct JudgedPart {
+    header: Digest,
+    valid_round: i64,
+    signature: [u8; 64],
 }
 
 /// A proposal that the engine waits for.
@@ -139,6 +150,7 @@ impl Host {
             pool: Pool::default(),
             verifier: EngineVerifier::new(cluster),
             judged: HashMap::new(),
+            judged_in: HashMap::new(),
             early: BTreeMap::new(),
             height: 0,
             round: Round::Nil,
@@ -162,6 +174,8 @@ impl Host {
         mut stop: watch::Receiver<bool>,
         until: &mut watch::Receiver<Option<u64>>,
     ) -> Result<End, HostError> {
+        let mut pass_on = tokio::time::interval(PASS_ON_INTERVAL);
+        pass_on.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             if until.borrow_and_update().is_some_and(|until| self.chain.height() >= until) {
                 return Ok(End::MayVote);
@@ -176,6 +190,7 @@ impl Host {
                 () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     self.propose().await?;
                 }
+                _ = pass_on.tick() => self.pass_on_again(),
                 _ = stop.changed() => return Ok(End::Stopped),
                 Ok(()) = until.changed() => {}
             }
@@ -207,10 +222,8 @@ impl Host {
                 };
                 let _ = reply.send(value);
             }
-            AppMsg::RestreamProposal { round, valid_round, value_id, .. } => {
-                if let Some(proposed) = self.store.under_way(&value_id.0).cloned() {
-                    self.publish(round, valid_round, &proposed).await;
-                }
+            AppMsg::RestreamProposal { round, valid_round, address, value_id, .. } => {
+                self.publish_again(round, valid_round, address, &value_id.0).await;
             }
             AppMsg::Decided { certificate, reply, .. } => {
                 self.decide(&certificate)?;

@@ -1,15 +1,17 @@
 //! Proposals: this member's own, and its judgement of others'. What is valid is on disk before the engine may vote for it.
 
+use fastpay_core::Digest;
 use fastpay_ledger_state::FoldError;
+use fastpay_ledger_statement::MemberKey;
 use malachite::NetworkMsg;
 use malachite::app::streaming::StreamContent;
 use malachite::app::types::core::{Round, Validity};
 use malachite::app::types::streaming::{StreamId, StreamMessage};
 use malachite::app::types::{LocallyProposedValue, ProposedValue};
 
-use super::{EARLY_MAX, Host, HostError, UNDER_WAY_MAX, Wanted};
+use super::{EARLY_MAX, HEADERS_PER_ROUND_MAX, Host, HostError, JudgedPart, Wanted};
 use crate::chain::{Fault, Judged};
-use crate::engine::{Cluster, EngineHeight, Part, ProposedHeader};
+use crate::engine::{Cluster, EngineHeight, MemberAddress, Part, ProposedHeader};
 use crate::store::Proposed;
 
 impl Host {
@@ -61,6 +63,26 @@ impl Host {
             signature: [0; 64],
         };
         part.signature = self.keys.sign(part.digest()).0;
+        self.send(part).await;
+    }
+
+    /// Proposes what was prevoted before, or passes on what another leader proposed: it may not have sent it to all. The
+    /// other's part is passed on as it came, since a member judges what a round's leader has signed alone.
+    pub(super) async fn publish_again(&self, round: Round, valid_round: Round, leader: MemberAddress, id: &Digest) {
+        let Some(proposed) = self.store.under_way(id) else { return };
+        if leader == self.me {
+            return self.publish(round, valid_round, proposed).await;
+        }
+        let round = round.as_i64();
+        let mut judged = self.judged_in.get(&round).into_iter().flatten();
+        if let Some(JudgedPart { valid_round, signature, .. }) = judged.find(|judged| judged.header == *id) {
+            let (valid_round, signature) = (*valid_round, *signature);
+            let (header, payload) = (*proposed.header(), proposed.payload().to_vec());
+            self.send(Part { round, valid_round, proposer: leader, header, payload, signature }).await;
+        }
+    }
+
+    async fn send(&self, part: Part) {
         let id = StreamId::new(part.digest().to_vec().into());
         let message = StreamMessage::new(id, 0, StreamContent::Data(part));
         // Where the engine has ended, `run` does too.
@@ -100,19 +122,37 @@ impl Host {
         Ok(judged.into_iter().flatten().collect())
     }
 
-    /// Executes what is proposed. What is valid is on disk before the engine may vote for it.
+    /// The member that leads a round of the next height.
+    fn leader_of(&self, round: i64) -> Option<MemberKey> {
+        let leaders = self.chain.leaders();
+        let at = usize::try_from(round).ok()?.checked_rem(leaders.len())?;
+        leaders.get(at).copied()
+    }
+
+    /// Executes what the leader of a round proposes. What is valid is on disk before the engine may vote for it.
     pub(super) fn judge(&mut self, part: &Part) -> Result<Option<ProposedValue<Cluster>>, HostError> {
+        let is_new = part.valid_round == -1;
+        let is_of_leader = self.leader_of(part.round) == Some(part.proposer.0);
+        if !is_of_leader || !(is_new || (0..part.round).contains(&part.valid_round)) {
+            tracing::debug!("member {} sent what no leader of round {} does", part.proposer, part.round);
+            return Ok(None);
+        }
         let Some(proposed) = Proposed::new(part.header, part.payload.clone()) else {
             tracing::warn!("member {} sent another payload than its header names", part.proposer);
             return Ok(None);
         };
-        if self.judged.len() >= UNDER_WAY_MAX {
+        let id = part.header.id();
+        let judged_in_round = self.judged_in.entry(part.round).or_default();
+        let is_known = judged_in_round.iter().any(|judged| judged.header == id);
+        if is_known || judged_in_round.len() >= HEADERS_PER_ROUND_MAX {
             return Ok(None);
         }
+        let (valid_round, signature) = (part.valid_round, part.signature);
+        judged_in_round.push(JudgedPart { header: id, valid_round, signature });
         let validity = match self.judge_proposed(&proposed, part) {
             Ok(judged) => {
                 self.store.propose(&proposed)?;
-                self.judged.insert(part.header.id(), judged);
+                self.judged.insert(id, judged);
                 Validity::Valid
             }
             Err(fault) => {
@@ -130,10 +170,11 @@ impl Host {
         }))
     }
 
-    /// A new proposal is its proposer's own, its time is now, and it leaves nothing out. One that a quorum has prevoted
-    /// before was asked that when it was new.
+    /// A new proposal is its proposer's own, its time is now, and it leaves nothing out. One that a quorum is said to have
+    /// prevoted before was asked that when it was new; no proposal is ahead of this member's clock.
     pub(super) fn judge_proposed(&mut self, proposed: &Proposed, part: &Part) -> Result<Judged, Fault> {
         let header = proposed.header();
+        header.check_not_ahead(self.now())?;
         let is_new = part.valid_round < 0;
         if is_new {
             let is_own = self.chain.members().key(header.maker) == Some(part.proposer.0);
@@ -142,10 +183,16 @@ impl Host {
         }
         let judged = self.chain.judge(proposed)?;
         let now_ms = self.clock.now_ms();
+        // Where another proposal is decided, this member proposes them too. What does not fit was not proposed to it.
+        for request in &judged.inputs.requests {
+            self.pool.add_request(request.clone(), now_ms);
+        }
         if is_new
             && let Some((what, alone)) = self.pool.left_out(&judged.inputs, judged.payload_bytes, now_ms)
             && self.chain.has_room(&judged, &alone)
         {
+            // The leader may not know it.
+            alone.requests.iter().for_each(|request| self.relay.pass_on(request));
             return Err(Fault::LeftOut(what));
         }
         Ok(judged)

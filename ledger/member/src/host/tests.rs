@@ -1,17 +1,19 @@
-use fastpay_ledger_statement::{CLOCK_AHEAD_MS_MAX, CLOCK_BEHIND_MS_MAX, Header};
+use fastpay_ledger_statement::{CLOCK_AHEAD_MS_MAX, CLOCK_BEHIND_MS_MAX, Header, Wire};
 use malachite::app::engine::host::SyncedValueOutcome;
 use malachite::app::types::ProposedValue;
 
 use super::*;
 use crate::chain::testing::{chain, keys, write};
-use crate::pool::Inputs;
+use crate::pool::{ALONE_MS_MAX, Inputs, KNOWN_MS_MAX};
 use crate::store::Proposed;
 
-/// Member 0, at height 1, and the member that makes a proposal: the height's leader is member 0, the next round's 1.
+/// Member 0, at height 1 in round 30. Member 0 leads the height's first round, member 1 the next one, and so on.
 struct Fixture {
     host: Host,
+    /// What member 0 passes on to another member.
+    passed_on: mpsc::Receiver<Vec<u8>>,
     _folder: tempfile::TempDir,
-    _network: mpsc::Receiver<NetworkMsg<Cluster>>,
+    network: mpsc::Receiver<NetworkMsg<Cluster>>,
 }
 
 fn host() -> Fixture {
@@ -22,10 +24,11 @@ fn host() -> Fixture {
     let (network, received) = mpsc::channel(16);
     let (heights, _) = watch::channel(0);
     let keys = keys()[0].clone();
-    let mut host =
-        Host::new(Parts { keys, cluster, votes: true, chain, store, heights, relay: Relay::default(), network });
-    (host.height, host.round) = (1, Round::new(0));
-    Fixture { host, _folder: folder, _network: received }
+    let (relay, passed_on) = mpsc::channel(16);
+    let relay = Relay::to(relay);
+    let mut host = Host::new(Parts { keys, cluster, votes: true, chain, store, heights, relay, network });
+    (host.height, host.round) = (1, Round::new(30));
+    Fixture { host, passed_on, _folder: folder, network: received }
 }
 
 /// A proposal of member 1 with this time.
@@ -42,7 +45,7 @@ fn part(by: usize, valid_round: i64, round: i64, header: Header, payload: Vec<u8
 }
 
 fn new_part(proposed: &Proposed) -> Part {
-    part(1, -1, 0, *proposed.header(), proposed.payload().to_vec())
+    part(1, -1, 1, *proposed.header(), proposed.payload().to_vec())
 }
 
 fn is_valid(value: Option<ProposedValue<Cluster>>) -> Option<bool> {
@@ -59,23 +62,57 @@ async fn a_new_proposal_is_its_makers_own_of_now_and_leaves_nothing_out() {
 
     // Another member proposes it as its own: as new no, and as one that a quorum has prevoted yes.
     let (header, payload) = (*good.header(), good.payload().to_vec());
-    assert_eq!(is_valid(host.receive(part(2, -1, 0, header, payload.clone())).unwrap()), Some(false));
-    assert_eq!(is_valid(host.receive(part(2, 0, 0, header, payload)).unwrap()), Some(true));
+    assert_eq!(is_valid(host.receive(part(2, -1, 2, header, payload.clone())).unwrap()), Some(false));
+    assert_eq!(is_valid(host.receive(part(2, 1, 6, header, payload)).unwrap()), Some(true));
 
-    let margin = 2_000;
-    for late in [now.0 - CLOCK_BEHIND_MS_MAX - margin, now.0 + CLOCK_AHEAD_MS_MAX + margin] {
-        let late = proposed(Time(late), Inputs::default());
-        assert_eq!(is_valid(host.receive(new_part(&late)).unwrap()), Some(false));
-        let again = part(1, 0, 0, *late.header(), late.payload().to_vec());
-        assert_eq!(is_valid(host.receive(again).unwrap()), Some(true), "its time was checked when it was new");
+    let margin = 60_000;
+    let (behind, ahead) = (now.0 - CLOCK_BEHIND_MS_MAX - margin, now.0 + CLOCK_AHEAD_MS_MAX + margin);
+    for (time, is_valid_again) in [(behind, true), (ahead, false), (u64::MAX, false)] {
+        let late = proposed(Time(time), Inputs::default());
+        let by_member_1 = |valid_round, round| part(1, valid_round, round, *late.header(), late.payload().to_vec());
+        host.judged_in.clear();
+        assert_eq!(is_valid(host.receive(by_member_1(-1, 5)).unwrap()), Some(false));
+        // Whether it is late was asked when it was new. Ahead of the clock nothing is ever valid.
+        assert_eq!(is_valid(host.receive(by_member_1(5, 9)).unwrap()), Some(is_valid_again), "{time}");
     }
 
     let request = write(&host.chain, 0);
-    host.pool.add_request(request.clone(), host.clock.now_ms() - crate::pool::KNOWN_MS_MAX);
+    host.pool.add_request(request.clone(), host.clock.now_ms() - KNOWN_MS_MAX);
     let empty = proposed(Time(now.0 + 1), Inputs::default());
+    host.judged_in.clear();
     assert_eq!(is_valid(host.receive(new_part(&empty)).unwrap()), Some(false), "it leaves a request out");
     let with_request = proposed(Time(now.0 + 2), Inputs { groups: Vec::new(), requests: vec![request] });
     assert_eq!(is_valid(host.receive(new_part(&with_request)).unwrap()), Some(true));
+}
+
+/// Whoever gives each member one request of its own would otherwise have all vote against all.
+#[tokio::test]
+async fn what_one_member_alone_knows_is_passed_on_to_the_leader() {
+    let Fixture { mut host, mut passed_on, .. } = host();
+    let now = host.now();
+    let request = write(&host.chain, 0);
+    let (reply, _) = oneshot::channel();
+    let command = Command::Submit { request: request.clone(), is_relayed: true, answer: None, reply };
+    host.carry_out(command).unwrap();
+    host.pass_on_again();
+    assert!(passed_on.try_recv().is_err(), "it came from a member");
+    host.clock = Clock::at(now.0 + ALONE_MS_MAX);
+    host.pass_on_again();
+    assert_eq!(passed_on.try_recv().unwrap(), request.request().encode());
+    host.clock = Clock::at(now.0 + KNOWN_MS_MAX);
+    let empty = proposed(host.now(), Inputs::default());
+    assert_eq!(is_valid(host.receive(new_part(&empty)).unwrap()), Some(false));
+    assert_eq!(passed_on.try_recv().unwrap(), request.request().encode(), "the leader left it out");
+}
+
+#[tokio::test]
+async fn what_is_proposed_is_known_from_then_on() {
+    let Fixture { mut host, .. } = host();
+    let request = write(&host.chain, 0);
+    let inputs = Inputs { groups: Vec::new(), requests: vec![request.clone()] };
+    let good = proposed(host.now(), inputs);
+    assert_eq!(is_valid(host.receive(new_part(&good)).unwrap()), Some(true));
+    assert_eq!(host.pool.choose(0).requests, [request]);
 }
 
 #[tokio::test]
@@ -89,11 +126,54 @@ async fn parts_that_are_forged_altered_or_of_another_height_are_ignored() {
     forged.signature[0] ^= 1;
     let mut by_nobody = new_part(&good);
     by_nobody.proposer = MemberAddress(MemberKeys::from_seed([77; 32]).public());
-    let another_payload = part(1, -1, 0, *good.header(), other.payload().to_vec());
+    let another_payload = part(1, -1, 1, *good.header(), other.payload().to_vec());
     for ignored in [forged, by_nobody, another_payload] {
         assert_eq!(is_valid(host.receive(ignored).unwrap()), None);
         assert!(host.store.under_way(&good.header().id()).is_none());
     }
+}
+
+#[tokio::test]
+async fn of_a_round_only_the_leaders_first_two_headers_are_judged() {
+    let Fixture { mut host, .. } = host();
+    let now = host.now();
+    let headers = [0, 1, 2].map(|ahead| proposed(Time(now.0 + ahead), Inputs::default()));
+    let by = |by, valid_round, round, at: usize| {
+        part(by, valid_round, round, *headers[at].header(), headers[at].payload().to_vec())
+    };
+    // Nobody leads a round before the first. No round is before itself, and none before round 0.
+    for ignored in [by(2, -1, 1, 0), by(1, -1, -3, 0), by(1, 1, 1, 0), by(1, 2, 1, 0), by(1, -2, 1, 0), by(0, 0, 0, 0)]
+    {
+        assert_eq!(is_valid(host.receive(ignored).unwrap()), None);
+        assert!(host.store.under_way(&headers[0].header().id()).is_none());
+    }
+    let expected = [(0, Some(true)), (0, None), (1, Some(true)), (2, None)];
+    for (at, expected) in expected {
+        assert_eq!(is_valid(host.receive(by(1, -1, 1, at)).unwrap()), expected, "header {at}");
+    }
+    assert_eq!(is_valid(host.receive(by(1, -1, 5, 2)).unwrap()), Some(true), "another round");
+}
+
+/// A leader that sends its proposal to some members only would otherwise have the others wait for the next height.
+#[tokio::test]
+async fn what_another_leader_proposed_is_passed_on_as_it_came() {
+    let Fixture { mut host, mut network, .. } = host();
+    let good = proposed(host.now(), Inputs::default());
+    let (id, part) = (good.header().id(), new_part(&good));
+    let leader = part.proposer;
+    host.publish_again(Round::new(1), Round::Nil, leader, &id).await;
+    assert!(network.try_recv().is_err(), "it is not known");
+    assert_eq!(is_valid(host.receive(part.clone()).unwrap()), Some(true));
+    host.publish_again(Round::new(5), Round::Nil, leader, &id).await;
+    assert!(network.try_recv().is_err(), "it is not the proposal of that round");
+    host.publish_again(Round::new(1), Round::Nil, leader, &id).await;
+    let NetworkMsg::PublishProposalPart(message) = network.try_recv().unwrap();
+    assert_eq!(message.content, StreamContent::Data(part));
+    // In its own round it proposes that itself.
+    host.publish_again(Round::new(4), Round::new(1), host.me, &id).await;
+    let NetworkMsg::PublishProposalPart(message) = network.try_recv().unwrap();
+    let own = self::part(0, 1, 4, *good.header(), good.payload().to_vec());
+    assert_eq!(message.content, StreamContent::Data(own));
 }
 
 #[tokio::test]
@@ -102,12 +182,12 @@ async fn early_parts_are_kept_within_bounds_and_judged_when_their_round_comes() 
     let now = host.now();
     for ahead in 0..5 {
         let early = proposed(Time(now.0 + ahead), Inputs::default());
-        let early = part(1, -1, 1, *early.header(), early.payload().to_vec());
+        let early = part(1, -1, 33, *early.header(), early.payload().to_vec());
         assert_eq!(is_valid(host.receive(early).unwrap()), None);
     }
     assert_eq!(host.early.values().map(Vec::len).sum::<usize>(), EARLY_MAX);
-    assert_eq!(host.judge_early().unwrap().len(), 0, "it is still round 0");
-    host.round = Round::new(1);
+    assert_eq!(host.judge_early().unwrap().len(), 0, "it is still round 30");
+    host.round = Round::new(33);
     assert_eq!(host.judge_early().unwrap().len(), EARLY_MAX);
 }
 

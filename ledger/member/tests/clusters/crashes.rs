@@ -1,19 +1,22 @@
 //! Members that are killed, whole clusters that are, and disks that forget or lie.
 
+use std::process::{Command, Stdio};
+
+use fastpay_ledger_member::engine::{MemberAddress, own_casts};
 use fastpay_ledger_statement::{ClusterId, Condition, Outcome};
 
-use super::{heights, newest, one_cluster, pause, put, stored, value};
+use super::{highest, newest, one_cluster, pause, put, status_of, statuses, stored, until, value};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_goes_on_without_a_follower_and_without_its_leader() {
     let (_folder, mut net) = one_cluster().await;
     let client = net.client();
     put(&client, None, "a", "1", Condition::Absent).await.unwrap();
-    let leader = client.status(ClusterId(1)).await.unwrap()[0].1.clone().unwrap().leader as u8;
+    let leader = status_of(&net, 0).await.leader as u8;
     for (killed, text) in [((leader + 1) % 4, "2"), (leader, "3")] {
         net.kill(1, killed);
         put(&client, None, "a", text, Condition::Always).await.unwrap();
-        let height = heights(&net, 1).await.into_iter().flatten().max().unwrap();
+        let height = highest(&net).await;
         net.start(1, killed, None).unwrap();
         net.wait_for(1, &[killed], height).await.unwrap();
     }
@@ -52,14 +55,19 @@ async fn a_member_without_its_votes_signs_nothing_until_two_heights_later() {
     // Without a third other member no quorum can name the height.
     net.kill(1, 2);
     net.start(1, 3, None).unwrap();
-    pause(3_000).await;
-    let status = net.client().status(ClusterId(1)).await.unwrap();
-    assert!(!status[3].1.clone().unwrap().votes, "{status:?}");
-    let stopped = heights(&net, 1).await;
+    let height = until(30, "members 0, 1 and 3 at one height", async || {
+        let all = statuses(&net).await;
+        let [first, second, last] = [0, 1, 3].map(|member| all[member].clone());
+        let (height, last) = (first?.height, last?);
+        assert!(!last.votes, "{last:?}");
+        (second?.height == height && last.height == height).then_some(height)
+    })
+    .await;
     pause(1_500).await;
-    assert_eq!(heights(&net, 1).await, stopped, "two voters are no quorum");
+    for member in [0, 1] {
+        assert_eq!(status_of(&net, member).await.height, height, "two voters are no quorum");
+    }
     net.start(1, 2, None).unwrap();
-    let height = stopped.into_iter().flatten().max().unwrap();
     net.wait_for(1, &[0, 1, 2, 3], height + 2).await.unwrap();
     assert!(net.log(1, 3).contains("the file of votes is missing"));
     assert!(net.member_folder(1, 3).join("votes").exists());
@@ -72,22 +80,28 @@ async fn a_member_with_a_damaged_log_follows_and_then_votes_again() {
     net.kill(1, 2);
     net.kill(1, 1);
     pause(1_500).await;
+    let log = |member| net.member_folder(1, member).join("engine.log");
+    let voter = MemberAddress(net.client().layout().members(ClusterId(1)).unwrap().keys()[3]);
+    until(30, "a vote of member 3 that it has logged, recorded and sent", async || {
+        let [(own, casts), (of, sent)] =
+            [3, 0].map(|member| own_casts(&log(member), voter).unwrap()).map(Option::unwrap_or_default);
+        (own == of && !casts.is_empty() && !sent.is_empty()).then_some(())
+    })
+    .await;
+    let log = log(3);
     net.kill(1, 3);
-    let log = net.member_folder(1, 3).join("engine.log");
     let mut content = std::fs::read(&log).unwrap();
-    assert!(content.len() > 100, "it has voted at this height");
     content[30] ^= 4;
     std::fs::write(&log, content).unwrap();
     for _ in 0..2 {
         net.start(1, 3, None).unwrap();
-        pause(1_500).await;
-        assert!(!net.client().status(ClusterId(1)).await.unwrap()[3].1.clone().unwrap().votes);
+        assert!(!status_of(&net, 3).await.votes);
         net.kill(1, 3);
     }
     for member in 1..4 {
         net.start(1, member, None).unwrap();
     }
-    let height = heights(&net, 1).await[0].unwrap();
+    let height = status_of(&net, 0).await.height;
     net.wait_for(1, &[0, 1, 2, 3], height + 2).await.unwrap();
     assert!(net.log(1, 3).contains("the engine's log lacks votes"));
 }
@@ -104,7 +118,7 @@ async fn a_member_whose_store_is_damaged_asks_the_others_for_what_it_lacks() {
         let at = content.len() * eighth / 8;
         content[at] ^= 1;
         std::fs::write(&decided, content).unwrap();
-        let height = heights(&net, 1).await.into_iter().flatten().max().unwrap();
+        let height = highest(&net).await;
         net.start(1, 0, None).unwrap();
         net.wait_for(1, &[0], height).await.unwrap();
     }
@@ -115,9 +129,28 @@ async fn a_member_whose_store_is_damaged_asks_the_others_for_what_it_lacks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_is_started_once() {
     let (_folder, mut net) = one_cluster().await;
-    let log = net.log(1, 0);
-    net.start(1, 0, None).unwrap();
-    pause(1_000).await;
-    assert!(!net.is_running(1, 0));
-    assert!(net.log(1, 0)[log.len()..].contains("another process runs this member"));
+    assert!(net.start(1, 0, None).is_err(), "it would run on unseen");
+    let mut second = Command::new(env!("CARGO_BIN_EXE_fastpay-ledger"))
+        .arg("run")
+        .arg(net.member_folder(1, 0))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(30), async {
+        loop {
+            match second.try_wait().unwrap() {
+                Some(status) => return status,
+                None => pause(100).await,
+            }
+        }
+    })
+    .await;
+    let _ = second.kill();
+    let output = second.wait_with_output().unwrap();
+    assert!(!ended.unwrap().success());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("another process runs this member"), "{said}");
+    status_of(&net, 0).await;
 }

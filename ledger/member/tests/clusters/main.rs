@@ -9,10 +9,10 @@ mod store;
 mod transfers;
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fastpay_core::AccountKey;
-use fastpay_ledger_member::client::{Client, ClientError};
+use fastpay_ledger_member::client::{Client, ClientError, MemberStatus};
 use fastpay_ledger_member::localnet::{Localnet, Shape};
 use fastpay_ledger_statement::{
     Action, ClusterId, Condition, Entry, Get, Key, Namespace, Outcome, Request, StateKey, Value, Version,
@@ -85,10 +85,44 @@ async fn stored(client: &Client, name: &str) -> Option<Entry> {
     client.entry(&StateKey::Stored(prices(), key(name))).await.unwrap()
 }
 
-/// The decided heights of a cluster's members; `None` for those that do not answer.
-async fn heights(net: &Localnet, cluster: u32) -> Vec<Option<u64>> {
-    let all = net.client().status(ClusterId(cluster)).await.unwrap();
-    all.into_iter().map(|(_, status)| status.map(|status| status.height)).collect()
+/// What `attempt` gives, as soon as it gives something. It is asked again for `seconds`: a busy machine is slow.
+async fn until<T>(seconds: u64, what: &str, mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
+    let end = Instant::now() + Duration::from_secs(seconds);
+    loop {
+        if let Some(found) = attempt().await {
+            return found;
+        }
+        assert!(Instant::now() < end, "{what}: not within {seconds} s");
+        pause(100).await;
+    }
+}
+
+/// What the members of cluster 1 say about themselves; `None` for those that do not answer.
+async fn statuses(net: &Localnet) -> Vec<Option<MemberStatus>> {
+    let all = net.client().status(ClusterId(1)).await.unwrap();
+    all.into_iter().map(|(_, status)| status).collect()
+}
+
+/// What a running member of cluster 1 says about itself.
+async fn status_of(net: &Localnet, member: usize) -> MemberStatus {
+    until(30, "a member's status", async || statuses(net).await[member].clone()).await
+}
+
+/// The highest height that a member of cluster 1 has decided.
+async fn highest(net: &Localnet) -> u64 {
+    let highest = async || statuses(net).await.into_iter().flatten().map(|status| status.height).max();
+    until(30, "the status of any member", highest).await
+}
+
+/// Writes until member 0 leads cluster 1.
+async fn until_member_0_leads(net: &Localnet) {
+    for at in 0..400 {
+        if status_of(net, 1).await.leader == 0 {
+            return;
+        }
+        put(&net.client(), None, "turn", &at.to_string(), Condition::Always).await.unwrap();
+    }
+    panic!("member 0 does not lead within 400 heights");
 }
 
 async fn pause(ms: u64) {

@@ -7,7 +7,7 @@ use fastpay_ledger_member::localnet::Localnet;
 use fastpay_program::keystore::{Secret, write_secret};
 use serde_json::{Value, json};
 
-use super::{ledger, pause};
+use super::{ledger, until};
 
 /// The answer of a command, and its exit code.
 fn run(arguments: &[&str]) -> (i32, Value) {
@@ -66,13 +66,10 @@ async fn its_commands_work_and_fail_with_their_exit_codes() {
     assert_eq!(reserve(&["fund"], &[payee, "7"]).0, 0);
     let unauthorised = ["reserve", "transfer", "--ledger", file, "--key", path(&other), payee, "1"];
     assert_eq!(run(&unauthorised).0, 7, "another key's reserve is another reserve, and not open");
-    for _ in 0..50 {
-        if run(&["reserve", "show", "--ledger", file, payee]).1["balance"] == "5" {
-            break;
-        }
-        pause(100).await;
-    }
-    assert_eq!(run(&["reserve", "show", "--ledger", file, payee]).1["balance"], "5");
+    until(60, "the payee's five", async || {
+        (run(&["reserve", "show", "--ledger", file, payee]).1["balance"] == "5").then_some(())
+    })
+    .await;
     let (code, audit) = run(&["audit", "--ledger", file]);
     assert_eq!((code, &audit["assets"][0]["difference"], &audit["overdrafts"]), (0, &json!("0"), &json!([])));
 

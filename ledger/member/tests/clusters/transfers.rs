@@ -4,7 +4,7 @@ use fastpay_core::{AccountId, AccountKey, Amount, Asset, Balance};
 use fastpay_ledger_member::client::ClientError;
 use fastpay_ledger_statement::{Action, ClusterId, CommitteeNumber, Outcome, Rejection, StateKey};
 
-use super::{ledger, pause, writer};
+use super::{ledger, until, writer};
 
 /// An account whose reserve another shard keeps.
 fn elsewhere(net: &fastpay_ledger_member::localnet::Localnet, than: ClusterId) -> AccountKey {
@@ -40,17 +40,14 @@ async fn money_moves_between_shards_and_to_a_committee_and_the_audit_agrees() {
     let fund = Action::Fund { committee: CommitteeNumber(0), account: AccountId([5; 32]), asset, amount: Amount(300) };
     assert_eq!(client.instruct(&payer, shard, Some(ClusterId(1)), &fund).await.unwrap(), Outcome::Funding);
     let omnibus = StateKey::Omnibus(CommitteeNumber(0), asset);
-    for _ in 0..100 {
-        let (held, funded) =
-            (client.reserve(payee.account(), asset).await.unwrap(), client.entry::<Balance>(&omnibus).await.unwrap());
-        if (held, funded) == (Balance::ZERO.credit(Amount(120)), Some(Balance::ZERO.credit(Amount(300)))) {
-            break;
-        }
-        pause(100).await;
-    }
-    assert_eq!(client.reserve(payer.account(), asset).await.unwrap(), Balance::ZERO.credit(Amount(580)));
-    assert_eq!(client.reserve(payee.account(), asset).await.unwrap(), Balance::ZERO.credit(Amount(120)));
-    assert_eq!(client.entry::<Balance>(&omnibus).await.unwrap(), Some(Balance::ZERO.credit(Amount(300))));
+    let credited = |amount| Balance::ZERO.credit(Amount(amount));
+    until(60, "both credits", async || {
+        let held = client.reserve(payee.account(), asset).await.unwrap();
+        let funded = client.entry::<Balance>(&omnibus).await.unwrap();
+        (held == credited(120) && funded == Some(credited(300))).then_some(())
+    })
+    .await;
+    assert_eq!(client.reserve(payer.account(), asset).await.unwrap(), credited(580));
     let audit = client.audit().await.unwrap();
     assert!(audit.differences.values().all(|difference| *difference == Balance::ZERO), "{:?}", audit.differences);
     assert_eq!(audit.overdrafts, []);
