@@ -3,7 +3,7 @@
 use fastpay_ledger_statement::MemberKeys;
 
 use crate::chain::Judged;
-use crate::pool::Inputs;
+use crate::pool::{Inputs, Pool};
 use crate::store::Proposed;
 
 /// What this member lies about.
@@ -31,6 +31,10 @@ impl Lie {
         Self::Nothing
     }
 
+    pub(crate) fn has_work(self, pool: &Pool) -> bool {
+        !pool.is_empty()
+    }
+
     pub(crate) fn about_inputs(self, inputs: Inputs) -> Inputs {
         inputs
     }
@@ -55,6 +59,12 @@ impl Lie {
             Ok("withholding") => Self::Withholding,
             _ => Self::Nothing,
         }
+    }
+
+    /// Who leaves requests out proposes as if none waited. At full speed its 64 heights would be over before anybody has
+    /// known a request for five seconds.
+    pub(crate) fn has_work(self, pool: &Pool) -> bool {
+        self != Self::Requests && !pool.is_empty()
     }
 
     pub(crate) fn about_inputs(self, inputs: Inputs) -> Inputs {

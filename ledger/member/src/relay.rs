@@ -1,5 +1,6 @@
 //! Passes clients' requests on to the other members, so that whoever leads can propose them, and all know what a leader
-//! leaves out: when they come, again when they have waited for long, and again when a leader leaves one out. A client can do the same: it sends a request to f + 1 members.
+//! leaves out: when they come, again when they have waited for long, and again when a leader leaves one out. A client can
+//! do the same: it sends a request to f + 1 members.
 
 use std::time::Duration;
 

@@ -195,27 +195,13 @@ async fn scenario(report: &mut Report, net: &mut Localnet) -> Result<(), Failure
     report
         .step("pay between banks in one round, the client finds the shard", async {
             let took = pay(&client, turns, None).await?;
-            Ok((
-                (),
-                format!(
-                    "{} transfers, {:.0} ms each of {BANKS} at once",
-                    turns * usize::from(BANKS),
-                    each(took, turns)
-                ),
-            ))
+            Ok(((), transfers(took, turns)))
         })
         .await?;
     report
         .step("pay between banks in three rounds, through the coordinator", async {
             let took = pay(&client, turns, Some(COORDINATOR)).await?;
-            Ok((
-                (),
-                format!(
-                    "{} transfers, {:.0} ms each of {BANKS} at once",
-                    turns * usize::from(BANKS),
-                    each(took, turns)
-                ),
-            ))
+            Ok(((), transfers(took, turns)))
         })
         .await?;
 
@@ -279,8 +265,9 @@ async fn scenario(report: &mut Report, net: &mut Localnet) -> Result<(), Failure
         .map(|audit| report.audit = lines(&client, &audit))
 }
 
-fn each(took: Duration, turns: usize) -> f64 {
-    took.as_secs_f64() * 1e3 / f64::from(u32::try_from(turns).unwrap_or(1))
+fn transfers(took: Duration, turns: usize) -> String {
+    let each = took.as_secs_f64() * 1e3 / f64::from(u32::try_from(turns).unwrap_or(1));
+    format!("{} transfers, {each:.0} ms each of {BANKS} at once", turns * usize::from(BANKS))
 }
 
 fn lines(client: &Client, audit: &Audit) -> Vec<AuditLine> {

@@ -194,7 +194,7 @@ impl Host {
                 _ = stop.changed() => return Ok(End::Stopped),
                 Ok(()) = until.changed() => {}
             }
-            if self.wanted.is_some() && !self.pool.is_empty() {
+            if self.wanted.is_some() && self.lie.has_work(&self.pool) {
                 self.propose().await?;
             }
         }
