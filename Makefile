@@ -293,7 +293,7 @@ model-full: ## Check the model in all its settings (long; the largest have tens 
 # For development, so that what would overflow is seen; signatures are checked with optimised code all the same.
 sim: setup ## Simulate the system under faults (minutes); SEEDS=0..500 or HOURS=9 explores; SEED=7 TRACE=1 shows one run
 	$(call require,$(PYTHON),Python 3.11 or newer: https://python.org)
-	@$(if $(MUTANT),,script/tests/rust.py build --sim && target/debug/sim $(if $(SEED),--seed $(SEED)) \
+	@$(if $(MUTANT),,script/tests/rust.py sim && target/debug/sim $(if $(SEED),--seed $(SEED)) \
 		$(if $(TRACE),--trace) $(if $(PLAN),--plan '$(PLAN)') $(if $(SEEDS),--seeds $(SEEDS)) $(if $(HOURS),--hours $(HOURS)))
 	@$(if $(SEED)$(SEEDS)$(HOURS),,script/mutants.py $(MUTANT))
 

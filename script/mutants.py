@@ -18,6 +18,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -41,8 +42,9 @@ WORLDS = {
     "handover": "properties::handover::handing_over_in_whatever_order",
     "recovery": "properties::checkpoints::a_state_follows_from_the_segment_and_not_from_the_order_of_execution",
 }
-# A run takes seconds. A run that takes this long counts as endless, and its mutant as found.
-RUN_SECONDS_MAX = 120
+# A run takes seconds. One that takes so much processor time counts as endless, and its mutant as found; so does one that
+# waits for so long.
+RUN_PROCESSOR_SECONDS_MAX, RUN_SECONDS_MAX = 120, 900
 # In testkit/mutants.seeds: no seed finds the mutant.
 NO_SEED = "-"
 # The copy has a version of its own, so that cargo does not confuse its crates with the real ones.
@@ -161,10 +163,13 @@ def run(programs: dict[str, Path], by: str, name: str, seeds: range) -> tuple[in
     text = f"{seeds.start}..{seeds.stop}"
     arguments = ["--seeds", text, "--first"] if by == "sim" else ["--exact", WORLDS[by], "--nocapture"]
     environment = os.environ | {"MUTANT": name, "RUST_BACKTRACE": "0", "WORLD_SEEDS": text}
-    done = subprocess.run([programs[by], *arguments], env=environment, cwd=ROOT, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, text=True, timeout=RUN_SECONDS_MAX)
+    limited = ["bash", "-c", f'ulimit -St {RUN_PROCESSOR_SECONDS_MAX}; exec "$0" "$@"', programs[by], *arguments]
+    done = subprocess.run(limited, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True, timeout=RUN_SECONDS_MAX)
     if done.returncode == 0:
         return None
+    if done.returncode == -signal.SIGXCPU:
+        return seeds.start, "the run does not end"
     found = re.search(r"^seed (\d+): (.*)", done.stdout, re.MULTILINE)
     return (int(found[1]), found[2]) if found else (seeds.start, f"the run ends with {done.returncode}")
 

@@ -2,7 +2,7 @@
 """Builds all Rust tests with lints, or runs them, two programs at a time.
 
     rust.py build          compiles; a warning of clippy is an error
-    rust.py build --sim    compiles the simulator and what it needs, as `build` does
+    rust.py sim            compiles the simulator alone, with what `build` has compiled already
     rust.py run            compiles what is out of date, and runs all tests
     rust.py run --quick    runs the unit tests of all crates, and the tests of the rules (core)
 
@@ -75,12 +75,11 @@ def run(program: dict, arguments: list[str]) -> tuple[str, float, int, str]:
 
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("what", choices=["build", "run"])
+    arguments.add_argument("what", choices=["build", "sim", "run"])
     arguments.add_argument("--quick", action="store_true")
-    arguments.add_argument("--sim", action="store_true")
     given = arguments.parse_args()
 
-    if given.sim:
+    if given.what == "sim":
         # A test among the targets selects the features of the tests, so what their build compiled is used.
         build(["build", "--bin=sim", f"--test={QUICK}"])
         return 0
