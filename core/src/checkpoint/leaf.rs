@@ -1,4 +1,5 @@
-//! The leaves of cuts, states and segments: kind byte ‖ borsh(fields). A kind byte names one layout for ever: a new layout gets a new kind, and unknown kinds are refused (LIFE §3).
+//! The leaves of cuts, states and segments: kind byte ‖ borsh(fields). A kind byte names one layout for ever: a new
+//! layout gets a new kind, and unknown kinds are refused (LIFE §3).
 
 use borsh::{BorshDeserialize, BorshSerialize};
 

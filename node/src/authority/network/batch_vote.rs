@@ -72,8 +72,8 @@ fn redeemed(certificate: Arc<Certificate>) -> Option<Confirmed> {
 }
 
 /// The positions of redemptions that only stolen keys may have voted for: the keys of their certificates' epochs were
-/// stolen, or their certificates are not known here, and their accounts have a negative balance here. A redemption that honest members voted for was covered, and
-/// is covered here once everything that the account received has arrived.
+/// stolen, or their certificates are not known here, and their accounts have a negative balance here. A redemption that
+/// honest members voted for was covered, and is covered here once everything that the account received has arrived.
 async fn uncovered(
     shards: &[(ShardHandle, HistoryReader)],
     confirmed: &[Confirmed],
