@@ -41,6 +41,12 @@ pub async fn straddle(world: &Arc<World>) -> Result<(), Breach> {
     if world.plan.straddles == 0 {
         return Ok(());
     }
+    // The last change of the committee that was planned may not be installed yet.
+    let began = Instant::now();
+    while world.committees().len() as u64 <= world.plan.rotations {
+        require!(began.elapsed() < PATIENCE, "a planned change of the committee is not installed");
+        sleep(POLL).await;
+    }
     let payer = TestAccount::ed25519(1_030);
     world.chain.deposit(0, payer.id(), Asset::ETHER, Amount(FUNDS));
     fund(world).await?;
