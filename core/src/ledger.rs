@@ -164,6 +164,11 @@ impl Unlocks {
         self.numbers.iter().map(|((account, sequence), unlock)| (*account, *sequence, unlock))
     }
 
+    /// The account of each number that the contract has decided, in order.
+    pub fn decided(&self) -> impl Iterator<Item = AccountId> {
+        self.iter().filter(|(.., unlock)| unlock.outcome.is_some()).map(|(account, ..)| account)
+    }
+
     /// Whether the contract voided the number.
     #[must_use]
     pub fn is_voided(&self, account: AccountId, sequence: SequenceNumber) -> bool {

@@ -10,8 +10,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, CrossShardCredit, Epoch, Forwarded, JournalPosition, PrimaryAddress, Request, SequenceNumber, ShardId,
-    SynchronizationOrder, TransactionIndex, UnlockEvent, UnlockEventKind,
+    AccountId, CrossShardCredit, Epoch, Forwarded, JournalPosition, PrimaryAddress, Record, Request, SequenceNumber,
+    ShardId, SynchronizationOrder, TransactionIndex, UnlockEvent, UnlockEventKind,
 };
 use fastpay_node::authority::metrics::Metrics;
 use fastpay_node::authority::shard::{
@@ -19,7 +19,9 @@ use fastpay_node::authority::shard::{
     ShardError, ShardHandle, ShardLimits, ShardQueue, ShardSettings, ShardStorage, Submission, UnlockKnowledge,
     address_budgets, recover_on,
 };
-use fastpay_node::authority::storage::{Checkpoint, CheckpointError, Checkpoints, Journal, JournalOptions, StoreKey};
+use fastpay_node::authority::storage::{
+    Checkpoint, CheckpointError, Checkpoints, Journal, JournalOptions, JournalWrite, StoreKey,
+};
 use fastpay_node::authority::voter_status::VoterStatus;
 use fastpay_program::Clock;
 use fastpay_rpc::Refusal;
@@ -98,12 +100,37 @@ fn stranger() -> AccountId {
     account_in(layout(2), 1, 0).id()
 }
 
+/// The event after `after`, about a number of the first account.
+fn unlock_event(after: TransactionIndex, sequence: u64, kind: UnlockEventKind) -> UnlockEvent {
+    let index = TransactionIndex(after.0 + 1);
+    UnlockEvent { after, index, account: payer(0).id(), sequence: SequenceNumber(sequence), kind }
+}
+
 impl Stage {
     /// A shard where `payers` accounts have 100 units each.
     fn new(limits: ShardLimits, payers: usize) -> Self {
+        let mut stage = Self::after(limits, &[]);
+        for rank in 0..payers {
+            drop(stage.deposit(payer(rank).id()));
+        }
+        // Also the checkpoint that follows.
+        for _ in 0..payers + 4 {
+            stage.turn();
+            stage.commit().unwrap();
+        }
+        stage
+    }
+
+    /// A shard that starts with a journal of these records.
+    fn after(limits: ShardLimits, records: &[Record]) -> Self {
         let (disk, store, path) = (MemoryDisk::new(), Arc::new(Store::default()), PathBuf::from("journal"));
         let journal_options = JournalOptions::default();
-        drop(Journal::create_on(Arc::new(disk.clone()), &path, journal_options).unwrap());
+        let mut journal = Journal::create_on(Arc::new(disk.clone()), &path, journal_options).unwrap();
+        for record in records {
+            journal.append(&borsh::to_vec(record).unwrap()).unwrap();
+        }
+        journal.commit().unwrap();
+        drop(journal);
         let storage =
             ShardStorage { disk: Arc::new(disk.clone()), journal: path, journal_options, checkpoints: store.clone() };
         let recovered: RecoveredShard = recover_on(storage, ShardId(0), layout(2), true, &limits).unwrap();
@@ -122,18 +149,8 @@ impl Stage {
             chain: Some((ChainTime { block_time: u64::MAX, unlock_window: 0 }, Clock::at(0))),
         };
         let shard = SteppedShard::new(settings, recovered, own, BTreeMap::from([(ShardId(1), other)]));
-        let deposits = TransactionIndex(0);
-        let mut stage =
-            Self { committee, disk, store, shard, handle, sibling, journal, deposits, _voter_status: voter };
-        for rank in 0..payers {
-            drop(stage.deposit(payer(rank).id()));
-        }
-        // Also the checkpoint that follows.
-        for _ in 0..payers + 4 {
-            stage.turn();
-            stage.commit().unwrap();
-        }
-        stage
+        let deposits = TransactionIndex(records.len() as u64);
+        Self { committee, disk, store, shard, handle, sibling, journal, deposits, _voter_status: voter }
     }
 
     fn send(&self, command: Command) {
@@ -169,10 +186,8 @@ impl Stage {
 
     /// An event of the contract about a number of the first account.
     fn unlock(&mut self, sequence: u64, kind: UnlockEventKind) {
-        let index = TransactionIndex(self.deposits.0 + 1);
-        let (account, sequence) = (payer(0).id(), SequenceNumber(sequence));
-        let event = UnlockEvent { after: self.deposits, index, account, sequence, kind };
-        self.deposits = index;
+        let event = unlock_event(self.deposits, sequence, kind);
+        self.deposits = event.index;
         self.send(Command::Synchronize(vec![OrderStep::Unlock(event)], oneshot::channel().0));
     }
 
@@ -324,6 +339,19 @@ fn a_checkpoint_states_nothing_that_is_not_on_disk() {
     stage.send(Command::Stop);
     assert!(stage.shard.turn().unwrap().is_none());
     assert!(position(&stage) > before);
+}
+
+/// What follows from an event is in a batch of its own where the first was full, and a checkpoint may include an event
+/// and not what follows.
+#[test]
+fn a_shard_that_ended_between_an_event_and_what_follows_from_it_goes_on_when_it_starts() {
+    let (asked, voided) = (UnlockEventKind::Requested(0), UnlockEventKind::Voided);
+    let records = [unlock_event(TransactionIndex(0), 0, asked), unlock_event(TransactionIndex(1), 0, voided)];
+    let mut stage = Stage::after(ShardLimits::default(), &records.map(Record::Unlock));
+    assert_eq!(stage.shard.account(&payer(0).id()).unwrap().next_sequence(), SequenceNumber(0));
+    stage.turn();
+    stage.commit().unwrap();
+    assert_eq!(stage.shard.account(&payer(0).id()).unwrap().next_sequence(), SequenceNumber(1));
 }
 
 #[test]

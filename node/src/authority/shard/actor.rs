@@ -83,6 +83,8 @@ pub struct Actor<C> {
     appended_bytes: u64,
     /// Whether this batch's first certificate was checked for its voters: one of each batch is enough to see who is up.
     voters_seen: bool,
+    /// Accounts with decided numbers that are not seen to since the start.
+    resumes: Vec<AccountId>,
 }
 
 /// Whether the thread continues.
@@ -135,7 +137,10 @@ impl<C: Commits> Actor<C> {
         commits: C,
     ) -> Self {
         let metrics = queue.metrics().clone();
+        let mut resumes: Vec<_> = recovered.shard.ledger().unlocks.decided().collect();
+        resumes.dedup();
         Self {
+            resumes,
             limits: settings.limits,
             verification: Verification::new(settings.domain),
             signer: Signer::new(settings.domain, settings.voter_status),
@@ -177,6 +182,7 @@ impl<C: Commits> Actor<C> {
     /// # Errors
     /// When the journal, the checkpoints or a commit failed. The shard must not be used after that.
     pub fn turn(&mut self, patience: Duration) -> Result<Option<Duration>, ShardError> {
+        self.resume()?;
         let next = match self.queue.recv_timeout(patience) {
             Ok(first) => self.serve(first)?,
             Err(RecvTimeoutError::Timeout) => Next::GoOn,

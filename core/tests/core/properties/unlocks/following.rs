@@ -139,16 +139,21 @@ impl World {
             _ => kind,
         };
         let (account, sequence) = (slot.0, SequenceNumber(slot.1));
-        let (view, domain, committee) =
-            (self.view(at, account), self.committee.domain, self.committee.committee.clone());
         let shard = &mut self.nodes[at].authority.shards[shard];
-        let answer = shard.follow_unlock(&UnlockEvent { after, index, account, sequence, kind });
-        if answer.is_ok() {
-            shard.advance(account, view, |certificate| {
-                certificate.verify(&domain, &committee).expect("it was verified")
-            });
+        if shard.follow_unlock(&UnlockEvent { after, index, account, sequence, kind }).is_ok() {
+            self.advance(at, account);
         }
         self.observe(at);
+    }
+
+    /// Moves an account past the numbers that are decided.
+    pub fn advance(&mut self, at: usize, account: AccountId) {
+        let (view, domain, committee) =
+            (self.view(at, account), self.committee.domain, self.committee.committee.clone());
+        self.nodes[at]
+            .authority
+            .shard(&account)
+            .advance(account, view, |certificate| certificate.verify(&domain, &committee).expect("it was verified"));
     }
 
     pub fn crash(&mut self) {

@@ -97,6 +97,14 @@ impl World {
         let up_to = applied.unwrap_or_default().max(cut.up_to);
         self.draw_up(at, &cut, up_to);
         self.remembers(at, up_to, &held);
+        // Its node does so when it starts.
+        self.owners
+            .iter()
+            .map(TestAccount::id)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .for_each(|owner| self.advance(at, owner));
+        self.observe(at);
         true
     }
 

@@ -57,6 +57,21 @@ impl<C: Commits> Actor<C> {
         Ok(voted.map(|()| UnlockKnowledge::VoidVoted(epoch)))
     }
 
+    /// After a start, advances the accounts whose next number is decided: a node may end between an event and what follows
+    /// from it, and a checkpoint may include the one without the other.
+    pub(super) fn resume(&mut self) -> Result<(), ShardError> {
+        for account in std::mem::take(&mut self.resumes) {
+            let next = self.account(&account)?.next_sequence();
+            let unlock = self.shard.ledger().unlocks.get(account, next);
+            if unlock.is_some_and(|unlock| unlock.outcome.is_some()) {
+                self.load(vec![account])?;
+                self.advance(account)?;
+                self.forgo();
+            }
+        }
+        Ok(())
+    }
+
     /// Moves an account past the numbers that the contract has decided: it skips a void number, and executes an upheld
     /// certificate that is kept here.
     pub(super) fn advance(&mut self, account: AccountId) -> Result<(), ShardError> {
