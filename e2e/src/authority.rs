@@ -1,5 +1,6 @@
 //! One authority as its operator runs it: keys, configuration, process.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -212,13 +213,23 @@ impl Authority {
         run(Command::new(node_program(self.node)?).arg(command).arg("--config").arg(&self.config))
     }
 
-    /// Proves possession of the keys in a folder that [`Authority::add_keys`] made, and writes the proof to `out`.
+    /// Runs a command of `fastpay-node` with these arguments and the configuration.
+    ///
+    /// # Errors
+    /// If the command cannot be started.
+    pub fn operate_with(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Finished, Failure> {
+        run(Command::new(node_program(self.node)?).args(arguments).arg("--config").arg(&self.config))
+    }
+
+    /// Proves possession of the keys in a folder that [`Authority::add_keys`] made, or of its first keys if there is no such
+    /// folder, and writes the proof to `out`.
     ///
     /// # Errors
     /// If the command cannot be run.
     pub fn prove(&self, folder: &str, out: &Path) -> Result<Finished, Failure> {
+        let keys = self.config.with_file_name(folder);
         let mut command = self.committee_command("prove")?;
-        command.arg("--keys").arg(self.config.with_file_name(folder)).arg("--out").arg(out);
+        command.arg("--keys").arg(if keys.exists() { &keys } else { &self.keys }).arg("--out").arg(out);
         run(&mut command)
     }
 

@@ -143,8 +143,10 @@ impl Chain {
             "pauseDuration": 3600, "pauseCooldown": 3600, "outflowWindow": 3600, "outflowShare": 10_000,
             "outflowDelay": OUTFLOW_DELAY_S, "votesValidity": VOTES_VALIDITY_S, "unlockWindow": 259_200,
         });
-        let chain =
-            json!({ "chainId": CHAIN_ID, "authorities": list, "guardian": DEPLOYER, "safetyParameters": parameters });
+        let chain = json!({
+            "chainId": CHAIN_ID, "authorities": list, "guardian": DEPLOYER, "recovery": DEPLOYER,
+            "safetyParameters": parameters,
+        });
         let committee = place.write("committee.json", chain.to_string())?;
         let deployment = place.path("deployment.json");
         let variables: [(&str, &Path); 2] = [("COMMITTEE", &committee), ("DEPLOYMENT", &deployment)];
@@ -178,6 +180,14 @@ impl Chain {
     /// If the script fails.
     pub fn council(&self, place: &Place, function: &str, variables: &[(&str, &Path)]) -> Result<(), Failure> {
         self.script(place, "script/Council.s.sol", &["--sig", &format!("{function}()")], variables)
+    }
+
+    /// Runs a function of the script about redemptions that wait in the contract's queue.
+    ///
+    /// # Errors
+    /// If the script fails.
+    pub fn queue(&self, place: &Place, function: &str, variables: &[(&str, &Path)]) -> Result<(), Failure> {
+        self.script(place, "script/Queue.s.sol", &["--sig", &format!("{function}()")], variables)
     }
 
     fn script(

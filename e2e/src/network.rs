@@ -151,6 +151,18 @@ impl Network {
         Ok(Self { authorities, relayer: None, chain: None, primary, domain, committee, ports, place })
     }
 
+    /// Replaces an authority, whose process must not run, by one of a new operator, with new keys and with an empty folder
+    /// and ports of its own. The endpoints file lists it.
+    ///
+    /// # Errors
+    /// If a command fails, no port is left, or the file cannot be written.
+    pub fn replace(&mut self, number: usize, shards: u16) -> Result<(), Failure> {
+        let mut new = Authority::with_new_keys(&self.place, self.authorities.len().saturating_add(number), None)?;
+        new.init(&mut self.ports, shards, &self.primary)?;
+        *self.authority(number)? = new;
+        write_endpoints(&self.place, &self.authorities, Vec::new())
+    }
+
     /// Starts all authorities, and waits until they are ready.
     ///
     /// # Errors

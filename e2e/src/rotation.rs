@@ -44,6 +44,21 @@ impl Network {
         folder: &str,
         members: &[Member],
         voters: &[usize],
+        epochs: (u64, u64),
+    ) -> Result<Rotation, Failure> {
+        self.propose_naming(B256::ZERO, folder, members, voters, epochs).await
+    }
+
+    /// The same for an announcement that names a certified checkpoint.
+    ///
+    /// # Errors
+    /// If a command fails.
+    pub async fn propose_naming(
+        &self,
+        checkpoint: B256,
+        folder: &str,
+        members: &[Member],
+        voters: &[usize],
         (epoch, compromised_since): (u64, u64),
     ) -> Result<Rotation, Failure> {
         let (place, chain, contract) = (self.place(), self.chain()?, self.contract()?);
@@ -57,7 +72,7 @@ impl Network {
             members.iter().map(|m| json!({"votingKey": m.name, "redemptionKey": m.redemption_key})).collect();
         let file = json!({
             "chainId": CHAIN_ID, "authorities": list, "guardian": DEPLOYER, "recovery": DEPLOYER, "epoch": epoch,
-            "compromisedSince": compromised_since, "checkpoint": B256::ZERO,
+            "compromisedSince": compromised_since, "checkpoint": checkpoint,
             "deadline": chain.time_s().await? + DELAY_S,
         });
         let announcement = place.write(format!("announcement-{epoch}.json"), file.to_string())?;
@@ -101,6 +116,27 @@ impl Network {
         let variables: [(&str, &Path); 3] =
             [("CONTRACT", &contract), ("ANNOUNCEMENT", &rotation.announcement), ("PROOFS", &proofs)];
         self.chain()?.council(self.place(), "announceRecovery", &variables)
+    }
+
+    /// Submits members' votes for a rebuilt checkpoint.
+    ///
+    /// # Errors
+    /// If the contract refuses.
+    pub fn adopt(&self, checkpoint: B256, votes: &[PathBuf]) -> Result<(), Failure> {
+        let (contract, votes) = (PathBuf::from(self.contract()?.to_string()), joined(votes));
+        let checkpoint = PathBuf::from(checkpoint.to_string());
+        let variables: [(&str, &Path); 3] = [("CONTRACT", &contract), ("CHECKPOINT", &checkpoint), ("VOTES", &votes)];
+        self.chain()?.council(self.place(), "adopt", &variables)
+    }
+
+    /// Submits members' votes to take a redemption out of the contract's queue.
+    ///
+    /// # Errors
+    /// If the contract refuses.
+    pub fn release(&self, redemption: &Path, votes: &[PathBuf]) -> Result<(), Failure> {
+        let (contract, votes) = (PathBuf::from(self.contract()?.to_string()), joined(votes));
+        let variables: [(&str, &Path); 3] = [("CONTRACT", &contract), ("REDEMPTION", redemption), ("VOTES", &votes)];
+        self.chain()?.queue(self.place(), "release", &variables)
     }
 
     /// Matures an announced committee, makes the voters accept it, and installs it.

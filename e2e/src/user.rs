@@ -38,8 +38,22 @@ impl User {
         std::fs::create_dir_all(&home).map_err(|error| Failure::Io { path: home.clone(), error })?;
         let passphrase = network.place().write("passphrase", format!("{PASSPHRASE}\n"))?;
         let person = Self { name: name.to_owned(), home, passphrase, log: network.place().log(name) };
+        person.set_up(network, &[]).await?;
+        Ok(person)
+    }
+
+    /// Sets the wallet up again, with the endpoints that the network has now. Keys and orders are kept.
+    ///
+    /// # Errors
+    /// If the command fails.
+    pub async fn set_up_again(&self, network: &Network) -> Result<(), Failure> {
+        self.set_up(network, &["--force"]).await
+    }
+
+    async fn set_up(&self, network: &Network, options: &[&str]) -> Result<(), Failure> {
         let endpoints = network.endpoints_file();
         let mut arguments = vec!["init".into(), "--endpoints".into(), endpoints.into_os_string()];
+        arguments.extend(options.iter().map(Into::into));
         match network.primary() {
             Primary::Contract { rpc_url, chain_id, contract } => {
                 let rest = ["--rpc-url", rpc_url, "--poll-interval-ms", "200", "--contract", &contract.to_string()];
@@ -48,8 +62,7 @@ impl User {
             }
             Primary::Genesis(path) => arguments.extend(["--genesis".into(), path.clone().into_os_string()]),
         }
-        person.fastpay(arguments).await?;
-        Ok(person)
+        self.fastpay(arguments).await.map(drop)
     }
 
     /// The user's name.

@@ -261,9 +261,12 @@ fn of_checkpoint(error: &CheckpointError) -> ErrorKind {
     match error {
         E::Deployment(error) => of_deployment(error),
         E::Epochs(_) => ErrorKind::Config,
-        E::Archive(ArchiveError::Io { .. } | ArchiveError::Wrong { .. } | ArchiveError::WrongInStore { .. }) => {
-            ErrorKind::Storage
-        }
+        E::Archive(
+            ArchiveError::Io { .. }
+            | ArchiveError::Wrong { .. }
+            | ArchiveError::WrongInStore { .. }
+            | ArchiveError::NoRoom { .. },
+        ) => ErrorKind::Storage,
         E::Archive(ArchiveError::Store(error)) => of_store(error),
         E::Archive(ArchiveError::Missing(_)) => ErrorKind::Argument,
         E::Storage(error) => of_storage(error),

@@ -39,6 +39,8 @@ export type PeerFailure =
   | { readonly kind: "not-requested" }
   /** It reports that the contract voided the number. */
   | { readonly kind: "voided" }
+  /** A recovery installed this epoch. Certificates of earlier epochs, which it was sent, count for nothing. */
+  | { readonly kind: "epoch-ended"; readonly epoch: bigint }
   /** It rejected the request as invalid. */
   | { readonly kind: "refused"; readonly message: string }
   /** It gave an answer that no correct authority gives. */

@@ -2,7 +2,8 @@
 
 use fastpay_core::{
     Account, AccountId, AuthorityKeys, Balance, Certificate, CertificateError, Committees, CrossShardCredit, Deposit,
-    Domain, Epoch, OrderError, Rejection, ShardId, ShardLayout, SynchronizationOrder, TransferOrder, Vote, sign_vote,
+    Digest, Domain, Epoch, OrderError, Recovery, Rejection, ShardId, ShardLayout, SynchronizationOrder, TransferOrder,
+    Vote, sign_vote,
 };
 
 use crate::{Outcome, TestCommittee, TestShard};
@@ -19,6 +20,9 @@ pub enum TestAuthorityError {
     /// The certificate belongs to an epoch that the authority has not reached.
     #[error("epoch {0} is not known yet")]
     UnknownEpoch(Epoch),
+    /// A recovery has installed this epoch, and the certificate is of an earlier one.
+    #[error("certificates count since epoch {0}")]
+    EpochEnded(Epoch),
     /// A rule of the protocol rejects the request.
     #[error(transparent)]
     Rejection(#[from] Rejection),
@@ -62,6 +66,15 @@ impl TestAuthority {
         self.keys = next.keys[index].clone();
     }
 
+    /// Begins anew in the next epoch, which a recovery has installed, from an empty checkpoint that it has adopted. This
+    /// authority is the member at `index`.
+    pub fn recover(&mut self, next: &TestCommittee, index: usize) {
+        self.rotate(next, index);
+        let recovery = Recovery { epoch: next.committee.epoch(), adopted: Some(Digest::repeat_byte(1)) };
+        self.committees.recover(recovery).expect("the epoch is the current one");
+        self.shards = self.layout.shards().map(|id| TestShard::new(id, self.layout, true)).collect();
+    }
+
     /// The epoch in which the authority votes.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
@@ -101,6 +114,10 @@ impl TestAuthority {
     /// # Errors
     /// If an honest authority refuses the certificate.
     pub fn confirm(&mut self, certificate: &Certificate) -> Result<Outcome, TestAuthorityError> {
+        let since = self.committees.counting_since();
+        if certificate.epoch < since {
+            return Err(TestAuthorityError::EpochEnded(since));
+        }
         let committee =
             self.committees.get(certificate.epoch).ok_or(TestAuthorityError::UnknownEpoch(certificate.epoch))?;
         let verified = certificate.clone().verify(&self.domain, committee)?;

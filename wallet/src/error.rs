@@ -231,9 +231,9 @@ impl WalletError {
             }
             Self::Primary(PrimaryError::InsufficientFunds) => ErrorKind::Funds,
             Self::Send(SendError::Primary(PrimaryError::InsufficientFunds)) => ErrorKind::Funds,
-            Self::Quorum(QuorumError::NoQuorum { .. }) | Self::TooFewAnswers { .. } | Self::NotCertified { .. } => {
-                ErrorKind::Unreachable
-            }
+            Self::Quorum(QuorumError::NoQuorum { .. } | QuorumError::EpochEnded(_))
+            | Self::TooFewAnswers { .. }
+            | Self::NotCertified { .. } => ErrorKind::Unreachable,
             Self::Paused { .. } => ErrorKind::Paused,
             Self::Primary(PrimaryError::Reverted(revert))
             | Self::Send(SendError::Primary(PrimaryError::Reverted(revert)))

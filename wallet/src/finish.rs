@@ -5,6 +5,7 @@
 //!  numbers that others used ─► store their certificates
 //!  an order that authorities are locked on ─► adopt: store it as if it were ours, and finish it
 //!  two orders for one number ─► OrderConflict ─► finish the one that still can be ─► the other is superseded
+//!  a certificate that a recovery ended ─► its order again, under the same number ─► certified, or what took the number
 //! ```
 //! Invariants: nothing is signed here, and everything that is sent was signed with this account's key, which is
 //! verified. Our own order, or one adopted in its place, is on disk before it is sent; the certificate of a competing
@@ -19,7 +20,7 @@ use fastpay_telemetry::{Attribute, Side, Span};
 use tokio::time::Instant;
 
 use crate::error::WalletError;
-use crate::folder::{OrderEntry, OrderJournal};
+use crate::folder::{OrderEntry, OrderJournal, OrderState};
 use crate::wallet::{READ_PATIENCE, Receipt, Resumed, Wallet};
 use fastpay_client::Answers;
 use fastpay_client::{Backoff, OrderConflict, Progress, QuorumError};
@@ -30,31 +31,46 @@ const LEARNED_MAX: usize = 256;
 
 impl Wallet {
     /// Finishes a stored order.
+    ///
+    /// If a recovery has ended the epoch of its certificate, the order of that certificate is certified again: it keeps its
+    /// number, so it happens once. If the recovery included it, or something else has taken the number since, that is the
+    /// outcome.
     pub(crate) async fn finish(&self, journal: &OrderJournal, entry: OrderEntry) -> Result<Resumed, WalletError> {
         let (account, sequence) = (journal.orders().account(), entry.sequence);
+        let mut to_certify = entry.order.clone();
         if let Some(stored) = entry.certificate {
             match self.network().verify_certificate(stored, account, sequence) {
                 Ok(certificate) => {
                     let begun_at = self.client().tracer().now();
-                    let receipt = self.settle(journal, certificate, begun_at, true).await?;
-                    return Ok(Resumed::of(entry.order.map(|order| order.transfer), receipt));
+                    match self.settle(journal, certificate.clone(), begun_at, true).await {
+                        Err(WalletError::Quorum(QuorumError::EpochEnded(epoch))) => {
+                            tracing::warn!(%sequence, %epoch, "a recovery has ended the epoch of a stored certificate");
+                            self.client().report(Progress::Renewed(certificate.transfer().clone()));
+                            // Not ours, if this one had superseded it: its owner may have ordered ours anew.
+                            to_certify = Some(certificate.into_certificate().order);
+                        }
+                        settled => return Ok(Resumed::of(entry.order.map(|order| order.transfer), settled?)),
+                    }
                 }
                 Err(error) => tracing::warn!(%sequence, %error, "a stored certificate is not valid"),
             }
         }
-        let Some(order) = entry.order else {
+        let Some(order) = to_certify else {
             let error = "its certificate is not of this committee, and there is no order";
             return Err(WalletError::Argument(format!("sequence number {sequence}: {error}")));
         };
+        let ordered = entry.order.map_or_else(|| order.transfer.clone(), |order| order.transfer);
         let order = order.verify(self.network().domain())?;
         // Another copy may be ahead with another order. Then authorities without an order must get that one, not ours.
         let answers = self.network().account(account, Instant::now() + READ_PATIENCE).await;
         if self.note_void(journal, sequence, &answers).await? {
-            return Ok(Resumed::Voided { order: Box::new(order.transfer().clone()) });
+            return Ok(Resumed::Voided { order: Box::new(ordered) });
         }
-        if let Some(resumed) = self.note_archived(journal, &order, &answers).await? {
+        if let Some(resumed) = self.note_archived(journal, &ordered, &answers).await? {
             return Ok(resumed);
         }
+        // Nothing is certified under this number before those below it are executed.
+        Box::pin(self.renew(journal, sequence, &answers)).await?;
         let mut conflict = self.conflict(account, sequence, &answers);
         conflict.enter(&order);
         if conflict.contenders().len() > 1 {
@@ -63,7 +79,31 @@ impl Wallet {
         }
         let first = conflict.leader().cloned().unwrap_or_else(|| order.clone());
         let receipt = self.bring_home(journal, &order, first, true).await?;
-        Ok(Resumed::of(Some(order.transfer().clone()), receipt))
+        Ok(Resumed::of(Some(ordered), receipt))
+    }
+
+    /// Finishes again what is certified here under numbers below `next`, and not executed by f + 1 of the authorities that
+    /// answer. If it is settled, that can be only if a recovery left it out, or if authorities lie or are slow, and then it
+    /// does no harm. Without it, nothing could be certified under a later number.
+    pub(crate) async fn renew(
+        &self,
+        journal: &OrderJournal,
+        mut next: SequenceNumber,
+        answers: &Answers<AccountState>,
+    ) -> Result<Vec<Resumed>, WalletError> {
+        let mut open = Vec::new();
+        while let Some(sequence) = next.0.checked_sub(1).map(SequenceNumber)
+            && !self.is_stepped_over(sequence, answers)
+        {
+            let entry = journal.orders().entry(sequence)?;
+            open.extend(entry.filter(|entry| entry.state != OrderState::Voided && entry.certificate.is_some()));
+            next = sequence;
+        }
+        let mut renewed = Vec::new();
+        for entry in open.into_iter().rev() {
+            renewed.push(self.finish(journal, entry).await?);
+        }
+        Ok(renewed)
     }
 
     /// If the number of an order was used long ago, and no authority has the certificate any more, notes what a checkpoint
@@ -71,17 +111,17 @@ impl Wallet {
     async fn note_archived(
         &self,
         journal: &OrderJournal,
-        order: &VerifiedOrder,
+        ordered: &Transfer,
         answers: &Answers<AccountState>,
     ) -> Result<Option<Resumed>, WalletError> {
-        let (account, sequence) = (order.transfer().sender(), order.transfer().sequence());
+        let (account, sequence) = (ordered.sender(), ordered.sequence());
         if !self.is_stepped_over(sequence, answers) || self.find_certificate(account, sequence).await.is_some() {
             return Ok(None);
         }
         let found = self.network().archived_number(account, sequence, Instant::now() + READ_PATIENCE).await;
         let Some(entry) = found else { return Ok(None) };
         journal.archive(&entry, self.network().domain())?;
-        let order = Box::new(order.transfer().clone());
+        let order = Box::new(ordered.clone());
         Ok(Some(match entry.transfer {
             Some(settled) => Resumed::Archived { order, settled: Box::new(settled), checkpoint: entry.checkpoint },
             None => Resumed::Voided { order },

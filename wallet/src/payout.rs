@@ -2,6 +2,7 @@
 //! committee; and, above the outflow limit, through the contract's queue.
 
 use alloy::primitives::{Address, Bytes, U256};
+use fastpay_client::QuorumError;
 use fastpay_core::{AccountId, Amount, Asset, Epoch, ParseIdentityError, Redemption, Transfer, VerifiedCertificate};
 use fastpay_ethereum::{Call, Payout, Primary, Queued, certified_redemption};
 
@@ -157,8 +158,11 @@ impl Wallet {
         certificate: &VerifiedCertificate,
         redemption: &Redemption,
     ) -> Result<(Epoch, Bytes), WalletError> {
-        // Authorities vote for redemptions that they have confirmed.
-        self.through_epochs(|| self.client().settle(certificate)).await?;
+        // Authorities vote for redemptions that they have confirmed, or that their checkpoint includes.
+        match self.through_epochs(|| self.client().settle(certificate)).await {
+            Ok(_) | Err(QuorumError::EpochEnded(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
         let redemptions = [redemption.clone()];
         let (epoch, votes) = self.through_epochs(|| self.client().vote_again(&redemptions)).await?;
         Ok((epoch, votes.into()))

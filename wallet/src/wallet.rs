@@ -251,6 +251,11 @@ impl Wallet {
                 resumed.push(self.finish(&journal, entry).await?);
             }
             let answers = self.ask_account(account).await?;
+            let renewed = self.renew(&journal, journal.orders().next_sequence()?, &answers).await?;
+            if !renewed.is_empty() {
+                resumed.extend(renewed);
+                continue;
+            }
             let next = self.catch_up(&journal, &answers).await?;
             // The certificate found last may still have to be settled.
             if !self.adopt(&journal, next, &answers)? && journal.orders().unfinished()?.is_empty() {
@@ -324,6 +329,9 @@ impl Wallet {
         answers: &Answers<AccountState>,
     ) -> Result<Option<SequenceNumber>, WalletError> {
         let (account, asset) = (journal.orders().account(), intent.asset());
+        if !self.renew(journal, journal.orders().next_sequence()?, answers).await?.is_empty() {
+            return Ok(None);
+        }
         if self.adopt(journal, sequence, answers)? || !journal.orders().unfinished()?.is_empty() {
             return Ok(None);
         }

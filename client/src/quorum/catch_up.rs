@@ -163,6 +163,7 @@ pub(super) fn failure_of(error: ClientError) -> PeerFailure {
         ClientError::Refused(Refusal::Busy(retry_after)) => PeerFailure::Busy(retry_after),
         ClientError::Refused(Refusal::CatchingUp(None)) => PeerFailure::Restored,
         ClientError::Refused(Refusal::NotRequested(_)) => PeerFailure::NotRequested,
+        ClientError::Refused(Refusal::EpochEnded(since)) => PeerFailure::EpochEnded(since),
         ClientError::Refused(refusal) if refusal.is_retryable() => PeerFailure::Silent(refusal.to_string()),
         ClientError::Refused(Refusal::MissingCertificate(missing) | Refusal::SequenceTooHigh(missing)) => {
             PeerFailure::Behind(missing)

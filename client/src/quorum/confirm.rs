@@ -39,6 +39,8 @@ enum Outcome {
     Confirmed,
     /// It has confirmed, in a newer epoch than is known here.
     Ahead(Epoch),
+    /// It refuses the certificate because a recovery has ended the certificate's epoch.
+    Ended,
     Refused,
 }
 
@@ -59,9 +61,14 @@ impl QuorumError {
     /// Whether the error proves that the transfer is not settled in this committee's epoch.
     #[must_use]
     pub fn is_unsettled(&self, committee: &Committee) -> bool {
-        let Self::NoQuorum { failures, .. } = self else { return false };
+        let failures = match self {
+            Self::EpochEnded(_) => return true,
+            Self::NoQuorum { failures, .. } => failures,
+            _ => return false,
+        };
         let refused = |(name, failure): &&(AuthorityName, PeerFailure)| {
-            committee.member(name).is_some() && matches!(failure, PeerFailure::Refused(_))
+            let is_refusal = matches!(failure, PeerFailure::Refused(_) | PeerFailure::EpochEnded(_));
+            committee.member(name).is_some() && is_refusal
         };
         is_unsettled(committee, failures.iter().filter(refused).count())
     }
@@ -72,6 +79,7 @@ impl CommitteeClient {
     ///
     /// # Errors
     /// [`QuorumError::NoQuorum`]: settle it again. [`QuorumError::NewEpoch`]: follow it, and settle again.
+    /// [`QuorumError::EpochEnded`]: certify its order again.
     pub async fn settle(&self, certificate: &VerifiedCertificate) -> Result<Settled, QuorumError> {
         let committee = self.network.committee();
         let quorum = committee.quorum();
@@ -84,7 +92,7 @@ impl CommitteeClient {
             confirming.spawn(client.confirm_patiently(authority, certificate, committee.epoch(), failures.clone()));
         }
         let (mut confirmed, mut ahead, mut refusals) = (Vec::new(), Vec::new(), 0_usize);
-        let mut unnamed = Vec::new();
+        let (mut unnamed, mut ended, mut unnamed_ended) = (Vec::new(), Vec::new(), Vec::new());
         loop {
             let (name, outcome) = match timeout_at(deadline, confirming.join_next()).await {
                 Ok(Some(Ok(outcome))) => outcome,
@@ -105,6 +113,21 @@ impl CommitteeClient {
                         confirmed.extend(self.members_among(&mut unnamed, &committee, deadline).await);
                     }
                 }
+                Outcome::Ended => {
+                    if is_member {
+                        ended.push(name)
+                    } else {
+                        unnamed_ended.push(name)
+                    }
+                    let trusted = committee.faults_tolerated().saturating_add(1);
+                    if ended.len() < trusted && ended.len().saturating_add(unnamed_ended.len()) >= trusted {
+                        ended.extend(self.members_among(&mut unnamed_ended, &committee, deadline).await);
+                    }
+                    // One of them is honest, and an epoch that has ended never counts again.
+                    if ended.len() >= trusted {
+                        return Err(QuorumError::EpochEnded(certificate.certificate().epoch));
+                    }
+                }
                 Outcome::Ahead(_) | Outcome::Refused if !is_member => {}
                 Outcome::Ahead(epoch) => {
                     ahead.push(epoch);
@@ -114,7 +137,7 @@ impl CommitteeClient {
                 }
                 Outcome::Refused => {
                     refusals = refusals.saturating_add(1);
-                    if is_unsettled(&committee, refusals) {
+                    if is_unsettled(&committee, refusals.saturating_add(ended.len())) {
                         return Err(no_quorum(confirmed.len(), quorum, false, &failures));
                     }
                 }
@@ -166,8 +189,12 @@ impl CommitteeClient {
             self.report(Progress::Waiting { authority: name, failure: failure.clone() });
             backoff.wait_at_least(failure.retry_after());
             let end = match failure {
-                PeerFailure::OtherEpoch(epoch) if epoch > known => Some(Outcome::Ahead(epoch)),
-                PeerFailure::Refused(_) | PeerFailure::NoPrimary => Some(Outcome::Refused),
+                PeerFailure::OtherEpoch(epoch) | PeerFailure::EpochEnded(epoch) if epoch > known => {
+                    Some(Outcome::Ahead(epoch))
+                }
+                // The certificate of an earlier number may be the one that it refuses.
+                PeerFailure::EpochEnded(since) if since > certificate.certificate().epoch => Some(Outcome::Ended),
+                PeerFailure::EpochEnded(_) | PeerFailure::Refused(_) | PeerFailure::NoPrimary => Some(Outcome::Refused),
                 _ => None,
             };
             let kind = failure.kind();

@@ -107,6 +107,8 @@ pub enum Progress {
     },
     /// Another copy of this wallet signed this order and did not finish it; this one finishes it now.
     Adopted(Transfer),
+    /// A recovery ended the epoch of this transfer's certificate; the same order is certified again now.
+    Renewed(Transfer),
 }
 
 /// Receives progress.
@@ -178,6 +180,13 @@ pub enum QuorumError {
         /// The newest epoch known here.
         known: Epoch,
     },
+    /// A recovery has ended the epoch of the certificate, as at least one honest authority says: it counts for nothing.
+    /// Its order may be certified anew, unless its number was taken.
+    #[error(
+        "a recovery has replaced the committee that certified this in epoch {0}, and the certificate counts for nothing \
+         any more; the order can be certified again: run `fastpay resume`"
+    )]
+    EpochEnded(Epoch),
     /// Too few good answers.
     #[error("{count} of the {quorum} {what} that are needed came {}; nothing is lost: run `fastpay resume` to go on. {}",
         if *.timed_out { "in time" } else { "and no more can come" }, list(.failures))]

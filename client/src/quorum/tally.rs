@@ -50,6 +50,9 @@ pub enum PeerFailure {
     /// It knows of no request to unlock the number that the account's owner signed.
     #[error("it knows of no unlock request of the account's owner for this number")]
     NotRequested,
+    /// A recovery has installed this epoch and ended all earlier ones, and it refuses a certificate of one of these.
+    #[error("a recovery has installed epoch {0}, and certificates of earlier epochs count for nothing")]
+    EpochEnded(Epoch),
     /// It refused the request as wrong.
     #[error("it refused: {0}")]
     Refused(String),
@@ -87,6 +90,7 @@ impl PeerFailure {
             Self::OtherEpoch(_) => "other-epoch",
             Self::NoPrimary => "no-primary",
             Self::NotRequested => "not-requested",
+            Self::EpochEnded(_) => "epoch-ended",
             Self::Refused(_) => "refused",
             Self::Misbehaved(_) => "misbehaved",
         }

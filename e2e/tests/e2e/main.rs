@@ -18,6 +18,7 @@
 //! | `setup` | invalid configurations and keys |
 //! | `primary` | an Ethereum node that is unreachable, or serves another chain |
 //! | `rotation` | all authorities change their keys under load |
+//! | `recovery` | a lost committee, rebuilt from what is left and adopted; wallets with certificates of it |
 //! | `followers` | the `fastpay` command and a running relayer during a rotation |
 //! | `merchant` | a shop that is paid by links and notified by webhooks, also while it or the service is down |
 //! | `migration` | a move to a new contract while the old one runs |
@@ -42,6 +43,7 @@ mod peers;
 mod primary;
 mod proxy;
 mod pruning;
+mod recovery;
 mod relaying;
 mod restored;
 mod rotation;

@@ -200,6 +200,8 @@ pub struct CertificationMetrics {
     pub peers_left: Counter,
     /// Failures to upload the archive into its store, or to read it back.
     pub store_failures: Counter,
+    /// The bytes that are lacking on the disk for the next checkpoint, beside the reserve of the journals.
+    pub room_lacking: Gauge,
     stored_number: Gauge,
     number: Gauge,
     timestamp: Gauge,
@@ -517,6 +519,9 @@ fn certification(registry: &mut Registry) -> CertificationMetrics {
     registry.register("archive_peers_left", "Times that a peer's archive was left for a while", left);
     let failures = metrics.store_failures.clone();
     registry.register("archive_store_failures", "Failures to upload the archive, or to read it back", failures);
+    let lacking = metrics.room_lacking.clone();
+    let help = "What is lacking on the disk for the next checkpoint, beside the reserve of the journals";
+    registry.register_with_unit("archive_room_lacking", help, Unit::Bytes, lacking);
     let stored = metrics.stored_number.clone();
     registry.register("archive_store_number", "The newest checkpoint in the archive's store; 0 without one", stored);
     metrics

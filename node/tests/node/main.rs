@@ -4,6 +4,7 @@
 
 mod alarm;
 mod announcements;
+mod archive_room;
 mod archive_store;
 mod archived;
 mod archived_store;

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use fastpay_client::ClientError;
 use fastpay_core::{Amount, Balance};
@@ -177,6 +177,36 @@ async fn no_member_leaves_while_the_others_make_no_quorum() {
     for member in &scene.members[..3] {
         pruned(member, 1).await;
     }
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_a_member_down_the_others_leave_one_at_a_time_once_their_disks_are_about_to_end_voting() {
+    let mut scene = four().await;
+    set_times(&mut scene, TIMES);
+    for member in &mut scene.members {
+        // As on a disk that is full up to the reserve, with journals most of which are older than the checkpoint.
+        member.config.limits.disk_reserve_bytes = u64::MAX;
+        let cut = fs::File::options().write(true).open(member.archive().cut_path(1)).unwrap();
+        cut.set_modified(UNIX_EPOCH + Duration::from_millis(now_ms() + 3_600_000)).unwrap();
+    }
+    for member in &mut scene.members[..3] {
+        start(member).await;
+    }
+    // Until the old journals are longer than the new ones can be.
+    for sequence in 0..40 {
+        pay(&scene, &[0, 1, 2], 0, sequence).await;
+    }
+    for member in &scene.members[..3] {
+        pruned(member, 1).await;
+    }
+    let mut away: Vec<_> =
+        scene.members[..3].iter().map(report).map(|done| (done.at_ms - done.pause_ms, done.at_ms)).collect();
+    away.sort_unstable();
+    assert!(away.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{away:?}");
+    assert!(report(&scene.members[3]) == PruningReport::default());
+    // What is certified is confirmed, also without room for new locks.
+    pay(&scene, &[0, 1, 2], 0, 40).await;
     scene.stop().await;
 }
 

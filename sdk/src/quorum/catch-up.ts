@@ -45,6 +45,7 @@ export function failureOf(error: unknown): PeerFailure {
     const { expectedSequence } = error.facts;
     const isGap = error.problem === "missing-certificate" || error.problem === "sequence-too-high";
     if (isGap && expectedSequence !== undefined) return { kind: "behind", sequence: expectedSequence };
+    if (error.problem === "epoch-ended") return { kind: "epoch-ended", epoch: error.facts.epoch ?? 0n };
     if (error.problem === "catching-up" && expectedSequence === undefined) return { kind: "restored" };
     const plain = PLAIN.find((kind) => kind === error.problem);
     if (plain !== undefined) return { kind: plain };
@@ -52,6 +53,11 @@ export function failureOf(error: unknown): PeerFailure {
   }
   const isMalformed = error instanceof Error && "code" in error && error.code === "malformed-answer";
   return { kind: isMalformed ? "misbehaved" : "silent", message: messageOf(error) };
+}
+
+/** Whether an authority refuses a certificate because a recovery has ended the epoch of it. */
+export function isEpochEnded(error: unknown): error is ProblemError {
+  return error instanceof ProblemError && error.problem === "epoch-ended";
 }
 
 function misbehaved(message: string): PeerFailureError {
@@ -84,7 +90,12 @@ export async function pushSent(
     const certificate = await certificateOf(operation, account, sequence, signal);
     if (certificate === undefined) throw new PeerFailureError({ kind: "behind", sequence });
     operation.report({ type: "catching-up", authority, account, sequence });
-    const { nextSequence: next } = await authority.confirm(certificate, signal);
+    const { nextSequence: next } = await authority.confirm(certificate, signal).catch(async (error: unknown) => {
+      // The stored certificate may be of an ended epoch, while another authority has one of the present epoch.
+      const newer = isEpochEnded(error) ? await operation.network.findCertificate(account, sequence, { signal }) : undefined;
+      if (newer === undefined) throw error;
+      return authority.confirm(newer, signal);
+    });
     if (next <= sequence) throw misbehaved(`it confirmed ${sequence} and expects ${next}`);
     // It may be further than it reported before. Numbers from `to` on do not matter here.
     sequence = next;

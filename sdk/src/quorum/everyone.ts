@@ -9,6 +9,9 @@ import { failureOf } from "./catch-up.js";
 import { limited, type Operation } from "./certify.js";
 import { decidedBy, noQuorum } from "./failures.js";
 
+/** After such a failure, asking again is useless. */
+const FINAL: readonly PeerFailure["kind"][] = ["refused", "no-primary", "voided", "epoch-ended"];
+
 /** A task for every authority. */
 export interface Task<T> {
   /** The name of the result, for people. */
@@ -25,7 +28,7 @@ export interface Task<T> {
 
 /**
  * Resolves when a quorum has completed the task. `rest` resolves when the work on the other authorities ends. Throws
- * `no-quorum`, `voided`, `frozen`, `aborted`, or an error of `take`.
+ * `no-quorum`, `voided`, `frozen`, `epoch-ended`, `aborted`, or an error of `take`.
  */
 export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ rest: Promise<void> }> {
   throwIfAborted(operation.signal);
@@ -97,7 +100,7 @@ async function patiently<T>(
       const failure = failureOf(error);
       operation.report({ type: "waiting", authority, failure });
       note(failure);
-      if (failure.kind === "refused" || failure.kind === "no-primary" || failure.kind === "voided") return undefined;
+      if (FINAL.includes(failure.kind)) return undefined;
     }
     await backoff.wait(signal);
   }

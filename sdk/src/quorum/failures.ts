@@ -33,6 +33,8 @@ export function describePeerFailure(failure: PeerFailure): string {
       return "it knows of no final request of the owner to unlock this number";
     case "voided":
       return "it reports that the contract voided this number";
+    case "epoch-ended":
+      return `a recovery has installed epoch ${failure.epoch}, and it refuses certificates of earlier epochs`;
     case "refused":
       return `it refused: ${failure.message}`;
     case "misbehaved":
@@ -123,7 +125,14 @@ export function frozen(): FastPayError {
 export function decidedBy(failures: Iterable<PeerFailure>, trusted: number): FastPayError | undefined {
   const kinds = [...failures].map(({ kind }) => kind);
   if (kinds.filter((kind) => kind === "voided").length >= trusted) return voided();
+  if (kinds.filter((kind) => kind === "epoch-ended").length >= trusted) return epochEnded();
   return kinds.filter((kind) => kind === "frozen").length >= trusted ? frozen() : undefined;
+}
+
+/** f + 1 authorities report that a recovery has ended the epoch of a certificate. */
+function epochEnded(): FastPayError {
+  const message = "a recovery has replaced the committee that certified this, and the certificate counts for nothing any more";
+  return new FastPayError("epoch-ended", message, "resume: the same order is certified again under its number");
 }
 
 /** f + 1 authorities vote in a newer epoch than the contract shows. */

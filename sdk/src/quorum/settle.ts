@@ -5,7 +5,7 @@
 
 import type { VerifiedCertificate } from "../certificate.js";
 import type { AuthorityClient } from "../authority.js";
-import { confirm, PeerFailureError } from "./catch-up.js";
+import { confirm, isEpochEnded, PeerFailureError } from "./catch-up.js";
 import type { Operation } from "./certify.js";
 import { Ahead, throughEpochs } from "./epochs.js";
 import { untilQuorum } from "./everyone.js";
@@ -18,8 +18,8 @@ export interface Settled {
 
 /**
  * Sends a certificate to all authorities, until a quorum of one committee has confirmed it in that committee's epoch:
- * confirmations of two epochs do not add up. Throws `no-quorum`, `voided`, `frozen`, `new-epoch` or `aborted`; the
- * transfer stays certified, and the call may be repeated.
+ * confirmations of two epochs do not add up. Throws `no-quorum`, `voided`, `frozen`, `epoch-ended`, `new-epoch` or
+ * `aborted`; but after `epoch-ended`, the transfer stays certified, and the call may be repeated.
  */
 export function settle(operation: Operation, certificate: VerifiedCertificate): Promise<Settled> {
   return throughEpochs(operation, () => settleInEpoch(operation, certificate));
@@ -32,10 +32,18 @@ async function settleInEpoch(operation: Operation, certificate: VerifiedCertific
   const ahead = new Ahead(committee);
   let confirmations = 0;
   const act = async (authority: AuthorityClient, signal: AbortSignal): Promise<bigint> => {
-    const confirmedIn = (await confirm(operation, authority, certificate, signal)) ?? epoch;
+    const confirmedIn = (await confirm(operation, authority, certificate, signal).catch(recovered)) ?? epoch;
     // It has not read the rotation yet.
     if (confirmedIn < epoch) throw new PeerFailureError({ kind: "other-epoch", epoch: confirmedIn });
     return confirmedIn;
+  };
+  /** The epoch that a recovery has installed, if this client does not know of it yet. */
+  const recovered = (error: unknown): bigint => {
+    const since = isEpochEnded(error) ? (error.facts.epoch ?? 0n) : 0n;
+    if (since > epoch) return since;
+    // Not this certificate is of an ended epoch, but one of an earlier number, which the authority lacks.
+    const isOther = isEpochEnded(error) && since <= certificate.epoch;
+    throw isOther ? new PeerFailureError({ kind: "refused", message: error.message }) : error;
   };
   const take = (confirmedIn: bigint, authority: AuthorityClient): number => {
     if (confirmedIn > epoch) {

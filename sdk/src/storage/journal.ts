@@ -4,7 +4,8 @@
  * ```text
  *  NNN.order ──► NNN.certificate ──► NNN.settled         (entries of an account, by sequence number)
  *  created       certified           settled
- *      ├───────► NNN.archived          settled, without its certificate: authorities have pruned it
+ *      ├───────► NNN.archived          settled, without its certificate: authorities have pruned it, or NNN.certificate
+ *      │                               is of another order, of an epoch that a recovery ended
  *      └───────► NNN.void              voided
  * ```
  * Each entry is written once and never changed, so a crash leaves one of these states and nothing in between. If
@@ -83,10 +84,17 @@ export class OrderJournal {
     throw new FastPayError("busy", message, action, { details: { sequence } });
   }
 
-  /** Stores the certificate of a number: that of this wallet's order, or of an order that superseded it. */
+  /**
+   * Stores the certificate of a number: that of this wallet's order, or of an order that superseded it. A certificate of an
+   * epoch that a recovery ended stays; the transfer that took its number in a later epoch is stored beside it.
+   */
   async certify(certificate: VerifiedCertificate): Promise<void> {
-    const { digest, order } = certificate;
-    await this.#write(order.transfer.sequence, "certificate", { digest, content: encodeCertificate(certificate) });
+    const { digest, order, epoch } = certificate;
+    const { transfer } = order;
+    if (await this.#write(transfer.sequence, "certificate", { digest, content: encodeCertificate(certificate) })) return;
+    const before = await this.#read(transfer.sequence, "certificate", storedText);
+    if (before === undefined || before.digest === digest || parseCertificate(before.content).epoch >= epoch) return;
+    await this.#write(transfer.sequence, "archived", { digest, content: encodeBareTransfer(transfer) });
   }
 
   /**
@@ -144,14 +152,16 @@ export class OrderJournal {
 
   /** The entry of a number; undefined if nothing is stored for it. */
   async entry(sequence: bigint): Promise<Stored | undefined> {
-    const [order, certificate, settled, archived, voided] = await Promise.all([
+    const [order, certified, settled, archived, voided] = await Promise.all([
       this.#read(sequence, "order", storedText),
       this.#read(sequence, "certificate", storedText),
       this.#read(sequence, "settled", storedTime),
       this.#read(sequence, "archived", storedText),
       this.#read(sequence, "void", storedTime),
     ]);
-    if ([order, certificate, archived, voided].every((part) => part === undefined)) return undefined;
+    if ([order, certified, archived, voided].every((part) => part === undefined)) return undefined;
+    // A certificate that a recovery ended does not count if another order took its number.
+    const certificate = archived === undefined || archived.digest === certified?.digest ? certified : undefined;
     const taker = certificate?.digest ?? archived?.digest;
     const isSettled = settled !== undefined || archived !== undefined;
     return {

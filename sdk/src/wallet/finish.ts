@@ -8,6 +8,7 @@
  *  two orders for one number ─► OrderConflict ─► finish the one that still can be ─► the other is superseded
  *  the contract voided the number ─► store that: its order is never executed
  *  all authorities have pruned the number ─► store what a checkpoint proves of it
+ *  a recovery ended the certificate's epoch ─► certify its order again, under the same number
  * ```
  * This module signs nothing. It verifies that every order that it sends was signed with this account's key. Our own
  * order, or an adopted one, is stored before it is sent. If a competitor of our order wins, its certificate is stored
@@ -24,7 +25,7 @@ import { conflictError } from "../quorum/failures.js";
 import { settle } from "../quorum/settle.js";
 import { transferDigest } from "../eip712.js";
 import { FastPayError, isFastPayError, messageOf } from "../errors.js";
-import { goodAnswers, provenByArchive, type Answers } from "../network.js";
+import { goodAnswers, memberAnswers, provenByArchive, type Answers } from "../network.js";
 import { claimsAbove } from "../agreement.js";
 import type { OrderJournal, Stored } from "../storage/journal.js";
 import type { Transfer } from "../transfer.js";
@@ -44,25 +45,35 @@ export async function finish(operation: Operation, journal: OrderJournal, entry:
   const { network, timing, signal } = operation;
   const { account } = journal;
   const { sequence } = entry;
+  let toCertify = entry.order;
   if (entry.certificate !== undefined) {
     const certificate = await network.verify(entry.certificate, account, sequence).catch(() => undefined);
     if (certificate !== undefined) {
       const ordered = entry.order?.transfer;
       const digest = ordered && transferDigest(network.domain, ordered);
       announce(operation, digest, certificate.order.transfer, certificate.digest);
-      return resumedOf(ordered, digest, await settleStored(operation, journal, certificate));
+      try {
+        return resumedOf(ordered, digest, await settleStored(operation, journal, certificate));
+      } catch (error) {
+        if (!isFastPayError(error, "epoch-ended")) throw error;
+        // Not our own order if this one had superseded it: its owner may have ordered that again.
+        toCertify = certificate.order;
+      }
     }
   }
-  if (entry.order === undefined) {
+  if (toCertify === undefined) {
     const message = `the stored certificate of number ${sequence} is not valid, and there is no order`;
     throw new FastPayError("storage", message, "was the storage altered, or the Ethereum node changed?");
   }
-  const order = verifyOrder(entry.order, network.domain);
+  const order = verifyOrder(toCertify, network.domain);
+  const ordered = entry.order?.transfer ?? order.transfer;
   announce(operation, order.digest, order.transfer, order.digest);
   // Another copy may have more votes for another order. Then send that one, not ours, to authorities that hold none.
   const answers = await network.askAll((authority, until) => authority.account(account, undefined, until), { signal });
-  const pruned = await finishPruned(operation, journal, order, answers);
+  const pruned = await finishPruned(operation, journal, ordered, answers);
   if (pruned !== undefined) return pruned;
+  // Authorities execute nothing under this number before they have executed the numbers below it.
+  await renew(operation, journal, sequence, answers);
   const conflict = conflictOf(network, account, sequence, answers);
   conflict.enter(order);
   if (conflict.contenders().length > 1) {
@@ -70,18 +81,45 @@ export async function finish(operation: Operation, journal: OrderJournal, entry:
     conflict.merge(await readConflict(network, account, sequence, timing.readMs, signal));
   }
   try {
-    return await bringHome(operation, journal, order, conflict.leader() ?? order, true);
+    const outcome = await bringHome(operation, journal, order, conflict.leader() ?? order, true);
+    const certificate = outcome.type === "settled" ? outcome.receipt.certificate : outcome.certificate;
+    if (certificate.digest === transferDigest(network.domain, ordered)) return outcome;
+    return { type: "superseded", order: ordered, certificate };
   } catch (error) {
     if (!isFastPayError(error, "voided") || !(await noteVoid(operation, journal, sequence))) throw error;
-    return { type: "voided", order: order.transfer };
+    return { type: "voided", order: ordered };
   }
+}
+
+/**
+ * Finishes again what is certified here under numbers below `next` and not executed by f + 1 of the authorities that
+ * answer. A settled transfer is among it only if a recovery left it out, or if authorities lie or are slow; then this does
+ * no harm. Without this, nothing can be certified under a later number.
+ */
+export async function renew(
+  operation: Operation,
+  journal: OrderJournal,
+  next: bigint,
+  answers: Answers<AccountState>,
+): Promise<Resumed[]> {
+  const states = memberAnswers(answers).map(({ answer }) => answer);
+  const isExecuted = (sequence: bigint): boolean =>
+    states.filter(({ nextSequence }) => nextSequence > sequence).length >= operation.network.trusted;
+  const open: Stored[] = [];
+  for (let sequence = next - 1n; sequence >= 0n && !isExecuted(sequence); sequence -= 1n) {
+    const entry = await journal.entry(sequence);
+    if (entry?.certificate !== undefined && entry.state !== "voided") open.unshift(entry);
+  }
+  const renewed: Resumed[] = [];
+  for (const entry of open) renewed.push(await finish(operation, journal, entry));
+  return renewed;
 }
 
 /** The outcome of an order whose number the authorities have pruned: nobody has a certificate of it any more. */
 async function finishPruned(
   { network, signal }: Operation,
   journal: OrderJournal,
-  { transfer: order }: VerifiedOrder,
+  order: Transfer,
   answers: Answers<AccountState>,
 ): Promise<Resumed | undefined> {
   const { sender, sequence } = order;

@@ -27,7 +27,7 @@ import { amountOf, type Domain, type Transfer } from "../transfer.js";
 import type { VerifiedOrder } from "../verify.js";
 import type { AccountState, ProvenTransfer, Receipt, Resumed } from "../views.js";
 import { operationOf, journalOf, type Context } from "./context.js";
-import { adopt, bringHome, catchUp, finish } from "./finish.js";
+import { adopt, bringHome, catchUp, finish, renew } from "./finish.js";
 import { spreadReceived } from "./receive.js";
 
 /** The time for which a page waits for another page that uses the same account. */
@@ -137,6 +137,9 @@ export function resume(
     for (let round = 0; round < ADOPTIONS_MAX; round += 1) {
       for (const entry of await journal.unfinished()) resumed.push(await finish(operation, journal, entry));
       const answers = await operation.network.accountStates(account, undefined, signal);
+      const renewed = await renew(operation, journal, await journal.nextSequence(), answers);
+      resumed.push(...renewed);
+      if (renewed.length > 0) continue;
       const next = await catchUp(operation, journal, answers);
       const isAdopted = await adopt(operation, journal, next, answers);
       // The newest certificate that `catchUp` stored may still have to be settled.
@@ -155,6 +158,7 @@ export async function checkAgreedState(operation: Operation, journal: OrderJourn
   const { account } = journal;
   const { asset, amount } = need;
   const answers = await network.accountStates(account, asset, signal);
+  if ((await renew(operation, journal, await journal.nextSequence(), answers)).length > 0) return undefined;
   const sequence = await catchUp(operation, journal, answers);
   if ((await adopt(operation, journal, sequence, answers)) || (await journal.unfinished()).length > 0) return undefined;
   const available = await availableOf(operation, journal, sequence, asset, answers);

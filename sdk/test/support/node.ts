@@ -59,6 +59,8 @@ export class TestNode {
   readonly keys: Keys;
   epoch = 0n;
   url = "";
+  /** Certificates of epochs before this one have ended with a recovery. */
+  #countsSince = 0n;
   /** True if confirmations contain the epoch. Those of an earlier release do not. */
   saysEpoch = true;
   /** The bodies of all requests with orders. */
@@ -89,6 +91,13 @@ export class TestNode {
   async stop(): Promise<void> {
     this.#server.closeAllConnections();
     await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  /** Begins anew in the present epoch, which a recovery has installed, with nothing. */
+  beginAnew(): void {
+    this.#countsSince = this.epoch;
+    this.#accounts.clear();
+    this.#confirmed.length = 0;
   }
 
   account(id: string): State {
@@ -257,6 +266,7 @@ export class TestNode {
   /** Confirms a certificate without verifying it. In the live tests, real nodes verify what clients send. */
   confirm(certificate: Certificate): Answer {
     const { transfer } = certificate.order;
+    if (certificate.epoch < this.#countsSince) return problem(409, "epoch-ended", { epoch: this.#countsSince.toString() }, "never");
     const state = this.account(transfer.sender);
     if (transfer.sequence > state.next) {
       return problem(409, "missing-certificate", { expectedSequence: state.next.toString() });

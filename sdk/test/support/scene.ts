@@ -142,6 +142,15 @@ export class Scene {
     return committee;
   }
 
+  /** A recovery installs a new committee, which begins with the 100 that Alice deposited. */
+  recover(): void {
+    this.rotate();
+    for (const node of this.nodes) {
+      node.beginAnew();
+      node.account(this.alice.account).balance = 100n;
+    }
+  }
+
   /** Finishes Alice's unfinished orders. */
   resume(store = this.context.store): Promise<Resumed[]> {
     return resume({ ...this.context, store }, this.alice.account, (step) => this.steps.push(step), undefined);

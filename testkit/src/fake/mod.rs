@@ -210,6 +210,14 @@ impl FakeAuthority {
         state.authority.rotate(&self.epochs.lock().unwrap()[next], self.index);
     }
 
+    /// Follows a recovery to the next epoch: begins anew from an empty checkpoint, and has forgotten the rest.
+    fn recover(&self, next: &TestCommittee) {
+        let mut state = self.state();
+        state.authority.recover(next, self.index);
+        (state.certificates, state.received, state.deposits) = Default::default();
+        state.redemptions.clear();
+    }
+
     /// Follows the Primary to an event about a number.
     pub fn follow_unlock(&self, event: &UnlockEvent) {
         let mut state = self.state();
@@ -312,12 +320,25 @@ impl FakeCommittee {
         self.epochs.lock().unwrap().push(next);
     }
 
+    /// Installs the next committee by a recovery. Every authority begins from an empty checkpoint. The clients of
+    /// `network` know of the new committee.
+    pub fn recover(&self, network: &Network) -> TestCommittee {
+        let (now, mut committees) = (self.newest(), network.committees());
+        let next = now.rotated();
+        self.install(next.clone());
+        self.authorities.iter().for_each(|authority| authority.recover(&next));
+        committees.install(next.committee.clone()).unwrap();
+        let names = self.endpoints.authorities.iter().map(|listed| listed.name);
+        network.adopt(committees, names.zip(next.keys.iter().map(|keys| keys.public().name)).collect());
+        next
+    }
+
     /// Has every authority prune all certificates so far, and with `lists` also its lists of what was received by them:
     /// they are in the archive of a checkpoint, as the first authority has them.
     pub fn prune(&self, lists: bool) {
-        let certificates = self.authorities[0].state().certificates.clone();
+        let (committee, certificates) = (self.newest(), self.authorities[0].state().certificates.clone());
         for authority in &self.authorities {
-            authority.state().archive = Some(FakeArchive::new(&self.committee, &certificates, lists));
+            authority.state().archive = Some(FakeArchive::new(&committee, &certificates, lists));
         }
     }
 

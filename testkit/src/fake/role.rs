@@ -31,6 +31,8 @@ pub enum Role {
     FalseConfirmation,
     /// Refuses every certificate.
     RefusesCertificates,
+    /// Refuses every certificate because a recovery has ended its epoch, and is otherwise honest.
+    EndsEpochs,
     /// Lists payments and states that never existed.
     FalseHistory,
     /// Lists this many received payments that never existed, and votes for nothing.

@@ -78,6 +78,10 @@ impl FakeAuthority {
                 if role == Role::RefusesCertificates {
                     return Answer::Refused((&Refusal::Invalid("not here".into())).into());
                 }
+                if role == Role::EndsEpochs {
+                    let next = Epoch(certificate.epoch.0 + 1);
+                    return Answer::Refused((&Refusal::EpochEnded(next)).into());
+                }
                 match state.confirm(&certificate) {
                     Ok(()) => {
                         let next_sequence = state.authority.account(&account).next_sequence().0;
@@ -150,6 +154,7 @@ fn refusal_of(refusal: TestAuthorityError) -> Refusal {
     match refusal {
         TestAuthorityError::Rejection(rejection) => rejection.into(),
         TestAuthorityError::UnknownEpoch(epoch) => Refusal::UnknownEpoch(epoch),
+        TestAuthorityError::EpochEnded(since) => Refusal::EpochEnded(since),
         other => Refusal::Invalid(other.to_string()),
     }
 }

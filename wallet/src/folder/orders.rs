@@ -9,8 +9,9 @@
 //! `NNN.archived` has a transfer that a checkpoint of the committee proves, and whose certificate every authority had
 //! pruned when this wallet looked for it: it is settled.
 //! `NNN.spent` contains the order on which the contract spent the number of a redemption, in a final block.
+//! `NNN.ended` is a certificate whose epoch a recovery has ended, and in whose place another one came.
 //!
-//! Each file is written once and never changed, so a crash leaves one of these states and nothing in between. A
+//! Each other file is written once and changes only so, at once: a crash leaves one of these states and nothing between. A
 //! certificate of another order than NNN.order (of a copy of this wallet) means that ours was superseded. The files are
 //! not trusted: their content is verified again before use.
 
@@ -194,6 +195,11 @@ impl Orders {
         let certified: Option<StoredCertificate> = self.read(sequence, "certificate")?;
         let settled: Option<StoredSettlement> = self.read(sequence, "settled")?;
         let archived: Option<ArchivedOrder> = self.read(sequence, "archived")?;
+        // A certificate that a recovery ended says nothing of the number that another order took then.
+        let is_replaced = |certified: &StoredCertificate| {
+            archived.as_ref().is_some_and(|archived| archived.digest != certified.digest)
+        };
+        let certified = certified.filter(|certified| !is_replaced(certified));
         let state = match (&stored, &certified) {
             _ if self.is_voided(sequence)? => OrderState::Voided,
             (Some(order), None) if archived.as_ref().is_some_and(|archived| archived.digest != order.digest) => {
@@ -203,7 +209,7 @@ impl Orders {
             (None, None) => return Ok(None),
             (Some(order), Some(certificate)) if order.digest != certificate.digest => OrderState::Superseded,
             (Some(_), None) => OrderState::Created,
-            _ if settled.is_some() => OrderState::Settled,
+            _ if settled.is_some() || archived.is_some() => OrderState::Settled,
             _ => OrderState::Certified,
         };
         let created_at_ms = stored.as_ref().map(|stored| stored.created_at_ms);
@@ -345,17 +351,30 @@ impl OrderJournal {
         }
     }
 
-    /// Stores the certificate of a number, for this wallet's order or for one that superseded it.
+    /// Stores the certificate of a number, for this wallet's order or for one that superseded it. One of an earlier epoch,
+    /// which a recovery has ended, makes room, and stays beside it: another recovery may count it.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// If a file cannot be written.
     pub fn certify(&self, certificate: &VerifiedCertificate) -> Result<(), FolderError> {
+        let sequence = certificate.transfer().sequence();
         let stored = StoredCertificate {
             certified_at_ms: now_ms(),
             digest: certificate.digest(),
             certificate: encode_hex(certificate.certificate()),
         };
-        self.orders.write(certificate.transfer().sequence(), "certificate", &stored).map(drop)
+        if self.orders.write(sequence, "certificate", &stored)? {
+            return Ok(());
+        }
+        let Some(earlier) = self.orders.read::<StoredCertificate>(sequence, "certificate")? else { return Ok(()) };
+        let epoch = self.orders.decode::<Certificate>(sequence, "certificate", &earlier.certificate)?.epoch;
+        if epoch >= certificate.certificate().epoch {
+            return Ok(());
+        }
+        self.orders.write(sequence, "ended", &earlier)?;
+        let path = self.orders.path(sequence, "certificate");
+        let content = serde_json::to_vec_pretty(&stored).map_err(|error| FolderError::damaged(&path, error))?;
+        files::replace(&path, &content).map_err(|error| FolderError::io(&path, error))
     }
 
     /// Notes that a quorum has confirmed the certificate of a number. The certificate must be on disk before: a settled

@@ -10,6 +10,7 @@ mod onchain;
 mod order_of_writes;
 mod quorum;
 mod receiving;
+mod recovered;
 mod resuming;
 mod rotation;
 mod support;

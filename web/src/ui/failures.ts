@@ -33,6 +33,8 @@ export function failureText(failure: PeerFailure): string {
       return "has not read the unlock request yet";
     case "voided":
       return "reports that this number is void";
+    case "epoch-ended":
+      return "was installed by a recovery, and accepts no certificates from before it";
     case "refused":
       return `refuses: ${failure.message}`;
     case "misbehaved":

@@ -56,7 +56,7 @@ impl Admission {
         certificates: Vec<CheckpointCertificate>,
         told: Progress<'_>,
     ) -> Result<Self, CheckpointError> {
-        let archive = Archive::create(inputs.archive)?;
+        let archive = Archive::create(inputs.archive)?.beside(inputs.config);
         let deployment = deployment::load(inputs.config).await?;
         let (domain, committees) = (deployment.domain(), deployment.committees()?);
         let base = Self::base(&archive, tip, &certificates, (&domain, &committees))?;

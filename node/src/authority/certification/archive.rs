@@ -33,6 +33,7 @@ use tempfile::TempDir;
 
 use super::base::Base;
 use super::compute::{Computed, first_state};
+use super::room::{JournalsDisk, Limited};
 use super::store::{Store, StoreError};
 use super::{CertificateFile, CheckpointError, CheckpointFields, CheckpointVoteFile};
 
@@ -96,6 +97,19 @@ pub enum ArchiveError {
         object: String,
         /// What is wrong with it.
         defect: Defect,
+    },
+    /// The disk is nearly full, and what is left is for the journals.
+    #[error(
+        "the disk of {folder} has no room for {lacking} more bytes beyond the {reserve} that the journals keep (limits, \
+         disk_reserve_bytes): nothing is archived until there is; make room, or move the archive to another disk"
+    )]
+    NoRoom {
+        /// The archive's folder.
+        folder: PathBuf,
+        /// What the journals keep.
+        reserve: u64,
+        /// The bytes that are lacking.
+        lacking: u64,
     },
     /// The store cannot be used.
     #[error(transparent)]
@@ -196,13 +210,15 @@ pub struct Archive {
     pub(super) store: Option<Store>,
     /// Where files of the store are while they are needed; None if they are only passed on.
     pub(super) fetched: Option<Arc<TempDir>>,
+    /// The journals that may be on the same disk, to which it leaves the reserve; None if it fills the disk.
+    pub(super) journals: Option<JournalsDisk>,
 }
 
 impl Archive {
     /// The archive in a folder.
     #[must_use]
     pub fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), store: None, fetched: None }
+        Self { folder: folder.to_owned(), store: None, fetched: None, journals: None }
     }
 
     /// The folder.
@@ -322,8 +338,17 @@ impl Archive {
     pub(super) fn write(&self, base: &Base, computed: &Computed) -> Result<PathBuf, ArchiveError> {
         let Computed { checkpoint, segment, part, .. } = computed;
         let replace = |path: PathBuf, write: &dyn Fn(&mut dyn io::Write) -> io::Result<()>| {
-            files::replace_with(&path, write).map_err(|error| ArchiveError::Io { path: path.clone(), error })?;
-            Ok(path)
+            let left = self.room()?;
+            let written = files::replace_with(&path, |inner| match left {
+                Some(left) => write(&mut Limited { inner, left }),
+                None => write(inner),
+            });
+            match written {
+                // About: how long the file would be is not known.
+                Err(error) if left.is_some() && error.kind() == io::ErrorKind::StorageFull => Err(self.no_room(1)),
+                Err(error) => Err(ArchiveError::Io { path, error }),
+                Ok(()) => Ok(path),
+            }
         };
         replace(self.segment_path(checkpoint.number), &|mut file| segment.write(&mut file))?;
         replace(self.state_path(checkpoint.number), &|mut file| part.write(&mut base.open()?, &mut file))?;

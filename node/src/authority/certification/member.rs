@@ -118,6 +118,8 @@ pub struct Member {
     lock: ArchiveLock,
     /// The orders that are executed here and not in the newest proposal.
     beyond: u64,
+    /// More room than this was needed when it last was not enough.
+    room_needed: u64,
 }
 
 impl Member {
@@ -133,7 +135,7 @@ impl Member {
         (names, endpoints): (Vec<AuthorityName>, Endpoints),
         (metrics, lag, lock): (Arc<CertificationMetrics>, Lag, ArchiveLock),
     ) -> Self {
-        let archive = Archive::new(&settings.folder);
+        let archive = Archive::new(&settings.folder).beside(&config);
         let clock = Clock::system();
         let began = Began { epoch: voter_status.borrow().epoch(), at_ms: clock.now_ms() };
         let (rest, replaced, beyond) = (None, Replaced::default(), 0);
@@ -154,6 +156,7 @@ impl Member {
             lag,
             lock,
             beyond,
+            room_needed: 0,
         }
     }
 
@@ -200,6 +203,9 @@ impl Member {
                 | CheckpointError::NotFollowed { .. }
                 | CheckpointError::ChainBehind { .. }),
             ) => tracing::info!(%error, "a checkpoint has to wait"),
+            Err(CheckpointError::Archive(ArchiveError::NoRoom { .. })) => {
+                tracing::debug!("nothing is archived until the disk has room");
+            }
             Err(error @ (CheckpointError::Mismatch { .. } | CheckpointError::Archive(_))) => {
                 self.metrics.failures.inc();
                 tracing::error!(%error, "no checkpoint is signed or certified now");
@@ -251,7 +257,10 @@ impl Member {
     async fn work(&mut self, peers: &mut Peers, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
         Archive::create(&self.settings.folder)?;
         let (committees, committee) = (voter_status.committees(), voter_status.committees().current());
-        self.bring(peers, voter_status).await?;
+        let room = self.check_room(voter_status);
+        if room.is_ok() {
+            self.bring(peers, voter_status).await?;
+        }
         let tip = self.archive.tip(committees)?;
         let number = tip.number.saturating_add(1);
         let shown = peers.votes(number, voter_status).await;
@@ -272,6 +281,7 @@ impl Member {
         {
             return self.certify(&shown, own, (number, leader)).await;
         }
+        room?;
         let Some(keys) = keys else { return Ok(()) };
         let lead = match leader {
             Some(name) if name == keys.public().name => Lead::Own,
@@ -378,8 +388,14 @@ impl Member {
         let mut is_new = false;
         while let Some((number, bytes_max)) = admission.next() {
             if !admission.admit_own(&mut log)? {
-                let Some(file) = peer.segment(number, bytes_max, &self.settings.folder).await? else {
-                    return Err(PeerFailure::Torn.into());
+                // It is there twice until it is admitted.
+                let room = self.archive.room().map_err(CheckpointError::from)?.map_or(u64::MAX, |room| room / 2);
+                let file = match peer.segment(number, bytes_max.min(room), &self.settings.folder).await {
+                    Err(PeerFailure::TooLong { length, .. }) if length <= bytes_max => {
+                        let lacking = length.saturating_sub(room).saturating_mul(2);
+                        return Err(Failure::Own(self.archive.no_room(lacking).into()));
+                    }
+                    file => file?.ok_or(PeerFailure::Torn)?,
                 };
                 admission.admit(&mut std::io::BufReader::new(file), &mut log)?;
             }
@@ -387,6 +403,18 @@ impl Member {
             tracing::info!(number, peer = %peer.name(), "archived a certified checkpoint");
         }
         Ok(is_new)
+    }
+
+    /// Before anything is computed: whether the disk has room for the next number beside the reserve of the journals.
+    fn check_room(&self, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
+        let tip = self.archive.tip(voter_status.committees())?;
+        let checked = self.archive.check_room(self.archive.needed_after(tip.number).max(self.room_needed));
+        let lacking = if let Err(ArchiveError::NoRoom { lacking, .. }) = checked { lacking } else { 0 };
+        if let (Err(error), 0) = (&checked, self.metrics.room_lacking.get()) {
+            tracing::error!(%error, "no checkpoint is signed or fetched");
+        }
+        self.metrics.room_lacking.set(i64::try_from(lacking).unwrap_or(i64::MAX));
+        Ok(checked?)
     }
 
     fn is_resting(&self, of: (u64, Option<AuthorityName>)) -> bool {
@@ -400,6 +428,15 @@ impl Member {
         of: (u64, Option<AuthorityName>),
     ) -> Result<T, CheckpointError> {
         let times = &self.settings.times;
+        match &result {
+            Ok(_) => self.room_needed = 0,
+            Err(CheckpointError::Archive(ArchiveError::NoRoom { .. })) => {
+                // There was less than it took, and it is not computed again before there is more.
+                let room = self.archive.room().ok().flatten().unwrap_or_default();
+                self.room_needed = room.saturating_add(1).max(self.room_needed);
+            }
+            Err(_) => {}
+        }
         self.rest = result.is_err().then(|| {
             let wait = self.rest.filter(|rest| rest.of == of).map_or(times.poll, |rest| rest.wait.saturating_mul(2));
             let wait = wait.min(times.takeover);

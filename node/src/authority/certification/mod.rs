@@ -42,6 +42,7 @@ mod peers;
 mod propose;
 mod rebuild;
 mod remembered;
+mod room;
 mod sign;
 mod store;
 mod turn;

@@ -34,7 +34,7 @@ pub struct Proposal {
 /// See [`CheckpointError`].
 pub async fn propose(inputs: Inputs<'_>, told: Progress<'_>) -> Result<Proposal, CheckpointError> {
     let Inputs { config, archive, orders_max, .. } = inputs;
-    let archive = Archive::create(archive)?;
+    let archive = Archive::create(archive)?.beside(config);
     let deployment = deployment::load(config).await?;
     let domain = deployment.domain();
     let base = archive.newest(&domain, &deployment.committees()?)?;

@@ -38,7 +38,7 @@ pub async fn sign(
     proposed: &ProposedCut,
     told: Progress<'_>,
 ) -> Result<Signed, CheckpointError> {
-    let archive = Archive::create(inputs.archive)?;
+    let archive = Archive::create(inputs.archive)?.beside(inputs.config);
     let (cut, proposed) =
         (Cut { up_to: proposed.checkpoint.up_to, next: proposed.changed.clone() }, proposed.checkpoint);
     let deployment = deployment::load(inputs.config).await?;

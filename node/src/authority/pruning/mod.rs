@@ -137,8 +137,8 @@ enum Wait {
     Chain,
     #[error("it is another member's turn")]
     Turn,
-    #[error("{answering} other members answer, and {quorum} make the quorum that is needed without this one")]
-    Others { answering: usize, quorum: usize },
+    #[error("{answering} other members answer, and {needed} are needed while this one is away")]
+    Others { answering: usize, needed: usize },
 }
 
 impl Pruner {
@@ -239,7 +239,7 @@ impl Pruner {
 
     async fn look(&mut self) -> Option<OwnedMutexGuard<()>> {
         let (checkpoint, reason) = self.reason().await?;
-        match self.may().await {
+        match self.may(reason).await {
             Err(wait) => {
                 if self.told.as_ref() != Some(&wait) {
                     tracing::info!(checkpoint, ?reason, "the journals are to end at the checkpoint; not now: {wait}");
@@ -304,7 +304,7 @@ impl Pruner {
     }
 
     /// Whether the node may stop now. No checkpoint is made while the guard lives.
-    async fn may(&self) -> Result<OwnedMutexGuard<()>, Wait> {
+    async fn may(&self, reason: Reason) -> Result<OwnedMutexGuard<()>, Wait> {
         if let Some(failure) = &self.report.failure
             && self.clock.now_ms() < failure.retry_at_ms
         {
@@ -318,9 +318,9 @@ impl Pruner {
         self.check_turn()?;
         let voter_status = self.voter_status.borrow().clone();
         let answering = self.others.answering(&voter_status).await;
-        let quorum = voter_status.committees().current().quorum();
-        if answering < quorum {
-            return Err(Wait::Others { answering, quorum });
+        let needed = turn::needed(voter_status.committees().current(), reason);
+        if answering < needed {
+            return Err(Wait::Others { answering, needed });
         }
         self.check_chain()?;
         self.check_turn()?;

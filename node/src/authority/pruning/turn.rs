@@ -6,6 +6,7 @@ use fastpay_client::{AuthorityClient, ClientOptions, Endpoints};
 use fastpay_core::{AuthorityName, Committee};
 use tokio::task::JoinSet;
 
+use super::worth::Reason;
 use crate::authority::voter_status::VoterStatus;
 
 /// Whether a member may begin now. Members take turns in the order of their names. One begins in the first half of its
@@ -17,6 +18,16 @@ pub(super) fn may_begin(committee: &Committee, own: AuthorityName, now_ms: u64, 
     let turn_ms = u64::try_from(turn.as_millis()).unwrap_or(u64::MAX).max(2);
     let (count, place) = (u64::try_from(members.len()).unwrap_or(u64::MAX), u64::try_from(place).unwrap_or(u64::MAX));
     (now_ms / turn_ms) % count == place && now_ms % turn_ms < turn_ms / 2
+}
+
+/// How many other members have to vote for everybody while this one is away: a quorum. Where this one's disk is about to
+/// end its voting, the quorum lacks this one alone: payments pause for as long as a rebase takes, rather than until
+/// somebody makes room. Two members are not away together for that: the second one finds one too few.
+pub(super) fn needed(committee: &Committee, reason: Reason) -> usize {
+    match reason {
+        Reason::VotingEnds => committee.quorum().saturating_sub(1),
+        Reason::Behind | Reason::DiskLow | Reason::Grown => committee.quorum(),
+    }
 }
 
 /// The other authorities.
@@ -71,5 +82,16 @@ mod tests {
         }
         assert!(may_begin(&committee, committee.members()[0].name, 1_200_000, turn), "again after all others");
         assert!(may_begin(&committee, AuthorityName([0; 32]), 200_000, turn), "not needed");
+    }
+
+    #[test]
+    fn the_others_make_a_quorum_or_lack_this_member_alone_where_its_disk_ends_its_voting() {
+        for (size, quorum, without) in [(1, 1, 0), (3, 2, 1), (4, 3, 2), (7, 5, 4)] {
+            let committee = TestCommittee::new(size).committee;
+            assert_eq!(needed(&committee, Reason::VotingEnds), without);
+            for reason in [Reason::Behind, Reason::DiskLow, Reason::Grown] {
+                assert_eq!(needed(&committee, reason), quorum);
+            }
+        }
     }
 }

@@ -12,6 +12,9 @@ use crate::authority::storage::{JournalExtent, StorageError, generation_in, shar
 const GROWTH: u64 = 2;
 /// With less free space than so many reserves, journals are ended as soon as that gains anything.
 const RESERVES: u64 = 2;
+/// With less free space than five quarters of the reserve, voting ends soon: then the committee rather goes without this
+/// member's votes for as long as a rebase takes.
+const QUARTERS: u64 = 5;
 /// The base's records of an account are at most so many times as long as its rows in the checkpoint's state.
 const BASE_PER_STATE: u64 = 2;
 
@@ -22,6 +25,8 @@ pub(super) enum Reason {
     Behind,
     /// The disk is nearly full.
     DiskLow,
+    /// As `DiskLow`, and this authority votes for nothing new soon, or already.
+    VotingEnds,
     /// Most of the journals is history that the archive has.
     Grown,
 }
@@ -80,7 +85,9 @@ impl Sizes {
     pub fn judge(&self, is_behind: bool) -> Verdict {
         let has_grown = self.journals > self.base.saturating_mul(GROWTH);
         let is_low = self.free < self.reserve.saturating_mul(RESERVES);
+        let ends_voting = self.free / QUARTERS < self.reserve / 4;
         let reason = match () {
+            () if ends_voting && self.next < self.journals => Reason::VotingEnds,
             () if is_behind => Reason::Behind,
             () if is_low && self.next < self.journals => Reason::DiskLow,
             () if has_grown => Reason::Grown,
@@ -126,6 +133,19 @@ mod tests {
     }
 
     #[test]
+    fn voting_is_about_to_end_where_a_quarter_of_the_reserve_is_left_above_it() {
+        let low = Sizes { base: 500, free: 1_250, reserve: 1_000, ..GOOD };
+        assert_eq!(low.judge(false), Verdict::Due(Reason::DiskLow));
+        let ends = Sizes { free: 1_249, ..low };
+        assert_eq!(ends.judge(false), Verdict::Due(Reason::VotingEnds));
+        assert_eq!(ends.judge(true), Verdict::Due(Reason::VotingEnds), "whatever else there is");
+        assert_eq!(Sizes { next: 1_000, ..ends }.judge(true), Verdict::Due(Reason::Behind), "it frees nothing");
+        assert_eq!(Sizes { free: 0, reserve: 0, ..ends }.judge(false), Verdict::NotWorthIt, "there is no reserve");
+        let full = Sizes { free: 499, ..ends };
+        assert_eq!(full.judge(false), Verdict::NoRoom { reason: Reason::VotingEnds, lacking: 1 });
+    }
+
+    #[test]
     fn the_new_journals_must_fit_beside_the_old_ones() {
         assert_eq!(Sizes { free: 500, ..GOOD }.judge(false), Verdict::Due(Reason::Grown));
         let full = Sizes { free: 499, reserve: 0, ..GOOD };
@@ -133,6 +153,6 @@ mod tests {
         assert_eq!(full.judge(true), Verdict::NoRoom { reason: Reason::Behind, lacking: 1 });
         // The reserve may be used.
         let low = Sizes { free: 500, reserve: 1_000, ..GOOD };
-        assert_eq!(low.judge(false), Verdict::Due(Reason::DiskLow));
+        assert_eq!(low.judge(false), Verdict::Due(Reason::VotingEnds));
     }
 }

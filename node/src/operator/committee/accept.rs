@@ -12,8 +12,8 @@ use crate::authority::config::Config;
 use crate::authority::follower;
 
 /// Signs this member's acceptance. First checks that the announcement in `file` has matured on the contract, the
-/// members' `proofs`, and that this authority's node has followed the chain up to the named block. All members must
-/// name the same block; by default it is the block in which the announcement matured.
+/// members' `proofs`, and, unless it is a recovery, that this authority's node has followed the chain up to the named
+/// block. All members must name the same block; by default it is the block in which the announcement matured.
 ///
 /// # Errors
 /// See [`CommitteeError`].
@@ -32,12 +32,13 @@ pub async fn accept(
     let (epoch, voter) = (announcement.committee.epoch(), member(keys, &announcement.committee)?);
     let id = nodes.check_digest(&CouncilStatement::Announcement(&announcement)).await?;
     let clock = nodes.agree(async |node| node.clock_of(id).await).await?.ok_or(CommitteeError::NotAnnounced(id))?;
-    if !clock.is_recovery {
-        check_begun(config, &committees)?;
-    }
     let block = accepted_block(&clock, block, nodes.latest_time().await?)?;
     let block_hash = nodes.final_hash(block).await?;
-    check_follower(follower::read_cursor(&config.data), block, block_hash)?;
+    // After a recovery everybody begins anew, and a new operator's node runs only once it is a member.
+    if !clock.is_recovery {
+        check_begun(config, &committees)?;
+        check_follower(follower::read_cursor(&config.data), block, block_hash)?;
+    }
     let statement = CouncilStatement::Acceptance { epoch, announcement: id, block_hash };
     nodes.check_digest(&statement).await?;
     let vote = vote(voter, &domain, epoch, &statement);

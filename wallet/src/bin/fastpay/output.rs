@@ -106,6 +106,10 @@ impl Screen {
                 "another copy of this wallet ordered #{} and did not finish it; finishing it first",
                 transfer.sequence()
             )),
+            Progress::Renewed(transfer) => self.line(format!(
+                "a recovery has replaced the committee that certified #{}; having the same order certified again",
+                transfer.sequence()
+            )),
         }
     }
 

@@ -1,0 +1,442 @@
+//! A committee is lost with the folders of three of its four members. New operators rebuild its checkpoint with the commands
+//! of docs/OPERATIONS.md ("When the committee is lost"), adopt it and go on; wallets that hold certificates of the lost
+//! committee follow by themselves, and no unit is lost or made.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use alloy::primitives::{Address, U256, hex};
+use fastpay_client::ClientError;
+use fastpay_core::{
+    AccountId, AccountKey, Asset, Balance, Certificate, Digest, Epoch, Redemption, SequenceNumber, Transfer,
+    VerifiedCertificate,
+};
+use fastpay_e2e::{Network, User, audit, bring_all_up_to_date, wait_for};
+use fastpay_rpc::Refusal;
+use serde_json::{Value, json};
+
+use crate::rotation::{wait_for_epoch, wait_in_epoch};
+use crate::scene::{balance, on_chain, payment};
+
+const PATIENCE: Duration = Duration::from_secs(300);
+const DAY_S: u64 = 86_400;
+const ETHER: u128 = 1_000_000_000_000_000_000;
+const OUT: Address = Address::repeat_byte(0xde);
+/// The member whose folder is left.
+const SURVIVOR: usize = 3;
+const NEW: [usize; 3] = [0, 1, 2];
+
+struct Scene {
+    network: Network,
+    alice: User,
+    bob: User,
+    carol: User,
+    /// Alice's key and account, and the other accounts.
+    key: AccountKey,
+    accounts: [AccountId; 3],
+}
+
+impl Scene {
+    /// Alice and Bob have 10 ETH each, and Alice pays 1 of it to Bob. There is a checkpoint, and from then on only one
+    /// member has an archive, so there is no other one.
+    async fn new() -> Self {
+        let mut network = on_chain("recovery").await;
+        let configured: Vec<_> =
+            network.authorities.iter().map(|authority| std::fs::read(authority.config()).unwrap()).collect();
+        for authority in &network.authorities {
+            authority.set_endpoints(&network.endpoints_file()).unwrap();
+            authority.set_archive(10).unwrap();
+        }
+        network.start_authorities().await.unwrap();
+        network.start_relayer().unwrap();
+        let user = async |name| User::new(&network, name).await.unwrap();
+        let (alice, bob, carol) = (user("alice").await, user("bob").await, user("carol").await);
+        let accounts = [
+            alice.import_rich_key("own", 0).await.unwrap(),
+            bob.import_rich_key("own", 1).await.unwrap(),
+            carol.new_ed25519_key("own").await.unwrap(),
+        ];
+        for user in [&alice, &bob] {
+            user.fastpay(["deposit", "10", "--wait", "60"]).await.unwrap();
+        }
+        let (_, key) = alice.open("own").unwrap();
+        let mut scene = Self { network, alice, bob, carol, key, accounts };
+        scene.pay(1, "1").await;
+        scene.certified(&[0, 1, 2, SURVIVOR], 1).await;
+        for number in NEW {
+            scene.network.authority(number).unwrap().stop().unwrap();
+            std::fs::write(scene.network.authorities[number].config(), &configured[number]).unwrap();
+            scene.network.authority(number).unwrap().start().unwrap();
+            scene.network.authority(number).unwrap().wait_ready().await.unwrap();
+        }
+        scene
+    }
+
+    /// Alice pays.
+    async fn pay(&self, to: usize, ether: &str) -> Value {
+        let paid = self.alice.fastpay(["pay", &self.accounts[to].to_string(), ether]).await.unwrap();
+        assert_eq!(paid["state"], "settled", "{paid}");
+        paid
+    }
+
+    async fn redeem(&self, user: &User, ether: &str) -> Value {
+        user.fastpay(["redeem", ether, "--to", &OUT.to_string(), "--wait", "120"]).await.unwrap()
+    }
+
+    async fn certified(&self, members: &[usize], number: u64) {
+        wait_for(PATIENCE, async || {
+            for member in members {
+                let path = self.archive(*member).join(format!("{number:010}.certificate.json"));
+                if !path.exists() {
+                    return Err(format!("{} is not there", path.display()));
+                }
+            }
+            Ok(())
+        })
+        .await
+        .unwrap();
+    }
+
+    fn archive(&self, member: usize) -> PathBuf {
+        self.network.authorities[member].archive()
+    }
+
+    /// Alice has a certificate of her next order, a payment to Bob, that nobody has confirmed.
+    async fn certify_and_leave(&self, wei: u128, sequence: u64) -> VerifiedCertificate {
+        let order = self.key.order(self.network.domain(), payment(&self.key, self.accounts[1], wei, sequence));
+        let verified = order.clone().verify(self.network.domain()).unwrap();
+        let mut votes = Vec::new();
+        for client in &self.network.clients().unwrap()[..3] {
+            let (_, vote) = client.shard_of(&self.accounts[0]).order(&order).await.unwrap();
+            votes.push(vote.verify(self.network.domain(), self.network.committee(), &verified).unwrap());
+        }
+        let certificate = Certificate::from_votes(&verified, self.network.committee(), &votes).unwrap();
+        let (wallet, _) = self.alice.open("own").unwrap();
+        let journal = wallet.folder().orders(self.accounts[0]).lock(PATIENCE).await.unwrap();
+        journal.create(&verified).unwrap();
+        journal.certify(&certificate).unwrap();
+        certificate
+    }
+
+    /// Publishes certificates of Alice's orders, as the run-book says.
+    async fn publish(&self, sequences: &[u64]) -> PathBuf {
+        let mut lines = String::new();
+        for sequence in sequences {
+            let name = format!("{}/{sequence}", self.accounts[0]);
+            let shown = self.alice.fastpay(["show", &name, "--certificate"]).await.unwrap();
+            lines += &format!("{}\n", shown["certificate"].as_str().unwrap());
+        }
+        self.network.place().write("published", lines).unwrap()
+    }
+
+    /// Alice's certificates as her wallet has them.
+    fn certificate(&self, sequence: u64) -> Certificate {
+        let (wallet, _) = self.alice.open("own").unwrap();
+        let entry = wallet.folder().orders(self.accounts[0]).entry(SequenceNumber(sequence)).unwrap().unwrap();
+        entry.certificate.unwrap()
+    }
+
+    /// What an account has at a member.
+    async fn has(&self, member: usize, account: usize, wei: i128) {
+        let account = self.accounts[account];
+        let amount = balance(wei.unsigned_abs());
+        let client = self.network.authorities[member].client().unwrap();
+        wait_for(PATIENCE, async || {
+            let state = client.shard_of(&account).account(account).await.map_err(|error| error.to_string())?;
+            let held = state.balance(Asset::ETHER);
+            let is_so = if wei < 0 { held.plus(amount) == Balance::ZERO } else { held == amount };
+            if is_so { Ok(()) } else { Err(format!("{account} has {held} at {member}, not {wei}")) }
+        })
+        .await
+        .unwrap();
+    }
+
+    /// Runs a command of an operator with the same sources.
+    fn rebuild(&self, member: usize, command: &[&str], sources: &Sources) -> fastpay_e2e::Finished {
+        let mut arguments: Vec<_> = command.iter().map(Into::into).collect();
+        let mut add = |option: &str, path: &Path| arguments.extend([option.into(), path.as_os_str().to_owned()]);
+        add("--archive", &self.archive(member));
+        sources.certificates.iter().for_each(|path| add("--certificates", path));
+        add("--journals", &sources.journals);
+        self.network.authorities[member].operate_with(arguments).unwrap()
+    }
+
+    /// The new members' signatures under what the sources lead to.
+    fn sign_adoption(&self, sources: &Sources, checkpoint: Digest) -> Vec<PathBuf> {
+        let sign = |member: usize| {
+            let out = self.network.place().path(format!("adopt-{checkpoint}-{member}.json"));
+            let (asked, file) = (checkpoint.to_string(), out.to_str().unwrap());
+            let command = ["committee", "adopt", "--checkpoint", &asked, "--out", file];
+            self.rebuild(member, &command, sources).success().unwrap();
+            out
+        };
+        NEW.into_iter().map(sign).collect()
+    }
+
+    /// All processes end, and the folders of three members are gone; new operators have empty ones. Returns a copy of the
+    /// data folder that is left, and what its archive has.
+    async fn lose(&mut self, copied: &str) -> (PathBuf, Value) {
+        let journals = self.network.place().path(copied);
+        self.network.relayer().unwrap().stop().unwrap();
+        self.network.authorities.iter_mut().for_each(fastpay_e2e::Authority::kill);
+        copy(&self.network.authorities[SURVIVOR].data(), &journals);
+        for number in NEW {
+            std::fs::remove_dir_all(self.network.authorities[number].config().parent().unwrap()).unwrap();
+            self.network.replace(number, 2).unwrap();
+            copy(&self.archive(SURVIVOR), &self.archive(number));
+        }
+        let verify = ["archive".into(), "verify".into(), self.archive(SURVIVOR).into_os_string(), "--json".into()];
+        let archived = self.network.authorities[SURVIVOR].operate_with(verify).unwrap().success().unwrap();
+        (journals, serde_json::from_str(&archived.out).unwrap())
+    }
+
+    /// 120 days of silence, the announcement, 30 days, the installation. Nobody has a node that follows the chain.
+    async fn install(&mut self, epoch: u64, archived: &Value, announced: impl FnOnce(&Self)) {
+        let keys = format!("keys-{epoch}");
+        let survivor = self.network.authority(SURVIVOR).unwrap().add_keys(&keys).unwrap();
+        let mut members: Vec<_> = NEW.iter().map(|number| self.network.authorities[*number].member()).collect();
+        members.push(survivor);
+        let chain = self.network.chain().unwrap();
+        chain.pass(120 * DAY_S).await.unwrap();
+        let terms = (epoch, 0);
+        let rotation = self.network.propose_naming(digest(archived), &keys, &members, &NEW, terms).await.unwrap();
+        self.network.announce_recovery(&rotation).unwrap();
+        announced(self);
+        chain.pass(30 * DAY_S).await.unwrap();
+        self.network.install(&rotation).await.unwrap();
+    }
+
+    /// What everybody rebuilds alike, once the installation of this epoch is final.
+    async fn rebuilt(&self, epoch: u64, sources: &Sources) -> Value {
+        let recover = ["recover", "--json"];
+        wait_for(PATIENCE, async || {
+            let rebuilt = self.rebuild(0, &recover, sources);
+            let report = serde_json::from_str::<Value>(&rebuilt.out).unwrap_or_default();
+            if report["epoch"] == epoch { Ok(()) } else { Err(rebuilt.out + &rebuilt.err) }
+        })
+        .await
+        .unwrap();
+        let rebuilt = self.network.place().path("rebuilt");
+        let written = [&recover[..], &["--out", rebuilt.to_str().unwrap()]].concat();
+        let first: Value = serde_json::from_str(&self.rebuild(0, &written, sources).success().unwrap().out).unwrap();
+        let again: Value = serde_json::from_str(&self.rebuild(1, &recover, sources).success().unwrap().out).unwrap();
+        let written: Value = serde_json::from_slice(&std::fs::read(rebuilt.join("report.json")).unwrap()).unwrap();
+        assert_eq!((&first, &first), (&again, &written));
+        first
+    }
+
+    /// The nodes of the new committee run, and vote for nothing before the adoption.
+    async fn start_without_votes(&mut self, epoch: u64) {
+        for number in NEW {
+            let authority = &self.network.authorities[number];
+            authority.set_endpoints(&self.network.endpoints_file()).unwrap();
+            authority.set_archive(60).unwrap();
+        }
+        for number in 0..4 {
+            self.network.authority(number).unwrap().start().unwrap();
+        }
+        for number in 0..4 {
+            wait_in_epoch(&self.network, number, epoch, false).await;
+        }
+        let order = self.key.order(self.network.domain(), payment(&self.key, self.accounts[1], 1, 1_000));
+        for client in self.network.clients().unwrap() {
+            let refused = client.shard_of(&self.accounts[0]).order(&order).await.unwrap_err();
+            assert_eq!(refused, ClientError::Refused(Refusal::NotVoting(Epoch(epoch))));
+        }
+    }
+
+    /// The contract adopts the checkpoint with this number, and the members begin from it and vote.
+    async fn begin(&mut self, epoch: u64, number: u64, agreed: Digest, sources: &Sources) {
+        let votes = self.sign_adoption(sources, agreed);
+        self.network.adopt(agreed, &votes).unwrap();
+        wait_for(PATIENCE, async || {
+            let said = self.rebuild(0, &["recover"], sources);
+            if said.out.contains("the contract has adopted it") { Ok(()) } else { Err(said.out + &said.err) }
+        })
+        .await
+        .unwrap();
+        // One member has only its node, which brings the checkpoint from the others.
+        for member in [0, 1, SURVIVOR] {
+            let out = self.archive(member);
+            self.rebuild(member, &["recover", "--out", out.to_str().unwrap()], sources).success().unwrap();
+        }
+        self.certified(&[0, 1, 2, SURVIVOR], number).await;
+        for member in 0..4 {
+            self.network.authority(member).unwrap().stop().unwrap();
+            let rebase = ["rebase".into(), "--archive".into(), self.archive(member).into_os_string()];
+            self.network.authorities[member].operate_with(rebase).unwrap().success().unwrap();
+        }
+        self.network.authorities[SURVIVOR].operate("trust-data").unwrap().success().unwrap();
+        for member in 0..4 {
+            self.network.authority(member).unwrap().start().unwrap();
+        }
+        for member in 0..4 {
+            wait_for_epoch(&self.network, member, epoch).await;
+            self.network.authorities[member].operate("status").unwrap().success().unwrap();
+        }
+        for user in [&self.alice, &self.bob, &self.carol] {
+            user.set_up_again(&self.network).await.unwrap();
+        }
+    }
+
+    /// What all accounts have at all members, in tenths of an ETH.
+    async fn all_have(&self, tenths: [i128; 3]) {
+        for member in 0..4 {
+            for (account, tenths) in tenths.into_iter().enumerate() {
+                self.has(member, account, tenths * ETHER as i128 / 10).await;
+            }
+        }
+    }
+
+    /// Certificates of a committee that was lost count for nothing, whether they are in the checkpoint, executed or not.
+    async fn refuse(&self, epoch: u64, ended: &[Certificate]) {
+        for client in self.network.clients().unwrap() {
+            for ended in ended {
+                let refused = client.shard_of(&self.accounts[0]).confirm(ended).await.unwrap_err();
+                assert_eq!(refused, ClientError::Refused(Refusal::EpochEnded(Epoch(epoch))));
+            }
+        }
+    }
+
+    /// Carol owes what nobody can prove that she had, so a quorum releases her redemption.
+    async fn release(&self) {
+        let (wallet, _) = self.carol.open("own").unwrap();
+        let entry = wallet.folder().orders(self.accounts[2]).entry(SequenceNumber(0)).unwrap().unwrap();
+        let Some(Transfer::Redemption(redemption)) = entry.transfer().cloned() else { panic!("{entry:?}") };
+        let file = self.network.place().write("redemption.json", file_of(&redemption)).unwrap();
+        let sign = |member: usize| {
+            let out = self.network.place().path(format!("release-{member}.json"));
+            let (redemption, signed) = (file.to_str().unwrap(), out.to_str().unwrap());
+            let options = ["committee", "release", "--redemption", redemption, "--out", signed];
+            let said = self.network.authorities[member].operate_with(options).unwrap().success().unwrap();
+            assert!(said.err.contains("the account owes here"), "{said:?}");
+            out
+        };
+        let votes: Vec<_> = NEW.into_iter().map(sign).collect();
+        self.network.release(&file, &votes).unwrap();
+    }
+
+    /// All agree, and the accounts have what the contract holds.
+    async fn balanced(&self, ether: u128) {
+        bring_all_up_to_date(&self.network, &self.accounts).await.unwrap();
+        let lines = audit(&self.network, &self.accounts, &[Asset::ETHER]).await.unwrap();
+        assert!(lines.iter().all(|line| line.ok), "{lines:?}");
+        assert_eq!(lines[0].contract_total, balance(ether * ETHER));
+    }
+}
+
+struct Sources {
+    certificates: Vec<PathBuf>,
+    journals: PathBuf,
+}
+
+fn copy(from: &Path, to: &Path) {
+    let copied = std::process::Command::new("cp").arg("-a").args([from, to]).status().unwrap();
+    assert!(copied.success());
+}
+
+fn digest(report: &Value) -> Digest {
+    report["checkpoint"].as_str().unwrap().parse().unwrap()
+}
+
+/// As the scripts and commands read a redemption.
+fn file_of(redemption: &Redemption) -> String {
+    let Redemption { sender, recipient, asset, amount, fee, sequence, memo } = redemption;
+    let number = |amount: &fastpay_core::Amount| u64::try_from(amount.0).unwrap();
+    json!({
+        "sender": hex::encode_prefixed(sender.0), "recipient": recipient, "asset": asset.0, "amount": number(amount),
+        "fee": number(fee), "sequence": sequence.0, "memo": memo,
+    })
+    .to_string()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_committee_is_recovered_by_the_run_book_and_no_unit_is_lost_or_made() {
+    let mut scene = Scene::new().await;
+    // Beyond the checkpoint: this payment is in the journals that are left …
+    scene.pay(1, "2").await;
+    bring_all_up_to_date(&scene.network, &scene.accounts).await.unwrap();
+    scene.network.authority(SURVIVOR).unwrap().kill();
+    // … of this one Alice publishes the certificate, …
+    scene.pay(1, "3").await;
+    // … of these nobody does: Bob redeems 13, Alice pays 3 to Carol, Carol redeems that, which the contract queues …
+    let redeemed = scene.redeem(&scene.bob, "13").await;
+    assert!(redeemed["redeemed"].is_object(), "{redeemed}");
+    scene.pay(2, "3").await;
+    scene.carol.fastpay(["receive"]).await.unwrap();
+    let queued = scene.redeem(&scene.carol, "3").await;
+    assert!(queued["queued"].is_object(), "{queued}");
+    // … and this one Alice has not settled.
+    let unsettled = scene.certify_and_leave(ETHER / 2, 4).await.into_certificate();
+    let mut ended: Vec<_> = (0..4).map(|sequence| scene.certificate(sequence)).collect();
+    ended.push(unsettled);
+    let published = scene.publish(&[2]).await;
+
+    let (journals, archived) = scene.lose("old-data").await;
+    let sources = Sources { certificates: vec![published], journals };
+    scene
+        .install(1, &archived, |scene| {
+            let early = scene.rebuild(0, &["recover"], &sources);
+            assert!(early.err.contains("was not installed by a recovery"), "{}", early.err);
+        })
+        .await;
+    let report = scene.rebuilt(1, &sources).await;
+    let (base, number) = (archived["number"].as_u64().unwrap(), report["number"].as_u64().unwrap());
+    assert_eq!((report["base"].as_u64(), number), (Some(base), base + 1), "{report}");
+    let [_, bob, carol] = scene.accounts.map(|account| json!(account));
+    let paid: Vec<_> = report["paid"].as_array().unwrap().iter().map(|paid| paid["account"].clone()).collect();
+    assert!(paid.len() == 2 && paid.contains(&bob) && paid.contains(&carol), "{report}");
+    assert_eq!(report["owing"][0]["account"], carol, "{report}");
+    assert!(report["leftOut"].as_array().unwrap().is_empty() && report["invalid"] == 0, "{report}");
+
+    // Others' sources lead to another checkpoint, which nobody signs.
+    let fewer = Sources { certificates: Vec::new(), journals: sources.journals.clone() };
+    let (asked, out) = (digest(&report).to_string(), scene.network.place().path("fewer.json"));
+    let refused = ["committee", "adopt", "--checkpoint", &asked, "--out", out.to_str().unwrap()];
+    let refused = scene.rebuild(0, &refused, &fewer);
+    assert!(!refused.status.success() && refused.err.contains("these sources lead to the checkpoint"), "{refused:?}");
+    scene.start_without_votes(1).await;
+    scene.begin(1, number, digest(&report), &sources).await;
+    scene.all_have([40, 30, -30]).await;
+    scene.refuse(1, &ended).await;
+
+    // What is released goes back to Carol. Alice's wallet makes again what was left out, once.
+    scene.release().await;
+    scene.all_have([40, 30, 0]).await;
+    let resumed = scene.alice.fastpay(["resume"]).await.unwrap();
+    assert_eq!((&resumed["orders"][0]["state"], &resumed["orders"][0]["sequence"]), (&json!("settled"), &json!(4)));
+    for sequence in [3, 4] {
+        let (now, before) = (scene.certificate(sequence as u64), &ended[sequence]);
+        assert_eq!((now.epoch, &now.order), (Epoch(1), &before.order), "the order that was signed before");
+    }
+    assert!(scene.alice.fastpay(["resume"]).await.unwrap()["orders"].as_array().unwrap().is_empty());
+    scene.pay(1, "0.1").await;
+    scene.network.start_relayer().unwrap();
+    for user in [&scene.bob, &scene.carol] {
+        let redeemed = scene.redeem(user, "1").await;
+        assert!(redeemed["redeemed"].is_object(), "{redeemed}");
+    }
+    scene.balanced(5).await;
+    scene.all_have([4, 26, 20]).await;
+
+    // The new committee is lost, too. The folder that is left has all of it.
+    ended.extend((3..6).map(|sequence| scene.certificate(sequence)));
+    let (journals, archived) = scene.lose("second-data").await;
+    let sources = Sources { certificates: Vec::new(), journals };
+    scene.install(2, &archived, |_| ()).await;
+    let report = scene.rebuilt(2, &sources).await;
+    for none in ["paid", "owing", "leftOut"] {
+        assert!(report[none].as_array().unwrap().is_empty(), "{report}");
+    }
+    scene.start_without_votes(2).await;
+    scene.begin(2, report["number"].as_u64().unwrap(), digest(&report), &sources).await;
+    scene.all_have([4, 26, 20]).await;
+    scene.refuse(2, &ended).await;
+    assert!(scene.alice.fastpay(["resume"]).await.unwrap()["orders"].as_array().unwrap().is_empty());
+    scene.pay(1, "0.1").await;
+    scene.network.start_relayer().unwrap();
+    scene.redeem(&scene.bob, "1").await;
+    scene.balanced(4).await;
+    let out = scene.network.chain().unwrap().ether_of(OUT).await.unwrap();
+    assert_eq!(out, U256::from(16 * ETHER));
+}

@@ -1,0 +1,103 @@
+/** After a recovery, certificates of earlier epochs count for nothing: their orders are certified again, and signed once. */
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+
+import { amountOf, memoryStore, transferDigest, type Certificate } from "../../src/index.js";
+import { OrderJournal } from "../../src/storage/journal.js";
+import { DOMAIN, paymentOf, signed } from "../support/committee.js";
+import { problem } from "../support/node.js";
+import { Scene } from "../support/scene.js";
+
+let scene: Scene;
+
+beforeEach(async () => {
+  scene = await Scene.open();
+});
+
+afterEach(() => scene.close());
+
+/** Alice has a certificate of a payment of 7 to Bob that nobody has confirmed. */
+async function payWithoutSettling(): Promise<void> {
+  for (const node of scene.nodes) {
+    node.lie = ({ path }) => (path === "/v1/certificates" ? problem(400, "invalid") : undefined);
+  }
+  await expect(scene.pay(7n)).rejects.toMatchObject({ code: "no-quorum" });
+  for (const node of scene.nodes) node.lie = () => undefined;
+}
+
+/** All authorities have executed Alice's first order, a payment of this amount to Bob. */
+async function include(amount: bigint): Promise<void> {
+  const { transfer, authorization } = await signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, amount, 0n));
+  const votes = scene.nodes.slice(0, 3).map(({ keys }) => keys.vote(1n, transfer));
+  votes.sort((a, b) => (a.authority < b.authority ? -1 : 1));
+  const certificate: Certificate = { order: { transfer, authorization }, epoch: 1n, votes };
+  for (const node of scene.nodes) node.confirm(certificate);
+}
+
+const journal = (): OrderJournal => new OrderJournal(scene.context.store ?? memoryStore(), DOMAIN, scene.alice.account);
+const bobHas = (): bigint[] => scene.nodes.map((node) => node.account(scene.bob.account).balance);
+const orders = (): Set<string> => new Set(scene.nodes.flatMap((node) => node.orders));
+
+describe("after a recovery", () => {
+  test("an unsettled order is certified again, and nothing new is signed", async () => {
+    await payWithoutSettling();
+    const before = orders();
+    scene.recover();
+    const resumed = await scene.resume();
+    expect(resumed).toMatchObject([{ type: "settled", receipt: { certificate: { epoch: 1n } } }]);
+    expect(orders()).toEqual(before);
+    expect(bobHas().filter((balance) => balance === 7n).length).toBeGreaterThanOrEqual(3);
+    expect((await journal().entry(0n))?.state).toBe("settled");
+    expect(await scene.resume()).toEqual([]);
+    const { certificate } = await scene.pay(1n);
+    expect(certificate.order.transfer.sequence).toBe(1n);
+  });
+
+  test("an order that the recovery included is settled", async () => {
+    await payWithoutSettling();
+    scene.recover();
+    await include(7n);
+    expect(await scene.resume()).toMatchObject([{ type: "settled" }]);
+    expect(bobHas()).toEqual([7n, 7n, 7n, 7n]);
+  });
+
+  test("another order that took the number is reported, and ours is not made", async () => {
+    await payWithoutSettling();
+    scene.recover();
+    await include(9n);
+    const [resumed] = await scene.resume();
+    expect(resumed).toMatchObject({ type: "superseded", order: { amount: 7n }, certificate: { order: { transfer: { amount: 9n } } } });
+    const entry = await journal().entry(0n);
+    expect(entry).toMatchObject({ state: "superseded", certificate: undefined, archived: { amount: 9n } });
+    expect(await scene.resume()).toEqual([]);
+    expect(bobHas()).toEqual([9n, 9n, 9n, 9n]);
+  });
+
+  test("settled orders that the recovery left out are made again before the next one", async () => {
+    for (const amount of [7n, 8n]) await (await scene.pay(amount)).rest;
+    scene.recover();
+    // It equals one that was left out, and is one more.
+    const receipt = await scene.pay(8n);
+    await receipt.rest;
+    expect([receipt.resumed, receipt.certificate.order.transfer.sequence]).toEqual([false, 2n]);
+    expect(bobHas().filter((balance) => balance === 23n).length).toBeGreaterThanOrEqual(3);
+    const paid = scene.node(0).account(scene.alice.account).sent.map((certificate) => certificate && amountOf(certificate.order.transfer));
+    expect(paid).toEqual([7n, 8n, 8n]);
+  });
+
+  test("an unfinished order behind one that was left out waits for that", async () => {
+    await (await scene.pay(7n)).rest;
+    const { transfer, authorization } = await signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, 8n, 1n));
+    await journal().create({ transfer, authorization, digest: transferDigest(DOMAIN, transfer) } as Parameters<OrderJournal["create"]>[0]);
+    scene.recover();
+    expect(await scene.resume()).toMatchObject([{ type: "settled", receipt: { certificate: { order: { transfer: { amount: 8n } } } } }]);
+    expect(bobHas().filter((balance) => balance === 15n).length).toBeGreaterThanOrEqual(3);
+  });
+
+  test("one authority alone ends no epoch", async () => {
+    await payWithoutSettling();
+    scene.rotate();
+    scene.node(0).lie = ({ path }) => (path === "/v1/certificates" ? problem(409, "epoch-ended", { epoch: "1" }, "never") : undefined);
+    expect(await scene.resume()).toMatchObject([{ type: "settled", receipt: { certificate: { epoch: 0n } } }]);
+  });
+});

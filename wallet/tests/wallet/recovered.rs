@@ -1,0 +1,260 @@
+//! After a recovery, certificates of earlier epochs count for nothing. A wallet that has one submits the same order again
+//! under its number, unless the number was taken.
+
+use std::sync::Arc;
+
+use fastpay_client::{CommitteeClient, NoCertificates, QuorumError};
+use fastpay_core::{Epoch, SequenceNumber, TransferOrder};
+use fastpay_testkit::fake::{FakeCommittee, Message, Role, options};
+use fastpay_testkit::{TestCommittee, alice, bob, carol};
+use fastpay_wallet::folder::OrderState;
+use fastpay_wallet::{Resumed, Wallet, WalletError};
+
+use crate::support::{Wallets, pay};
+
+const ALL: [usize; 4] = [0, 1, 2, 3];
+
+struct Scene {
+    committee: FakeCommittee,
+    _home: tempfile::TempDir,
+    wallet: Wallet,
+}
+
+impl Scene {
+    /// Alice has 100.
+    async fn new() -> Self {
+        let committee = FakeCommittee::start().await;
+        committee.fund(1, alice().account(), 100, &ALL);
+        let home = tempfile::tempdir().unwrap();
+        let wallet = committee.wallet(home.path());
+        Self { committee, _home: home, wallet }
+    }
+
+    /// Alice has a certificate of a payment of 7 to Bob that nobody has confirmed.
+    async fn with_unsettled() -> Self {
+        let scene = Self::new().await;
+        scene.play(Role::RefusesCertificates);
+        let error = scene.wallet.send(&alice(), &pay(bob().account(), 7)).await.unwrap_err();
+        let is_unsettled = |error: &WalletError| {
+            matches!(error, WalletError::Quorum(QuorumError::NoQuorum { what: "confirmations", count: 0, .. }))
+        };
+        assert!(is_unsettled(&error), "{error:?}");
+        scene.play(Role::Honest);
+        scene
+    }
+
+    fn play(&self, role: Role) {
+        self.committee.authorities.iter().for_each(|authority| authority.play(role));
+    }
+
+    /// Begins anew with the deposit alone.
+    fn recover(&self) -> TestCommittee {
+        let next = self.committee.recover(self.wallet.network());
+        self.committee.fund(1, alice().account(), 100, &ALL);
+        next
+    }
+
+    /// Alice's payment to Bob under her first number.
+    fn order(&self, amount: u128) -> TransferOrder {
+        self.committee.order(&alice(), &pay(bob().account(), amount), 0)
+    }
+
+    /// All authorities execute a certificate of the new committee.
+    fn include(&self, next: &TestCommittee, amount: u128) {
+        let certificate = next.certificate(&self.order(amount));
+        self.committee.authorities.iter().for_each(|authority| authority.confirm(&certificate));
+    }
+
+    fn state(&self, sequence: u64) -> (OrderState, Option<Epoch>) {
+        let entry = self.wallet.folder().orders(alice().account()).entry(SequenceNumber(sequence)).unwrap().unwrap();
+        (entry.state, entry.certificate.map(|certificate| certificate.epoch))
+    }
+
+    async fn holds(&self, amount: i128) {
+        self.committee.until(|authority| authority.balance(bob().account()) == amount).await;
+    }
+}
+
+#[tokio::test]
+async fn an_order_whose_certificate_a_recovery_ended_is_submitted_again_and_nothing_new_is_signed() {
+    let scene = Scene::with_unsettled().await;
+    let order = scene.order(7);
+    scene.recover();
+    let ours = order.clone();
+    scene.committee.observe(move |message| {
+        if let Message::Order(order) = message {
+            assert_eq!(*order, ours, "the very same order");
+        }
+    });
+    let resumed = scene.wallet.resume(alice().account()).await.unwrap();
+    let [Resumed::Settled(receipt)] = &resumed[..] else { panic!("{resumed:?}") };
+    assert_eq!(receipt.certificate.certificate().order, order);
+    assert_eq!(receipt.certificate.certificate().epoch, Epoch(1));
+    assert_eq!(scene.state(0), (OrderState::Settled, Some(Epoch(1))));
+    scene.holds(7).await;
+    assert!(scene.wallet.resume(alice().account()).await.unwrap().is_empty());
+    // The ended one is kept beside it.
+    let folder = scene.wallet.folder().home().join("orders").join(hex::encode(alice().account().0));
+    let names: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert!(names.iter().any(|name| name.to_str().unwrap().ends_with("0.ended")), "{names:?}");
+    scene.committee.observe(|_| ());
+    let receipt = scene.wallet.send(&alice(), &pay(bob().account(), 1)).await.unwrap();
+    assert_eq!(receipt.certificate.transfer().sequence(), SequenceNumber(1));
+    scene.holds(8).await;
+}
+
+#[tokio::test]
+async fn the_same_payment_ordered_again_after_a_recovery_finishes_the_first_and_pays_once() {
+    let scene = Scene::with_unsettled().await;
+    scene.recover();
+    let receipt = scene.wallet.send(&alice(), &pay(bob().account(), 7)).await.unwrap();
+    assert!(receipt.resumed);
+    assert_eq!(receipt.certificate.transfer().sequence(), SequenceNumber(0));
+    scene.holds(7).await;
+}
+
+#[tokio::test]
+async fn an_order_that_the_recovery_included_is_settled() {
+    // Its certificate is there, or pruned.
+    for is_pruned in [false, true] {
+        let scene = Scene::with_unsettled().await;
+        let next = scene.recover();
+        scene.include(&next, 7);
+        if is_pruned {
+            scene.committee.prune(true);
+        }
+        let resumed = scene.wallet.resume(alice().account()).await.unwrap();
+        match &resumed[..] {
+            [Resumed::Settled(receipt)] if !is_pruned => assert_eq!(receipt.certificate.transfer().amount().0, 7),
+            [Resumed::Archived { order, settled, checkpoint: 1 }] if is_pruned => assert_eq!(order, settled),
+            _ => panic!("{resumed:?}"),
+        }
+        let epoch = if is_pruned { Epoch(0) } else { Epoch(1) };
+        assert_eq!(scene.state(0), (OrderState::Settled, Some(epoch)));
+        assert!(scene.wallet.resume(alice().account()).await.unwrap().is_empty());
+        scene.holds(7).await;
+    }
+}
+
+#[tokio::test]
+async fn another_order_that_took_the_number_in_a_recovery_is_named_and_ours_is_not_made() {
+    for is_pruned in [false, true] {
+        let scene = Scene::with_unsettled().await;
+        let next = scene.recover();
+        scene.include(&next, 9);
+        if is_pruned {
+            scene.committee.prune(true);
+        }
+        let resumed = scene.wallet.resume(alice().account()).await.unwrap();
+        let (order, settled) = match &resumed[..] {
+            [Resumed::Superseded { order, certificate }] if !is_pruned => (order, certificate.transfer().clone()),
+            [Resumed::Archived { order, settled, .. }] if is_pruned => (order, (**settled).clone()),
+            _ => panic!("{resumed:?}"),
+        };
+        assert_eq!((order.amount().0, settled.amount().0), (7, 9));
+        assert_eq!(scene.state(0).0, OrderState::Superseded);
+        let entry = scene.wallet.folder().orders(alice().account()).entry(SequenceNumber(0)).unwrap().unwrap();
+        assert_eq!(entry.transfer(), Some(&settled), "what is shown is what happened");
+        assert!(scene.wallet.resume(alice().account()).await.unwrap().is_empty());
+        scene.holds(9).await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_superseded_before_a_recovery_stays_so() {
+    let scene = Scene::new().await;
+    // Another copy's payment of 9 was certified; its owner knows that the one of 7 was not made.
+    let journal = scene.wallet.folder().orders(alice().account()).lock(fastpay_wallet::LOCK_PATIENCE).await.unwrap();
+    journal.create(&scene.committee.committee.verified(&scene.order(7))).unwrap();
+    journal.certify(&scene.committee.committee.certified(&scene.order(9))).unwrap();
+    drop(journal);
+    assert_eq!(scene.state(0).0, OrderState::Superseded);
+    scene.recover();
+    let resumed = scene.wallet.resume(alice().account()).await.unwrap();
+    let [Resumed::Superseded { order, certificate }] = &resumed[..] else { panic!("{resumed:?}") };
+    assert_eq!((order.amount().0, certificate.transfer().amount().0), (7, 9));
+    assert_eq!(scene.state(0), (OrderState::Superseded, Some(Epoch(1))));
+    scene.holds(9).await;
+}
+
+#[tokio::test]
+async fn a_settled_order_that_a_recovery_left_out_is_made_again_before_the_next_one() {
+    let scene = Scene::new().await;
+    for amount in [7, 8] {
+        scene.wallet.send(&alice(), &pay(bob().account(), amount)).await.unwrap();
+    }
+    scene.recover();
+    // The next payment equals one that was left out, and is one more.
+    let receipt = scene.wallet.send(&alice(), &pay(bob().account(), 8)).await.unwrap();
+    assert!(!receipt.resumed);
+    assert_eq!(receipt.certificate.transfer().sequence(), SequenceNumber(2));
+    scene.holds(23).await;
+    for sequence in 0..3 {
+        assert_eq!(scene.state(sequence), (OrderState::Settled, Some(Epoch(1))));
+    }
+    scene.recover();
+    let resumed = scene.wallet.resume(alice().account()).await.unwrap();
+    let made: Vec<_> = resumed
+        .iter()
+        .map(|resumed| match resumed {
+            Resumed::Settled(receipt) => receipt.certificate.transfer().amount().0,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(made, [7, 8, 8]);
+    assert_eq!(scene.state(2), (OrderState::Settled, Some(Epoch(2))));
+    scene.holds(23).await;
+}
+
+#[tokio::test]
+async fn an_unfinished_order_behind_one_that_a_recovery_left_out_waits_for_that() {
+    // It is certified and not settled, or only stored.
+    for is_certified in [true, false] {
+        let scene = Scene::new().await;
+        scene.wallet.send(&alice(), &pay(bob().account(), 7)).await.unwrap();
+        let order = scene.committee.order(&alice(), &pay(bob().account(), 8), 1);
+        let journal =
+            scene.wallet.folder().orders(alice().account()).lock(fastpay_wallet::LOCK_PATIENCE).await.unwrap();
+        journal.create(&scene.committee.committee.verified(&order)).unwrap();
+        if is_certified {
+            journal.certify(&scene.committee.committee.certified(&order)).unwrap();
+        }
+        drop(journal);
+        scene.recover();
+        let resumed = scene.wallet.resume(alice().account()).await.unwrap();
+        let [Resumed::Settled(receipt)] = &resumed[..] else { panic!("{resumed:?}") };
+        assert_eq!(receipt.certificate.certificate().order, order);
+        scene.holds(15).await;
+        for sequence in 0..2 {
+            assert_eq!(scene.state(sequence), (OrderState::Settled, Some(Epoch(1))));
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_authority_alone_ends_no_epoch_and_two_do() {
+    let committee = FakeCommittee::start().await;
+    committee.fund(1, alice().account(), 100, &ALL);
+    let network = committee.network();
+    let certificate =
+        |sequence| committee.committee.certified(&committee.order(&alice(), &pay(carol().account(), 5), sequence));
+    let client = CommitteeClient::new(network.clone(), Arc::new(NoCertificates), options());
+    let next = committee.newest().rotated();
+    committee.install(next.clone());
+    committee.authorities.iter().for_each(|authority| authority.rotate());
+    let mut committees = network.committees();
+    committees.install(next.committee.clone()).unwrap();
+    let names = committee.endpoints.authorities.iter().map(|listed| listed.name);
+    network.adopt(committees, names.zip(next.keys.iter().map(|keys| keys.public().name)).collect());
+
+    committee.authorities[2].play(Role::EndsEpochs);
+    client.settle(&certificate(0)).await.unwrap();
+    committee.authorities[1].play(Role::Silent);
+    let error = client.settle(&certificate(1)).await.unwrap_err();
+    assert!(matches!(error, QuorumError::NoQuorum { count: 2, .. }), "{error:?}");
+    assert!(!error.is_unsettled(&next.committee));
+    committee.authorities[1].play(Role::EndsEpochs);
+    let error = client.settle(&certificate(2)).await.unwrap_err();
+    assert!(matches!(error, QuorumError::EpochEnded(Epoch(0))), "{error:?}");
+    assert!(error.is_unsettled(&next.committee));
+}
