@@ -201,6 +201,7 @@ pub struct CertificationMetrics {
     /// Failures to upload the archive into its store, or to read it back.
     pub store_failures: Counter,
     stored_number: Gauge,
+    skipped_numbers: Gauge,
     number: Gauge,
     timestamp: Gauge,
     due_timestamp: Gauge,
@@ -210,6 +211,11 @@ impl CertificationMetrics {
     /// Sets the newest certified checkpoint in the archive's store.
     pub fn observe_store(&self, number: u64) {
         self.stored_number.set(signed(number));
+    }
+
+    /// Sets how many certified numbers were skipped and are still to be fetched.
+    pub fn observe_skipped(&self, count: usize) {
+        self.skipped_numbers.set(signed(u64::try_from(count).unwrap_or(u64::MAX)));
     }
 
     /// Sets the newest certified checkpoint, when it was archived, and when the next one is due, in seconds since 1970.
@@ -519,6 +525,8 @@ fn certification(registry: &mut Registry) -> CertificationMetrics {
     registry.register("archive_store_failures", "Failures to upload the archive, or to read it back", failures);
     let stored = metrics.stored_number.clone();
     registry.register("archive_store_number", "The newest checkpoint in the archive's store; 0 without one", stored);
+    let skipped = metrics.skipped_numbers.clone();
+    registry.register("archive_skipped_numbers", "Skipped checkpoints whose files are still to be fetched", skipped);
     metrics
 }
 

@@ -41,4 +41,5 @@ mod room;
 mod rotation;
 mod scene;
 mod shard;
+mod skipping;
 mod traces;

@@ -10,7 +10,8 @@
 //! damaged index is removed, and built again at the next request.
 //!
 //! A number that is in the archive's store alone has its header and its index in the folder (`past`), and its runs are
-//! read from the store (`open_segment`). While the store is away, or `past` is being completed, clients come again.
+//! read from the store (`open_segment`). While the store is away, `past` is being completed, or a number was skipped and
+//! is not fetched yet, clients come again.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,7 +60,7 @@ pub(crate) enum NotArchived {
          without an order; the list begins after it. Read the archive's files for what is before"
     )]
     Recovered(u64, SequenceNumber),
-    /// Too many reads, or indices are being built, or the archive's store is away.
+    /// Too many reads, or indices are being built, or the archive's store is away, or a number is still to be fetched.
     #[error("busy with the archive; ask again later")]
     Busy,
     /// The disk failed, or a file is damaged.
@@ -178,8 +179,8 @@ impl Shared {
         for (number, checkpoint) in &self.chain()?.checkpoints {
             match self.archive.index(checkpoint) {
                 Ok(true) => tracing::info!(number, "indexed a segment of the archive"),
-                // It is in the store alone: `past` reads it.
-                Err(ArchiveError::Missing(_)) if self.archive.store.is_some() => {
+                // It is in the store alone: `past` reads it; or it was skipped, and is being fetched.
+                Err(ArchiveError::Missing(_)) if self.archive.store.is_some() || self.archive.is_skipped(*number) => {
                     self.archive.drop_index(*number)?;
                     is_lacking = true;
                 }

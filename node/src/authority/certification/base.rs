@@ -2,7 +2,7 @@
 //! of the accounts that the next segment touches.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -72,6 +72,16 @@ impl Base {
         let Some(certificate) = &self.certificate else { return Ok(()) };
         let number = self.checkpoint.number;
         certificate.counts(domain, installations).map_err(|error| CheckpointError::Base { number, error })
+    }
+
+    /// The bytes of the stored state.
+    pub(super) fn bytes(&self) -> Result<u64, ArchiveError> {
+        match &self.stored {
+            Stored::Memory(bytes) => Ok(u64::try_from(bytes.len()).unwrap_or(u64::MAX)),
+            Stored::File(path) => {
+                fs::metadata(path).map(|metadata| metadata.len()).map_err(|error| self.unreadable(error))
+            }
+        }
     }
 
     /// Opens the state.

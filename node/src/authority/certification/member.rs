@@ -20,6 +20,7 @@
 //! | a kill, anywhere | each file is whole or not there; a vote without its proposal is signed again; nothing else is remembered |
 //! | the committee changes | a checkpoint of the new epoch is due at once, and what the old epoch signed is proposed anew |
 //! | there is more to certify than one checkpoint takes | the next one is due at once |
+//! | this authority was away for long | it skips to the newest state, and fetches the numbers before afterwards |
 //!
 //! All of it runs on one thread with the lowest priority, which ends at the next wait after the word to stop.
 
@@ -33,7 +34,7 @@ use fastpay_program::Clock;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep};
 
-use super::admit::Admission;
+use super::admit::{Admission, STEPS_MAX};
 use super::adopted::sign_adopted;
 use super::archive::{Archive, ArchiveError, ProposedCut};
 use super::gather::lacking;
@@ -209,6 +210,10 @@ impl Member {
                 tracing::warn!(%error, "no checkpoint is signed or certified now");
             }
         }
+        if let Err(error) = self.refill(peers, &voter_status).await {
+            self.metrics.failures.inc();
+            tracing::warn!(%error, "skipped checkpoints cannot be completed now");
+        }
         let times = (self.settings.pruning.settle, self.settings.times.takeover);
         if let Err(error) = self.lag.look((&self.archive, &self.config.data), &self.domain, times, &mut log) {
             tracing::warn!(%error, "whether this authority lacks anything of the newest checkpoint cannot be told");
@@ -224,7 +229,7 @@ impl Member {
     /// Indexes the newest number, so that no client waits for that.
     fn index(&self, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
         let tip = self.archive.tip(voter_status.committees())?;
-        if tip.number > 0 {
+        if tip.number > 0 && !self.archive.is_skipped(tip.number) {
             self.archive.index(&tip)?;
         }
         Ok(())
@@ -234,6 +239,7 @@ impl Member {
     fn observe(&self, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
         let tip = self.archive.tip(voter_status.committees())?;
         let (at_ms, due_at_ms) = (self.archive.newest_at_ms()?, self.due_at_ms(&tip, voter_status)?);
+        self.metrics.observe_skipped(self.archive.skipped()?.len());
         self.metrics.observe(tip.number, at_ms / 1_000, due_at_ms.max(self.began.at_ms) / 1_000);
         Ok(())
     }
@@ -376,17 +382,60 @@ impl Member {
         }
         let mut admission = Admission::begin(self.inputs(), tip, certificates, &mut log).await?;
         let mut is_new = false;
-        while let Some((number, bytes_max)) = admission.next() {
-            if !admission.admit_own(&mut log)? {
-                let Some(file) = peer.segment(number, bytes_max, &self.settings.folder).await? else {
-                    return Err(PeerFailure::Torn.into());
-                };
-                admission.admit(&mut std::io::BufReader::new(file), &mut log)?;
+        if let Some((number, bytes_max)) = admission.landing(STEPS_MAX)? {
+            let mut file = peer.state(number, bytes_max, &self.settings.folder).await?;
+            admission.skip(&mut file)?;
+            is_new = true;
+            tracing::info!(number, peer = %peer.name(), "skipped to the state of a certified checkpoint");
+        }
+        while let Some((number, _)) = admission.next() {
+            if !self.admit_next(peer, &mut admission).await? {
+                return Err(PeerFailure::Torn.into());
             }
             is_new = true;
             tracing::info!(number, peer = %peer.name(), "archived a certified checkpoint");
         }
         Ok(is_new)
+    }
+
+    /// Admits the next checkpoint with a peer's segment, unless the own proposal is that one. Returns whether it was; the
+    /// peer may not have it.
+    async fn admit_next(&self, peer: &Peer, admission: &mut Admission) -> Result<bool, Failure> {
+        let Some((number, bytes_max)) = admission.next() else { return Ok(false) };
+        if admission.admit_own(&mut log)? {
+            return Ok(true);
+        }
+        let Some(file) = peer.segment(number, bytes_max, &self.settings.folder).await? else { return Ok(false) };
+        admission.admit(&mut std::io::BufReader::new(file), &mut log)?;
+        Ok(true)
+    }
+
+    /// Completes numbers that were skipped, oldest first: at least one, and for about as long as rounds are apart.
+    async fn refill(&self, peers: &mut Peers, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
+        let until = Instant::now() + self.settings.times.poll;
+        let known = (&self.domain, voter_status.committees());
+        let Some(mut admission) = Admission::refill(&self.archive, self.settings.orders_max, known)? else {
+            return Ok(());
+        };
+        for place in 0..peers.count() {
+            while let Some((number, _)) = admission.next() {
+                let Some(peer) = peers.get(place) else { break };
+                match self.admit_next(peer, &mut admission).await {
+                    Ok(true) => tracing::info!(number, peer = %peer.name(), "completed a skipped checkpoint"),
+                    // It may have skipped it, too.
+                    Ok(false) => break,
+                    Err(Failure::Peer(failure)) => {
+                        peers.judge(place, &failure);
+                        break;
+                    }
+                    Err(Failure::Own(error)) => return Err(error),
+                }
+                if Instant::now() >= until {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
     }
 
     fn is_resting(&self, of: (u64, Option<AuthorityName>)) -> bool {

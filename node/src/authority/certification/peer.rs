@@ -9,6 +9,7 @@ use std::time::Duration;
 use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::checkpoint::{CheckpointCertificate, CheckpointError as NotCertified};
 use fastpay_core::{AuthorityName, Committee, Committees, Domain, Epoch};
+use fastpay_program::disk::{Disk as _, RealDisk};
 use fastpay_program::files;
 use fastpay_rpc::{ARCHIVE_PART_BYTES, ArchiveFile, ArchivePart};
 use serde::de::DeserializeOwned;
@@ -70,6 +71,20 @@ pub(super) enum PeerFailure {
     /// What it showed was not admitted.
     #[error("{0}")]
     Refused(String),
+    /// The state does not fit on the disk.
+    #[error(
+        "the state of {length} bytes is not fetched: it may take a quarter of the archive's free disk space, and that is \
+         {room} bytes; make room"
+    )]
+    NoRoom {
+        /// The length that the peer names.
+        length: u64,
+        /// What it may take.
+        room: u64,
+    },
+    /// It has the certificate of a later number, and not this state.
+    #[error("it does not serve the state of number {0}; its release may be an earlier one")]
+    NoState(u64),
     /// The file cannot be kept here.
     #[error("cannot keep a peer's file: {0}")]
     Disk(io::Error),
@@ -81,7 +96,7 @@ impl PeerFailure {
         match self {
             Self::Client(error) => !error.is_retryable() && !matches!(error, ClientError::Unreadable(_)),
             Self::Certificates(failure) => failure.is_misbehaviour(),
-            Self::Disk(_) | Self::UnknownEpoch(_) => false,
+            Self::Disk(_) | Self::UnknownEpoch(_) | Self::NoRoom { .. } => false,
             _ => true,
         }
     }
@@ -183,8 +198,30 @@ impl Peer {
 
     /// The segment of a number, in a file without a name in `folder`; `None` if it has none.
     pub async fn segment(&self, number: u64, bytes_max: u64, folder: &Path) -> Result<Option<File>, PeerFailure> {
+        self.file(number, ArchiveFile::Segment, bytes_max, folder).await
+    }
+
+    /// The state of a number, in a file without a name in `folder`.
+    pub async fn state(&self, number: u64, bytes_max: u64, folder: &Path) -> Result<File, PeerFailure> {
+        // It is there twice for a while.
+        let room = RealDisk.free_bytes(folder).map_err(PeerFailure::Disk)? / 4;
+        match self.file(number, ArchiveFile::State, bytes_max.min(room), folder).await {
+            Err(PeerFailure::TooLong { length, .. }) if length <= bytes_max => {
+                Err(PeerFailure::NoRoom { length, room })
+            }
+            file => file?.ok_or(PeerFailure::NoState(number)),
+        }
+    }
+
+    async fn file(
+        &self,
+        number: u64,
+        kind: ArchiveFile,
+        bytes_max: u64,
+        folder: &Path,
+    ) -> Result<Option<File>, PeerFailure> {
         let mut file = files::nameless(folder).map_err(PeerFailure::Disk)?;
-        let is_there = self.read(number, ArchiveFile::Segment, bytes_max, &mut file).await?;
+        let is_there = self.read(number, kind, bytes_max, &mut file).await?;
         file.rewind().map_err(PeerFailure::Disk)?;
         Ok(is_there.then_some(file))
     }
