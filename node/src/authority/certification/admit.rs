@@ -203,12 +203,13 @@ impl Admission {
         let (certified, number) = (last.checkpoint, last.checkpoint.number);
         let refuse = |reason| CheckpointError::NotAdmitted { number, reason };
         let events = own_events(self.events.as_deref(), &self.base, &certified)?.unwrap_or_default();
-        let state = StateSummary::read(&mut BufReader::new(&mut *stored));
+        let installations = installations_after(&self.base, events)?;
+        let state = StateSummary::read_up_to(installations.epoch(), &mut BufReader::new(&mut *stored));
         let state = state.map_err(|error| refuse(NotAdmitted::Damaged(error)))?;
         let StateSummary { up_to, cut, state: root, .. } = state;
         let shown = Checkpoint { epoch: state.installations.epoch(), up_to, cut, state: root, ..certified };
         shown.check(&certified).map_err(|mismatch| refuse(NotAdmitted::Other(mismatch)))?;
-        if installations_after(&self.base, events)? != state.installations {
+        if installations != state.installations {
             return Err(refuse(NotAdmitted::Events));
         }
         let verified = last.clone().verify(&self.domain, &state.installations);

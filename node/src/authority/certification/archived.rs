@@ -176,11 +176,17 @@ impl Shared {
 
     fn build_missing(&self) -> Result<(), ReadError> {
         let mut is_lacking = false;
+        let skipped = self.archive.skipped()?;
         for (number, checkpoint) in &self.chain()?.checkpoints {
+            // It may have the files of another checkpoint.
+            if skipped.contains(number) {
+                is_lacking = true;
+                continue;
+            }
             match self.archive.index(checkpoint) {
                 Ok(true) => tracing::info!(number, "indexed a segment of the archive"),
-                // It is in the store alone: `past` reads it; or it was skipped, and is being fetched.
-                Err(ArchiveError::Missing(_)) if self.archive.store.is_some() || self.archive.is_skipped(*number) => {
+                // It is in the store alone: `past` reads it.
+                Err(ArchiveError::Missing(_)) if self.archive.store.is_some() => {
                     self.archive.drop_index(*number)?;
                     is_lacking = true;
                 }

@@ -40,6 +40,17 @@ impl Archive {
         self.base(self.newest_number()?, domain, committees)
     }
 
+    /// Hands the next number of each account in the stored state of a number to `take`.
+    pub(super) fn each_next(
+        &self,
+        number: u64,
+        take: impl FnMut(AccountId, SequenceNumber),
+    ) -> Result<(), ArchiveError> {
+        let path = self.state_path(number);
+        let stored = File::open(&path).and_then(|file| each_next(&mut BufReader::new(file), take));
+        stored.map_err(|error| unreadable(&path, error))
+    }
+
     /// The certified checkpoint of a number, on which the next one is built.
     pub(crate) fn base(&self, number: u64, domain: &Domain, committees: &Committees) -> Result<Base, CheckpointError> {
         if number == 0 {
@@ -132,19 +143,21 @@ impl Base {
     }
 
     /// Hands the next number of each account that took one to `take`.
-    pub(crate) fn each_next(&self, mut take: impl FnMut(AccountId, SequenceNumber)) -> Result<(), ArchiveError> {
-        self.read(|stored| {
-            for leaf in StateReader::new(stored)? {
-                match leaf? {
-                    Leaf::UpTo(_) => {}
-                    Leaf::Next(account, next) => take(account, next),
-                    // All next numbers come before.
-                    _ => break,
-                }
-            }
-            Ok(())
-        })
+    pub(crate) fn each_next(&self, take: impl FnMut(AccountId, SequenceNumber)) -> Result<(), ArchiveError> {
+        self.read(|stored| each_next(stored, take))
     }
+}
+
+fn each_next(stored: &mut dyn Read, mut take: impl FnMut(AccountId, SequenceNumber)) -> io::Result<()> {
+    for leaf in StateReader::new(stored)? {
+        match leaf? {
+            Leaf::UpTo(_) => {}
+            Leaf::Next(account, next) => take(account, next),
+            // All next numbers come before.
+            _ => break,
+        }
+    }
+    Ok(())
 }
 
 /// Compares the committees of a state with those that the deployment is known to have.

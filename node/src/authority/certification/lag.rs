@@ -1,6 +1,5 @@
 //! Whether this authority lacks what the newest certified checkpoint includes. Peers bring what it missed; but what all
-//! of them have pruned, or what would take them too long, only the checkpoint brings. If its archive has skipped numbers,
-//! it counts as lacking something of them.
+//! of them have pruned, or what would take them too long, only the checkpoint brings.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -52,14 +51,13 @@ impl Lag {
         if is_known || number <= self.has_all {
             return Ok(());
         }
-        let has_skipped = archive.skipped()?.last().is_some_and(|last| *last > self.has_all);
         // Before this one, nothing may be lacking of the others.
         let is_own = self.has_all.saturating_add(1) == number && is_own(archive, number, domain)?;
-        let lacks = has_skipped || (!is_own && self.lacks(archive, data, number, told)?);
+        let lacks = !is_own && self.lacks(archive, data, number, told)?;
         let lacked = self.looked.is_some_and(|looked| looked.lacks);
         self.has_all = if lacks { self.has_all } else { number };
         self.looked = Some(Looked { number, at: Instant::now(), lacks });
-        self.tell.send_replace(has_skipped || (lacks && lacked));
+        self.tell.send_replace(lacks && lacked);
         if lacks {
             tracing::warn!(number, "this authority lacks payments that the newest checkpoint includes");
         }
@@ -67,15 +65,22 @@ impl Lag {
     }
 
     fn lacks(&self, archive: &Archive, data: &Path, number: u64, told: Progress<'_>) -> Result<bool, CheckpointError> {
+        // Of what was skipped, the last number's state is there, with the next number of each account.
+        let landing = archive.skipped()?.last().copied().filter(|last| *last > self.has_all);
         let mut wanted = BTreeMap::<AccountId, SequenceNumber>::new();
-        let cuts = (self.has_all.saturating_add(1)..=number).map(|number| archive.cut_path(number));
+        let first = landing.unwrap_or(self.has_all).saturating_add(1);
+        let cuts = (first..=number).map(|number| archive.cut_path(number));
         // Numbers that have left the folder for a store were looked at while they were there.
         for cut in cuts.filter(|cut| cut.exists()) {
             wanted.extend(ProposedCut::read(&cut)?.changed);
         }
         let ((), executed) = Journals::open(data)?.read(told, |_| ())?;
         let next = |account: &AccountId| executed.next.get(account).copied().unwrap_or_default();
-        Ok(wanted.iter().any(|(account, wanted)| next(account) < *wanted))
+        let mut lacks = wanted.iter().any(|(account, wanted)| next(account) < *wanted);
+        if let Some(landing) = landing {
+            archive.each_next(landing, |account, wanted| lacks |= next(&account) < wanted)?;
+        }
+        Ok(lacks)
     }
 }
 

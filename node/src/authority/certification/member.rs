@@ -32,7 +32,7 @@ use fastpay_core::checkpoint::Checkpoint;
 use fastpay_core::{AuthorityName, Domain};
 use fastpay_program::Clock;
 use tokio::sync::{oneshot, watch};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::admit::{Admission, STEPS_MAX};
 use super::adopted::sign_adopted;
@@ -51,6 +51,8 @@ use crate::authority::priority::run_apart;
 use crate::authority::pruning::ArchiveLock;
 use crate::authority::voter_status::{VoterStatus, VoterStatusWatch};
 
+/// The segment of a skipped number is given this part of the time for a file.
+const REFILL_SHARE: u32 = 12;
 /// The most bytes of an account with its next number in a cut's file, which has one at most for each order.
 const ACCOUNT_BYTES_MAX: u64 = 128;
 /// Brackets, and the checkpoint.
@@ -383,10 +385,17 @@ impl Member {
         let mut admission = Admission::begin(self.inputs(), tip, certificates, &mut log).await?;
         let mut is_new = false;
         if let Some((number, bytes_max)) = admission.landing(STEPS_MAX)? {
-            let mut file = peer.state(number, bytes_max, &self.settings.folder).await?;
-            admission.skip(&mut file)?;
-            is_new = true;
-            tracing::info!(number, peer = %peer.name(), "skipped to the state of a certified checkpoint");
+            match peer.state(number, bytes_max, &self.settings.folder).await {
+                Ok(mut file) => {
+                    admission.skip(&mut file)?;
+                    is_new = true;
+                    tracing::info!(number, peer = %peer.name(), "skipped to the state of a certified checkpoint");
+                }
+                Err(failure) if failure.lacks_state() => {
+                    tracing::info!(number, peer = %peer.name(), %failure, "a state cannot be taken; going on step by step");
+                }
+                Err(failure) => return Err(failure.into()),
+            }
         }
         while let Some((number, _)) = admission.next() {
             if !self.admit_next(peer, &mut admission).await? {
@@ -420,7 +429,10 @@ impl Member {
         for place in 0..peers.count() {
             while let Some((number, _)) = admission.next() {
                 let Some(peer) = peers.get(place) else { break };
-                match self.admit_next(peer, &mut admission).await {
+                // A slow one may not keep this authority from signing.
+                let within = self.settings.times.file / REFILL_SHARE;
+                let refilled = timeout(within, self.admit_next(peer, &mut admission)).await;
+                match refilled.unwrap_or(Err(PeerFailure::Slow(within).into())) {
                     Ok(true) => tracing::info!(number, peer = %peer.name(), "completed a skipped checkpoint"),
                     // It may have skipped it, too.
                     Ok(false) => break,
@@ -479,6 +491,8 @@ impl From<CheckpointError> for Failure {
                 ..
             } => Self::Peer(PeerFailure::UnknownEpoch(epoch)),
             CheckpointError::NotAdmitted { .. } => Self::Peer(PeerFailure::Refused(error.to_string())),
+            // It shows a rival of a number whose predecessor was skipped.
+            CheckpointError::Archive(ArchiveError::Skipped { first, .. }) => Self::Peer(PeerFailure::Unjudged(first)),
             error => Self::Own(error),
         }
     }

@@ -11,7 +11,7 @@ use fastpay_core::checkpoint::{CheckpointCertificate, CheckpointError as NotCert
 use fastpay_core::{AuthorityName, Committee, Committees, Domain, Epoch};
 use fastpay_program::disk::{Disk as _, RealDisk};
 use fastpay_program::files;
-use fastpay_rpc::{ARCHIVE_PART_BYTES, ArchiveFile, ArchivePart};
+use fastpay_rpc::{ARCHIVE_PART_BYTES, ArchiveFile, ArchivePart, Refusal};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
 
@@ -68,6 +68,9 @@ pub(super) enum PeerFailure {
     /// Its checkpoint is of a later epoch than this authority has followed; or of none.
     #[error("its checkpoint is of epoch {0}, which is not known here yet")]
     UnknownEpoch(Epoch),
+    /// It shows another checkpoint than the archive has, and which of the two counts cannot be judged yet.
+    #[error("it showed a rival of a checkpoint that is built on number {0}, which is still to be fetched")]
+    Unjudged(u64),
     /// What it showed was not admitted.
     #[error("{0}")]
     Refused(String),
@@ -96,9 +99,18 @@ impl PeerFailure {
         match self {
             Self::Client(error) => !error.is_retryable() && !matches!(error, ClientError::Unreadable(_)),
             Self::Certificates(failure) => failure.is_misbehaviour(),
-            Self::Disk(_) | Self::UnknownEpoch(_) | Self::NoRoom { .. } => false,
+            Self::Disk(_) | Self::UnknownEpoch(_) | Self::NoRoom { .. } | Self::Unjudged(_) => false,
             _ => true,
         }
+    }
+
+    /// Whether a peer's segments may be taken where its state is not: an earlier release serves none, the state may not
+    /// fit on the disk, and it is longer than the segments after a short absence.
+    pub fn lacks_state(&self) -> bool {
+        matches!(
+            self,
+            Self::NoState(_) | Self::NoRoom { .. } | Self::Client(ClientError::Refused(Refusal::Malformed(_)))
+        )
     }
 }
 

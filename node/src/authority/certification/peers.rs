@@ -116,7 +116,7 @@ impl Peers {
         let Some(peer) = self.all.get_mut(place) else { return };
         let name = peer.name();
         let wait = match failure {
-            PeerFailure::UnknownEpoch(_) | PeerFailure::NoRoom { .. } => peer.pause(self.patience),
+            PeerFailure::UnknownEpoch(_) | PeerFailure::Unjudged(_) => peer.pause(self.patience),
             _ if failure.is_misbehaviour() => peer.leave(self.patience),
             _ => return tracing::debug!(peer = %name, %failure, "a peer's archive cannot be read now"),
         };
