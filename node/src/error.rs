@@ -268,7 +268,7 @@ fn of_checkpoint(error: &CheckpointError) -> ErrorKind {
             | ArchiveError::NoRoom { .. },
         ) => ErrorKind::Storage,
         E::Archive(ArchiveError::Store(error)) => of_store(error),
-        E::Archive(ArchiveError::Missing(_)) => ErrorKind::Argument,
+        E::Archive(ArchiveError::Missing(_) | ArchiveError::Skipped { .. }) => ErrorKind::Argument,
         E::Storage(error) => of_storage(error),
         E::Journal(_) | E::Record(_) => ErrorKind::Storage,
         E::Chain(_) | E::Primary(_) | E::Installation { .. } => ErrorKind::Primary,

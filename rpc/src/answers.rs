@@ -143,6 +143,8 @@ pub enum ArchiveFile {
     Cut,
     /// The authority's own vote.
     Vote,
+    /// The state that the segments lead to.
+    State,
 }
 
 /// A part of a file of an archive.

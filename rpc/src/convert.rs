@@ -360,6 +360,7 @@ impl From<ArchiveFile> for proto::archive_request::File {
             ArchiveFile::Segment => Self::Segment,
             ArchiveFile::Cut => Self::Cut,
             ArchiveFile::Vote => Self::Vote,
+            ArchiveFile::State => Self::State,
         }
     }
 }
@@ -372,6 +373,7 @@ impl TryFrom<proto::archive_request::File> for ArchiveFile {
             proto::archive_request::File::Segment => Ok(Self::Segment),
             proto::archive_request::File::Cut => Ok(Self::Cut),
             proto::archive_request::File::Vote => Ok(Self::Vote),
+            proto::archive_request::File::State => Ok(Self::State),
             proto::archive_request::File::Unspecified => Err(Malformed::Missing("file")),
         }
     }

@@ -45,6 +45,21 @@ impl StateSummary {
         Self::of(StateReader::new(reader)?)
     }
 
+    /// Reads a stored state of unknown origin to its end, and holds no committee in memory after that of the epoch
+    /// `newest`.
+    ///
+    /// # Errors
+    /// Those of [`StateReader`]; `InvalidData` at a committee of a later epoch.
+    pub fn read_up_to(newest: Epoch, reader: &mut impl Read) -> Result<Self> {
+        let leaves = StateReader::new(reader)?.map(|leaf| match leaf {
+            Ok(Leaf::Committee(next)) if next.committee.epoch() > newest => {
+                Err(invalid("a committee that is not known"))
+            }
+            leaf => leaf,
+        });
+        Self::of(leaves)
+    }
+
     /// Of all leaves of a state, in their order.
     pub(super) fn of(leaves: impl Iterator<Item = Result<Leaf>>) -> Result<Self> {
         let (mut cut, mut state) = (RootBuilder::default(), RootBuilder::default());

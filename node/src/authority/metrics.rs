@@ -203,6 +203,7 @@ pub struct CertificationMetrics {
     /// The bytes that are lacking on the disk for the next checkpoint, beside the reserve of the journals.
     pub room_lacking: Gauge,
     stored_number: Gauge,
+    skipped_numbers: Gauge,
     number: Gauge,
     timestamp: Gauge,
     due_timestamp: Gauge,
@@ -212,6 +213,11 @@ impl CertificationMetrics {
     /// Sets the newest certified checkpoint in the archive's store.
     pub fn observe_store(&self, number: u64) {
         self.stored_number.set(signed(number));
+    }
+
+    /// Sets how many certified numbers were skipped and are still to be fetched.
+    pub fn observe_skipped(&self, count: usize) {
+        self.skipped_numbers.set(signed(u64::try_from(count).unwrap_or(u64::MAX)));
     }
 
     /// Sets the newest certified checkpoint, when it was archived, and when the next one is due, in seconds since 1970.
@@ -524,6 +530,8 @@ fn certification(registry: &mut Registry) -> CertificationMetrics {
     registry.register_with_unit("archive_room_lacking", help, Unit::Bytes, lacking);
     let stored = metrics.stored_number.clone();
     registry.register("archive_store_number", "The newest checkpoint in the archive's store; 0 without one", stored);
+    let skipped = metrics.skipped_numbers.clone();
+    registry.register("archive_skipped_numbers", "Skipped checkpoints whose files are still to be fetched", skipped);
     metrics
 }
 

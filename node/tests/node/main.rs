@@ -42,4 +42,5 @@ mod room;
 mod rotation;
 mod scene;
 mod shard;
+mod skipping;
 mod traces;

@@ -1,7 +1,9 @@
 //! The archives of the authorities: folders that are brought up to date from the other authorities, by the code of a node.
-//! A folder can be lost, some of the others lie, and others have lost theirs, too.
+//! A folder can be lost, some of the others lie, and others have lost theirs, too. Numbers are skipped at random, and
+//! completed later.
 
 use std::fs;
+use std::io::Cursor;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,8 +26,23 @@ const READ_PATIENCE: Duration = Duration::from_secs(60);
 /// More than a run has.
 const ORDERS_MAX: usize = 1_000_000;
 
-/// What an authority shows of its archive: certificates, each with the bytes of its segment.
-type Shown = Vec<(CheckpointCertificate, Vec<u8>)>;
+/// What an authority shows of its archive.
+type Shown = Vec<ShownNumber>;
+
+/// A certificate, and the bytes of its segment and its state.
+struct ShownNumber {
+    certificate: CheckpointCertificate,
+    segment: Vec<u8>,
+    state: Vec<u8>,
+}
+
+impl ShownNumber {
+    /// None of the first checkpoint, which nobody signs.
+    fn of(one: &Checkpointed) -> Option<Self> {
+        let (certificate, segment) = (one.certificate.clone()?, bytes(&one.segment));
+        Some(Self { certificate, segment, state: bytes_of_state(&one.state) })
+    }
+}
 
 impl Keeper {
     /// Brings the authority's archive up to date, and returns its newest checkpoint; none before the first.
@@ -64,6 +81,7 @@ impl Keeper {
                 Err(error) => return Err(broken(error)),
             }
             is_certified(&archive, &certified, tip.number, (authority, peer))?;
+            refill(&world, &archive, &certified, (authority, peer))?;
         }
         let tip = archive.tip(&known).map_err(broken)?;
         if tip.number == 0 {
@@ -109,7 +127,7 @@ async fn admit(
     shown: Shown,
 ) -> Result<(), CheckpointError> {
     let known = world.known_committees(world.committees().len());
-    let (certificates, segments): (Vec<_>, Vec<_>) = shown.into_iter().unzip();
+    let certificates: Vec<_> = shown.iter().map(|one| one.certificate.clone()).collect();
     let first = certificates.first().map_or(0, |first| first.checkpoint.number);
     let base = Admission::base(archive, tip, &certificates, (&world.domain, &known))?;
     let (primary, clock, mut told) = (world.chain.connect(world), world.clock_of(authority), |_| ());
@@ -121,11 +139,47 @@ async fn admit(
     };
     let (domain, archive) = (world.domain, archive.clone());
     let mut admission = Admission::over(archive, (domain, ORDERS_MAX), base, (tip, certificates), read?.0)?;
+    let of = |number: u64| number.checked_sub(first).and_then(|at| shown.get(usize::try_from(at).ok()?));
+    if let Some((number, bytes_max)) = admission.landing(0)?.filter(|_| world.dice.chance(500)) {
+        let state = of(number).map(|one| one.state.as_slice()).unwrap_or_default();
+        assert!(state.len() as u64 <= bytes_max, "a state of {} bytes is longer than it can be", state.len());
+        admission.skip(&mut Cursor::new(state))?;
+        world.trace.note("archive skips", format_args!("a{authority} to {number}"));
+    }
     while let Some((number, bytes_max)) = admission.next() {
-        let segment = number.checked_sub(first).and_then(|at| segments.get(usize::try_from(at).ok()?));
-        let segment = segment.map(Vec::as_slice).unwrap_or_default();
+        let segment = of(number).map(|one| one.segment.as_slice()).unwrap_or_default();
         assert!(segment.len() as u64 <= bytes_max, "a segment of {} bytes is longer than it can be", segment.len());
         admission.admit(&mut &*segment, &mut told)?;
+    }
+    Ok(())
+}
+
+/// Completes some of the numbers that the archive skipped, from one peer.
+fn refill(
+    world: &World,
+    archive: &Archive,
+    certified: &[Checkpointed],
+    (authority, peer): (usize, usize),
+) -> Result<(), Breach> {
+    let broken = |error: CheckpointError| Breach(format!("the archive of authority {authority}: {error}"));
+    let known = world.known_committees(world.committees().len());
+    let refilled = Admission::refill(archive, ORDERS_MAX, (&world.domain, &known)).map_err(broken)?;
+    let Some(mut admission) = refilled else { return Ok(()) };
+    let lies = peer >= world.plan.honest();
+    while let Some((number, _)) = admission.next() {
+        if !world.is_calm() && world.dice.chance(300) {
+            return Ok(());
+        }
+        let one = &certified[usize::try_from(number).expect("few")];
+        let changed = if lies { without_entry(world, &one.segment) } else { one.segment.clone() };
+        match admission.admit(&mut bytes(&changed).as_slice(), &mut |_| ()) {
+            Ok(()) => {}
+            Err(CheckpointError::NotAdmitted { .. }) if lies => return Ok(()),
+            Err(error) => return Err(broken(error)),
+        }
+        require!(!lies, "authority {authority} completes checkpoint {number} with a false segment, from {peer}");
+        let is_same = state(archive, number)? == one.state;
+        require!(is_same, "authority {authority} completes checkpoint {number} with another state, from {peer}");
     }
     Ok(())
 }
@@ -135,7 +189,7 @@ fn show(world: &World, certified: &[Checkpointed], tip: u64) -> Shown {
     let up_to =
         if !world.is_calm() && world.dice.chance(300) { world.dice.below(certified.len()) } else { certified.len() };
     let held = certified.iter().take(up_to).filter(|one| one.checkpoint.number > tip);
-    held.filter_map(|one| Some((one.certificate.clone()?, bytes(&one.segment)))).collect()
+    held.filter_map(ShownNumber::of).collect()
 }
 
 fn bytes(segment: &Segment) -> Vec<u8> {
@@ -144,29 +198,43 @@ fn bytes(segment: &Segment) -> Vec<u8> {
     bytes
 }
 
+fn bytes_of_state(state: &CheckpointState) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    state.write(&mut bytes).expect("writing to memory does not fail");
+    bytes
+}
+
 /// What a Byzantine one shows of the numbers after `tip`.
 fn lie(world: &World, certified: &[Checkpointed], tip: u64) -> Shown {
     let dice = &world.dice;
-    let mut shown: Shown = certified
-        .iter()
-        .filter(|one| one.checkpoint.number > tip)
-        .filter_map(|one| Some((one.certificate.clone()?, bytes(&one.segment))))
-        .collect();
+    let mut shown: Shown =
+        certified.iter().filter(|one| one.checkpoint.number > tip).filter_map(ShownNumber::of).collect();
     if shown.is_empty() {
         return shown;
     }
     let at = dice.below(shown.len());
-    let number = usize::try_from(shown[at].0.checkpoint.number).expect("few");
+    let number = usize::try_from(shown[at].certificate.checkpoint.number).expect("few");
     let changed = dice.pick(&[without_last, without_last, without_entry, entry_twice, larger_deposit]);
     let segment = changed(world, &certified[number].segment);
-    match dice.below(8) {
+    // The state of the last but one may be skipped to.
+    let landing = shown.len().saturating_sub(2);
+    match dice.below(12) {
         0 => drop(shown.remove(at)),
-        1 => shown[at].0.checkpoint.state.0[0] ^= 1,
+        1 => shown[at].certificate.checkpoint.state.0[0] ^= 1,
         2 => {
-            let length = dice.below(shown[at].1.len());
-            shown[at].1.truncate(length);
+            let length = dice.below(shown[at].segment.len());
+            shown[at].segment.truncate(length);
         }
-        3 => shown[at].1 = bytes(&segment),
+        3 => shown[at].segment = bytes(&segment),
+        4 => {
+            let length = dice.below(shown[landing].state.len());
+            shown[landing].state.truncate(length);
+        }
+        5 => shown[landing].state = bytes_of_state(&certified[number - 1].state),
+        6 | 7 => {
+            let of = usize::try_from(shown[landing].certificate.checkpoint.number).expect("few");
+            shown[landing].state = bytes_of_state(&richer(&certified[of]));
+        }
         _ => {
             shown.truncate(at);
             shown.extend(own_checkpoint(world, &certified[number - 1], segment));
@@ -175,9 +243,19 @@ fn lie(world: &World, certified: &[Checkpointed], tip: u64) -> Shown {
     shown
 }
 
+/// A state with a deposit that nobody made, and which its cut does not show.
+fn richer(one: &Checkpointed) -> CheckpointState {
+    let mut bytes = bytes_of_state(&one.state);
+    let Some(balance) = one.state.balances().values().next() else { return one.state.clone() };
+    let (old, new) = (balance.to_be_bytes(), balance.credit(Amount(1)).to_be_bytes());
+    let at = bytes.windows(old.len()).position(|window| window == old).expect("the state has the balance");
+    bytes[at..at + old.len()].copy_from_slice(&new);
+    CheckpointState::read(&mut bytes.as_slice()).expect("it differs in a balance")
+}
+
 /// A checkpoint that nobody else certified, and that follows from what was, with the votes of all Byzantine members, once
 /// or as often as a quorum needs.
-fn own_checkpoint(world: &World, base: &Checkpointed, segment: Segment) -> Option<(CheckpointCertificate, Vec<u8>)> {
+fn own_checkpoint(world: &World, base: &Checkpointed, segment: Segment) -> Option<ShownNumber> {
     let mut rng = StdRng::seed_from_u64(base.checkpoint.number);
     let (state, root) = base.state.clone().apply(segment.clone(), &world.domain, &mut rng).ok()?;
     let epoch = state.installations().epoch();
@@ -189,7 +267,8 @@ fn own_checkpoint(world: &World, base: &Checkpointed, segment: Segment) -> Optio
         votes = votes.iter().cycle().take(quorum).cloned().collect();
     }
     votes.sort_by_key(|vote| vote.authority);
-    Some((CheckpointCertificate { checkpoint, votes }, bytes(&segment)))
+    let certificate = CheckpointCertificate { checkpoint, votes };
+    Some(ShownNumber { certificate, segment: bytes(&segment), state: bytes_of_state(&state) })
 }
 
 fn keys(world: &World, authority: usize, epoch: Epoch) -> Arc<AuthorityKeys> {

@@ -4,6 +4,16 @@
 //!  certificates, each after the one before ─► the newest must count now ─► for each: segment ─► same events as the own
 //!  Ethereum nodes show? ─► computed ─► the certified one? ─► segment, state, cut, certificate on disk
 //! ```
+//! If they are more than [`STEPS_MAX`], all but the newest two are skipped at first: the state of the last but one is taken,
+//! and only the newest is computed. So an authority that was away for a day is up to date in minutes:
+//!
+//! ```text
+//!  certificates ─► as above ─► state of the last but one ─► its roots are certified? the committees are those of the own
+//!  Ethereum nodes? ─► on disk (`skipped`) ─► the newest as above ┄► later the skipped ones, oldest first, as above
+//! ```
+//! Where a number is computed later, its entries are compared with the certified root, and not with the chain: the members
+//! who signed have done that, as they have for the state that is used by then.
+//!
 //! A checkpoint of an epoch that ended long ago proves nothing by itself: its keys may be out by now. It counts as what a
 //! newer one was built on.
 //!
@@ -12,21 +22,26 @@
 //! replace its newest checkpoint.
 
 use std::collections::VecDeque;
-use std::io::Read;
+use std::io::{BufReader, Read, Seek};
 
 use fastpay_core::checkpoint::{
     Checkpoint, CheckpointCertificate, CheckpointError as NotCertified, Installations, PrimaryEvent, Segment,
-    SegmentEntry,
+    SegmentEntry, StateSummary,
 };
 use fastpay_core::{Committees, Domain, TransactionIndex};
 
-use super::archive::Archive;
-use super::base::Base;
+use super::archive::{Archive, Defect, wrong};
+use super::base::{Base, Stored};
 use super::compute::{Computed, follow_segment, installations_after};
 use super::{CheckpointError, Inputs, NotAdmitted, Progress, events};
 use crate::authority::deployment;
 
-/// The most bytes of a segment for each order in its weight, and for each event.
+/// More certified numbers than these are not computed one after another before this authority takes part again. Each may
+/// have a million orders.
+pub const STEPS_MAX: usize = 4;
+/// The most skipped numbers that are admitted in one go.
+const REFILLED_MAX: usize = 64;
+/// The most bytes of a segment for each order in its weight, and for each event. Neither adds more to a state.
 const ORDER_BYTES_MAX: u64 = 1_024;
 const EVENT_BYTES_MAX: u64 = 512;
 /// Committees are longer than other events.
@@ -37,8 +52,8 @@ pub struct Admission {
     archive: Archive,
     domain: Domain,
     orders_max: usize,
-    /// The final events after the archive's newest checkpoint.
-    events: Vec<PrimaryEvent>,
+    /// The final events after the archive's newest checkpoint; None for numbers that were skipped.
+    events: Option<Vec<PrimaryEvent>>,
     base: Base,
     rest: VecDeque<CheckpointCertificate>,
 }
@@ -113,16 +128,101 @@ impl Admission {
         if !is_ahead(rest.make_contiguous(), tip, &domain) {
             return Err(CheckpointError::NotAdmitted { number: tip.number, reason: NotAdmitted::Rival });
         }
-        Ok(Self { archive, domain, orders_max, events, base, rest })
+        Ok(Self { archive, domain, orders_max, events: Some(events), base, rest })
+    }
+
+    /// Begins with numbers of the archive that were skipped; `None` if there are none. Their certificates were checked
+    /// then.
+    ///
+    /// # Errors
+    /// If the archive cannot be read.
+    pub fn refill(
+        archive: &Archive,
+        orders_max: usize,
+        (domain, committees): (&Domain, &Committees),
+    ) -> Result<Option<Self>, CheckpointError> {
+        let skipped = archive.skipped()?;
+        let Some(first) = skipped.first() else { return Ok(None) };
+        let base = archive.base(first.saturating_sub(1), domain, committees)?;
+        let (mut rest, mut previous) = (VecDeque::new(), base.checkpoint);
+        for (number, next) in skipped.iter().zip(*first..).take(REFILLED_MAX) {
+            if *number != next {
+                break;
+            }
+            let certificate = archive.skipped_certificate(next)?;
+            if certificate.checkpoint.previous != domain.checkpoint_digest(&previous) {
+                return Err(wrong(&archive.certificate_path(next), Defect::OtherCheckpoint).into());
+            }
+            previous = certificate.checkpoint;
+            rest.push_back(certificate);
+        }
+        Ok(Some(Self { archive: archive.clone(), domain: *domain, orders_max, events: None, base, rest }))
     }
 
     /// The number whose segment is needed now, and the most bytes that it can have; `None` once all are admitted.
     pub fn next(&self) -> Option<(u64, u64)> {
         let checkpoint = self.rest.front()?.checkpoint;
-        let events = self.events_up_to(checkpoint.up_to).len() as u64;
+        Some((checkpoint.number, self.bytes_max(&checkpoint)))
+    }
+
+    /// The most bytes that all segments up to a checkpoint can have.
+    fn bytes_max(&self, last: &Checkpoint) -> u64 {
+        let numbers = last.number.saturating_sub(self.base.checkpoint.number);
         let orders = u64::try_from(self.orders_max).unwrap_or(u64::MAX).saturating_mul(ORDER_BYTES_MAX);
-        let bytes_max = events.saturating_mul(EVENT_BYTES_MAX).saturating_add(orders);
-        Some((checkpoint.number, bytes_max.saturating_add(COMMITTEES_BYTES_MAX)))
+        let of_numbers = numbers.saturating_mul(orders.saturating_add(COMMITTEES_BYTES_MAX));
+        self.events_of(last).saturating_mul(EVENT_BYTES_MAX).saturating_add(of_numbers)
+    }
+
+    /// How many events a checkpoint includes that the base does not. They have no gap.
+    fn events_of(&self, checkpoint: &Checkpoint) -> u64 {
+        checkpoint.up_to.0.saturating_sub(self.base.state.up_to.0)
+    }
+
+    /// If more than `steps_max` numbers are to be admitted, the last but one, whose state is to be taken, and the most
+    /// bytes that this can have. The newest is computed: a rival could still take its place.
+    ///
+    /// # Errors
+    /// If the archive cannot be read.
+    pub fn landing(&self, steps_max: usize) -> Result<Option<(u64, u64)>, CheckpointError> {
+        match self.rest.iter().rev().nth(1) {
+            Some(CheckpointCertificate { checkpoint, .. }) if self.rest.len() > steps_max => {
+                Ok(Some((checkpoint.number, self.base.bytes()?.saturating_add(self.bytes_max(checkpoint)))))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Skips all but the newest number, with the state of the last but one.
+    ///
+    /// # Errors
+    /// [`CheckpointError::NotAdmitted`] if it is not the certified state; see [`CheckpointError`].
+    pub fn skip(&mut self, stored: &mut (impl Read + Seek)) -> Result<(), CheckpointError> {
+        let all: &[_] = self.rest.make_contiguous();
+        let [skipped @ .., newest] = all else { return Ok(()) };
+        let ([first, ..], [.., last]) = (skipped, skipped) else { return Ok(()) };
+        let (certified, number) = (last.checkpoint, last.checkpoint.number);
+        let refuse = |reason| CheckpointError::NotAdmitted { number, reason };
+        let events = own_events(self.events.as_deref(), &self.base, &certified)?.unwrap_or_default();
+        let installations = installations_after(&self.base, events)?;
+        let state = StateSummary::read_up_to(installations.epoch(), &mut BufReader::new(&mut *stored));
+        let state = state.map_err(|error| refuse(NotAdmitted::Damaged(error)))?;
+        let StateSummary { up_to, cut, state: root, .. } = state;
+        let shown = Checkpoint { epoch: state.installations.epoch(), up_to, cut, state: root, ..certified };
+        shown.check(&certified).map_err(|mismatch| refuse(NotAdmitted::Other(mismatch)))?;
+        if installations != state.installations {
+            return Err(refuse(NotAdmitted::Events));
+        }
+        let verified = last.clone().verify(&self.domain, &state.installations);
+        let certificate = Some(verified.map_err(|error| not_certified(last, error))?.into_certificate());
+        stored.rewind().map_err(|error| refuse(NotAdmitted::Damaged(error)))?;
+        // Only now that all of the state is verified: the first may be a rival of the newest one here.
+        self.archive.withdraw(first.checkpoint.number)?;
+        self.archive.skip(skipped, stored)?;
+        let newest = newest.clone();
+        let stored = Stored::File(self.archive.state_path(number));
+        self.base = Base { checkpoint: certified, certificate, state, stored };
+        self.rest = VecDeque::from([newest]);
+        Ok(())
     }
 
     /// Admits the next checkpoint if the archive's own proposal is that one. Returns whether it was.
@@ -149,12 +249,10 @@ impl Admission {
         let Some(certificate) = self.rest.front() else { return Ok(()) };
         let (certified, number) = (certificate.checkpoint, certificate.checkpoint.number);
         let refuse = |reason| CheckpointError::NotAdmitted { number, reason };
-        let chain = self.events.last().map_or(self.base.state.up_to, |event| event.index);
-        if chain < certified.up_to {
-            return Err(CheckpointError::ChainBehind { chain, wanted: certified.up_to });
-        }
+        let events = own_events(self.events.as_deref(), &self.base, &certified)?;
         // A void number, the shortest entry, weighs as much as an order.
-        let entries_max = self.orders_max.saturating_add(self.events_up_to(certified.up_to).len());
+        let entries_max =
+            self.orders_max.saturating_add(usize::try_from(self.events_of(&certified)).unwrap_or(usize::MAX));
         let segment =
             Segment::read_at_most(segment, entries_max).map_err(|error| refuse(NotAdmitted::Damaged(error)))?;
         let shown = segment.entries.iter().filter_map(|entry| match entry {
@@ -163,7 +261,7 @@ impl Admission {
                 None
             }
         });
-        if !shown.eq(self.events_up_to(certified.up_to)) {
+        if events.is_some_and(|events| !shown.eq(events)) {
             return Err(refuse(NotAdmitted::Events));
         }
         let computed = follow_segment(&self.base, segment, &self.domain, told)?
@@ -175,24 +273,36 @@ impl Admission {
     /// Writes what the next certificate certifies, and the certificate last.
     fn complete(&mut self, computed: Computed) -> Result<(), CheckpointError> {
         let Some(certificate) = self.rest.pop_front() else { return Ok(()) };
+        let number = computed.checkpoint.number;
         // As everybody who reads the archive will.
         let verified = certificate.clone().verify(&self.domain, &computed.state.installations);
         let verified = verified.map_err(|error| not_certified(&certificate, error))?;
-        // Only now that all of the other one is verified.
-        self.archive.withdraw(computed.checkpoint.number)?;
+        // A number that was skipped may have its certificate already.
+        if self.archive.certificate(number).is_ok_and(|held| held.checkpoint != computed.checkpoint) {
+            // Only now that all of the other one is verified.
+            self.archive.withdraw(number)?;
+        }
         self.archive.write(&self.base, &computed)?;
         let certificate = verified.into_certificate();
         self.archive.complete(&certificate)?;
         self.base = self.archive.built_on(computed, certificate);
         Ok(())
     }
+}
 
-    /// The events after the newest checkpoint, up to an index.
-    fn events_up_to(&self, up_to: TransactionIndex) -> &[PrimaryEvent] {
-        let first = self.events.partition_point(|event| event.index <= self.base.state.up_to);
-        let end = self.events.partition_point(|event| event.index <= up_to);
-        self.events.get(first..end).unwrap_or_default()
+/// Of the own events those that a checkpoint includes and its base does not; `None` if they are not compared.
+fn own_events<'a>(
+    events: Option<&'a [PrimaryEvent]>,
+    base: &Base,
+    certified: &Checkpoint,
+) -> Result<Option<&'a [PrimaryEvent]>, CheckpointError> {
+    let Some(events) = events else { return Ok(None) };
+    let chain = events.last().map_or(base.state.up_to, |event| event.index);
+    if chain < certified.up_to {
+        return Err(CheckpointError::ChainBehind { chain, wanted: certified.up_to });
     }
+    let up_to = |index: TransactionIndex| events.partition_point(|event| event.index <= index);
+    Ok(Some(events.get(up_to(base.state.up_to)..up_to(certified.up_to)).unwrap_or_default()))
 }
 
 /// Whether an archive with the checkpoint `tip` lacks what these certificates certify: there are some after it, or the
@@ -225,52 +335,4 @@ fn counts(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use fastpay_core::checkpoint::{Checkpoint, CheckpointState};
-    use fastpay_core::{AccountId, Digest, Epoch, SequenceNumber};
-    use fastpay_testkit::TestCommittee;
-
-    #[test]
-    fn a_rival_replaces_the_newest_checkpoint_by_its_digest_or_with_a_successor() {
-        let committee = TestCommittee::new(4);
-        let (domain, state) = (committee.domain, CheckpointState::new(committee.committee).unwrap().summary());
-        let first = Checkpoint::first(&state);
-        let next = |of: &Checkpoint, segment| {
-            let checkpoint = of.next(&domain, Epoch(0), &state, Digest::repeat_byte(segment)).unwrap();
-            CheckpointCertificate { checkpoint, votes: Vec::new() }
-        };
-        let mut two = [next(&first, 1), next(&first, 2)];
-        two.sort_by_key(|certificate| domain.checkpoint_digest(&certificate.checkpoint));
-        let [low, high] = two;
-        let is_ahead =
-            |certificates: &[_], tip: &CheckpointCertificate| is_ahead(certificates, &tip.checkpoint, &domain);
-        assert!(!is_ahead(&[], &low));
-        let with_successor = [high.clone(), next(&high.checkpoint, 3)];
-        assert!(is_ahead(std::slice::from_ref(&low), &high) && !is_ahead(&with_successor[..1], &low));
-        assert!(is_ahead(&with_successor, &low));
-        assert!(is_ahead(&[next(&low.checkpoint, 3)], &low));
-    }
-
-    #[test]
-    fn a_segment_of_more_entries_than_a_checkpoint_may_have_is_not_read() {
-        let committee = TestCommittee::new(4);
-        let (domain, committees) = (committee.domain, Committees::new(committee.committee).unwrap());
-        let archive = Archive::new(std::path::Path::new("none"));
-        let base = archive.base(0, &domain, &committees).unwrap();
-        let checkpoint = base.checkpoint.next(&domain, Epoch(0), &base.state, Digest::ZERO).unwrap();
-        let rest = VecDeque::from([CheckpointCertificate { checkpoint, votes: Vec::new() }]);
-        let mut admission = Admission { archive, domain, orders_max: 2, events: Vec::new(), base, rest };
-        let mut refusal = |count| {
-            let entry = SegmentEntry::Void { account: AccountId([1; 32]), sequence: SequenceNumber(2) };
-            let mut bytes = Vec::new();
-            Segment { entries: vec![entry; count] }.write(&mut bytes).unwrap();
-            match admission.admit(&mut bytes.as_slice(), &mut |_| ()).unwrap_err() {
-                CheckpointError::NotAdmitted { number: 1, reason } => reason,
-                other => panic!("{other}"),
-            }
-        };
-        assert!(matches!(refusal(2), NotAdmitted::Segment(_)));
-        assert!(matches!(refusal(3), NotAdmitted::Damaged(_)));
-    }
-}
+mod tests;

@@ -7,8 +7,9 @@
 //!  0000000001.cut.json ┘                                     others are there          `admit`: the number is complete
 //! ```
 //! `0000000001.index` finds accounts in the segment (`index`); it may be removed. `0000000001.stored.json` is the
-//! certificate of a number that is in the store alone (`past`); it may be removed. `chain.json` remembers up to which
-//! block the contract's events need not be read again; it may be removed.
+//! certificate of a number that is in the store alone (`past`); it may be removed. `0000000001.skipped.json` is that of a
+//! number whose files are still to be fetched (`skipped`). `chain.json` remembers up to which block the contract's events
+//! need not be read again; it may be removed.
 //!
 //! Each file is written under another name, synced, and renamed, so it is whole or not there. A checkpoint counts if
 //! its certificate is there; files of the number after the newest certificate are a proposal. Peers are served from these
@@ -62,6 +63,7 @@ pub(super) fn kind_of(file: ArchiveFile) -> &'static str {
         ArchiveFile::Segment => SEGMENT,
         ArchiveFile::Cut => CUT,
         ArchiveFile::Vote => VOTE,
+        ArchiveFile::State => STATE,
     }
 }
 
@@ -79,6 +81,20 @@ pub enum ArchiveError {
     /// A file is missing.
     #[error("{0} is missing; copy it from another authority's archive, and run `fastpay-node archive verify`")]
     Missing(PathBuf),
+    /// Files of numbers that were skipped are still to be fetched.
+    #[error(
+        "the files of {count} skipped checkpoints, from number {first} to {last}, are still to be fetched from other \
+         authorities; everything before is verified. Let the node run until fastpay_archive_skipped_numbers is 0, and \
+         verify again"
+    )]
+    Skipped {
+        /// The first of them.
+        first: u64,
+        /// The last of them.
+        last: u64,
+        /// How many they are.
+        count: usize,
+    },
     /// A file is wrong.
     #[error("{path}: {defect}")]
     Wrong {
@@ -268,11 +284,15 @@ impl Archive {
         self.path(number, VOTE)
     }
 
-    /// A part of a file, from an offset on; `None` if there is no such file.
+    /// A part of a file, from an offset on; `None` if there is no such file. Of a skipped number nothing is shown but its
+    /// state: peers take a number whose certificate they see.
     ///
     /// # Errors
     /// Those of the file system.
     pub fn read_part(&self, number: u64, file: ArchiveFile, offset: u64) -> io::Result<Option<ArchivePart>> {
+        if file != ArchiveFile::State && self.is_skipped(number) {
+            return Ok(None);
+        }
         let mut file = match File::open(self.path(number, kind_of(file))) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
@@ -370,7 +390,18 @@ impl Archive {
 
     /// Writes a certificate, which completes its number.
     pub(super) fn complete(&self, certificate: &CheckpointCertificate) -> Result<PathBuf, ArchiveError> {
-        let path = self.certificate_path(certificate.checkpoint.number);
+        let path = self.write_certificate(CERTIFICATE, certificate)?;
+        self.unmark(certificate.checkpoint.number)?;
+        Ok(path)
+    }
+
+    /// Writes a certificate into the file of its number of this kind.
+    pub(super) fn write_certificate(
+        &self,
+        kind: &str,
+        certificate: &CheckpointCertificate,
+    ) -> Result<PathBuf, ArchiveError> {
+        let path = self.path(certificate.checkpoint.number, kind);
         let file = CertificateFile::from(certificate);
         let written = files::replace_with(&path, |writer| Ok(serde_json::to_writer_pretty(writer, &file)?));
         match written {
@@ -392,7 +423,10 @@ impl Archive {
     }
 
     pub(crate) fn certificate(&self, number: u64) -> Result<CheckpointCertificate, ArchiveError> {
-        Ok(read_json::<CertificateFile>(&self.certificate_path(number))?.into())
+        match read_json::<CertificateFile>(&self.certificate_path(number)) {
+            Err(ArchiveError::Missing(_)) if self.is_skipped(number) => Err(self.skipped_from(number)?),
+            certificate => Ok(certificate?.into()),
+        }
     }
 
     /// What the state's file of a number holds.

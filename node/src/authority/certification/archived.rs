@@ -10,7 +10,8 @@
 //! damaged index is removed, and built again at the next request.
 //!
 //! A number that is in the archive's store alone has its header and its index in the folder (`past`), and its runs are
-//! read from the store (`open_segment`). While the store is away, or `past` is being completed, clients come again.
+//! read from the store (`open_segment`). While the store is away, `past` is being completed, or a number was skipped and
+//! is not fetched yet, clients come again.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,7 +60,7 @@ pub(crate) enum NotArchived {
          without an order; the list begins after it. Read the archive's files for what is before"
     )]
     Recovered(u64, SequenceNumber),
-    /// Too many reads, or indices are being built, or the archive's store is away.
+    /// Too many reads, or indices are being built, or the archive's store is away, or a number is still to be fetched.
     #[error("busy with the archive; ask again later")]
     Busy,
     /// The disk failed, or a file is damaged.
@@ -175,7 +176,13 @@ impl Shared {
 
     fn build_missing(&self) -> Result<(), ReadError> {
         let mut is_lacking = false;
+        let skipped = self.archive.skipped()?;
         for (number, checkpoint) in &self.chain()?.checkpoints {
+            // It may have the files of another checkpoint.
+            if skipped.contains(number) {
+                is_lacking = true;
+                continue;
+            }
             match self.archive.index(checkpoint) {
                 Ok(true) => tracing::info!(number, "indexed a segment of the archive"),
                 // It is in the store alone: `past` reads it.

@@ -2,7 +2,7 @@
 //! of the accounts that the next segment touches.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -40,6 +40,17 @@ impl Archive {
         self.base(self.newest_number()?, domain, committees)
     }
 
+    /// Hands the next number of each account in the stored state of a number to `take`.
+    pub(super) fn each_next(
+        &self,
+        number: u64,
+        take: impl FnMut(AccountId, SequenceNumber),
+    ) -> Result<(), ArchiveError> {
+        let path = self.state_path(number);
+        let stored = File::open(&path).and_then(|file| each_next(&mut BufReader::new(file), take));
+        stored.map_err(|error| unreadable(&path, error))
+    }
+
     /// The certified checkpoint of a number, on which the next one is built.
     pub(crate) fn base(&self, number: u64, domain: &Domain, committees: &Committees) -> Result<Base, CheckpointError> {
         if number == 0 {
@@ -72,6 +83,16 @@ impl Base {
         let Some(certificate) = &self.certificate else { return Ok(()) };
         let number = self.checkpoint.number;
         certificate.counts(domain, installations).map_err(|error| CheckpointError::Base { number, error })
+    }
+
+    /// The bytes of the stored state.
+    pub(super) fn bytes(&self) -> Result<u64, ArchiveError> {
+        match &self.stored {
+            Stored::Memory(bytes) => Ok(u64::try_from(bytes.len()).unwrap_or(u64::MAX)),
+            Stored::File(path) => {
+                fs::metadata(path).map(|metadata| metadata.len()).map_err(|error| self.unreadable(error))
+            }
+        }
     }
 
     /// Opens the state.
@@ -122,19 +143,21 @@ impl Base {
     }
 
     /// Hands the next number of each account that took one to `take`.
-    pub(crate) fn each_next(&self, mut take: impl FnMut(AccountId, SequenceNumber)) -> Result<(), ArchiveError> {
-        self.read(|stored| {
-            for leaf in StateReader::new(stored)? {
-                match leaf? {
-                    Leaf::UpTo(_) => {}
-                    Leaf::Next(account, next) => take(account, next),
-                    // All next numbers come before.
-                    _ => break,
-                }
-            }
-            Ok(())
-        })
+    pub(crate) fn each_next(&self, take: impl FnMut(AccountId, SequenceNumber)) -> Result<(), ArchiveError> {
+        self.read(|stored| each_next(stored, take))
     }
+}
+
+fn each_next(stored: &mut dyn Read, mut take: impl FnMut(AccountId, SequenceNumber)) -> io::Result<()> {
+    for leaf in StateReader::new(stored)? {
+        match leaf? {
+            Leaf::UpTo(_) => {}
+            Leaf::Next(account, next) => take(account, next),
+            // All next numbers come before.
+            _ => break,
+        }
+    }
+    Ok(())
 }
 
 /// Compares the committees of a state with those that the deployment is known to have.

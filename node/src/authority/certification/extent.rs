@@ -17,6 +17,8 @@ pub struct Extent {
     pub folder: String,
     /// The number of the newest certified checkpoint there; 0 if there is none.
     pub number: u64,
+    /// How many numbers before it were skipped and are still to be fetched.
+    pub skipped: usize,
     /// When it was archived, in seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archived_at: Option<u64>,
@@ -36,9 +38,10 @@ impl Extent {
     pub fn of_folder(settings: &ArchiveSettings) -> Result<Self, ArchiveError> {
         let archive = Archive::new(&settings.folder);
         let number = if settings.folder.is_dir() { archive.newest_number()? } else { 0 };
+        let skipped = archive.skipped()?.len();
         let archived_at = if number > 0 { Some(archive.newest_at_ms()? / 1_000) } else { None };
         let (folder, store) = (settings.folder.display().to_string(), settings.store.as_ref().map(ToString::to_string));
-        Ok(Self { folder, number, archived_at, store, stored: None })
+        Ok(Self { folder, number, skipped, archived_at, store, stored: None })
     }
 
     /// As [`Extent::of_folder`], and asks the store.
@@ -55,10 +58,13 @@ impl Extent {
 
 impl fmt::Display for Extent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { folder, number, archived_at, store, stored } = self;
+        let Self { folder, number, skipped, archived_at, store, stored } = self;
         match archived_at {
             Some(at) => write!(f, "checkpoint {number}, archived {}, in {folder}", utc(*at))?,
             None => write!(f, "no certified checkpoint yet in {folder}")?,
+        }
+        if *skipped > 0 {
+            write!(f, "; {skipped} before it are still to be fetched")?;
         }
         match (store, stored) {
             (Some(store), Some(stored)) => write!(f, "; {store} has all up to {stored}"),

@@ -10,8 +10,9 @@ use tokio::time::timeout;
 use super::admit::is_ahead;
 use super::peer::{Peer, PeerFailure};
 
-/// The most certificates that are admitted at once. More are admitted in the next rounds.
-const CERTIFICATES_MAX: usize = 1_024;
+/// The most certificates that are admitted at once, with up to 17 kB each: two days of checkpoints under full load. More
+/// are admitted in the next rounds.
+const CERTIFICATES_MAX: usize = 8_192;
 
 /// The certificates after `tip`, the newest one here; or from its rival on, if the peer has another one of its number.
 /// None if there is nothing in them for this archive. What has come within `limit`, or before an epoch that is not known

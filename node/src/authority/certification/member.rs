@@ -20,6 +20,7 @@
 //! | a kill, anywhere | each file is whole or not there; a vote without its proposal is signed again; nothing else is remembered |
 //! | the committee changes | a checkpoint of the new epoch is due at once, and what the old epoch signed is proposed anew |
 //! | there is more to certify than one checkpoint takes | the next one is due at once |
+//! | this authority was away for long | it skips to the newest state, and fetches the numbers before afterwards |
 //!
 //! All of it runs on one thread with the lowest priority, which ends at the next wait after the word to stop.
 
@@ -30,10 +31,11 @@ use fastpay_client::Endpoints;
 use fastpay_core::checkpoint::Checkpoint;
 use fastpay_core::{AuthorityName, Domain};
 use fastpay_program::Clock;
+use fastpay_program::disk::{Disk as _, RealDisk};
 use tokio::sync::{oneshot, watch};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::admit::Admission;
+use super::admit::{Admission, STEPS_MAX};
 use super::adopted::sign_adopted;
 use super::archive::{Archive, ArchiveError, ProposedCut};
 use super::gather::lacking;
@@ -50,6 +52,8 @@ use crate::authority::priority::run_apart;
 use crate::authority::pruning::ArchiveLock;
 use crate::authority::voter_status::{VoterStatus, VoterStatusWatch};
 
+/// The segment of a skipped number is given this part of the time for a file.
+const REFILL_SHARE: u32 = 12;
 /// The most bytes of an account with its next number in a cut's file, which has one at most for each order.
 const ACCOUNT_BYTES_MAX: u64 = 128;
 /// Brackets, and the checkpoint.
@@ -215,6 +219,10 @@ impl Member {
                 tracing::warn!(%error, "no checkpoint is signed or certified now");
             }
         }
+        if let Err(error) = self.refill(peers, &voter_status).await {
+            self.metrics.failures.inc();
+            tracing::warn!(%error, "skipped checkpoints cannot be completed now");
+        }
         let times = (self.settings.pruning.settle, self.settings.times.takeover);
         if let Err(error) = self.lag.look((&self.archive, &self.config.data), &self.domain, times, &mut log) {
             tracing::warn!(%error, "whether this authority lacks anything of the newest checkpoint cannot be told");
@@ -230,7 +238,7 @@ impl Member {
     /// Indexes the newest number, so that no client waits for that.
     fn index(&self, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
         let tip = self.archive.tip(voter_status.committees())?;
-        if tip.number > 0 {
+        if tip.number > 0 && !self.archive.is_skipped(tip.number) {
             self.archive.index(&tip)?;
         }
         Ok(())
@@ -240,6 +248,7 @@ impl Member {
     fn observe(&self, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
         let tip = self.archive.tip(voter_status.committees())?;
         let (at_ms, due_at_ms) = (self.archive.newest_at_ms()?, self.due_at_ms(&tip, voter_status)?);
+        self.metrics.observe_skipped(self.archive.skipped()?.len());
         self.metrics.observe(tip.number, at_ms / 1_000, due_at_ms.max(self.began.at_ms) / 1_000);
         Ok(())
     }
@@ -386,18 +395,22 @@ impl Member {
         }
         let mut admission = Admission::begin(self.inputs(), tip, certificates, &mut log).await?;
         let mut is_new = false;
-        while let Some((number, bytes_max)) = admission.next() {
-            if !admission.admit_own(&mut log)? {
-                // It is there twice until it is admitted.
-                let room = self.archive.room().map_err(CheckpointError::from)?.map_or(u64::MAX, |room| room / 2);
-                let file = match peer.segment(number, bytes_max.min(room), &self.settings.folder).await {
-                    Err(PeerFailure::TooLong { length, .. }) if length <= bytes_max => {
-                        let lacking = length.saturating_sub(room).saturating_mul(2);
-                        return Err(Failure::Own(self.archive.no_room(lacking).into()));
-                    }
-                    file => file?.ok_or(PeerFailure::Torn)?,
-                };
-                admission.admit(&mut std::io::BufReader::new(file), &mut log)?;
+        if let Some((number, bytes_max)) = admission.landing(STEPS_MAX)? {
+            match peer.state(number, (bytes_max, self.room()? / 4), &self.settings.folder).await {
+                Ok(mut file) => {
+                    admission.skip(&mut file)?;
+                    is_new = true;
+                    tracing::info!(number, peer = %peer.name(), "skipped to the state of a certified checkpoint");
+                }
+                Err(failure) if failure.lacks_state() => {
+                    tracing::info!(number, peer = %peer.name(), %failure, "a state cannot be taken; going on step by step");
+                }
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        while let Some((number, _)) = admission.next() {
+            if !self.admit_next(peer, &mut admission).await? {
+                return Err(PeerFailure::Torn.into());
             }
             is_new = true;
             tracing::info!(number, peer = %peer.name(), "archived a certified checkpoint");
@@ -415,6 +428,61 @@ impl Member {
         }
         self.metrics.room_lacking.set(i64::try_from(lacking).unwrap_or(i64::MAX));
         Ok(checked?)
+    }
+
+    /// How many bytes may be fetched and kept.
+    fn room(&self) -> Result<u64, CheckpointError> {
+        match self.archive.room()? {
+            Some(room) => Ok(room),
+            None => RealDisk
+                .free_bytes(&self.settings.folder)
+                .map_err(|error| ArchiveError::Io { path: self.settings.folder.clone(), error }.into()),
+        }
+    }
+
+    /// Admits the next checkpoint with a peer's segment, unless the own proposal is that one. Returns whether it was; the
+    /// peer may not have it.
+    async fn admit_next(&self, peer: &Peer, admission: &mut Admission) -> Result<bool, Failure> {
+        let Some((number, bytes_max)) = admission.next() else { return Ok(false) };
+        if admission.admit_own(&mut log)? {
+            return Ok(true);
+        }
+        // It is there twice until it is admitted.
+        let file = peer.segment(number, (bytes_max, self.room()? / 2), &self.settings.folder).await?;
+        let Some(file) = file else { return Ok(false) };
+        admission.admit(&mut std::io::BufReader::new(file), &mut log)?;
+        Ok(true)
+    }
+
+    /// Completes numbers that were skipped, oldest first: at least one, and for about as long as rounds are apart.
+    async fn refill(&self, peers: &mut Peers, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
+        let until = Instant::now() + self.settings.times.poll;
+        let known = (&self.domain, voter_status.committees());
+        let Some(mut admission) = Admission::refill(&self.archive, self.settings.orders_max, known)? else {
+            return Ok(());
+        };
+        for place in 0..peers.count() {
+            while let Some((number, _)) = admission.next() {
+                let Some(peer) = peers.get(place) else { break };
+                // A slow one may not keep this authority from signing.
+                let within = self.settings.times.file / REFILL_SHARE;
+                let refilled = timeout(within, self.admit_next(peer, &mut admission)).await;
+                match refilled.unwrap_or(Err(PeerFailure::Slow(within).into())) {
+                    Ok(true) => tracing::info!(number, peer = %peer.name(), "completed a skipped checkpoint"),
+                    // It may have skipped it, too.
+                    Ok(false) => break,
+                    Err(Failure::Peer(failure)) => {
+                        peers.judge(place, &failure);
+                        break;
+                    }
+                    Err(Failure::Own(error)) => return Err(error),
+                }
+                if Instant::now() >= until {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
     }
 
     fn is_resting(&self, of: (u64, Option<AuthorityName>)) -> bool {
@@ -467,6 +535,8 @@ impl From<CheckpointError> for Failure {
                 ..
             } => Self::Peer(PeerFailure::UnknownEpoch(epoch)),
             CheckpointError::NotAdmitted { .. } => Self::Peer(PeerFailure::Refused(error.to_string())),
+            // It shows a rival of a number whose predecessor was skipped.
+            CheckpointError::Archive(ArchiveError::Skipped { first, .. }) => Self::Peer(PeerFailure::Unjudged(first)),
             error => Self::Own(error),
         }
     }

@@ -6,6 +6,7 @@
 //!  chain ────┼─► choose ─► cut ─► compute ─► sign ─► archive ┄┄► compute ─► sign ─► archive ┄┄► quorum of votes ─► certificate
 //!  archive ──┘  (`cut`)              └── the same computation (`compute`) ──┘      (`certify`, into each archive)
 //!                                                 a member that was away: certificates, segments ─► `admit` ─► archive
+//!                              one that was away for long: certificates, state ─► `admit` ─► archive with a gap
 //! ```
 //! 1. `propose` takes the newest certified checkpoint of the archive, or the first committee alone, and chooses a cut
 //!    that can be certified: what is executed here, up to the newest event that all shards have applied.
@@ -13,7 +14,8 @@
 //!    from its Ethereum nodes. So a number that is not executed here has no vote.
 //! 3. `certify` recomputes what the archive holds, counts the votes for it, and writes the certificate last.
 //! 4. `admit` takes checkpoints that others certified: their newest certificate must count now, each segment must show
-//!    the events of this authority's own Ethereum nodes and lead to the certified checkpoint.
+//!    the events of this authority's own Ethereum nodes and lead to the certified checkpoint. If they are many, it takes
+//!    the state of the last but one instead, and the files of those before it are fetched afterwards (`skipped`).
 //!
 //! The shards run meanwhile: journals only grow, and everything that is read of them is durable before it is signed.
 //! All configured Ethereum nodes must agree about every event, and the newest final block must be recent. A checkpoint is
@@ -44,6 +46,7 @@ mod rebuild;
 mod remembered;
 mod room;
 mod sign;
+mod skipped;
 mod store;
 mod turn;
 mod uploads;
@@ -286,16 +289,16 @@ pub enum NotAdmitted {
     /// It would replace the archive's newest checkpoint and nothing that counts was built on it.
     #[error("the one that is archived has the lower digest, and nothing that counts was built on the other one")]
     Rival,
-    /// The bytes are no segment.
-    #[error("the segment cannot be read: {0}")]
+    /// The bytes are no segment, or no state.
+    #[error("its segment or state cannot be read: {0}")]
     Damaged(std::io::Error),
-    /// An event is not the one that the own Ethereum nodes show.
-    #[error("the segment shows other events than this authority's Ethereum nodes")]
+    /// An event, or a committee of the state, is not the one that the own Ethereum nodes show.
+    #[error("its segment or state shows other events than this authority's Ethereum nodes")]
     Events,
     /// The entries do not follow from the state before.
     #[error("the segment does not follow from the checkpoint before: {0}")]
     Segment(SegmentError),
-    /// The segment leads to another checkpoint.
+    /// The segment leads to another checkpoint, or the state is another one's.
     #[error("{0} than the one that is certified")]
     Other(CheckpointMismatch),
 }

@@ -61,9 +61,10 @@ impl Archive {
         }
     }
 
-    /// The certified checkpoint of a number, which may be in the store alone. It is not checked again.
+    /// The certified checkpoint of a number, which may be skipped or in the store alone. It is not checked again.
     pub(crate) fn checkpoint(&self, number: u64) -> Result<Checkpoint, ArchiveError> {
         match self.certificate(number) {
+            Err(ArchiveError::Skipped { .. }) => Ok(self.skipped_certificate(number)?.checkpoint),
             Err(missing @ ArchiveError::Missing(_)) => match self.header(number) {
                 Err(ArchiveError::Missing(_)) => Err(missing),
                 header => header,
@@ -77,12 +78,13 @@ impl Archive {
     }
 
     /// The numbers that clients may read and of which header or index is missing, newest first. Those with a
-    /// certificate have all in the folder.
+    /// certificate have all in the folder; those from the first skipped one on are not in the store yet.
     pub(super) fn lacking_past(&self) -> Result<Vec<u64>, ArchiveError> {
         let failed = |error| ArchiveError::Io { path: self.folder.clone(), error };
         let names = files::names(&self.folder).map_err(failed)?;
         let numbers = |kind| names.iter().filter_map(move |name| number_of(name, kind));
-        let certified: BTreeSet<u64> = numbers(CERTIFICATE).collect();
+        let first_skipped = self.skipped()?.first().copied().unwrap_or(u64::MAX);
+        let certified: BTreeSet<u64> = numbers(CERTIFICATE).filter(|number| *number < first_skipped).collect();
         let Some(newest) = certified.last() else { return Ok(Vec::new()) };
         let indexed: BTreeSet<u64> = numbers(INDEX).collect();
         let past: BTreeSet<u64> = numbers(STORED).filter(|number| indexed.contains(number)).collect();

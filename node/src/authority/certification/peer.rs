@@ -10,7 +10,7 @@ use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::checkpoint::{CheckpointCertificate, CheckpointError as NotCertified};
 use fastpay_core::{AuthorityName, Committee, Committees, Domain, Epoch};
 use fastpay_program::files;
-use fastpay_rpc::{ARCHIVE_PART_BYTES, ArchiveFile, ArchivePart};
+use fastpay_rpc::{ARCHIVE_PART_BYTES, ArchiveFile, ArchivePart, Refusal};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
 
@@ -67,9 +67,23 @@ pub(super) enum PeerFailure {
     /// Its checkpoint is of a later epoch than this authority has followed; or of none.
     #[error("its checkpoint is of epoch {0}, which is not known here yet")]
     UnknownEpoch(Epoch),
+    /// It shows another checkpoint than the archive has, and which of the two counts cannot be judged yet.
+    #[error("it showed a rival of a checkpoint that is built on number {0}, which is still to be fetched")]
+    Unjudged(u64),
     /// What it showed was not admitted.
     #[error("{0}")]
     Refused(String),
+    /// The file does not fit on the disk.
+    #[error("its file of {length} bytes is not fetched: {room} bytes are free for it beside the reserve; make room")]
+    NoRoom {
+        /// The length that the peer names.
+        length: u64,
+        /// What it may take.
+        room: u64,
+    },
+    /// It has the certificate of a later number, and not this state.
+    #[error("it does not serve the state of number {0}; its release may be an earlier one")]
+    NoState(u64),
     /// The file cannot be kept here.
     #[error("cannot keep a peer's file: {0}")]
     Disk(io::Error),
@@ -81,9 +95,18 @@ impl PeerFailure {
         match self {
             Self::Client(error) => !error.is_retryable() && !matches!(error, ClientError::Unreadable(_)),
             Self::Certificates(failure) => failure.is_misbehaviour(),
-            Self::Disk(_) | Self::UnknownEpoch(_) => false,
+            Self::Disk(_) | Self::UnknownEpoch(_) | Self::NoRoom { .. } | Self::Unjudged(_) => false,
             _ => true,
         }
+    }
+
+    /// Whether a peer's segments may be taken where its state is not: an earlier release serves none, the state may not
+    /// fit on the disk, and it is longer than the segments after a short absence.
+    pub fn lacks_state(&self) -> bool {
+        matches!(
+            self,
+            Self::NoState(_) | Self::NoRoom { .. } | Self::Client(ClientError::Refused(Refusal::Malformed(_)))
+        )
     }
 }
 
@@ -181,10 +204,37 @@ impl Peer {
         bytes.map(|bytes| ProposedCut::parse(&bytes).map_err(PeerFailure::Cut)).transpose()
     }
 
-    /// The segment of a number, in a file without a name in `folder`; `None` if it has none.
-    pub async fn segment(&self, number: u64, bytes_max: u64, folder: &Path) -> Result<Option<File>, PeerFailure> {
+    /// The segment of a number, in a file without a name in `folder`; `None` if it has none. It may have `bytes_max` bytes,
+    /// for which there is `room`.
+    pub async fn segment(
+        &self,
+        number: u64,
+        (bytes_max, room): (u64, u64),
+        folder: &Path,
+    ) -> Result<Option<File>, PeerFailure> {
+        self.file(number, ArchiveFile::Segment, (bytes_max, room), folder).await
+    }
+
+    /// The state of a number, as [`Self::segment`].
+    pub async fn state(&self, number: u64, (bytes_max, room): (u64, u64), folder: &Path) -> Result<File, PeerFailure> {
+        let file = self.file(number, ArchiveFile::State, (bytes_max, room), folder).await?;
+        file.ok_or(PeerFailure::NoState(number))
+    }
+
+    async fn file(
+        &self,
+        number: u64,
+        kind: ArchiveFile,
+        (bytes_max, room): (u64, u64),
+        folder: &Path,
+    ) -> Result<Option<File>, PeerFailure> {
         let mut file = files::nameless(folder).map_err(PeerFailure::Disk)?;
-        let is_there = self.read(number, ArchiveFile::Segment, bytes_max, &mut file).await?;
+        let is_there = match self.read(number, kind, bytes_max.min(room), &mut file).await {
+            Err(PeerFailure::TooLong { length, .. }) if length <= bytes_max => {
+                return Err(PeerFailure::NoRoom { length, room });
+            }
+            is_there => is_there?,
+        };
         file.rewind().map_err(PeerFailure::Disk)?;
         Ok(is_there.then_some(file))
     }

@@ -116,7 +116,10 @@ impl Peers {
         let Some(peer) = self.all.get_mut(place) else { return };
         let name = peer.name();
         let wait = match failure {
-            PeerFailure::UnknownEpoch(_) => peer.pause(self.patience),
+            PeerFailure::UnknownEpoch(_) | PeerFailure::Unjudged(_) => peer.pause(self.patience),
+            PeerFailure::NoRoom { .. } => {
+                return tracing::warn!(peer = %name, %failure, "a peer's archive is not read now");
+            }
             _ if failure.is_misbehaviour() => peer.leave(self.patience),
             _ => return tracing::debug!(peer = %name, %failure, "a peer's archive cannot be read now"),
         };

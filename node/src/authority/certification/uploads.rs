@@ -7,6 +7,7 @@
 //! 1. A number's files are uploaded once its certificate is there, and the certificate last. If another checkpoint has
 //!    taken the number meanwhile, its certificate is not uploaded; that of the newest number in the store is taken away
 //!    before its files are replaced.
+//!    Numbers from the first skipped one on wait until its files are there (`skipped`).
 //! 2. A number that has a successor in the store is never replaced there.
 //! 3. A number leaves the folder when three newer ones are certified, the store has all numbers before, and each of its
 //!    objects, read back, is the file in the folder. A kill in between leaves files that are compared and removed later. Header and index stay, so that clients
@@ -100,8 +101,9 @@ impl Uploads {
     /// If the store or the disk fails: then the rest is left to the next pass.
     pub async fn pass(&mut self) -> Result<(), ArchiveError> {
         let held = self.archive.held()?;
-        let certified: Vec<_> =
-            held.iter().filter(|(_, kinds)| kinds.contains(&CERTIFICATE)).map(|(number, _)| *number).collect();
+        let first_skipped = self.archive.skipped()?.first().copied().unwrap_or(u64::MAX);
+        let complete = held.range(..first_skipped).filter(|(_, kinds)| kinds.contains(&CERTIFICATE));
+        let certified: Vec<_> = complete.map(|(number, _)| *number).collect();
         let first_kept = certified.len().checked_sub(KEPT).and_then(|at| certified.get(at)).copied().unwrap_or(0);
         let mut certificates = BTreeMap::new();
         for number in certified {

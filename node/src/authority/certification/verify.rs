@@ -104,6 +104,9 @@ impl Archive {
         told: Progress<'_>,
     ) -> Result<(CheckpointCertificate, Computed), ArchiveError> {
         let number = base.checkpoint.number.saturating_add(1);
+        if self.is_skipped(number) {
+            return Err(self.skipped_from(number)?);
+        }
         let path = self.certificate_path(number);
         let certificate = self.certificate(number)?;
         let computed = self.recompute(base, domain, told)?;

@@ -67,9 +67,9 @@ pub(super) enum MeasureError {
 impl Sizes {
     /// Measures a data folder and the archive's newest checkpoint, on which the new journals would begin.
     pub fn measure(data: &Path, archive: &Archive, newest: u64, reserve: u64) -> Result<Self, MeasureError> {
-        let state = std::fs::metadata(archive.state_path(newest))?.len();
-        // What was executed after the cut is written again.
-        let cut_at = std::fs::metadata(archive.cut_path(newest))?.modified()?;
+        let state = std::fs::metadata(archive.state_path(newest))?;
+        // What was executed after the cut is written again. A skipped number has no cut's file.
+        let (state, cut_at) = (state.len(), state.modified()?);
         let (shards, _) = shard_folders(data)?;
         let (mut journals, mut after) = (0_u64, 0_u64);
         for shard in &shards {

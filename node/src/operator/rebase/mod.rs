@@ -7,6 +7,8 @@
 //!  chain ────► events that the shards have followed ───────────┼─► own state ─► generation-000N/ ─► synced ─► meta.json
 //!  journals ─► executed beyond the cut, votes, what is Seen ───┘   (`plan`)     (`write`)                     (switch)
 //! ```
+//! If the archive has skipped numbers, it is verified from the last of them on, whose state is certified.
+//!
 //! 1. The old journals are recovered as at a start, and judged by the high-water mark: a rebase never makes a folder
 //!    whole that lacks votes.
 //! 2. The state is computed from S_k, the chain's events and the executed certificates, apart from the shards' rules.
@@ -29,13 +31,14 @@ mod write;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use fastpay_core::checkpoint::{SegmentEntry, SegmentError};
-use fastpay_core::{AccountId, Asset, Balance, Digest, Epoch, LedgerBase, Recovery, ShardLayout};
+use fastpay_core::checkpoint::{Checkpoint, PrimaryEvent, SegmentError};
+use fastpay_core::{AccountId, Asset, Balance, Digest, Domain, Epoch, LedgerBase, Recovery, ShardLayout};
 use fastpay_program::Clock;
 use serde::Serialize;
 
 use crate::authority::certification::{
-    Archive, Base, CheckpointError, Inputs, Journals, ORDERS_MAX, Progress, installations_after, read_with_time,
+    Archive, Base, CheckpointError, Computed, Inputs, Journals, ORDERS_MAX, Progress, installations_after,
+    read_with_time,
 };
 use crate::authority::config::Config;
 use crate::authority::deployment::{self, Deployment};
@@ -213,13 +216,17 @@ pub async fn rebase(
 
     let (place, archive) = (archive, Archive::at(archive, config).map_err(CheckpointError::from)?);
     let begins = if anew.is_some() { None } else { own.base.as_deref() };
-    let (base, deposits) = found((begins, anew, &own), layout, (&archive, onto), (place, &deployment), told).await?;
+    let base = found((begins, anew, &own), layout, (&archive, onto), (place, &deployment), told).await?;
     let archive = archive.folder();
     let inputs = Inputs { config, archive, orders_max: ORDERS_MAX, clock: Clock::system() };
-    let (events, time) = read_with_time(&deployment, base.state.up_to, inputs, told).await?;
+    // The archive may have skipped segments with deposits that are not applied here.
+    let after = own.applied_by_all().min(base.state.up_to);
+    let (mut events, time) = read_with_time(&deployment, after, inputs, told).await?;
+    let chain = events.last().map_or(after, |event| event.index);
+    let beyond = events.split_off(events.partition_point(|event| event.index <= base.state.up_to));
+    let (deposits, events) = (events.iter().filter_map(own::Deposited::of).collect(), beyond);
     judge_by_chain(&base, &events, &domain)?;
     let up_to = own.up_to.max(base.state.up_to);
-    let chain = events.last().map_or(base.state.up_to, |event| event.index);
     if chain < up_to {
         return Err(CheckpointError::ChainBehind { chain, wanted: up_to }.into());
     }
@@ -286,55 +293,60 @@ async fn recover_own(
     Ok((own, memory, mark))
 }
 
-/// The checkpoint of the archive with number `onto`, or the newest, verified from the one on at which the folder begins,
-/// and all deposits between the two. A folder that begins anew begins at none, and the checkpoints must include `anew`.
+/// The checkpoint of the archive with number `onto`, or the newest, verified from the one on at which the folder begins; or
+/// from the last skipped number on, whose state is certified. A folder that begins anew begins at none, and the
+/// checkpoints must include `anew`.
 async fn found(
     (begins, anew, own): (Option<&LedgerBase>, Option<Digest>, &Own),
     layout: ShardLayout,
     (archive, onto): (&Archive, Option<u64>),
     (place, deployment): (&Path, &Deployment),
     told: Progress<'_>,
-) -> Result<(Base, Vec<own::Deposited>), RebaseError> {
+) -> Result<Base, RebaseError> {
     let domain = deployment.domain();
     let committees = deployment.committees().map_err(CheckpointError::from)?;
     let (first, expected) = begins.map_or((0, None), |base| (base.number, Some(base.checkpoint)));
-    let brought = archive.bring(first).await.map_err(CheckpointError::from)?;
-    let begun = archive.base(first, &domain, &committees).map_err(|error| brought.explain_checkpoint(error))?;
-    brought.keep();
-    let found = domain.checkpoint_digest(&begun.checkpoint);
-    if let Some(own) = expected.filter(|own| *own != found) {
-        return Err(RebaseError::OtherArchive { number: first, own, found });
-    }
-    let (mut deposits, mut missing) = (Vec::new(), anew);
     let last = match onto {
         Some(number) => number,
         None => archive.newest_anywhere().await.map_err(CheckpointError::from)?,
     };
-    let base = archive.verify_after(begun, last, (&domain, &committees), told, |computed| {
-        missing = missing.filter(|adopted| domain.checkpoint_digest(&computed.checkpoint) != *adopted);
-        for entry in &computed.segment.entries {
-            if let SegmentEntry::Event(event) = entry {
-                deposits.extend(own::Deposited::of(event));
-            }
+    let mut missing = anew;
+    let mut pass = |checkpoint: &Checkpoint| {
+        missing = missing.filter(|adopted| domain.checkpoint_digest(checkpoint) != *adopted);
+    };
+    let skipped = archive.skipped().map_err(CheckpointError::from)?;
+    let (from, found) = match skipped.into_iter().rfind(|number| first < *number && *number <= last) {
+        None => {
+            let brought = archive.bring(first).await.map_err(CheckpointError::from)?;
+            let begun = archive.base(first, &domain, &committees).map_err(|error| brought.explain_checkpoint(error))?;
+            brought.keep();
+            let found = domain.checkpoint_digest(&begun.checkpoint);
+            (begun, found)
         }
-    });
-    let base = base.await?;
+        Some(landing) => {
+            let linked = archive.linked((first, landing), &domain, &committees)?;
+            linked.iter().for_each(&mut pass);
+            let found = linked.first().map(|begun| domain.checkpoint_digest(begun)).unwrap_or_default();
+            (archive.base(landing, &domain, &committees)?, found)
+        }
+    };
+    if let Some(own) = expected.filter(|own| *own != found) {
+        return Err(RebaseError::OtherArchive { number: first, own, found });
+    }
+    let seen = |computed: &Computed| pass(&computed.checkpoint);
+    let base = archive.verify_after(from, last, (&domain, &committees), told, seen).await?;
     if let Some(adopted) = missing {
         return Err(RebaseError::WithoutAdopted { number: base.checkpoint.number, adopted });
     }
     match base.checkpoint.number {
         0 => Err(RebaseError::NoCheckpoint(place.to_owned())),
         number if begins.is_some() && number == first && layout == own.layout => Err(RebaseError::Nothing(number)),
-        _ => Ok((base, deposits)),
+        _ => Ok(base),
     }
 }
 
 /// Checks that the checkpoint counts on the chain as it is now.
-fn judge_by_chain(
-    base: &Base,
-    events: &[fastpay_core::checkpoint::PrimaryEvent],
-    domain: &fastpay_core::Domain,
-) -> Result<(), RebaseError> {
+fn judge_by_chain(base: &Base, events: &[PrimaryEvent], domain: &Domain) -> Result<(), RebaseError> {
     let installations = installations_after(base, events).map_err(CheckpointError::from)?;
     Ok(base.check(domain, &installations)?)
 }

@@ -107,6 +107,11 @@ impl Own {
         self.shard_of(account).map_or(TransactionIndex(0), |shard| shard.shard().ledger().synchronized)
     }
 
+    /// The newest event that all shards have applied.
+    pub(super) fn applied_by_all(&self) -> TransactionIndex {
+        self.shards().map(|shard| shard.shard().ledger().synchronized).min().unwrap_or_default()
+    }
+
     /// The epoch of the newest event that the account's shard has applied.
     pub(super) fn epoch(&self, account: &AccountId) -> Option<Epoch> {
         self.shard_of(account).map(|shard| shard.shard().ledger().unlocks.epoch())
