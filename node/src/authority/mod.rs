@@ -127,9 +127,11 @@ pub async fn run(
     VoterStatus::new(committees.clone(), keys.clone(), &names.as_slice().into())?;
     let identity = folder_identity(&names, config.shards, &deployment.domain());
     let folder = Arc::new(DataFolder::open(&config.data, &identity)?);
-    let voter_status = VoterStatus::new(committees, keys, &remembered(&folder)?)?;
+    let voter_status = VoterStatus::new(committees, keys, &remembered(&folder)?)?.ahead(deployment.is_ahead());
     if let Some(recovery) = voter_status.unrecovered() {
         rotation::tell_unrecovered(&recovery);
+    } else if let Some(epoch) = voter_status.awaited() {
+        tracing::info!(%epoch, "this authority votes once it has followed the contract to the installation of this epoch");
     } else if voter_status.voter().is_none() {
         tracing::warn!(
             epoch = %voter_status.epoch(),

@@ -49,6 +49,7 @@ pub struct VoterStatus {
     committees: Committees,
     keys: Vec<Arc<AuthorityKeys>>,
     voter: Option<Arc<AuthorityKeys>>,
+    is_ahead: bool,
     public: Authority,
     unrecovered: Option<Recovery>,
     protection: Option<Arc<RollbackProtection>>,
@@ -96,7 +97,26 @@ impl VoterStatus {
         };
         let votes = epoch == committees.current().epoch() && remembers_all && unrecovered.is_none();
         let (voter, public) = (votes.then(|| newest.clone()), newest.public());
-        Ok(Self { committees, keys, voter, public, unrecovered, protection: None })
+        Ok(Self { committees, keys, voter, is_ahead: false, public, unrecovered, protection: None })
+    }
+
+    /// The same status where `is_ahead` says whether the newest committee was read from the contract before the shards
+    /// followed the contract to its installation. They have not closed the epoch before then, and nothing is voted for.
+    #[must_use]
+    pub fn ahead(self, is_ahead: bool) -> Self {
+        Self { is_ahead, ..self }
+    }
+
+    /// Whether the newest committee is known before the shards have followed the contract to its installation.
+    #[must_use]
+    pub fn is_ahead(&self) -> bool {
+        self.is_ahead
+    }
+
+    /// The current epoch, if this authority votes in it once its shards have followed the contract to its installation.
+    #[must_use]
+    pub fn awaited(&self) -> Option<Epoch> {
+        (self.is_ahead && self.voter.is_some()).then(|| self.epoch())
     }
 
     /// The same status with a possible gap in the memory: the protection then limits the votes.
@@ -132,7 +152,7 @@ impl VoterStatus {
     /// The keys that vote in the current epoch, or `None` if this authority has no vote in it.
     #[must_use]
     pub fn voter(&self) -> Option<&Arc<AuthorityKeys>> {
-        self.voter.as_ref()
+        self.voter.as_ref().filter(|_| !self.is_ahead)
     }
 
     /// The newest recovery, unless this authority's journals begin from the checkpoint that it adopted.
