@@ -217,8 +217,25 @@ impl ShardClient {
         let mut request = proto::ArchiveRequest { number, offset, ..Default::default() };
         request.set_file(file.into());
         let mut grpc = self.grpc.clone();
+        self.part(async { grpc.read_archive(request).await }).await
+    }
+
+    /// A part of the authority's Closing of an epoch, from an offset on; `None` if it has none. An earlier release has
+    /// none. Any shard answers for its whole authority.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn closing_part(&self, epoch: Epoch, offset: u64) -> Result<Option<ArchivePart>, ClientError> {
+        let mut grpc = self.grpc.clone();
+        self.part(async { grpc.read_closing(proto::ClosingRequest { epoch: epoch.0, offset }).await }).await
+    }
+
+    async fn part(
+        &self,
+        answer: impl Future<Output = Result<tonic::Response<proto::ArchivePart>, Status>>,
+    ) -> Result<Option<ArchivePart>, ClientError> {
         let answer = async {
-            match grpc.read_archive(request).await {
+            match answer.await {
                 Err(status) if matches!(status.code(), Code::NotFound | Code::Unimplemented) => {
                     Ok(tonic::Response::new(None))
                 }

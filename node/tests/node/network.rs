@@ -65,6 +65,7 @@ impl Served {
                 handle: handle.clone(),
                 history: history.clone(),
                 shards: all.clone(),
+                closings: Closings::of(folder.path()),
                 archive: None,
                 archived: ArchivedReads::default(),
                 metrics: shards.metrics.network.clone(),

@@ -439,6 +439,7 @@ impl Keeper {
                 handle: handle.clone(),
                 history: history.clone(),
                 shards: shards.clone(),
+                closings: Closings::of(&self.data()),
                 archive: None,
                 archived: ArchivedReads::default(),
                 metrics: metrics.network.clone(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fastpay_core::{AccountId, Asset, JournalPosition, Pruned, SequenceNumber};
+use fastpay_core::{AccountId, Asset, Epoch, JournalPosition, Pruned, SequenceNumber};
 use fastpay_rpc::proto;
 use fastpay_rpc::proto::shard_server::Shard as ShardRpc;
 use fastpay_rpc::{Malformed, PRUNED_CHECKPOINT_KEY, PRUNED_FIRST_KEY, Refusal, TransferName};
@@ -172,6 +172,23 @@ impl ShardRpc for ShardService {
             Status::unavailable("this authority's archive cannot be read now; ask another one")
         })?;
         Ok(Response::new(stored.ok_or_else(not_found)?.into()))
+    }
+
+    async fn read_closing(
+        &self,
+        request: Request<proto::ClosingRequest>,
+    ) -> Result<Response<proto::ArchivePart>, Status> {
+        let (request, context) = (request.into_inner(), &self.context);
+        let not_found = || Status::not_found("this authority has no Closing of the epoch");
+        let epoch = Epoch(request.epoch);
+        let keys = context.voter_status.borrow().keys_in(epoch).cloned().ok_or_else(not_found)?;
+        let closings = context.closings.clone();
+        let read = move || closings.read_part((epoch, keys.public().name), request.offset);
+        let part = self.reads.blocking(move || Ok(read())).await?.map_err(|error| {
+            tracing::error!(%error, "the Closing cannot be read");
+            ReadError::Unreadable
+        })?;
+        Ok(Response::new(part.ok_or_else(not_found)?.into()))
     }
 
     async fn read_archived(
