@@ -18,7 +18,7 @@ use transport::Transport;
 use bytes::Bytes;
 use fastpay_core::checkpoint::ArchivedPage;
 use fastpay_core::{
-    AccountId, Asset, Certificate, Deposit, Epoch, JournalPosition, SequenceNumber, TransferOrder, Vote,
+    AccountId, Asset, AuthorityName, Certificate, Deposit, Epoch, JournalPosition, SequenceNumber, TransferOrder, Vote,
 };
 use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::proto::submit_request::Request;
@@ -220,14 +220,20 @@ impl ShardClient {
         self.part(async { grpc.read_archive(request).await }).await
     }
 
-    /// A part of the authority's Closing of an epoch, from an offset on; `None` if it has none. An earlier release has
-    /// none. Any shard answers for its whole authority.
+    /// A part of a member's Closing of an epoch, or of the authority's own, from an offset on; `None` if it does not have
+    /// it. An earlier release has none. Any shard answers for its whole authority.
     ///
     /// # Errors
     /// See [`ClientError`].
-    pub async fn closing_part(&self, epoch: Epoch, offset: u64) -> Result<Option<ArchivePart>, ClientError> {
+    pub async fn closing_part(
+        &self,
+        epoch: Epoch,
+        member: Option<AuthorityName>,
+        offset: u64,
+    ) -> Result<Option<ArchivePart>, ClientError> {
+        let authority = member.map(|member| Bytes::copy_from_slice(&member.0)).unwrap_or_default();
         let mut grpc = self.grpc.clone();
-        self.part(async { grpc.read_closing(proto::ClosingRequest { epoch: epoch.0, offset }).await }).await
+        self.part(async { grpc.read_closing(proto::ClosingRequest { epoch: epoch.0, offset, authority }).await }).await
     }
 
     async fn part(

@@ -171,7 +171,7 @@ async fn a_member_states_what_it_executed_locked_and_keeps_once_the_next_epoch_i
     member.unlock(6, &voided, UnlockEventKind::Voided).await;
     let _running = member.start(&[]);
     member.install(7, 1, 1).await;
-    let read = async |offset| member.served.client(1).closing_part(ENDED, offset).await.unwrap();
+    let read = async |offset| member.served.client(1).closing_part(ENDED, None, offset).await.unwrap();
     assert_eq!(read(0).await, None, "its node does not know the next committee yet");
     member.take_up(2);
     eventually_async("the Closing is served", || async { read(0).await.is_some() }).await;
@@ -193,8 +193,11 @@ async fn a_member_states_what_it_executed_locked_and_keeps_once_the_next_epoch_i
     let leaves = expected.iter().map(ReportedEntry::entry);
     assert_eq!(*verified.closing(), Closing::new(ENDED, TransactionIndex(7), Digest::ZERO, leaves));
     eventually_async("it is counted", || async { member.metric("closings") == 1 }).await;
-    // Others of the deployment have none of it.
-    assert_eq!(member.served.client(0).closing_part(Epoch(1), 0).await.unwrap(), None);
+    let client = member.served.client(0);
+    let [own, other] = [0, 1].map(|number| committee.keys[number].public().name);
+    assert_eq!(client.closing_part(ENDED, Some(own), 0).await.unwrap().unwrap(), part);
+    assert_eq!(client.closing_part(ENDED, Some(other), 0).await.unwrap(), None);
+    assert_eq!(client.closing_part(Epoch(1), None, 0).await.unwrap(), None);
     member.end().await;
 }
 
@@ -250,8 +253,26 @@ async fn members_take_each_others_closings_and_none_that_is_falsified() {
     assert_eq!(fs::read(second.closings().path((ENDED, name))).unwrap(), fs::read(&path).unwrap());
     eventually_async("both are counted", || async { second.metric("closings") == 2 }).await;
     assert_eq!(second.metric("closing_peers_left"), 6);
+
+    // A third member takes both from the second one alone, and not one in the place of another.
+    let third = Member::new(2, 1).await;
+    third.served.deposit(&[(owner.id(), 100)]).await;
+    third.install(2, 1, 1).await;
+    third.install(3, 2, 2).await;
+    third.take_up(2);
+    let taken = second.closings().path((ENDED, name));
+    let aside = fs::read(&taken).unwrap();
+    fs::write(&taken, fs::read(second.closings().path((ENDED, committee.keys[1].public().name))).unwrap()).unwrap();
+    let running = third.start(&[&second]);
+    eventually_async("the peer is left alone", || async { third.metric("closing_peers_left") == 1 }).await;
+    assert!(third.has(ENDED, &second) && !third.has(ENDED, &first));
+    drop(running);
+    fs::write(&taken, aside).unwrap();
+    let _running_third = third.start(&[&second]);
+    eventually_async("it is taken", || async { third.has(ENDED, &first) }).await;
     first.end().await;
     second.end().await;
+    third.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -12,6 +12,7 @@ use fastpay_core::{
 };
 use fastpay_core::{Authorization, Certificate};
 use fastpay_node::authority::certification::ArchivedReads;
+use fastpay_node::authority::handover::Closings;
 use fastpay_node::authority::network::{self, NetworkLimits, ShardContext};
 use fastpay_node::authority::shard::{Command, ShardLimits};
 use fastpay_rpc::proto::shard_client::ShardClient as Grpc;

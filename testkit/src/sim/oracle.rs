@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use fastpay_core::handover::{ClosingEntry, ReportedEntry};
 use fastpay_core::{
     AccountId, AppliedCredit, Asset, Certificate, Committee, CrossShardCredit, Deposit, Destination, Digest, Domain,
     Effect, Receipt, Record, Redemption, ShardId, TransactionIndex, Transfer, TransferOrder,
@@ -254,6 +255,30 @@ impl Oracle {
         let locked = books.locks.get(&(account, sequence)).copied();
         require!(locked == Some(digest), "a vote of authority {authority} left that is not on its disk");
         self.supports(authority, (account, sequence), digest)
+    }
+
+    /// What an honest authority states of an epoch that has ended says all that it executed and voted for. A checkpoint
+    /// may have the beginning.
+    pub fn is_told(&self, authority: usize, entries: &[ReportedEntry], is_based: bool) -> Result<(), Breach> {
+        let books = &self.books[authority];
+        let (mut next, mut locks) = (BTreeMap::new(), BTreeSet::new());
+        for entry in entries.iter().map(ReportedEntry::entry) {
+            match *entry {
+                ClosingEntry::Account { account, next: told, .. } => drop(next.insert(account, told.0)),
+                ClosingEntry::Lock { account, sequence, order } => drop(locks.insert(((account, sequence.0), order))),
+                ClosingEntry::Seen { .. } => {}
+            }
+        }
+        for (account, sent) in &books.sent {
+            let told = next.get(account).copied();
+            let is_told = told == Some(*sent) || told.is_none() && (is_based || *sent == 0);
+            require!(is_told, "authority {authority} states {told:?} as the next number of {account}, which is {sent}");
+        }
+        for (slot, digest) in &books.votes {
+            let is_told = books.sent(slot.0) > slot.1 || locks.contains(&(*slot, *digest));
+            require!(is_told, "authority {authority} does not state that it voted for {} #{}", slot.0, slot.1);
+        }
+        Ok(())
     }
 
     /// A message goes from one shard of an honest authority to another: it speaks of what is on disk.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::checkpoint::Installations;
 use fastpay_core::handover::{CLOSING_ENTRIES_MAX, ClosingEntries, ClosingError, SignedClosing};
-use fastpay_core::{Domain, Epoch, TransactionIndex};
+use fastpay_core::{AuthorityName, Domain, Epoch, TransactionIndex};
 use fastpay_rpc::{ARCHIVE_PART_BYTES, ArchivePart};
 use tokio::time::{Instant, timeout};
 
@@ -44,6 +44,9 @@ impl Default for HandoverTimes {
     }
 }
 
+/// An epoch, and the member whose Closing is wanted; none for the peer's own.
+type Wanted = (Epoch, Option<AuthorityName>);
+
 /// What a Closing is checked against: what this authority has followed of the contract's order.
 pub(super) struct Followed<'a> {
     pub domain: &'a Domain,
@@ -78,6 +81,9 @@ pub(super) enum FetchError {
     /// The bytes are no Closing.
     #[error("its file is no Closing: {0}")]
     Malformed(io::Error),
+    /// It is of another member.
+    #[error("it sent the Closing of another member than the one that it was asked for")]
+    OfAnother,
     /// It does not count.
     #[error(transparent)]
     Closing(#[from] ClosingError),
@@ -117,14 +123,21 @@ impl Peer {
         Self { client, times, left_until: None, left: None, taken: None }
     }
 
-    /// Fetches the Closing of an epoch that it signed, unless that is here.
-    pub async fn fetch(&mut self, followed: &Followed<'_>, closings: &Closings, metrics: &HandoverMetrics) {
+    /// Fetches the Closing of an epoch that it signed; if that is here, the one of another member.
+    pub async fn fetch(
+        &mut self,
+        followed: &Followed<'_>,
+        other: Option<AuthorityName>,
+        (closings, metrics): (&Closings, &HandoverMetrics),
+    ) {
         let is_left = self.left_until.is_some_and(|until| Instant::now() < until);
-        if is_left || self.taken >= Some(followed.epoch) {
+        let is_taken = self.taken >= Some(followed.epoch);
+        if is_left || (is_taken && other.is_none()) {
             return;
         }
-        let within = self.times.file;
-        let fetched = timeout(within, self.take(followed, closings)).await.unwrap_or(Err(FetchError::Slow(within)));
+        let (within, member) = (self.times.file, other.filter(|_| is_taken));
+        let taking = timeout(within, self.take(followed, member, closings));
+        let fetched = taking.await.unwrap_or(Err(FetchError::Slow(within)));
         let peer = self.client.name();
         match fetched {
             Ok(false) => {}
@@ -143,10 +156,19 @@ impl Peer {
     }
 
     /// Returns whether it is here now.
-    async fn take(&self, followed: &Followed<'_>, closings: &Closings) -> Result<bool, FetchError> {
-        let Some(first) = self.part(followed.epoch, 0).await? else { return Ok(false) };
+    async fn take(
+        &self,
+        followed: &Followed<'_>,
+        member: Option<AuthorityName>,
+        closings: &Closings,
+    ) -> Result<bool, FetchError> {
+        let of = (followed.epoch, member);
+        let Some(first) = self.part(of, 0).await? else { return Ok(false) };
         let signed = SignedClosing::read_statement(&mut &first.bytes[..]).map_err(FetchError::Malformed)?;
         signed.check_statement((followed.domain, followed.epoch), (followed.installations, followed.up_to))?;
+        if member.is_some_and(|member| member != signed.authority) {
+            return Err(FetchError::OfAnother);
+        }
         let author = (followed.epoch, signed.authority);
         if closings.has(author) {
             return Ok(true);
@@ -155,14 +177,14 @@ impl Peer {
             return Err(FetchError::TooMany(signed.closing.entries));
         }
         let mut file = closings.nameless().map_err(FetchError::Disk)?;
-        self.read_all(followed.epoch, first, &mut file).await?;
+        self.read_all(of, first, &mut file).await?;
         check(&mut file, followed)?;
         file.rewind().map_err(FetchError::Disk)?;
         closings.keep(author, |kept| io::copy(&mut file, kept).map(drop)).map_err(FetchError::Disk)?;
         Ok(true)
     }
 
-    async fn read_all(&self, epoch: Epoch, first: ArchivePart, file: &mut File) -> Result<(), FetchError> {
+    async fn read_all(&self, of: Wanted, first: ArchivePart, file: &mut File) -> Result<(), FetchError> {
         let (mut part, mut offset) = (first, 0_u64);
         loop {
             let end = end_of(&part, offset)?;
@@ -171,13 +193,13 @@ impl Peer {
                 return Ok(());
             }
             offset = end;
-            part = self.part(epoch, offset).await?.ok_or(FetchError::Torn)?;
+            part = self.part(of, offset).await?.ok_or(FetchError::Torn)?;
         }
     }
 
-    async fn part(&self, epoch: Epoch, offset: u64) -> Result<Option<ArchivePart>, FetchError> {
+    async fn part(&self, (epoch, member): Wanted, offset: u64) -> Result<Option<ArchivePart>, FetchError> {
         let shard = self.client.shards().first().ok_or(ClientError::NotFound)?;
-        match shard.closing_part(epoch, offset).await {
+        match shard.closing_part(epoch, member, offset).await {
             // It answered, and keeps the rest.
             Err(ClientError::TimedOut(after)) if offset > 0 => Err(FetchError::Slow(after)),
             part => Ok(part?),

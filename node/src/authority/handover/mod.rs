@@ -27,7 +27,7 @@ use tokio::time::sleep;
 pub use self::closings::Closings;
 pub use self::fetch::HandoverTimes;
 use self::fetch::{CLOSING_BYTES_MAX, Followed, Peer};
-use self::report::{Report, ReportError};
+pub use self::report::{Report, ReportError};
 use crate::authority::metrics::HandoverMetrics;
 use crate::authority::network::{ReadError, ask};
 use crate::authority::priority::run_apart;
@@ -54,6 +54,8 @@ pub struct Handover {
     peers: Vec<Peer>,
     times: HandoverTimes,
     metrics: Arc<HandoverMetrics>,
+    /// Counts the rounds.
+    round: usize,
 }
 
 impl Handover {
@@ -74,8 +76,8 @@ impl Handover {
             });
             Some(Peer::new(client.ok()?, times))
         });
-        let peers = peers.collect();
-        Self { domain, voter_status, shards, closings, peers, times, metrics }
+        let peers = peers.collect::<Vec<_>>();
+        Self { domain, voter_status, shards, closings, peers, times, metrics, round: 0 }
     }
 
     /// Runs on a thread of its own until `stop` turns true. The receiver hears when the thread has ended.
@@ -115,6 +117,7 @@ impl Handover {
     async fn round(&mut self) -> Result<(), HandoverError> {
         let voter_status = self.voter_status.borrow().clone();
         let Some(ended) = ended(&voter_status) else { return Ok(()) };
+        let members = voter_status.committees().get(ended).map(|committee| committee.members()).unwrap_or_default();
         self.closings.create()?;
         self.closings.forget(voter_status.epoch())?;
         let ledgers = self.ledgers().await?;
@@ -128,13 +131,16 @@ impl Handover {
             let up_to = ledgers.iter().map(|ledger| ledger.synchronized).max().unwrap_or_default();
             let (domain, installations) = (&self.domain, &installations);
             let followed = Followed { domain, epoch: ended, installations, up_to };
-            for peer in &mut self.peers {
-                peer.fetch(&followed, &self.closings, &self.metrics).await;
+            // A member may be gone that others have the Closing of. Each peer is asked for one such in a round.
+            let lacking: Vec<_> = members.iter().filter(|member| !self.closings.has((ended, member.name))).collect();
+            self.round = self.round.wrapping_add(1);
+            for (place, peer) in self.peers.iter_mut().enumerate() {
+                let turn = self.round.wrapping_add(place).checked_rem(lacking.len());
+                let other = turn.and_then(|turn| lacking.get(turn)).map(|member| member.name);
+                peer.fetch(&followed, other, (&self.closings, &self.metrics)).await;
             }
         }
-        let members = voter_status.committees().get(ended).map(|committee| committee.members()).unwrap_or_default();
-        let held = members.iter().filter(|member| self.closings.has((ended, member.name))).count();
-        self.metrics.observe(held);
+        self.metrics.observe(members.iter().filter(|member| self.closings.has((ended, member.name))).count());
         Ok(())
     }
 

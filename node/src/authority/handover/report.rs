@@ -16,7 +16,7 @@ use crate::authority::shard::{HistoryError, HistoryReader};
 
 /// Why nothing is stated yet.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ReportError {
+pub enum ReportError {
     /// A shard has not closed the epoch on disk.
     #[error("a shard has not closed epoch {0} yet")]
     NotClosed(Epoch),
@@ -53,8 +53,8 @@ struct Known {
     pending: Option<(SequenceNumber, Digest, Place)>,
 }
 
-/// See the [module](self).
-pub(super) struct Report<'a> {
+/// The entries of a Closing, and its statement.
+pub struct Report<'a> {
     histories: &'a [HistoryReader],
     entries: BTreeMap<ClosingEntry, Source>,
     /// The statement, not signed yet.
@@ -63,6 +63,9 @@ pub(super) struct Report<'a> {
 
 impl<'a> Report<'a> {
     /// Reads the journals to their ends. `ledgers` are those of the shards at a time when each had closed `epoch`.
+    ///
+    /// # Errors
+    /// See [`ReportError`].
     pub fn read(
         epoch: Epoch,
         domain: &Domain,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fastpay_core::{AccountId, Asset, Epoch, JournalPosition, Pruned, SequenceNumber};
+use fastpay_core::{AccountId, Asset, AuthorityName, Epoch, JournalPosition, Pruned, SequenceNumber};
 use fastpay_rpc::proto;
 use fastpay_rpc::proto::shard_server::Shard as ShardRpc;
 use fastpay_rpc::{Malformed, PRUNED_CHECKPOINT_KEY, PRUNED_FIRST_KEY, Refusal, TransferName};
@@ -179,11 +179,16 @@ impl ShardRpc for ShardService {
         request: Request<proto::ClosingRequest>,
     ) -> Result<Response<proto::ArchivePart>, Status> {
         let (request, context) = (request.into_inner(), &self.context);
-        let not_found = || Status::not_found("this authority has no Closing of the epoch");
+        let not_found = || Status::not_found("this authority does not have this Closing");
         let epoch = Epoch(request.epoch);
-        let keys = context.voter_status.borrow().keys_in(epoch).cloned().ok_or_else(not_found)?;
+        let member = if request.authority.is_empty() {
+            context.voter_status.borrow().keys_in(epoch).map(|keys| keys.public().name).ok_or_else(not_found)?
+        } else {
+            let name = request.authority.as_ref().try_into();
+            AuthorityName(name.map_err(|_| Status::invalid_argument("an authority's name has 32 bytes"))?)
+        };
         let closings = context.closings.clone();
-        let read = move || closings.read_part((epoch, keys.public().name), request.offset);
+        let read = move || closings.read_part((epoch, member), request.offset);
         let part = self.reads.blocking(move || Ok(read())).await?.map_err(|error| {
             tracing::error!(%error, "the Closing cannot be read");
             ReadError::Unreadable
