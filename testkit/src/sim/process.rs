@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fastpay_core::checkpoint::{InstalledCommittee, Installations};
+use fastpay_core::checkpoint::{Installations, InstalledCommittee};
 use fastpay_core::{Digest, JournalPosition, ShardId, ShardLayout, ShardLedger};
 use fastpay_ethereum::Cursor;
 use fastpay_node::authority::certification::ArchivedReads;
@@ -254,8 +254,7 @@ impl Keeper {
         let folder = self.open_folder()?;
         let protection = self.judge(tasks, &folder, &histories)?;
         let is_whole = protection.is_none();
-        let ledgers: Vec<_> =
-            recovered.iter().map(|(shard, ..)| Arc::new(shard.shard().ledger().clone())).collect();
+        let ledgers: Vec<_> = recovered.iter().map(|(shard, ..)| Arc::new(shard.shard().ledger().clone())).collect();
         let (protection, questions) =
             protection.map(|(protection, questions)| (Arc::new(protection), questions)).unzip();
         let known = self.voter_status.borrow().as_ref().clone().with_rollback_protection(protection.clone());
