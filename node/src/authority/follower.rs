@@ -218,6 +218,12 @@ impl Follower {
         };
         let unlock_window = self.unlock_window().await?;
         let batch = self.reader.next(&at).await?;
+        let more = batch.cursor.block_number < batch.final_block;
+        // Before the shards close an epoch: if the next committee cannot be read, this authority votes on in the last one.
+        let committees = match more || self.committees_known_at == Some(batch.final_block) {
+            true => None,
+            false => Some(self.rotation.read(&self.epochs, batch.cursor.block_number).await?),
+        };
         let time = ChainTime { block_time: batch.time, unlock_window };
         if self.apply(at.last_index, &batch, time).await.is_err() {
             return Ok(None);
@@ -230,12 +236,11 @@ impl Follower {
         }
         self.metrics.polled(batch.final_block);
         *cursor = Some(batch.cursor);
-        let more = batch.cursor.block_number < batch.final_block;
+        if let Some(committees) = committees {
+            self.rotation.follow(committees)?;
+            self.committees_known_at = Some(batch.final_block);
+        }
         if !more {
-            if self.committees_known_at != Some(batch.final_block) {
-                self.rotation.follow(&self.epochs, batch.cursor.block_number).await?;
-                self.committees_known_at = Some(batch.final_block);
-            }
             self.progress.send_if_modified(|progress| {
                 let changed = *progress != Progress::AtHead;
                 *progress = Progress::AtHead;

@@ -479,7 +479,7 @@ async fn serve(
     let shards: Vec<_> = threads.iter().map(|(_, handle, _)| handle.clone()).zip(histories.iter().cloned()).collect();
     let shards = Arc::new(shards);
     let archived = ArchivedReads::new(archive.clone(), parts.domain);
-    let closings = Closings::of(&config.data);
+    let closings = Closings::of(&config.data, config.limits.disk_reserve_bytes);
     for ((address, (id, handle, _)), history) in
         config.shard_addresses()?.into_iter().zip(threads).zip(histories.iter().cloned())
     {

@@ -1,7 +1,7 @@
 //! Adopts the next committee once it is final on the Primary.
 //!
 //! ```text
-//!  installation applied ─► Record::Closed in every shard ─► EpochReader (all Ethereum nodes agree)
+//!  EpochReader (all Ethereum nodes agree) ─► installation applied ─► Record::Closed in every shard
 //!     ─► committees on disk ─► new name on disk ─► shards and network
 //! ```
 //! From then on, votes are for the new epoch. Accounts stay locked on their orders, so the same order gets its vote
@@ -77,14 +77,22 @@ impl Rotation {
         self.voter_status.subscribe()
     }
 
-    /// Reads the committees in a final block, all of whose events the shards have on disk: they have closed the epochs that
-    /// ended there. Adopts new committees.
+    /// Reads the committees in a final block.
+    ///
+    /// # Errors
+    /// See [`RotationError`].
+    pub async fn read(&self, reader: &EpochReader, block: u64) -> Result<Committees, RotationError> {
+        let known = self.voter_status.borrow().committees().clone();
+        Ok(reader.read_with_recovery_in(block, Some(&known)).await?)
+    }
+
+    /// Adopts the committees of a block, all of whose events the shards have on disk: they have closed the epochs that
+    /// ended there.
     ///
     /// # Errors
     /// See [`RotationError`]. Nothing has changed then.
-    pub async fn follow(&self, reader: &EpochReader, block: u64) -> Result<(), RotationError> {
+    pub fn follow(&self, committees: Committees) -> Result<(), RotationError> {
         let now = self.voter_status.borrow().clone();
-        let committees = reader.read_with_recovery_in(block, Some(now.committees())).await?;
         if committees == *now.committees() && !now.is_ahead() {
             return Ok(());
         }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use fastpay_core::{Authority, AuthorityKeys, AuthorityName, Committees, Digest, Epoch, Recovery};
+use fastpay_rpc::Refusal;
 use tokio::sync::watch;
 
 use crate::authority::rollback::RollbackProtection;
@@ -154,6 +155,16 @@ impl VoterStatus {
     #[must_use]
     pub fn voter(&self) -> Option<&Arc<AuthorityKeys>> {
         self.voter.as_ref().filter(|_| !self.is_ahead)
+    }
+
+    /// The keys that vote in the current epoch.
+    ///
+    /// # Errors
+    /// [`Refusal::UnknownEpoch`] until its shards have followed the contract to its installation, and
+    /// [`Refusal::NotVoting`] if this authority has no vote in it.
+    pub fn votes(&self) -> Result<&Arc<AuthorityKeys>, Refusal> {
+        let refusal = || self.awaited().map_or(Refusal::NotVoting(self.epoch()), Refusal::UnknownEpoch);
+        self.voter().ok_or_else(refusal)
     }
 
     /// The newest recovery, unless this authority's journals begin from the checkpoint that it adopted.

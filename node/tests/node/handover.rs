@@ -86,7 +86,7 @@ impl Member {
     }
 
     fn closings(&self) -> Closings {
-        Closings::of(&self.served.shards.folder)
+        Closings::of(&self.served.shards.folder, 0)
     }
 
     fn has(&self, epoch: Epoch, of: &Member) -> bool {

@@ -66,7 +66,7 @@ impl Served {
                 handle: handle.clone(),
                 history: history.clone(),
                 shards: all.clone(),
-                closings: Closings::of(folder.path()),
+                closings: Closings::of(folder.path(), 0),
                 archive: None,
                 archived: ArchivedReads::default(),
                 metrics: shards.metrics.network.clone(),

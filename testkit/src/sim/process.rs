@@ -293,7 +293,8 @@ impl Keeper {
     fn tells(&self, histories: &[HistoryReader], ledgers: &[Arc<ShardLedger>]) -> Result<(), Breach> {
         let Some(Some(closed)) = ledgers.iter().map(|ledger| ledger.tenure.closed()).min() else { return Ok(()) };
         let wrong = |error: &dyn std::fmt::Display| Breach(format!("authority {} closes: {error}", self.authority));
-        let report = Report::read(closed, &self.world.domain, histories, ledgers).map_err(|error| wrong(&error))?;
+        let report =
+            Report::read(closed, &self.world.domain, histories, ledgers, &|| false).map_err(|error| wrong(&error))?;
         let entries = report.reported().collect::<Result<Vec<_>, _>>().map_err(|error| wrong(&error))?;
         let (committees, up_to) = (self.world.committees(), report.closing.up_to);
         let at = usize::try_from(closed.0).expect("few epochs");
@@ -472,7 +473,7 @@ impl Keeper {
                 handle: handle.clone(),
                 history: history.clone(),
                 shards: shards.clone(),
-                closings: Closings::of(&self.data()),
+                closings: Closings::of(&self.data(), 0),
                 archive: None,
                 archived: ArchivedReads::default(),
                 metrics: metrics.network.clone(),

@@ -7,6 +7,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use fastpay_core::{AuthorityName, Epoch};
+use fastpay_program::disk::{Disk, RealDisk};
 use fastpay_program::files;
 use fastpay_rpc::{ARCHIVE_PART_BYTES, ArchivePart};
 
@@ -21,13 +22,15 @@ pub(super) type Author = (Epoch, AuthorityName);
 #[derive(Clone, Debug)]
 pub struct Closings {
     folder: PathBuf,
+    /// The bytes that stay free on the disk, for the journals.
+    reserve: u64,
 }
 
 impl Closings {
-    /// The Closings in a data folder.
+    /// The Closings in a data folder, on whose disk `reserve` bytes stay free.
     #[must_use]
-    pub fn of(data: &Path) -> Self {
-        Self { folder: data.join("closings") }
+    pub fn of(data: &Path, reserve: u64) -> Self {
+        Self { folder: data.join("closings"), reserve }
     }
 
     /// The file of a Closing, whether or not it is there.
@@ -40,9 +43,15 @@ impl Closings {
         self.path(author).is_file()
     }
 
-    /// Makes the folder.
+    /// Makes the folder, and removes what was being written to it when its program ended. It has one writer.
     pub(super) fn create(&self) -> io::Result<()> {
-        files::create_folder(&self.folder)
+        files::create_folder(&self.folder)?;
+        files::remove_temporary(&self.folder)
+    }
+
+    /// How many bytes a Closing may take: it leaves the reserve free.
+    pub(super) fn room(&self) -> io::Result<u64> {
+        Ok(RealDisk.free_bytes(&self.folder)?.saturating_sub(self.reserve))
     }
 
     /// A file without a name on the folder's disk.
@@ -91,7 +100,7 @@ mod tests {
     #[test]
     fn a_closing_is_kept_as_a_whole_and_those_of_two_epochs_are() {
         let folder = tempfile::tempdir().unwrap();
-        let closings = Closings::of(folder.path());
+        let closings = Closings::of(folder.path(), 0);
         closings.create().unwrap();
         let author = |epoch| (Epoch(epoch), AuthorityName([7; 32]));
         let failing = closings.keep(author(0), |file| {
@@ -99,6 +108,12 @@ mod tests {
             Err(io::Error::other("the disk is full"))
         });
         assert!(failing.is_err() && !closings.has(author(0)));
+        // A program that was killed meanwhile left a file.
+        let left = closings.folder.join(".tmp-left");
+        std::fs::write(&left, "half").unwrap();
+        closings.create().unwrap();
+        assert!(!left.exists());
+        assert_eq!(Closings { reserve: u64::MAX, ..closings.clone() }.room().unwrap(), 0);
         assert_eq!(closings.read_part(author(0), 0).unwrap(), None);
         for epoch in 0..12 {
             closings.keep(author(epoch), |file| file.write_all(b"whole")).unwrap();

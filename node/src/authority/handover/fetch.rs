@@ -24,7 +24,7 @@ pub struct HandoverTimes {
     pub poll: Duration,
     /// The maximum time for a call to a peer.
     pub call: Duration,
-    /// The maximum time for a whole Closing.
+    /// The maximum time for a whole Closing, and one second more for each of its MiB.
     pub file: Duration,
     /// How long a peer that misbehaved is left alone at first.
     pub left: Duration,
@@ -90,6 +90,16 @@ pub(super) enum FetchError {
     /// It cannot be kept here.
     #[error("cannot keep a peer's Closing: {0}")]
     Disk(io::Error),
+    /// It would take what the journals need.
+    #[error(
+        "there is no room for two copies of a peer's Closing of {length} bytes: {free} bytes are free beyond the reserve"
+    )]
+    NoRoom {
+        /// The Closing's bytes.
+        length: u64,
+        /// The free bytes beyond `disk_reserve_bytes`.
+        free: u64,
+    },
 }
 
 impl FetchError {
@@ -101,7 +111,7 @@ impl FetchError {
             Self::Closing(error) => {
                 !matches!(error, ClosingError::BeyondTheChain { .. } | ClosingError::EpochCompromised(_))
             }
-            Self::Disk(_) => false,
+            Self::Disk(_) | Self::NoRoom { .. } => false,
             _ => true,
         }
     }
@@ -135,9 +145,14 @@ impl Peer {
         if is_left || (is_taken && other.is_none()) {
             return;
         }
-        let (within, member) = (self.times.file, other.filter(|_| is_taken));
-        let taking = timeout(within, self.take(followed, member, closings));
-        let fetched = taking.await.unwrap_or(Err(FetchError::Slow(within)));
+        let fetched = match other {
+            Some(other) if is_taken => self.take(followed, Some(other), closings).await,
+            _ => match (self.take(followed, None, closings).await, other) {
+                // It has signed none, and may have those of others.
+                (Ok(false), Some(other)) => self.take(followed, Some(other), closings).await.map(|_| false),
+                (own, _) => own,
+            },
+        };
         let peer = self.client.name();
         match fetched {
             Ok(false) => {}
@@ -150,6 +165,11 @@ impl Peer {
                 (self.left_until, self.left) = (Some(Instant::now() + wait), Some(wait));
                 metrics.peers_left.inc();
                 tracing::warn!(%peer, %error, wait_s = wait.as_secs(), "this peer is not asked for a Closing for a while");
+            }
+            Err(error @ (FetchError::Disk(_) | FetchError::NoRoom { .. })) => {
+                let wait = self.times.left;
+                self.left_until = Some(Instant::now() + wait);
+                tracing::warn!(%peer, %error, wait_s = wait.as_secs(), "a peer's Closing cannot be kept; trying again");
             }
             Err(error) => tracing::debug!(%peer, %error, "a peer's Closing cannot be taken now"),
         }
@@ -176,8 +196,15 @@ impl Peer {
         if signed.closing.entries > CLOSING_ENTRIES_MAX as u64 {
             return Err(FetchError::TooMany(signed.closing.entries));
         }
+        // It is there twice while it is copied.
+        let (length, free) = (first.length, closings.room().map_err(FetchError::Disk)?);
+        if length.saturating_mul(2) > free {
+            return Err(FetchError::NoRoom { length, free });
+        }
         let mut file = closings.nameless().map_err(FetchError::Disk)?;
-        self.read_all(of, first, &mut file).await?;
+        let within = self.times.file.saturating_add(Duration::from_secs(length >> 20));
+        let reading = timeout(within, self.read_all(of, first, &mut file));
+        reading.await.unwrap_or(Err(FetchError::Slow(within)))?;
         check(&mut file, followed)?;
         file.rewind().map_err(FetchError::Disk)?;
         closings.keep(author, |kept| io::copy(&mut file, kept).map(drop)).map_err(FetchError::Disk)?;
@@ -249,5 +276,6 @@ mod tests {
         }
         let too_long = end(0, PART, CLOSING_BYTES_MAX + 1).unwrap_err();
         assert!(matches!(too_long, FetchError::TooLong { .. }) && too_long.is_misbehaviour());
+        assert!(!FetchError::NoRoom { length: 2, free: 3 }.is_misbehaviour());
     }
 }

@@ -45,6 +45,13 @@ enum HandoverError {
     Disk(#[from] io::Error),
 }
 
+impl HandoverError {
+    /// Whether it goes by itself soon.
+    fn is_expected(&self) -> bool {
+        matches!(self, Self::Shard(_) | Self::Report(ReportError::NotClosed(_)))
+    }
+}
+
 /// See the [module](self).
 pub struct Handover {
     domain: Domain,
@@ -89,22 +96,28 @@ impl Handover {
     }
 
     async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        let (stopped, mut wait) = (stop.clone(), self.times.left);
         loop {
             tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
                 () = async {
-                    let pause = match self.round().await {
-                        Ok(()) => self.times.poll,
-                        Err(error @ (HandoverError::Shard(_) | HandoverError::Report(ReportError::NotClosed(_)))) => {
+                    let pause = match self.round(&|| *stopped.borrow()).await {
+                        Ok(()) => {
+                            wait = self.times.left;
+                            self.times.poll
+                        }
+                        Err(error) if *stopped.borrow() || error.is_expected() => {
                             tracing::debug!(%error, "no Closing yet");
                             self.times.poll
                         }
                         // To make one reads all journals.
                         Err(error) => {
-                            let (epoch, wait_s) = (self.voter_status.borrow().epoch(), self.times.left.as_secs());
+                            let (epoch, pause) = (self.voter_status.borrow().epoch(), wait);
+                            wait = wait.saturating_mul(2).min(self.times.left_max);
+                            let wait_s = pause.as_secs();
                             tracing::error!(%epoch, %error, wait_s, "no Closing of the epoch before is made; trying again");
-                            self.times.left
+                            pause
                         }
                     };
                     sleep(pause).await;
@@ -114,7 +127,7 @@ impl Handover {
     }
 
     /// States what there is to state, and keeps what the peers do.
-    async fn round(&mut self) -> Result<(), HandoverError> {
+    async fn round(&mut self, is_stopped: &dyn Fn() -> bool) -> Result<(), HandoverError> {
         let voter_status = self.voter_status.borrow().clone();
         let Some(ended) = ended(&voter_status) else { return Ok(()) };
         let members = voter_status.committees().get(ended).map(|committee| committee.members()).unwrap_or_default();
@@ -123,15 +136,17 @@ impl Handover {
         let ledgers = self.ledgers().await?;
         let installations = installations(voter_status.committees(), &ledgers);
         let is_suspect = |ledger: &Arc<ShardLedger>| ledger.unlocks.is_suspect(ended, voter_status.epoch());
+        let mut stated = Ok(());
         if !ledgers.iter().any(is_suspect) {
             let author = |keys: &AuthorityKeys| (ended, keys.public().name);
             if let Some(keys) = voter_status.closes(ended).filter(|keys| !self.closings.has(author(keys))) {
-                self.state(ended, keys, &ledgers)?;
+                stated = self.state(ended, keys, &ledgers, is_stopped);
             }
             let up_to = ledgers.iter().map(|ledger| ledger.synchronized).max().unwrap_or_default();
             let (domain, installations) = (&self.domain, &installations);
             let followed = Followed { domain, epoch: ended, installations, up_to };
-            // A member may be gone that others have the Closing of. Each peer is asked for one such in a round.
+            // A member may be gone that others have the Closing of. Each peer that has signed one, or has none to sign, is
+            // asked for one such in a round.
             let lacking: Vec<_> = members.iter().filter(|member| !self.closings.has((ended, member.name))).collect();
             self.round = self.round.wrapping_add(1);
             for (place, peer) in self.peers.iter_mut().enumerate() {
@@ -141,17 +156,24 @@ impl Handover {
             }
         }
         self.metrics.observe(members.iter().filter(|member| self.closings.has((ended, member.name))).count());
-        Ok(())
+        stated
     }
 
     /// Signs this authority's Closing, and keeps it.
-    fn state(&self, ended: Epoch, keys: &AuthorityKeys, ledgers: &[Arc<ShardLedger>]) -> Result<(), HandoverError> {
+    fn state(
+        &self,
+        ended: Epoch,
+        keys: &AuthorityKeys,
+        ledgers: &[Arc<ShardLedger>],
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<(), HandoverError> {
         let histories: Vec<_> = self.shards.iter().map(|(_, history)| history.clone()).collect();
-        let report = Report::read(ended, &self.domain, &histories, ledgers)?;
+        let report = Report::read(ended, &self.domain, &histories, ledgers, is_stopped)?;
         let signed = report.closing.sign(keys, &self.domain);
         let entries = report.closing.entries;
+        let left = self.closings.room()?.min(CLOSING_BYTES_MAX);
         self.closings.keep((ended, signed.authority), |file| {
-            let mut bounded = Bounded { file, left: CLOSING_BYTES_MAX };
+            let mut bounded = Bounded { file, left, is_stopped };
             signed.write(report.reported(), &mut bounded)
         })?;
         tracing::info!(epoch = %ended, entries, "signed what this authority knows of an epoch that has ended");
@@ -189,17 +211,22 @@ fn installations(committees: &Committees, ledgers: &[Arc<ShardLedger>]) -> Insta
     installations
 }
 
-/// Ends a write that would be longer than what peers take.
+/// Ends a write that would be longer than what peers take, or than the disk has room for, and one that nobody waits for.
 struct Bounded<'a> {
     file: &'a mut dyn Write,
     left: u64,
+    is_stopped: &'a dyn Fn() -> bool,
 }
 
 impl Write for Bounded<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if (self.is_stopped)() {
+            return Err(io::Error::other("the node stops"));
+        }
         self.left = self.left.checked_sub(bytes.len() as u64).ok_or_else(|| {
             io::Error::other(format!(
-                "the Closing would be longer than {CLOSING_BYTES_MAX} bytes: have the journals end at a newer checkpoint"
+                "the Closing would be longer than {CLOSING_BYTES_MAX} bytes, or than the disk has room for: have the journals \
+                 end at a newer checkpoint"
             ))
         })?;
         self.file.write_all(bytes)?;

@@ -26,6 +26,9 @@ pub enum ReportError {
          (`fastpay-node rebase`)"
     )]
     TooMany,
+    /// Nobody waits for it any more.
+    #[error("the node stops")]
+    Stopped,
     /// A journal cannot be read.
     #[error(transparent)]
     History(#[from] HistoryError),
@@ -62,7 +65,7 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// Reads the journals to their ends. `ledgers` are those of the shards at a time when each had closed `epoch`.
+    /// Reads the journals to their ends, or until `is_stopped`. `ledgers` are those of the shards at a time when each had closed `epoch`.
     ///
     /// # Errors
     /// See [`ReportError`].
@@ -71,13 +74,14 @@ impl<'a> Report<'a> {
         domain: &Domain,
         histories: &'a [HistoryReader],
         ledgers: &[Arc<ShardLedger>],
+        is_stopped: &dyn Fn() -> bool,
     ) -> Result<Self, ReportError> {
         if ledgers.iter().any(|ledger| ledger.tenure.closed() < Some(epoch)) {
             return Err(ReportError::NotClosed(epoch));
         }
         let mut entries = BTreeMap::new();
         for (shard, (history, ledger)) in histories.iter().zip(ledgers).enumerate() {
-            add(&mut entries, domain, (shard, history), ledger)?;
+            add(&mut entries, domain, (shard, history), ledger, is_stopped)?;
             if entries.len() > CLOSING_ENTRIES_MAX {
                 return Err(ReportError::TooMany);
             }
@@ -117,10 +121,17 @@ fn add(
     domain: &Domain,
     (shard, history): (usize, &HistoryReader),
     ledger: &ShardLedger,
+    is_stopped: &dyn Fn() -> bool,
 ) -> Result<(), ReportError> {
     let mut accounts = BTreeMap::<AccountId, Known>::new();
     for entry in history.records(JournalPosition::default()) {
         let (position, record) = entry?;
+        if is_stopped() {
+            return Err(ReportError::Stopped);
+        }
+        if accounts.len() > CLOSING_ENTRIES_MAX {
+            return Err(ReportError::TooMany);
+        }
         let place = (shard, position);
         let (account, number, newest) = match record {
             Record::Lock { order, digest } => {
@@ -137,9 +148,6 @@ fn add(
         };
         let next = SequenceNumber(number.saturating_add(1));
         accounts.insert(account, Known { next, newest: Some((newest, place)), pending: None });
-        if accounts.len() > CLOSING_ENTRIES_MAX {
-            return Err(ReportError::TooMany);
-        }
     }
     let is_left = |account: &AccountId, sequence: SequenceNumber| {
         accounts.get(account).is_none_or(|known| sequence >= known.next)

@@ -131,8 +131,8 @@ fastpay_rpc::problem_sets! {
     OfCertificate: Malformed, Invalid, MissingCertificate, Busy, Stopping, UnknownEpoch, EpochEnded, Frozen, Overruled,
         Voided, PrimaryTooOld, RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Problems of a batch of redemptions.
-    OfBatch: Malformed, RedemptionsMissing, InsufficientBalance, Busy, Stopping, NotVoting, HistoryUnreadable,
-        RequestTimeout, TooLarge, UnsupportedMediaType;
+    OfBatch: Malformed, RedemptionsMissing, InsufficientBalance, Busy, Stopping, NotVoting, UnknownEpoch,
+        HistoryUnreadable, RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Problems of a vote about a number that is to be unlocked.
     OfUnlock: Malformed, SequenceTooHigh, Frozen, Overruled, Voided, NotRequested, WindowOpen, CatchingUp, Busy,
         Stopping, NotVoting, UnknownEpoch, HistoryUnreadable, Pruned, RequestTimeout, TooLarge, UnsupportedMediaType;

@@ -251,7 +251,7 @@ impl ShardRpc for ShardService {
         let voter_status = context.voter_status.borrow().clone();
         match vote_for_redemptions(&context.domain, &voter_status, &context.shards, &self.reads, names).await {
             Ok(voted) => answer((&voted).into()),
-            Err(NoVote::NotVoting(epoch)) => answer(Answer::Refused((&Refusal::NotVoting(epoch)).into())),
+            Err(NoVote::Refused(refusal)) => answer(Answer::Refused((&refusal).into())),
             Err(NoVote::Unread(error)) => Err(error.into()),
         }
     }

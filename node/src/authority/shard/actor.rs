@@ -375,7 +375,13 @@ impl<C: Commits> Actor<C> {
 
     /// The epoch in which the shard executes now.
     fn epoch(&self) -> Epoch {
-        self.shard.epoch(self.signer.voter_status().epoch())
+        let voter_status = self.signer.voter_status();
+        let known = match voter_status.is_ahead() {
+            // It has not followed the events before the newest installation.
+            true => self.shard.ledger().unlocks.epoch(),
+            false => voter_status.epoch(),
+        };
+        self.shard.epoch(known)
     }
 
     /// The age of the view of the chain on which the next decision rests.
