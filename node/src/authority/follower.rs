@@ -633,7 +633,11 @@ mod tests {
         let then = Signers { committee: &next.committee, keys: &next.keys };
         let deadline = primary.time_s() + 86_400;
         install(&primary, &NextCommittee::new(contract.address(), now, then, deadline));
+        nodes[0].behave(|behaviour| behaviour.refuses = vec!["eth_call"]);
         reply.send(TransactionIndex(1)).unwrap();
+        let closing = tokio::time::timeout(Duration::from_secs(120), next_steps(&queue, TransactionIndex(1))).await;
+        assert!(closing.is_err(), "the epoch is to be closed, and nobody can say who votes in the next one");
+        nodes[0].recover();
         let (steps, reply) = next_steps(&queue, TransactionIndex(1)).await;
         assert!(matches!(steps[..], [OrderStep::Installation(_)]), "{steps:?}");
         tokio::time::sleep(Duration::from_secs(60)).await;
