@@ -39,7 +39,7 @@ impl EpochReader {
     /// # Errors
     /// See [`DepositsError::is_retryable`]. [`DepositsError::Lagging`] if the deployment is not final yet.
     pub async fn read(&self, known: Option<&Committees>) -> Result<Committees, DepositsError> {
-        Ok(self.agreed(known, None).await?.0)
+        Ok(self.agreed(known, None, u64::MAX).await?.0)
     }
 
     /// As [`EpochReader::read`], with the newest recovery, and what it has adopted in that block. Of the epochs in
@@ -49,8 +49,21 @@ impl EpochReader {
     /// # Errors
     /// As [`EpochReader::read`].
     pub async fn read_with_recovery(&self, known: Option<&Committees>) -> Result<Committees, DepositsError> {
+        self.read_with_recovery_in(u64::MAX, known).await
+    }
+
+    /// As [`EpochReader::read_with_recovery`], in this block if it is older than the newest one that is final at every
+    /// node: for an authority that has followed the contract's events so far.
+    ///
+    /// # Errors
+    /// As [`EpochReader::read`].
+    pub async fn read_with_recovery_in(
+        &self,
+        block: u64,
+        known: Option<&Committees>,
+    ) -> Result<Committees, DepositsError> {
         let examined = known.map_or(Epoch(0), |known| known.current().epoch());
-        Ok(self.agreed(known, Some(examined)).await?.0)
+        Ok(self.agreed(known, Some(examined), block).await?.0)
     }
 
     /// Every recovery that installed one of these committees, in their order, with what it has adopted in the newest
@@ -59,7 +72,7 @@ impl EpochReader {
     /// # Errors
     /// As [`EpochReader::read`].
     pub async fn recoveries(&self, committees: &Committees) -> Result<Vec<Recovery>, DepositsError> {
-        let mut recoveries = self.agreed(Some(committees), Some(Epoch(0))).await?.1;
+        let mut recoveries = self.agreed(Some(committees), Some(Epoch(0)), u64::MAX).await?.1;
         recoveries.retain(|recovery| recovery.epoch <= committees.current().epoch());
         Ok(recoveries)
     }
@@ -69,8 +82,9 @@ impl EpochReader {
         &self,
         known: Option<&Committees>,
         examined: Option<Epoch>,
+        up_to: u64,
     ) -> Result<(Committees, Vec<Recovery>), DepositsError> {
-        let block = self.common_final_block().await?;
+        let block = self.common_final_block().await?.min(up_to);
         let mut agreed: Option<(Committees, Vec<Recovery>)> = None;
         for node in self.primary.endpoints() {
             let hash = block_hash(node, block).await?;

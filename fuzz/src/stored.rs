@@ -62,7 +62,7 @@ pub fn run(bytes: &[u8]) {
         }
         7 => {
             if let Ok((signed, entries)) = SignedClosing::read(&mut &bytes[..], CLOSING_ENTRIES_MAX) {
-                assert_eq!(written(|writer| signed.write(&entries, writer)), bytes);
+                assert_eq!(written(|writer| signed.write(entries.iter().map(Ok), writer)), bytes);
             }
         }
         _ => {
@@ -169,9 +169,9 @@ pub fn seeds() -> Vec<Vec<u8>> {
     seeds.push(encode(6, &|| written(|writer| first.write(writer))));
     let lock = PendingOrder { order: order.clone().into(), digest };
     let entries = [ReportedEntry::account(payment.sender, SequenceNumber(1), None), ReportedEntry::lock(&lock)];
-    let closing = Closing::new(Epoch(0), TransactionIndex(1), digest, &entries);
+    let closing = Closing::new(Epoch(0), TransactionIndex(1), digest, entries.iter().map(ReportedEntry::entry));
     let closing = closing.sign(&signed.committee.keys[0], &signed.committee.domain);
-    seeds.push(encode(7, &|| written(|writer| closing.write(&entries, writer))));
+    seeds.push(encode(7, &|| written(|writer| closing.write(entries.iter().map(Ok), writer))));
     seeds.push(encode(8, &|| written(|writer| segment.write(writer))));
     seeds
 }

@@ -141,7 +141,10 @@ fn of_authority(error: &AuthorityError) -> ErrorKind {
         AuthorityError::Primary(_) => ErrorKind::Primary,
         AuthorityError::Traces(TraceError::Exporter(_)) => ErrorKind::Config,
         AuthorityError::Traces(TraceError::Thread(_)) => ErrorKind::System,
-        AuthorityError::Runtime(_) | AuthorityError::Index(_) | AuthorityError::Checkpoints(_) => ErrorKind::System,
+        AuthorityError::Runtime(_)
+        | AuthorityError::Index(_)
+        | AuthorityError::Checkpoints(_)
+        | AuthorityError::Handover(_) => ErrorKind::System,
         AuthorityError::ShardPanicked(_) | AuthorityError::Server(_) => ErrorKind::System,
     }
 }

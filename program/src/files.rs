@@ -143,6 +143,20 @@ pub fn names(folder: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
+/// Removes the temporary files that programs left in a folder when they were killed. Nobody may be writing there.
+///
+/// # Errors
+/// Any of the file system.
+pub fn remove_temporary(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name().as_encoded_bytes().starts_with(TEMPORARY_PREFIX.as_bytes()) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 /// Makes the entries of a folder durable: files created, renamed and removed in it.
 ///
 /// # Errors

@@ -110,8 +110,9 @@ pub enum Refusal {
     /// The newest final block of Ethereum that the authority has read is too old.
     #[error("the newest final block that the authority has read is too old; ask the others, or send the same again")]
     PrimaryTooOld,
-    /// The authority does not know the committee of the certificate's epoch yet.
-    #[error("the authority does not know epoch {0} yet; send the same again later")]
+    /// The authority does not know the committee of the certificate's epoch yet, or has closed the epoch before and does
+    /// not vote in this one yet.
+    #[error("the authority has not taken up epoch {0} yet; send the same again later")]
     UnknownEpoch(Epoch),
     /// A recovery has ended the certificate's epoch; the value is the first epoch whose certificates count.
     #[error(
@@ -161,7 +162,7 @@ impl From<Rejection> for Refusal {
             Rejection::InsufficientBalance { balance, .. } => Self::InsufficientBalance(balance),
             Rejection::MissingCertificate { missing } => Self::MissingCertificate(missing),
             Rejection::VotesForgotten { floor } => Self::CatchingUp(floor),
-            Rejection::EpochClosed { epoch } => Self::NotVoting(epoch),
+            Rejection::EpochClosed { epoch } => Self::UnknownEpoch(Epoch(epoch.0.saturating_add(1))),
             Rejection::NoPrimary => Self::NoPrimary,
             Rejection::Frozen { sequence } => Self::Frozen(sequence),
             Rejection::Overruled { upheld } => Self::Overruled(upheld),

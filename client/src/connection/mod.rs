@@ -18,7 +18,7 @@ use transport::Transport;
 use bytes::Bytes;
 use fastpay_core::checkpoint::ArchivedPage;
 use fastpay_core::{
-    AccountId, Asset, Certificate, Deposit, Epoch, JournalPosition, SequenceNumber, TransferOrder, Vote,
+    AccountId, Asset, AuthorityName, Certificate, Deposit, Epoch, JournalPosition, SequenceNumber, TransferOrder, Vote,
 };
 use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::proto::submit_request::Request;
@@ -217,8 +217,31 @@ impl ShardClient {
         let mut request = proto::ArchiveRequest { number, offset, ..Default::default() };
         request.set_file(file.into());
         let mut grpc = self.grpc.clone();
+        self.part(async { grpc.read_archive(request).await }).await
+    }
+
+    /// A part of a member's Closing of an epoch, or of the authority's own, from an offset on; `None` if it does not have
+    /// it. An earlier release has none. Any shard answers for its whole authority.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn closing_part(
+        &self,
+        epoch: Epoch,
+        member: Option<AuthorityName>,
+        offset: u64,
+    ) -> Result<Option<ArchivePart>, ClientError> {
+        let authority = member.map(|member| Bytes::copy_from_slice(&member.0)).unwrap_or_default();
+        let mut grpc = self.grpc.clone();
+        self.part(async { grpc.read_closing(proto::ClosingRequest { epoch: epoch.0, offset, authority }).await }).await
+    }
+
+    async fn part(
+        &self,
+        answer: impl Future<Output = Result<tonic::Response<proto::ArchivePart>, Status>>,
+    ) -> Result<Option<ArchivePart>, ClientError> {
         let answer = async {
-            match grpc.read_archive(request).await {
+            match answer.await {
                 Err(status) if matches!(status.code(), Code::NotFound | Code::Unimplemented) => {
                     Ok(tonic::Response::new(None))
                 }

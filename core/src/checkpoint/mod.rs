@@ -45,5 +45,5 @@ pub use runs::{RUN_LEAVES, SEGMENT_HEADER_BYTES, TreeLevels};
 pub use segment::{PrimaryEvent, PrimaryEventKind, SEGMENT_ENTRIES_MAX, Segment, SegmentEntry};
 pub use state::{CheckpointState, Cut, NumberState, Outcome, Spent};
 pub use stored::{AccountRow, StatePart, StateReader, StateSummary};
-pub(crate) use tree::leaves_root;
 pub use tree::{LEAF_PATH_LENGTH_MAX, LeafPath};
+pub(crate) use tree::{RootBuilder, leaves_root};

@@ -43,7 +43,7 @@ impl LeafPath {
 
 /// Builds a root from leaves that come one by one, and the path of one of them. It keeps one hash for each level.
 #[derive(Debug, Default)]
-pub(super) struct RootBuilder {
+pub(crate) struct RootBuilder {
     /// Complete subtrees, the largest first.
     subtrees: Vec<Subtree>,
     path: LeafPath,
@@ -61,7 +61,7 @@ impl RootBuilder {
         self.subtrees.is_empty()
     }
 
-    pub(super) fn push(&mut self, leaf: &[u8]) {
+    pub(crate) fn push(&mut self, leaf: &[u8]) {
         self.push_leaf(leaf, false);
     }
 
@@ -88,7 +88,7 @@ impl RootBuilder {
     }
 
     /// The root, and the path of the wanted leaf if there was one. `None` if there is no leaf.
-    pub(super) fn finish(mut self) -> Option<(Digest, Option<LeafPath>)> {
+    pub(crate) fn finish(mut self) -> Option<(Digest, Option<LeafPath>)> {
         let mut root = self.subtrees.pop()?;
         while let Some(left) = self.subtrees.pop() {
             root = self.join(left, root);

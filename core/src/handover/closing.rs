@@ -31,9 +31,15 @@ pub struct Closing {
 impl Closing {
     /// The statement with these entries, which are in the order of [`ClosingEntry`].
     #[must_use]
-    pub fn new(epoch: Epoch, up_to: TransactionIndex, checkpoint: Digest, entries: &[ReportedEntry]) -> Self {
-        let root = leaves_root(entries.iter().map(ReportedEntry::entry)).unwrap_or_default();
-        Self { epoch, up_to, checkpoint, root, entries: entries.len() as u64 }
+    pub fn new<'a>(
+        epoch: Epoch,
+        up_to: TransactionIndex,
+        checkpoint: Digest,
+        entries: impl Iterator<Item = &'a ClosingEntry>,
+    ) -> Self {
+        let mut count = 0_u64;
+        let root = leaves_root(entries.inspect(|_| count = count.saturating_add(1))).unwrap_or_default();
+        Self { epoch, up_to, checkpoint, root, entries: count }
     }
 
     /// Signs the Closing. The caller has [`crate::Record::Closed`] on disk in all shards, and read the entries after that.
@@ -122,6 +128,12 @@ pub struct ReportedEntry {
 }
 
 impl ReportedEntry {
+    /// An entry, and the order that it names. Whether they fit is checked with the Closing.
+    #[must_use]
+    pub fn new(entry: ClosingEntry, order: Option<TransferOrder>) -> Self {
+        Self { entry, order }
+    }
+
     /// The account has taken numbers beyond the checkpoint, and `executed` the one before `next`, with its digest; none
     /// if that one is void.
     #[must_use]

@@ -6,6 +6,7 @@
 //! Items are those of [`crate::checkpoint`]'s streams. A file in which an order is missing or was not signed by its owner
 //! is refused as a whole: whoever serves an honest member's Closing must not be able to strip entries of it.
 
+use std::borrow::Borrow;
 use std::collections::VecDeque;
 use std::io::{Read, Result as IoResult, Write};
 
@@ -13,8 +14,9 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use rand_core::CryptoRng;
 
 use super::closing::{Closing, ClosingEntry, Newest, ReportedEntry};
+use crate::Digest;
 use crate::amount::{Epoch, SequenceNumber, TransactionIndex};
-use crate::checkpoint::{Installations, leaves_root, order_verdict, stream};
+use crate::checkpoint::{Installations, RootBuilder, order_verdict, stream};
 use crate::epochs::Committees;
 use crate::identity::{AccountId, AuthorityName};
 use crate::order::{OrderError, VerifiedOrder};
@@ -41,14 +43,20 @@ pub struct SignedClosing {
 }
 
 impl SignedClosing {
-    /// Writes the Closing with its entries.
+    /// Writes the Closing with its entries, one by one.
     ///
     /// # Errors
-    /// Those of the writer.
-    pub fn write(&self, entries: &[ReportedEntry], writer: &mut impl Write) -> IoResult<()> {
+    /// Those of the writer, and of the entries.
+    pub fn write<E: Borrow<ReportedEntry>>(
+        &self,
+        entries: impl Iterator<Item = IoResult<E>>,
+        writer: &mut impl Write,
+    ) -> IoResult<()> {
         stream::write_magic(writer, MAGIC)?;
         stream::write_item(writer, self)?;
-        for ReportedEntry { entry, order } in entries {
+        for reported in entries {
+            let reported = reported?;
+            let ReportedEntry { entry, order } = reported.borrow();
             stream::write_item(writer, entry)?;
             order.iter().try_for_each(|order| stream::write_item(writer, order))?;
         }
@@ -60,22 +68,24 @@ impl SignedClosing {
     /// # Errors
     /// Those of the reader; `InvalidData` or `UnexpectedEof` if the bytes are no Closing.
     pub fn read(reader: &mut impl Read, entries_max: usize) -> IoResult<(Self, Vec<ReportedEntry>)> {
-        stream::read_magic(reader, MAGIC)?;
-        let (mut entries, mut item) = (Vec::new(), Vec::new());
-        let signed = stream::read_item(reader, &mut item)?.ok_or_else(|| stream::invalid("the Closing is empty"))?;
-        while let Some(entry) = stream::read_item::<ClosingEntry>(reader, &mut item)? {
+        let signed = Self::read_statement(reader)?;
+        let mut entries = Vec::new();
+        for entry in ClosingEntries::new(reader) {
             if entries.len() >= entries_max {
                 return Err(stream::invalid("the Closing has too many entries"));
             }
-            let order = match entry.named() {
-                None => None,
-                Some(_) => {
-                    Some(stream::read_item(reader, &mut item)?.ok_or_else(|| stream::invalid("an order is missing"))?)
-                }
-            };
-            entries.push(ReportedEntry { entry, order });
+            entries.push(entry?);
         }
         Ok((signed, entries))
+    }
+
+    /// Reads the statement alone, before which nothing of the entries need be there.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_statement(reader: &mut impl Read) -> IoResult<Self> {
+        stream::read_magic(reader, MAGIC)?;
+        stream::read_item(reader, &mut Vec::new())?.ok_or_else(|| stream::invalid("the Closing is empty"))
     }
 
     /// Checks the Closing of a member of `epoch` and its entries. `installations` are those up to the newest final block
@@ -91,6 +101,55 @@ impl SignedClosing {
         (installations, up_to): (&Installations, TransactionIndex),
         rng: &mut impl CryptoRng,
     ) -> Result<VerifiedClosing, ClosingError> {
+        let mut verified = Vec::new();
+        self.check(entries, (domain, epoch), (installations, up_to), rng, |entry, order| {
+            verified.push((entry, order))
+        })?;
+        let Self { closing, authority, .. } = self;
+        Ok(VerifiedClosing { authority, closing, entries: verified })
+    }
+
+    /// As [`Self::verify`], entry by entry: `take` gets each one with its order, of a Closing that counts only if all of it
+    /// is checked.
+    ///
+    /// # Errors
+    /// See [`ClosingError`].
+    pub fn check(
+        &self,
+        entries: impl IntoIterator<Item = ReportedEntry>,
+        (domain, epoch): (&Domain, Epoch),
+        (installations, up_to): (&Installations, TransactionIndex),
+        rng: &mut impl CryptoRng,
+        mut take: impl FnMut(ClosingEntry, Option<VerifiedOrder>),
+    ) -> Result<(), ClosingError> {
+        self.check_statement((domain, epoch), (installations, up_to))?;
+        let mut checked = CheckedEntries::new(domain, installations);
+        let mut entries = entries.into_iter();
+        loop {
+            let batch: Vec<_> = entries.by_ref().take(ORDERS_PER_BATCH).collect();
+            if batch.is_empty() {
+                break;
+            }
+            checked.check(batch, self.closing.entries, rng, &mut take)?;
+        }
+        let (root, count) = checked.finish();
+        if self.closing.entries == count && self.closing.root == root {
+            Ok(())
+        } else {
+            Err(ClosingError::OtherEntries)
+        }
+    }
+
+    /// Checks what can be checked without the entries: that a member of `epoch` signed the statement, and that its
+    /// Closing can count.
+    ///
+    /// # Errors
+    /// See [`ClosingError`].
+    pub fn check_statement(
+        &self,
+        (domain, epoch): (&Domain, Epoch),
+        (installations, up_to): (&Installations, TransactionIndex),
+    ) -> Result<(), ClosingError> {
         let Self { closing, authority, signature } = self;
         if closing.epoch != epoch {
             return Err(ClosingError::WrongEpoch { expected: epoch, found: closing.epoch });
@@ -100,59 +159,101 @@ impl SignedClosing {
         if later.any(|later| later.compromised_since <= epoch) {
             return Err(ClosingError::EpochCompromised(epoch));
         }
-        installed.committee.member(&authority).ok_or(ClosingError::NotAMember(authority))?;
-        if !verify_ed25519(&authority.0, &signature, domain.closing_digest(&closing)) {
-            return Err(BadSignature(Signatory::Authority(authority)).into());
+        installed.committee.member(authority).ok_or(ClosingError::NotAMember(*authority))?;
+        if !verify_ed25519(&authority.0, signature, domain.closing_digest(closing)) {
+            return Err(BadSignature(Signatory::Authority(*authority)).into());
         }
         if closing.up_to > up_to {
             return Err(ClosingError::BeyondTheChain { up_to: closing.up_to, newest: up_to });
         }
-        let root = leaves_root(entries.iter().map(ReportedEntry::entry)).unwrap_or_default();
-        if closing.entries != entries.len() as u64 || closing.root != root {
-            return Err(ClosingError::OtherEntries);
-        }
-        if let Some([_, later]) = entries.array_windows().find(|[a, b]| a.entry >= b.entry) {
-            return Err(ClosingError::EntriesUnsorted(later.entry.account()));
-        }
-        let orders = verify_orders(&entries, domain, installations, rng)?;
-        let entries = entries.into_iter().zip(orders).map(|(reported, order)| (reported.entry, order)).collect();
-        Ok(VerifiedClosing { authority, closing, entries })
+        Ok(())
     }
 }
 
-/// The orders that the entries name, which their owners signed.
-fn verify_orders(
-    entries: &[ReportedEntry],
-    domain: &Domain,
-    installations: &Installations,
-    rng: &mut impl CryptoRng,
-) -> Result<Vec<Option<VerifiedOrder>>, ClosingError> {
-    let first = installations.iter().next().unwrap_or(installations.current());
-    // The verifier asks for no committee where it checks orders.
-    let committees = Committees::new(first.committee.clone()).expect("installations begin with epoch 0");
-    let mut verifier = Verifier::with_memory(*domain, ORDERS_PER_BATCH, ORDERS_PER_BATCH);
-    let mut orders = Vec::with_capacity(entries.len());
-    for batch in entries.chunks(ORDERS_PER_BATCH) {
-        let requests = batch.iter().filter_map(|entry| entry.order.clone()).map(Request::Order).collect();
-        let mut verdicts: VecDeque<_> = verifier.verify(requests, &committees, rng).into();
-        for ReportedEntry { entry, order } in batch {
-            let verified = match order {
-                None => None,
-                Some(order) => {
-                    Some(verdicts.pop_front().map(order_verdict).expect("each order has its verdict").map_err(
-                        |error| ClosingError::Order {
-                            account: order.transfer.sender(),
-                            sequence: order.transfer.sequence(),
-                            error,
-                        },
-                    )?)
-                }
-            };
-            check_entry(entry, verified.as_ref())?;
-            orders.push(verified);
-        }
+/// The entries of a Closing behind its statement, up to the end of a reader. Nothing of them is checked yet.
+#[derive(Debug)]
+pub struct ClosingEntries<R> {
+    reader: R,
+    item: Vec<u8>,
+}
+
+impl<R: Read> ClosingEntries<R> {
+    /// Those that follow where the statement was read.
+    pub fn new(reader: R) -> Self {
+        Self { reader, item: Vec::new() }
     }
-    Ok(orders)
+
+    fn read(&mut self) -> IoResult<Option<ReportedEntry>> {
+        let Self { reader, item } = self;
+        let Some(entry) = stream::read_item::<ClosingEntry>(reader, item)? else { return Ok(None) };
+        let mut order = || stream::read_item(reader, item)?.ok_or_else(|| stream::invalid("an order is missing"));
+        let order = entry.named().map(|_| order()).transpose()?;
+        Ok(Some(ReportedEntry { entry, order }))
+    }
+}
+
+impl<R: Read> Iterator for ClosingEntries<R> {
+    type Item = IoResult<ReportedEntry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
+    }
+}
+
+/// The entries of a Closing, checked so far.
+struct CheckedEntries {
+    verifier: Verifier,
+    committees: Committees,
+    builder: RootBuilder,
+    last: Option<ClosingEntry>,
+    count: u64,
+}
+
+impl CheckedEntries {
+    fn new(domain: &Domain, installations: &Installations) -> Self {
+        let first = installations.iter().next().unwrap_or(installations.current());
+        // The verifier asks for no committee where it checks orders.
+        let committees = Committees::new(first.committee.clone()).expect("installations begin with epoch 0");
+        let verifier = Verifier::with_memory(*domain, ORDERS_PER_BATCH, ORDERS_PER_BATCH);
+        Self { verifier, committees, builder: RootBuilder::default(), last: None, count: 0 }
+    }
+
+    /// Checks the next entries and the orders that they name, which their owners signed. Of more than `entries_max` none.
+    fn check(
+        &mut self,
+        batch: Vec<ReportedEntry>,
+        entries_max: u64,
+        rng: &mut impl CryptoRng,
+        take: &mut impl FnMut(ClosingEntry, Option<VerifiedOrder>),
+    ) -> Result<(), ClosingError> {
+        self.count = self.count.saturating_add(batch.len() as u64);
+        if self.count > entries_max {
+            return Err(ClosingError::OtherEntries);
+        }
+        let requests = batch.iter().filter_map(|entry| entry.order.clone()).map(Request::Order).collect();
+        let mut verdicts: VecDeque<_> = self.verifier.verify(requests, &self.committees, rng).into();
+        for ReportedEntry { entry, order } in batch {
+            if self.last.is_some_and(|last| last >= entry) {
+                return Err(ClosingError::EntriesUnsorted(entry.account()));
+            }
+            let verified = order.map(|order| {
+                let verdict = verdicts.pop_front().map(order_verdict).expect("each order has its verdict");
+                let (account, sequence) = (order.transfer.sender(), order.transfer.sequence());
+                verdict.map_err(|error| ClosingError::Order { account, sequence, error })
+            });
+            let verified = verified.transpose()?;
+            check_entry(&entry, verified.as_ref())?;
+            self.builder.push(&stream::encode(&entry));
+            self.last = Some(entry);
+            take(entry, verified);
+        }
+        Ok(())
+    }
+
+    /// The root, and the number of entries.
+    fn finish(self) -> (Digest, u64) {
+        (self.builder.finish().map(|(root, _)| root).unwrap_or_default(), self.count)
+    }
 }
 
 /// Whether the entry says something, and comes with the order that it names.

@@ -17,6 +17,6 @@ mod inheritance;
 mod tenure;
 
 pub use closing::{Closing, ClosingEntry, Newest, ReportedEntry};
-pub use closing_file::{CLOSING_ENTRIES_MAX, ClosingError, SignedClosing, VerifiedClosing};
+pub use closing_file::{CLOSING_ENTRIES_MAX, ClosingEntries, ClosingError, SignedClosing, VerifiedClosing};
 pub use inheritance::{Inheritance, InheritanceError, JoinError, Joining, goes_on};
 pub use tenure::Tenure;

@@ -24,8 +24,24 @@ impl Shard {
         Decision::Commit(Box::new(Record::Closed { epoch }))
     }
 
-    /// Whether the shard gives no vote under the epoch any more.
-    pub(super) fn refuse_closed(&self, epoch: Epoch) -> Option<Rejection> {
+    /// The newest epoch that has ended here and is not closed: its member closes it before it does anything else.
+    #[must_use]
+    pub fn to_close(&self) -> Option<Epoch> {
+        let ended = self.ledger.unlocks.epoch().0.checked_sub(1).map(Epoch);
+        ended.filter(|_| self.ledger.tenure.closed() < ended)
+    }
+
+    /// The epoch of what this authority does, whose node knows the committees up to `known`: the one after the newest that
+    /// it has closed may not be known there yet.
+    #[must_use]
+    pub fn epoch(&self, known: Epoch) -> Epoch {
+        let next = self.ledger.tenure.closed().map(|closed| Epoch(closed.0.saturating_add(1)));
+        next.map_or(known, |next| next.max(known))
+    }
+
+    /// Why the shard gives no vote under the epoch any more, if it does not.
+    #[must_use]
+    pub fn refuse_closed(&self, epoch: Epoch) -> Option<Rejection> {
         (self.ledger.tenure.closed() >= Some(epoch)).then_some(Rejection::EpochClosed { epoch })
     }
 

@@ -103,6 +103,19 @@ async fn committees_are_learned_when_final_and_all_of_them_however_long_one_was_
 }
 
 #[tokio::test]
+async fn in_an_older_block_only_what_was_installed_there_is_read() {
+    let scene = Scene::new().await;
+    scene.anvil.mine(2).await;
+    let (reader, before) = (scene.reader().await, scene.anvil.block_number().await - 2);
+    scene.rotate(1).await;
+    scene.anvil.mine(2).await;
+    for known in [None, Some(committees(0))] {
+        assert_eq!(reader.read_with_recovery_in(before, known.as_ref()).await.unwrap(), committees(0));
+        assert_eq!(reader.read_with_recovery_in(u64::MAX, known.as_ref()).await.unwrap(), committees(1));
+    }
+}
+
+#[tokio::test]
 async fn the_contract_has_the_digests_of_core() {
     let scene = Scene::new().await;
     let primary = scene.anvil.primary(scene.contract, Finality::Confirmations(0)).await;

@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fastpay_core::{AuthorityName, CommitteeError, Committees, Domain, EpochsError, Genesis};
+use fastpay_core::{AuthorityName, CommitteeError, Committees, Domain, Epoch, EpochsError, Genesis};
 use fastpay_ethereum::{DepositsError, EpochReader, Primary, PrimaryConfig, PrimaryError};
 
 use crate::authority::config::Config;
@@ -26,6 +26,8 @@ pub enum Deployment {
         config: PrimaryConfig,
         /// Its committees, up to the newest that is final.
         committees: Committees,
+        /// Whether the data folder may not have followed the contract to the newest committee's installation.
+        is_ahead: bool,
     },
     /// Without a Primary.
     StandAlone(Genesis),
@@ -82,7 +84,8 @@ pub async fn load(config: &Config) -> Result<Deployment, DeploymentError> {
             (Err(error), _) => return Err(error.into()),
         }
     };
-    Ok(Deployment::OnPrimary { config: primary, committees })
+    let is_ahead = is_ahead(known.as_ref(), &committees);
+    Ok(Deployment::OnPrimary { config: primary, committees, is_ahead })
 }
 
 impl Deployment {
@@ -104,6 +107,13 @@ impl Deployment {
         }
     }
 
+    /// Whether the data folder may not have followed the contract to the newest committee's installation: then it has
+    /// not closed the epoch before, and does not vote yet.
+    #[must_use]
+    pub fn is_ahead(&self) -> bool {
+        matches!(self, Self::OnPrimary { is_ahead: true, .. })
+    }
+
     /// The committees known now.
     ///
     /// # Errors
@@ -116,6 +126,11 @@ impl Deployment {
     }
 }
 
+/// Whether the newest of these committees is not stored as followed. That of epoch 0 has no epoch before it to close.
+fn is_ahead(known: Option<&Committees>, committees: &Committees) -> bool {
+    committees.current().epoch() > known.map_or(Epoch(0), |known| known.current().epoch())
+}
+
 /// The identity that binds a data folder to the authority with these names.
 #[must_use]
 pub fn folder_identity(names: &[AuthorityName], shards: NonZeroU32, domain: &Domain) -> FolderIdentity {
@@ -124,5 +139,25 @@ pub fn folder_identity(names: &[AuthorityName], shards: NonZeroU32, domain: &Dom
         shards: shards.get(),
         chain_id: domain.chain_id(),
         contract: domain.contract().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_testkit::TestCommittee;
+
+    #[test]
+    fn only_a_committee_that_was_stored_once_it_was_followed_and_the_first_one_vote_at_once() {
+        let first = TestCommittee::new(4);
+        let mut one = Committees::new(first.committee.clone()).unwrap();
+        let zero = one.clone();
+        one.install(first.rotated().committee).unwrap();
+        for (known, newest, expected) in
+            [(None, &zero, false), (Some(&zero), &zero, false), (None, &one, true), (Some(&zero), &one, true)]
+        {
+            assert_eq!(is_ahead(known, newest), expected);
+        }
+        assert!(!is_ahead(Some(&one), &one));
     }
 }

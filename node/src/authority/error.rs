@@ -115,6 +115,9 @@ pub enum AuthorityError {
     /// The system cannot start a thread.
     #[error("cannot start the thread that makes checkpoints: {0}")]
     Checkpoints(std::io::Error),
+    /// The system cannot start a thread.
+    #[error("cannot start the thread of the hand-over: {0}")]
+    Handover(std::io::Error),
     /// A port cannot be opened.
     #[error("cannot listen on {address}: {error}; check whether another program uses the port")]
     Listen {

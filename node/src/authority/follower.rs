@@ -218,6 +218,12 @@ impl Follower {
         };
         let unlock_window = self.unlock_window().await?;
         let batch = self.reader.next(&at).await?;
+        let more = batch.cursor.block_number < batch.final_block;
+        // Before the shards close an epoch: if the next committee cannot be read, this authority votes on in the last one.
+        let committees = match more || self.committees_known_at == Some(batch.final_block) {
+            true => None,
+            false => Some(self.rotation.read(&self.epochs, batch.cursor.block_number).await?),
+        };
         let time = ChainTime { block_time: batch.time, unlock_window };
         if self.apply(at.last_index, &batch, time).await.is_err() {
             return Ok(None);
@@ -230,12 +236,11 @@ impl Follower {
         }
         self.metrics.polled(batch.final_block);
         *cursor = Some(batch.cursor);
-        let more = batch.cursor.block_number < batch.final_block;
+        if let Some(committees) = committees {
+            self.rotation.follow(committees)?;
+            self.committees_known_at = Some(batch.final_block);
+        }
         if !more {
-            if self.committees_known_at != Some(batch.final_block) {
-                self.rotation.follow(&self.epochs).await?;
-                self.committees_known_at = Some(batch.final_block);
-            }
             self.progress.send_if_modified(|progress| {
                 let changed = *progress != Progress::AtHead;
                 *progress = Progress::AtHead;
@@ -309,7 +314,7 @@ mod tests {
     use crate::authority::storage::{Journal, JournalOptions};
     use fastpay_core::{AccountId, Amount, Domain, PrimaryAddress, ShardLayout};
 
-    /// A rotation with a committee that never changes.
+    /// The rotation of the first committee's first member.
     fn rotation() -> Rotation {
         let committee = fastpay_testkit::TestCommittee::new(4);
         let committees = fastpay_core::Committees::new(committee.committee).unwrap();
@@ -562,6 +567,86 @@ mod tests {
         applied = up_to;
         let told = next(&mut applied, false).await.unwrap();
         assert_eq!((applied, Some(told.block_time)), (TransactionIndex(1), primary.block_time(primary.final_number())));
+        stop.send_replace(true);
+    }
+
+    /// The next command with steps along the contract's order, which are not answered yet.
+    async fn next_steps(queue: &crate::authority::shard::ShardQueue, applied: TransactionIndex) -> Asked {
+        loop {
+            match queue.try_recv() {
+                Some(Command::Synchronize(steps, reply)) if steps.is_empty() => reply.send(applied).unwrap(),
+                Some(Command::Synchronize(steps, reply)) => return (steps, reply),
+                Some(Command::ChainTime(_)) => {}
+                Some(_) => panic!("a follower asks for nothing else"),
+                None => tokio::time::sleep(Duration::from_millis(100)).await,
+            }
+        }
+    }
+
+    type Asked = (Vec<OrderStep>, tokio::sync::oneshot::Sender<TransactionIndex>);
+
+    /// Announces a committee, and installs it a day later.
+    fn install(primary: &fastpay_testkit::primary::SimulatedPrimary, rotation: &fastpay_testkit::anvil::Rotation) {
+        let send = |call| {
+            primary.send(&fastpay_testkit::anvil::rich_key(fastpay_testkit::anvil::GUARDIAN_KEY), call);
+            primary.mine(1);
+        };
+        send(rotation.announce());
+        send(rotation.endorse());
+        primary.mine_at(primary.time_s() + 86_400);
+        send(rotation.mature());
+        let block = primary.block_number();
+        send(rotation.install(block, primary.block_hash(block).unwrap()));
+        primary.finalize();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_epoch_is_taken_up_only_when_its_installation_is_applied_and_on_disk() {
+        use fastpay_testkit::anvil::{Rotation as NextCommittee, Signers};
+        let first = fastpay_testkit::TestCommittee::new(4);
+        let next = first.rotated();
+        let primary = fastpay_testkit::primary::SimulatedPrimary::new(Default::default());
+        let contract = primary.deploy(&first.committee);
+        let deposit = || {
+            let (key, recipient) = (fastpay_testkit::anvil::rich_key(1), AccountId::from_ed25519(&[1; 32]));
+            contract.deposit_ether(&key, recipient, Amount(5));
+            primary.mine(1);
+            primary.finalize();
+        };
+        deposit();
+        let nodes = [primary.node("first", 0)];
+        let connection = primary.connect(&nodes, contract.address(), fastpay_ethereum::Finality::Finalized);
+        let limits = crate::authority::shard::ShardLimits::default();
+        let (handle, queue) = ShardHandle::new(&limits, crate::authority::metrics::Metrics::new(1).shards[0].clone());
+        let (folder, metrics) = (tempfile::tempdir().unwrap(), crate::authority::metrics::Metrics::new(1).follower);
+        let ((progress, _seen), (stop, stopped)) = (watch::channel(Progress::CatchingUp), watch::channel(false));
+        let rotation = rotation();
+        let status = rotation.subscribe();
+        let epoch = || status.borrow().epoch().0;
+        let file = folder.path().join("follower.json");
+        tokio::spawn(Follower::new(connection, sink(Some(handle)), rotation, file, metrics, progress).run(stopped));
+
+        // While the shard is busy with the deposit, a committee is installed, and final.
+        let (steps, reply) = next_steps(&queue, TransactionIndex(0)).await;
+        assert!(matches!(steps[..], [OrderStep::Deposit(_)]), "{steps:?}");
+        let now = Signers { committee: &first.committee, keys: &first.keys };
+        let then = Signers { committee: &next.committee, keys: &next.keys };
+        let deadline = primary.time_s() + 86_400;
+        install(&primary, &NextCommittee::new(contract.address(), now, then, deadline));
+        nodes[0].behave(|behaviour| behaviour.refuses = vec!["eth_call"]);
+        reply.send(TransactionIndex(1)).unwrap();
+        let closing = tokio::time::timeout(Duration::from_secs(120), next_steps(&queue, TransactionIndex(1))).await;
+        assert!(closing.is_err(), "the epoch is to be closed, and nobody can say who votes in the next one");
+        nodes[0].recover();
+        let (steps, reply) = next_steps(&queue, TransactionIndex(1)).await;
+        assert!(matches!(steps[..], [OrderStep::Installation(_)]), "{steps:?}");
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(epoch(), 0, "the epoch before is not closed on disk");
+        reply.send(TransactionIndex(2)).unwrap();
+        // The follower looks for more, and waits for an answer.
+        deposit();
+        let _held = next_steps(&queue, TransactionIndex(2)).await;
+        assert_eq!(epoch(), 1);
         stop.send_replace(true);
     }
 

@@ -228,6 +228,21 @@ impl CertificationMetrics {
     }
 }
 
+/// Metrics of the hand-over from an epoch that has ended.
+#[derive(Debug, Default)]
+pub struct HandoverMetrics {
+    /// Times that a peer was not asked for its Closing for a while, because it lied, stalled, or sent too much.
+    pub peers_left: Counter,
+    closings: Gauge,
+}
+
+impl HandoverMetrics {
+    /// Sets of how many members the Closings of the newest epoch that has ended are here.
+    pub fn observe(&self, closings: usize) {
+        self.closings.set(i64::try_from(closings).unwrap_or(i64::MAX));
+    }
+}
+
 /// The state of the authority, read when metrics are requested.
 #[derive(Debug, Default)]
 pub struct AuthorityMetrics {
@@ -350,6 +365,8 @@ pub struct Metrics {
     pub peers: Arc<PeerMetrics>,
     /// Those of the archive.
     pub certification: Arc<CertificationMetrics>,
+    /// Those of the hand-over.
+    pub handover: Arc<HandoverMetrics>,
     /// Those of the journals' end.
     pub pruning: Arc<PruningMetrics>,
     /// Each shard's, from the first.
@@ -377,6 +394,11 @@ impl Metrics {
         let follower = Arc::new(follower(&mut registry));
         let peers = Arc::new(peers(&mut registry));
         let certification = Arc::new(certification(&mut registry));
+        let handover = Arc::new(HandoverMetrics::default());
+        let closings = handover.closings.clone();
+        registry.register("closings", "Members whose Closing of the newest epoch that has ended is here", closings);
+        let left = handover.peers_left.clone();
+        registry.register("closing_peers_left", "Times that a peer was not asked for its Closing for a while", left);
         let pruning = Arc::new(PruningMetrics::registered(&mut registry));
         let shards = 0..shards;
         let shards = shards
@@ -392,6 +414,7 @@ impl Metrics {
             follower,
             peers,
             certification,
+            handover,
             pruning,
             shards,
             tracer,

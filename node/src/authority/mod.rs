@@ -13,6 +13,7 @@ pub mod deployment;
 pub mod deposit_sink;
 mod error;
 pub mod follower;
+pub mod handover;
 pub mod http;
 pub mod inconsistency;
 pub mod index;
@@ -58,6 +59,7 @@ use self::config::Config;
 use self::deployment::{Deployment, folder_identity};
 use self::deposit_sink::DepositSink;
 use self::follower::{Follower, Progress, read_chain_time};
+use self::handover::{Closings, Handover, HandoverTimes};
 use self::http::{HttpContext, HttpLimits};
 use self::index::{Index, Indexer};
 use self::metrics::Metrics;
@@ -127,9 +129,11 @@ pub async fn run(
     VoterStatus::new(committees.clone(), keys.clone(), &names.as_slice().into())?;
     let identity = folder_identity(&names, config.shards, &deployment.domain());
     let folder = Arc::new(DataFolder::open(&config.data, &identity)?);
-    let voter_status = VoterStatus::new(committees, keys, &remembered(&folder)?)?;
+    let voter_status = VoterStatus::new(committees, keys, &remembered(&folder)?)?.ahead(deployment.is_ahead());
     if let Some(recovery) = voter_status.unrecovered() {
         rotation::tell_unrecovered(&recovery);
+    } else if let Some(epoch) = voter_status.awaited() {
+        tracing::info!(%epoch, "this authority votes once it has followed the contract to the installation of this epoch");
     } else if voter_status.voter().is_none() {
         tracing::warn!(
             epoch = %voter_status.epoch(),
@@ -350,6 +354,23 @@ fn peer_sync(config: &Config, parts: &Parts, own: OwnShards) -> Option<PeerSync>
         .ok()
 }
 
+/// The part that states what this authority knows of an epoch that has ended, and keeps what the others state.
+fn handover(
+    config: &Config,
+    parts: &Parts,
+    shards: Arc<Vec<(ShardHandle, HistoryReader)>>,
+    closings: Closings,
+) -> Handover {
+    let endpoints = config.endpoints.as_ref().and_then(|path| {
+        Endpoints::read(path)
+            .inspect_err(|error| tracing::error!(%error, "no Closings are read; correct the file and start again"))
+            .ok()
+    });
+    let of = (parts.domain, parts.voter_status.clone());
+    let with = (HandoverTimes::default(), parts.metrics.handover.clone());
+    Handover::new(of, shards, closings, (&parts.names, endpoints.as_ref()), with)
+}
+
 /// The parts that make checkpoints with the other authorities, and end the journals, if an archive is configured.
 fn archiving(
     config: &Config,
@@ -458,6 +479,7 @@ async fn serve(
     let shards: Vec<_> = threads.iter().map(|(_, handle, _)| handle.clone()).zip(histories.iter().cloned()).collect();
     let shards = Arc::new(shards);
     let archived = ArchivedReads::new(archive.clone(), parts.domain);
+    let closings = Closings::of(&config.data, config.limits.disk_reserve_bytes);
     for ((address, (id, handle, _)), history) in
         config.shard_addresses()?.into_iter().zip(threads).zip(histories.iter().cloned())
     {
@@ -469,6 +491,7 @@ async fn serve(
             handle: handle.clone(),
             history,
             shards: shards.clone(),
+            closings: closings.clone(),
             archive: archive.clone(),
             archived: archived.clone(),
             metrics: parts.metrics.network.clone(),
@@ -490,7 +513,8 @@ async fn serve(
     let (payouts, waiting) = payouts.unzip();
     let announcements = primary.clone().map(|primary| Announcements::new(primary, parts.metrics.clone()));
     let sink = DepositSink::new(parts.domain, parts.layout, &shards);
-    let own_shards = shards.clone();
+    let (own_shards, handed_over) = (shards.clone(), shards.clone());
+    let with_primary = primary.is_some();
     let listener = listen(config.http).await?;
     let context = HttpContext {
         domain: parts.domain,
@@ -542,6 +566,13 @@ async fn serve(
         let end = uploads.start(ended.clone()).map_err(AuthorityError::Checkpoints)?;
         servers.spawn(async {
             end.await.map_err(|_| "the thread that uploads the archive ended by a defect; see the log above".into())
+        });
+    }
+    if with_primary {
+        let end =
+            handover(config, parts, handed_over, closings).start(ended.clone()).map_err(AuthorityError::Handover)?;
+        servers.spawn(async {
+            end.await.map_err(|_| "the thread of the hand-over ended by a defect; see the log above".into())
         });
     }
     if let Some(member) = member {

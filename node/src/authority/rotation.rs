@@ -1,7 +1,8 @@
 //! Adopts the next committee once it is final on the Primary.
 //!
 //! ```text
-//!  EpochReader (all Ethereum nodes agree) ─► committees on disk ─► new name on disk ─► shards and network
+//!  EpochReader (all Ethereum nodes agree) ─► installation applied ─► Record::Closed in every shard
+//!     ─► committees on disk ─► new name on disk ─► shards and network
 //! ```
 //! From then on, votes are for the new epoch. Accounts stay locked on their orders, so the same order gets its vote
 //! again under the new keys. Certificates of earlier epochs are confirmed for ever, unless a recovery installed the
@@ -76,14 +77,23 @@ impl Rotation {
         self.voter_status.subscribe()
     }
 
-    /// Reads the newest final block, and adopts new committees.
+    /// Reads the committees in a final block.
+    ///
+    /// # Errors
+    /// See [`RotationError`].
+    pub async fn read(&self, reader: &EpochReader, block: u64) -> Result<Committees, RotationError> {
+        let known = self.voter_status.borrow().committees().clone();
+        Ok(reader.read_with_recovery_in(block, Some(&known)).await?)
+    }
+
+    /// Adopts the committees of a block, all of whose events the shards have on disk: they have closed the epochs that
+    /// ended there.
     ///
     /// # Errors
     /// See [`RotationError`]. Nothing has changed then.
-    pub async fn follow(&self, reader: &EpochReader) -> Result<(), RotationError> {
+    pub fn follow(&self, committees: Committees) -> Result<(), RotationError> {
         let now = self.voter_status.borrow().clone();
-        let committees = reader.read_with_recovery(Some(now.committees())).await?;
-        if committees == *now.committees() {
+        if committees == *now.committees() && !now.is_ahead() {
             return Ok(());
         }
         self.take_up(&now, committees)
@@ -104,8 +114,12 @@ impl Rotation {
         Ok(())
     }
 
-    /// Durable before visible: stores the name before the first vote under it.
+    /// Durable before visible: stores the name before the first vote under it. Nothing is stored of an epoch that is not
+    /// taken up: a start reads of it again.
     fn put_on_disk(&self, voter_status: &VoterStatus) -> Result<(), RotationError> {
+        if voter_status.is_ahead() {
+            return Ok(());
+        }
         known_committees::write(self.folder.path(), voter_status.committees())?;
         match voter_status.voter() {
             Some(keys) => Ok(self.folder.add_name(&keys.public().name.to_string())?),
@@ -190,7 +204,23 @@ mod tests {
         }
         rotation.take_up(&now, committees.clone()).unwrap();
         assert_eq!(seen.borrow().voter().unwrap().public(), pair(11).public());
-        drop((rotation, folder));
+
+        // At a start that finds a newer committee on the chain, nothing is stored before the shards have followed.
+        let third = {
+            let mut committees = committees.clone();
+            committees.install(committee(2, [11, 12, 13, 24])).unwrap();
+            committees
+        };
+        let ahead = seen.borrow().among(third.clone(), &remembered(&folder).unwrap()).unwrap().ahead(true);
+        assert_eq!((ahead.voter().is_some(), ahead.awaited()), (false, Some(Epoch(2))));
+        let starting = Rotation::new(folder.clone(), ahead.clone()).unwrap();
+        assert_eq!(known_committees::read(&path), Some(committees.clone()), "of the newest that was taken up");
+        starting.take_up(&ahead, third.clone()).unwrap();
+        assert_eq!(known_committees::read(&path), Some(third));
+        let status = starting.subscribe().borrow().clone();
+        assert_eq!((status.voter().is_some(), status.awaited()), (true, None));
+        known_committees::write(&path, &committees).unwrap();
+        drop((rotation, starting, folder));
 
         // The new keys alone open the folder and vote.
         let folder = DataFolder::open(&path, &identity(11)).unwrap();

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use fastpay_core::{Authority, AuthorityKeys, AuthorityName, Committees, Digest, Epoch, Recovery};
+use fastpay_rpc::Refusal;
 use tokio::sync::watch;
 
 use crate::authority::rollback::RollbackProtection;
@@ -49,8 +50,10 @@ pub struct VoterStatus {
     committees: Committees,
     keys: Vec<Arc<AuthorityKeys>>,
     voter: Option<Arc<AuthorityKeys>>,
+    is_ahead: bool,
     public: Authority,
     unrecovered: Option<Recovery>,
+    remembers_all: bool,
     protection: Option<Arc<RollbackProtection>>,
 }
 
@@ -96,7 +99,26 @@ impl VoterStatus {
         };
         let votes = epoch == committees.current().epoch() && remembers_all && unrecovered.is_none();
         let (voter, public) = (votes.then(|| newest.clone()), newest.public());
-        Ok(Self { committees, keys, voter, public, unrecovered, protection: None })
+        Ok(Self { committees, keys, voter, is_ahead: false, public, unrecovered, remembers_all, protection: None })
+    }
+
+    /// The same status where `is_ahead` says whether the newest committee was read from the contract before the shards
+    /// followed the contract to its installation. They have not closed the epoch before then, and nothing is voted for.
+    #[must_use]
+    pub fn ahead(self, is_ahead: bool) -> Self {
+        Self { is_ahead, ..self }
+    }
+
+    /// Whether the newest committee is known before the shards have followed the contract to its installation.
+    #[must_use]
+    pub fn is_ahead(&self) -> bool {
+        self.is_ahead
+    }
+
+    /// The current epoch, if this authority votes in it once its shards have followed the contract to its installation.
+    #[must_use]
+    pub fn awaited(&self) -> Option<Epoch> {
+        (self.is_ahead && self.voter.is_some()).then(|| self.epoch())
     }
 
     /// The same status with a possible gap in the memory: the protection then limits the votes.
@@ -132,7 +154,17 @@ impl VoterStatus {
     /// The keys that vote in the current epoch, or `None` if this authority has no vote in it.
     #[must_use]
     pub fn voter(&self) -> Option<&Arc<AuthorityKeys>> {
-        self.voter.as_ref()
+        self.voter.as_ref().filter(|_| !self.is_ahead)
+    }
+
+    /// The keys that vote in the current epoch.
+    ///
+    /// # Errors
+    /// [`Refusal::UnknownEpoch`] until its shards have followed the contract to its installation, and
+    /// [`Refusal::NotVoting`] if this authority has no vote in it.
+    pub fn votes(&self) -> Result<&Arc<AuthorityKeys>, Refusal> {
+        let refusal = || self.awaited().map_or(Refusal::NotVoting(self.epoch()), Refusal::UnknownEpoch);
+        self.voter().ok_or_else(refusal)
     }
 
     /// The newest recovery, unless this authority's journals begin from the checkpoint that it adopted.
@@ -144,7 +176,22 @@ impl VoterStatus {
     /// The keys of this authority in the current committee, whether or not they vote.
     #[must_use]
     pub fn member_keys(&self) -> Option<&Arc<AuthorityKeys>> {
-        let members = self.committees.current().members();
+        self.keys_in(self.epoch())
+    }
+
+    /// The keys of this authority in an epoch that has ended, if it knows all that it voted for under them: it says so in
+    /// its Closing. One that was restored from an older copy does not.
+    #[must_use]
+    pub fn closes(&self, epoch: Epoch) -> Option<&Arc<AuthorityKeys>> {
+        let is_whole = self.remembers_all && self.unrecovered.is_none() && self.protection.is_none();
+        let has_ended = epoch < self.epoch() && epoch >= self.committees.counting_since() && !self.is_ahead;
+        self.keys_in(epoch).filter(|_| is_whole && has_ended)
+    }
+
+    /// The keys under which this authority is a member of an epoch.
+    #[must_use]
+    pub fn keys_in(&self, epoch: Epoch) -> Option<&Arc<AuthorityKeys>> {
+        let members = self.committees.get(epoch)?.members();
         self.keys.iter().find(|keys| members.contains(&keys.public()))
     }
 
@@ -279,6 +326,38 @@ mod tests {
         assert_eq!(vote(&third, Some(adopted), &[22], begun(&[12, 22], Some(adopted))), (Some(names(&[22])[0]), false));
         assert_eq!(vote(&third, Some(adopted), &[22], begun(&[22], Some(adopted))), (None, false));
         assert_eq!(vote(&third, Some(adopted), &[1], begun(&[1], Some(adopted))), (None, false));
+    }
+
+    #[test]
+    fn a_member_that_knows_all_its_votes_closes_an_epoch_that_has_ended_and_nobody_else_does() {
+        let status = |keys: &[u64], remembered_as: &[u64]| {
+            let keys = keys.iter().map(|number| pair(*number)).collect();
+            let all = committees(&[FIRST, SECOND, [11, 12, 13, 24]]);
+            VoterStatus::new(all, keys, &remembered(remembered_as)).unwrap()
+        };
+        let closes = |status: &VoterStatus, epoch| status.closes(Epoch(epoch)).map(|keys| keys.public().name);
+        let name = |number| Some(names(&[number])[0]);
+        let whole = status(&[1, 11], &[1]);
+        assert_eq!([0, 1, 2, 3].map(|epoch| closes(&whole, epoch)), [name(1), name(11), None, None]);
+        // It left with epoch 2, or its operator has removed the keys of an earlier one.
+        assert_eq!([0, 1].map(|epoch| closes(&status(&[4, 14], &[4]), epoch)), [name(4), name(14)]);
+        assert_eq!([0, 1].map(|epoch| closes(&status(&[11], &[1]), epoch)), [None, name(11)]);
+        // Its memory begins later, or may have a gap, or its shards have not followed so far.
+        assert_eq!([0, 1].map(|epoch| closes(&status(&[11], &[11]), epoch)), [None, None]);
+        let folder = tempfile::tempdir().unwrap();
+        let floors = crate::authority::rollback::VoteFloors::open(folder.path()).unwrap();
+        let restored = whole.clone().with_rollback_protection(Some(Arc::new(RollbackProtection::new(floors).0)));
+        assert_eq!(closes(&restored, 1), None);
+        assert_eq!(closes(&whole.clone().ahead(true), 1), None);
+        // A recovery ends the epochs before it, and what was voted for in them.
+        let mut all = whole.committees().clone();
+        all.recover(Recovery { epoch: Epoch(1), adopted: None }).unwrap();
+        assert_eq!(closes(&whole.among(all.clone(), &remembered(&[1])).unwrap(), 1), None);
+        let adopted = Some(Digest::repeat_byte(7));
+        all.recover(Recovery { epoch: Epoch(1), adopted }).unwrap();
+        let begun = Remembered { names: names(&[1]), adopted };
+        let recovered = whole.among(all, &begun).unwrap();
+        assert_eq!([0, 1].map(|epoch| closes(&recovered, epoch)), [None, name(11)]);
     }
 
     #[test]

@@ -10,14 +10,14 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, CrossShardCredit, Epoch, Forwarded, JournalPosition, PrimaryAddress, Record, Request, SequenceNumber,
-    ShardId, SynchronizationOrder, TransactionIndex, UnlockEvent, UnlockEventKind,
+    AccountId, CrossShardCredit, Epoch, Forwarded, Installation, JournalPosition, PrimaryAddress, Record, Request,
+    SequenceNumber, ShardId, SynchronizationOrder, TransactionIndex, UnlockEvent, UnlockEventKind,
 };
 use fastpay_node::authority::metrics::Metrics;
 use fastpay_node::authority::shard::{
-    ADDRESS_JOURNAL_BYTES_PER_DAY, Answers, ChainTime, ClientStream, Command, HistoryReader, OrderStep, RecoveredShard,
-    ShardError, ShardHandle, ShardLimits, ShardQueue, ShardSettings, ShardStorage, Submission, UnlockKnowledge,
-    address_budgets, recover_on,
+    ADDRESS_JOURNAL_BYTES_PER_DAY, Answer, Answers, ChainTime, ClientStream, Command, HistoryReader, OrderStep,
+    RecoveredShard, ShardError, ShardHandle, ShardLimits, ShardQueue, ShardSettings, ShardStorage, Submission,
+    UnlockKnowledge, address_budgets, recover_on,
 };
 use fastpay_node::authority::storage::{
     Checkpoint, CheckpointError, Checkpoints, Journal, JournalOptions, JournalWrite, StoreKey,
@@ -106,6 +106,15 @@ fn unlock_event(after: TransactionIndex, sequence: u64, kind: UnlockEventKind) -
     UnlockEvent { after, index, account: payer(0).id(), sequence: SequenceNumber(sequence), kind }
 }
 
+/// No vote is given under epoch 0 any more.
+const CLOSED: Record = Record::Closed { epoch: Epoch(0) };
+
+/// The event after `after`, which begins epoch 1.
+fn installation(after: TransactionIndex) -> Installation {
+    let (index, epoch) = (TransactionIndex(after.0 + 1), Epoch(1));
+    Installation { after, index, epoch, compromised_since: epoch, voidable_at: u64::MAX }
+}
+
 impl Stage {
     /// A shard where `payers` accounts have 100 units each.
     fn new(limits: ShardLimits, payers: usize) -> Self {
@@ -191,6 +200,21 @@ impl Stage {
         self.send(Command::Synchronize(vec![OrderStep::Unlock(event)], oneshot::channel().0));
     }
 
+    /// The contract installs the committee of epoch 1.
+    fn install(&mut self) -> oneshot::Receiver<TransactionIndex> {
+        let (reply, answer) = oneshot::channel();
+        let installation = installation(self.deposits);
+        self.deposits = installation.index;
+        self.send(Command::Synchronize(vec![OrderStep::Installation(installation)], reply));
+        answer
+    }
+
+    /// Whether the journal on disk says that epoch 0 is closed.
+    fn is_closed_on_disk(&self) -> bool {
+        let mut records = self.journal.records(JournalPosition::default()).map(Result::unwrap);
+        records.any(|(_, record)| record == CLOSED)
+    }
+
     /// Asks what may be signed about a number of the first account.
     fn vote_unlock(&self, sequence: u64) -> oneshot::Receiver<Result<UnlockKnowledge, Refusal>> {
         let (reply, answer) = oneshot::channel();
@@ -224,7 +248,7 @@ type IsVisible = Box<dyn FnMut(&Stage) -> bool>;
 type Trigger = fn(&mut Stage) -> IsVisible;
 
 /// Every message that a shard sends, with its trigger.
-const TRIGGERS: [(&str, Trigger); 12] = [
+const TRIGGERS: [(&str, Trigger); 13] = [
     ("a vote", |stage| {
         let mut answer = stage.order(&payer(0), 1);
         Box::new(move |_| answer.try_recv().is_ok())
@@ -286,6 +310,10 @@ const TRIGGERS: [(&str, Trigger); 12] = [
         let mut answer = stage.vote_unlock(0);
         Box::new(move |_| answer.try_recv().is_ok_and(|known| matches!(known, Ok(UnlockKnowledge::Seen(_)))))
     }),
+    ("that the installation of the next epoch is followed, and this one closed", |stage| {
+        let mut followed = stage.install();
+        Box::new(move |stage| followed.try_recv().is_ok() && stage.is_closed_on_disk())
+    }),
     ("a record, to whoever reads the journal", |stage| {
         let _vote = stage.order(&payer(0), 1);
         let before = stage.journal.end();
@@ -310,6 +338,52 @@ fn each_message_of_a_shard_is_on_disk_before() {
         stage.turn();
         stage.commit().unwrap();
         assert!(is_visible(&stage), "{what} never becomes visible");
+    }
+}
+
+/// The single answer that a client got.
+fn answer(mut answers: mpsc::Receiver<Answers>) -> Answer {
+    let mut answers = answers.try_recv().unwrap();
+    assert_eq!(answers.len(), 1);
+    answers.remove(0).1
+}
+
+#[test]
+fn an_installation_in_a_batch_ends_the_votes_of_the_epoch_and_what_is_executed_after_it_is_of_the_next_one() {
+    let mut stage = Stage::new(ShardLimits::default(), 2);
+    stage.unlock(1, UnlockEventKind::Requested(u64::MAX));
+    let certificate = |stage: &Stage, number| stage.certificate(payment(payer(0).id(), payer(1).id(), 1, number));
+    let (vote, executed) = (stage.order(&payer(0), 1), certificate(&stage, 0));
+    let kept = certificate(&stage, 1);
+    let mut attested = stage.vote_unlock(1);
+    let _followed = stage.install();
+    let (no_vote, again, mut not_attested) = (stage.order(&payer(1), 1), certificate(&stage, 0), stage.vote_unlock(1));
+    stage.turn();
+    stage.commit().unwrap();
+    assert!(matches!(answer(vote), Answer::Vote(Epoch(0), _)));
+    assert_eq!(answer(executed), Answer::Confirmed(Epoch(0), SequenceNumber(1)));
+    assert_eq!(answer(kept), Answer::Refused(Refusal::Frozen(SequenceNumber(1))));
+    assert!(matches!(attested.try_recv(), Ok(Ok(UnlockKnowledge::Seen(_)))));
+    // The committee of epoch 1 is not known yet.
+    assert_eq!(answer(no_vote), Answer::Refused(Refusal::UnknownEpoch(Epoch(1))));
+    assert_eq!(answer(again), Answer::Confirmed(Epoch(1), SequenceNumber(1)));
+    assert_eq!(not_attested.try_recv(), Ok(Err(Refusal::UnknownEpoch(Epoch(1)))));
+}
+
+#[test]
+fn an_epoch_that_ended_in_a_journal_is_closed_before_the_first_command() {
+    // A node ended between the two records; earlier releases wrote only the first.
+    let installed = Record::Installation(installation(TransactionIndex(0)));
+    for (records, is_closed) in [(vec![installed.clone()], false), (vec![installed, CLOSED], true)] {
+        let mut stage = Stage::after(ShardLimits::default(), &records);
+        assert_eq!(stage.is_closed_on_disk(), is_closed);
+        let vote = stage.order(&payer(0), 1);
+        stage.turn();
+        assert_eq!(stage.is_closed_on_disk(), is_closed);
+        stage.commit().unwrap();
+        assert_eq!(answer(vote), Answer::Refused(Refusal::UnknownEpoch(Epoch(1))));
+        let journal = stage.journal.records(JournalPosition::default()).map(|entry| entry.unwrap().1);
+        assert_eq!(journal.filter(|record| *record == CLOSED).count(), 1);
     }
 }
 

@@ -200,7 +200,7 @@ async fn an_ethereum_node_that_lags_is_waited_for() {
     });
     let committees = Committees::new(scene.committee.committee.clone()).unwrap();
     let config = PrimaryConfig::new(vec![node.url()], CHAIN_ID, contract);
-    let deployment = Deployment::OnPrimary { config, committees };
+    let deployment = Deployment::OnPrimary { config, committees, is_ahead: false };
     let mut asked = std::pin::pin!(in_use(&deployment, Epoch(0), None, &[]));
     assert!(tokio::time::timeout(Duration::from_secs(3), &mut asked).await.is_err(), "it is not believed");
     node.repent();

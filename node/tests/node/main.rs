@@ -19,6 +19,7 @@ mod durability;
 mod durable_before_visible;
 mod first_start;
 mod floods;
+mod handover;
 mod history;
 mod hostile_peers;
 mod http_api;

@@ -12,6 +12,7 @@ use fastpay_core::{
 };
 use fastpay_core::{Authorization, Certificate};
 use fastpay_node::authority::certification::ArchivedReads;
+use fastpay_node::authority::handover::Closings;
 use fastpay_node::authority::network::{self, NetworkLimits, ShardContext};
 use fastpay_node::authority::shard::{Command, ShardLimits};
 use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
@@ -65,6 +66,7 @@ impl Served {
                 handle: handle.clone(),
                 history: history.clone(),
                 shards: all.clone(),
+                closings: Closings::of(folder.path(), 0),
                 archive: None,
                 archived: ArchivedReads::default(),
                 metrics: shards.metrics.network.clone(),

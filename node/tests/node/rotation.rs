@@ -100,6 +100,29 @@ async fn a_former_member_locks_nothing_and_still_confirms() {
     served.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_committee_that_is_known_before_its_installation_is_followed_gets_no_votes_yet_and_its_certificates_count() {
+    let served = Served::start(1).await;
+    let (first, domain) = (served.shards.committee.clone(), served.shards.committee.domain);
+    let second = first.rotated();
+    let (alice, bob) = (TestAccount::ed25519(0), TestAccount::ethereum(1));
+    served.deposit(&[(alice.id(), 100)]).await;
+    let here = served.client(0);
+    let order = |sequence| alice.sign(&domain, payment(alice.id(), bob.id(), 10, sequence));
+    served.shards.voter_status.send_replace(Arc::new(voter_status(&[&first, &second]).ahead(true)));
+
+    let refused = Refusal::UnknownEpoch(Epoch(1));
+    assert!(refused.is_retryable());
+    assert_eq!(here.order(&order(0)).await, Err(ClientError::Refused(refused)));
+    assert_eq!(here.account(alice.id()).await.unwrap().pending, None);
+    let batch = here.vote_redemption_batch(&[(alice.id(), SequenceNumber(0))]).await;
+    assert_eq!(batch, Err(ClientError::Refused(Refusal::NotVoting(Epoch(1)))));
+    assert_eq!(here.confirm(&second.certificate(&order(0))).await, Ok((Some(Epoch(1)), SequenceNumber(1))));
+    served.shards.voter_status.send_replace(Arc::new(voter_status(&[&first, &second])));
+    assert_eq!(here.order(&order(1)).await.unwrap().0, Epoch(1));
+    served.end().await;
+}
+
 /// Redemptions of accounts of both shards, confirmed, and one payment before them.
 async fn redeemed(served: &Served) -> Vec<Redemption> {
     let (committee, domain) = (&served.shards.committee, served.shards.committee.domain);

@@ -87,7 +87,7 @@ fn every_rejection_of_the_rules_has_a_refusal() {
         (Rejection::MissingCertificate { missing: expected }, Refusal::MissingCertificate(expected)),
         (Rejection::VotesForgotten { floor: None }, Refusal::CatchingUp(None)),
         (Rejection::VotesForgotten { floor: Some(expected) }, Refusal::CatchingUp(Some(expected))),
-        (Rejection::EpochClosed { epoch: Epoch(4) }, Refusal::NotVoting(Epoch(4))),
+        (Rejection::EpochClosed { epoch: Epoch(4) }, Refusal::UnknownEpoch(Epoch(5))),
         (Rejection::NoPrimary, Refusal::NoPrimary),
         (Rejection::Frozen { sequence: expected }, Refusal::Frozen(expected)),
         (Rejection::Overruled { upheld: Digest::ZERO }, Refusal::Overruled(Digest::ZERO)),

@@ -491,6 +491,10 @@ impl Shard for FakeAuthority {
         Ok(Response::new((&archive.page(&request, role)).into()))
     }
 
+    async fn read_closing(&self, _: Request<proto::ClosingRequest>) -> Result<Response<proto::ArchivePart>, Status> {
+        Err(Status::not_found("no Closing here"))
+    }
+
     async fn read_archive(&self, _: Request<proto::ArchiveRequest>) -> Result<Response<proto::ArchivePart>, Status> {
         Err(Status::not_found("no archive here"))
     }

@@ -380,6 +380,10 @@ impl Shard for Liar {
         Err(Status::not_found("no archive here"))
     }
 
+    async fn read_closing(&self, _: Request<proto::ClosingRequest>) -> Result<Response<proto::ArchivePart>, Status> {
+        Err(Status::not_found("no Closing here"))
+    }
+
     async fn read_archive(&self, _: Request<proto::ArchiveRequest>) -> Result<Response<proto::ArchivePart>, Status> {
         Err(Status::not_found("no archive here"))
     }

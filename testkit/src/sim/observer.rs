@@ -61,8 +61,9 @@ impl StreamObserver {
         };
         let asked = lock(&self.asked).get(&id).copied();
         match (response, asked) {
-            (Response::Vote(_), Some(Asked::Vote(account, sequence, digest))) => {
-                self.world.check(|oracle| oracle.vote_leaves(self.authority, account, sequence, digest));
+            (Response::Vote(voted), Some(Asked::Vote(account, sequence, digest))) => {
+                let vote = (account, sequence, digest);
+                self.world.check(|oracle| oracle.vote_leaves(self.authority, voted.epoch, vote));
             }
             (Response::Vote(_), _) => {
                 self.world.trace.violation(format_args!("a{} votes for what was not asked", self.authority));

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use fastpay_core::handover::{ClosingEntry, ReportedEntry};
 use fastpay_core::{
     AccountId, AppliedCredit, Asset, Certificate, Committee, CrossShardCredit, Deposit, Destination, Digest, Domain,
     Effect, Receipt, Record, Redemption, ShardId, TransactionIndex, Transfer, TransferOrder,
@@ -59,6 +60,8 @@ pub struct Oracle {
     pub(super) books: Vec<Books>,
     /// The epoch in which an honest authority first executed a number, or an earlier one.
     executed_in: BTreeMap<(usize, Slot), u64>,
+    /// By honest authority, the newest epoch that a shard has closed on disk.
+    closed: BTreeMap<usize, u64>,
     /// The numbers that owners asked to unlock, and those that are void in a final block.
     pub(super) asked: BTreeSet<Slot>,
     pub(super) void: BTreeSet<Slot>,
@@ -110,6 +113,7 @@ impl Oracle {
             certified: BTreeMap::new(),
             books: vec![Books::default(); plan.honest()],
             executed_in: BTreeMap::new(),
+            closed: BTreeMap::new(),
             asked: BTreeSet::new(),
             void: BTreeSet::new(),
         }
@@ -156,10 +160,11 @@ impl Oracle {
         let confirms_in = |authority: usize, epoch: u64| {
             let since = self.executed_in.get(&(authority, (sender, sequence)));
             let has_it = self.books[authority].sent_ever(sender) > sequence;
-            has_it && since.is_none_or(|since| *since <= epoch) && epoch <= epochs[authority]
+            let taken_up = self.closed.get(&authority).map_or(0, |closed| closed + 1).max(epochs[authority]);
+            has_it && since.is_none_or(|since| *since <= epoch) && epoch <= taken_up
         };
         let confirmed_in = |epoch| (0..self.books.len()).filter(|authority| confirms_in(*authority, epoch)).count();
-        let newest = epochs.iter().max().copied().unwrap_or_default();
+        let newest = self.committees.len() as u64;
         let confirmed = (0..=newest).map(confirmed_in).max().unwrap_or_default();
         require!(
             confirmed + self.byzantine >= self.quorum(),
@@ -235,20 +240,45 @@ impl Oracle {
         (size + (size - 1) / 3) / 2 + 1
     }
 
-    /// A vote leaves an honest authority.
+    /// A vote under this epoch leaves an honest authority.
     pub fn vote_leaves(
         &mut self,
         authority: usize,
-        account: AccountId,
-        sequence: u64,
-        digest: Digest,
+        epoch: u64,
+        (account, sequence, digest): (AccountId, u64, Digest),
     ) -> Result<(), Breach> {
+        let closed = self.closed.get(&authority).map_or(0, |closed| closed + 1);
+        require!(epoch <= closed, "authority {authority} votes in epoch {epoch} and has closed those before {closed}");
         let books = &mut self.books[authority];
         let first = *books.votes.entry((account, sequence)).or_insert(digest);
         require!(first == digest, "authority {authority} voted for two orders of {account} #{sequence}");
         let locked = books.locks.get(&(account, sequence)).copied();
         require!(locked == Some(digest), "a vote of authority {authority} left that is not on its disk");
         self.supports(authority, (account, sequence), digest)
+    }
+
+    /// What an honest authority states of an epoch that has ended says all that it executed and voted for. A checkpoint
+    /// may have the beginning.
+    pub fn is_told(&self, authority: usize, entries: &[ReportedEntry], is_based: bool) -> Result<(), Breach> {
+        let books = &self.books[authority];
+        let (mut next, mut locks) = (BTreeMap::new(), BTreeSet::new());
+        for entry in entries.iter().map(ReportedEntry::entry) {
+            match *entry {
+                ClosingEntry::Account { account, next: told, .. } => drop(next.insert(account, told.0)),
+                ClosingEntry::Lock { account, sequence, order } => drop(locks.insert(((account, sequence.0), order))),
+                ClosingEntry::Seen { .. } => {}
+            }
+        }
+        for (account, sent) in &books.sent {
+            let told = next.get(account).copied();
+            let is_told = told == Some(*sent) || told.is_none() && (is_based || *sent == 0);
+            require!(is_told, "authority {authority} states {told:?} as the next number of {account}, which is {sent}");
+        }
+        for (slot, digest) in &books.votes {
+            let is_told = books.sent(slot.0) > slot.1 || locks.contains(&(*slot, *digest));
+            require!(is_told, "authority {authority} does not state that it voted for {} #{}", slot.0, slot.1);
+        }
+        Ok(())
     }
 
     /// A message goes from one shard of an honest authority to another: it speaks of what is on disk.
@@ -320,9 +350,14 @@ impl Oracle {
                 }
             },
             Record::Unlock(_) | Record::Installation(_) => Ok(()),
-            Record::Closed { .. } | Record::Inherited { .. } | Record::Joined { .. } => {
-                Err(Breach("no node closes or joins an epoch yet".into()))
+            Record::Closed { epoch } => {
+                let is_installed = epoch.0 + 1 < self.committees.len() as u64;
+                require!(is_installed, "authority {authority} closes epoch {epoch}, which goes on");
+                let closed = self.closed.entry(authority).or_default();
+                *closed = epoch.0.max(*closed);
+                Ok(())
             }
+            Record::Inherited { .. } | Record::Joined { .. } => Err(Breach("no node joins an epoch yet".into())),
             Record::Base(_) => Err(Breach("a running node writes a base".into())),
             Record::Seen { certificate } => {
                 let transfer = &certificate.order.transfer;

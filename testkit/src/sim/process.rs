@@ -13,13 +13,15 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fastpay_core::{JournalPosition, ShardId, ShardLayout};
+use fastpay_core::checkpoint::{Installations, InstalledCommittee};
+use fastpay_core::{Digest, JournalPosition, ShardId, ShardLayout, ShardLedger};
 use fastpay_ethereum::Cursor;
 use fastpay_node::authority::certification::ArchivedReads;
 use fastpay_node::authority::check_credits;
 use fastpay_node::authority::deployment::folder_identity;
 use fastpay_node::authority::deposit_sink::DepositSink;
 use fastpay_node::authority::follower::{Follower, Progress, cursor_file, read_chain_time, read_cursor};
+use fastpay_node::authority::handover::{Closings, Report};
 use fastpay_node::authority::metrics::Metrics;
 use fastpay_node::authority::network::{self, NetworkLimits, ShardContext};
 use fastpay_node::authority::rollback::{
@@ -33,6 +35,8 @@ use fastpay_node::authority::shard::{
 use fastpay_node::authority::storage::{DataFolder, Journal, JournalOptions};
 use fastpay_node::authority::voter_status::{VoterStatus, VoterStatusWatch};
 use fastpay_program::Clock;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 use tempfile::TempDir;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::sleep;
@@ -249,6 +253,8 @@ impl Keeper {
         let histories: Vec<HistoryReader> = recovered.iter().map(|(shard, ..)| shard.history()).collect();
         let folder = self.open_folder()?;
         let protection = self.judge(tasks, &folder, &histories)?;
+        let is_whole = protection.is_none();
+        let ledgers: Vec<_> = recovered.iter().map(|(shard, ..)| Arc::new(shard.shard().ledger().clone())).collect();
         let (protection, questions) =
             protection.map(|(protection, questions)| (Arc::new(protection), questions)).unzip();
         let known = self.voter_status.borrow().as_ref().clone().with_rollback_protection(protection.clone());
@@ -270,6 +276,9 @@ impl Keeper {
         for (shard, _) in &shards {
             shard.observe()?;
         }
+        if is_whole && self.world.is_calm() {
+            self.tells(&histories, &ledgers)?;
+        }
         self.remembers(&shards)?;
         for (shard, arrivals) in shards {
             spawn(tasks, run(shard, arrivals));
@@ -277,6 +286,31 @@ impl Keeper {
         self.serve(tasks, &handles, &histories, &metrics);
         let shards: Vec<_> = handles.into_iter().zip(histories).collect();
         self.follow(tasks, DepositSink::new(self.world.domain, self.layout, &shards), rotation, &metrics);
+        Ok(())
+    }
+
+    /// What it states of the newest epoch that it has closed counts, and says all.
+    fn tells(&self, histories: &[HistoryReader], ledgers: &[Arc<ShardLedger>]) -> Result<(), Breach> {
+        let Some(Some(closed)) = ledgers.iter().map(|ledger| ledger.tenure.closed()).min() else { return Ok(()) };
+        let wrong = |error: &dyn std::fmt::Display| Breach(format!("authority {} closes: {error}", self.authority));
+        let report =
+            Report::read(closed, &self.world.domain, histories, ledgers, &|| false).map_err(|error| wrong(&error))?;
+        let entries = report.reported().collect::<Result<Vec<_>, _>>().map_err(|error| wrong(&error))?;
+        let (committees, up_to) = (self.world.committees(), report.closing.up_to);
+        let at = usize::try_from(closed.0).expect("few epochs");
+        let mut installations = Installations::new(committees[0].committee.clone()).expect("it begins with epoch 0");
+        for next in &committees[1..] {
+            let (committee, compromised_since) = (next.committee.clone(), next.committee.epoch());
+            let installed = InstalledCommittee { committee, compromised_since, checkpoint: Digest::ZERO };
+            installations.install(installed).expect("epochs follow each other");
+        }
+        let signed = report.closing.sign(&committees[at].keys[self.authority], &self.world.domain);
+        let (of, against) = ((&self.world.domain, closed), (&installations, up_to));
+        let rng = &mut StdRng::seed_from_u64(self.world.plan.seed);
+        signed.verify(entries.clone(), of, against, rng).map_err(|error| wrong(&error))?;
+        let is_based = histories.iter().any(|history| history.base().is_some());
+        self.world.trace.note("told", format_args!("a{} {closed} {}", self.authority, entries.len()));
+        self.world.check(|oracle| oracle.is_told(self.authority, &entries, is_based));
         Ok(())
     }
 
@@ -439,6 +473,7 @@ impl Keeper {
                 handle: handle.clone(),
                 history: history.clone(),
                 shards: shards.clone(),
+                closings: Closings::of(&self.data(), 0),
                 archive: None,
                 archived: ArchivedReads::default(),
                 metrics: metrics.network.clone(),

@@ -87,7 +87,7 @@ impl Scene {
 
     /// A valid Closing of the member at an index.
     fn closing(&self, at: usize, entries: Vec<ReportedEntry>) -> VerifiedClosing {
-        let closing = Closing::new(Epoch(0), INSTALLED, BEGUN, &entries);
+        let closing = closing_of(&entries);
         let signed = closing.sign(&self.committee.keys[at], &self.committee.domain);
         verify(&self.committee, signed, entries).unwrap()
     }
@@ -121,6 +121,10 @@ fn lock(order: &TransferOrder) -> ReportedEntry {
 fn account(order: &TransferOrder) -> ReportedEntry {
     let next = SequenceNumber(order.transfer.sequence().0 + 1);
     ReportedEntry::account(order.transfer.sender(), next, Some((order.clone(), digest(order))))
+}
+
+fn closing_of(entries: &[ReportedEntry]) -> Closing {
+    Closing::new(Epoch(0), INSTALLED, BEGUN, entries.iter().map(ReportedEntry::entry))
 }
 
 fn installations(committee: &TestCommittee, compromised_since: Epoch) -> Installations {
@@ -189,11 +193,11 @@ fn a_closing_that_a_member_did_not_sign_or_whose_orders_do_not_fit_is_refused() 
     let scene = Scene::new();
     let (order, other) = (scene.order(1, 0), scene.order(2, 0));
     let entries = vec![account(&order), lock(&scene.order(1, 1))];
-    let good = Closing::new(Epoch(0), INSTALLED, BEGUN, &entries);
+    let good = closing_of(&entries);
     let signed = |closing: Closing| closing.sign(&committee.keys[0], &committee.domain);
     let check =
         |signed: SignedClosing, entries: &[ReportedEntry]| verify(committee, signed, entries.to_vec()).map(drop);
-    let of = |entries: &[ReportedEntry]| check(signed(Closing::new(Epoch(0), INSTALLED, BEGUN, entries)), entries);
+    let of = |entries: &[ReportedEntry]| check(signed(closing_of(entries)), entries);
     assert_eq!(check(signed(good), &entries), Ok(()));
 
     let later = Closing { epoch: Epoch(1), ..good };
@@ -253,10 +257,10 @@ fn a_closing_has_one_stored_form_and_other_bytes_are_none() {
     let mut entries =
         vec![account(&order), void, lock(&scene.order(1, 1)), ReportedEntry::seen(seen.clone(), digest(&seen))];
     entries.sort_by_key(|entry| *entry.entry());
-    let closing = Closing::new(Epoch(0), INSTALLED, BEGUN, &entries);
+    let closing = closing_of(&entries);
     let signed = closing.sign(&scene.committee.keys[0], &scene.committee.domain);
     let mut bytes = Vec::new();
-    signed.write(&entries, &mut bytes).unwrap();
+    signed.write(entries.iter().map(Ok), &mut bytes).unwrap();
     let read = |bytes: &[u8]| SignedClosing::read(&mut &bytes[..], CLOSING_ENTRIES_MAX);
     assert_eq!(read(&bytes).unwrap(), (signed.clone(), entries.clone()));
     assert!(verify(&scene.committee, signed, entries.clone()).is_ok());
@@ -302,7 +306,7 @@ fn the_closings_of_a_quorum_with_the_fewest_entries_are_taken() {
     let too_few = |found, unknown| InheritanceError::TooFew { needed: 3, found, unknown };
     assert_eq!(take(many), Err(too_few(2, None)), "two of one member");
 
-    let elsewhere = Closing::new(Epoch(0), INSTALLED, Digest::ZERO, &[]);
+    let elsewhere = Closing { checkpoint: Digest::ZERO, ..closing_of(&[]) };
     let elsewhere = elsewhere.sign(&scene.committee.keys[3], &scene.committee.domain);
     let elsewhere = verify(&scene.committee, elsewhere, vec![]).unwrap();
     let three = [all(&two), vec![elsewhere.clone()]].concat();

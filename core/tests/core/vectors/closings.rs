@@ -120,10 +120,14 @@ fn entries() -> Vec<ReportedEntry> {
     entries
 }
 
+fn closing_of(checkpoint: Digest, entries: &[ReportedEntry]) -> Closing {
+    Closing::new(Epoch(0), NEWEST, checkpoint, entries.iter().map(ReportedEntry::entry))
+}
+
 fn build() -> File {
     let committee = TestCommittee::new(4);
     let entries = entries();
-    let closing = Closing::new(Epoch(0), NEWEST, Digest::repeat_byte(0xC4), &entries);
+    let closing = closing_of(Digest::repeat_byte(0xC4), &entries);
     let Closing { epoch, up_to, checkpoint, root, entries: count } = closing;
     let statement = Statement {
         epoch: epoch.0,
@@ -136,16 +140,16 @@ fn build() -> File {
     let signed = |closing: Closing| closing.sign(&committee.keys[0], &test_domain());
     let case = |name: &str, signed: SignedClosing, entries: &[ReportedEntry], valid| {
         let mut bytes = Vec::new();
-        signed.write(entries, &mut bytes).unwrap();
+        signed.write(entries.iter().map(Ok), &mut bytes).unwrap();
         Case { name: name.into(), closing: bytes.into(), valid }
     };
     let cut_off = {
         let Case { closing, .. } = case("", signed(closing), &entries, true);
         Bytes::from(closing[..closing.len() - 1].to_vec())
     };
-    let empty = Closing::new(Epoch(0), NEWEST, checkpoint, &[]);
+    let empty = closing_of(checkpoint, &[]);
     let reversed: Vec<_> = entries.iter().rev().cloned().collect();
-    let unsorted = Closing::new(Epoch(0), NEWEST, checkpoint, &reversed);
+    let unsorted = closing_of(checkpoint, &reversed);
     let beyond = Closing { up_to: TransactionIndex(NEWEST.0 + 1), ..closing };
     let by_another = SignedClosing { authority: committee.keys[1].public().name, ..signed(closing) };
     let closings = vec![

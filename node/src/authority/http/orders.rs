@@ -87,7 +87,7 @@ pub(super) async fn vote_for_batch(
         Ok(BatchAnswer::Vote { epoch, vote }) => Ok(Json((epoch, &vote).into())),
         Ok(BatchAnswer::Missing(positions)) => Err(Problem::missing_redemptions(&positions).into()),
         Ok(BatchAnswer::Uncovered(positions)) => Err(Problem::uncovered_redemptions(&positions).into()),
-        Err(NoVote::NotVoting(epoch)) => Err(Refusal::NotVoting(epoch).into()),
+        Err(NoVote::Refused(refusal)) => Err(refusal.into()),
         Err(NoVote::Unread(error)) => Err(error.into()),
     }
 }

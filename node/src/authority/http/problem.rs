@@ -125,17 +125,17 @@ fastpay_rpc::problem_sets! {
     ProblemCode, waits;
     /// Problems of an order.
     OfOrder: Malformed, Invalid, OrderPending, SequenceTooHigh, AlreadyConfirmed, InsufficientBalance, NoPrimary, Busy,
-        Stopping, NotVoting, CatchingUp, DiskLow, AccountBudget, AddressBudget, Frozen, Overruled, Voided, PrimaryTooOld,
-        RequestTimeout, TooLarge, UnsupportedMediaType;
+        Stopping, NotVoting, UnknownEpoch, CatchingUp, DiskLow, AccountBudget, AddressBudget, Frozen, Overruled, Voided,
+        PrimaryTooOld, RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Problems of a certificate.
     OfCertificate: Malformed, Invalid, MissingCertificate, Busy, Stopping, UnknownEpoch, EpochEnded, Frozen, Overruled,
         Voided, PrimaryTooOld, RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Problems of a batch of redemptions.
-    OfBatch: Malformed, RedemptionsMissing, InsufficientBalance, Busy, Stopping, NotVoting, HistoryUnreadable,
-        RequestTimeout, TooLarge, UnsupportedMediaType;
+    OfBatch: Malformed, RedemptionsMissing, InsufficientBalance, Busy, Stopping, NotVoting, UnknownEpoch,
+        HistoryUnreadable, RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Problems of a vote about a number that is to be unlocked.
     OfUnlock: Malformed, SequenceTooHigh, Frozen, Overruled, Voided, NotRequested, WindowOpen, CatchingUp, Busy,
-        Stopping, NotVoting, HistoryUnreadable, Pruned, RequestTimeout, TooLarge, UnsupportedMediaType;
+        Stopping, NotVoting, UnknownEpoch, HistoryUnreadable, Pruned, RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Problems of a read of certificates by name.
     OfNames: Malformed, Busy, Stopping, HistoryUnreadable, Pruned, RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Problems of a read from a shard's memory.

@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use fastpay_core::{Balance, Certificate, Domain, Epoch, Redemption, Transfer, sign_batch_vote};
-use fastpay_rpc::{BatchAnswer, TransferName};
+use fastpay_rpc::{BatchAnswer, Refusal, TransferName};
 
 use super::certificates::fold_certificates;
 use super::layout_of;
@@ -17,8 +17,8 @@ use crate::authority::voter_status::VoterStatus;
 /// Why there is no vote.
 #[derive(Debug)]
 pub(crate) enum NoVote {
-    /// This authority does not vote in this epoch, the current one.
-    NotVoting(Epoch),
+    /// This authority does not vote in the current epoch, or not yet.
+    Refused(Refusal),
     /// The confirmed redemptions cannot be read.
     Unread(ReadError),
 }
@@ -32,7 +32,7 @@ pub(crate) async fn vote_for_redemptions(
     reads: &Reads,
     names: Vec<TransferName>,
 ) -> Result<BatchAnswer, NoVote> {
-    let Some(keys) = voter_status.voter() else { return Err(NoVote::NotVoting(voter_status.epoch())) };
+    let keys = voter_status.votes().map_err(NoVote::Refused)?;
     let mut confirmed = fold_certificates(shards, reads, names.clone(), Vec::new(), |confirmed, named| {
         confirmed.push(named.ok().flatten().and_then(redeemed));
         true

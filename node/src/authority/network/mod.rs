@@ -38,6 +38,7 @@ use tonic::server::NamedService;
 use tonic::transport::{Identity, Server, ServerTlsConfig};
 
 use crate::authority::certification::{Archive, ArchivedReads};
+use crate::authority::handover::Closings;
 use crate::authority::metrics::NetworkMetrics;
 use crate::authority::shard::{ClientReputation, HistoryReader, ShardHandle};
 use crate::authority::voter_status::VoterStatusWatch;
@@ -105,6 +106,8 @@ pub struct ShardContext {
     pub history: HistoryReader,
     /// The handles and journals of all shards of this authority, from the first.
     pub shards: Arc<Vec<(ShardHandle, HistoryReader)>>,
+    /// The Closings that are served to other authorities.
+    pub closings: Closings,
     /// The archive of certified checkpoints that is served to other authorities, if one is configured.
     pub archive: Option<Archive>,
     /// The same for clients, who are shown entries with their proof.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fastpay_core::{AccountId, Asset, JournalPosition, Pruned, SequenceNumber};
+use fastpay_core::{AccountId, Asset, AuthorityName, Epoch, JournalPosition, Pruned, SequenceNumber};
 use fastpay_rpc::proto;
 use fastpay_rpc::proto::shard_server::Shard as ShardRpc;
 use fastpay_rpc::{Malformed, PRUNED_CHECKPOINT_KEY, PRUNED_FIRST_KEY, Refusal, TransferName};
@@ -174,6 +174,28 @@ impl ShardRpc for ShardService {
         Ok(Response::new(stored.ok_or_else(not_found)?.into()))
     }
 
+    async fn read_closing(
+        &self,
+        request: Request<proto::ClosingRequest>,
+    ) -> Result<Response<proto::ArchivePart>, Status> {
+        let (request, context) = (request.into_inner(), &self.context);
+        let not_found = || Status::not_found("this authority does not have this Closing");
+        let epoch = Epoch(request.epoch);
+        let member = if request.authority.is_empty() {
+            context.voter_status.borrow().keys_in(epoch).map(|keys| keys.public().name).ok_or_else(not_found)?
+        } else {
+            let name = request.authority.as_ref().try_into();
+            AuthorityName(name.map_err(|_| Status::invalid_argument("an authority's name has 32 bytes"))?)
+        };
+        let closings = context.closings.clone();
+        let read = move || closings.read_part((epoch, member), request.offset);
+        let part = self.reads.blocking(move || Ok(read())).await?.map_err(|error| {
+            tracing::error!(%error, "the Closing cannot be read");
+            ReadError::Unreadable
+        })?;
+        Ok(Response::new(part.ok_or_else(not_found)?.into()))
+    }
+
     async fn read_archived(
         &self,
         request: Request<proto::ArchivedRequest>,
@@ -229,7 +251,7 @@ impl ShardRpc for ShardService {
         let voter_status = context.voter_status.borrow().clone();
         match vote_for_redemptions(&context.domain, &voter_status, &context.shards, &self.reads, names).await {
             Ok(voted) => answer((&voted).into()),
-            Err(NoVote::NotVoting(epoch)) => answer(Answer::Refused((&Refusal::NotVoting(epoch)).into())),
+            Err(NoVote::Refused(refusal)) => answer(Answer::Refused((&refusal).into())),
             Err(NoVote::Unread(error)) => Err(error.into()),
         }
     }

@@ -34,8 +34,7 @@ pub(crate) async fn vote_for_unlock(
     unanimous: bool,
 ) -> Result<UnlockAnswer, NoUnlockVote> {
     let epoch = voter_status.epoch();
-    let not_voting = || NoUnlockVote::Refused(Refusal::NotVoting(epoch));
-    let keys = voter_status.voter().ok_or_else(not_voting)?;
+    let keys = voter_status.votes().map_err(NoUnlockVote::Refused)?;
     let sign = |vote: UnlockVote| vote.sign(keys, domain, epoch, account, sequence);
     let known = ask(reads.handle(), |reply| Command::VoteUnlock { account, sequence, unanimous, reply })?.await?;
     let certificate = match known.map_err(NoUnlockVote::Refused)? {

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use fastpay_core::{
-    Account, AccountId, Certificate, CrossShardCredit, Decision, Domain, PrimaryView, Record, Shard, ShardId,
+    Account, AccountId, Certificate, CrossShardCredit, Decision, Domain, Epoch, PrimaryView, Record, Shard, ShardId,
     TransactionIndex, Transfer, VerifiedCertificate, VerifiedOrder, VerifiedRequest, VoteFloor,
 };
 use fastpay_program::Clock;
@@ -183,6 +183,8 @@ impl<C: Commits> Actor<C> {
     /// When the journal, the checkpoints or a commit failed. The shard must not be used after that.
     pub fn turn(&mut self, patience: Duration) -> Result<Option<Duration>, ShardError> {
         self.resume()?;
+        // A node may end between an installation and this, and earlier releases closed nothing.
+        self.close()?;
         let next = match self.queue.recv_timeout(patience) {
             Ok(first) => self.serve(first)?,
             Err(RecvTimeoutError::Timeout) => Next::GoOn,
@@ -337,7 +339,7 @@ impl<C: Commits> Actor<C> {
                 match confirmed {
                     Ok(()) => {
                         let next = self.account(&certificate.transfer().sender())?.next_sequence();
-                        Answer::Confirmed(self.signer.voter_status().epoch(), next)
+                        Answer::Confirmed(self.epoch(), next)
                     }
                     Err(refusal) => Answer::Refused(refusal),
                 }
@@ -369,6 +371,17 @@ impl<C: Commits> Actor<C> {
         }
         self.advance(certificate.transfer().sender())?;
         Ok(Ok(()))
+    }
+
+    /// The epoch in which the shard executes now.
+    fn epoch(&self) -> Epoch {
+        let voter_status = self.signer.voter_status();
+        let known = match voter_status.is_ahead() {
+            // It has not followed the events before the newest installation.
+            true => self.shard.ledger().unlocks.epoch(),
+            false => voter_status.epoch(),
+        };
+        self.shard.epoch(known)
     }
 
     /// The age of the view of the chain on which the next decision rests.
@@ -448,7 +461,9 @@ impl<C: Commits> Actor<C> {
                 OrderStep::Deposit(order) => self.decide_and_apply(|shard| shard.synchronize(order))?,
                 OrderStep::Unlock(event) => self.follow_unlock(event)?,
                 OrderStep::Installation(installation) => {
-                    self.decide_and_apply(|shard| shard.follow_installation(installation))?
+                    let followed = self.decide_and_apply(|shard| shard.follow_installation(installation))?;
+                    self.close()?;
+                    followed
                 }
             };
             if let Err(refusal) = followed {
@@ -458,6 +473,15 @@ impl<C: Commits> Actor<C> {
             }
         }
         self.batch.synchronized.push((reply, self.shard.ledger().synchronized));
+        Ok(())
+    }
+
+    /// Closes the epoch that has ended here, before anything else is decided.
+    fn close(&mut self) -> Result<(), ShardError> {
+        if let Some(epoch) = self.shard.to_close() {
+            self.decide_and_apply(|shard| shard.close(epoch))?.expect("an epoch that has ended can be closed");
+            tracing::info!(%epoch, "closed an epoch: this shard gives no vote under it any more");
+        }
         Ok(())
     }
 

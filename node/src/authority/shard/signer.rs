@@ -37,7 +37,7 @@ impl Signer {
 
     /// Why this authority does not vote now, if so. Then it locks nothing, either.
     pub fn refusal(&self) -> Option<Refusal> {
-        self.voter_status.voter().is_none().then(|| Refusal::NotVoting(self.voter_status.epoch()))
+        self.voter_status.votes().err()
     }
 
     /// Signs the batch's votes: one signature for all its payments, and one for each redemption, which Ethereum checks

@@ -161,7 +161,8 @@ impl World {
     fn publish(&mut self, member: usize, entries: Vec<ReportedEntry>) -> VerifiedClosing {
         let (closed, up_to) = (Epoch(self.epoch().0 - 1), TransactionIndex(self.events.len() as u64));
         let keys = &self.terms[self.terms.len() - 2].committee.keys[member];
-        let signed = Closing::new(closed, up_to, Digest::ZERO, &entries).sign(keys, &test_domain());
+        let leaves = entries.iter().map(ReportedEntry::entry);
+        let signed = Closing::new(closed, up_to, Digest::ZERO, leaves).sign(keys, &test_domain());
         let installations = self.installations();
         let verified = signed.verify(entries, (&test_domain(), closed), (&installations, up_to), &mut self.rng);
         verified.expect("whatever it says, it is well formed")

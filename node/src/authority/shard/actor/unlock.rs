@@ -38,6 +38,10 @@ impl<C: Commits> Actor<C> {
         if let Some(refusal) = self.signer.refusal() {
             return Ok(Err(refusal));
         }
+        let epoch = self.signer.voter_status().epoch();
+        if let Some(closed) = self.shard.refuse_closed(epoch) {
+            return Ok(Err(closed.into()));
+        }
         let unlocks = &self.shard.ledger().unlocks;
         if let Some(seen) = unlocks.get(account, sequence).and_then(|unlock| unlock.seen.clone()) {
             return Ok(Ok(UnlockKnowledge::Seen(seen)));
@@ -49,7 +53,6 @@ impl<C: Commits> Actor<C> {
         }
         // Without a chain, no request can exist.
         let Some((time, _)) = self.chain else { return Ok(Err(Refusal::NotRequested(sequence))) };
-        let epoch = self.signer.voter_status().epoch();
         let protection = self.signer.voter_status().rollback_protection();
         let floor = protection.map_or(VoteFloor::Zero, |_| VoteFloor::Unknown);
         let number = (account, sequence);
