@@ -25,6 +25,7 @@ mod memory_disk;
 pub mod primary;
 #[cfg(feature = "rebase")]
 mod rebase;
+mod richer_state;
 mod shard;
 #[cfg(feature = "simulation")]
 pub mod sim;
@@ -39,6 +40,7 @@ pub use journal::MemoryJournal;
 pub use memory_disk::MemoryDisk;
 #[cfg(feature = "rebase")]
 pub use rebase::{Foundation, rebase};
+pub use richer_state::richer_state;
 pub use shard::{Outcome, TestShard};
 #[cfg(feature = "simulation")]
 pub use stepped_shard::SteppedShard;

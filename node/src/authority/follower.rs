@@ -314,15 +314,20 @@ mod tests {
     use crate::authority::storage::{Journal, JournalOptions};
     use fastpay_core::{AccountId, Amount, Domain, PrimaryAddress, ShardLayout};
 
-    /// The rotation of the first committee's first member.
+    /// The rotation of the first committee's first member, whose data folder is gone: nothing is taken up.
     fn rotation() -> Rotation {
+        rotation_in(tempfile::tempdir().unwrap().path())
+    }
+
+    /// The rotation of the first committee's first member.
+    fn rotation_in(folder: &Path) -> Rotation {
         let committee = fastpay_testkit::TestCommittee::new(4);
         let committees = fastpay_core::Committees::new(committee.committee).unwrap();
-        let (keys, folder) = (Arc::new(committee.keys[0].clone()), tempfile::tempdir().unwrap());
+        let keys = Arc::new(committee.keys[0].clone());
         let names = [keys.public().name];
         let identity =
             crate::authority::deployment::folder_identity(&names, std::num::NonZeroU32::MIN, &committee.domain);
-        let data = crate::authority::storage::DataFolder::create(&folder.path().join("data"), &identity).unwrap();
+        let data = crate::authority::storage::DataFolder::create(&folder.join("data"), &identity).unwrap();
         let remembered = names.as_slice().into();
         let voter_status =
             crate::authority::voter_status::VoterStatus::new(committees, vec![keys], &remembered).unwrap();
@@ -620,7 +625,7 @@ mod tests {
         let (handle, queue) = ShardHandle::new(&limits, crate::authority::metrics::Metrics::new(1).shards[0].clone());
         let (folder, metrics) = (tempfile::tempdir().unwrap(), crate::authority::metrics::Metrics::new(1).follower);
         let ((progress, _seen), (stop, stopped)) = (watch::channel(Progress::CatchingUp), watch::channel(false));
-        let rotation = rotation();
+        let rotation = rotation_in(folder.path());
         let status = rotation.subscribe();
         let epoch = || status.borrow().epoch().0;
         let file = folder.path().join("follower.json");

@@ -237,7 +237,8 @@ async fn members_take_each_others_closings_and_none_that_is_falsified() {
     for (count, bytes) in (1..).zip(falsified) {
         fs::write(&path, bytes).unwrap();
         let _running = second.start(&[&first]);
-        eventually_async("the peer is left alone", || async { second.metric("closing_peers_left") == count }).await;
+        eventually_async("the peer is left alone", || async { second.metric("closing_peers_left_total") == count })
+            .await;
         assert!(!second.has(ENDED, &first), "the falsified Closing {count} is kept");
         assert!(second.has(ENDED, &second), "its own is made all the same");
     }
@@ -252,7 +253,7 @@ async fn members_take_each_others_closings_and_none_that_is_falsified() {
     let name = committee.keys[0].public().name;
     assert_eq!(fs::read(second.closings().path((ENDED, name))).unwrap(), fs::read(&path).unwrap());
     eventually_async("both are counted", || async { second.metric("closings") == 2 }).await;
-    assert_eq!(second.metric("closing_peers_left"), 6);
+    assert_eq!(second.metric("closing_peers_left_total"), 6);
 
     // A third member takes both from the second one alone, and not one in the place of another.
     let third = Member::new(2, 1).await;
@@ -264,7 +265,7 @@ async fn members_take_each_others_closings_and_none_that_is_falsified() {
     let aside = fs::read(&taken).unwrap();
     fs::write(&taken, fs::read(second.closings().path((ENDED, committee.keys[1].public().name))).unwrap()).unwrap();
     let running = third.start(&[&second]);
-    eventually_async("the peer is left alone", || async { third.metric("closing_peers_left") == 1 }).await;
+    eventually_async("the peer is left alone", || async { third.metric("closing_peers_left_total") == 1 }).await;
     assert!(third.has(ENDED, &second) && !third.has(ENDED, &first));
     drop(running);
     fs::write(&taken, aside).unwrap();

@@ -1,6 +1,6 @@
-//! The archives of the authorities: folders that are brought up to date from the other authorities, by the code of a node.
-//! A folder can be lost, some of the others lie, and others have lost theirs, too. Numbers are skipped at random, and
-//! completed later.
+//! The archives of the authorities: folders that are brought up to date from the other authorities, by the code of a
+//! node. A folder can be lost, some of the others lie, and others have lost theirs, too. Numbers are skipped at random,
+//! and completed later.
 
 use std::fs;
 use std::io::Cursor;
@@ -20,6 +20,7 @@ use super::checkpointing::Checkpointed;
 use super::oracle::{Breach, require};
 use super::process::Keeper;
 use super::world::{World, lock};
+use crate::richer_state;
 
 /// The maximum time in which the chain is read.
 const READ_PATIENCE: Duration = Duration::from_secs(60);
@@ -233,7 +234,7 @@ fn lie(world: &World, certified: &[Checkpointed], tip: u64) -> Shown {
         5 => shown[landing].state = bytes_of_state(&certified[number - 1].state),
         6 | 7 => {
             let of = usize::try_from(shown[landing].certificate.checkpoint.number).expect("few");
-            shown[landing].state = bytes_of_state(&richer(&certified[of]));
+            shown[landing].state = richer_state(&bytes_of_state(&certified[of].state));
         }
         _ => {
             shown.truncate(at);
@@ -243,18 +244,8 @@ fn lie(world: &World, certified: &[Checkpointed], tip: u64) -> Shown {
     shown
 }
 
-/// A state with a deposit that nobody made, and which its cut does not show.
-fn richer(one: &Checkpointed) -> CheckpointState {
-    let mut bytes = bytes_of_state(&one.state);
-    let Some(balance) = one.state.balances().values().next() else { return one.state.clone() };
-    let (old, new) = (balance.to_be_bytes(), balance.credit(Amount(1)).to_be_bytes());
-    let at = bytes.windows(old.len()).position(|window| window == old).expect("the state has the balance");
-    bytes[at..at + old.len()].copy_from_slice(&new);
-    CheckpointState::read(&mut bytes.as_slice()).expect("it differs in a balance")
-}
-
-/// A checkpoint that nobody else certified, and that follows from what was, with the votes of all Byzantine members, once
-/// or as often as a quorum needs.
+/// A checkpoint that nobody else certified, and that follows from what was, with the votes of all Byzantine members,
+/// once or as often as a quorum needs.
 fn own_checkpoint(world: &World, base: &Checkpointed, segment: Segment) -> Option<ShownNumber> {
     let mut rng = StdRng::seed_from_u64(base.checkpoint.number);
     let (state, root) = base.state.clone().apply(segment.clone(), &world.domain, &mut rng).ok()?;

@@ -4,18 +4,18 @@
 //!  certificates, each after the one before ─► the newest must count now ─► for each: segment ─► same events as the own
 //!  Ethereum nodes show? ─► computed ─► the certified one? ─► segment, state, cut, certificate on disk
 //! ```
-//! If they are more than [`STEPS_MAX`], all but the newest two are skipped at first: the state of the last but one is taken,
-//! and only the newest is computed. So an authority that was away for a day is up to date in minutes:
+//! If they are more than [`STEPS_MAX`], all but the newest two are skipped at first: the state of the last but one is
+//! taken, and only the newest is computed. So an authority that was away for a day is up to date in minutes:
 //!
 //! ```text
-//!  certificates ─► as above ─► state of the last but one ─► its roots are certified? the committees are those of the own
-//!  Ethereum nodes? ─► on disk (`skipped`) ─► the newest as above ┄► later the skipped ones, oldest first, as above
+//!  certificates ─► as above ─► state of the last but one ─► its roots are certified? the committees are those of the
+//!  own Ethereum nodes? ─► on disk (`skipped`) ─► the newest as above ┄► later the skipped ones, oldest first, as above
 //! ```
-//! Where a number is computed later, its entries are compared with the certified root, and not with the chain: the members
-//! who signed have done that, as they have for the state that is used by then.
+//! Where a number is computed later, its entries are compared with the certified root, and not with the chain: the
+//! members who signed have done that, as they have for the state that is used by then.
 //!
-//! A checkpoint of an epoch that ended long ago proves nothing by itself: its keys may be out by now. It counts as what a
-//! newer one was built on.
+//! A checkpoint of an epoch that ended long ago proves nothing by itself: its keys may be out by now. It counts as what
+//! a newer one was built on.
 //!
 //! Members may sign several correct cuts, so a quorum may certify two checkpoints of one number. Both are true, and the
 //! next one is built on one of them: on that with a successor, or else on that with the lower digest. So an archive may
@@ -36,8 +36,8 @@ use super::compute::{Computed, follow_segment, installations_after};
 use super::{CheckpointError, Inputs, NotAdmitted, Progress, events};
 use crate::authority::deployment;
 
-/// More certified numbers than these are not computed one after another before this authority takes part again. Each may
-/// have a million orders.
+/// More certified numbers than these are not computed one after another before this authority takes part again. Each
+/// may have a million orders.
 pub const STEPS_MAX: usize = 4;
 /// The most skipped numbers that are admitted in one go.
 const REFILLED_MAX: usize = 64;

@@ -7,13 +7,13 @@
 //!  0000000001.cut.json ┘                                     others are there          `admit`: the number is complete
 //! ```
 //! `0000000001.index` finds accounts in the segment (`index`); it may be removed. `0000000001.stored.json` is the
-//! certificate of a number that is in the store alone (`past`); it may be removed. `0000000001.skipped.json` is that of a
-//! number whose files are still to be fetched (`skipped`). `chain.json` remembers up to which block the contract's events
-//! need not be read again; it may be removed.
+//! certificate of a number that is in the store alone (`past`); it may be removed. `0000000001.skipped.json` is that of
+//! a number whose files are still to be fetched (`skipped`). `chain.json` remembers up to which block the contract's
+//! events need not be read again; it may be removed.
 //!
 //! Each file is written under another name, synced, and renamed, so it is whole or not there. A checkpoint counts if
-//! its certificate is there; files of the number after the newest certificate are a proposal. Peers are served from these
-//! files alone, so nothing is said that is not durable.
+//! its certificate is there; files of the number after the newest certificate are a proposal. Peers are served from
+//! these files alone, so nothing is said that is not durable.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -43,7 +43,8 @@ const VOTE: &str = "vote.json";
 pub(super) const SEGMENT: &str = "segment";
 const STATE: &str = "state";
 const CUT: &str = "cut.json";
-/// The files of a certified number. The certificate comes first where a number is removed, and last where it is written.
+/// The files of a certified number. The certificate comes first where a number is removed, and last where it is
+/// written.
 pub(super) const FILES: [&str; 4] = [CERTIFICATE, SEGMENT, STATE, CUT];
 
 /// The name of a number's file of a kind.
@@ -284,8 +285,8 @@ impl Archive {
         self.path(number, VOTE)
     }
 
-    /// A part of a file, from an offset on; `None` if there is no such file. Of a skipped number nothing is shown but its
-    /// state: peers take a number whose certificate they see.
+    /// A part of a file, from an offset on; `None` if there is no such file. Of a skipped number nothing is shown but
+    /// its state: peers take a number whose certificate they see.
     ///
     /// # Errors
     /// Those of the file system.
@@ -326,7 +327,8 @@ impl Archive {
         Ok(held)
     }
 
-    /// Removes a certified number from the folder. It is no certified number of the folder's any more before the rest goes.
+    /// Removes a certified number from the folder. It is no certified number of the folder's any more before the rest
+    /// goes.
     pub(super) fn remove_number(&self, number: u64) -> Result<(), ArchiveError> {
         self.leave(number)?;
         FILES.into_iter().chain([VOTE]).try_for_each(|kind| remove(self.path(number, kind)))

@@ -4,14 +4,14 @@
 //!  request ─► a slot ─► index of each number (`index`) ─► runs of the segment ─► entries, paths ─┐
 //!             few at once, on a blocking thread            headers up to the newest, its votes ──┴─► page
 //! ```
-//! The work for a request is bounded: it looks an account up in at most [`ARCHIVED_HEADERS_MAX`] indices, and scans runs
-//! of at most [`SCANNED_BYTES_MAX`], for about [`PAGE_TIME`]. Missing indices are built first, one by one;
+//! The work for a request is bounded: it looks an account up in at most [`ARCHIVED_HEADERS_MAX`] indices, and scans
+//! runs of at most [`SCANNED_BYTES_MAX`], for about [`PAGE_TIME`]. Missing indices are built first, one by one;
 //! requests do not wait long for that, and come again. An entry is checked against its checkpoint before it is shown: a
 //! damaged index is removed, and built again at the next request.
 //!
 //! A number that is in the archive's store alone has its header and its index in the folder (`past`), and its runs are
-//! read from the store (`open_segment`). While the store is away, `past` is being completed, or a number was skipped and
-//! is not fetched yet, clients come again.
+//! read from the store (`open_segment`). While the store is away, `past` is being completed, or a number was skipped
+//! and is not fetched yet, clients come again.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -196,8 +196,8 @@ impl Shared {
         if is_lacking { Err(NotArchived::Busy.into()) } else { Ok(()) }
     }
 
-    /// The certified checkpoints, the newest [`ARCHIVED_HEADERS_MAX`] of them. Certificates are read once; only the newest
-    /// can be replaced, or one below it with it.
+    /// The certified checkpoints, the newest [`ARCHIVED_HEADERS_MAX`] of them. Certificates are read once; only the
+    /// newest can be replaced, or one below it with it.
     fn chain(&self) -> Result<Arc<Chain>, ReadError> {
         let newest = self.archive.newest_number()?;
         if newest == 0 {

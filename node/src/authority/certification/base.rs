@@ -1,5 +1,5 @@
-//! The checkpoint on which the next one is built. Its state stays on disk, and is read row by row: memory holds the rows
-//! of the accounts that the next segment touches.
+//! The checkpoint on which the next one is built. Its state stays on disk, and is read row by row: memory holds the
+//! rows of the accounts that the next segment touches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -120,8 +120,8 @@ impl Base {
         self.read(|mut stored| StatePart::read(&mut stored, accounts))
     }
 
-    /// The accounts that have taken numbers which this checkpoint does not include, each with the number that is next in
-    /// it. `executed` has the next numbers here.
+    /// The accounts that have taken numbers which this checkpoint does not include, each with the number that is next
+    /// in it. `executed` has the next numbers here.
     pub(crate) fn behind(
         &self,
         mut executed: BTreeMap<AccountId, SequenceNumber>,

@@ -1,5 +1,6 @@
 //! Gathers the certificates that a peer has and this archive lacks. Each is checked as it comes: it is built on the one
-//! before, and a quorum of its epoch has signed it. So a peer costs no more than its time until it shows what was signed.
+//! before, and a quorum of its epoch has signed it. So a peer costs no more than its time until it shows what was
+//! signed.
 
 use std::time::Duration;
 
@@ -10,13 +11,13 @@ use tokio::time::timeout;
 use super::admit::is_ahead;
 use super::peer::{Peer, PeerFailure};
 
-/// The most certificates that are admitted at once, with up to 17 kB each: two days of checkpoints under full load. More
-/// are admitted in the next rounds.
+/// The most certificates that are admitted at once, with up to 17 kB each: two days of checkpoints under full load.
+/// More are admitted in the next rounds.
 const CERTIFICATES_MAX: usize = 8_192;
 
 /// The certificates after `tip`, the newest one here; or from its rival on, if the peer has another one of its number.
-/// None if there is nothing in them for this archive. What has come within `limit`, or before an epoch that is not known
-/// here, is taken.
+/// None if there is nothing in them for this archive. What has come within `limit`, or before an epoch that is not
+/// known here, is taken.
 pub(super) async fn lacking(
     peer: &Peer,
     tip: &Checkpoint,

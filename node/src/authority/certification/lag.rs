@@ -34,8 +34,8 @@ impl Lag {
         Self { has_all: begins_at, looked: None, tell }
     }
 
-    /// Looks if there is something new to see. What is lacking counts once it is still lacking `settle` later; from then
-    /// on it looks each `again`: a look reads all journals.
+    /// Looks if there is something new to see. What is lacking counts once it is still lacking `settle` later; from
+    /// then on it looks each `again`: a look reads all journals.
     pub fn look(
         &mut self,
         (archive, data): (&Archive, &Path),

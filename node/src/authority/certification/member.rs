@@ -7,18 +7,21 @@
 //!  the leader, once it is due ─► propose ─► sign
 //! ```
 //! Peers are asked and send nothing by themselves; what one says counts once it is checked. What this authority says is
-//! served from its archive alone (`network`), so it is on disk before. The **leader** of a number is the member whose turn
-//! it is (`turn`), and its vote is the proposal: others sign what it signed. Where it is silent, they sign what f + 1
-//! members signed, of whom one is honest: it knows that the checkpoint is due, or that the leader has changed.
+//! served from its archive alone (`network`), so it is on disk before. The **leader** of a number is the member whose
+//! turn it is (`turn`), and its vote is the proposal: others sign what it signed. Where it is silent, they sign what f
+//! + 1 members signed, of whom one is honest: it knows that the checkpoint is due, or that the leader has changed.
 //!
 //! | what goes wrong | what follows |
 //! |---|---|
-//! | the leader is away, or its cut cannot be signed | after an hour the next member leads, and signs the old cut or proposes its own |
+//! | the leader is away, or its cut cannot be signed | after an hour the next member leads, and signs the old cut or
+//! proposes its own |
 //! | this authority has not executed the cut | it fetches what it lacks from a member that signed |
 //! | the chain is not as far, or a failure | nothing is signed; it tries again, at longer and longer intervals |
 //! | a peer lies, stalls, or sends too much | it is left alone, longer each time; the next one is asked |
-//! | a kill, anywhere | each file is whole or not there; a vote without its proposal is signed again; nothing else is remembered |
-//! | the committee changes | a checkpoint of the new epoch is due at once, and what the old epoch signed is proposed anew |
+//! | a kill, anywhere | each file is whole or not there; a vote without its proposal is signed again; nothing else is
+//! remembered |
+//! | the committee changes | a checkpoint of the new epoch is due at once, and what the old epoch signed is proposed
+//! anew |
 //! | there is more to certify than one checkpoint takes | the next one is due at once |
 //! | this authority was away for long | it skips to the newest state, and fetches the numbers before afterwards |
 //!
@@ -440,8 +443,8 @@ impl Member {
         }
     }
 
-    /// Admits the next checkpoint with a peer's segment, unless the own proposal is that one. Returns whether it was; the
-    /// peer may not have it.
+    /// Admits the next checkpoint with a peer's segment, unless the own proposal is that one. Returns whether it was;
+    /// the peer may not have it.
     async fn admit_next(&self, peer: &Peer, admission: &mut Admission) -> Result<bool, Failure> {
         let Some((number, bytes_max)) = admission.next() else { return Ok(false) };
         if admission.admit_own(&mut log)? {

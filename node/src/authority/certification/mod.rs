@@ -1,5 +1,5 @@
-//! Checkpoints of the committee: a quorum certifies the state at a cut, and each authority keeps what was certified in an
-//! archive. With `[archive]` in its configuration a running node does it with its peers (`member`).
+//! Checkpoints of the committee: a quorum certifies the state at a cut, and each authority keeps what was certified in
+//! an archive. With `[archive]` in its configuration a running node does it with its peers (`member`).
 //!
 //! ```text
 //!  journals ─┐                    the leader                         each member                     each member
@@ -10,16 +10,16 @@
 //! ```
 //! 1. `propose` takes the newest certified checkpoint of the archive, or the first committee alone, and chooses a cut
 //!    that can be certified: what is executed here, up to the newest event that all shards have applied.
-//! 2. `sign` computes a cut again. It takes the cut and nothing else: orders come from this authority's journals, events
-//!    from its Ethereum nodes. So a number that is not executed here has no vote.
+//! 2. `sign` computes a cut again. It takes the cut and nothing else: orders come from this authority's journals,
+//!    events from its Ethereum nodes. So a number that is not executed here has no vote.
 //! 3. `certify` recomputes what the archive holds, counts the votes for it, and writes the certificate last.
 //! 4. `admit` takes checkpoints that others certified: their newest certificate must count now, each segment must show
-//!    the events of this authority's own Ethereum nodes and lead to the certified checkpoint. If they are many, it takes
-//!    the state of the last but one instead, and the files of those before it are fetched afterwards (`skipped`).
+//!    the events of this authority's own Ethereum nodes and lead to the certified checkpoint. If they are many, it
+//!    takes the state of the last but one instead, and the files of those before it are fetched afterwards (`skipped`).
 //!
 //! The shards run meanwhile: journals only grow, and everything that is read of them is durable before it is signed.
-//! All configured Ethereum nodes must agree about every event, and the newest final block must be recent. A checkpoint is
-//! signed by the members of the epoch that its state is in, and in that epoch alone.
+//! All configured Ethereum nodes must agree about every event, and the newest final block must be recent. A checkpoint
+//! is signed by the members of the epoch that its state is in, and in that epoch alone.
 
 mod admit;
 mod adopted;
@@ -91,8 +91,8 @@ pub use store::{Store, StoreError};
 pub use uploads::Uploads;
 pub use verify::{Report, verify};
 
-/// The orders of a checkpoint by default. They are held in memory while it is computed, with up to 1 kB for each. If more
-/// were executed, several checkpoints follow each other.
+/// The orders of a checkpoint by default. They are held in memory while it is computed, with up to 1 kB for each. If
+/// more were executed, several checkpoints follow each other.
 pub const ORDERS_MAX: usize = 1_000_000;
 /// The fewest: a payout with all its outputs must fit into a shard's part of them.
 pub const ORDERS_MIN: usize = 10_000;

@@ -6,9 +6,10 @@
 //!                 the number has left the folder              after a kill they are compared, and go later
 //! ```
 //! The header is the certificate under another name: a number is complete in the folder where its `certificate.json`
-//! is, and only there, at each moment. Header or index may be missing, as in a folder that was restored: then they are made
-//! anew from the store, one number at a time, by the thread that uploads, and never for a client's request. A header of
-//! the store is kept only if the next one names its digest, and an index only if it was built of the certified segment.
+//! is, and only there, at each moment. Header or index may be missing, as in a folder that was restored: then they are
+//! made anew from the store, one number at a time, by the thread that uploads, and never for a client's request. A
+//! header of the store is kept only if the next one names its digest, and an index only if it was built of the
+//! certified segment.
 
 use std::collections::BTreeSet;
 use std::fs;

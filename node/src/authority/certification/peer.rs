@@ -1,5 +1,5 @@
-//! Reads the archive of another authority, within bounds: of each file so many bytes, so much time for each part and for
-//! the whole.
+//! Reads the archive of another authority, within bounds: of each file so many bytes, so much time for each part and
+//! for the whole.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -307,8 +307,8 @@ fn check_votes(
     if counted.as_ref() == Some(certificate) { Ok(()) } else { Err(PeerFailure::NoQuorum) }
 }
 
-/// Where a part of a file that begins at an offset ends. Only the last part is short, so a file takes no more calls than
-/// it needs.
+/// Where a part of a file that begins at an offset ends. Only the last part is short, so a file takes no more calls
+/// than it needs.
 fn end_of(part: &ArchivePart, offset: u64, bytes_max: u64) -> Result<u64, PeerFailure> {
     if part.length > bytes_max {
         return Err(PeerFailure::TooLong { length: part.length, bytes_max });

@@ -1,18 +1,18 @@
-//! Numbers that an archive skipped, because this authority was away for long: it took the state of a later checkpoint, and
-//! the files of these numbers are still to be fetched.
+//! Numbers that an archive skipped, because this authority was away for long: it took the state of a later checkpoint,
+//! and the files of these numbers are still to be fetched.
 //!
 //! ```text
 //!  certified: … 7    8 … 19      20                       21
 //!  folder:    whole  certificate certificate and state    whole
 //!                    └─ skipped.json of 8 to 20 ─┘         └─ admitted by its segment, as any other
 //! ```
-//! 1. A skip writes the certificates under the name `skipped.json`, then the state, and last the `certificate.json` of the
-//!    last skipped number, with which it counts. Marks behind the newest certificate are of a skip that was killed, and
-//!    mean nothing.
-//! 2. Each number is then admitted as any other, oldest first (`admit`): its certificate is written, and its mark removed.
-//!    A mark whose number is whole is of a kill in between; its files are checked, and it goes.
-//! 3. Until then peers see no certificate of these numbers, clients that need one of their entries come again, and nothing
-//!    from the first of them on is uploaded.
+//! 1. A skip writes the certificates under the name `skipped.json`, then the state, and last the `certificate.json` of
+//!    the last skipped number, with which it counts. Marks behind the newest certificate are of a skip that was killed,
+//!    and mean nothing.
+//! 2. Each number is then admitted as any other, oldest first (`admit`): its certificate is written, and its mark
+//!    removed. A mark whose number is whole is of a kill in between; its files are checked, and it goes.
+//! 3. Until then peers see no certificate of these numbers, clients that need one of their entries come again, and
+//!    nothing from the first of them on is uploaded.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read};

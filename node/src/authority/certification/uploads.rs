@@ -10,8 +10,8 @@
 //!    Numbers from the first skipped one on wait until its files are there (`skipped`).
 //! 2. A number that has a successor in the store is never replaced there.
 //! 3. A number leaves the folder when three newer ones are certified, the store has all numbers before, and each of its
-//!    objects, read back, is the file in the folder. A kill in between leaves files that are compared and removed later. Header and index stay, so that clients
-//!    can read it, and are made anew where they are missing (`past`).
+//!    objects, read back, is the file in the folder. A kill in between leaves files that are compared and removed
+//!    later. Header and index stay, so that clients can read it, and are made anew where they are missing (`past`).
 //!
 //! It runs on a thread of its own with the lowest priority, and only reads what certification writes. An outage delays
 //! it, longer and longer, and stops nothing else.
@@ -34,8 +34,8 @@ use super::store::{Store, StoreError};
 use crate::authority::metrics::CertificationMetrics;
 use crate::authority::priority::run_apart;
 
-/// The newest numbers, which stay in the folder: the next checkpoint is built on one of them, also where the operator has
-/// to take back the last two (docs/PROTOCOL.md, rival chains).
+/// The newest numbers, which stay in the folder: the next checkpoint is built on one of them, also where the operator
+/// has to take back the last two (docs/PROTOCOL.md, rival chains).
 const KEPT: usize = 3;
 
 /// An archive's folder, of which the certified numbers go to a store.

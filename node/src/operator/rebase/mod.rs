@@ -13,8 +13,8 @@
 //!    whole that lacks votes.
 //! 2. The state is computed from S_k, the chain's events and the executed certificates, apart from the shards' rules.
 //!    Where nothing was missing here, it must be what the shards hold, or nothing is changed.
-//! 3. All shards are written, and replayed while they are. The switch is one atomic write of `meta.json`. Before it, the
-//!    old generation counts and the command begins anew; after it, the new one does.
+//! 3. All shards are written, and replayed while they are. The switch is one atomic write of `meta.json`. Before it,
+//!    the old generation counts and the command begins anew; after it, the new one does.
 //!
 //! After a recovery the first rebase begins *anew*: from the checkpoint that the contract adopted, or one that follows.
 //! What the authority executed, locked and kept before counts for nothing, and nothing of it is compared.
@@ -293,9 +293,9 @@ async fn recover_own(
     Ok((own, memory, mark))
 }
 
-/// The checkpoint of the archive with number `onto`, or the newest, verified from the one on at which the folder begins; or
-/// from the last skipped number on, whose state is certified. A folder that begins anew begins at none, and the
-/// checkpoints must include `anew`.
+/// The checkpoint of the archive with number `onto`, or the newest, verified from the one on at which the folder
+/// begins; or from the last skipped number on, whose state is certified. A folder that begins anew begins at none, and
+/// the checkpoints must include `anew`.
 async fn found(
     (begins, anew, own): (Option<&LedgerBase>, Option<Digest>, &Own),
     layout: ShardLayout,

@@ -11,7 +11,7 @@ use fastpay_core::checkpoint::{
 };
 use fastpay_core::{AccountId, Amount, Asset, Digest, Epoch, SequenceNumber};
 use fastpay_rpc::{ArchiveFile, ArchivedRequest};
-use fastpay_testkit::{TestAccount, TestCommittee, payment};
+use fastpay_testkit::{TestAccount, TestCommittee, payment, richer_state};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use url::Url;
@@ -201,14 +201,7 @@ fn what_is_no_certified_state_or_shows_other_committees_than_the_chain_is_not_sk
     assert!(matches!(reason, NotAdmitted::Other(CheckpointMismatch::UpTo)), "{reason}");
     let reason = lie(&whole.state(1));
     assert!(matches!(reason, NotAdmitted::Other(CheckpointMismatch::Epoch)), "{reason}");
-    // One unit more, in the same encoding.
-    let state = CheckpointState::read(&mut good.as_slice()).unwrap();
-    let balance = state.balances().values().next().unwrap();
-    let (old, new) = (borsh::to_vec(balance).unwrap(), borsh::to_vec(&balance.credit(Amount(1))).unwrap());
-    let at = good.windows(old.len()).position(|bytes| bytes == old).unwrap();
-    let mut richer = good.clone();
-    richer[at..at + old.len()].copy_from_slice(&new);
-    let reason = lie(&richer);
+    let reason = lie(&richer_state(&good));
     assert!(matches!(reason, NotAdmitted::Other(CheckpointMismatch::State)), "{reason}");
 
     // What a quorum certifies against the own chain: another installation, or one that the chain does not show yet.
