@@ -16,7 +16,7 @@ use fastpay_core::{
     AccountId, Asset, AuthorityName, Certificate, CertificateError, Committee, CommitteeError, Committees, Domain,
     Epoch, EpochsError, Genesis, SequenceNumber, VerifiedCertificate,
 };
-use fastpay_rpc::{AccountState, PaymentName, ShardStatus, TransferName};
+use fastpay_rpc::{AccountState, Received, ShardStatus, TransferName};
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// After a quorum has answered a read, the others get this much longer.
@@ -321,7 +321,7 @@ impl Network {
     pub async fn find_certificate(&self, account: AccountId, sequence: SequenceNumber) -> Option<VerifiedCertificate> {
         let ask = certificate_of(account, sequence);
         let mut asked = Asked::each(self.authorities().iter(), ask);
-        self.first_valid(&mut asked, account, sequence).await
+        self.first_valid(&mut asked, account, sequence, None).await
     }
 
     /// Whether a quorum answers that it has no certificate of a number. False if too few answer before the deadline.
@@ -391,40 +391,44 @@ impl Network {
         found
     }
 
-    /// The certificate that proves an entry of `account`'s list of received payments at `lister`. The lister is asked
-    /// first: a credit arrives after its certificate, so an honest lister's shard of the sender has it. If it does not
-    /// return it within `GRACE`, the others are asked, too.
+    /// The certificate that proves an entry of `account`'s list of received payments at `lister`: of a transfer that
+    /// makes exactly this payment. The lister is asked first: a credit arrives after its certificate, so an honest
+    /// lister's shard of the sender has it. If it does not return it within `GRACE`, the others are asked, too.
     pub async fn find_received(
         &self,
         account: AccountId,
         lister: AuthorityName,
-        name: &PaymentName,
+        listed: &Received,
     ) -> Option<VerifiedCertificate> {
-        let PaymentName { sender, sequence, output } = *name;
+        if listed.payment.recipient != account {
+            return None;
+        }
+        let (sender, sequence) = (listed.payment.sender, listed.payment.sequence);
         let authorities = self.authorities();
         let (listers, others): (Vec<_>, Vec<_>) = authorities.iter().partition(|authority| authority.name() == lister);
         let mut asked = Asked::each(listers, certificate_of(sender, sequence));
-        let own = timeout(GRACE, self.first_valid(&mut asked, sender, sequence)).await.ok().flatten();
-        let certificate = match own {
-            Some(certificate) => certificate,
-            None => {
-                asked.and_each(others, certificate_of(sender, sequence));
-                self.first_valid(&mut asked, sender, sequence).await?
-            }
-        };
-        let payment = certificate.transfer().payment(output)?;
-        (payment.recipient == account).then_some(certificate)
+        let own = timeout(GRACE, self.first_valid(&mut asked, sender, sequence, Some(listed))).await.ok().flatten();
+        if own.is_some() {
+            return own;
+        }
+        asked.and_each(others, certificate_of(sender, sequence));
+        self.first_valid(&mut asked, sender, sequence, Some(listed)).await
     }
 
-    /// The first valid certificate among the answers. `None` if no authority returns one, or a quorum has none and the
-    /// others return none soon after. At least one honest authority of any quorum has a settled transfer's certificate.
+    /// The first valid certificate among the answers, of a transfer that makes the `listed` payment if one is given.
+    /// `None` if no authority returns one, or a quorum has none and the others return none soon after. At least one
+    /// honest authority of any quorum has a settled transfer's certificate.
     async fn first_valid(
         &self,
         asked: &mut Asked<Result<Certificate, ClientError>>,
         account: AccountId,
         sequence: SequenceNumber,
+        listed: Option<&Received>,
     ) -> Option<VerifiedCertificate> {
         let quorum = self.committee().quorum();
+        let is_of = |certificate: &VerifiedCertificate| {
+            listed.is_none_or(|listed| listed.is_made_by(certificate.transfer(), certificate.digest()))
+        };
         let (mut without, mut until) = (0_usize, None);
         loop {
             let answer = match until {
@@ -433,7 +437,8 @@ impl Network {
             };
             match answer {
                 (name, Ok(certificate)) => match self.verify_certificate(certificate, account, sequence) {
-                    Ok(certificate) => return Some(certificate),
+                    Ok(certificate) if is_of(&certificate) => return Some(certificate),
+                    Ok(_) => tracing::warn!(authority = %name, "an authority sent the certificate of another order"),
                     Err(error) => tracing::warn!(authority = %name, %error, "an authority sent an invalid certificate"),
                 },
                 (_, Err(ClientError::NotFound)) => without = without.saturating_add(1),

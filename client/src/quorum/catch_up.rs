@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::{Asked, AuthorityClient, ClientError};
 use fastpay_core::{AccountId, Epoch, SequenceNumber, VerifiedCertificate};
-use fastpay_rpc::{PAGE_ENTRIES_MAX, PaymentName, Received, Refusal, TransferName};
+use fastpay_rpc::{PAGE_ENTRIES_MAX, Received, Refusal, TransferName};
 use tokio::time::Instant;
 
 use super::tally::PeerFailure;
@@ -105,8 +105,7 @@ impl CommitteeClient {
                 if known.contains(&(sender, sequence)) {
                     continue;
                 }
-                let name = PaymentName { sender, sequence, output: received.output };
-                let Some(certificate) = self.network.find_received(account, lister, &name).await else {
+                let Some(certificate) = self.network.find_received(account, lister, &received).await else {
                     // An honest lister can prove every entry. Going on would let a liar with a long list of
                     // inventions keep us until the deadline.
                     tracing::warn!(authority = %lister, %sender, %sequence, "a listed payment has no certificate");
