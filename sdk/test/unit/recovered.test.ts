@@ -2,10 +2,12 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
-import { amountOf, memoryStore, transferDigest, type Certificate } from "../../src/index.js";
+import { amountOf, memoryStore, transferDigest } from "../../src/index.js";
 import { OrderJournal } from "../../src/storage/journal.js";
+import { readHistory } from "../../src/wallet/history.js";
 import { DOMAIN, paymentOf, signed } from "../support/committee.js";
-import { problem } from "../support/node.js";
+import { problem, receivedJson } from "../support/node.js";
+import { encodeCertificate } from "../../src/wire.js";
 import { Scene } from "../support/scene.js";
 
 let scene: Scene;
@@ -27,10 +29,7 @@ async function payWithoutSettling(): Promise<void> {
 
 /** All authorities have executed Alice's first order, a payment of this amount to Bob. */
 async function include(amount: bigint): Promise<void> {
-  const { transfer, authorization } = await signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, amount, 0n));
-  const votes = scene.nodes.slice(0, 3).map(({ keys }) => keys.vote(1n, transfer));
-  votes.sort((a, b) => (a.authority < b.authority ? -1 : 1));
-  const certificate: Certificate = { order: { transfer, authorization }, epoch: 1n, votes };
+  const certificate = await scene.certified(amount);
   for (const node of scene.nodes) node.confirm(certificate);
 }
 
@@ -92,6 +91,24 @@ describe("after a recovery", () => {
     scene.recover();
     expect(await scene.resume()).toMatchObject([{ type: "settled", receipt: { certificate: { order: { transfer: { amount: 8n } } } } }]);
     expect(bobHas().filter((balance) => balance === 15n).length).toBeGreaterThanOrEqual(3);
+  });
+
+  test("a history has what took a number, and not the ended order of one that shows its certificate", async () => {
+    const ended = await scene.certified(50n);
+    scene.recover();
+    await include(1n);
+    await scene.context.network.committees.refresh();
+    const certificate = JSON.parse(encodeCertificate(ended));
+    for (const lists of [false, true]) {
+      scene.node(0).lie = ({ path }) => {
+        if (path === "/v1/certificates/read") return { status: 200, body: { certificates: [certificate], lookedUp: 1 } };
+        if (path.includes("/certificates/")) return { status: 200, body: certificate };
+        if (!lists || !path.endsWith("/received")) return undefined;
+        return { status: 200, body: { total: "1", payments: [receivedJson(ended, 0)] } };
+      };
+      const { received } = await readHistory(scene.context, scene.bob.account, 25, undefined);
+      expect(received.map(({ payment }) => payment.amount)).toEqual([1n]);
+    }
   });
 
   test("one authority alone ends no epoch", async () => {
