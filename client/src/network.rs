@@ -77,6 +77,8 @@ struct Shared {
     known: RwLock<Known>,
     /// The highest unknown epoch of a certificate that an authority returned. It is not verified.
     hinted: AtomicU64,
+    /// See [`Network::counting_since`].
+    counting_since: AtomicU64,
 }
 
 #[derive(Clone, Debug)]
@@ -143,7 +145,15 @@ impl Network {
             return Err(NetworkError::TooFewEndpoints { known, size, quorum });
         }
         let known = RwLock::new(Known::new(committees, Names::new(), &listed));
-        Ok(Self { shared: Arc::new(Shared { domain, listed, known, hinted: AtomicU64::new(0) }) })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                domain,
+                listed,
+                known,
+                hinted: AtomicU64::new(0),
+                counting_since: AtomicU64::new(0),
+            }),
+        })
     }
 
     /// The committee of a genesis file, without a Primary.
@@ -208,6 +218,18 @@ impl Network {
     /// Discards the hinted epoch after it was checked.
     pub fn drop_hint(&self) {
         self.shared.hinted.store(0, Ordering::Release);
+    }
+
+    /// The epoch from which on certificates count, as far as this client has learnt it: a recovery has ended the
+    /// earlier ones. It refuses a certificate of those if an authority returns it, because it proves nothing any more.
+    #[must_use]
+    pub fn counting_since(&self) -> Epoch {
+        Epoch(self.shared.counting_since.load(Ordering::Acquire))
+    }
+
+    /// Notes that a recovery has ended all epochs before this one, as f + 1 members say.
+    pub(crate) fn count_since(&self, epoch: Epoch) {
+        self.shared.counting_since.fetch_max(epoch.0, Ordering::AcqRel);
     }
 
     /// Asks each endpoint whose name is not a current member's for its name now. A false claim gains nothing: an
@@ -316,6 +338,22 @@ impl Network {
         verified
     }
 
+    /// As [`Network::verify_certificate`], and that no recovery has ended its epoch, as far as this client knows.
+    ///
+    /// # Errors
+    /// If it is invalid, of another sender or number, or of an epoch that has ended.
+    pub fn verify_counting(
+        &self,
+        certificate: Certificate,
+        account: AccountId,
+        sequence: SequenceNumber,
+    ) -> Result<VerifiedCertificate, BogusCertificate> {
+        if certificate.epoch < self.counting_since() {
+            return Err(BogusCertificate::EndedEpoch(certificate.epoch));
+        }
+        self.verify_certificate(certificate, account, sequence)
+    }
+
     /// The certificate that `account` sent under `sequence`, from the authority that first returns a valid one. `None`
     /// if no authority returns it.
     pub async fn find_certificate(&self, account: AccountId, sequence: SequenceNumber) -> Option<VerifiedCertificate> {
@@ -376,7 +414,7 @@ impl Network {
                         if !wanted.contains(&(sender, sequence)) {
                             continue;
                         }
-                        if let Ok(certificate) = self.verify_certificate(certificate, sender, sequence) {
+                        if let Ok(certificate) = self.verify_counting(certificate, sender, sequence) {
                             wanted.remove(&(sender, sequence));
                             found.insert((sender, sequence), certificate);
                         }
@@ -436,7 +474,7 @@ impl Network {
                 None => asked.answer().await?,
             };
             match answer {
-                (name, Ok(certificate)) => match self.verify_certificate(certificate, account, sequence) {
+                (name, Ok(certificate)) => match self.verify_counting(certificate, account, sequence) {
                     Ok(certificate) if is_of(&certificate) => return Some(certificate),
                     Ok(_) => tracing::warn!(authority = %name, "an authority sent the certificate of another order"),
                     Err(error) => tracing::warn!(authority = %name, %error, "an authority sent an invalid certificate"),
@@ -503,6 +541,9 @@ pub enum BogusCertificate {
     /// Its epoch is not known here.
     #[error("it belongs to epoch {0}, which this client does not know")]
     UnknownEpoch(Epoch),
+    /// A recovery has ended its epoch.
+    #[error("a recovery has ended its epoch {0}")]
+    EndedEpoch(Epoch),
     /// It is of a sender or number that was not asked for.
     #[error("it has another sender or sequence number than requested")]
     Another,

@@ -44,8 +44,18 @@ impl CommitteeClient {
         while sequence < to {
             let certificate = self.certificate(account, sequence).await.ok_or(PeerFailure::Behind(sequence))?;
             self.report(Progress::CatchingUp { authority: authority.name(), account, sequence });
-            let (_, next) =
-                authority.shard_of(&account).confirm(certificate.certificate()).await.map_err(failure_of)?;
+            let shard = authority.shard_of(&account);
+            let confirmed = match shard.confirm(certificate.certificate()).await {
+                // The stored certificate may be of an ended epoch, while another authority has one of a later epoch.
+                Err(ended @ ClientError::Refused(Refusal::EpochEnded(_))) => {
+                    match self.network.find_certificate(account, sequence).await {
+                        Some(newer) => shard.confirm(newer.certificate()).await,
+                        None => Err(ended),
+                    }
+                }
+                confirmed => confirmed,
+            };
+            let (_, next) = confirmed.map_err(failure_of)?;
             if next <= sequence {
                 return Err(PeerFailure::Misbehaved(format!("it confirmed {sequence} and expects {next}")));
             }
