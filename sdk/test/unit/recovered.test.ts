@@ -67,9 +67,35 @@ describe("after a recovery", () => {
     const [resumed] = await scene.resume();
     expect(resumed).toMatchObject({ type: "superseded", order: { amount: 7n }, certificate: { order: { transfer: { amount: 9n } } } });
     const entry = await journal().entry(0n);
-    expect(entry).toMatchObject({ state: "superseded", certificate: undefined, archived: { amount: 9n } });
+    expect(entry).toMatchObject({ state: "superseded", certificate: { epoch: 1n, order: { transfer: { amount: 9n } } } });
     expect(await scene.resume()).toEqual([]);
     expect(bobHas()).toEqual([9n, 9n, 9n, 9n]);
+  });
+
+  test("another order that took the number is unfinished until it is settled, and its certificate is kept", async () => {
+    await payWithoutSettling();
+    scene.recover();
+    await include(9n);
+    for (const node of scene.nodes) {
+      const isNew = (body: string): boolean => JSON.parse(body).epoch === "1";
+      node.lie = ({ path, body }) => (path === "/v1/certificates" && isNew(body) ? problem(400, "invalid") : undefined);
+    }
+    await expect(scene.resume()).rejects.toMatchObject({ code: "no-quorum" });
+    expect(await journal().unfinished()).toMatchObject([{ certificate: { order: { transfer: { amount: 9n } } } }]);
+    for (const node of scene.nodes) node.lie = () => undefined;
+    expect(await scene.resume()).toMatchObject([{ type: "superseded", certificate: { order: { transfer: { amount: 9n } } } }]);
+    expect(await journal().unfinished()).toEqual([]);
+  });
+
+  test("after two recoveries, the newest certificate of an order counts", async () => {
+    await payWithoutSettling();
+    for (const epoch of [1n, 2n]) {
+      scene.recover();
+      const entry = await journal().entry(0n);
+      if (entry?.state === "settled") await scene.pay(1n);
+      else await scene.resume();
+      expect(await journal().entry(0n)).toMatchObject({ state: "settled", certificate: { epoch } });
+    }
   });
 
   test("settled orders that the recovery left out are made again before the next one", async () => {
