@@ -64,6 +64,7 @@ export class Network {
   /** The entries that authorities have pruned. */
   readonly archive: ArchiveReader;
   readonly #readMs: number;
+  #countingSince = 0n;
 
   constructor(
     domain: Domain,
@@ -187,6 +188,21 @@ export class Network {
     throw new FastPayError("invalid-certificate", "it has another sender or number than requested", action);
   }
 
+  /** Notes that a recovery has ended all epochs before this one, as f + 1 members say. */
+  countSince(epoch: bigint): void {
+    if (epoch > this.#countingSince) this.#countingSince = epoch;
+  }
+
+  /**
+   * As `verify`, for a certificate from an authority. Also throws if a recovery has ended its epoch, as far as this
+   * client knows: then it proves nothing any more.
+   */
+  verifyCounting(certificate: Certificate, account: AccountId, sequence: bigint): Promise<VerifiedCertificate> {
+    if (certificate.epoch >= this.#countingSince) return this.verify(certificate, account, sequence);
+    const message = `a recovery has ended its epoch ${certificate.epoch}`;
+    return Promise.reject(new FastPayError("invalid-certificate", message, "do not trust its source"));
+  }
+
   /**
    * The certificate of `account`'s order with number `sequence`: the first valid one that an authority returns. `first`
    * is asked `GRACE_MS` before the others. Always finds the certificate of a settled transfer, whatever f authorities
@@ -221,7 +237,7 @@ export class Network {
     const without = new Set<string>();
     const ask = async (authority: AuthorityClient): Promise<VerifiedCertificate> => {
       try {
-        const certificate = await this.verify(await authority.certificate(account, sequence, until), account, sequence);
+        const certificate = await this.verifyCounting(await authority.certificate(account, sequence, until), account, sequence);
         if (!isSought(certificate, { digest })) throw malformed("the certificate", "of the order that is listed");
         return certificate;
       } catch (error) {
@@ -308,7 +324,7 @@ export class Network {
       const { certificates, lookedUp } = await authority.certificates(names, until);
       for (const certificate of certificates) {
         const { sender, sequence } = certificate.order.transfer;
-        found.set(orderText({ sender, sequence }), await this.verify(certificate, sender, sequence));
+        found.set(orderText({ sender, sequence }), await this.verifyCounting(certificate, sender, sequence));
       }
       return lookedUp;
     } catch (error) {
@@ -318,9 +334,9 @@ export class Network {
   }
 
   /**
-   * A payment to `account` that `lister` lists as received, proven by exactly the order that it lists. `lister` is asked
-   * first: an honest authority credits a payment after it has received the certificate, and keeps the certificate until
-   * it prunes it.
+   * A payment to `account` that `lister` lists as received, proven by exactly the order that it lists. `lister` is
+   * asked first: an honest authority credits a payment after it has received the certificate, and keeps the certificate
+   * until it prunes it.
    */
   async findReceived(
     account: AccountId,

@@ -10,8 +10,8 @@ import type { PaymentName, ProvenTransfer, ReceivedEntry } from "./views.js";
 import type { OrderName, ReceivedItem } from "./wire.js";
 
 /**
- * A listed payment: its name, and the digest of the order that makes it. After a recovery, the same name may be that of an
- * order that was certified before and counts for nothing, and that of the order that took its number.
+ * A listed payment: its name, and the digest of the order that makes it. After a recovery, the same name may be that of
+ * an order that was certified before and counts for nothing, and that of the order that took its number.
  */
 export interface Listed extends PaymentName {
   readonly digest: Hex;

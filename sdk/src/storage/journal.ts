@@ -7,11 +7,11 @@
  *      ├───────► NNN.archived          settled, without its certificate: authorities have pruned it
  *      └───────► NNN.void              voided
  * ```
- * NNN.renewed.0, .1, … are later certificates of the number: each takes the place of the one before, whose epoch a recovery
- * ended. All are kept: another recovery may count them.
+ * NNN.renewed.0, .1, … are later certificates of the number: each takes the place of the one before, whose epoch a
+ * recovery ended. All are kept: another recovery may count them.
  * Each entry is written once and never changed, so a crash leaves one of these states and nothing in between. If
- * the last certificate or NNN.archived has another order than NNN.order, signed by a copy of this wallet, then our order is
- * superseded. Entries are untrusted: callers verify them again before use.
+ * the last certificate or NNN.archived has another order than NNN.order, signed by a copy of this wallet, then our order
+ * is superseded. Entries are untrusted: callers verify them again before use.
  */
 
 import type { AccountId } from "../accounts.js";

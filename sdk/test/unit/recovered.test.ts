@@ -137,6 +137,32 @@ describe("after a recovery", () => {
     }
   });
 
+  test("an ended certificate that one authority returns proves nothing once two have said so", async () => {
+    await payWithoutSettling();
+    const ended = await scene.certified(7n);
+    scene.recover();
+    await include(9n);
+    scene.node(0).lie = ({ path }) => (path.includes("/certificates/") ? { status: 200, body: encodeCertificate(ended) } : undefined);
+    await scene.resume();
+    const { network } = scene.context;
+    const [first] = network.authorities;
+    const found = await network.findCertificate(scene.alice.account, 0n, { first });
+    expect(found).toMatchObject({ epoch: 1n, order: { transfer: { amount: 9n } } });
+  });
+
+  test("an ended certificate that one authority returns does not keep a number from being void", async () => {
+    const ended = await scene.certified(7n);
+    const { transfer, authorization } = ended.order;
+    await journal().create({ transfer, authorization, digest: transferDigest(DOMAIN, transfer) } as Parameters<OrderJournal["create"]>[0]);
+    scene.recover();
+    await scene.context.network.committees.refresh();
+    scene.voided.add(0n);
+    for (const node of scene.nodes) node.decide(scene.alice.account, undefined);
+    scene.node(0).lie = ({ path }) => (path.includes("/certificates/") ? { status: 200, body: encodeCertificate(ended) } : undefined);
+    expect(await scene.resume()).toMatchObject([{ type: "voided" }]);
+    expect((await journal().entry(0n))?.state).toBe("voided");
+  });
+
   test("one authority alone ends no epoch", async () => {
     await payWithoutSettling();
     scene.rotate();
