@@ -16,7 +16,7 @@ use fastpay_core::{
     AccountId, Asset, AuthorityName, Certificate, CertificateError, Committee, CommitteeError, Committees, Domain,
     Epoch, EpochsError, Genesis, SequenceNumber, VerifiedCertificate,
 };
-use fastpay_rpc::{AccountState, PaymentName, ShardStatus, TransferName};
+use fastpay_rpc::{AccountState, Received, ShardStatus, TransferName};
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// After a quorum has answered a read, the others get this much longer.
@@ -77,6 +77,8 @@ struct Shared {
     known: RwLock<Known>,
     /// The highest unknown epoch of a certificate that an authority returned. It is not verified.
     hinted: AtomicU64,
+    /// See [`Network::counting_since`].
+    counting_since: AtomicU64,
 }
 
 #[derive(Clone, Debug)]
@@ -143,7 +145,15 @@ impl Network {
             return Err(NetworkError::TooFewEndpoints { known, size, quorum });
         }
         let known = RwLock::new(Known::new(committees, Names::new(), &listed));
-        Ok(Self { shared: Arc::new(Shared { domain, listed, known, hinted: AtomicU64::new(0) }) })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                domain,
+                listed,
+                known,
+                hinted: AtomicU64::new(0),
+                counting_since: AtomicU64::new(0),
+            }),
+        })
     }
 
     /// The committee of a genesis file, without a Primary.
@@ -208,6 +218,18 @@ impl Network {
     /// Discards the hinted epoch after it was checked.
     pub fn drop_hint(&self) {
         self.shared.hinted.store(0, Ordering::Release);
+    }
+
+    /// The epoch from which on certificates count, as far as this client has learnt it: a recovery has ended the
+    /// earlier ones. It refuses a certificate of those if an authority returns it, because it proves nothing any more.
+    #[must_use]
+    pub fn counting_since(&self) -> Epoch {
+        Epoch(self.shared.counting_since.load(Ordering::Acquire))
+    }
+
+    /// Notes that a recovery has ended all epochs before this one, as f + 1 members say.
+    pub(crate) fn count_since(&self, epoch: Epoch) {
+        self.shared.counting_since.fetch_max(epoch.0, Ordering::AcqRel);
     }
 
     /// Asks each endpoint whose name is not a current member's for its name now. A false claim gains nothing: an
@@ -316,12 +338,28 @@ impl Network {
         verified
     }
 
+    /// As [`Network::verify_certificate`], and that no recovery has ended its epoch, as far as this client knows.
+    ///
+    /// # Errors
+    /// If it is invalid, of another sender or number, or of an epoch that has ended.
+    pub fn verify_counting(
+        &self,
+        certificate: Certificate,
+        account: AccountId,
+        sequence: SequenceNumber,
+    ) -> Result<VerifiedCertificate, BogusCertificate> {
+        if certificate.epoch < self.counting_since() {
+            return Err(BogusCertificate::EndedEpoch(certificate.epoch));
+        }
+        self.verify_certificate(certificate, account, sequence)
+    }
+
     /// The certificate that `account` sent under `sequence`, from the authority that first returns a valid one. `None`
     /// if no authority returns it.
     pub async fn find_certificate(&self, account: AccountId, sequence: SequenceNumber) -> Option<VerifiedCertificate> {
         let ask = certificate_of(account, sequence);
         let mut asked = Asked::each(self.authorities().iter(), ask);
-        self.first_valid(&mut asked, account, sequence).await
+        self.first_valid(&mut asked, account, sequence, None).await
     }
 
     /// Whether a quorum answers that it has no certificate of a number. False if too few answer before the deadline.
@@ -376,7 +414,7 @@ impl Network {
                         if !wanted.contains(&(sender, sequence)) {
                             continue;
                         }
-                        if let Ok(certificate) = self.verify_certificate(certificate, sender, sequence) {
+                        if let Ok(certificate) = self.verify_counting(certificate, sender, sequence) {
                             wanted.remove(&(sender, sequence));
                             found.insert((sender, sequence), certificate);
                         }
@@ -391,40 +429,44 @@ impl Network {
         found
     }
 
-    /// The certificate that proves an entry of `account`'s list of received payments at `lister`. The lister is asked
-    /// first: a credit arrives after its certificate, so an honest lister's shard of the sender has it. If it does not
-    /// return it within `GRACE`, the others are asked, too.
+    /// The certificate that proves an entry of `account`'s list of received payments at `lister`: of a transfer that
+    /// makes exactly this payment. The lister is asked first: a credit arrives after its certificate, so an honest
+    /// lister's shard of the sender has it. If it does not return it within `GRACE`, the others are asked, too.
     pub async fn find_received(
         &self,
         account: AccountId,
         lister: AuthorityName,
-        name: &PaymentName,
+        listed: &Received,
     ) -> Option<VerifiedCertificate> {
-        let PaymentName { sender, sequence, output } = *name;
+        if listed.payment.recipient != account {
+            return None;
+        }
+        let (sender, sequence) = (listed.payment.sender, listed.payment.sequence);
         let authorities = self.authorities();
         let (listers, others): (Vec<_>, Vec<_>) = authorities.iter().partition(|authority| authority.name() == lister);
         let mut asked = Asked::each(listers, certificate_of(sender, sequence));
-        let own = timeout(GRACE, self.first_valid(&mut asked, sender, sequence)).await.ok().flatten();
-        let certificate = match own {
-            Some(certificate) => certificate,
-            None => {
-                asked.and_each(others, certificate_of(sender, sequence));
-                self.first_valid(&mut asked, sender, sequence).await?
-            }
-        };
-        let payment = certificate.transfer().payment(output)?;
-        (payment.recipient == account).then_some(certificate)
+        let own = timeout(GRACE, self.first_valid(&mut asked, sender, sequence, Some(listed))).await.ok().flatten();
+        if own.is_some() {
+            return own;
+        }
+        asked.and_each(others, certificate_of(sender, sequence));
+        self.first_valid(&mut asked, sender, sequence, Some(listed)).await
     }
 
-    /// The first valid certificate among the answers. `None` if no authority returns one, or a quorum has none and the
-    /// others return none soon after. At least one honest authority of any quorum has a settled transfer's certificate.
+    /// The first valid certificate among the answers, of a transfer that makes the `listed` payment if one is given.
+    /// `None` if no authority returns one, or a quorum has none and the others return none soon after. At least one
+    /// honest authority of any quorum has a settled transfer's certificate.
     async fn first_valid(
         &self,
         asked: &mut Asked<Result<Certificate, ClientError>>,
         account: AccountId,
         sequence: SequenceNumber,
+        listed: Option<&Received>,
     ) -> Option<VerifiedCertificate> {
         let quorum = self.committee().quorum();
+        let is_of = |certificate: &VerifiedCertificate| {
+            listed.is_none_or(|listed| listed.is_made_by(certificate.transfer(), certificate.digest()))
+        };
         let (mut without, mut until) = (0_usize, None);
         loop {
             let answer = match until {
@@ -432,8 +474,9 @@ impl Network {
                 None => asked.answer().await?,
             };
             match answer {
-                (name, Ok(certificate)) => match self.verify_certificate(certificate, account, sequence) {
-                    Ok(certificate) => return Some(certificate),
+                (name, Ok(certificate)) => match self.verify_counting(certificate, account, sequence) {
+                    Ok(certificate) if is_of(&certificate) => return Some(certificate),
+                    Ok(_) => tracing::warn!(authority = %name, "an authority sent the certificate of another order"),
                     Err(error) => tracing::warn!(authority = %name, %error, "an authority sent an invalid certificate"),
                 },
                 (_, Err(ClientError::NotFound)) => without = without.saturating_add(1),
@@ -498,6 +541,9 @@ pub enum BogusCertificate {
     /// Its epoch is not known here.
     #[error("it belongs to epoch {0}, which this client does not know")]
     UnknownEpoch(Epoch),
+    /// A recovery has ended its epoch.
+    #[error("a recovery has ended its epoch {0}")]
+    EndedEpoch(Epoch),
     /// It is of a sender or number that was not asked for.
     #[error("it has another sender or sequence number than requested")]
     Another,

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fastpay_core::{
     AccountId, Asset, AssetTotals, Authority, AuthorityName, Balance, Certificate, ContractVote, Deposit, Digest,
-    Epoch, JournalPosition, Payment, PrimaryAddress, SequenceNumber, ShardId, TransactionIndex, TransferOrder,
+    Epoch, JournalPosition, Payment, PrimaryAddress, SequenceNumber, ShardId, TransactionIndex, Transfer,
+    TransferOrder,
 };
 
 use crate::convert::{self, Malformed, TransferName, copy};
@@ -71,6 +72,14 @@ impl Received {
     #[must_use]
     pub fn name(&self) -> PaymentName {
         PaymentName { sender: self.payment.sender, sequence: self.payment.sequence, output: self.output }
+    }
+
+    /// Whether this transfer, which has this digest, makes exactly this payment. Before a recovery, another order of the
+    /// same name may have been certified.
+    #[must_use]
+    pub fn is_made_by(&self, transfer: &Transfer, digest: Digest) -> bool {
+        self.payout.is_none_or(|payout| payout == digest)
+            && transfer.payment(self.output).is_some_and(|payment| payment == self.payment)
     }
 }
 

@@ -8,15 +8,17 @@ import type { ArchivedNumber } from "./archive/page.js";
 import { ArchiveReader } from "./archive/read.js";
 import { memberOf, type AuthorityClient } from "./authority.js";
 import { verifyCertificate, type Certificate, type VerifiedCertificate } from "./certificate.js";
+import type { Hex } from "./bytes.js";
 import type { Committees } from "./chain/committees.js";
 import type { Committee } from "./committee.js";
+import { malformed } from "./decode.js";
 import { FastPayError, isFastPayError, messageOf } from "./errors.js";
 import { ProblemError, prunedOf } from "./problem.js";
 import type { PeerFailure } from "./progress.js";
 import { failureOf } from "./quorum/catch-up.js";
-import { entryOf, orderText } from "./received.js";
+import { entryOf, orderText, type Listed } from "./received.js";
 import type { Domain } from "./transfer.js";
-import type { AccountState, AuthorityAnswer, PaymentName, ProvenTransfer, ReceivedEntry } from "./views.js";
+import type { AccountState, AuthorityAnswer, ProvenTransfer, ReceivedEntry } from "./views.js";
 import { sleep, throwIfAborted } from "./waiting.js";
 import { CERTIFICATE_NAMES_MAX, type OrderName } from "./wire.js";
 
@@ -45,9 +47,10 @@ export interface Good<T> {
   readonly answer: T;
 }
 
-/** The place to begin a search, and its cancellation. */
+/** The place to begin a search, the order that is searched for, if it is known, and the search's cancellation. */
 interface FindOptions {
   readonly first?: AuthorityClient | undefined;
+  readonly digest?: Hex | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -61,6 +64,7 @@ export class Network {
   /** The entries that authorities have pruned. */
   readonly archive: ArchiveReader;
   readonly #readMs: number;
+  #countingSince = 0n;
 
   constructor(
     domain: Domain,
@@ -184,6 +188,21 @@ export class Network {
     throw new FastPayError("invalid-certificate", "it has another sender or number than requested", action);
   }
 
+  /** Notes that a recovery has ended all epochs before this one, as f + 1 members say. */
+  countSince(epoch: bigint): void {
+    if (epoch > this.#countingSince) this.#countingSince = epoch;
+  }
+
+  /**
+   * As `verify`, for a certificate from an authority. Also throws if a recovery has ended its epoch, as far as this
+   * client knows: then it proves nothing any more.
+   */
+  verifyCounting(certificate: Certificate, account: AccountId, sequence: bigint): Promise<VerifiedCertificate> {
+    if (certificate.epoch >= this.#countingSince) return this.verify(certificate, account, sequence);
+    const message = `a recovery has ended its epoch ${certificate.epoch}`;
+    return Promise.reject(new FastPayError("invalid-certificate", message, "do not trust its source"));
+  }
+
   /**
    * The certificate of `account`'s order with number `sequence`: the first valid one that an authority returns. `first`
    * is asked `GRACE_MS` before the others. Always finds the certificate of a settled transfer, whatever f authorities
@@ -202,13 +221,15 @@ export class Network {
     const { certificate, isPruned } = await this.#search(account, sequence, options);
     if (certificate !== undefined) return provenBy(certificate);
     const archived = isPruned ? await this.archive.number(account, sequence, options.signal) : undefined;
-    return archived && (provenByArchive(archived) ?? "void");
+    const proven = archived && (provenByArchive(archived) ?? "void");
+    const isOther = proven !== undefined && proven !== "void" && !isSought(proven, options);
+    return isOther ? undefined : proven;
   }
 
   async #search(
     account: AccountId,
     sequence: bigint,
-    { first, signal }: FindOptions,
+    { first, digest, signal }: FindOptions,
   ): Promise<{ certificate: VerifiedCertificate | undefined; isPruned: boolean }> {
     let isPruned = false;
     const found = new AbortController();
@@ -216,7 +237,9 @@ export class Network {
     const without = new Set<string>();
     const ask = async (authority: AuthorityClient): Promise<VerifiedCertificate> => {
       try {
-        return await this.verify(await authority.certificate(account, sequence, until), account, sequence);
+        const certificate = await this.verifyCounting(await authority.certificate(account, sequence, until), account, sequence);
+        if (!isSought(certificate, { digest })) throw malformed("the certificate", "of the order that is listed");
+        return certificate;
       } catch (error) {
         const isGone = prunedOf(error) !== undefined;
         isPruned ||= isGone;
@@ -301,7 +324,7 @@ export class Network {
       const { certificates, lookedUp } = await authority.certificates(names, until);
       for (const certificate of certificates) {
         const { sender, sequence } = certificate.order.transfer;
-        found.set(orderText({ sender, sequence }), await this.verify(certificate, sender, sequence));
+        found.set(orderText({ sender, sequence }), await this.verifyCounting(certificate, sender, sequence));
       }
       return lookedUp;
     } catch (error) {
@@ -311,18 +334,24 @@ export class Network {
   }
 
   /**
-   * A payment to `account` that `lister` lists as received, proven. `lister` is asked first: an honest authority credits
-   * a payment after it has received the certificate, and keeps the certificate until it prunes it.
+   * A payment to `account` that `lister` lists as received, proven by exactly the order that it lists. `lister` is
+   * asked first: an honest authority credits a payment after it has received the certificate, and keeps the certificate
+   * until it prunes it.
    */
   async findReceived(
     account: AccountId,
     lister: AuthorityClient,
-    { sender, sequence, output }: PaymentName,
+    { sender, sequence, output, digest }: Listed,
     signal?: AbortSignal,
   ): Promise<ReceivedEntry | undefined> {
-    const found = await this.findNumber(sender, sequence, { first: lister, signal });
+    const found = await this.findNumber(sender, sequence, { first: lister, digest, signal });
     return found === undefined || found === "void" ? undefined : entryOf(found, account, output);
   }
+}
+
+/** Whether it is the order that is searched for. */
+function isSought(found: { readonly digest: Hex }, { digest }: Pick<FindOptions, "digest">): boolean {
+  return digest === undefined || found.digest === digest;
 }
 
 /** A transfer with its certificate. */

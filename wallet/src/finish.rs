@@ -115,7 +115,8 @@ impl Wallet {
         answers: &Answers<AccountState>,
     ) -> Result<Option<Resumed>, WalletError> {
         let (account, sequence) = (ordered.sender(), ordered.sequence());
-        if !self.is_stepped_over(sequence, answers) || self.find_certificate(account, sequence).await.is_some() {
+        if !self.is_stepped_over(sequence, answers) || self.find_counting_certificate(account, sequence).await.is_some()
+        {
             return Ok(None);
         }
         let found = self.network().archived_number(account, sequence, Instant::now() + READ_PATIENCE).await;

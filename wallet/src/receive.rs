@@ -7,6 +7,8 @@
 //! ```
 //! A payment that a quorum lists is settled. One that fewer list is only certified: its certificate is sent to all, and
 //! it counts once a quorum has confirmed it, since the contract may still void its number (docs/PROTOCOL.md, K13).
+//! The whole entries are compared, not only the names: a recovery may end a certificate, and another order take its
+//! number.
 //!
 //! What an authority has pruned before the wallet read it is read from the authority's archive, where a checkpoint proves
 //! each payment. Until that is done, the authority's cursor stays where it is.
@@ -14,14 +16,13 @@
 //! A task ends at the first entry that cannot be proven, so a list of inventions delays only itself. All tasks have the
 //! same time; after that, the next call continues.
 
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fastpay_client::{ArchivedReceipts, AuthorityClient, ClientError, Network, ShardClient};
 use fastpay_core::checkpoint::{ArchiveCursor, ProvenEntry};
-use fastpay_core::{AccountId, AuthorityName, Digest, VerifiedCertificate};
+use fastpay_core::{AccountId, AuthorityName, Digest, Payment, Receipt, VerifiedCertificate};
 use fastpay_rpc::{PAGE_ENTRIES_MAX, Page, PaymentName, Received};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
@@ -68,12 +69,12 @@ struct List {
 
 impl List {
     /// Updates how far the list is in the inbox. Returns whether the rest is there, too, or is `explained`.
-    fn is_proven(&mut self, inbox: &Inbox, explained: impl Fn(&PaymentName) -> bool) -> bool {
+    fn is_proven(&mut self, inbox: &Inbox, explained: impl Fn(&Received) -> bool) -> bool {
         let rest = self.entries.get(self.proven..).unwrap_or_default().iter().map(Received::name);
         let known = rest.take_while(|name| inbox.has(name)).count();
         self.proven = self.proven.saturating_add(known);
-        let mut rest = self.entries.get(self.proven..).unwrap_or_default().iter().map(Received::name);
-        self.is_whole && rest.all(|name| inbox.has(&name) || explained(&name))
+        let mut rest = self.entries.get(self.proven..).unwrap_or_default().iter();
+        self.is_whole && rest.all(|entry| inbox.has(&entry.name()) || explained(entry))
     }
 
     fn cursor(&self) -> Cursor {
@@ -85,17 +86,33 @@ impl List {
     }
 }
 
-/// The payments that the tasks work on, with their results.
-type Taken = HashMap<PaymentName, Option<ReceivedPayment>>;
+/// An entry of a list, wherever it stands in it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Listed {
+    payment: Payment,
+    output: Option<u16>,
+    payout: Option<Digest>,
+}
+
+impl From<&Received> for Listed {
+    fn from(Received { number: _, payment, output, payout }: &Received) -> Self {
+        Self { payment: payment.clone(), output: *output, payout: *payout }
+    }
+}
+
+/// The payments that are new to the wallet.
+type Taken = HashMap<PaymentName, ReceivedPayment>;
 
 /// One pass through the lists of all authorities.
 struct Ingest {
     wallet: Wallet,
     journal: Arc<InboxJournal>,
-    /// Payments that a quorum lists.
-    settled: HashSet<PaymentName>,
-    /// Payments that fewer authorities list, with their certificates.
-    certified: Mutex<HashMap<PaymentName, VerifiedCertificate>>,
+    /// What a quorum lists. Two quorums share an honest member, so there is one entry of each name.
+    settled: HashMap<PaymentName, Received>,
+    /// What fewer authorities list, with the certificates.
+    certified: Mutex<HashMap<Listed, VerifiedCertificate>>,
+    /// What the tasks work on.
+    begun: Mutex<HashSet<Listed>>,
     taken: Mutex<Taken>,
 }
 
@@ -104,33 +121,42 @@ impl Ingest {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn certified(&self) -> MutexGuard<'_, HashMap<PaymentName, VerifiedCertificate>> {
+    fn certified(&self) -> MutexGuard<'_, HashMap<Listed, VerifiedCertificate>> {
         self.certified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Claims a payment for this task. Returns false if another task has claimed it.
-    fn sets_about(&self, name: PaymentName) -> bool {
-        match self.taken().entry(name) {
-            Entry::Vacant(free) => free.insert(None).is_none(),
-            Entry::Occupied(_) => false,
-        }
+    /// Claims an entry for this task. Returns false if another task has claimed it.
+    fn sets_about(&self, entry: &Received) -> bool {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner).insert(Listed::from(entry))
+    }
+
+    /// Whether a quorum lists everything that the certificate would add to the inbox.
+    fn is_settled(&self, certificate: &VerifiedCertificate) -> bool {
+        let (inbox, transfer) = (self.journal.inbox(), certificate.transfer());
+        let mut paid = transfer.receipts().filter(|receipt| receipt.payment.recipient == inbox.account());
+        paid.all(|Receipt { payment, output }| {
+            let name = PaymentName { sender: payment.sender, sequence: payment.sequence, output };
+            let is_listed = |listed: &Received| listed.is_made_by(transfer, certificate.digest());
+            inbox.has(&name) || self.settled.get(&name).is_some_and(is_listed)
+        })
     }
 
     /// Processes the payments that `lister` lists and no other task has claimed, until one has no proof: it may be a
     /// lie, or its certificate is out of reach now.
     async fn take_in(self: Arc<Self>, lister: AuthorityName, entries: Arc<[Received]>) -> Result<(), FolderError> {
         let inbox = self.journal.inbox();
-        for name in entries.iter().map(Received::name) {
-            if inbox.has(&name) || !self.sets_about(name) {
+        for entry in entries.iter() {
+            let name = entry.name();
+            if inbox.has(&name) || !self.sets_about(entry) {
                 continue;
             }
             let PaymentName { sender, sequence, .. } = name;
-            let found = self.wallet.network().find_received(inbox.account(), lister, &name).await;
+            let found = self.wallet.network().find_received(inbox.account(), lister, entry).await;
             let Some(certificate) = found else {
                 // The list goes on with payments that the checkpoint includes, and their certificates are pruned.
                 let until = Instant::now() + READ_PATIENCE;
-                if let Some(entry) = self.wallet.network().archived_number(sender, sequence, until).await
-                    && self.add_archived(&entry, &name)?
+                if let Some(proven) = self.wallet.network().archived_number(sender, sequence, until).await
+                    && self.add_archived(&proven, &name)?
                 {
                     continue;
                 }
@@ -140,10 +166,10 @@ impl Ingest {
                 );
                 return Ok(());
             };
-            if self.settled.contains(&name) {
+            if self.is_settled(&certificate) {
                 self.add(&certificate)?;
             } else {
-                self.certified().insert(name, certificate);
+                self.certified().insert(Listed::from(entry), certificate);
             }
         }
         Ok(())
@@ -183,7 +209,7 @@ impl Ingest {
     /// Adds the payments of a proven entry to the inbox. Returns whether this one is among them.
     fn add_archived(&self, entry: &ProvenEntry, name: &PaymentName) -> Result<bool, FolderError> {
         for received in self.journal.add_archived(entry, self.wallet.network().domain())? {
-            self.taken().insert(received.name(), Some(received));
+            self.taken().insert(received.name(), received);
         }
         Ok(self.journal.inbox().has(name))
     }
@@ -191,7 +217,7 @@ impl Ingest {
     /// Adds a certificate's payments to the account to the inbox.
     fn add(&self, certificate: &VerifiedCertificate) -> Result<(), FolderError> {
         for received in self.journal.add(certificate)? {
-            self.taken().insert(received.name(), Some(received));
+            self.taken().insert(received.name(), received);
         }
         Ok(())
     }
@@ -259,7 +285,7 @@ impl Wallet {
             journal.move_cursors(&cursors)?;
         }
         let listed = lists.iter().flat_map(|(_, list)| list.entries.iter().map(Received::name));
-        new.extend(listed.filter_map(|name| taken.remove(&name).flatten()));
+        new.extend(listed.filter_map(|name| taken.remove(&name)));
         Ok(Collected { new, is_whole })
     }
 
@@ -270,9 +296,9 @@ impl Wallet {
         journal: &Arc<InboxJournal>,
         lists: &mut [(AuthorityName, List)],
     ) -> Result<(Taken, bool), FolderError> {
-        let (certified, taken) = (Mutex::default(), Mutex::default());
-        let settled = self.listed_by_quorum(lists);
-        let ingest = Arc::new(Ingest { wallet: self.clone(), journal: journal.clone(), settled, certified, taken });
+        let (certified, begun, taken) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let (wallet, journal, settled) = (self.clone(), journal.clone(), self.listed_by_quorum(lists));
+        let ingest = Arc::new(Ingest { wallet, journal, settled, certified, begun, taken });
         self.take_in_settled(&ingest).await?;
         let mut tasks = JoinSet::new();
         for (name, list) in lists.iter() {
@@ -286,8 +312,8 @@ impl Wallet {
                 Ok(Some(Ok(Err(error)))) => return Err(error),
                 _ => {}
             }
-            let is_certified = |name: &PaymentName| ingest.certified().contains_key(name);
-            if !is_whole && self.is_quorum_proven(lists, journal.inbox(), is_certified) {
+            let is_certified = |entry: &Received| ingest.certified().contains_key(&Listed::from(entry));
+            if !is_whole && self.is_quorum_proven(lists, ingest.journal.inbox(), is_certified) {
                 is_whole = true;
                 until = until.min(Instant::now() + PROOF_GRACE);
             }
@@ -296,32 +322,38 @@ impl Wallet {
         tasks.shutdown().await;
         let unsettled = ingest.settle().await?;
         let certified = std::mem::take(&mut *ingest.certified());
-        let is_unsettled =
-            |name: &PaymentName| certified.get(name).is_some_and(|known| unsettled.contains(&known.digest()));
-        let is_whole = self.is_quorum_proven(lists, journal.inbox(), is_unsettled);
+        let is_unsettled = |entry: &Received| {
+            certified.get(&Listed::from(entry)).is_some_and(|known| unsettled.contains(&known.digest()))
+        };
+        let is_whole = self.is_quorum_proven(lists, ingest.journal.inbox(), is_unsettled);
         let taken = std::mem::take(&mut *ingest.taken());
         Ok((taken, is_whole))
     }
 
-    /// The payments that a quorum of members lists.
-    fn listed_by_quorum(&self, lists: &[(AuthorityName, List)]) -> HashSet<PaymentName> {
+    /// What a quorum of members lists, all of them the same.
+    fn listed_by_quorum(&self, lists: &[(AuthorityName, List)]) -> HashMap<PaymentName, Received> {
         let committee = self.network().committee();
-        let mut listers: HashMap<PaymentName, HashSet<AuthorityName>> = HashMap::new();
+        let mut settled = HashMap::new();
+        let mut listers: HashMap<Listed, HashSet<AuthorityName>> = HashMap::new();
         for (lister, list) in lists.iter().filter(|(lister, _)| committee.member(lister).is_some()) {
             for entry in list.entries.iter() {
-                listers.entry(entry.name()).or_default().insert(*lister);
+                let listers = listers.entry(Listed::from(entry)).or_default();
+                listers.insert(*lister);
+                if listers.len() >= committee.quorum() {
+                    settled.insert(entry.name(), entry.clone());
+                }
             }
         }
-        listers.retain(|_, listers| listers.len() >= committee.quorum());
-        listers.into_keys().collect()
+        settled
     }
 
     /// Adds settled payments to the inbox, reading their certificates in pages from few authorities.
     async fn take_in_settled(&self, ingest: &Ingest) -> Result<(), FolderError> {
-        let names: Vec<_> = ingest.settled.iter().filter(|name| !ingest.journal.inbox().has(name)).collect();
+        let names: Vec<_> = ingest.settled.keys().filter(|name| !ingest.journal.inbox().has(name)).collect();
         let names = names.iter().map(|name| (name.sender, name.sequence));
         let found = self.network().find_certificates(names, None, Instant::now() + READ_PATIENCE / 2).await;
-        for certificate in found.values() {
+        // Another certificate than the listed one may be there: the tasks then look for that.
+        for certificate in found.values().filter(|certificate| ingest.is_settled(certificate)) {
             ingest.add(certificate)?;
         }
         Ok(())
@@ -333,7 +365,7 @@ impl Wallet {
         &self,
         lists: &mut [(AuthorityName, List)],
         inbox: &Inbox,
-        explained: impl Fn(&PaymentName) -> bool,
+        explained: impl Fn(&Received) -> bool,
     ) -> bool {
         let committee = self.network().committee();
         let proven = lists.iter_mut().filter_map(|(name, list)| list.is_proven(inbox, &explained).then_some(name));

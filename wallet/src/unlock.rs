@@ -119,8 +119,9 @@ impl Wallet {
                 Err(error) => Err(error),
             },
             UnlockState::Voided => {
-                // A certificate proves that the number was executed, whatever the Ethereum node answers.
-                if self.certificate(account, sequence).await.is_some() {
+                // A certificate proves that the number was executed, whatever the Ethereum node answers, unless a
+                // recovery has ended it, as it may have ended the one that is stored here.
+                if self.find_counting_certificate(account, sequence).await.is_some() {
                     return Ok(Unlocking::Finished(self.resume(account).await?));
                 }
                 let answers = self.ask_account(account).await?;

@@ -56,8 +56,9 @@ impl Wallet {
     }
 
     /// Whether a number is void: f + 1 authorities have stepped over it, the contract confirms it in a final block, and
-    /// a quorum answers that it has no certificate of it. A certificate proves that the number was executed, whatever
-    /// the Ethereum node answers, and a missing answer proves nothing. False if the Ethereum node does not answer.
+    /// a quorum answers that it has no certificate of it. A certificate that no recovery has ended proves that the
+    /// number was executed, whatever the Ethereum node answers, and a missing answer proves nothing. False if the
+    /// Ethereum node does not answer.
     pub(crate) async fn is_void(
         &self,
         account: AccountId,
@@ -71,7 +72,7 @@ impl Wallet {
         match asked.await {
             Ok(UnlockState::Voided) => {
                 let deadline = Instant::now() + READ_PATIENCE;
-                self.find_certificate(account, sequence).await.is_none()
+                self.find_counting_certificate(account, sequence).await.is_none()
                     && self.network().is_without_certificate(account, sequence, deadline).await
             }
             Ok(_) => false,

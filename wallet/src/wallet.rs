@@ -285,6 +285,23 @@ impl Wallet {
         }
     }
 
+    /// As [`Wallet::find_certificate`], without a certificate whose epoch a recovery has ended: it does not prove that
+    /// the number was executed. Whether it has ended is only known once the certificate was sent to the authorities.
+    pub(crate) async fn find_counting_certificate(
+        &self,
+        account: AccountId,
+        sequence: SequenceNumber,
+    ) -> Option<VerifiedCertificate> {
+        let found = self.find_certificate(account, sequence).await?;
+        if found.certificate().epoch >= self.network().committee().epoch() {
+            return Some(found);
+        }
+        match self.through_epochs(|| self.client().settle(&found)).await {
+            Err(QuorumError::EpochEnded(_)) => self.find_certificate(account, sequence).await,
+            _ => Some(found),
+        }
+    }
+
     /// An account's state at every authority that answers; at least a quorum.
     pub(crate) async fn ask_account(&self, account: AccountId) -> Result<Answers<AccountState>, WalletError> {
         self.enough(self.network().account(account, Instant::now() + READ_PATIENCE).await)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::{Asked, AuthorityClient, ClientError};
 use fastpay_core::{AccountId, Epoch, SequenceNumber, VerifiedCertificate};
-use fastpay_rpc::{PAGE_ENTRIES_MAX, PaymentName, Received, Refusal, TransferName};
+use fastpay_rpc::{PAGE_ENTRIES_MAX, Received, Refusal, TransferName};
 use tokio::time::Instant;
 
 use super::tally::PeerFailure;
@@ -44,8 +44,18 @@ impl CommitteeClient {
         while sequence < to {
             let certificate = self.certificate(account, sequence).await.ok_or(PeerFailure::Behind(sequence))?;
             self.report(Progress::CatchingUp { authority: authority.name(), account, sequence });
-            let (_, next) =
-                authority.shard_of(&account).confirm(certificate.certificate()).await.map_err(failure_of)?;
+            let shard = authority.shard_of(&account);
+            let confirmed = match shard.confirm(certificate.certificate()).await {
+                // The stored certificate may be of an ended epoch, while another authority has one of a later epoch.
+                Err(ended @ ClientError::Refused(Refusal::EpochEnded(_))) => {
+                    match self.network.find_certificate(account, sequence).await {
+                        Some(newer) => shard.confirm(newer.certificate()).await,
+                        None => Err(ended),
+                    }
+                }
+                confirmed => confirmed,
+            };
+            let (_, next) = confirmed.map_err(failure_of)?;
             if next <= sequence {
                 return Err(PeerFailure::Misbehaved(format!("it confirmed {sequence} and expects {next}")));
             }
@@ -105,8 +115,7 @@ impl CommitteeClient {
                 if known.contains(&(sender, sequence)) {
                     continue;
                 }
-                let name = PaymentName { sender, sequence, output: received.output };
-                let Some(certificate) = self.network.find_received(account, lister, &name).await else {
+                let Some(certificate) = self.network.find_received(account, lister, &received).await else {
                     // An honest lister can prove every entry. Going on would let a liar with a long list of
                     // inventions keep us until the deadline.
                     tracing::warn!(authority = %lister, %sender, %sequence, "a listed payment has no certificate");

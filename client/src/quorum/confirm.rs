@@ -39,8 +39,8 @@ enum Outcome {
     Confirmed,
     /// It has confirmed, in a newer epoch than is known here.
     Ahead(Epoch),
-    /// It refuses the certificate because a recovery has ended the certificate's epoch.
-    Ended,
+    /// It refuses the certificate because a recovery has ended the certificate's epoch: those from this one on count.
+    Ended(Epoch),
     Refused,
 }
 
@@ -93,6 +93,7 @@ impl CommitteeClient {
         }
         let (mut confirmed, mut ahead, mut refusals) = (Vec::new(), Vec::new(), 0_usize);
         let (mut unnamed, mut ended, mut unnamed_ended) = (Vec::new(), Vec::new(), Vec::new());
+        let mut counting_since = Epoch(u64::MAX);
         loop {
             let (name, outcome) = match timeout_at(deadline, confirming.join_next()).await {
                 Ok(Some(Ok(outcome))) => outcome,
@@ -113,7 +114,8 @@ impl CommitteeClient {
                         confirmed.extend(self.members_among(&mut unnamed, &committee, deadline).await);
                     }
                 }
-                Outcome::Ended => {
+                Outcome::Ended(since) => {
+                    counting_since = counting_since.min(since);
                     if is_member {
                         ended.push(name)
                     } else {
@@ -125,6 +127,7 @@ impl CommitteeClient {
                     }
                     // One of them is honest, and an epoch that has ended never counts again.
                     if ended.len() >= trusted {
+                        self.network.count_since(counting_since);
                         return Err(QuorumError::EpochEnded(certificate.certificate().epoch));
                     }
                 }
@@ -193,7 +196,9 @@ impl CommitteeClient {
                     Some(Outcome::Ahead(epoch))
                 }
                 // The certificate of an earlier number may be the one that it refuses.
-                PeerFailure::EpochEnded(since) if since > certificate.certificate().epoch => Some(Outcome::Ended),
+                PeerFailure::EpochEnded(since) if since > certificate.certificate().epoch => {
+                    Some(Outcome::Ended(since))
+                }
                 PeerFailure::EpochEnded(_) | PeerFailure::Refused(_) | PeerFailure::NoPrimary => Some(Outcome::Refused),
                 _ => None,
             };

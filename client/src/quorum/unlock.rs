@@ -217,7 +217,7 @@ impl CommitteeClient {
                 UnlockAnswer::Void { epoch, vote } => Ok(Answered { certificate: None, epoch, vote }),
                 UnlockAnswer::Certificate { certificate, epoch, vote } => {
                     let certificate = Arc::unwrap_or_clone(certificate);
-                    let verified = self.network().verify_certificate(certificate, account, sequence);
+                    let verified = self.network().verify_counting(certificate, account, sequence);
                     let certificate = verified.map_err(|error| ClientError::Malformed(error.to_string()))?;
                     Ok(Answered { certificate: Some(certificate), epoch, vote })
                 }

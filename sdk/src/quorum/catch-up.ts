@@ -12,7 +12,7 @@ import { messageOf } from "../errors.js";
 import { ProblemError } from "../problem.js";
 import type { PeerFailure } from "../progress.js";
 import { readNewest } from "../lists.js";
-import { nameOf, ReceivedProofs, textOf } from "../received.js";
+import { listedOf, ReceivedProofs, textOf } from "../received.js";
 import { sleep } from "../waiting.js";
 import type { ReceivedItem } from "../wire.js";
 import type { Operation } from "./certify.js";
@@ -147,7 +147,7 @@ export async function pushReceived(
   known: Set<string>,
   signal: AbortSignal,
 ): Promise<number> {
-  for (const entry of await newestReceived(authority, account, signal)) known.add(textOf(nameOf(entry)));
+  for (const entry of await newestReceived(authority, account, signal)) known.add(textOf(listedOf(entry)));
   // All at once: an authority that does not answer, or answers each page just in time, must not delay the other lists.
   const enough = new AbortController();
   const patience = AbortSignal.timeout(operation.timing.fundsPatienceMs);
@@ -167,10 +167,10 @@ export async function pushReceived(
     lists.delete(other);
     if (entries === undefined) continue;
     for (const entry of entries) {
-      const { sender, sequence, output } = nameOf(entry);
-      const name = textOf({ sender, sequence, output });
-      if (known.has(name)) continue;
-      const proof = (await proofs.find(other, { sender, sequence, output }, signal))?.proof;
+      const listed = listedOf(entry);
+      const { sender, sequence } = listed;
+      if (known.has(textOf(listed))) continue;
+      const proof = (await proofs.find(other, listed, signal))?.proof;
       // An honest authority can prove every entry that it lists. Without this `break`, a liar with a long invented list
       // would delay us until the deadline.
       if (proof === undefined) break;
@@ -180,7 +180,7 @@ export async function pushReceived(
         await confirm(operation, authority, proof.certificate, signal);
         brought.add(proof.certificate.digest);
       }
-      known.add(name);
+      known.add(textOf(listed));
     }
     // With this authority, these lists are a quorum. The others get a little more time.
     listed += 1;

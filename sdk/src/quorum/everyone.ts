@@ -44,8 +44,11 @@ export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ r
     const background = new AbortController();
     const close = (): void => background.abort();
     network.closed.addEventListener("abort", close, { once: true });
-    const tooFew = (timedOut: boolean): FastPayError =>
-      decidedBy(byMember.values(), network.trusted) ?? noQuorum(what, count, quorum, timedOut, failures);
+    const tooFew = (timedOut: boolean): FastPayError => {
+      const decided = decidedBy(byMember.values(), network.trusted);
+      if (decided?.code === "epoch-ended") network.countSince(endedBefore(byMember.values()));
+      return decided ?? noQuorum(what, count, quorum, timedOut, failures);
+    };
     const fail = (error: unknown): void => {
       background.abort();
       reject(error);
@@ -80,6 +83,12 @@ export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ r
       if (count < quorum) fail(tooFew(false));
     });
   });
+}
+
+/** The epoch before which, as all these say that say so, a recovery has ended all. */
+function endedBefore(failures: Iterable<PeerFailure>): bigint {
+  const epochs = [...failures].flatMap((failure) => (failure.kind === "epoch-ended" ? [failure.epoch] : []));
+  return epochs.reduce((lowest, epoch) => (epoch < lowest ? epoch : lowest));
 }
 
 /** Asks one authority until it has completed the task; undefined if it refuses, or `signal` ends. */

@@ -149,7 +149,7 @@ async function askUnlock({ network, signal }: Operation, ballot: UnlockBallot, n
 async function verified(network: Network, { sender, sequence }: OrderName, vote: UnlockVote): Promise<VerifiedCertificate | undefined> {
   if (vote.type === "void") return undefined;
   try {
-    return await network.verify(vote.certificate, sender, sequence);
+    return await network.verifyCounting(vote.certificate, sender, sequence);
   } catch (error) {
     throw new PeerFailureError({ kind: "misbehaved", message: messageOf(error) });
   }

@@ -4,13 +4,14 @@
  * ```text
  *  NNN.order ──► NNN.certificate ──► NNN.settled         (entries of an account, by sequence number)
  *  created       certified           settled
- *      ├───────► NNN.archived          settled, without its certificate: authorities have pruned it, or NNN.certificate
- *      │                               is of another order, of an epoch that a recovery ended
+ *      ├───────► NNN.archived          settled, without its certificate: authorities have pruned it
  *      └───────► NNN.void              voided
  * ```
+ * NNN.renewed.0, .1, … are later certificates of the number: each takes the place of the one before, whose epoch a
+ * recovery ended. All are kept: another recovery may count them.
  * Each entry is written once and never changed, so a crash leaves one of these states and nothing in between. If
- * NNN.certificate or NNN.archived has another order than NNN.order, signed by a copy of this wallet, then our order is
- * superseded. Entries are untrusted: callers verify them again before use.
+ * the last certificate or NNN.archived has another order than NNN.order, signed by a copy of this wallet, then our order
+ * is superseded. Entries are untrusted: callers verify them again before use.
  */
 
 import type { AccountId } from "../accounts.js";
@@ -32,7 +33,7 @@ import {
 } from "../wire.js";
 import type { OrderState, OrderStore } from "./store.js";
 
-type Kind = "order" | "certificate" | "settled" | "archived" | "void";
+type Kind = "order" | "certificate" | `renewed.${number}` | "settled" | "archived" | "void";
 
 /** The stored entries of a number. */
 export interface Stored {
@@ -47,6 +48,8 @@ export interface Stored {
   readonly certifiedAtMs: number | undefined;
   readonly settledAtMs: number | undefined;
 }
+
+type StoredText = ReturnType<typeof storedText>;
 
 const storedText = object({ atMs: smallNumber(Number.MAX_SAFE_INTEGER), digest: hex(32), content: text });
 const storedTime = object({ atMs: smallNumber(Number.MAX_SAFE_INTEGER) });
@@ -85,16 +88,28 @@ export class OrderJournal {
   }
 
   /**
-   * Stores the certificate of a number: that of this wallet's order, or of an order that superseded it. A certificate of an
-   * epoch that a recovery ended stays; the transfer that took its number in a later epoch is stored beside it.
+   * Stores the certificate of a number: that of this wallet's order, or of an order that superseded it. One of a later
+   * epoch takes the place of one that a recovery ended.
    */
   async certify(certificate: VerifiedCertificate): Promise<void> {
     const { digest, order, epoch } = certificate;
-    const { transfer } = order;
-    if (await this.#write(transfer.sequence, "certificate", { digest, content: encodeCertificate(certificate) })) return;
-    const before = await this.#read(transfer.sequence, "certificate", storedText);
-    if (before === undefined || before.digest === digest || parseCertificate(before.content).epoch >= epoch) return;
-    await this.#write(transfer.sequence, "archived", { digest, content: encodeBareTransfer(transfer) });
+    const { sequence } = order.transfer;
+    const content = { digest, content: encodeCertificate(certificate) };
+    if (await this.#write(sequence, "certificate", content)) return;
+    const { last, renewals } = await this.#certified(sequence);
+    if (last !== undefined && parseCertificate(last.content).epoch < epoch) await this.#write(sequence, `renewed.${renewals}`, content);
+  }
+
+  /** The last certificate of a number, and how many have taken the place of an earlier one. */
+  async #certified(sequence: bigint): Promise<{ last: StoredText | undefined; renewals: number }> {
+    let last = await this.#read(sequence, "certificate", storedText);
+    let renewals = 0;
+    for (let next = last; next !== undefined; ) {
+      last = next;
+      next = await this.#read(sequence, `renewed.${renewals}`, storedText);
+      if (next !== undefined) renewals += 1;
+    }
+    return { last, renewals };
   }
 
   /**
@@ -152,9 +167,9 @@ export class OrderJournal {
 
   /** The entry of a number; undefined if nothing is stored for it. */
   async entry(sequence: bigint): Promise<Stored | undefined> {
-    const [order, certified, settled, archived, voided] = await Promise.all([
+    const [order, { last: certified }, settled, archived, voided] = await Promise.all([
       this.#read(sequence, "order", storedText),
-      this.#read(sequence, "certificate", storedText),
+      this.#certified(sequence),
       this.#read(sequence, "settled", storedTime),
       this.#read(sequence, "archived", storedText),
       this.#read(sequence, "void", storedTime),
@@ -192,7 +207,7 @@ export class OrderJournal {
 
   async #names(): Promise<{ sequence: bigint; kind: string }[]> {
     const keys = await this.#store.keys(this.#prefix);
-    const names = keys.map((key) => /^([0-9]{20})\.([a-z]+)$/.exec(key.slice(this.#prefix.length)));
+    const names = keys.map((key) => /^([0-9]{20})\.([a-z]+)(?:\.[0-9]+)?$/.exec(key.slice(this.#prefix.length)));
     return names
       .filter((match) => match !== null)
       .map((match) => ({

@@ -5,7 +5,7 @@ import type { ArchivedNumber } from "../archive/page.js";
 import type { BackPosition } from "../archive/read.js";
 import { memberOf, type AuthorityClient } from "../authority.js";
 import { provenByArchive, type Network } from "../network.js";
-import { entryOf, nameOf, textOf } from "../received.js";
+import { entryOf, listedOf, textOf } from "../received.js";
 import type { HistoryCursor, ReceivedEntry } from "../views.js";
 
 /** The oldest entry that was read of an authority's list of received payments. */
@@ -51,7 +51,7 @@ export async function receivedFromArchive(
   if (count <= 0) return { ...nothing, position: { pruned, archive: `${from.checkpoint}.${from.read}` }, hasOlder: true };
   const back = await network.archive.receivedBack(account, from, count);
   if (back === undefined) return { ...nothing, position: { pruned, archive: END }, isIncomplete: true };
-  const entries = back.numbers.flatMap((number) => receivedIn(number, account)).filter((entry) => !shown.has(textOf(nameOf(entry))));
+  const entries = back.numbers.flatMap((number) => receivedIn(number, account)).filter((entry) => !shown.has(textOf(listedOf(entry))));
   const archive = back.older === undefined ? END : `${back.older.checkpoint}.${back.older.read}`;
   return { entries, position: { pruned, archive }, hasOlder: archive !== END, isIncomplete: back.isCutOff };
 }

@@ -15,6 +15,7 @@
  * before it is settled.
  */
 
+import type { AccountId } from "../accounts.js";
 import type { ArchivedNumber } from "../archive/page.js";
 import type { Hex } from "../bytes.js";
 import type { VerifiedCertificate } from "../certificate.js";
@@ -30,7 +31,7 @@ import { claimsAbove } from "../agreement.js";
 import type { OrderJournal, Stored } from "../storage/journal.js";
 import type { Transfer } from "../transfer.js";
 import { verifyOrder, type VerifiedOrder } from "../verify.js";
-import type { AccountState, Receipt, Resumed } from "../views.js";
+import type { AccountState, ProvenTransfer, Receipt, Resumed } from "../views.js";
 import { conflictOf, readConflict } from "./conflicts.js";
 import { isVoid } from "./voids.js";
 
@@ -117,14 +118,14 @@ export async function renew(
 
 /** The outcome of an order whose number the authorities have pruned: nobody has a certificate of it any more. */
 async function finishPruned(
-  { network, signal }: Operation,
+  operation: Operation,
   journal: OrderJournal,
   order: Transfer,
   answers: Answers<AccountState>,
 ): Promise<Resumed | undefined> {
   const { sender, sequence } = order;
   if (!goodAnswers(answers).some(({ answer }) => answer.nextSequence > sequence)) return undefined;
-  const found = await network.findNumber(sender, sequence, { signal });
+  const found = await findCounting(operation, sender, sequence);
   if (found === "void") {
     await journal.void(sequence);
     return { type: "voided", order };
@@ -140,9 +141,27 @@ export async function noteVoid(operation: Operation, journal: OrderJournal, sequ
   const { network, signal } = operation;
   const answers = await network.accountStates(account, undefined, signal);
   if (!(await isVoid(operation, account, sequence, answers))) return false;
-  if ((await network.findCertificate(account, sequence, { signal })) !== undefined) return false;
+  const found = await findCounting(operation, account, sequence);
+  if (found !== undefined && found !== "void") return false;
   await journal.void(sequence);
   return true;
+}
+
+/**
+ * What is proven of a number, without a certificate whose epoch a recovery has ended: that proves nothing. Whether it
+ * has ended is only known once the certificate was sent to the authorities.
+ */
+async function findCounting(operation: Operation, account: AccountId, sequence: bigint): Promise<ProvenTransfer | "void" | undefined> {
+  const { network, signal } = operation;
+  const found = await network.findNumber(account, sequence, { signal });
+  const certificate = found === undefined || found === "void" || found.proof.type !== "certificate" ? undefined : found.proof.certificate;
+  if (certificate === undefined || certificate.epoch >= network.committee.epoch) return found;
+  try {
+    await settle({ ...operation, report: () => undefined }, certificate);
+  } catch (error) {
+    if (isFastPayError(error, "epoch-ended")) return network.findNumber(account, sequence, { signal });
+  }
+  return found;
 }
 
 /** The outcome of a number with a certificate. */

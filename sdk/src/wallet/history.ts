@@ -9,7 +9,7 @@ import { memberOf, type AuthorityClient } from "../authority.js";
 import { readKept } from "../lists.js";
 import type { VerifiedCertificate } from "../certificate.js";
 import { provenBy, provenByArchive, type Network } from "../network.js";
-import { nameOf, orderText, ReceivedProofs, textOf } from "../received.js";
+import { listedOf, orderText, ReceivedProofs, textOf } from "../received.js";
 import { OrderJournal } from "../storage/journal.js";
 import type { AccountView, DepositEntry, History, HistoryCursor, OrderEntry, ReceivedEntry, SentEntry } from "../views.js";
 import type { DepositItem, ReceivedItem } from "../wire.js";
@@ -61,14 +61,14 @@ export async function readHistory(
   ]);
   const listedAs = newestFirst(receivedLists);
   const missing = own.flatMap(({ sequence, certificate }) => (certificate === undefined ? [{ sender: account, sequence }] : []));
-  const names = new Map([...missing, ...listedAs.map(({ item }) => nameOf(item))].map((name) => [orderText(name), name]));
+  const names = new Map([...missing, ...listedAs.map(({ item }) => listedOf(item))].map((name) => [orderText(name), name]));
   const answering = network.authorities.filter(({ url }) => states.some((state) => state.authority.url === url && state.answer !== undefined));
   const { found, pruned } = await network.readCertificates([...names.values()], answering);
   const [sent, kept] = await Promise.all([
     proveSent(network, account, own, found, pruned),
-    proveReceived(new ReceivedProofs(network, account, found), listedAs),
+    proveReceived(new ReceivedProofs(network, account, found.values()), listedAs),
   ]);
-  const shown = new Set(kept.map((entry) => textOf(nameOf(entry))));
+  const shown = new Set(kept.map((entry) => textOf(listedOf(entry))));
   const archived = await receivedFromArchive(network, account, receivedLists, cursor, limit - kept.length, shown);
   const deposits = agreedDeposits(depositLists, network.trusted);
   const hasOlder = from > 0n || [...receivedLists, ...depositLists].some(({ start }) => start > 0n) || archived.hasOlder;
@@ -160,7 +160,7 @@ function newestFirst(lists: readonly Listed<ReceivedItem>[]): Newest[] {
   const found = new Map<string, Newest>();
   for (const { authority, entries } of lists) {
     entries.forEach((item, i) => {
-      const name = textOf(nameOf(item));
+      const name = textOf(listedOf(item));
       const age = entries.length - i;
       const known = found.get(name);
       if (known === undefined || age < known.age) found.set(name, { age, lister: authority, item });
@@ -169,8 +169,14 @@ function newestFirst(lists: readonly Listed<ReceivedItem>[]): Newest[] {
   return [...found.values()].sort((a, b) => a.age - b.age);
 }
 
-function proveReceived(proofs: ReceivedProofs, listed: readonly Newest[]): Promise<ReceivedEntry[]> {
-  return inTurns(listed, ({ lister, item }) => proofs.find(lister, nameOf(item)));
+async function proveReceived(proofs: ReceivedProofs, listed: readonly Newest[]): Promise<ReceivedEntry[]> {
+  const proven = await inTurns(listed, ({ lister, item }) => proofs.find(lister, listedOf(item)));
+  // Of two orders under one name, a recovery has ended the earlier one.
+  const ages = new Map<string, number>();
+  const nameOf = ({ payment, output }: ReceivedEntry): string => `${orderText(payment)}/${output ?? ""}`;
+  const ageOf = ({ proof }: ReceivedEntry): number => (proof.type === "checkpoint" ? Infinity : Number(proof.certificate.epoch));
+  for (const entry of proven) ages.set(nameOf(entry), Math.max(ages.get(nameOf(entry)) ?? 0, ageOf(entry)));
+  return proven.filter((entry) => ageOf(entry) === ages.get(nameOf(entry)));
 }
 
 /** The deposits that at least `trusted` authorities list identically, newest first. */

@@ -9,7 +9,7 @@ import { malformed } from "../decode.js";
 import { FastPayError } from "../errors.js";
 import { provenByArchive, type Network } from "../network.js";
 import { prunedOf, type Pruned } from "../problem.js";
-import { nameOf, textOf } from "../received.js";
+import { listedOf, textOf } from "../received.js";
 import type { AccountEvent } from "../views.js";
 import { receivedIn } from "./archived.js";
 
@@ -89,7 +89,8 @@ async function receivedEvents(
 
 /** The name of an event, by which it is reported once. */
 export function nameOfEvent(event: PrunedEvents["events"][number]): string {
-  return event.type === "received" ? `${event.type}/${textOf(nameOf(event))}` : `${event.type}/${event.transfer.sequence}`;
+  const name = event.type === "received" ? textOf(listedOf(event)) : `${event.transfer.sequence}/${event.digest}`;
+  return `${event.type}/${name}`;
 }
 
 function unread(): FastPayError {

@@ -5,8 +5,7 @@ import type { AuthorityClient } from "../authority.js";
 import type { Operation } from "../quorum/certify.js";
 import { settle } from "../quorum/settle.js";
 import { readNewest } from "../lists.js";
-import { nameOf, ReceivedProofs, textOf } from "../received.js";
-import type { PaymentName } from "../views.js";
+import { listedOf, ReceivedProofs, textOf, type Listed } from "../received.js";
 
 /** The number of newest payments that are compared. */
 const COMPARED_MAX = 500;
@@ -26,14 +25,14 @@ export async function spreadReceived(operation: Operation, account: AccountId): 
     // A slow authority may be the only one with a payment.
     { signal, graceMs: timing.readMs / 5 },
   );
-  const payments = new Map<string, { listers: Set<AuthorityClient>; name: PaymentName }>();
+  const payments = new Map<string, { listers: Set<AuthorityClient>; listed: Listed }>();
   for (const { authority, answer } of lists) {
     const lister = network.authorities.find(({ url }) => url === authority.url);
     // Newest first: what a list has and others have pruned must not displace what is new.
     for (const item of lister === undefined ? [] : [...(answer ?? [])].reverse()) {
-      const name = nameOf(item);
-      const known = payments.get(textOf(name)) ?? { listers: new Set(), name };
-      payments.set(textOf(name), { ...known, listers: known.listers.add(lister as AuthorityClient) });
+      const listed = listedOf(item);
+      const known = payments.get(textOf(listed)) ?? { listers: new Set(), listed };
+      payments.set(textOf(listed), { ...known, listers: known.listers.add(lister as AuthorityClient) });
     }
   }
   const members = (listers: ReadonlySet<AuthorityClient>) => new Set([...listers].map(({ member }) => member)).size;
@@ -41,11 +40,11 @@ export async function spreadReceived(operation: Operation, account: AccountId): 
   const doubted = new Set<AuthorityClient>();
   const proofs = new ReceivedProofs(network, account);
   const brought = new Set<string>();
-  for (const { listers, name } of few) {
+  for (const { listers, listed } of few) {
     if (brought.size === SPREAD_MAX) break;
     const lister = [...listers].find((authority) => !doubted.has(authority));
     if (lister === undefined) continue;
-    const proof = (await proofs.find(lister, name, signal))?.proof;
+    const proof = (await proofs.find(lister, listed, signal))?.proof;
     if (proof === undefined) {
       // An authority that lists an unproven payment is not asked again: its inventions must not displace real payments.
       listers.forEach((authority) => doubted.add(authority));

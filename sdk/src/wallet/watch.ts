@@ -17,7 +17,7 @@ import type { AccountWatch } from "../client.js";
 import { malformed } from "../decode.js";
 import type { Network } from "../network.js";
 import { ProblemError, prunedOf } from "../problem.js";
-import { nameOf, textOf } from "../received.js";
+import { listedOf, textOf } from "../received.js";
 import { readEvents, type ServerEvent } from "../sse.js";
 import { positionOf } from "../agreement.js";
 import type { AccountEvent, WatchCursor } from "../views.js";
@@ -312,25 +312,25 @@ class Watch {
   }
 
   #received(authority: AuthorityClient, value: unknown, signal: AbortSignal): Report {
-    const name = nameOf(decodeReceivedItem(value, "the event"));
+    const listed = listedOf(decodeReceivedItem(value, "the event"));
     const type = "received" as const;
     const prove = async (): Promise<AccountEvent> => {
-      const entry = await this.#network.findReceived(this.#account, authority, name, signal);
+      const entry = await this.#network.findReceived(this.#account, authority, listed, signal);
       if (entry === undefined) throw malformed("a received payment", "proven");
       return { type, ...entry };
     };
-    return { name: `${type}/${textOf(name)}`, type, prove };
+    return { name: `${type}/${textOf(listed)}`, type, prove };
   }
 
   #confirmed(first: AuthorityClient, value: unknown, signal: AbortSignal): Report {
-    const { sequence } = decodeSentItem(value, "the event");
+    const { sequence, digest } = decodeSentItem(value, "the event");
     const type = "confirmed" as const;
     const prove = async (): Promise<AccountEvent> => {
-      const found = await this.#network.findNumber(this.#account, sequence, { first, signal });
+      const found = await this.#network.findNumber(this.#account, sequence, { first, digest, signal });
       if (found === undefined || found === "void") throw malformed("a confirmed transfer", "proven");
       return { type, ...found };
     };
-    return { name: `${type}/${sequence}`, type, prove };
+    return { name: `${type}/${sequence}/${digest}`, type, prove };
   }
 
   #deposited(value: unknown): Report {

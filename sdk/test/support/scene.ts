@@ -7,6 +7,7 @@ import {
   ETHER,
   memoryStore,
   NO_MEMO,
+  type Certificate,
   type Committee,
   type OrderStore,
   type Receipt,
@@ -20,7 +21,7 @@ import type { Contract } from "../../src/chain/contract.js";
 import { Network } from "../../src/network.js";
 import type { Context } from "../../src/wallet/context.js";
 import { resume, send } from "../../src/wallet/send.js";
-import { authorities, committeeOfKeys, DOMAIN, paymentOf, person } from "./committee.js";
+import { authorities, committeeOfKeys, DOMAIN, paymentOf, person, signed } from "./committee.js";
 import { TestNode } from "./node.js";
 
 /** Long timeouts for a busy machine. The tested behaviour does not depend on them. */
@@ -149,6 +150,15 @@ export class Scene {
       node.beginAnew();
       node.account(this.alice.account).balance = 100n;
     }
+  }
+
+  /** A certificate of Alice's first order, a payment of this amount to Bob, by the present committee. Nobody has it. */
+  async certified(amount: bigint): Promise<Certificate> {
+    const { transfer, authorization } = await signed(this.alice, paymentOf(this.alice.account, this.bob.account, amount, 0n));
+    const { epoch } = this.node(0);
+    const votes = this.nodes.slice(0, 3).map(({ keys }) => keys.vote(epoch, transfer));
+    votes.sort((a, b) => (a.authority < b.authority ? -1 : 1));
+    return { order: { transfer, authorization }, epoch, votes };
   }
 
   /** Finishes Alice's unfinished orders. */

@@ -54,12 +54,13 @@ test("a certificate of another transfer is forged, whatever its epoch", async ()
 });
 
 test("an authority that lists a payment and withholds its certificate delays nobody", async () => {
-  await (await scene.pay(7n)).rest;
+  const { certificate, rest } = await scene.pay(7n);
+  await rest;
   scene.node(0).lie = ({ path }) => (path.includes("/certificates/") ? "hang" : undefined);
   const { network } = scene.patient();
   const [alice, bob] = [scene.alice.account, scene.bob.account];
   const lister = network.authorities.find(({ url }) => url === scene.node(0).url);
   if (lister === undefined) throw new Error("there is nobody to ask");
-  const name = { sender: alice, sequence: 0n, output: undefined };
-  expect((await network.findReceived(bob, lister, name))?.payment.amount).toBe(7n);
+  const listed = { sender: alice, sequence: 0n, output: undefined, digest: certificate.digest };
+  expect((await network.findReceived(bob, lister, listed))?.payment.amount).toBe(7n);
 });

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 
 import { ETHER, formatAccount, type AccountEvent } from "../../src/index.js";
 import { watchAccount } from "../../src/wallet/watch.js";
+import { encodeCertificate } from "../../src/wire.js";
 import { problem, receivedJson } from "../support/node.js";
 import { Scene } from "../support/scene.js";
 
@@ -86,6 +87,28 @@ test("a broken stream is reopened at its last position", async () => {
   };
   expect(await read(1)).toMatchObject([{ type: "received", payment: { amount: 3n } }]);
   expect(cursors.slice(0, 2)).toEqual(["0.1.0", "0.1.0"]);
+});
+
+test("an order that a recovery ended is not taken for the one that took its number", async () => {
+  const ended = await scene.certified(50n);
+  scene.recover();
+  const settled = await scene.certified(1n);
+  for (const node of scene.nodes) node.confirm(settled);
+  await scene.context.network.committees.refresh();
+  for (const number of [1, 2]) stream(number, [{ event: "received", data: receivedJson(settled, 0), id: "0.1.0" }]);
+  scene.node(3).lie = () => "hang";
+  scene.node(0).lie = ({ path }) => {
+    if (path.includes("/certificates/")) return { status: 200, body: encodeCertificate(ended) };
+    if (!path.endsWith("/events")) return undefined;
+    return (response: ServerResponse) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write(`event: received\nid: 0.1.0\ndata: ${JSON.stringify(receivedJson(ended, 0))}\n\n`);
+      // It is the last to report the other one, so it is asked first for the certificate.
+      const data = JSON.stringify(receivedJson(settled, 1));
+      setTimeout(() => response.write(`event: received\nid: 0.2.0\ndata: ${data}\n\n`), 300);
+    };
+  };
+  expect(await read(1)).toMatchObject([{ type: "received", payment: { amount: 1n } }]);
 });
 
 test("a watch ends when its signal aborts", async () => {

@@ -9,7 +9,7 @@
 //! `NNN.archived` has a transfer that a checkpoint of the committee proves, and whose certificate every authority had
 //! pruned when this wallet looked for it: it is settled.
 //! `NNN.spent` contains the order on which the contract spent the number of a redemption, in a final block.
-//! `NNN.ended` is a certificate whose epoch a recovery has ended, and in whose place another one came.
+//! `NNN.E.ended` is a certificate of epoch E, which a recovery has ended, and in whose place another one came.
 //!
 //! Each other file is written once and changes only so, at once: a crash leaves one of these states and nothing between. A
 //! certificate of another order than NNN.order (of a copy of this wallet) means that ours was superseded. The files are
@@ -371,7 +371,7 @@ impl OrderJournal {
         if epoch >= certificate.certificate().epoch {
             return Ok(());
         }
-        self.orders.write(sequence, "ended", &earlier)?;
+        self.orders.write(sequence, &format!("{}.ended", epoch.0), &earlier)?;
         let path = self.orders.path(sequence, "certificate");
         let content = serde_json::to_vec_pretty(&stored).map_err(|error| FolderError::damaged(&path, error))?;
         files::replace(&path, &content).map_err(|error| FolderError::io(&path, error))

@@ -114,6 +114,28 @@ async fn what_is_certified_and_not_settled_is_no_payment_yet_and_hides_no_other_
 }
 
 #[tokio::test]
+async fn an_order_that_a_recovery_ended_is_not_taken_for_the_one_that_took_its_number() {
+    // One authority returns the ended certificate, and lists what it pays, or lists what the others do.
+    for lists in [false, true] {
+        let committee = FakeCommittee::start().await;
+        let ended = committee.committee.certificate(&committee.order(&alice(), &pay(bob().account(), 50), 0));
+        let home = tempfile::tempdir().unwrap();
+        let bobs = committee.wallet(home.path());
+        let next = committee.recover(bobs.network());
+        committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+        let settled = next.certificate(&committee.order(&alice(), &pay(bob().account(), 1), 0));
+        committee.authorities.iter().for_each(|authority| authority.confirm(&settled));
+        committee.authorities[0].show(&ended, lists);
+        let collected = bobs.collect(bob().account()).await.unwrap();
+        let amounts: Vec<_> = collected.new.iter().map(|received| received.payment.amount.0).collect();
+        assert_eq!((amounts.as_slice(), collected.is_whole), (&[1][..], true), "lists: {lists}");
+        let inbox = bobs.folder().inbox(bob().account());
+        let stored = inbox.certificate(&inbox.payments().unwrap()[0].name()).unwrap().unwrap();
+        assert_eq!(stored, settled);
+    }
+}
+
+#[tokio::test]
 async fn a_deposit_counts_once_an_honest_authority_lists_it_whoever_made_it() {
     let committee = FakeCommittee::start().await;
     let home = tempfile::tempdir().unwrap();

@@ -70,6 +70,15 @@ impl Scene {
         (entry.state, entry.certificate.map(|certificate| certificate.epoch))
     }
 
+    /// The files of ended certificates.
+    fn ended(&self) -> Vec<String> {
+        let folder = self.wallet.folder().home().join("orders").join(hex::encode(alice().account().0));
+        let names = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+        let mut ended: Vec<_> = names.filter(|name| name.ends_with(".ended")).collect();
+        ended.sort();
+        ended
+    }
+
     async fn holds(&self, amount: i128) {
         self.committee.until(|authority| authority.balance(bob().account()) == amount).await;
     }
@@ -94,9 +103,7 @@ async fn an_order_whose_certificate_a_recovery_ended_is_submitted_again_and_noth
     scene.holds(7).await;
     assert!(scene.wallet.resume(alice().account()).await.unwrap().is_empty());
     // The ended one is kept beside it.
-    let folder = scene.wallet.folder().home().join("orders").join(hex::encode(alice().account().0));
-    let names: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name()).collect();
-    assert!(names.iter().any(|name| name.to_str().unwrap().ends_with("0.ended")), "{names:?}");
+    assert_eq!(scene.ended(), ["00000000000000000000.0.ended"]);
     scene.committee.observe(|_| ());
     let receipt = scene.wallet.send(&alice(), &pay(bob().account(), 1)).await.unwrap();
     assert_eq!(receipt.certificate.transfer().sequence(), SequenceNumber(1));
@@ -204,6 +211,47 @@ async fn a_settled_order_that_a_recovery_left_out_is_made_again_before_the_next_
     assert_eq!(made, [7, 8, 8]);
     assert_eq!(scene.state(2), (OrderState::Settled, Some(Epoch(2))));
     scene.holds(23).await;
+    // No certificate is lost: another recovery may count any of them.
+    let names = ["0.0", "0.1", "1.0", "1.1", "2.1"].map(|name| format!("{name:0>22}.ended"));
+    assert_eq!(scene.ended(), names);
+}
+
+#[tokio::test]
+async fn an_ended_certificate_that_one_authority_returns_does_not_hide_what_took_the_number() {
+    let scene = Scene::with_unsettled().await;
+    let ended = scene.committee.committee.certificate(&scene.order(7));
+    let next = scene.recover();
+    scene.include(&next, 9);
+    scene.committee.prune(true);
+    scene.committee.authorities[0].show(&ended, false);
+    let resumed = scene.wallet.resume(alice().account()).await.unwrap();
+    let [Resumed::Archived { order, settled, .. }] = &resumed[..] else { panic!("{resumed:?}") };
+    assert_eq!((order.amount().0, settled.amount().0), (7, 9));
+    // Another wallet that only has the order learns that the certificate has ended when it sends it.
+    let home = tempfile::tempdir().unwrap();
+    let other = scene.committee.wallet(home.path());
+    other.network().adopt(scene.wallet.network().committees(), scene.wallet.network().names());
+    let journal = other.folder().orders(alice().account()).lock(fastpay_wallet::LOCK_PATIENCE).await.unwrap();
+    journal.create(&scene.committee.committee.verified(&scene.order(7))).unwrap();
+    drop(journal);
+    let resumed = other.resume(alice().account()).await.unwrap();
+    let [Resumed::Archived { settled, .. }] = &resumed[..] else { panic!("{resumed:?}") };
+    assert_eq!(settled.amount().0, 9);
+    assert_eq!(other.network().counting_since(), Epoch(1));
+}
+
+#[tokio::test]
+async fn an_authority_that_lacks_an_earlier_order_gets_its_newer_certificate() {
+    let scene = Scene::new().await;
+    scene.wallet.send(&alice(), &pay(bob().account(), 7)).await.unwrap();
+    let next = scene.recover();
+    let newer = next.certificate(&scene.order(7));
+    [1, 2].iter().for_each(|index: &usize| scene.committee.authorities[*index].confirm(&newer));
+    // Without the last one there is no quorum, and the wallet has only the ended certificate.
+    scene.committee.authorities[0].play(Role::Down);
+    let receipt = scene.wallet.send(&alice(), &pay(bob().account(), 8)).await.unwrap();
+    assert_eq!(receipt.certificate.transfer().sequence(), SequenceNumber(1));
+    scene.committee.until_so_many(3, |authority| authority.balance(bob().account()) == 15).await;
 }
 
 #[tokio::test]
@@ -249,6 +297,8 @@ async fn one_authority_alone_ends_no_epoch_and_two_do() {
 
     committee.authorities[2].play(Role::EndsEpochs);
     client.settle(&certificate(0)).await.unwrap();
+    assert_eq!(network.counting_since(), Epoch(0));
+    assert!(network.find_certificate(alice().account(), SequenceNumber(0)).await.is_some());
     committee.authorities[1].play(Role::Silent);
     let error = client.settle(&certificate(1)).await.unwrap_err();
     assert!(matches!(error, QuorumError::NoQuorum { count: 2, .. }), "{error:?}");
@@ -257,4 +307,7 @@ async fn one_authority_alone_ends_no_epoch_and_two_do() {
     let error = client.settle(&certificate(2)).await.unwrap_err();
     assert!(matches!(error, QuorumError::EpochEnded(Epoch(0))), "{error:?}");
     assert!(error.is_unsettled(&next.committee));
+    // A certificate of that epoch proves nothing from now on.
+    assert_eq!(network.counting_since(), Epoch(1));
+    assert!(network.find_certificate(alice().account(), SequenceNumber(0)).await.is_none());
 }
