@@ -116,8 +116,9 @@ async fn a_committee_that_is_known_before_its_installation_is_followed_gets_no_v
     assert_eq!(here.order(&order(0)).await, Err(ClientError::Refused(refused)));
     assert_eq!(here.account(alice.id()).await.unwrap().pending, None);
     let batch = here.vote_redemption_batch(&[(alice.id(), SequenceNumber(0))]).await;
-    assert_eq!(batch, Err(ClientError::Refused(Refusal::NotVoting(Epoch(1)))));
-    assert_eq!(here.confirm(&second.certificate(&order(0))).await, Ok((Some(Epoch(1)), SequenceNumber(1))));
+    assert_eq!(batch, Err(ClientError::Refused(Refusal::UnknownEpoch(Epoch(1)))));
+    // It has not followed the events before the installation.
+    assert_eq!(here.confirm(&second.certificate(&order(0))).await, Ok((Some(Epoch(0)), SequenceNumber(1))));
     served.shards.voter_status.send_replace(Arc::new(voter_status(&[&first, &second])));
     assert_eq!(here.order(&order(1)).await.unwrap().0, Epoch(1));
     served.end().await;

@@ -497,10 +497,11 @@ describe("a watch from before pruned events", () => {
     }
     for (const asked of cursors) asked.splice(0);
     const end = new AbortController();
-    void expect.poll(() => cursors.every((asked) => asked.length > 1), { timeout: 30_000 }).toBe(true).finally(() => end.abort());
+    void expect.poll(() => cursors.every((asked) => asked.length > 2), { timeout: 30_000 }).toBe(true).finally(() => end.abort());
     const from = Object.fromEntries(scene.nodes.map(({ url }) => [url, "0.0.0"]));
     for await (const event of watchAccount(scene.context, bob, from, end.signal)) expect(event).toBeUndefined();
-    expect(new Set(cursors.flat())).toEqual(new Set(["0.0.0"]));
+    // The first may be one of the watch before, which was on its way when that ended.
+    expect(cursors.flatMap((asked) => asked.slice(1)).every((cursor) => cursor === "0.0.0")).toBe(true);
   });
 
   test("its cursor stays before what the caller has not taken", async () => {

@@ -120,8 +120,6 @@ pub(crate) struct Pruner {
     clock: Clock,
     report: PruningReport,
     due_since_ms: Option<u64>,
-    /// Since when fewer others than a quorum answer.
-    few_since_ms: Option<u64>,
     told: Option<Wait>,
 }
 
@@ -165,7 +163,6 @@ impl Pruner {
             clock: Clock::system(),
             report,
             due_since_ms: None,
-            few_since_ms: None,
             told: None,
             folder,
         }
@@ -244,11 +241,6 @@ impl Pruner {
         let (checkpoint, reason) = self.reason().await?;
         match self.may(reason).await {
             Err(wait) => {
-                self.few_since_ms = match &wait {
-                    Wait::Others { .. } => self.few_since_ms.or(Some(self.clock.now_ms())),
-                    Wait::Turn => self.few_since_ms,
-                    _ => None,
-                };
                 if self.told.as_ref() != Some(&wait) {
                     tracing::info!(checkpoint, ?reason, "the journals are to end at the checkpoint; not now: {wait}");
                     self.told = Some(wait);
@@ -326,10 +318,7 @@ impl Pruner {
         self.check_turn()?;
         let voter_status = self.voter_status.borrow().clone();
         let answering = self.others.answering(&voter_status).await;
-        let committee = voter_status.committees().current();
-        let cycle = self.times.turn.saturating_mul(u32::try_from(committee.members().len()).unwrap_or(u32::MAX));
-        let few_for = self.few_since_ms.map(|since| Duration::from_millis(self.clock.now_ms().saturating_sub(since)));
-        let needed = turn::needed(committee, reason, few_for.is_some_and(|few_for| few_for >= cycle));
+        let needed = turn::needed(voter_status.committees().current(), reason);
         if answering < needed {
             return Err(Wait::Others { answering, needed });
         }

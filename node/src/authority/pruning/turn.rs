@@ -21,13 +21,12 @@ pub(super) fn may_begin(committee: &Committee, own: AuthorityName, now_ms: u64, 
 }
 
 /// How many other members have to vote for everybody while this one is away: a quorum. Where this one's disk is about to
-/// end its voting, and they have been too few for a turn of every member, the quorum lacks this one alone: payments pause
-/// for as long as a rebase takes, rather than until somebody makes room. A member that is away for its own rebase is back
-/// before that.
-pub(super) fn needed(committee: &Committee, reason: Reason, have_been_few: bool) -> usize {
+/// end its voting, the quorum lacks this one alone: payments pause for as long as a rebase takes, rather than until
+/// somebody makes room.
+pub(super) fn needed(committee: &Committee, reason: Reason) -> usize {
     match reason {
-        Reason::VotingEnds if have_been_few => committee.quorum().saturating_sub(1),
-        Reason::VotingEnds | Reason::Behind | Reason::DiskLow | Reason::Grown => committee.quorum(),
+        Reason::VotingEnds => committee.quorum().saturating_sub(1),
+        Reason::Behind | Reason::DiskLow | Reason::Grown => committee.quorum(),
     }
 }
 
@@ -87,12 +86,11 @@ mod tests {
 
     #[test]
     fn the_others_make_a_quorum_or_lack_this_member_alone_where_its_disk_ends_its_voting() {
-        for (size, quorum, without) in [(1, 1, 0), (3, 2, 1), (4, 3, 2), (7, 5, 4)] {
+        for (size, quorum, without) in [(4, 3, 2), (7, 5, 4), (10, 7, 6)] {
             let committee = TestCommittee::new(size).committee;
-            assert_eq!(needed(&committee, Reason::VotingEnds, true), without);
-            assert_eq!(needed(&committee, Reason::VotingEnds, false), quorum);
+            assert_eq!(needed(&committee, Reason::VotingEnds), without);
             for reason in [Reason::Behind, Reason::DiskLow, Reason::Grown] {
-                assert_eq!(needed(&committee, reason, true), quorum);
+                assert_eq!(needed(&committee, reason), quorum);
             }
         }
     }
