@@ -187,7 +187,7 @@ async fn with_a_member_down_the_others_leave_one_at_a_time_once_their_disks_are_
     for member in &mut scene.members {
         // As on a disk that is full up to the reserve, with journals most of which are older than the checkpoint.
         member.config.limits.disk_reserve_bytes = u64::MAX;
-        let cut = fs::File::options().write(true).open(member.archive().cut_path(1)).unwrap();
+        let cut = fs::File::options().write(true).open(member.archive().state_path(1)).unwrap();
         cut.set_modified(UNIX_EPOCH + Duration::from_millis(now_ms() + 3_600_000)).unwrap();
     }
     for member in &mut scene.members[..3] {
