@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, AuthorityEndpoints, ClientOptions};
 use fastpay_core::{Authority as Member, AuthorityKeys};
+use fastpay_testkit::Ports;
 
 use crate::failure::{Failure, wait_for};
 use crate::http::http_get;
 use crate::namespace::Namespace;
 use crate::network::Primary;
 use crate::place::{Place, program};
-use crate::ports::Ports;
 use crate::process::{Finished, Program, run};
 
 // No start takes this long, however busy the machine is.

@@ -10,12 +10,12 @@ use alloy::rpc::json_rpc::RpcRecv;
 use alloy::sol_types::SolCall;
 use fastpay_core::Authority as Member;
 use fastpay_ethereum::IFastPay;
+use fastpay_testkit::Ports;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, wait_for};
 use crate::place::{Place, foundry, root};
-use crate::ports::Ports;
 use crate::process::{Program, run};
 
 /// Anvil's chain ID.

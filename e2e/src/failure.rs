@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use fastpay_testkit::NoPort;
+
 /// Why a network cannot be started, or fails.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
@@ -19,8 +21,8 @@ pub enum Failure {
         error: std::io::Error,
     },
     /// No ports are free.
-    #[error("no free block of ports was found")]
-    Ports,
+    #[error(transparent)]
+    Ports(#[from] NoPort),
     /// A command ended with an error.
     #[error("`{command}` failed ({status}): {output}")]
     Command {

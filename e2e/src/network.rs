@@ -7,12 +7,12 @@ use alloy::primitives::Address;
 use fastpay_client::NetworkError;
 use fastpay_client::{AuthorityClient, Endpoints};
 use fastpay_core::{Authority as Member, Committee, Committees, Domain, Epoch, Genesis, GenesisBalance};
+use fastpay_testkit::Ports;
 
 use crate::authority::{Authority, Cell};
 use crate::chain::{CHAIN_ID, Chain};
 use crate::failure::Failure;
 use crate::place::Place;
-use crate::ports::Ports;
 use crate::relayer::Relayer;
 
 /// The size of a network.

@@ -21,6 +21,7 @@ pub mod fake;
 mod journal;
 #[cfg(feature = "disk")]
 mod memory_disk;
+mod ports;
 #[cfg(feature = "simulation")]
 pub mod primary;
 #[cfg(feature = "rebase")]
@@ -38,6 +39,7 @@ pub use committee::{TestCommittee, authority_keys, test_domain};
 pub use journal::MemoryJournal;
 #[cfg(feature = "disk")]
 pub use memory_disk::MemoryDisk;
+pub use ports::{NoPort, Ports};
 #[cfg(feature = "rebase")]
 pub use rebase::{Foundation, rebase};
 pub use richer_state::richer_state;

@@ -1,8 +1,7 @@
 //! A whole authority inside the test's process: its start, its ports, its end, and what it refuses.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use borsh::BorshSerialize;
@@ -30,7 +29,7 @@ use fastpay_node::operator::run::run;
 use fastpay_node::operator::setup::{self, SetupError};
 use fastpay_program::Clock;
 use fastpay_rpc::Refusal;
-use fastpay_testkit::{TestAccount, TestCommittee, payment};
+use fastpay_testkit::{Ports, TestAccount, TestCommittee, payment};
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -42,29 +41,18 @@ use tokio_rustls::TlsConnector;
 use crate::network::client_options;
 use crate::scene::eventually_async;
 
-/// Ports that are free: shards from the first, and one for HTTP. They lie below those that the system gives to
-/// connections and to whoever asks for any port, and no two callers get the same, also in other processes: the last port
-/// of a block is taken while this process runs. So they are still free when the authority comes to listen, and when it
-/// comes back.
+/// Ports that are free: shards from the first, and one for HTTP. They stay free for the authority that comes back: no
+/// other test is given them while this process runs.
 pub fn free_ports(shards: u16) -> (SocketAddr, SocketAddr) {
-    const FIRST: u16 = 10_240;
-    const BLOCK: u16 = 8;
-    const BLOCKS: u32 = 2_048;
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    static TAKEN: Mutex<Vec<TcpListener>> = Mutex::new(Vec::new());
-    let last = BLOCK - 1;
-    assert!(shards < last);
-    for _ in 0..BLOCKS {
-        // Programs that run at the same time begin at different places.
-        let block = std::process::id().wrapping_mul(7).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % BLOCKS;
-        let base = FIRST + BLOCK * u16::try_from(block).unwrap();
-        let Ok(taken) = TcpListener::bind(("127.0.0.1", base + last)) else { continue };
-        if (base..=base + shards).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()) {
-            TAKEN.lock().unwrap().push(taken);
-            return (([127, 0, 0, 1], base).into(), ([127, 0, 0, 1], base + shards).into());
-        }
-    }
-    panic!("no block of ports is free");
+    static TAKEN: Mutex<Vec<Ports>> = Mutex::new(Vec::new());
+    let mut taken = TAKEN.lock().unwrap();
+    let first = taken.last_mut().and_then(|ports| ports.next(shards + 1).ok()).unwrap_or_else(|| {
+        let mut ports = Ports::take().unwrap();
+        let first = ports.next(shards + 1).unwrap();
+        taken.push(ports);
+        first
+    });
+    (([127, 0, 0, 1], first).into(), ([127, 0, 0, 1], first + shards).into())
 }
 
 /// The HTTP port's answer: status and body. `None` if nothing listens.

@@ -1,4 +1,5 @@
-//! Free ports, unique among test programs that run at the same time.
+//! Free ports, unique among all test programs that run at the same time: whoever needs more than one, or a port before
+//! something listens on it, takes it from here.
 //!
 //! Ports come in aligned blocks below the system's range for outgoing connections. The process that listens on the
 //! first port of a block owns the block, so a port stays reserved while a node is down.
@@ -6,11 +7,14 @@
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::failure::Failure;
-
 const FIRST: u16 = 12_288;
 const BLOCK: u16 = 64;
 const BLOCKS: u32 = 300;
+
+/// No port is left.
+#[derive(Debug, thiserror::Error)]
+#[error("no free block of ports was found, or all ports of a block are taken")]
+pub struct NoPort;
 
 /// A block of ports, reserved as long as this value lives.
 #[derive(Debug)]
@@ -25,7 +29,7 @@ impl Ports {
     ///
     /// # Errors
     /// If there is none.
-    pub fn take() -> Result<Self, Failure> {
+    pub fn take() -> Result<Self, NoPort> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         // Programs that start together begin to search at different places.
         let start = std::process::id().wrapping_mul(7);
@@ -38,16 +42,16 @@ impl Ports {
                 return Ok(Self { _guard: guard, next: first + 1, end: first + BLOCK });
             }
         }
-        Err(Failure::Ports)
+        Err(NoPort)
     }
 
     /// Takes `count` consecutive ports, and returns the first.
     ///
     /// # Errors
     /// If the block is used up.
-    pub fn next(&mut self, count: u16) -> Result<u16, Failure> {
+    pub fn next(&mut self, count: u16) -> Result<u16, NoPort> {
         let first = self.next;
-        self.next = first.checked_add(count).filter(|end| *end <= self.end).ok_or(Failure::Ports)?;
+        self.next = first.checked_add(count).filter(|end| *end <= self.end).ok_or(NoPort)?;
         Ok(first)
     }
 }
