@@ -4,6 +4,9 @@
 //!  DepositReader ─► batch of whole blocks ─► all shards have its events on disk (`deposit_sink`)
 //!  ─► cursor on disk ─► next batch
 //! ```
+//! Who is in the next committee is read before the batch that closes an epoch, and after any other one: a node that cannot
+//! say it stops no deposit.
+//!
 //! The cursor on disk only saves reading the chain again. After an impossible answer of the Ethereum nodes, the
 //! follower reads again for some minutes (`inconsistency`), and then stops with an alarm. Payments go on.
 
@@ -13,7 +16,7 @@ use std::time::Duration;
 
 use fastpay_core::TransactionIndex;
 use fastpay_ethereum::{
-    Cursor, DepositBatch, DepositReader, DepositsError, EpochReader, Primary, RANGE_BLOCKS_DEFAULT,
+    Cursor, DepositBatch, DepositReader, DepositsError, EpochReader, OrderEvent, Primary, RANGE_BLOCKS_DEFAULT,
 };
 use fastpay_program::files;
 use serde::{Deserialize, Serialize};
@@ -219,10 +222,12 @@ impl Follower {
         let unlock_window = self.unlock_window().await?;
         let batch = self.reader.next(&at).await?;
         let more = batch.cursor.block_number < batch.final_block;
+        let are_due = !more && self.committees_known_at != Some(batch.final_block);
         // Before the shards close an epoch: if the next committee cannot be read, this authority votes on in the last one.
-        let committees = match more || self.committees_known_at == Some(batch.final_block) {
-            true => None,
-            false => Some(self.rotation.read(&self.epochs, batch.cursor.block_number).await?),
+        let closes = batch.events.iter().any(|event| matches!(event, OrderEvent::CommitteeInstalled(_)));
+        let read = match are_due && closes {
+            true => Some(self.rotation.read(&self.epochs, batch.cursor.block_number).await?),
+            false => None,
         };
         let time = ChainTime { block_time: batch.time, unlock_window };
         if self.apply(at.last_index, &batch, time).await.is_err() {
@@ -236,7 +241,11 @@ impl Follower {
         }
         self.metrics.polled(batch.final_block);
         *cursor = Some(batch.cursor);
-        if let Some(committees) = committees {
+        if are_due {
+            let committees = match read {
+                Some(committees) => committees,
+                None => self.rotation.read(&self.epochs, batch.cursor.block_number).await?,
+            };
             self.rotation.follow(committees)?;
             self.committees_known_at = Some(batch.final_block);
         }
@@ -498,6 +507,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn deposits_are_credited_while_nobody_can_say_who_is_in_the_committee() {
+        let mut scene = Scene::new().await;
+        scene.wait_for(|progress| *progress == Progress::AtHead).await;
+        scene.node.behave(|behaviour| behaviour.refuses_calls = vec!["epoch()"]);
+        for amounts in [&[5][..], &[5, 6]] {
+            let retries = scene.metrics.retries.get();
+            scene.deposit(&amounts[amounts.len() - 1..]);
+            scene.credited.wait_for(|credited| credited == amounts).await.unwrap();
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            assert!(scene.metrics.retries.get() > retries, "the committee is asked for in vain");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn an_inconsistency_that_stays_stops_the_follower_for_good() {
         let mut scene = Scene::new().await;
         scene.wait_for(|progress| *progress == Progress::AtHead).await;
@@ -638,7 +661,7 @@ mod tests {
         let then = Signers { committee: &next.committee, keys: &next.keys };
         let deadline = primary.time_s() + 86_400;
         install(&primary, &NextCommittee::new(contract.address(), now, then, deadline));
-        nodes[0].behave(|behaviour| behaviour.refuses = vec!["eth_call"]);
+        nodes[0].behave(|behaviour| behaviour.refuses_calls = vec!["epoch()"]);
         reply.send(TransactionIndex(1)).unwrap();
         let closing = tokio::time::timeout(Duration::from_secs(120), next_steps(&queue, TransactionIndex(1))).await;
         assert!(closing.is_err(), "the epoch is to be closed, and nobody can say who votes in the next one");

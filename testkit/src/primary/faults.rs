@@ -27,6 +27,8 @@ pub struct Behaviour {
     pub swallows_transactions: bool,
     /// The methods that the node refuses, as nodes with limits do.
     pub refuses: Vec<&'static str>,
+    /// The contract's functions that the node refuses to call, as `epoch()`.
+    pub refuses_calls: Vec<&'static str>,
     /// Changes that the node makes to the contract's logs.
     pub lies: Vec<LogLie>,
     /// The number of seconds that the node adds to the time of blocks in its answers, except of the newest block.
@@ -45,6 +47,7 @@ impl Default for Behaviour {
             errors_percent: 0,
             swallows_transactions: false,
             refuses: Vec::new(),
+            refuses_calls: Vec::new(),
             lies: Vec::new(),
             later_s: 0,
             stuck_on: None,

@@ -7,9 +7,10 @@ use std::time::Duration;
 use alloy::primitives::{U64, keccak256};
 use alloy::rpc::client::RpcClient;
 use alloy::rpc::json_rpc::{ErrorPayload, RequestPacket, Response, ResponsePacket, ResponsePayload, SerializedRequest};
-use alloy::rpc::types::Log;
+use alloy::rpc::types::{Log, TransactionRequest};
 use alloy::transports::{TransportError, TransportErrorKind, TransportFut};
 use fastrand::Rng;
+use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::to_raw_value;
 use url::Url;
@@ -135,7 +136,7 @@ impl SimulatedNode {
 
     fn answer(&self, method: &str, params: &[Value]) -> Result<Value, RpcFailure> {
         let behaviour = self.conduct().behaviour.clone();
-        if behaviour.refuses.contains(&method) {
+        if behaviour.refuses.contains(&method) || refuses_call(&behaviour, method, params) {
             return Err(RpcFailure::new(-32_005, "limit exceeded"));
         }
         let mut chain = self.chain();
@@ -173,6 +174,16 @@ impl SimulatedNode {
         let words = [&self.name, method, params, answer].map(str::as_bytes).concat();
         chain.digest = keccak256([chain.digest.as_slice(), &words].concat());
     }
+}
+
+/// Whether this is the call of a function that the node refuses to call.
+fn refuses_call(behaviour: &Behaviour, method: &str, params: &[Value]) -> bool {
+    if behaviour.refuses_calls.is_empty() || method != "eth_call" {
+        return false;
+    }
+    let call = params.first().and_then(|call| TransactionRequest::deserialize(call).ok()).unwrap_or_default();
+    let input = call.input.into_input().unwrap_or_default();
+    behaviour.refuses_calls.iter().any(|function| input.starts_with(&keccak256(function)[..4]))
 }
 
 /// Whether a request asks for a block other than the newest.
