@@ -15,6 +15,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::JournalPosition;
 use fjall::config::PinningPolicy;
 use fjall::{Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
+use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -29,6 +30,8 @@ const ACCOUNT_PREFIX: u8 = 1;
 const WORKER_THREADS: usize = 1;
 /// fjall refuses less than 10. Its default of 900 is meant for one store per process.
 const OPEN_FILES_MAX: usize = 64;
+/// The file that fjall writes last when it creates a store, and its length at least.
+const CREATED: (&str, u64) = ("version", 4);
 /// The minimum that fjall accepts.
 const STORE_LOG_BYTES_MAX: u64 = 64 << 20;
 
@@ -161,6 +164,7 @@ impl CheckpointStore {
     /// `Store`, `Malformed`, `UnsupportedVersion`.
     pub fn open(folder: &Path, options: CheckpointOptions) -> Result<Self, CheckpointError> {
         let failed = |source| store_error(folder, source);
+        remove_unfinished(folder).map_err(|error| failed(error.into()))?;
         let database = Database::builder(folder)
             .cache_size(options.cache_bytes)
             .worker_threads(WORKER_THREADS)
@@ -255,6 +259,20 @@ impl Checkpoints for CheckpointStore {
         borsh::to_writer(&mut value, &stored).map_err(|source| store_error(&self.folder, source.into()))?;
         batch.insert(&self.entries, CHECKPOINT_KEY, value);
         batch.commit().map_err(self.failed())
+    }
+}
+
+/// Removes what a process left that was killed while it created the store: fjall neither completes nor opens that.
+fn remove_unfinished(folder: &Path) -> io::Result<()> {
+    let (file, length) = CREATED;
+    match std::fs::metadata(folder.join(file)) {
+        Ok(file) if file.len() >= length => return Ok(()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -362,6 +380,26 @@ mod tests {
         drop(store);
         let refused = CheckpointStore::open(folder.path(), CheckpointOptions::default());
         assert!(matches!(refused, Err(CheckpointError::Malformed { .. })));
+    }
+
+    /// A process can be killed after each file that fjall creates, and before the file has its content.
+    #[test]
+    fn a_store_whose_creation_was_interrupted_is_created_anew() {
+        let whole = tempfile::tempdir().unwrap();
+        drop(open(whole.path()));
+        let length = std::fs::metadata(whole.path().join(CREATED.0)).unwrap().len();
+        assert_eq!(length, CREATED.1, "fjall writes another file last");
+        for written in [&["lock"][..], &["lock", "0.jnl"], &["lock", "0.jnl", CREATED.0]] {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::create_dir(folder.path().join("keyspaces")).unwrap();
+            for file in written {
+                std::fs::write(folder.path().join(file), []).unwrap();
+            }
+            let store = open(folder.path());
+            store.write(JournalPosition(1), vec![], vec![(key(1), vec![1])]).unwrap();
+            drop(store);
+            assert_eq!(open(folder.path()).account(&key(1)).unwrap(), Some(vec![1]), "{written:?}");
+        }
     }
 
     #[test]
