@@ -24,6 +24,7 @@ use fastpay_program::files;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub use error::StorageError;
 pub use identity::{FolderIdentity, Switch};
@@ -34,6 +35,10 @@ pub(crate) const LOCK_FILE: &str = "lock";
 /// Created with the folder, and removed once the authority's memory was judged (`crate::authority::rollback`).
 pub(crate) const NEW_FILE: &str = "unjudged";
 const OWNER_ONLY: u32 = 0o700;
+/// A process that has just been killed may hold the lock for a moment, and so may a program that the process before
+/// started and that has not replaced its copy of that process yet.
+const LOCK_TRIES: u32 = 50;
+const LOCK_WAIT: Duration = Duration::from_millis(20);
 
 /// The folders of one shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -320,10 +325,14 @@ impl DataFolder {
         let lock =
             OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&lock_path).map_err(failed)?;
         let path = path.to_owned();
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(StorageError::InUse { path }),
-            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        let mut tries = 1..LOCK_TRIES;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if tries.next().is_some() => std::thread::sleep(LOCK_WAIT),
+                Err(TryLockError::WouldBlock) => return Err(StorageError::InUse { path }),
+                Err(TryLockError::Error(source)) => return Err(failed(source)),
+            }
         }
         fs::set_permissions(&path, Permissions::from_mode(OWNER_ONLY))
             .map_err(|source| io_error("close to other users the folder", &path, source))?;
