@@ -14,7 +14,7 @@ use crate::failure::{Failure, wait_for};
 use crate::network::Network;
 
 /// The longest time for which credits may be on their way between shards.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The audit of one asset.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,8 +18,8 @@ use crate::place::{Place, program};
 use crate::process::{Finished, Program, run};
 
 // No start takes this long, however busy the machine is.
-const READY_PATIENCE: Duration = Duration::from_secs(120);
-const STOP_PATIENCE: Duration = Duration::from_secs(60);
+const READY_PATIENCE: Duration = Duration::from_secs(300);
+const STOP_PATIENCE: Duration = Duration::from_secs(120);
 
 /// The network namespace of one authority.
 #[derive(Clone, Debug)]

@@ -63,6 +63,9 @@ impl Failure {
     }
 }
 
+/// Nothing that a test waits for takes this long, however busy the machine is.
+pub const PATIENCE: Duration = Duration::from_secs(600);
+
 /// Retries `probe` until it returns a value. The error contains the last reason.
 ///
 /// # Errors

@@ -25,7 +25,7 @@ mod user;
 pub use audit::{AssetLine, audit, bring_all_up_to_date};
 pub use authority::{Authority, Cell};
 pub use chain::{CHAIN_ID, Chain, OUTFLOW_DELAY_S, RICH_KEYS, Token, VOTES_VALIDITY_S};
-pub use failure::{Failure, wait_for, within};
+pub use failure::{Failure, PATIENCE, wait_for, within};
 pub use fastpay_testkit::Ports;
 pub use http::{http_get, http_post};
 pub use namespace::{Namespace, Own};

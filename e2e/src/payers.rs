@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::network::Network;
 
 /// The time limit for one account's state, also on a busy machine.
-const READ_PATIENCE: Duration = Duration::from_secs(30);
+const READ_PATIENCE: Duration = Duration::from_secs(120);
 /// The number of attempts at one payment while too few authorities answer in time: on a busy machine one of them can be
 /// late while another is dead.
 const ATTEMPTS: usize = 3;
@@ -171,7 +171,9 @@ impl Payers {
     /// If an authority does not accept them.
     pub async fn bring_all_up_to_date(&self, accounts: &[AccountId]) -> Result<(), Failure> {
         let network = self.wallet.network();
-        let client = CommitteeClient::new(network.clone(), Arc::new(NoCertificates), QuorumOptions::default());
+        // One that was away may lack many earlier ones.
+        let options = QuorumOptions { background: READ_PATIENCE, ..QuorumOptions::default() };
+        let client = CommitteeClient::new(network.clone(), Arc::new(NoCertificates), options);
         for &account in accounts {
             let answers = network.account(account, tokio::time::Instant::now() + READ_PATIENCE).await;
             let next = answers.iter().filter_map(|(_, answer)| Some(answer.as_ref().ok()?.next_sequence)).max();

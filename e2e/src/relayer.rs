@@ -13,7 +13,7 @@ use crate::network::Primary;
 use crate::place::{Place, program};
 use crate::process::{Program, run};
 
-const STOP_PATIENCE: Duration = Duration::from_secs(60);
+const STOP_PATIENCE: Duration = Duration::from_secs(120);
 /// The gas key's balance: 100 ETH.
 const GAS_WEI: u128 = 100_000_000_000_000_000_000;
 /// The value of a token's smallest unit in wei: a token with six decimals is worth 0.0005 ETH.

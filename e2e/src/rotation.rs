@@ -2,7 +2,6 @@
 //! acceptances.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use alloy::primitives::{Address, B256, U64};
 use alloy::sol_types::SolCall;
@@ -11,12 +10,11 @@ use fastpay_ethereum::{ICouncil, IFastPay};
 use serde_json::{Value, json};
 
 use crate::chain::{CHAIN_ID, Chain, DEPLOYER};
-use crate::failure::{Failure, wait_for};
+use crate::failure::{Failure, PATIENCE, wait_for};
 use crate::network::Network;
 use crate::process::Finished;
 
 /// The time limit for a block to become final and to be read by each follower, also on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// The council's short delay.
 const DELAY_S: u64 = 86_400;
 

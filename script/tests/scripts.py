@@ -84,7 +84,7 @@ class OneAtATime(unittest.TestCase):
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         (folder / "script").mkdir()
         shutil.copy(ROOT / "script/one-at-a-time.sh", folder / "script")
-        write = f"for n in 1 2 3 4 5; do echo $0 >>{folder}/cache; sleep 0.05; done"
+        write = f"for n in 1 2 3 4 5; do echo $0 >>{folder}/cache; sleep 0.5; done"
         commands = [subprocess.Popen([folder / "script/one-at-a-time.sh", "bash", "-c", write, name], stderr=subprocess.PIPE)
                     for name in ("one", "two")]
         said = [command.communicate(timeout=PATIENCE_SECONDS)[1] for command in commands]

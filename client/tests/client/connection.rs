@@ -1,5 +1,6 @@
 //! The client against servers that answer in any order, not at all, wrongly, or are away.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -11,6 +12,7 @@ use fastpay_rpc::proto::submit_request::Request;
 use fastpay_rpc::proto::submit_response::Response;
 use fastpay_rpc::proto::{self, Confirmed, SubmitRequest, SubmitResponse};
 use fastpay_rpc::{BatchAnswer, MESSAGE_BYTES_MAX, Refusal, STREAM_REQUESTS_IN_FLIGHT_MAX};
+use fastpay_testkit::Ports;
 use tokio::task::JoinSet;
 use tonic::{Code, Status};
 
@@ -148,7 +150,9 @@ async fn a_server_that_does_not_answer_costs_the_time_out_and_no_more() {
 async fn a_client_finds_its_server_again() {
     let gate = tokio::sync::broadcast::channel::<()>(1).0;
     let dying = gate.clone();
-    let server = Server::start(behaviour(move |mut requests, answers| {
+    let mut ports = Ports::take().unwrap();
+    let address: SocketAddr = ([127, 0, 0, 1], ports.next(1).unwrap()).into();
+    let dies = behaviour(move |mut requests, answers| {
         let mut killed = dying.subscribe();
         async move {
             loop {
@@ -167,8 +171,8 @@ async fn a_client_finds_its_server_again() {
                 }
             }
         }
-    }))
-    .await;
+    });
+    let server = Server::start_at(address, dies).await;
     let client = client(&server.url());
     assert_eq!(client.confirm(&some_certificate(0)).await, Ok((None, SequenceNumber(1))));
     // What is in flight when the server ends fails, and can be repeated.
@@ -177,7 +181,6 @@ async fn a_client_finds_its_server_again() {
         async move { client.confirm(&some_certificate(1)).await }
     });
     tokio::task::yield_now().await;
-    let address = server.address;
     drop(server);
     let deadline = Instant::now() + PATIENCE;
     while !in_flight.is_finished() {
@@ -202,8 +205,8 @@ async fn a_client_finds_its_server_again() {
 
 #[tokio::test]
 async fn all_requests_to_an_unreachable_server_fail_at_once() {
-    // A port that was bound and closed again, so that nothing listens on it.
-    let address = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let mut ports = Ports::take().unwrap();
+    let address: SocketAddr = ([127, 0, 0, 1], ports.next(1).unwrap()).into();
     let client = client(&format!("http://{address}"));
     let mut asked = JoinSet::new();
     for sequence in 0..300 {

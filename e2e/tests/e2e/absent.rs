@@ -34,6 +34,8 @@ async fn peers_bring_an_authority_up_to_date_also_when_it_is_killed_meanwhile() 
         tokio::time::sleep(A_MOMENT).await;
         absent.kill();
     }
-    network.authority(3).unwrap().start().unwrap();
+    let absent = network.authority(3).unwrap();
+    absent.start().unwrap();
+    absent.wait_ready().await.unwrap();
     assert_all_paid(&network, &payers, EACH).await;
 }

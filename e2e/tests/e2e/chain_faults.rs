@@ -3,7 +3,7 @@
 use alloy::primitives::U256;
 use alloy::sol_types::SolCall;
 use fastpay_core::{AccountKey, Amount, Asset, Memo};
-use fastpay_e2e::{Network, Payers, audit, http_get, wait_for};
+use fastpay_e2e::{Network, PATIENCE, Payers, audit, http_get, wait_for};
 use fastpay_ethereum::IFastPay;
 use fastpay_testkit::anvil::LyingNode;
 use fastpay_wallet::Intent;
@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use crate::scene::{key, on_chain};
 
-const PATIENCE: Duration = Duration::from_secs(90);
 /// More blocks than lie between the newest and the finalized one.
 const DEEP: u64 = 12;
 

@@ -2,12 +2,10 @@
 //! it, finishes earlier orders, and redeems. A relayer that was started before it submits a redemption whose votes have
 //! expired, and those of the new epoch.
 
-use std::time::Duration;
-
 use alloy::primitives::{Address, Bytes, U256};
 use alloy::sol_types::{SolCall, SolEvent};
 use fastpay_core::{Amount, Asset, Authority as Member, Memo};
-use fastpay_e2e::{Network, User, VOTES_VALIDITY_S, audit, bring_all_up_to_date, wait_for};
+use fastpay_e2e::{Network, PATIENCE, User, VOTES_VALIDITY_S, audit, bring_all_up_to_date, wait_for};
 use fastpay_ethereum::IFastPay;
 use fastpay_wallet::Intent;
 use serde_json::{Value, json};
@@ -18,7 +16,6 @@ use crate::rotation::{rotate, wait_for_epoch};
 use crate::scene::{on_chain, payment};
 
 const OUT: Address = Address::repeat_byte(0xfe);
-const PATIENCE: Duration = Duration::from_secs(120);
 const ETHER: u128 = 1_000_000_000_000_000_000;
 
 /// The function by which the contract paid a redemption.
@@ -92,10 +89,10 @@ async fn the_command_and_a_running_relayer_follow_a_rotation() {
     let his = bob.import_rich_key("his", 1).await.unwrap();
     let out = OUT.to_string();
     for person in [&alice, &bob] {
-        assert_eq!(person.fastpay(["deposit", "10", "--wait", "60"]).await.unwrap()["state"], "credited");
+        assert_eq!(person.fastpay(["deposit", "10", "--wait", "240"]).await.unwrap()["state"], "credited");
     }
     // The relayer works before the rotation.
-    alice.fastpay(["redeem", "1", "--to", &out, "--wait", "60"]).await.unwrap();
+    alice.fastpay(["redeem", "1", "--to", &out, "--wait", "240"]).await.unwrap();
 
     // A redemption that it cannot submit while the contract is paused.
     network.chain().unwrap().pause(network.contract().unwrap()).await.unwrap();
@@ -145,7 +142,7 @@ async fn the_command_and_a_running_relayer_follow_a_rotation() {
     // The pause has ended, and the old votes have expired.
     network.chain().unwrap().pass(VOTES_VALIDITY_S + 1).await.unwrap();
     wait_until_paid(&network, 2).await;
-    alice.fastpay(["redeem", "1", "--to", &out, "--wait", "60"]).await.unwrap();
+    alice.fastpay(["redeem", "1", "--to", &out, "--wait", "240"]).await.unwrap();
     let alone = bob.fastpay(["redeem", "4", "--to", &out, "--self"]).await.unwrap();
     assert!(alone["redeemed"].is_object(), "{alone}");
     network.relayer().unwrap().program().unwrap().check().unwrap();

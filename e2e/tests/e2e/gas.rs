@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use alloy::primitives::{Address, U256};
 use fastpay_core::{AccountId, Asset};
-use fastpay_e2e::{Network, Relayer, User, audit, wait_for};
+use fastpay_e2e::{Network, PATIENCE, Relayer, User, audit, wait_for};
 use serde_json::{Value, json};
 
 use crate::scene::on_chain;
 
-const PATIENCE: Duration = Duration::from_secs(120);
 const OUT: Address = Address::repeat_byte(0xef);
 const GWEI: u64 = 1_000_000_000;
 

@@ -1,9 +1,7 @@
 //! A payment over HTTP alone: the steps of docs/API.md, against four running nodes.
 
-use std::time::Duration;
-
 use fastpay_core::{AccountId, Domain, VerifiedVote, Vote};
-use fastpay_e2e::{Network, http_get, http_post, wait_for};
+use fastpay_e2e::{Network, PATIENCE, http_get, http_post, wait_for};
 use fastpay_rpc::json::{
     Account, AccountState, Certificate, Committee, Confirmed, ConfirmedTransfer, Decimal, Hex, Problem, ProblemCode,
     ReceivedPayment, Status, TransferOrder, VoteAnswer,
@@ -105,7 +103,7 @@ async fn a_client_with_http_alone_pays_and_is_paid() {
     let by_digest = format!("/v1/transfers/{}", received.digest);
     for node in &nodes {
         // The index follows a moment later.
-        let found = wait_for(Duration::from_secs(60), || async {
+        let found = wait_for(PATIENCE, || async {
             let (status, body) = http_get(node, &by_digest).await?;
             if status == 200 { Ok(body) } else { Err(body) }
         });

@@ -30,12 +30,12 @@ async fn money_goes_in_around_and_out_again() {
     trace_to(&alice.home().join("config.toml"), collector.address());
     let his = bob.new_ed25519_key("his").await.unwrap();
 
-    let deposit = alice.fastpay(["deposit", "5", "--wait", "60"]).await.unwrap();
+    let deposit = alice.fastpay(["deposit", "5", "--wait", "240"]).await.unwrap();
     assert_eq!(deposit["state"], "credited");
     let paid = alice.fastpay(["pay", &his.to_string(), "2.5", "--memo", "lodging"]).await.unwrap();
     assert_eq!(paid["state"], "settled");
     collector.expect_payment(&network, &paid, [own, his]).await;
-    let received = bob.fastpay(["receive", "--wait", "60"]).await.unwrap();
+    let received = bob.fastpay(["receive", "--wait", "240"]).await.unwrap();
     assert!(received.to_string().contains("lodging"), "{received}");
 
     // An amount above the balance is refused before it gets a number, with its own exit code.
@@ -50,7 +50,7 @@ async fn money_goes_in_around_and_out_again() {
     assert!(above.err.contains("the fee of 1.5 ETH exceeds the amount of 1 ETH"), "{}", above.err);
 
     // Redeem through the relayer, which keeps its fee …
-    let redeemed = bob.fastpay(["redeem", "1", "--to", &out, "--fee", "0.25", "--wait", "60"]).await.unwrap();
+    let redeemed = bob.fastpay(["redeem", "1", "--to", &out, "--fee", "0.25", "--wait", "240"]).await.unwrap();
     assert_eq!((&redeemed["redeemed"]["by"], &redeemed["sequence"]), (&"relayer".into(), &0.into()));
     collector.expect_redemption(&network, &redeemed).await;
     assert_eq!(network.chain().unwrap().ether_of(OUT).await.unwrap(), milli_ether(750));

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use fastpay_core::AccountId;
-use fastpay_e2e::{Network, User, run, wait_for};
+use fastpay_e2e::{Network, PATIENCE, User, run, wait_for};
 use serde_json::{Value, json};
 
-use crate::merchant_scene::{Merchant, Mood, PATIENCE};
+use crate::merchant_scene::{Merchant, Mood};
 use crate::scene::{key, standalone};
 
 /// In ETH.
@@ -138,8 +138,8 @@ async fn a_shop_is_paid_and_notified() {
 
     // The service is killed while the payment arrives. At the next start it is found, and counts as in time, because
     // nothing observed the expiry.
-    let tea = merchant.create("tea", "5", "15");
-    let coffee = merchant.create("coffee", "5", "15");
+    let tea = merchant.create("tea", "5", "60");
+    let coffee = merchant.create("coffee", "5", "60");
     merchant.shop_will(Mood::Refuse(usize::MAX));
     merchant.kill();
     people.pay(&tea).await;

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -11,12 +10,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use fastpay_core::AccountId;
-use fastpay_e2e::{Network, Program, User, program, run, wait_for};
+use fastpay_e2e::{Network, PATIENCE, Program, User, program, run, wait_for};
 use fastpay_merchant::signature::Secret;
 use fastpay_wallet::format_units;
 use serde_json::{Value, json};
-
-pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The shop's answer to a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,16 +1,12 @@
 //! A move to a new contract, as docs/CONTRACT.md describes it: there is no upgrade. Both committees run meanwhile.
 
-use std::time::Duration;
-
 use alloy::primitives::{Address, U256};
 use fastpay_client::ClientError;
 use fastpay_core::{Asset, SequenceNumber};
-use fastpay_e2e::{Network, OUTFLOW_DELAY_S, Place, Ports, User, audit, wait_for};
+use fastpay_e2e::{Network, OUTFLOW_DELAY_S, PATIENCE, Place, Ports, User, audit, wait_for};
 use fastpay_rpc::Refusal;
 
 use crate::scene::{layout, on_chain};
-
-const PATIENCE: Duration = Duration::from_secs(120);
 
 fn ether(amount: u64) -> U256 {
     U256::from(amount) * U256::from(10).pow(U256::from(18))
@@ -43,7 +39,7 @@ async fn everybody_moves_to_a_new_contract_while_both_run() {
     let own = alice.import_rich_key("own", 0).await.unwrap();
     let other = bob.new_ed25519_key("other").await.unwrap();
     let (address, exit) = (own.ethereum_address().unwrap(), Address::repeat_byte(0xe1));
-    alice.fastpay(["deposit", "10", "--wait", "60"]).await.unwrap();
+    alice.fastpay(["deposit", "10", "--wait", "240"]).await.unwrap();
     alice.fastpay(["pay", &other.to_string(), "3"]).await.unwrap();
 
     // 1. The new contract is deployed and verified, and its authorities run. Its keys are new.
@@ -61,7 +57,7 @@ async fn everybody_moves_to_a_new_contract_while_both_run() {
     // 3. A redemption to the new contract's address would be lost: the wallet signs nothing.
     let refused = alice.try_fastpay(["redeem", "1", "--to", &after.to_string()]).await.unwrap();
     assert!(!refused.status.success() && refused.err.contains("is a contract of FastPay"), "{}", refused.err);
-    bob.fastpay(["redeem", "2", "--to", &exit.to_string(), "--wait", "60"]).await.unwrap();
+    bob.fastpay(["redeem", "2", "--to", &exit.to_string(), "--wait", "240"]).await.unwrap();
     wait_until_has(&new, exit, ether(2)).await;
     // The old committee's certificates are not valid at the new one.
     let client = &old.clients().unwrap()[0];
@@ -80,7 +76,7 @@ async fn everybody_moves_to_a_new_contract_while_both_run() {
     // Each deposits into its account on the new contract, from the address that was paid.
     let there = User::new(&new, "alice").await.unwrap();
     assert_eq!(there.import_rich_key("own", 0).await.unwrap(), own, "the account is the same one");
-    there.fastpay(["deposit", "8", "--wait", "60"]).await.unwrap();
+    there.fastpay(["deposit", "8", "--wait", "240"]).await.unwrap();
     there.fastpay(["pay", &other.to_string(), "5"]).await.unwrap();
 
     // 5. The old contract is empty, and nothing is missing.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_core::{Amount, Asset, Balance, GenesisBalance, Memo};
-use fastpay_e2e::{Cell, Failure, Namespace, Network, Own, Payers, Place, run, wait_for, within};
+use fastpay_e2e::{Cell, Failure, Namespace, Network, Own, PATIENCE, Payers, Place, run, wait_for, within};
 use fastpay_wallet::Intent;
 
 use crate::crashes::assert_all_paid;
@@ -17,7 +17,6 @@ use crate::scene::{START, balance, build, key, layout, skip};
 
 const PAYERS: u8 = 8;
 const INSIDE: &str = "IN_NETWORK_NAMESPACE";
-const PATIENCE: Duration = Duration::from_secs(240);
 
 #[test]
 fn payments_survive_cut_cables_and_lost_packets() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::AccountKey;
-use fastpay_e2e::{Network, wait_for, within};
+use fastpay_e2e::{Network, PATIENCE, wait_for, within};
 use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::proto::submit_request::Request;
 use fastpay_rpc::proto::{self, SubmitRequest};
@@ -15,9 +15,6 @@ use tonic::Code;
 use tonic::transport::Endpoint;
 
 use crate::scene::{key, payment, standalone};
-
-/// Longer than any of the node's time limits, also on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Scene {
     network: Network,

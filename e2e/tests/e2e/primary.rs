@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fastpay_client::AuthorityClient;
 use fastpay_core::{AccountId, Asset};
-use fastpay_e2e::{Chain, Failure, Network, Place, Ports, User, http_get, program, run, wait_for};
+use fastpay_e2e::{Chain, Failure, Network, PATIENCE, Place, Ports, User, http_get, program, run, wait_for};
 
 use crate::proxy::{Mode, Proxy};
 use crate::scene::{build, layout};
@@ -19,9 +19,6 @@ async fn network_behind_a_wire(name: &str) -> (Network, Proxy) {
     let url = proxy.url().to_owned();
     (Network::on_chain(place, ports, layout(), chain, Some(url)).await.unwrap(), proxy)
 }
-
-/// After long failures, a follower retries every half minute.
-const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A follower that has stopped for good is restarted by its operator.
 async fn restart_stopped(network: &mut Network) {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fastpay_core::Asset;
-use fastpay_e2e::{Network, Payers, Primary, audit, program, run, wait_for, within};
+use fastpay_e2e::{Network, PATIENCE, Payers, Primary, audit, program, run, wait_for, within};
 use tokio::task::JoinSet;
 
 use crate::scene::on_chain;
@@ -17,7 +17,6 @@ use crate::storm::{give, keep_paying, wait_until_relayed};
 const PAYERS: u8 = 6;
 /// As often as nodes may be configured to make them.
 const EVERY_SECONDS: u64 = 10;
-const PATIENCE: Duration = Duration::from_secs(300);
 
 fn certified(network: &Network, authority: usize) -> u64 {
     let names = std::fs::read_dir(network.authorities[authority].archive()).into_iter().flatten();

@@ -3,7 +3,6 @@
 //! committee follow by themselves, and no unit is lost or made.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use alloy::primitives::{Address, U256, hex};
 use fastpay_client::ClientError;
@@ -11,14 +10,13 @@ use fastpay_core::{
     AccountId, AccountKey, Asset, Balance, Certificate, Digest, Epoch, Redemption, SequenceNumber, Transfer,
     VerifiedCertificate,
 };
-use fastpay_e2e::{Network, User, audit, bring_all_up_to_date, wait_for};
+use fastpay_e2e::{Network, PATIENCE, User, audit, bring_all_up_to_date, wait_for};
 use fastpay_rpc::Refusal;
 use serde_json::{Value, json};
 
 use crate::rotation::{wait_for_epoch, wait_in_epoch};
 use crate::scene::{balance, on_chain, payment};
 
-const PATIENCE: Duration = Duration::from_secs(300);
 const DAY_S: u64 = 86_400;
 const ETHER: u128 = 1_000_000_000_000_000_000;
 const OUT: Address = Address::repeat_byte(0xde);
@@ -57,7 +55,7 @@ impl Scene {
             carol.new_ed25519_key("own").await.unwrap(),
         ];
         for user in [&alice, &bob] {
-            user.fastpay(["deposit", "10", "--wait", "60"]).await.unwrap();
+            user.fastpay(["deposit", "10", "--wait", "240"]).await.unwrap();
         }
         let (_, key) = alice.open("own").unwrap();
         let mut scene = Self { network, alice, bob, carol, key, accounts };

@@ -1,12 +1,10 @@
 //! A relayer that dies after storing a transaction and before sending it. And one that submits many redemptions with
 //! one vote, executes queued redemptions, and waits until a pause has ended.
 
-use std::time::Duration;
-
 use alloy::primitives::{Address, U256};
 use alloy::sol_types::{SolCall, SolEvent};
 use fastpay_core::{AccountId, Asset};
-use fastpay_e2e::{Network, OUTFLOW_DELAY_S, User, audit, bring_all_up_to_date, http_get, wait_for};
+use fastpay_e2e::{Network, OUTFLOW_DELAY_S, PATIENCE, User, audit, bring_all_up_to_date, http_get, wait_for};
 use fastpay_ethereum::IFastPay;
 use serde_json::{Value, json};
 
@@ -14,7 +12,6 @@ use crate::proxy::Proxy;
 use crate::scene::on_chain;
 
 const OUT: Address = Address::repeat_byte(0xcd);
-const PATIENCE: Duration = Duration::from_secs(120);
 
 async fn wait_until_paid(network: &Network, ether: u64) {
     wait_until_out_has(network, U256::from(ether) * U256::from(10).pow(U256::from(18))).await;
@@ -154,7 +151,7 @@ async fn a_batch_a_queue_and_a_pause_end_in_payouts() {
     let refused = alice.try_fastpay(["redeem", "0.5", "--to", &out]).await.unwrap();
     assert_eq!(refused.status.code(), Some(14), "{}{}", refused.out, refused.err);
     network.chain().unwrap().pass(3_700).await.unwrap();
-    alice.fastpay(["redeem", "0.5", "--to", &out, "--wait", "60"]).await.unwrap();
+    alice.fastpay(["redeem", "0.5", "--to", &out, "--wait", "240"]).await.unwrap();
     wait_until_out_has(&network, U256::from(85) * U256::from(10).pow(U256::from(17))).await;
     wait_until_so_many_wait(&network, own, 0).await;
     let lines = audit(&network, &[own], &[Asset::ETHER]).await.unwrap();

@@ -7,13 +7,11 @@ use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::{
     AccountKey, Amount, Asset, Certificate, Epoch, Memo, SequenceNumber, TransferOrder, Vote, sign_vote,
 };
-use fastpay_e2e::{Finished, Network, Payers, User, program, run, wait_for};
+use fastpay_e2e::{Finished, Network, PATIENCE, Payers, User, program, run, wait_for};
 use fastpay_rpc::Refusal;
 use fastpay_wallet::Intent;
 
 use crate::scene::{key, payment, standalone};
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Scene {
     network: Network,

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use alloy::primitives::{Bytes, U256};
 use alloy::sol_types::{SolCall, SolError};
@@ -14,7 +13,9 @@ use fastpay_core::{
     PrimaryAddress, Redemption, SequenceNumber, Transfer, TransferOrder, VerifiedCertificate, VerifiedContractVote,
     VerifiedVote,
 };
-use fastpay_e2e::{Network, OUTFLOW_DELAY_S, User, VOTES_VALIDITY_S, bring_all_up_to_date, http_get, wait_for};
+use fastpay_e2e::{
+    Network, OUTFLOW_DELAY_S, PATIENCE, User, VOTES_VALIDITY_S, bring_all_up_to_date, http_get, wait_for,
+};
 use fastpay_ethereum::{ContractRedemption, IFastPay, certified_redemption};
 use fastpay_rpc::{BatchAnswer, Refusal};
 use serde_json::json;
@@ -22,7 +23,6 @@ use tokio::sync::watch;
 
 use crate::scene::{key, on_chain, payment};
 
-const PATIENCE: Duration = Duration::from_secs(120);
 /// The council's short delay, in seconds.
 const DELAY_S: u64 = 86_400;
 const RECIPIENT: PrimaryAddress = PrimaryAddress::repeat_byte(0xBE);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use alloy::primitives::{Address, U256};
 use alloy::sol_types::SolCall;
 use fastpay_core::{Amount, Asset, Memo, PrimaryAddress};
-use fastpay_e2e::{Network, Payers, User, audit, wait_for, within};
+use fastpay_e2e::{Network, PATIENCE, Payers, User, audit, wait_for, within};
 use fastpay_ethereum::IFastPay;
 use fastpay_wallet::Intent;
 use rand::rngs::StdRng;
@@ -22,7 +22,6 @@ use crate::scene::on_chain;
 
 const PAYERS: u8 = 8;
 const OUT: Address = Address::repeat_byte(0xa7);
-const PATIENCE: Duration = Duration::from_secs(120);
 const FUNDS: u64 = 1_000_000_000;
 
 fn from_environment(name: &str) -> Option<u64> {

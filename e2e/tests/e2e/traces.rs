@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use fastpay_core::{AccountId, Digest, ShardLayout};
-use fastpay_e2e::{Network, http_get, wait_for};
+use fastpay_e2e::{Network, PATIENCE, http_get, wait_for};
 use fastpay_telemetry::{root_span_id, trace_id};
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{TraceService, TraceServiceServer};
 use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
@@ -20,8 +19,6 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status, async_trait};
-
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The attributes that a stage may have.
 const ATTRIBUTES: [&str; 10] = [

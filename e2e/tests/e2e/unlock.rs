@@ -2,8 +2,6 @@
 //! quorum after the window, or by a certificate that somebody had withheld. A relayer unlocks it for an owner without
 //! ETH, or after the owner has left.
 
-use std::time::Duration;
-
 use alloy::primitives::{Address, Bytes, U256};
 use alloy::sol_types::{SolCall, SolError};
 use fastpay_client::ClientError;
@@ -11,7 +9,7 @@ use fastpay_core::{
     AccountId, AccountKey, Amount, Asset, Balance, Certificate, Epoch, Memo, Payment, PrimaryAddress, Redemption,
     SequenceNumber, Transfer, TransferOrder, VerifiedVote, sign_vote,
 };
-use fastpay_e2e::{Network, User, audit, bring_all_up_to_date, wait_for};
+use fastpay_e2e::{Network, PATIENCE, User, audit, bring_all_up_to_date, wait_for};
 use fastpay_ethereum::{Call, ICouncil, certified_redemption};
 use fastpay_rpc::Refusal;
 use fastpay_wallet::parse_memo;
@@ -19,7 +17,6 @@ use fastpay_wallet::parse_memo;
 use crate::merchant_scene::Merchant;
 use crate::scene::{on_chain, payment};
 
-const PATIENCE: Duration = Duration::from_secs(120);
 /// The contract's unlock window, in seconds.
 const WINDOW_S: u64 = 259_200;
 const BOND: u128 = 5_000_000_000_000_000;

@@ -1,12 +1,12 @@
 //! The command creates its folder completely or not at all, and ends quietly on a closed pipe.
 
 use std::io::{BufRead, BufReader};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use fastpay_testkit::{TestAccount, TestCommittee};
+use fastpay_testkit::{Ports, TestAccount, TestCommittee};
 use serde_json::{Value, json};
 
 fn command(folder: &Path, arguments: &[&str]) -> Command {
@@ -92,8 +92,8 @@ fn an_amount_is_typed_in_whole_units_and_a_wrong_one_is_refused_before_anybody_i
     assert_eq!(create("0.012").0, 8);
 }
 
-/// A running service; it ends with the test.
-struct Running(Child);
+/// A running service, with its port; it ends with the test.
+struct Running(Child, #[expect(dead_code, reason = "it keeps the port")] Ports);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -106,10 +106,11 @@ impl Drop for Running {
 fn start(folder: &Path) -> Running {
     let (endpoints, init) = wallet(folder);
     std::fs::write(folder.join("endpoints.json"), endpoints.to_string()).unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let mut ports = Ports::take().unwrap();
+    let port = format!("127.0.0.1:{}", ports.next(1).unwrap());
     let init: Vec<_> = init.iter().map(String::as_str).chain(["--listen", &port, "--web-wallet", WEB_WALLET]).collect();
     assert!(run(folder, &init).status.success());
-    let running = Running(command(folder, &["run"]).stderr(Stdio::null()).spawn().unwrap());
+    let running = Running(command(folder, &["run"]).stderr(Stdio::null()).spawn().unwrap(), ports);
     let until = Instant::now() + Duration::from_secs(60);
     while TcpStream::connect(&port).is_err() {
         assert!(Instant::now() < until, "the service does not listen");

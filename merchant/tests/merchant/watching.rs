@@ -51,9 +51,9 @@ impl Scene {
         let ledger = Ledger::open(folder.path(), LinkBase { link, page: None, checkout: None }, true).await.unwrap();
         let (asset, amount, memo) = (Asset::ETHER, Amount(5), Some(Memo::ZERO));
         let checkout = Checkout::default();
-        let request = Request { reference: "order 1".into(), asset, amount, memo, expires_in: 1, checkout };
+        let request = Request { reference: "order 1".into(), asset, amount, memo, expires_in: 5, checkout };
         ledger.create(&request, 1).unwrap();
-        let expires_at_ms = (now_ms().div_ceil(1_000) + 1) * 1_000;
+        let expires_at_ms = (now_ms().div_ceil(1_000) + 5) * 1_000;
         Self { committee, wallet, ledger, expires_at_ms, taken: AtomicUsize::new(0), folder }
     }
 

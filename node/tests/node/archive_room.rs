@@ -4,8 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use crate::certification::{certified, configure, eventually_async, is_certified, metric, start};
+use crate::certification::{certified, configure, is_certified, metric, start};
 use crate::checkpoint::Scene;
+use crate::scene::eventually_async;
 
 const LACKING: &str = "fastpay_archive_room_lacking_bytes";
 

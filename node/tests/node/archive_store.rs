@@ -29,6 +29,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use url::Url;
 
+use crate::authority::free_ports;
 use crate::certification::{TIMES, certified, configure, is_certified, metric, start, stop};
 use crate::checkpoint::Scene;
 use crate::process::node;
@@ -49,7 +50,8 @@ impl S3 {
     async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join(BUCKET)).unwrap();
-        let mut s3 = Self { folder, address: ([127, 0, 0, 1], 0).into(), connections: None };
+        // It comes back on the same port after it was away.
+        let mut s3 = Self { folder, address: free_ports(0).1, connections: None };
         s3.serve().await;
         s3
     }

@@ -13,8 +13,9 @@ use url::Url;
 
 use crate::archive_store::{archive_settings, four_numbers, held};
 use crate::archived::{http, id};
-use crate::certification::{configure, eventually_async, metric, start};
+use crate::certification::{configure, metric, start};
 use crate::checkpoint::{Member, Scene};
+use crate::scene::eventually_async;
 
 const SENT: ArchivedList = ArchivedList::Sent(SequenceNumber(0));
 const RECEIVED: ArchivedList = ArchivedList::Received(ArchiveCursor { checkpoint: 0, entry: 0 });

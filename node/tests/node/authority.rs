@@ -167,12 +167,15 @@ impl Running {
 
     /// With the keys of several epochs.
     pub async fn ready_with(config: Config, keys: Vec<AuthorityKeys>) -> Self {
-        let running = Self::begin(config, keys);
-        eventually_async("the authority is ready", || async {
-            assert!(!running.task.is_finished(), "it ended");
-            get(running.http, "/ready").await.is_some_and(|(code, _)| code == 200)
-        })
-        .await;
+        let mut running = Self::begin(config, keys);
+        let http = running.http;
+        let ready = eventually_async("the authority is ready", || async {
+            get(http, "/ready").await.is_some_and(|(code, _)| code == 200)
+        });
+        tokio::select! {
+            () = ready => {}
+            ended = &mut running.task => panic!("it ended: {ended:?}"),
+        }
         running
     }
 

@@ -24,14 +24,12 @@ use tonic::Code;
 
 use crate::authority::{self, Running, get};
 use crate::checkpoint::{Chain, Member, Scene, checkpoint_of, read, signers};
-use crate::scene::eventually_within;
+use crate::scene::eventually_async;
 
 pub const A_WEEK: u64 = 604_800;
 
 /// What is wrong with an archive, and what makes it so.
 type Lie<'a> = (&'static str, Box<dyn Fn() + 'a>);
-/// The threads have the lowest priority, so on a busy machine several leaders may not have the time.
-const PATIENCE: Duration = Duration::from_secs(600);
 /// Short, as the peers are on loopback; but a leader has the time to compute, with the lowest priority on a busy machine.
 pub const TIMES: MemberTimes = MemberTimes {
     poll: Duration::from_millis(20),
@@ -80,10 +78,6 @@ pub async fn start(member: &mut Member) {
 
 pub async fn stop(member: &mut Member) {
     member.running.take().unwrap().stop().await.unwrap();
-}
-
-pub async fn eventually_async<F: Future<Output = bool>>(what: &str, done: impl FnMut() -> F) {
-    eventually_within(PATIENCE, what, done).await;
 }
 
 async fn is_left(member: &Member) {

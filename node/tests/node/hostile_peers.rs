@@ -27,10 +27,10 @@ const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 /// Impatient, so that the tests are quick.
 fn impatient() -> NetworkLimits {
     NetworkLimits {
-        first_byte_timeout: Duration::from_millis(300),
+        first_byte_timeout: Duration::from_secs(2),
         keepalive_interval: Duration::from_millis(100),
         // Long enough for a pong on a machine that is busy with other things.
-        keepalive_timeout: Duration::from_secs(3),
+        keepalive_timeout: Duration::from_secs(10),
         ..NetworkLimits::default()
     }
 }

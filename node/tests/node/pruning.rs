@@ -15,16 +15,16 @@ use fastpay_program::Clock;
 use fastpay_testkit::{TestAccount, payment};
 use serde_json::Value;
 
-use crate::certification::{A_WEEK, configure, eventually_async, metric, start, stop};
+use crate::certification::{A_WEEK, configure, metric, start, stop};
 use crate::checkpoint::{Member, Scene, read};
 use crate::rebase::{shard_of, states, sums};
-use crate::scene::copy_folder;
+use crate::scene::{copy_folder, eventually_async};
 
 /// Short; but a turn is longer than a node takes to stop on a busy machine, or two might be away together.
 const TIMES: PruningTimes = PruningTimes {
     poll: Duration::from_millis(20),
     settle: Duration::from_millis(200),
-    turn: Duration::from_secs(2),
+    turn: Duration::from_secs(4),
     call: Duration::from_secs(2),
     retry: Duration::from_secs(3),
     retry_max: Duration::from_secs(3),
@@ -94,6 +94,15 @@ async fn pruned(member: &Member, checkpoint: u64) {
     eventually_async("the old journals are removed", async || !old.exists()).await;
 }
 
+/// A member answers a moment before it notes that it is back, and then the next one may leave.
+const NOTED_WITHIN_MS: u64 = 1_000;
+
+fn assert_one_at_a_time(members: &[Member]) {
+    let mut away: Vec<_> = members.iter().map(report).map(|done| (done.at_ms - done.pause_ms, done.at_ms)).collect();
+    away.sort_unstable();
+    assert!(away.windows(2).all(|pair| pair[0].1 <= pair[1].0 + NOTED_WITHIN_MS), "{away:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_end_their_journals_in_turn_under_load_and_go_on() {
     let mut scene = four().await;
@@ -114,11 +123,7 @@ async fn members_end_their_journals_in_turn_under_load_and_go_on() {
     for owner in 0..3 {
         pay(&scene, &[0, 1, 2, 3], owner, sequence).await;
     }
-    // One at a time.
-    let mut away: Vec<_> =
-        scene.members.iter().map(report).map(|done| (done.at_ms - done.pause_ms, done.at_ms)).collect();
-    away.sort_unstable();
-    assert!(away.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{away:?}");
+    assert_one_at_a_time(&scene.members);
 
     let (all, held) = (states(&scene.members[0]).await, sums(&scene.members[0]).await);
     assert_eq!(held[0], Balance::from(Amount(20_000)));
@@ -165,7 +170,7 @@ async fn no_member_leaves_while_the_others_make_no_quorum() {
         .await;
     }
     // By then each of them has had a turn.
-    let (until, mut sequence) = (now_ms() + 5 * 2_000, 1);
+    let (until, mut sequence) = (now_ms() + 5 * 4_000, 1);
     while now_ms() < until {
         pay(&scene, &[0, 1, 2], 0, sequence).await;
         sequence += 1;
@@ -200,10 +205,7 @@ async fn with_a_member_down_the_others_leave_one_at_a_time_once_their_disks_are_
     for member in &scene.members[..3] {
         pruned(member, 1).await;
     }
-    let mut away: Vec<_> =
-        scene.members[..3].iter().map(report).map(|done| (done.at_ms - done.pause_ms, done.at_ms)).collect();
-    away.sort_unstable();
-    assert!(away.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{away:?}");
+    assert_one_at_a_time(&scene.members[..3]);
     assert!(report(&scene.members[3]) == PruningReport::default());
     // What is certified is confirmed, also without room for new locks.
     pay(&scene, &[0, 1, 2], 0, 40).await;
@@ -279,7 +281,10 @@ async fn the_old_journals_stay_until_a_node_runs_on_the_new_ones() {
     let taken = loop {
         match std::net::TcpListener::bind(http) {
             Ok(taken) => break taken,
-            Err(_) => tokio::time::sleep(Duration::from_millis(1)).await,
+            Err(_) => {
+                assert_eq!(report(&scene.members[0]).checkpoint, 0, "it was back before its port was taken");
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
         }
     };
     let ended = scene.members[0].running.take().unwrap().ended().await.unwrap_err();

@@ -14,10 +14,10 @@ use fastpay_node::operator::rebase::rebase;
 use fastpay_node::operator::status;
 use fastpay_testkit::{TestAccount, payment, richer_state};
 
-use crate::certification::{A_WEEK, configure, eventually_async, is_certified, metric, start, stop};
+use crate::certification::{A_WEEK, configure, is_certified, metric, start, stop};
 use crate::checkpoint::{Chain, Member, Scene};
 use crate::rebase::{shard_of, states, sums};
-use crate::scene::copy_folder;
+use crate::scene::{copy_folder, eventually_async};
 
 /// The last number that is skipped, and the newest one.
 const LANDING: u64 = 7;

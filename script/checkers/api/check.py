@@ -24,7 +24,7 @@ HERE = Path(__file__).resolve().parent
 # The accounts that have a balance in the genesis file.
 ACCOUNTS = ["0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"]
 # No step takes this long, even on a busy machine.
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 180
 # The time for the authority. The merchant has fewer operations and gets half of it.
 AUTHORITY_SECONDS = int(os.environ.get("API_SECONDS", "40"))
 

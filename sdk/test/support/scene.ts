@@ -29,7 +29,7 @@ const TIMING: Timing = {
   ...DEFAULT_TIMING,
   deadlineMs: 60_000,
   fundsPatienceMs: 300,
-  backgroundMs: 500,
+  backgroundMs: 5_000,
   requestMs: 30_000,
   readMs: 30_000,
   backoffMinMs: 5,

@@ -251,7 +251,7 @@ describe("confirmations", () => {
         return { status: 200, body: { nextSequence: "1", epoch: String(inEpoch[number]) } };
       };
     }
-    await expect(scene.pay(30n, { timing: { deadlineMs: 1_000 } })).rejects.toMatchObject({ code: "new-epoch" });
+    await expect(scene.pay(30n, { timing: { deadlineMs: 10_000 } })).rejects.toMatchObject({ code: "new-epoch" });
     expect(scene.steps.map(({ type }) => type)).not.toContain("settled");
     scene.rotate();
     inEpoch.fill(1n);

@@ -267,7 +267,7 @@ describe("a request by another copy of the wallet", () => {
     for (const node of scene.nodes) {
       node.lie = ({ path, body }) => (path === "/v1/orders" && body.includes('"sequence":"1"') ? frozen : undefined);
     }
-    const timing = { ...context.timing, deadlineMs: 2_000 };
+    const timing = { ...context.timing, deadlineMs: 10_000 };
     await expect(run(undefined, { ...context, timing })).rejects.toMatchObject({ code: "frozen" });
     expect(await journal().entries()).toMatchObject([{ sequence: 0n, state: "settled" }, { sequence: 1n }]);
     expect(calls()).toEqual([]);

@@ -330,7 +330,7 @@ async fn a_link_is_paid_as_requested_after_confirmation() {
     refused(&["pay", open, "--yes"], "has no amount");
     refused(&["pay", &format!("{open}?expires=1"), "1", "--yes"], "expired");
     refused(&["pay", &format!("{open}?expires=4503599627370476"), "1", "--yes"], "is not a number in range");
-    let (brief, _) = json(home, &["link", "--account", "carol", "--amount", "1", "--expires-in", "10"]);
+    let (brief, _) = json(home, &["link", "--account", "carol", "--amount", "1", "--expires-in", "30"]);
     pay_too_late(home, &brief);
     // Without a terminal nobody is asked, and nothing is paid.
     assert_eq!(run(home, &["pay", link]).status.code(), Some(2));

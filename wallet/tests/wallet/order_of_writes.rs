@@ -138,7 +138,7 @@ async fn a_certificate_that_could_be_brought_to_nobody_is_listed_and_brought_lat
             fakes.iter().for_each(|authority| authority.play(Role::Down));
         }
     });
-    let options = QuorumOptions { deadline: Duration::from_secs(1), ..options() };
+    let options = QuorumOptions { deadline: Duration::from_secs(10), ..options() };
     let wallet = Wallet::new(Folder::new(home.path()), committee.network(), options);
     let error = wallet.send(&alice(), &pay(bob().account(), 40)).await.unwrap_err();
     let is_expected =

@@ -269,7 +269,7 @@ async fn an_authority_that_never_answers_does_not_keep_a_hidden_certificate_from
     let network = committee.network_with(Duration::from_secs(60));
     let client = CommitteeClient::new(network, Arc::new(NoCertificates), options());
     let number = (alice().account(), SequenceNumber(0));
-    let ballot = client.vote_unlock(number, true, Duration::from_millis(500)).await;
+    let ballot = client.vote_unlock(number, true, Duration::from_secs(5)).await;
     let digest = committee.committee.domain.transfer_digest(&certificate.order.transfer);
     let vote = ballot.decision().map(|decision| decision.vote);
     assert_eq!(vote, Some(UnlockVote::Certificate(digest)), "{:?}", ballot.failures());

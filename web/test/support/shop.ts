@@ -19,7 +19,7 @@ export async function fastpay(...args: readonly string[]): Promise<string> {
   return stdout.trim();
 }
 
-let nextPort = 7_000 + (process.pid % 2_000);
+let nextPort = 7_000 + 200 * (Number(process.env.TEST_PARALLEL_INDEX ?? 0) % 10);
 
 /**
  * A free port, each returned once. It is below the range that the system gives to connections, so it is still free when

@@ -139,7 +139,7 @@ async fn first_payments(report: &mut Report, scene: &Scene) -> Result<(), Failur
         let to_alice = scene.alice.account("ethereum").await?.to_string();
         let paid = scene.alice.fastpay(["pay", &to_bob, "1.5", "--from", "ethereum", "--memo", "lunch"]).await?;
         scene.bob.fastpay(["pay", &to_alice, "25", "--asset", &token, "--from", "fastpay"]).await?;
-        let received = scene.bob.fastpay(["receive", "--from", "fastpay", "--wait", "60"]).await?;
+        let received = scene.bob.fastpay(["receive", "--from", "fastpay", "--wait", "240"]).await?;
         if !received.to_string().contains("lunch") {
             return Err(Failure::Wrong(format!("Bob did not receive lunch: {received}")));
         }
@@ -249,7 +249,7 @@ async fn redemptions(report: &mut Report, scene: &mut Scene) -> Result<(), Failu
             Ok::<_, Failure>(())
         };
         let to = OUT.to_string();
-        let bob = ["redeem", "500", "--asset", &token, "--from", "fastpay", "--to", &to, "--fee", "1", "--wait", "60"];
+        let bob = ["redeem", "500", "--asset", &token, "--from", "fastpay", "--to", &to, "--fee", "1", "--wait", "240"];
         let (payers, bob) = tokio::join!(payers, scene.bob.fastpay(bob));
         payers.and(bob.map(drop))?;
         let expected = U256::from(8 * (half.0 - fee.0));
