@@ -226,13 +226,13 @@ fn lie(world: &World, certified: &[Checkpointed], tip: u64) -> Shown {
             let length = dice.below(shown[at].segment.len());
             shown[at].segment.truncate(length);
         }
-        3 => shown[at].segment = bytes(&segment),
+        3 | 7 => shown[at].segment = bytes(&segment),
         4 => {
             let length = dice.below(shown[landing].state.len());
             shown[landing].state.truncate(length);
         }
         5 => shown[landing].state = bytes_of_state(&certified[number - 1].state),
-        6 | 7 => {
+        6 => {
             let of = usize::try_from(shown[landing].certificate.checkpoint.number).expect("few");
             shown[landing].state = richer_state(&bytes_of_state(&certified[of].state));
         }
