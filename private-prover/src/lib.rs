@@ -1,0 +1,30 @@
+//! Private payments with regulation: the objects that docs/PRIVATE.md defines.
+//!
+//! Nothing here reads a clock, a file or the network. Randomness is the caller's. Amounts are in the smallest unit of
+//! their asset. Field elements are scalars of BLS12-381, and travel as 32 big-endian bytes in canonical form.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
+
+mod account;
+mod address;
+mod coin;
+mod credential;
+mod field;
+mod history;
+mod owner;
+mod poseidon;
+mod sanctions;
+mod schnorr;
+
+pub use account::Account;
+pub use address::{Address, ParseAddressError};
+pub use coin::{Coin, deposit_rho};
+pub use credential::{Credential, Limits};
+pub use field::{Asset, Domain, Fr, NotCanonical, field_from_bytes, field_from_hash, field_from_u128, field_to_bytes};
+pub use history::history_after;
+pub use owner::{Owner, SpendingKey};
+pub use poseidon::{h2, h4, h8};
+pub use sanctions::{
+    DEPTH as SANCTIONS_DEPTH, GapPath, LISTED_MAX, Sanctions, Tag, TooManyListed, WIDTH as SANCTIONS_WIDTH,
+};
+pub use schnorr::{InvalidKey, InvalidSignature, Kind, PublicKey, Signature, SigningKey, absent_key, generator};
