@@ -7,6 +7,8 @@
 
 mod account;
 mod address;
+mod check;
+mod circuit;
 mod coin;
 mod credential;
 mod field;
@@ -15,9 +17,13 @@ mod owner;
 mod poseidon;
 mod sanctions;
 mod schnorr;
+mod statement;
+mod transaction;
 
 pub use account::Account;
 pub use address::{Address, ParseAddressError};
+pub use check::broken_rules;
+pub use circuit::Statement;
 pub use coin::{Coin, deposit_rho};
 pub use credential::{Credential, Limits};
 pub use field::{Asset, Domain, Fr, NotCanonical, field_from_bytes, field_from_hash, field_from_u128, field_to_bytes};
@@ -28,3 +34,7 @@ pub use sanctions::{
     DEPTH as SANCTIONS_DEPTH, GapPath, LISTED_MAX, Sanctions, Tag, TooManyListed, WIDTH as SANCTIONS_WIDTH,
 };
 pub use schnorr::{InvalidKey, InvalidSignature, Kind, PublicKey, Signature, SigningKey, absent_key, generator};
+pub use statement::{
+    AccountValues, CoinValues, CommitteeSize, CredentialValues, OutputValues, Public, Rule, Shape, Witness,
+};
+pub use transaction::{Certified, InForce, Order, Prepared, Refusal, prepare};

@@ -38,6 +38,11 @@ impl SpendingKey {
         Self(Secret(derive("fastpay/private/spending-key", &[seed])))
     }
 
+    /// The key as the circuit has it.
+    pub(crate) const fn element(&self) -> Fr {
+        self.0.0
+    }
+
     /// Its owner.
     #[must_use]
     pub fn owner(&self) -> Owner {

@@ -48,10 +48,8 @@ pub struct GapPath {
     pub low: Fr,
     /// The listed tag above the gap.
     pub high: Fr,
-    /// For each level, from the leaves up, the children of the node.
+    /// For each level, from the leaves up, the children of the node on the way.
     pub children: [[Fr; WIDTH]; DEPTH],
-    /// For each level, which child is on the way.
-    pub positions: [usize; DEPTH],
 }
 
 /// A sanctions list. Everybody computes the whole of it, so that nobody asks for the path of a single key.
@@ -107,20 +105,13 @@ impl Sanctions {
     pub fn path(&self, tag: Tag) -> GapPath {
         let gap = self.bounds.partition_point(|bound| *bound < tag).clamp(1, self.bounds.len() - 1) - 1;
         let bound = |at: usize| self.bounds.get(at).map_or(Fr::from(0), |tag| field_from_u128(tag.0));
-        let mut path = GapPath {
-            low: bound(gap),
-            high: bound(gap + 1),
-            children: [[Fr::from(0); WIDTH]; DEPTH],
-            positions: [0; DEPTH],
-        };
         let mut at = gap;
-        let levels = self.levels.iter().zip(self.empty);
-        for ((level, nothing), (children, position)) in levels.zip(path.children.iter_mut().zip(&mut path.positions)) {
-            *position = at % WIDTH;
+        let mut children = [[Fr::from(0); WIDTH]; DEPTH];
+        for ((level, nothing), children) in self.levels.iter().zip(self.empty).zip(&mut children) {
             at /= WIDTH;
             *children = padded(level.chunks(WIDTH).nth(at).unwrap_or(&[]), nothing);
         }
-        path
+        GapPath { low: bound(gap), high: bound(gap + 1), children }
     }
 }
 

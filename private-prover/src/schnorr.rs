@@ -19,6 +19,9 @@ use crate::poseidon::h4;
 
 type Multiplier = jubjub::Fr;
 
+/// Digits to the base 8 that a response has in the circuit: 252 bits.
+pub(crate) const DIGITS: usize = 84;
+
 /// What a signature says of the element that it signs. A signature of one kind is none of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -206,6 +209,33 @@ impl Signature {
     #[must_use]
     pub const fn none() -> Self {
         Self { challenge: 0, response: Multiplier::zero() }
+    }
+
+    /// The challenge in little-endian bytes.
+    pub(crate) fn challenge_bytes(&self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        bytes[..16].copy_from_slice(&self.challenge.to_le_bytes());
+        bytes
+    }
+
+    /// The response as the circuit takes it: [`DIGITS`] digits to the base 8, each ±1, ±3, ±5 or ±7, of three bits in
+    /// little-endian order. The first two are half the absolute value, and the third is 1 for plus.
+    pub(crate) fn digits(&self) -> [u8; 32] {
+        // With s = Σ (2b_i − 1)·2^i, the b_i are the bits of (s + 2^252 − 1)/2, and each three of them are a digit.
+        let half = Option::<Multiplier>::from(Multiplier::from(2).invert()).expect("2 is not 0");
+        let all = Multiplier::from(2).pow_vartime(&[3 * DIGITS as u64, 0, 0, 0]) - Multiplier::one();
+        let bits = ((self.response + all) * half).to_bytes();
+        let bit = |at: usize| bits.get(at / 8).map_or(0, |byte| byte >> (at % 8) & 1);
+        let mut digits = [0; 32];
+        for at in 0..3 * DIGITS {
+            let sign = bit(at / 3 * 3 + 2);
+            // A negative digit has its absolute value in the complement.
+            let digit = if at % 3 == 2 || sign == 1 { bit(at) } else { 1 - bit(at) };
+            if let Some(byte) = digits.get_mut(at / 8) {
+                *byte |= digit << (at % 8);
+            }
+        }
+        digits
     }
 
     /// The challenge in 16 big-endian bytes, then the response in 32.

@@ -1,7 +1,12 @@
 //! The objects, the statement and its proofs, as others use this crate.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod determined;
+mod forgeries;
 mod objects;
+mod recorder;
+mod scene;
+mod statement;
 mod vectors;
 
 use rand::SeedableRng;

@@ -275,10 +275,7 @@ fn bytes_that_are_no_address_are_refused_by_reason() {
 /// The root that a path leads to.
 fn root_of(path: &GapPath) -> Option<Fr> {
     let leaf = h2([path.low, path.high]);
-    path.children
-        .iter()
-        .zip(path.positions)
-        .try_fold(leaf, |node, (children, position)| (children[position] == node).then(|| h8(*children)))
+    path.children.iter().try_fold(leaf, |node, children| children.contains(&node).then(|| h8(*children)))
 }
 
 #[test]

@@ -84,7 +84,6 @@ fn build() -> Value {
         "sanctions": {
             "listed": listed.iter().map(|tag| format!("{:#032x}", tag.number())).collect::<Vec<_>>(),
             "root": element(sanctions.root()), "low": element(path.low), "high": element(path.high),
-            "positions": path.positions,
         },
         "absent member": hex(absent_key(domain, 3, 1).to_bytes()),
         "signatures": {
