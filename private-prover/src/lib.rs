@@ -1,4 +1,5 @@
-//! Private payments with regulation: the objects that docs/PRIVATE.md defines.
+//! Private payments with regulation: the objects that docs/PRIVATE.md defines, the statement of a transaction, and its
+//! proofs.
 //!
 //! Nothing here reads a clock, a file or the network. Randomness is the caller's. Amounts are in the smallest unit of
 //! their asset. Field elements are scalars of BLS12-381, and travel as 32 big-endian bytes in canonical form.
@@ -12,6 +13,7 @@ mod circuit;
 mod coin;
 mod credential;
 mod field;
+mod groth16;
 mod history;
 mod owner;
 mod poseidon;
@@ -27,6 +29,10 @@ pub use circuit::Statement;
 pub use coin::{Coin, deposit_rho};
 pub use credential::{Credential, Limits};
 pub use field::{Asset, Domain, Fr, NotCanonical, field_from_bytes, field_from_hash, field_from_u128, field_to_bytes};
+pub use groth16::{
+    DEVELOPMENT_CHAIN, DevelopmentKeysRefused, FalseStatement, InvalidProof, MalformedProof, PROOF_BYTES, Proof,
+    ProvingKey, VerifyingKey,
+};
 pub use history::history_after;
 pub use owner::{Owner, SpendingKey};
 pub use poseidon::{h2, h4, h8};

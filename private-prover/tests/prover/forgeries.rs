@@ -12,10 +12,10 @@ use super::statement::{assert_true, number};
 type Part<T> = fn(&mut T) -> &mut Fr;
 
 /// A false witness, and the one rule that it breaks.
-struct Forgery {
-    rule: Rule,
+pub struct Forgery {
+    pub rule: Rule,
     name: &'static str,
-    claim: Claim,
+    pub claim: Claim,
 }
 
 /// Which true claim a forgery begins with.
@@ -26,9 +26,9 @@ enum Base {
     Exit,
 }
 
-struct Forger {
+pub struct Forger {
     scene: Scene,
-    made: Vec<Forgery>,
+    pub made: Vec<Forgery>,
     from: [Claim; 3],
 }
 
@@ -301,7 +301,7 @@ fn forge_lists(forger: &mut Forger) {
     }
 }
 
-fn forgeries() -> Forger {
+pub fn forgeries() -> Forger {
     let mut forger = Forger::new(Scene::new(4));
     forge_signatures(&mut forger);
     forge_objects(&mut forger);

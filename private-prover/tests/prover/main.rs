@@ -4,6 +4,7 @@
 mod determined;
 mod forgeries;
 mod objects;
+mod proofs;
 mod recorder;
 mod scene;
 mod statement;
