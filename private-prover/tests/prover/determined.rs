@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use fastpay_private_prover::*;
 use ff::{Field, PrimeField};
 
-use super::recorder::{Constraint, Recorder};
+use super::recorder::Recorder;
 use super::scene::Scene;
+use super::solver::Solver;
 
 /// The recorded payment, opening and exit, and which signatures of each are excused: of a first account, of a dummy, of
 /// the credential of an exit.
@@ -67,8 +68,7 @@ fn no_variable_can_be_altered_alone() {
 #[test]
 fn the_witness_determines_every_variable() {
     for (recorder, excused) in recorded() {
-        let mut solver = Solver::new(&recorder);
-        solver.solve();
+        let solver = Solver::solve(&recorder, |_| false, None);
         let open: Vec<&str> = recorder
             .variables()
             .filter(|variable| !solver.known.contains(variable))
@@ -78,81 +78,6 @@ fn the_witness_determines_every_variable() {
         println!("{} of {} variables are the witness", solver.given, recorder.variables().count());
         assert!(open.is_empty(), "{} variables are open: {:?}", open.len(), &open[..open.len().min(20)]);
     }
-}
-
-struct Solver<'a> {
-    recorder: &'a Recorder,
-    bits: BTreeSet<usize>,
-    known: BTreeSet<usize>,
-    given: usize,
-}
-
-impl<'a> Solver<'a> {
-    fn new(recorder: &'a Recorder) -> Self {
-        let given: BTreeSet<usize> = recorder
-            .variables()
-            .filter(|variable| *variable < recorder.inputs || recorder.is_given(*variable))
-            .collect();
-        let known = [0].into_iter().chain(given.iter().copied()).collect();
-        let bits = recorder.constraints.iter().filter_map(is_bit).collect();
-        Self { recorder, bits, known, given: given.len() }
-    }
-
-    fn solve(&mut self) {
-        loop {
-            let before = self.known.len();
-            for constraint in &self.recorder.constraints {
-                let solved = self.solved_by(constraint);
-                self.known.extend(solved);
-            }
-            if self.known.len() == before {
-                return;
-            }
-        }
-    }
-
-    /// The variables that a constraint determines, given those that are known.
-    fn solved_by(&self, constraint: &Constraint) -> Vec<usize> {
-        let [a, b, c] = &constraint.terms;
-        let is_known = |terms: &[(usize, Fr)]| terms.iter().all(|(variable, _)| self.known.contains(variable));
-        // One factor is known, so the constraint is linear in what is not.
-        let (factor, other) = if is_known(b) {
-            (self.recorder.sum(b), a)
-        } else if is_known(a) {
-            (self.recorder.sum(a), b)
-        } else {
-            return vec![];
-        };
-        let mut unknown: BTreeMap<usize, Fr> = BTreeMap::new();
-        for (variable, coefficient) in other.iter().map(|(variable, by)| (variable, *by * factor)) {
-            *unknown.entry(*variable).or_default() += coefficient;
-        }
-        for (variable, by) in c {
-            *unknown.entry(*variable).or_default() -= by;
-        }
-        unknown.retain(|variable, coefficient| !self.known.contains(variable) && *coefficient != Fr::ZERO);
-        let is_determined = unknown.len() == 1 || self.are_bits_of_one_number(&unknown, &constraint.name);
-        if is_determined { unknown.into_keys().collect() } else { vec![] }
-    }
-
-    /// Whether the unknown are bits, each with twice the coefficient of the one before. Two sums of fewer than 255 bits
-    /// differ modulo the modulus. For the 255 bits of a key, `a_tag_is_that_of_the_canonical_form` shows it.
-    fn are_bits_of_one_number(&self, unknown: &BTreeMap<usize, Fr>, name: &str) -> bool {
-        let coefficients: Vec<Fr> = unknown.values().copied().collect();
-        let limit = if name.ends_with("tag/sum of bits") { 255 } else { 254 };
-        unknown.len() <= limit
-            && unknown.keys().all(|variable| self.bits.contains(variable))
-            && coefficients.windows(2).all(|pair| pair[1] == pair[0].double())
-    }
-}
-
-/// The variable of a constraint `(1 − x)·x = 0`.
-fn is_bit(constraint: &Constraint) -> Option<usize> {
-    let [a, b, c] = &constraint.terms;
-    let [(variable, factor)] = b[..] else { return None };
-    let complement = BTreeMap::from([(0, Fr::ONE), (variable, -Fr::ONE)]);
-    let is = factor == Fr::ONE && c.is_empty();
-    (is && a.iter().copied().collect::<BTreeMap<_, _>>() == complement).then_some(variable)
 }
 
 /// A small key and the modulus together have 255 bits, too: a second tag for one key, with which a listed payee would

@@ -27,7 +27,7 @@ enum Base {
 }
 
 pub struct Forger {
-    scene: Scene,
+    pub scene: Scene,
     pub made: Vec<Forgery>,
     from: [Claim; 3],
 }

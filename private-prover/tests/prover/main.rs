@@ -6,7 +6,9 @@ mod forgeries;
 mod objects;
 mod proofs;
 mod recorder;
+mod removal;
 mod scene;
+mod solver;
 mod statement;
 mod vectors;
 
