@@ -15,6 +15,7 @@ mod credential;
 mod field;
 mod groth16;
 mod history;
+mod messages;
 mod owner;
 mod poseidon;
 mod sanctions;
@@ -34,6 +35,7 @@ pub use groth16::{
     ProvingKey, VerifyingKey,
 };
 pub use history::history_after;
+pub use messages::{NullifierStatus, PrivateCommittee, PrivateRules, PrivateTransfer, Separator, Status};
 pub use owner::{Owner, SpendingKey};
 pub use poseidon::{h2, h4, h8};
 pub use sanctions::{

@@ -54,6 +54,7 @@ fn build() -> Value {
         json!({ "kind": name, "message": element(message), "signature": hex(signature.to_bytes()) })
     };
     json!({
+        "messages": messages(),
         "poseidon": {
             "h2 of 1, 2": element(h2(numbers())),
             "h4 of 1 to 4": element(h4(numbers())),
@@ -93,6 +94,66 @@ fn build() -> Value {
                 sign(Kind::Account, "account", account.commitment(), random),
                 sign(Kind::Credential, "credential", credential.message(), random),
             ],
+        },
+    })
+}
+
+/// The digests of one message of each type.
+fn messages() -> Value {
+    let separator = [0xd0; 32];
+    let transfer = PrivateTransfer {
+        committee: 3,
+        rules: u64::MAX,
+        asset: [0xa5; 20],
+        account_spent: [1; 32],
+        coin_spent: [2; 32],
+        account: [3; 32],
+        coin: [4; 32],
+        amount_out: u128::MAX,
+        recipient: [5; 32],
+        memo: [6; 32],
+        notes_hash: [7; 32],
+    };
+    let committee = PrivateCommittee {
+        version: 1,
+        epoch: 2,
+        coin_keys: vec![[1; 32], [2; 32], [3; 32], [4; 32]],
+        verifying_key_hash: [5; 32],
+        proving_key_hash: [6; 32],
+    };
+    let rules = PrivateRules {
+        version: 1,
+        registrar: [2; 32],
+        sanctions_root: [3; 32],
+        list_hash: [4; 32],
+        period: u32::MAX,
+        oldest_accepted: 5,
+    };
+    let status =
+        NullifierStatus { epoch: 1, nullifier: [2; 32], status: Status::Spent, digest: [3; 32], context: [4; 32] };
+    json!({
+        "separator": hex(separator),
+        "PrivateTransfer": {
+            "committee": "3", "rules": u64::MAX.to_string(), "asset": hex(transfer.asset),
+            "accountSpent": hex(transfer.account_spent), "coinSpent": hex(transfer.coin_spent),
+            "account": hex(transfer.account), "coin": hex(transfer.coin), "amountOut": u128::MAX.to_string(),
+            "recipient": hex(transfer.recipient), "memo": hex(transfer.memo), "notesHash": hex(transfer.notes_hash),
+            "digest": hex(transfer.digest(&separator)),
+            "digest as an element": element(field_from_hash(transfer.digest(&separator))),
+        },
+        "PrivateCommittee": {
+            "version": "1", "epoch": "2", "coinKeys": committee.coin_keys.iter().map(hex).collect::<Vec<_>>(),
+            "verifyingKeyHash": hex(committee.verifying_key_hash), "provingKeyHash": hex(committee.proving_key_hash),
+            "digest": hex(committee.digest(&separator)),
+        },
+        "PrivateRules": {
+            "version": "1", "registrar": hex(rules.registrar), "sanctionsRoot": hex(rules.sanctions_root),
+            "listHash": hex(rules.list_hash), "period": u32::MAX, "oldestAccepted": "5",
+            "digest": hex(rules.digest(&separator)),
+        },
+        "NullifierStatus": {
+            "epoch": "1", "nullifier": hex(status.nullifier), "status": 2, "digest of transfer": hex(status.digest),
+            "context": hex(status.context), "digest": hex(status.digest(&separator)),
         },
     })
 }
