@@ -16,6 +16,7 @@ mod field;
 mod groth16;
 mod history;
 mod messages;
+mod notes;
 mod owner;
 mod poseidon;
 mod sanctions;
@@ -36,6 +37,10 @@ pub use groth16::{
 };
 pub use history::history_after;
 pub use messages::{NullifierStatus, PrivateCommittee, PrivateRules, PrivateTransfer, Separator, Status};
+pub use notes::{
+    NoteKey, NotePurpose, OWN_NOTE_BYTES, OpenNoteError, OwnNote, PAYMENT_NOTE_BYTES, PaymentNote, WeakNoteKey,
+    dummy_payment_note,
+};
 pub use owner::{Owner, SpendingKey};
 pub use poseidon::{h2, h4, h8};
 pub use sanctions::{

@@ -3,6 +3,7 @@
 
 mod determined;
 mod forgeries;
+mod notes;
 mod objects;
 mod proofs;
 mod recorder;

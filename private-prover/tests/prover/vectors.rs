@@ -55,6 +55,7 @@ fn build() -> Value {
     };
     json!({
         "messages": messages(),
+        "notes": notes(account, coin, &mut StdRng::seed_from_u64(22)),
         "poseidon": {
             "h2 of 1, 2": element(h2(numbers())),
             "h4 of 1 to 4": element(h4(numbers())),
@@ -95,6 +96,20 @@ fn build() -> Value {
                 sign(Kind::Credential, "credential", credential.message(), random),
             ],
         },
+    })
+}
+
+/// A note of each kind, for the keys of one seed.
+fn notes(account: Account, coin: Coin, random: &mut StdRng) -> Value {
+    let [received, own] =
+        [NotePurpose::Received, NotePurpose::Own].map(|purpose| NoteKey::from_seed(&[1; 32], purpose));
+    let payment = PaymentNote { value: coin.value, r: coin.r, memo: [7; 32] };
+    let to_self = OwnNote { account, payee: coin.owner, value: coin.value, r: coin.r };
+    json!({
+        "seed": hex([1; 32]), "received key": hex(received.public()), "own key": hex(own.public()),
+        "account nullifier": element(account.rho), "memo": hex(payment.memo),
+        "payment of the coin": hex(payment.seal(&received.public(), account.rho, random).unwrap()),
+        "own, with the account": hex(to_self.seal(&own, random)),
     })
 }
 
