@@ -36,7 +36,7 @@ endef
 .PHONY: web web-page test-web chromium
 .PHONY: walkthrough check-walkthrough
 .PHONY: shop test-shop test-scripts model model-full dist
-.PHONY: demo-ledger test-ledger
+.PHONY: demo-ledger test-ledger test-private
 .PHONY: checkers check-contracts check-trees check-slither check-proofs check-proof-mutants check-coverage
 
 help: ## Show this list
@@ -232,6 +232,12 @@ demo-ledger: tools ## Show a ledger of three clusters: pay, kill a leader and a 
 test-ledger: tools ## Test the ledger's member with its consensus engine, as clusters of processes
 	@cd ledger/member && $(CARGO) fmt --check
 	@$(LEDGER) test --locked --features testing -- --test-threads 1
+
+# A workspace of its own, because of the prover's pinned crates.
+test-private: tools ## Test the objects, the statement and the proofs of private payments
+	@cd private-prover && $(CARGO) fmt --check
+	@cd private-prover && RUSTC_WORKSPACE_WRAPPER=clippy-driver \
+		CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ $(CARGO) test --locked
 
 localnet: release ## Start the same network and leave it running until Ctrl-C
 	@script/until-interrupted.sh target/release/fastpay-localnet

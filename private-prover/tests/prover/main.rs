@@ -1,0 +1,24 @@
+//! The objects, the statement and its proofs, as others use this crate.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod determined;
+mod forgeries;
+mod notes;
+mod objects;
+mod proofs;
+mod recorder;
+mod removal;
+mod scene;
+mod solver;
+mod statement;
+mod vectors;
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+/// A generator whose seed is printed, and can be given as `SEED`.
+fn random() -> StdRng {
+    let seed = std::env::var("SEED").map_or_else(|_| rand::random(), |seed| seed.parse().unwrap());
+    println!("SEED={seed}");
+    StdRng::seed_from_u64(seed)
+}

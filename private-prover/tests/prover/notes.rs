@@ -1,0 +1,104 @@
+//! Notes are opened by one key, for one transaction, and by nobody else; and they look alike.
+
+use fastpay_private_prover::*;
+use ff::Field;
+use rand::Rng;
+use rand::rngs::OsRng;
+
+use super::random;
+use super::scene::Scene;
+
+fn keys() -> [NoteKey; 2] {
+    [NotePurpose::Received, NotePurpose::Own].map(|purpose| NoteKey::from_seed(&[1; 32], purpose))
+}
+
+fn payment_note() -> PaymentNote {
+    PaymentNote { value: u128::MAX - 5, r: -Fr::ONE, memo: [7; 32] }
+}
+
+#[test]
+fn a_payee_learns_the_coin_from_its_note() {
+    let scene = Scene::new(4);
+    let paid = scene.prepare(&scene.payment()).unwrap();
+    let [key, _] = keys();
+    let nullifier = paid.public.account_nullifier;
+    let note = PaymentNote { value: paid.coin.value, r: paid.coin.r, memo: [7; 32] };
+    let opened = PaymentNote::open(&note.seal(&key.public(), nullifier, &mut OsRng).unwrap(), &key, nullifier).unwrap();
+    assert_eq!(opened, note);
+    let Public { asset, coin, .. } = paid.public;
+    let found = Coin { value: opened.value, asset, rho: nullifier, owner: scene.bob, r: opened.r };
+    assert_eq!(found.commitment(), coin);
+}
+
+#[test]
+fn an_owner_recovers_account_and_payment_from_a_note() {
+    let scene = Scene::new(4);
+    let Prepared { public, account, coin, .. } = scene.prepare(&scene.payment()).unwrap();
+    let [_, key] = keys();
+    let note = OwnNote { account, payee: coin.owner, value: coin.value, r: coin.r };
+    let sealed = note.seal(&key, &mut OsRng);
+    let opened = OwnNote::open(&sealed, &key, scene.alice.owner(), public.asset, public.account_nullifier).unwrap();
+    assert_eq!(opened, note);
+    assert_eq!(opened.account.commitment(), public.account);
+}
+
+#[test]
+fn a_note_is_for_one_key_and_one_transaction() {
+    let random = &mut random();
+    let [key, own] = keys();
+    let nullifier = Fr::random(&mut *random);
+    let note = payment_note().seal(&key.public(), nullifier, random).unwrap();
+    let open = |key: &NoteKey, nullifier| PaymentNote::open(&note, key, nullifier);
+    assert_eq!(open(&key, nullifier + Fr::ONE), Err(OpenNoteError::Altered));
+    assert!(open(&own, nullifier).is_err());
+    // Of 256 other keys, one has the same view tag on average.
+    let others = (0..512_u64).map(|_| NoteKey::from_seed(&random.r#gen(), NotePurpose::Received));
+    let refusals: Vec<OpenNoteError> = others.map(|other| open(&other, nullifier).unwrap_err()).collect();
+    let by_tag = refusals.iter().filter(|refusal| **refusal == OpenNoteError::NotForThisKey).count();
+    assert!(by_tag >= 490, "{by_tag}");
+}
+
+#[test]
+fn no_bit_of_a_note_can_be_altered() {
+    let [key, _] = keys();
+    let note = payment_note().seal(&key.public(), Fr::ONE, &mut OsRng).unwrap();
+    for bit in 0..8 * PAYMENT_NOTE_BYTES {
+        let mut altered = note;
+        altered[bit / 8] ^= 1 << (bit % 8);
+        // X25519 ignores the highest bit of a key, and the key's bytes are part of what the cipher's key is made of.
+        assert!(PaymentNote::open(&altered, &key, Fr::ONE).is_err(), "bit {bit}");
+    }
+}
+
+/// To these keys everybody knows the shared secret, whatever the other key is.
+#[test]
+fn keys_of_small_order_are_refused() {
+    let [key, _] = keys();
+    let mut one = [0; 32];
+    one[0] = 1;
+    for weak in [[0; 32], one] {
+        assert_eq!(payment_note().seal(&weak, Fr::ONE, &mut OsRng), Err(WeakNoteKey));
+        let mut note = payment_note().seal(&key.public(), Fr::ONE, &mut OsRng).unwrap();
+        note[..32].copy_from_slice(&weak);
+        assert_eq!(PaymentNote::open(&note, &key, Fr::ONE), Err(OpenNoteError::Altered));
+    }
+}
+
+#[test]
+fn notes_have_nothing_in_common() {
+    let [key, own] = keys();
+    assert_ne!(key.public(), own.public());
+    let notes = [
+        payment_note().seal(&key.public(), Fr::ONE, &mut OsRng).unwrap(),
+        payment_note().seal(&key.public(), Fr::ONE, &mut OsRng).unwrap(),
+        dummy_payment_note(Fr::ONE, &mut OsRng),
+    ];
+    for (at, one) in notes.iter().enumerate() {
+        for other in &notes[..at] {
+            assert_ne!(one[..32], other[..32]);
+            assert_ne!(one[33..], other[33..]);
+        }
+    }
+    assert!(PaymentNote::open(&notes[2], &key, Fr::ONE).is_err());
+    assert_eq!(format!("{key:?}"), "NoteKey");
+}
