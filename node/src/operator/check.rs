@@ -216,6 +216,13 @@ fn memory(config: &Config, keys: Vec<AuthorityKeys>, deployment: &Deployment, fi
             (Some(_), None) => {
                 findings.note("membership", Level::Ok, format!("votes in epoch {}", voter_status.epoch()));
             }
+            (None, None) if voter_status.joins().is_some() => {
+                let message = format!(
+                    "votes in epoch {} once it has joined it: `/ready` of the running node says what it waits for",
+                    voter_status.epoch()
+                );
+                findings.note("membership", Level::Ok, message);
+            }
             (None, None) => {
                 let message = format!(
                     "does not vote in epoch {}; it confirms, and answers what it is asked",
