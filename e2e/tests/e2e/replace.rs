@@ -6,17 +6,65 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastpay_client::ClientError;
-use fastpay_core::{AccountKey, Asset, Committee, Committees, Epoch, SequenceNumber};
+use fastpay_core::{AccountId, AccountKey, Asset, Committee, Committees, Epoch, SequenceNumber};
 use fastpay_e2e::{Authority, Network, PATIENCE, http_get, wait_for};
 use fastpay_rpc::Refusal;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
+use crate::pruning::pruned;
 use crate::rotation::{Clients, DELAY_S, deposit, wait_for_epoch};
 use crate::scene::{balance, key, on_chain, payment};
 
 /// The place of the member that is lost, and of the one that comes for it.
 const LOST: usize = 3;
 const FUNDS: u128 = 1_000_000;
+
+fn clients_of(network: &Network) -> Clients {
+    let committees = Arc::new(Mutex::new(Committees::new(network.committee().clone()).unwrap()));
+    Clients { authorities: network.clients().unwrap(), committees, domain: *network.domain() }
+}
+
+/// Payments of one account, one after the other, until it is ended.
+struct Load {
+    stop: watch::Sender<bool>,
+    settled: Arc<AtomicUsize>,
+    paying: JoinHandle<(AccountKey, u64)>,
+}
+
+impl Load {
+    fn start(clients: &Clients, payer: AccountKey, to: AccountId) -> Self {
+        let (stop, stopped) = watch::channel(false);
+        let settled = Arc::new(AtomicUsize::new(0));
+        let (counter, clients) = (settled.clone(), clients.clone());
+        let paying = tokio::spawn(async move {
+            let mut sequence = 0;
+            while !*stopped.borrow() {
+                clients.do_it(&payer, payment(&payer, to, 1, sequence)).await;
+                sequence += 1;
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+            (payer, sequence)
+        });
+        Self { stop, settled, paying }
+    }
+
+    /// Some more are settled.
+    async fn more(&self, what: &str) {
+        let from = self.settled.load(Ordering::Relaxed);
+        let grown = wait_for(PATIENCE, async || {
+            let now = self.settled.load(Ordering::Relaxed);
+            if now >= from + 3 { Ok(()) } else { Err(format!("no payments {what}: {now}")) }
+        });
+        grown.await.unwrap();
+    }
+
+    /// The account that has paid, and its next number.
+    async fn end(self) -> (AccountKey, u64) {
+        self.stop.send_replace(true);
+        self.paying.await.unwrap()
+    }
+}
 
 /// The operators announce and install the present authorities as the committee of an epoch.
 async fn install(network: &Network, clients: &Clients, epoch: u64, voters: &[usize]) {
@@ -42,35 +90,14 @@ async fn a_lost_member_is_replaced_by_a_new_authority_that_joins_and_then_the_co
     let endpoints = network.endpoints_file();
     network.authorities.iter().for_each(|authority| authority.set_endpoints(&endpoints).unwrap());
     network.start_authorities().await.unwrap();
-    let committees = Arc::new(Mutex::new(Committees::new(network.committee().clone()).unwrap()));
-    let mut clients = Clients { authorities: network.clients().unwrap(), committees, domain: *network.domain() };
+    let mut clients = clients_of(&network);
     let (payer, owner, saver) = (key(0), key(2), key(4));
     for account in [&payer, &owner, &saver] {
         deposit(&network, account, 1_000_000).await;
     }
 
-    // Load until the new member votes.
-    let (stop, stopped) = watch::channel(false);
-    let settled = Arc::new(AtomicUsize::new(0));
-    let (counter, load, to) = (settled.clone(), clients.clone(), owner.account());
-    let paying = tokio::spawn(async move {
-        let mut sequence = 0;
-        while !*stopped.borrow() {
-            load.do_it(&payer, payment(&payer, to, 1, sequence)).await;
-            sequence += 1;
-            counter.fetch_add(1, Ordering::Relaxed);
-        }
-        (payer, sequence)
-    });
-    let more = async |what: &str| {
-        let from = settled.load(Ordering::Relaxed);
-        let grown = wait_for(PATIENCE, async || {
-            let now = settled.load(Ordering::Relaxed);
-            if now >= from + 3 { Ok(()) } else { Err(format!("no payments {what}: {now}")) }
-        });
-        grown.await.unwrap();
-    };
-    more("before").await;
+    let load = Load::start(&clients, payer, owner.account());
+    load.more("before").await;
     // Two members have voted for an order that has no certificate yet.
     let order = |to: &AccountKey, amount| saver.order(&clients.domain, payment(&saver, to.account(), amount, 0));
     let (locked, other) = (order(&owner, 5), order(&owner, 6));
@@ -87,7 +114,7 @@ async fn a_lost_member_is_replaced_by_a_new_authority_that_joins_and_then_the_co
     network.replace(LOST, 2).unwrap();
     network.authorities[LOST].set_endpoints(&endpoints).unwrap();
     install(&network, &clients, 1, &[0, 1, 2]).await;
-    more("without the lost member").await;
+    load.more("without the lost member").await;
     for number in 0..LOST {
         wait_for_epoch(&network, number, 1).await;
     }
@@ -101,9 +128,8 @@ async fn a_lost_member_is_replaced_by_a_new_authority_that_joins_and_then_the_co
     wait_for_epoch(&network, LOST, 1).await;
     let ready = said(&network, LOST).await;
     assert!(ready.contains("\"restored\":false") && ready.contains("\"joining\":null"), "{ready}");
-    more("while the new member votes").await;
-    stop.send_replace(true);
-    let (payer, mut sequence) = paying.await.unwrap();
+    load.more("while the new member votes").await;
+    let (payer, mut sequence) = load.end().await;
 
     // It votes for nothing that contradicts what the others voted for, and without it there is no quorum now.
     clients.authorities = network.clients().unwrap();
@@ -170,4 +196,41 @@ async fn a_lost_member_is_replaced_by_a_new_authority_that_joins_and_then_the_co
             there.await.unwrap();
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_member_begins_at_a_checkpoint_below_which_the_others_have_nothing_and_joins() {
+    let mut network = on_chain("replace-pruned").await;
+    let endpoints = network.endpoints_file();
+    let configure = |authority: &Authority| {
+        authority.set_endpoints(&endpoints).unwrap();
+        authority.set_archive(10).unwrap();
+    };
+    network.authorities.iter().for_each(configure);
+    network.start_authorities().await.unwrap();
+    let mut clients = clients_of(&network);
+    let (payer, owner) = (key(0), key(2));
+    deposit(&network, &payer, 1_000_000).await;
+    let load = Load::start(&clients, payer, owner.account());
+    for number in 0..4 {
+        pruned(&network, number).await;
+    }
+    network.authority(LOST).unwrap().kill();
+    network.replace(LOST, 2).unwrap();
+    configure(&network.authorities[LOST]);
+    install(&network, &clients, 1, &[0, 1, 2]).await;
+    for number in 0..LOST {
+        wait_for_epoch(&network, number, 1).await;
+    }
+    network.authority(LOST).unwrap().start().unwrap();
+    pruned(&network, LOST).await;
+    wait_for_epoch(&network, LOST, 1).await;
+    load.more("while the new member votes").await;
+    let (payer, sequence) = load.end().await;
+
+    clients.authorities = network.clients().unwrap();
+    network.authority(2).unwrap().kill();
+    let certificate = clients.do_it(&payer, payment(&payer, owner.account(), 1, sequence)).await;
+    let new = network.authorities[LOST].member().name;
+    assert!(certificate.epoch == Epoch(1) && certificate.votes.iter().any(|vote| vote.authority == new));
 }

@@ -27,6 +27,8 @@ use crate::authority::shard::{Command, HistoryReader, JoinStep, ShardHandle};
 
 /// So many accounts are asked about at a time: a shard answers them in one batch.
 const ACCOUNTS_AT_A_TIME: usize = 256;
+/// A Closing may begin so many checkpoints before this authority's journals: years, by default.
+const CHECKPOINTS_BEFORE_MAX: usize = 256;
 /// The wait before a shard that has too much to do is asked again.
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
@@ -134,7 +136,8 @@ impl Joiner {
         let base = self.shards.first().and_then(|(_, history)| history.base());
         let Some(base) = base.filter(|_| *checkpoint != Digest::ZERO) else { return *checkpoint == Digest::ZERO };
         let is_archived = |archive: &Archive| {
-            let mut before = (1..base.number).rev().map_while(|number| archive.checkpoint(number).ok());
+            let numbers = (1..base.number).rev().take(CHECKPOINTS_BEFORE_MAX);
+            let mut before = numbers.filter_map(|number| archive.checkpoint(number).ok());
             before.any(|archived| followed.domain.checkpoint_digest(&archived) == *checkpoint)
         };
         base.checkpoint == *checkpoint || self.context.archive.as_ref().is_some_and(is_archived)
