@@ -128,6 +128,7 @@ async fn a_lost_member_is_replaced_by_a_new_authority_that_joins_and_then_the_co
     wait_for_epoch(&network, LOST, 1).await;
     let ready = said(&network, LOST).await;
     assert!(ready.contains("\"restored\":false") && ready.contains("\"joining\":null"), "{ready}");
+    assert!(ready.contains("\"fullSince\":1"), "{ready}");
     load.more("while the new member votes").await;
     let (payer, mut sequence) = load.end().await;
 

@@ -56,6 +56,8 @@ pub struct VoterStatus {
     committees: Committees,
     keys: Vec<Arc<AuthorityKeys>>,
     remembered: Remembered,
+    /// The epoch since which the folder has all that its authority must know in order to vote in the current one.
+    full_since: Option<Epoch>,
     voter: Option<Arc<AuthorityKeys>>,
     is_ahead: bool,
     public: Authority,
@@ -97,19 +99,31 @@ impl VoterStatus {
             .recovery()
             .filter(|recovery| recovery.adopted.is_none() || recovery.adopted != remembered.adopted);
         let (newest, public, remembered) = (newest.clone(), newest.public(), remembered.clone());
+        let (full_since, voter, is_ahead, protection) = (None, None, false, None);
         let mut status =
-            Self { committees, keys, remembered, voter: None, is_ahead: false, public, unrecovered, protection: None };
-        let votes = epoch == status.epoch() && status.is_full_in(epoch) && unrecovered.is_none();
+            Self { committees, keys, remembered, full_since, voter, is_ahead, public, unrecovered, protection };
+        status.full_since = status.full_from(status.epoch());
+        let votes = epoch == status.epoch() && status.full_since.is_some() && unrecovered.is_none();
         status.voter = votes.then_some(newest);
         Ok(status)
     }
 
     /// Whether the folder has all that its authority must know in order to vote in an epoch.
     fn is_full_in(&self, epoch: Epoch) -> bool {
+        self.full_from(epoch).is_some()
+    }
+
+    fn full_from(&self, epoch: Epoch) -> Option<Epoch> {
         let since = self.committees.counting_since();
         let founded = self.is_founder(since).then_some(since);
         let joined = self.remembered.joined.filter(|joined| *joined >= since);
-        [founded, joined].into_iter().flatten().any(|from| self.stays(from, epoch))
+        [founded, joined].into_iter().flatten().find(|from| self.stays(*from, epoch))
+    }
+
+    /// The epoch since which it is full in the current one.
+    #[must_use]
+    pub fn full_since(&self) -> Option<Epoch> {
+        self.full_since
     }
 
     /// Whether its memory goes back to the first epoch that counts.
@@ -145,7 +159,7 @@ impl VoterStatus {
     #[must_use]
     pub fn joins(&self) -> Option<Epoch> {
         let epoch = self.epoch();
-        let must = self.member_keys().is_some() && self.unrecovered.is_none() && !self.is_full_in(epoch);
+        let must = self.member_keys().is_some() && self.unrecovered.is_none() && self.full_since.is_none();
         (must && epoch > self.committees.counting_since()).then_some(epoch)
     }
 
@@ -249,8 +263,8 @@ impl VoterStatus {
         self.keys_in(self.epoch())
     }
 
-    /// The keys of this authority in an epoch that has ended, if it knows all that it voted for under them: it says so in
-    /// its Closing. One that was restored from an older copy does not.
+    /// The keys of this authority in an epoch that has ended, if it knows all that it voted for under them: it says so
+    /// in its Closing. One that was restored from an older copy does not.
     #[must_use]
     pub fn closes(&self, epoch: Epoch) -> Option<&Arc<AuthorityKeys>> {
         let is_whole = self.is_full_in(epoch) && self.unrecovered.is_none() && self.protection.is_none();
@@ -435,6 +449,7 @@ mod tests {
         assert_eq!(restored.votes().err(), Some(Refusal::NotVoting(Epoch(1))));
         let joined = joiner.having_joined(Epoch(1)).unwrap();
         assert_eq!((joined.votes_for_all(), joined.joins(), joined.observes()), (true, None, None));
+        assert_eq!([&joiner, &joined].map(VoterStatus::full_since), [None, Some(Epoch(1))]);
         assert!(joiner.clone().ahead(true).having_joined(Epoch(1)).unwrap().voter().is_none(), "still ahead");
         // It goes on in later epochs, and what it joined is not forgotten with what the folder remembers.
         let next = joined.among(committees(&[FIRST, [1, 2, 3, 5], SECOND]), &remembered(&[5])).unwrap();

@@ -177,6 +177,21 @@ async fn a_new_member_joins_with_the_closings_of_a_quorum_and_votes_for_nothing_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_member_executes_nothing_before_it_has_followed_the_contract_into_its_first_epoch() {
+    let joiner = Member::since(1, 3, 1).await;
+    let (payer, committee) = (joiner.served.shards.account_in(0, 0), joiner.served.shards.committee.clone());
+    joiner.served.deposit(&[(payer.id(), 100)]).await;
+    let certificate = committee.certificate(&payer.sign(&joiner.domain(), payment(payer.id(), payer.id(), 1, 0)));
+    joiner.served.shards.voter_status.send_replace(Arc::new(joiner.status(2).ahead(true)));
+    let client = joiner.served.client(0);
+    let unknown = ClientError::Refused(Refusal::UnknownEpoch(NEXT));
+    assert_eq!(client.confirm(&certificate).await, Err(unknown));
+    joiner.take_up(2);
+    assert_eq!(client.confirm(&certificate).await, Ok((Some(NEXT), SequenceNumber(1))));
+    joiner.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_that_nobody_bears_out_is_left_out_once_another_quorum_has_closed() {
     let mut scene = Scene::new().await;
     scene.joiner.install(INSTALLED, 1, 1).await;

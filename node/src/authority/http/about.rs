@@ -125,7 +125,7 @@ pub(super) async fn ready(State(node): SharedNode) -> impl IntoResponse {
     });
     let body = json!({
         "status": state, "reason": reason, "authority": authority, "epoch": epoch, "votes": votes, "restored": restored,
-        "joining": joining,
+        "joining": joining, "fullSince": voter_status.voter().and(voter_status.full_since()),
     });
     (code, Json(body))
 }
