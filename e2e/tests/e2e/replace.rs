@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::pruning::pruned;
-use crate::rotation::{Clients, DELAY_S, deposit, wait_for_epoch};
+use crate::rotation::{Clients, DELAY_S, deposit, wait_for_epoch, wait_in_epoch};
 use crate::scene::{balance, key, on_chain, payment};
 
 /// The place of the member that is lost, and of the one that comes for it.
@@ -68,8 +68,19 @@ impl Load {
 
 /// The operators announce and install the present authorities as the committee of an epoch.
 async fn install(network: &Network, clients: &Clients, epoch: u64, voters: &[usize]) {
-    let members: Vec<_> = network.authorities.iter().map(Authority::member).collect();
-    let rotation = network.propose("none", &members, voters, (epoch, epoch)).await.unwrap();
+    let all: Vec<_> = (0..network.authorities.len()).collect();
+    install_those(network, clients, (epoch, &all), (voters, voters)).await;
+}
+
+/// The same with some of the authorities, of whom others accept than sign.
+async fn install_those(
+    network: &Network,
+    clients: &Clients,
+    (epoch, members): (u64, &[usize]),
+    (voters, acceptors): (&[usize], &[usize]),
+) {
+    let members: Vec<_> = members.iter().map(|number| network.authorities[*number].member()).collect();
+    let rotation = network.propose("none", &members, voters, (epoch, epoch)).await.unwrap().accepted_by(acceptors);
     network.sign(&rotation).unwrap();
     network.announce(&rotation).await.unwrap();
     network.chain().unwrap().pass(DELAY_S + 1).await.unwrap();
@@ -234,4 +245,60 @@ async fn a_new_member_begins_at_a_checkpoint_below_which_the_others_have_nothing
     let certificate = clients.do_it(&payer, payment(&payer, owner.account(), 1, sequence)).await;
     let new = network.authorities[LOST].member().name;
     assert!(certificate.epoch == Epoch(1) && certificate.votes.iter().any(|vote| vote.authority == new));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_observers_become_members_at_once_and_then_four_of_seven_go_on_who_all_join() {
+    let mut network = on_chain("seven").await;
+    let endpoints = network.endpoints_file();
+    for _ in 0..3 {
+        network.add(2).unwrap();
+        network.authorities.last().unwrap().set_observer().unwrap();
+    }
+    network.authorities.iter().for_each(|authority| authority.set_endpoints(&endpoints).unwrap());
+    network.start_authorities().await.unwrap();
+    let ready = said(&network, 4).await;
+    assert!(ready.contains("\"waitsFor\":\"installation\"") && ready.contains("\"restored\":false"), "{ready}");
+    let clients = clients_of(&network);
+    let (payer, owner) = (key(0), key(2));
+    deposit(&network, &payer, 1_000_000).await;
+    let load = Load::start(&clients, payer, owner.account());
+    load.more("before").await;
+    // What they execute, observers do not.
+    let observer = clients.authorities[4].shard_of(&owner.account());
+    assert_eq!(observer.account(owner.account()).await.unwrap().received, 0);
+
+    // A quorum of seven has five members: not enough are left without the new ones.
+    let seven = [0, 1, 2, 3, 4, 5, 6];
+    install_those(&network, &clients, (1, &seven), (&[0, 1, 2], &[2, 3, 4, 5, 6])).await;
+    for number in seven {
+        wait_for_epoch(&network, number, 1).await;
+    }
+    let (payer, mut sequence) = load.end().await;
+    for number in [0, 1] {
+        network.authority(number).unwrap().kill();
+    }
+    let mut pay = async |epoch, votes| {
+        let certificate = clients.do_it(&payer, payment(&payer, owner.account(), 1, sequence)).await;
+        assert_eq!((certificate.epoch, certificate.votes.len()), (Epoch(epoch), votes));
+        sequence += 1;
+    };
+    pay(1, 5).await;
+    for number in [0, 1] {
+        network.authority(number).unwrap().start().unwrap();
+        wait_for_epoch(&network, number, 1).await;
+    }
+
+    // Of four who know what a quorum of seven certified, some may know nothing of it: all join.
+    let four = [3, 4, 5, 6];
+    install_those(&network, &clients, (2, &four), (&[2, 3, 4, 5, 6], &four)).await;
+    for number in four {
+        wait_for_epoch(&network, number, 2).await;
+        assert!(said(&network, number).await.contains("\"fullSince\":2"));
+    }
+    for number in 0..LOST {
+        wait_in_epoch(&network, number, 2, false).await;
+    }
+    network.authority(6).unwrap().kill();
+    pay(2, 3).await;
 }

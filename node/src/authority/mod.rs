@@ -126,14 +126,17 @@ pub async fn run(
     let names: Vec<_> = keys.iter().map(|keys| keys.public().name).collect();
     // Check the keys before the folder: an error about keys is more helpful.
     let committees = deployment.committees()?;
-    VoterStatus::new(committees.clone(), keys.clone(), &names.as_slice().into())?;
+    VoterStatus::of(committees.clone(), keys.clone(), &names.as_slice().into(), config.observer)?;
     let identity = folder_identity(&names, config.shards, &deployment.domain());
     let folder = Arc::new(DataFolder::open(&config.data, &identity)?);
-    let voter_status = VoterStatus::new(committees, keys, &remembered(&folder)?)?.ahead(deployment.is_ahead());
+    let voter_status = VoterStatus::of(committees, keys, &remembered(&folder)?, config.observer)?;
+    let voter_status = voter_status.ahead(deployment.is_ahead());
     if let Some(recovery) = voter_status.unrecovered() {
         rotation::tell_unrecovered(&recovery);
     } else if let Some(epoch) = voter_status.awaited() {
         tracing::info!(%epoch, "this authority votes once it has followed the contract to the installation of this epoch");
+    } else if voter_status.is_outsider() {
+        tracing::info!("no committee lists this authority's keys yet: it follows the contract, and executes nothing");
     } else if voter_status.voter().is_none() && voter_status.joins().is_none() {
         tracing::warn!(
             epoch = %voter_status.epoch(),
@@ -292,13 +295,12 @@ async fn used_before(
 ) -> Result<Option<StaleReason>, AuthorityError> {
     let (epoch, names) = (voter_status.epoch(), remembered_names(folder)?);
     let is_first_epoch = epoch == voter_status.committees().counting_since();
+    let is_new = is_first_epoch || voter_status.joins().is_some() || voter_status.is_outsider();
     match rollback::age(folder)? {
         // New keys do not help a folder that is taken for full after the first epoch that counts: the authority may
         // have voted before with earlier keys and another folder. A recovery ends the votes before it. One that joins
         // takes over what was voted for before. Nor do new keys help a member under other keys.
-        Age::First if (is_first_epoch || voter_status.joins().is_some()) && voter_status.is_member_only_as(&names) => {
-            return Ok(None);
-        }
+        Age::First if is_new && voter_status.is_member_only_as(&names) => return Ok(None),
         Age::Judged => return Ok(None),
         Age::First | Age::New => {}
     }

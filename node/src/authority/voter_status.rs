@@ -56,6 +56,9 @@ pub struct VoterStatus {
     committees: Committees,
     keys: Vec<Arc<AuthorityKeys>>,
     remembered: Remembered,
+    is_observer: bool,
+    /// Whether no known committee lists any of the keys.
+    is_outsider: bool,
     /// The epoch since which the folder has all that its authority must know in order to vote in the current one.
     full_since: Option<Epoch>,
     voter: Option<Arc<AuthorityKeys>>,
@@ -82,6 +85,19 @@ impl VoterStatus {
         keys: Vec<Arc<AuthorityKeys>>,
         remembered: &Remembered,
     ) -> Result<Self, VoterStatusError> {
+        Self::of(committees, keys, remembered, false)
+    }
+
+    /// The same, and if `is_observer`, also for keys that no known committee lists: a later one may.
+    ///
+    /// # Errors
+    /// See [`VoterStatusError`].
+    pub fn of(
+        committees: Committees,
+        keys: Vec<Arc<AuthorityKeys>>,
+        remembered: &Remembered,
+        is_observer: bool,
+    ) -> Result<Self, VoterStatusError> {
         let first = keys.first().ok_or(VoterStatusError::NoKeys)?.public();
         let (mut newest, mut refusal) = (None, VoterStatusError::NotAMember(first.name));
         for committee in committees.iter() {
@@ -94,16 +110,31 @@ impl VoterStatus {
                 }
             }
         }
-        let (epoch, newest) = newest.ok_or(refusal)?;
+        let (epoch, newest) = match (newest, &refusal) {
+            (Some((epoch, pair)), _) => (Some(epoch), pair),
+            (None, VoterStatusError::NotAMember(_)) if is_observer => (None, keys.first().ok_or(refusal)?),
+            (None, _) => return Err(refusal),
+        };
         let unrecovered = committees
             .recovery()
             .filter(|recovery| recovery.adopted.is_none() || recovery.adopted != remembered.adopted);
         let (newest, public, remembered) = (newest.clone(), newest.public(), remembered.clone());
-        let (full_since, voter, is_ahead, protection) = (None, None, false, None);
-        let mut status =
-            Self { committees, keys, remembered, full_since, voter, is_ahead, public, unrecovered, protection };
+        let (full_since, voter, is_ahead, protection, is_outsider) = (None, None, false, None, epoch.is_none());
+        let mut status = Self {
+            committees,
+            keys,
+            remembered,
+            is_observer,
+            is_outsider,
+            full_since,
+            voter,
+            is_ahead,
+            public,
+            unrecovered,
+            protection,
+        };
         status.full_since = status.full_from(status.epoch());
-        let votes = epoch == status.epoch() && status.full_since.is_some() && unrecovered.is_none();
+        let votes = epoch == Some(status.epoch()) && status.full_since.is_some() && unrecovered.is_none();
         status.voter = votes.then_some(newest);
         Ok(status)
     }
@@ -163,11 +194,19 @@ impl VoterStatus {
         (must && epoch > self.committees.counting_since()).then_some(epoch)
     }
 
-    /// The epoch that it joins, if its shards have not followed the contract to its installation. It executes nothing
-    /// before that: it may not have read what the members of the epoch before have voided.
+    /// The epoch that it joins, if its shards have not followed the contract to its installation; the next one, if no
+    /// committee lists its keys. It executes nothing before that: it may not have read what the members of the epoch
+    /// before have voided.
     #[must_use]
     pub fn observes(&self) -> Option<Epoch> {
-        self.joins().filter(|_| self.is_ahead)
+        let next = self.is_outsider.then_some(Epoch(self.epoch().0.saturating_add(1)));
+        next.or_else(|| self.joins().filter(|_| self.is_ahead))
+    }
+
+    /// Whether no known committee lists any of its keys.
+    #[must_use]
+    pub fn is_outsider(&self) -> bool {
+        self.is_outsider
     }
 
     /// The same status once all shards have joined an epoch, on disk.
@@ -181,7 +220,7 @@ impl VoterStatus {
     }
 
     fn with_remembered(&self, committees: Committees, remembered: Remembered) -> Result<Self, VoterStatusError> {
-        let status = Self::new(committees, self.keys.clone(), &remembered)?;
+        let status = Self::of(committees, self.keys.clone(), &remembered, self.is_observer)?;
         Ok(status.with_rollback_protection(self.protection.clone()))
     }
 
@@ -246,7 +285,7 @@ impl VoterStatus {
     /// [`Refusal::UnknownEpoch`] until its shards have followed the contract to its installation, or have joined it,
     /// and [`Refusal::NotVoting`] if this authority has no vote in it.
     pub fn votes(&self) -> Result<&Arc<AuthorityKeys>, Refusal> {
-        let joins = || self.joins().filter(|_| self.protection.is_none());
+        let joins = || self.joins().or_else(|| self.observes()).filter(|_| self.protection.is_none());
         let refusal = || self.awaited().or_else(joins).map_or(Refusal::NotVoting(self.epoch()), Refusal::UnknownEpoch);
         self.voter().ok_or_else(refusal)
     }
@@ -467,6 +506,27 @@ mod tests {
         };
         assert!(status(5, None).voter().is_some() && !status(5, None).is_full_in(Epoch(1)));
         assert!(!status(5, Some(Epoch(1))).is_full_in(Epoch(1)));
+    }
+
+    #[test]
+    fn an_observer_executes_nothing_until_a_committee_lists_it_and_joins_then() {
+        let of = |lists: &[[u64; 4]], is_observer| {
+            VoterStatus::of(committees(lists), vec![pair(5)], &remembered(&[5]), is_observer)
+        };
+        assert_eq!(of(&[FIRST], false).err(), Some(VoterStatusError::NotAMember(names(&[5])[0])));
+        let observer = of(&[FIRST], true).unwrap();
+        assert_eq!((observer.observes(), observer.joins(), observer.full_since()), (Some(Epoch(1)), None, None));
+        assert_eq!((observer.public(), observer.is_outsider()), (pair(5).public(), true));
+        assert_eq!(observer.votes().err(), Some(Refusal::UnknownEpoch(Epoch(1))));
+        assert!(observer.closes(Epoch(0)).is_none() && observer.member_keys().is_none());
+        let next = [FIRST, [1, 2, 3, 5]];
+        let listed = observer.among(committees(&next), &remembered(&[5])).unwrap();
+        assert_eq!((listed.observes(), listed.joins(), listed.is_outsider()), (None, Some(Epoch(1)), false));
+        let passed_over = observer.among(committees(&[FIRST, SECOND]), &remembered(&[5])).unwrap();
+        assert_eq!((passed_over.observes(), passed_over.joins()), (Some(Epoch(2)), None));
+        // A member with another redemption key is a mistake all the same.
+        let other = VoterStatus::of(committees(&[FIRST]), vec![mixed(1, 9)], &remembered(&[1]), true);
+        assert_eq!(other.err(), Some(VoterStatusError::OtherRedemptionKey(names(&[1])[0])));
     }
 
     #[test]

@@ -123,6 +123,11 @@ pub(super) async fn ready(State(node): SharedNode) -> impl IntoResponse {
             json!({ "epoch": epoch, "waitsFor": "primary", "reason": reason })
         }
     });
+    let joining = joining.or_else(|| {
+        let reason = "no committee lists the keys of this authority yet";
+        let epoch = voter_status.observes()?;
+        Some(json!({ "epoch": epoch, "waitsFor": "installation", "reason": reason }))
+    });
     let body = json!({
         "status": state, "reason": reason, "authority": authority, "epoch": epoch, "votes": votes, "restored": restored,
         "joining": joining, "fullSince": voter_status.voter().and(voter_status.full_since()),
