@@ -147,6 +147,16 @@ impl Authority {
         std::fs::write(&self.config, format!("endpoints = {:?}\n{text}", file.display().to_string())).map_err(io)
     }
 
+    /// Makes the node run before a committee lists its keys.
+    ///
+    /// # Errors
+    /// If the configuration cannot be written.
+    pub fn set_observer(&self) -> Result<(), Failure> {
+        let io = |error| Failure::Io { path: self.config.clone(), error };
+        let text = std::fs::read_to_string(&self.config).map_err(io)?;
+        std::fs::write(&self.config, format!("observer = true\n{text}")).map_err(io)
+    }
+
     /// Configures limits for clients, as lines of TOML, from the next start on.
     ///
     /// # Errors

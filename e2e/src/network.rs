@@ -163,6 +163,17 @@ impl Network {
         write_endpoints(&self.place, &self.authorities, Vec::new())
     }
 
+    /// Sets up one more authority, of a new operator, with an empty folder. The endpoints file lists it.
+    ///
+    /// # Errors
+    /// As [`Network::replace`].
+    pub fn add(&mut self, shards: u16) -> Result<(), Failure> {
+        let mut new = Authority::with_new_keys(&self.place, self.authorities.len(), None)?;
+        new.init(&mut self.ports, shards, &self.primary)?;
+        self.authorities.push(new);
+        write_endpoints(&self.place, &self.authorities, Vec::new())
+    }
+
     /// Starts all authorities, and waits until they are ready.
     ///
     /// # Errors

@@ -28,6 +28,15 @@ pub struct Rotation {
     epoch: Epoch,
     council: Address,
     voters: Vec<usize>,
+    acceptors: Vec<usize>,
+}
+
+impl Rotation {
+    /// The same, accepted by other members than those that sign it.
+    #[must_use]
+    pub fn accepted_by(self, members: &[usize]) -> Self {
+        Self { acceptors: members.to_vec(), ..self }
+    }
 }
 
 impl Network {
@@ -75,7 +84,8 @@ impl Network {
         });
         let announcement = place.write(format!("announcement-{epoch}.json"), file.to_string())?;
         let council = view(chain, contract, &IFastPay::councilCall {}).await?;
-        Ok(Rotation { announcement, proofs, epoch: Epoch(epoch), council, voters: voters.to_vec() })
+        let (voters, acceptors) = (voters.to_vec(), voters.to_vec());
+        Ok(Rotation { announcement, proofs, epoch: Epoch(epoch), council, voters, acceptors })
     }
 
     /// Makes the voters sign an announcement. Returns the output of their commands.
@@ -97,7 +107,7 @@ impl Network {
     /// If the contract refuses.
     pub async fn announce(&self, rotation: &Rotation) -> Result<(), Failure> {
         let contract = PathBuf::from(self.contract()?.to_string());
-        let votes = self.vote_files(rotation, "sign");
+        let votes = self.vote_files(rotation, "sign", &rotation.voters);
         let proofs = joined(&rotation.proofs);
         let variables: [(&str, &Path); 4] =
             [("CONTRACT", &contract), ("ANNOUNCEMENT", &rotation.announcement), ("PROOFS", &proofs), ("VOTES", &votes)];
@@ -152,7 +162,7 @@ impl Network {
         let logs: Vec<Value> = chain.request("eth_getLogs", matured).await?;
         let block = logs.last().and_then(|log| log.get("blockNumber")).cloned().unwrap_or_default();
         let block: U64 = serde_json::from_value(block).map_err(Failure::wrong)?;
-        for voter in &rotation.voters {
+        for voter in &rotation.acceptors {
             let (authority, out) = (self.at(*voter)?, self.vote_file(rotation.epoch.0, "accept", *voter));
             // Retry until the voter's own node has read the block.
             wait_for(PATIENCE, async || {
@@ -161,7 +171,8 @@ impl Network {
             })
             .await?;
         }
-        let (votes, block) = (self.vote_files(rotation, "accept"), PathBuf::from(block.to::<u64>().to_string()));
+        let (votes, block) =
+            (self.vote_files(rotation, "accept", &rotation.acceptors), PathBuf::from(block.to::<u64>().to_string()));
         let variables: [(&str, &Path); 4] =
             [("CONTRACT", &contract), ("ANNOUNCEMENT", &rotation.announcement), ("BLOCK", &block), ("VOTES", &votes)];
         chain.council(self.place(), "install", &variables)
@@ -189,9 +200,9 @@ impl Network {
         self.place().path(format!("{what}-{epoch}-{voter}.json"))
     }
 
-    fn vote_files(&self, rotation: &Rotation, what: &str) -> PathBuf {
+    fn vote_files(&self, rotation: &Rotation, what: &str, voters: &[usize]) -> PathBuf {
         let file = |voter: &usize| self.vote_file(rotation.epoch.0, what, *voter);
-        joined(&rotation.voters.iter().map(file).collect::<Vec<_>>())
+        joined(&voters.iter().map(file).collect::<Vec<_>>())
     }
 }
 

@@ -244,7 +244,7 @@ fn of_committee(error: &CommitteeError) -> ErrorKind {
         E::NoPrimary | E::OtherDigest | E::Config(_) => ErrorKind::Config,
         E::File { .. } | E::NotACommittee(_) | E::Epoch { .. } | E::Chain { .. } => ErrorKind::Argument,
         E::RaiseEpoch { .. } | E::CapNotRaised { .. } => ErrorKind::Argument,
-        E::CompromisedSince(_) | E::Deadline(_) | E::GuardianIsMember(_) => ErrorKind::Argument,
+        E::CompromisedSince(_) | E::NobodyJoins { .. } | E::Deadline(_) | E::GuardianIsMember(_) => ErrorKind::Argument,
         E::MissingProof(_) | E::Proof(_) | E::OtherPair { .. } => ErrorKind::Argument,
         E::NotAnnounced(_) | E::NotMatured(_) | E::Lapsed(_) | E::BlockTooEarly { .. } => ErrorKind::Argument,
         E::NotQueued | E::NotCompromised(_) | E::Confirmed => ErrorKind::Argument,

@@ -31,7 +31,8 @@ pub struct AccountState {
     pub deposits: u64,
     /// Whether the list of balances is incomplete. If so, the client must ask for a single asset.
     pub truncated: bool,
-    /// Whether the authority was restored from an older copy and may have voted for an unknown order of this account.
+    /// Whether an absent pending order proves nothing: the authority was restored from an older copy and may have voted
+    /// for an unknown order of this account, or has not joined the epoch of which it is a member.
     pub catching_up: bool,
 }
 

@@ -25,6 +25,15 @@ pub fn goes_on(member: &Authority, before: &Committee, after: &Committee) -> boo
     follows && is_same_size && is_member(before) && is_member(after)
 }
 
+/// Whether members of `before` may vote in the later epoch of `after` with their own memory, whatever else has changed
+/// between: those of them that know nothing of an order that `before` certified are no quorum of `after`, not even
+/// together with its faulty members. A committee that does not become smaller has this property.
+#[must_use]
+pub fn may_stay(before: &Committee, after: &Committee) -> bool {
+    let unaware = before.members().len().saturating_sub(before.quorum());
+    unaware.saturating_add(after.faults_tolerated()) < after.quorum()
+}
+
 /// A member's claim to an account's next number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Claim {
@@ -122,7 +131,14 @@ impl Inheritance {
     /// Begins to bring it into a shard.
     #[must_use]
     pub fn begin(&self) -> Joining<'_> {
-        Joining { inheritance: self, done: None }
+        self.resume(None)
+    }
+
+    /// Goes on bringing it into a shard where an earlier part ended, see [`Joining::done`]. What was proven of an
+    /// account stays proven, and its locks are recorded.
+    #[must_use]
+    pub fn resume(&self, done: Option<AccountId>) -> Joining<'_> {
+        Joining { inheritance: self, done }
     }
 
     /// The claim that the certificates known here do not bear out. The account's next number here is `next`, and `seen`
@@ -146,6 +162,12 @@ pub struct Joining<'a> {
 }
 
 impl<'a> Joining<'a> {
+    /// The last account that is brought in; none before the first.
+    #[must_use]
+    pub fn done(&self) -> Option<AccountId> {
+        self.done
+    }
+
     /// What is joined.
     pub(crate) fn inheritance(&self) -> &'a Inheritance {
         self.inheritance

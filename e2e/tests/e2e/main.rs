@@ -18,6 +18,7 @@
 //! | `setup` | invalid configurations and keys |
 //! | `primary` | an Ethereum node that is unreachable, or serves another chain |
 //! | `rotation` | all authorities change their keys under load |
+//! | `replace` | a new authority in the place of a lost one, and one more: both join and vote |
 //! | `recovery` | a lost committee, rebuilt from what is left and adopted; wallets with certificates of it |
 //! | `followers` | the `fastpay` command and a running relayer during a rotation |
 //! | `merchant` | a shop that is paid by links and notified by webhooks, also while it or the service is down |
@@ -45,6 +46,7 @@ mod proxy;
 mod pruning;
 mod recovery;
 mod relaying;
+mod replace;
 mod restored;
 mod rotation;
 mod scene;

@@ -30,7 +30,7 @@ fn folders(data: &Path) -> Vec<String> {
 }
 
 /// Waits until an authority runs on journals that begin at a checkpoint, and no others are left.
-async fn pruned(network: &Network, authority: usize) {
+pub async fn pruned(network: &Network, authority: usize) {
     let authority = &network.authorities[authority];
     wait_for(PATIENCE, async || {
         let (generation, left) =

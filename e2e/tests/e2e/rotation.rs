@@ -24,15 +24,15 @@ use tokio::sync::watch;
 use crate::scene::{key, on_chain, payment};
 
 /// The council's short delay, in seconds.
-const DELAY_S: u64 = 86_400;
+pub const DELAY_S: u64 = 86_400;
 const RECIPIENT: PrimaryAddress = PrimaryAddress::repeat_byte(0xBE);
 
 /// A client of the committee. It follows epochs by the epoch that comes with each vote.
 #[derive(Clone)]
-struct Clients {
-    authorities: Vec<AuthorityClient>,
-    committees: Arc<Mutex<Committees>>,
-    domain: Domain,
+pub struct Clients {
+    pub authorities: Vec<AuthorityClient>,
+    pub committees: Arc<Mutex<Committees>>,
+    pub domain: Domain,
 }
 
 impl Clients {
@@ -41,7 +41,7 @@ impl Clients {
     }
 
     /// Collects votes until a quorum of one epoch has voted.
-    async fn certify(&self, order: &TransferOrder) -> VerifiedCertificate {
+    pub async fn certify(&self, order: &TransferOrder) -> VerifiedCertificate {
         let verified = order.clone().verify(&self.domain).unwrap();
         let certified = wait_for(PATIENCE, async || {
             let mut votes: BTreeMap<Epoch, Vec<VerifiedVote>> = BTreeMap::new();
@@ -61,12 +61,12 @@ impl Clients {
     }
 
     /// Sends a certificate until at least a quorum has confirmed it.
-    async fn settle(&self, certificate: &Certificate) {
+    pub async fn settle(&self, certificate: &Certificate) {
         self.settle_at(3, certificate).await;
     }
 
     /// Sends it until at least this many authorities have confirmed it.
-    async fn settle_at(&self, count: usize, certificate: &Certificate) {
+    pub async fn settle_at(&self, count: usize, certificate: &Certificate) {
         let settled = wait_for(PATIENCE, async || {
             let mut confirmed = 0;
             for authority in &self.authorities {
@@ -78,7 +78,7 @@ impl Clients {
         settled.await.unwrap();
     }
 
-    async fn do_it(&self, owner: &AccountKey, transfer: Transfer) -> Certificate {
+    pub async fn do_it(&self, owner: &AccountKey, transfer: Transfer) -> Certificate {
         let certificate = self.certify(&owner.order(&self.domain, transfer)).await.into_certificate();
         self.settle(&certificate).await;
         certificate
@@ -114,7 +114,7 @@ fn redeems(owner: &AccountKey, amount: u128, sequence: u64) -> Redemption {
     }
 }
 
-async fn deposit(network: &Network, owner: &AccountKey, wei: u64) {
+pub async fn deposit(network: &Network, owner: &AccountKey, wei: u64) {
     let call = IFastPay::depositEtherCall { recipient: owner.account().0.into() };
     let (chain, contract) = (network.chain().unwrap(), network.contract().unwrap());
     chain.send(contract, U256::from(wei), call.abi_encode().into()).await.unwrap();

@@ -53,6 +53,10 @@ pub struct Config {
     pub http: SocketAddr,
     /// The authority's keys: more than one pair around a rotation of the committee.
     pub keys: Vec<KeyFiles>,
+    /// Whether the node runs before the keys are those of a member: it follows the contract, executes nothing, and
+    /// joins once they are.
+    #[serde(default)]
+    pub observer: bool,
     /// The Primary that is followed. Exactly one of this and `genesis` is given.
     pub primary: Option<PrimaryConfig>,
     /// The genesis of a committee without a Primary.

@@ -85,7 +85,7 @@ pub struct Follower {
     primary: Primary,
     reader: DepositReader,
     epochs: EpochReader,
-    rotation: Rotation,
+    rotation: Arc<Rotation>,
     /// The contract's unlock window in seconds, once read. It never changes.
     unlock_window: Option<u64>,
     /// The chain time that was last sent to the shards.
@@ -106,7 +106,7 @@ impl Follower {
     pub fn new(
         primary: Primary,
         sink: DepositSink,
-        rotation: Rotation,
+        rotation: Arc<Rotation>,
         cursor_file: PathBuf,
         metrics: Arc<FollowerMetrics>,
         progress: watch::Sender<Progress>,
@@ -324,12 +324,12 @@ mod tests {
     use fastpay_core::{AccountId, Amount, Domain, PrimaryAddress, ShardLayout};
 
     /// The rotation of the first committee's first member, whose data folder is gone: nothing is taken up.
-    fn rotation() -> Rotation {
+    fn rotation() -> Arc<Rotation> {
         rotation_in(tempfile::tempdir().unwrap().path())
     }
 
     /// The rotation of the first committee's first member.
-    fn rotation_in(folder: &Path) -> Rotation {
+    fn rotation_in(folder: &Path) -> Arc<Rotation> {
         let committee = fastpay_testkit::TestCommittee::new(4);
         let committees = fastpay_core::Committees::new(committee.committee).unwrap();
         let keys = Arc::new(committee.keys[0].clone());
@@ -340,7 +340,7 @@ mod tests {
         let remembered = names.as_slice().into();
         let voter_status =
             crate::authority::voter_status::VoterStatus::new(committees, vec![keys], &remembered).unwrap();
-        Rotation::new(Arc::new(data), voter_status).unwrap()
+        Arc::new(Rotation::new(Arc::new(data), voter_status).unwrap())
     }
 
     /// A sink for one shard, which has executed nothing, or for none.

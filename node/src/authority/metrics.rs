@@ -1,10 +1,10 @@
 //! The node's metrics as OpenMetrics text.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fastpay_core::{Asset, AssetTotals, AuthorityName, Balance, JournalPosition, Shard, ShardLedger, Vote};
+use fastpay_core::{Asset, AssetTotals, AuthorityName, Balance, Epoch, JournalPosition, Shard, ShardLedger, Vote};
 use fastpay_rpc::Refusal;
 use fastpay_telemetry::Tracer;
 use prometheus_client::encoding::text::encode;
@@ -15,6 +15,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::authority::handover::JoinWait;
 use crate::authority::index::Index;
 use crate::authority::pruning::PruningMetrics;
 use crate::authority::voter_status::VoterStatus;
@@ -234,12 +235,36 @@ pub struct HandoverMetrics {
     /// Times that a peer was not asked for its Closing for a while, because it lied, stalled, or sent too much.
     pub peers_left: Counter,
     closings: Gauge,
+    join_closings_missing: Gauge,
+    join_certificates_missing: Gauge,
+    /// The epoch that this authority joins, and what it waits for.
+    join: Mutex<Option<(Epoch, JoinWait)>>,
 }
 
 impl HandoverMetrics {
     /// Sets of how many members the Closings of the newest epoch that has ended are here.
     pub fn observe(&self, closings: usize) {
         self.closings.set(i64::try_from(closings).unwrap_or(i64::MAX));
+    }
+
+    /// Sets the epoch that this authority joins, and what it waits for; `None` if it joins none. Another kind
+    /// of reason is logged.
+    pub fn observe_join(&self, join: Option<(Epoch, JoinWait)>) {
+        let (closings, certificates) = join.as_ref().map(|(_, wait)| wait.missing()).unwrap_or_default();
+        self.join_closings_missing.set(i64::try_from(closings).unwrap_or(i64::MAX));
+        self.join_certificates_missing.set(signed(certificates));
+        let mut known = self.join.lock().unwrap_or_else(PoisonError::into_inner);
+        let code = |join: &Option<(Epoch, JoinWait)>| join.as_ref().map(|(epoch, wait)| (*epoch, wait.code()));
+        if let Some((epoch, wait)) = join.as_ref().filter(|_| code(&known) != code(&join)) {
+            tracing::info!(%epoch, waits_for = wait.code(), %wait, "this authority votes once it has joined the epoch");
+        }
+        *known = join;
+    }
+
+    /// The epoch that this authority joins, and what it waits for.
+    #[must_use]
+    pub fn join(&self) -> Option<(Epoch, JoinWait)> {
+        self.join.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -250,6 +275,7 @@ pub struct AuthorityMetrics {
     epoch: Gauge,
     voting: Gauge,
     restored: Gauge,
+    joining: Gauge,
     peer_vote_timestamp: Timestamps,
     tls_end_timestamp: Gauge,
     index_behind: Gauge,
@@ -276,6 +302,7 @@ impl AuthorityMetrics {
         self.epoch.set(signed(voter_status.epoch().0));
         self.voting.set(voter_status.voter().is_some().into());
         self.restored.set(voter_status.rollback_protection().is_some().into());
+        self.joining.set(voter_status.joins().is_some().into());
         let current = voter_status.committees().current();
         let label = |name: &dyn ToString| [("authority", name.to_string())];
         for gone in voter_status.committees().iter().flat_map(|committee| committee.members()) {
@@ -399,6 +426,10 @@ impl Metrics {
         registry.register("closings", "Members whose Closing of the newest epoch that has ended is here", closings);
         let left = handover.peers_left.clone();
         registry.register("closing_peers_left", "Times that a peer was not asked for its Closing for a while", left);
+        let missing = handover.join_closings_missing.clone();
+        registry.register("join_closings_missing", "Closings that are missing for the join", missing);
+        let missing = handover.join_certificates_missing.clone();
+        registry.register("join_certificates_missing", "Certificates that are missing for the join", missing);
         let pruning = Arc::new(PruningMetrics::registered(&mut registry));
         let shards = 0..shards;
         let shards = shards
@@ -442,6 +473,11 @@ fn authority(registry: &mut Registry) -> AuthorityMetrics {
     registry.register("epoch", "The epoch of the current committee", metrics.epoch.clone());
     registry.register("voting", "1 where the authority votes in the current epoch", metrics.voting.clone());
     registry.register("restored", "1 where its data folder is marked as an older copy", metrics.restored.clone());
+    registry.register(
+        "joining",
+        "1 where the authority joins the current epoch before it votes",
+        metrics.joining.clone(),
+    );
     registry.register_with_unit(
         "peer_vote_timestamp",
         "When a certificate with a vote of this member was last seen; 0 for not since the start",

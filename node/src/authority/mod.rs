@@ -59,7 +59,7 @@ use self::config::Config;
 use self::deployment::{Deployment, folder_identity};
 use self::deposit_sink::DepositSink;
 use self::follower::{Follower, Progress, read_chain_time};
-use self::handover::{Closings, Handover, HandoverTimes};
+use self::handover::{Closings, Handover, HandoverTimes, JoinContext};
 use self::http::{HttpContext, HttpLimits};
 use self::index::{Index, Indexer};
 use self::metrics::Metrics;
@@ -126,15 +126,18 @@ pub async fn run(
     let names: Vec<_> = keys.iter().map(|keys| keys.public().name).collect();
     // Check the keys before the folder: an error about keys is more helpful.
     let committees = deployment.committees()?;
-    VoterStatus::new(committees.clone(), keys.clone(), &names.as_slice().into())?;
+    VoterStatus::of(committees.clone(), keys.clone(), &names.as_slice().into(), config.observer)?;
     let identity = folder_identity(&names, config.shards, &deployment.domain());
     let folder = Arc::new(DataFolder::open(&config.data, &identity)?);
-    let voter_status = VoterStatus::new(committees, keys, &remembered(&folder)?)?.ahead(deployment.is_ahead());
+    let voter_status = VoterStatus::of(committees, keys, &remembered(&folder)?, config.observer)?;
+    let voter_status = voter_status.ahead(deployment.is_ahead());
     if let Some(recovery) = voter_status.unrecovered() {
         rotation::tell_unrecovered(&recovery);
     } else if let Some(epoch) = voter_status.awaited() {
         tracing::info!(%epoch, "this authority votes once it has followed the contract to the installation of this epoch");
-    } else if voter_status.voter().is_none() {
+    } else if voter_status.is_outsider() {
+        tracing::info!("no committee lists this authority's keys yet: it follows the contract, and executes nothing");
+    } else if voter_status.voter().is_none() && voter_status.joins().is_none() {
         tracing::warn!(
             epoch = %voter_status.epoch(),
             "this authority does not vote in the current epoch; it confirms, and answers what it is asked"
@@ -158,7 +161,13 @@ pub async fn run(
     let high_water_mark = Arc::new(HighWaterMark::of(&config.data, config.high_water_mark())?);
     let protection = protection(&high_water_mark, &folder, &journal_ends(&histories), in_use)?;
     let (protection, questions) = protection.map(|(protection, questions)| (Arc::new(protection), questions)).unzip();
-    let rotation = Rotation::new(folder.clone(), voter_status.with_rollback_protection(protection.clone()))?;
+    let voter_status = voter_status.with_rollback_protection(protection.clone());
+    let joined = recovered.iter().map(|shard| shard.shard().ledger().tenure.joined()).min().flatten();
+    let voter_status = joined.map_or(Ok(voter_status.clone()), |joined| voter_status.having_joined(joined))?;
+    if let Some(epoch) = voter_status.joins() {
+        tracing::info!(%epoch, "this authority votes in the current epoch once it has joined it");
+    }
+    let rotation = Arc::new(Rotation::new(folder.clone(), voter_status)?);
     let beside_journals = generation_folder(&config.data, folder.generation());
     let (index, indexer) = index(&config, &beside_journals, deployment.domain(), &histories)?.unzip();
     let parts = Parts {
@@ -286,10 +295,12 @@ async fn used_before(
 ) -> Result<Option<StaleReason>, AuthorityError> {
     let (epoch, names) = (voter_status.epoch(), remembered_names(folder)?);
     let is_first_epoch = epoch == voter_status.committees().counting_since();
+    let is_new = is_first_epoch || voter_status.joins().is_some() || voter_status.is_outsider();
     match rollback::age(folder)? {
-        // New keys do not help after the first epoch that counts: the authority may have voted before with earlier keys
-        // and another folder. A recovery ends the votes before it. Nor do they help a member under other keys.
-        Age::First if is_first_epoch && voter_status.is_member_only_as(&names) => return Ok(None),
+        // New keys do not help a folder that is taken for full after the first epoch that counts: the authority may
+        // have voted before with earlier keys and another folder. A recovery ends the votes before it. One that joins
+        // takes over what was voted for before. Nor do new keys help a member under other keys.
+        Age::First if is_new && voter_status.is_member_only_as(&names) => return Ok(None),
         Age::Judged => return Ok(None),
         Age::First | Age::New => {}
     }
@@ -360,6 +371,7 @@ fn handover(
     parts: &Parts,
     shards: Arc<Vec<(ShardHandle, HistoryReader)>>,
     closings: Closings,
+    joins: JoinContext,
 ) -> Handover {
     let endpoints = config.endpoints.as_ref().and_then(|path| {
         Endpoints::read(path)
@@ -368,7 +380,7 @@ fn handover(
     });
     let of = (parts.domain, parts.voter_status.clone());
     let with = (HandoverTimes::default(), parts.metrics.handover.clone());
-    Handover::new(of, shards, closings, (&parts.names, endpoints.as_ref()), with)
+    Handover::new(of, shards, closings, (&parts.names, endpoints.as_ref()), with, joins)
 }
 
 /// The parts that make checkpoints with the other authorities, and end the journals, if an archive is configured.
@@ -459,7 +471,7 @@ async fn serve(
     config: &Config,
     parts: &Parts,
     deployment: Deployment,
-    rotation: Rotation,
+    rotation: Arc<Rotation>,
     threads: &[ShardThread],
     (folder, histories): (Arc<DataFolder>, Vec<HistoryReader>),
     mut stop: watch::Receiver<bool>,
@@ -537,6 +549,7 @@ async fn serve(
         async move { http::serve(listener, context, limits, tls, http_ended).await.map_err(|e| with_causes(&e)) },
     );
 
+    let joining = Arc::downgrade(&rotation);
     let mut followers = JoinSet::new();
     if let Deployment::StandAlone(genesis) = deployment {
         followers.spawn(apply_genesis(genesis, sink, progress));
@@ -552,6 +565,7 @@ async fn serve(
         followers.spawn(announcements.run(ended.clone()));
     }
     let own = OwnShards::new(own_shards, parts.metrics.network.clone());
+    let joins = JoinContext { own: own.clone(), rotation: joining, archive: archive.clone() };
     let base = histories.first().and_then(HistoryReader::base);
     let checkpoint = base.map(|base| (base.number, base.checkpoint));
     let begins = Begins { generation: folder.generation(), checkpoint };
@@ -569,8 +583,9 @@ async fn serve(
         });
     }
     if with_primary {
-        let end =
-            handover(config, parts, handed_over, closings).start(ended.clone()).map_err(AuthorityError::Handover)?;
+        let end = handover(config, parts, handed_over, closings, joins)
+            .start(ended.clone())
+            .map_err(AuthorityError::Handover)?;
         servers.spawn(async {
             end.await.map_err(|_| "the thread of the hand-over ended by a defect; see the log above".into())
         });

@@ -3,15 +3,16 @@
 //! ```text
 //!  EpochReader (all Ethereum nodes agree) ─► installation applied ─► Record::Closed in every shard
 //!     ─► committees on disk ─► new name on disk ─► shards and network
+//!                                  ▲ Record::Joined in every shard, where the member's folder was not full
 //! ```
 //! From then on, votes are for the new epoch. Accounts stay locked on their orders, so the same order gets its vote
 //! again under the new keys. Certificates of earlier epochs are confirmed for ever, unless a recovery installed the
 //! committee: then they count for nothing, and nothing is voted for or executed before the journals begin from the
 //! checkpoint that the contract has adopted.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use fastpay_core::{AuthorityName, Committees, Recovery};
+use fastpay_core::{AuthorityName, Committees, Epoch, Recovery};
 use fastpay_ethereum::{DepositsError, EpochReader};
 use tokio::sync::watch;
 
@@ -58,6 +59,8 @@ impl RotationError {
 pub struct Rotation {
     folder: Arc<DataFolder>,
     voter_status: watch::Sender<Arc<VoterStatus>>,
+    /// Held during a change: an epoch is taken up by the follower, and joined by the hand-over.
+    changing: Mutex<()>,
 }
 
 impl Rotation {
@@ -66,7 +69,8 @@ impl Rotation {
     /// # Errors
     /// If the folder cannot be written.
     pub fn new(folder: Arc<DataFolder>, voter_status: VoterStatus) -> Result<Self, RotationError> {
-        let rotation = Self { folder, voter_status: watch::Sender::new(Arc::new(voter_status.clone())) };
+        let seen = watch::Sender::new(Arc::new(voter_status.clone()));
+        let rotation = Self { folder, voter_status: seen, changing: Mutex::new(()) };
         rotation.put_on_disk(&voter_status)?;
         Ok(rotation)
     }
@@ -92,11 +96,26 @@ impl Rotation {
     /// # Errors
     /// See [`RotationError`]. Nothing has changed then.
     pub fn follow(&self, committees: Committees) -> Result<(), RotationError> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.voter_status.borrow().clone();
         if committees == *now.committees() && !now.is_ahead() {
             return Ok(());
         }
         self.take_up(&now, committees)
+    }
+
+    /// Votes in an epoch that all shards have joined, on disk. If another one is taken up meanwhile, what was joined
+    /// counts for that one, too, if the authority stays.
+    ///
+    /// # Errors
+    /// See [`RotationError`]. Nothing has changed then.
+    pub fn join(&self, epoch: Epoch) -> Result<(), RotationError> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = self.voter_status.borrow().having_joined(epoch)?;
+        self.put_on_disk(&next)?;
+        tracing::info!(%epoch, authority = %next.public().name, votes = next.voter().is_some(), "joined an epoch");
+        self.voter_status.send_replace(Arc::new(next));
+        Ok(())
     }
 
     fn take_up(&self, now: &VoterStatus, committees: Committees) -> Result<(), RotationError> {
@@ -107,6 +126,8 @@ impl Rotation {
             tell_unrecovered(&recovery);
         } else if next.voter().is_some() {
             tracing::info!(%epoch, %authority, "a new committee is installed; voting in its epoch");
+        } else if next.joins().is_some() {
+            tracing::info!(%epoch, %authority, "a new committee is installed; voting in its epoch once this authority has joined it");
         } else {
             tracing::warn!(%epoch, %authority, "a new committee is installed, in which this authority does not vote; it goes on confirming");
         }
@@ -145,12 +166,12 @@ pub(crate) fn tell_unrecovered(Recovery { epoch, adopted }: &Recovery) {
     }
 }
 
-/// What the folder remembers.
+/// What the folder remembers, apart from its shards, which know what they have joined.
 ///
 /// # Errors
 /// If the folder cannot be read.
 pub fn remembered(folder: &DataFolder) -> Result<Remembered, StorageError> {
-    Ok(Remembered { names: remembered_names(folder)?, adopted: folder.adopted()? })
+    Ok(Remembered { names: remembered_names(folder)?, adopted: folder.adopted()?, joined: None })
 }
 
 /// The names under which the folder's authority has voted.
@@ -165,7 +186,7 @@ pub fn remembered_names(folder: &DataFolder) -> Result<Vec<AuthorityName>, Stora
 mod tests {
     use super::*;
     use crate::authority::deployment;
-    use fastpay_core::{AuthorityKeys, Committee, Domain, Epoch};
+    use fastpay_core::{AuthorityKeys, Committee, Domain};
     use fastpay_testkit::secret;
 
     fn pair(number: u64) -> Arc<AuthorityKeys> {
@@ -226,5 +247,46 @@ mod tests {
         let folder = DataFolder::open(&path, &identity(11)).unwrap();
         let voter_status = VoterStatus::new(committees, vec![pair(11)], &remembered(&folder).unwrap()).unwrap();
         assert_eq!((voter_status.epoch(), voter_status.voter().is_some()), (Epoch(1), true));
+    }
+
+    #[test]
+    fn what_a_new_member_joined_counts_once_its_name_is_on_disk_and_in_the_epochs_that_follow() {
+        let parent = tempfile::tempdir().unwrap();
+        let (path, shards) = (parent.path().join("data"), std::num::NonZeroU32::MIN);
+        let domain = Domain::new(1, fastpay_core::PrimaryAddress::ZERO);
+        let names = [pair(5).public().name];
+        let folder = DataFolder::create(&path, &deployment::folder_identity(&names, shards, &domain)).unwrap();
+        let mut committees = Committees::new(committee(0, [1, 2, 3, 4])).unwrap();
+        committees.install(committee(1, [1, 2, 3, 5])).unwrap();
+        let keys = vec![pair(5), pair(15)];
+        let voter_status = VoterStatus::new(committees.clone(), keys, &remembered(&folder).unwrap()).unwrap();
+        let rotation = Rotation::new(Arc::new(folder), voter_status).unwrap();
+        let seen = rotation.subscribe();
+        let state = || (seen.borrow().epoch(), seen.borrow().joins(), seen.borrow().voter().is_some());
+        assert_eq!(state(), (Epoch(1), Some(Epoch(1)), false));
+
+        for file in ["committees.json", "meta.json"] {
+            std::fs::rename(path.join(file), path.join("aside")).unwrap();
+            std::fs::create_dir(path.join(file)).unwrap();
+            let failed = rotation.join(Epoch(1)).unwrap_err();
+            assert!(failed.is_retryable() && !seen.has_changed().unwrap(), "{file}: {failed}");
+            std::fs::remove_dir(path.join(file)).unwrap();
+            std::fs::rename(path.join("aside"), path.join(file)).unwrap();
+        }
+        rotation.join(Epoch(1)).unwrap();
+        assert_eq!(state(), (Epoch(1), None, true));
+        rotation.join(Epoch(1)).unwrap();
+        committees.install(committee(2, [1, 2, 3, 15])).unwrap();
+        rotation.follow(committees.clone()).unwrap();
+        assert_eq!(state(), (Epoch(2), None, true));
+        // It leaves, and comes back: what it joined before is not enough.
+        committees.install(committee(3, [1, 2, 3, 4])).unwrap();
+        rotation.follow(committees.clone()).unwrap();
+        assert_eq!(state(), (Epoch(3), None, false));
+        committees.install(committee(4, [1, 2, 3, 15])).unwrap();
+        rotation.follow(committees).unwrap();
+        assert_eq!(state(), (Epoch(4), Some(Epoch(4)), false));
+        rotation.join(Epoch(4)).unwrap();
+        assert_eq!(state(), (Epoch(4), None, true));
     }
 }

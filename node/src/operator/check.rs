@@ -181,7 +181,7 @@ fn memory(config: &Config, keys: Vec<AuthorityKeys>, deployment: &Deployment, fi
     let names: Vec<_> = keys.iter().map(|keys| keys.public().name).collect();
     let voter_status = |remembered: &Remembered| {
         let committees = deployment.committees().map_err(|error| error.to_string())?;
-        VoterStatus::new(committees, keys.clone(), remembered).map_err(|error| error.to_string())
+        VoterStatus::of(committees, keys.clone(), remembered, config.observer).map_err(|error| error.to_string())
     };
     // As at a start, check the keys' membership before the folder: an error about keys is more helpful.
     if let Err(error) = voter_status(&names.as_slice().into()) {
@@ -215,6 +215,18 @@ fn memory(config: &Config, keys: Vec<AuthorityKeys>, deployment: &Deployment, fi
             }
             (Some(_), None) => {
                 findings.note("membership", Level::Ok, format!("votes in epoch {}", voter_status.epoch()));
+            }
+            (None, None) if voter_status.is_outsider() => {
+                let message =
+                    "no committee lists these keys yet: follows the contract as an observer, and executes nothing";
+                findings.note("membership", Level::Ok, message);
+            }
+            (None, None) if voter_status.joins().is_some() => {
+                let message = format!(
+                    "votes in epoch {} once it has joined it: `/ready` of the running node says what it waits for",
+                    voter_status.epoch()
+                );
+                findings.note("membership", Level::Ok, message);
             }
             (None, None) => {
                 let message = format!(

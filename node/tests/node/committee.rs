@@ -37,13 +37,18 @@ struct Scene {
 
 impl Scene {
     async fn new() -> Self {
+        Self::of(4).await
+    }
+
+    /// With this number of members.
+    async fn of(size: usize) -> Self {
         let authority = authority::Scene::new();
         authority.init(1).unwrap();
         let anvil = Anvil::start(Mining::Each);
-        let contract = anvil.deploy(&TestCommittee::new(4).committee).await;
+        let contract = anvil.deploy(&TestCommittee::new(size).committee).await;
         anvil.mine(2).await;
         let node = LyingNode::start(&anvil.url());
-        let now = TestCommittee::with(4, Domain::new(CHAIN_ID, contract), Epoch(0));
+        let now = TestCommittee::with(size, Domain::new(CHAIN_ID, contract), Epoch(0));
         let mut primary = PrimaryConfig::new(vec![node.url()], CHAIN_ID, contract);
         primary.finality = Finality::Confirmations(0);
         let config = Config { genesis: None, primary: Some(primary), ..authority.config() };
@@ -233,6 +238,19 @@ async fn a_key_that_stood_in_another_pair_is_not_announced() {
     let members: Vec<_> = keys.iter().map(AuthorityKeys::public).collect();
     let file = scene.file(json!({ "epoch": 2, "compromisedSince": 2, "authorities": list(&members) }));
     sign(&config, &scene.now.keys, &file, &scene.proofs_of(&keys)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_keys_were_out_no_committee_is_signed_in_which_everybody_would_have_to_join() {
+    let scene = Scene::of(7).await;
+    let [four, five] = [4, 5].map(|size| list(&scene.next.committee.members()[..size]));
+    let error = scene.refusal(json!({ "authorities": four, "compromisedSince": 0 })).await;
+    assert!(matches!(error, CommitteeError::NobodyJoins { before: 7, then: 4 }), "{error}");
+    let text = async |changes| scene.sign(scene.file(changes)).await.unwrap().text;
+    let said = text(json!({ "authorities": four })).await;
+    assert!(said.contains("7 authorities now, 4 then: all join before they vote"), "{said}");
+    let said = text(json!({ "authorities": five, "compromisedSince": 0 })).await;
+    assert!(said.contains("7 authorities now, 5 then: new ones join before they vote"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,15 +9,16 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use fastpay_core::handover::{Closing, Inheritance, JoinError, ReportedEntry};
 use fastpay_core::{
-    AccountId, CrossShardCredit, Epoch, Forwarded, Installation, JournalPosition, PrimaryAddress, Record, Request,
-    SequenceNumber, ShardId, SynchronizationOrder, TransactionIndex, UnlockEvent, UnlockEventKind,
+    AccountId, CrossShardCredit, Digest, Epoch, Forwarded, Installation, JournalPosition, PendingOrder, PrimaryAddress,
+    Record, Request, SequenceNumber, ShardId, SynchronizationOrder, TransactionIndex, UnlockEvent, UnlockEventKind,
 };
 use fastpay_node::authority::metrics::Metrics;
 use fastpay_node::authority::shard::{
-    ADDRESS_JOURNAL_BYTES_PER_DAY, Answer, Answers, ChainTime, ClientStream, Command, HistoryReader, OrderStep,
-    RecoveredShard, ShardError, ShardHandle, ShardLimits, ShardQueue, ShardSettings, ShardStorage, Submission,
-    UnlockKnowledge, address_budgets, recover_on,
+    ADDRESS_JOURNAL_BYTES_PER_DAY, Answer, Answers, ChainTime, ClientStream, Command, HistoryReader, JoinStep, Joins,
+    OrderStep, RecoveredShard, ShardError, ShardHandle, ShardLimits, ShardQueue, ShardSettings, ShardStorage,
+    Submission, UnlockKnowledge, address_budgets, recover_on,
 };
 use fastpay_node::authority::storage::{
     Checkpoint, CheckpointError, Checkpoints, Journal, JournalOptions, JournalWrite, StoreKey,
@@ -28,6 +29,7 @@ use fastpay_rpc::Refusal;
 use fastpay_testkit::{MemoryDisk, SteppedShard, TestAccount, TestCommittee, payment, redemption};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::handover::installations;
 use crate::scene::{FORGETFUL, account_in, deposits_after, eventually, layout, voter_status};
 
 /// Checkpoints in memory. A write fails the test where the journal does not have all of it on disk.
@@ -211,8 +213,39 @@ impl Stage {
 
     /// Whether the journal on disk says that epoch 0 is closed.
     fn is_closed_on_disk(&self) -> bool {
-        let mut records = self.journal.records(JournalPosition::default()).map(Result::unwrap);
-        records.any(|(_, record)| record == CLOSED)
+        self.records().any(|record| record == CLOSED)
+    }
+
+    /// The records on disk.
+    fn records(&self) -> impl Iterator<Item = Record> {
+        self.journal.records(JournalPosition::default()).map(|entry| entry.unwrap().1)
+    }
+
+    /// What a quorum's Closings of epoch 0 report once the next committee is installed: the locks of so many accounts
+    /// of the first shard.
+    fn inheritance(&self, locks: usize) -> Arc<Inheritance> {
+        let (committee, domain) = (&self.committee, self.committee.domain);
+        let owners = (0..).map(TestAccount::numbered).filter(|owner| layout(2).shard_of(&owner.id()) == ShardId(0));
+        let lock = |owner: TestAccount| {
+            let order = owner.sign(&domain, payment(owner.id(), stranger(), 1, 0));
+            ReportedEntry::lock(&PendingOrder { digest: domain.transfer_digest(&order.transfer), order: order.into() })
+        };
+        let mut entries: Vec<_> = owners.take(locks).map(lock).collect();
+        entries.sort_by_key(|entry| *entry.entry());
+        let up_to = TransactionIndex(self.deposits.0 + 1);
+        let closing = Closing::new(Epoch(0), up_to, Digest::ZERO, entries.iter().map(ReportedEntry::entry));
+        let installations = installations(&[committee.clone(), committee.rotated()]);
+        let verified = committee.keys[1..].iter().map(|keys| {
+            let signed = closing.sign(keys, &domain);
+            signed.verify(entries.clone(), (&domain, Epoch(0)), (&installations, up_to), &mut rand::rng()).unwrap()
+        });
+        Arc::new(Inheritance::new(&committee.committee, verified.collect(), |_| true).unwrap())
+    }
+
+    fn join(&self, inheritance: &Arc<Inheritance>, after: Option<AccountId>) -> oneshot::Receiver<Joins> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Join { inheritance: inheritance.clone(), after, reply });
+        answer
     }
 
     /// Asks what may be signed about a number of the first account.
@@ -248,7 +281,7 @@ type IsVisible = Box<dyn FnMut(&Stage) -> bool>;
 type Trigger = fn(&mut Stage) -> IsVisible;
 
 /// Every message that a shard sends, with its trigger.
-const TRIGGERS: [(&str, Trigger); 13] = [
+const TRIGGERS: [(&str, Trigger); 14] = [
     ("a vote", |stage| {
         let mut answer = stage.order(&payer(0), 1);
         Box::new(move |_| answer.try_recv().is_ok())
@@ -313,6 +346,12 @@ const TRIGGERS: [(&str, Trigger); 13] = [
     ("that the installation of the next epoch is followed, and this one closed", |stage| {
         let mut followed = stage.install();
         Box::new(move |stage| followed.try_recv().is_ok() && stage.is_closed_on_disk())
+    }),
+    ("that the next epoch is joined, with what was inherited", |stage| {
+        let inheritance = stage.inheritance(1);
+        let _followed = stage.install();
+        let mut joined = stage.join(&inheritance, None);
+        Box::new(move |_| joined.try_recv() == Ok(Ok(JoinStep::Joined)))
     }),
     ("a record, to whoever reads the journal", |stage| {
         let _vote = stage.order(&payer(0), 1);
@@ -385,6 +424,36 @@ fn an_epoch_that_ended_in_a_journal_is_closed_before_the_first_command() {
         let journal = stage.journal.records(JournalPosition::default()).map(|entry| entry.unwrap().1);
         assert_eq!(journal.filter(|record| *record == CLOSED).count(), 1);
     }
+}
+
+#[test]
+fn a_shard_joins_part_by_part_and_holds_no_more_accounts_than_it_has_room_for() {
+    const LOCKS: usize = 600;
+    let mut stage = Stage::new(ShardLimits { accounts_in_memory_max: 16, ..ShardLimits::default() }, 2);
+    let inheritance = stage.inheritance(LOCKS);
+    let mut after = None;
+    let step = |stage: &mut Stage, after| {
+        let mut answer = stage.join(&inheritance, after);
+        stage.turn();
+        stage.commit().unwrap();
+        answer.try_recv().unwrap()
+    };
+    let (up_to, synchronized) = (inheritance.up_to(), stage.deposits);
+    assert_eq!(step(&mut stage, None), Err(JoinError::Behind { up_to, synchronized }));
+    let _followed = stage.install();
+    for part in 1..=2 {
+        let Ok(JoinStep::UpTo(done)) = step(&mut stage, after) else { panic!("part {part} is the last one") };
+        assert!(done > after);
+        after = done;
+        let inherited = stage.shard.shard().ledger().tenure.iter().count();
+        assert!(inherited > (part - 1) * 200 && inherited < part * 300, "{inherited} after part {part}");
+        assert_eq!(stage.shard.shard().ledger().tenure.joined(), None);
+    }
+    assert_eq!(step(&mut stage, after), Ok(JoinStep::Joined));
+    assert_eq!(step(&mut stage, None), Ok(JoinStep::Joined), "once is enough");
+    assert_eq!(stage.shard.shard().ledger().tenure.iter().count(), LOCKS);
+    assert_eq!(stage.records().filter(|record| *record == Record::Joined { epoch: Epoch(1) }).count(), 1);
+    assert_eq!(stage.records().filter(|record| matches!(record, Record::Inherited { .. })).count(), LOCKS);
 }
 
 #[test]

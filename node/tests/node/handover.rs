@@ -1,75 +1,95 @@
 //! What members state of an epoch that has ended, and how others take it.
 
 use std::fs;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use fastpay_client::{AuthorityEndpoints, Endpoints};
 use fastpay_core::checkpoint::{Installations, InstalledCommittee};
 use fastpay_core::handover::{CLOSING_ENTRIES_MAX, Closing, ReportedEntry, SignedClosing, VerifiedClosing};
 use fastpay_core::{
-    Committees, Digest, Epoch, Installation, PendingOrder, SequenceNumber, TransactionIndex, TransferOrder,
-    UnlockEvent, UnlockEventKind,
+    Committees, Digest, Epoch, Installation, PendingOrder, SequenceNumber, ShardId, SynchronizationOrder,
+    TransactionIndex, TransferOrder, UnlockEvent, UnlockEventKind,
 };
-use fastpay_node::authority::handover::{Closings, Handover, HandoverTimes};
+use fastpay_node::authority::deployment::folder_identity;
+use fastpay_node::authority::handover::{Closings, Handover, HandoverTimes, JoinContext};
+use fastpay_node::authority::peer_sync::OwnShards;
+use fastpay_node::authority::rotation::Rotation;
 use fastpay_node::authority::shard::{Command, OrderStep};
+use fastpay_node::authority::storage::DataFolder;
 use fastpay_node::authority::voter_status::VoterStatus;
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
 use tokio::sync::{oneshot, watch};
 
 use crate::network::Served;
-use crate::scene::eventually_async;
+use crate::scene::{eventually, eventually_async};
 
-const ENDED: Epoch = Epoch(0);
+pub const ENDED: Epoch = Epoch(0);
 
 /// A peer that misbehaves once is not asked again.
-const TIMES: HandoverTimes = HandoverTimes {
+pub const TIMES: HandoverTimes = HandoverTimes {
     poll: Duration::from_millis(20),
+    join: Duration::from_millis(20),
+    certificates: Duration::from_secs(20),
     call: Duration::from_secs(10),
     file: Duration::from_secs(20),
     left: Duration::from_secs(3_600),
     left_max: Duration::from_secs(3_600),
 };
 
-/// A member of the first committee, and of those that follow it.
-struct Member {
-    served: Served,
-    number: usize,
+/// A member of the first committee, and of those that follow it; or of those from a later one on.
+pub struct Member {
+    pub served: Served,
+    pub number: usize,
+    first: usize,
+    /// The folder with its name and committees.
+    pub identity: tempfile::TempDir,
 }
 
 impl Member {
-    async fn new(number: usize, shards: u32) -> Self {
-        let member = Self { served: Served::start(shards).await, number };
-        member.take_up(1);
+    pub async fn new(number: usize, shards: u32) -> Self {
+        Self::since(0, number, shards).await
+    }
+
+    /// A member from this epoch on, which knows the committees up to that one.
+    pub async fn since(first: usize, number: usize, shards: u32) -> Self {
+        let member =
+            Self { served: Served::start(shards).await, number, first, identity: tempfile::tempdir().unwrap() };
+        member.take_up(first + 1);
         member
     }
 
     /// The committees of this epoch and all before it.
-    fn committees(&self, count: usize) -> Vec<TestCommittee> {
+    pub fn committees(&self, count: usize) -> Vec<TestCommittee> {
         let first = self.served.shards.committee.clone();
         std::iter::successors(Some(first), |last| Some(last.rotated())).take(count).collect()
     }
 
     /// All parts know of so many committees.
-    fn take_up(&self, count: usize) {
+    pub fn take_up(&self, count: usize) {
+        self.served.shards.voter_status.send_replace(Arc::new(self.status(count)));
+    }
+
+    /// Its status among so many committees.
+    pub fn status(&self, count: usize) -> VoterStatus {
         let committees = self.committees(count);
         let mut all = Committees::new(committees[0].committee.clone()).unwrap();
         committees[1..].iter().for_each(|next| all.install(next.committee.clone()).unwrap());
-        let keys: Vec<_> = committees.iter().map(|of| Arc::new(of.keys[self.number].clone())).collect();
+        let own = committees[self.first..].iter();
+        let keys: Vec<_> = own.map(|of| Arc::new(of.keys[self.number].clone())).collect();
         let names = [keys[0].public().name];
-        let status = VoterStatus::new(all, keys, &names.as_slice().into()).unwrap();
-        self.served.shards.voter_status.send_replace(Arc::new(status));
+        VoterStatus::new(all, keys, &names.as_slice().into()).unwrap()
     }
 
     /// Each shard takes a step along the contract's order; the events between are of other shards.
-    async fn follow(&self, step: impl Fn(TransactionIndex) -> OrderStep) {
+    pub async fn follow(&self, step: impl Fn(TransactionIndex) -> OrderStep) {
         for handle in self.served.shards.handles.values() {
             let applied = synchronize(handle, Vec::new()).await;
             synchronize(handle, vec![step(applied)]).await;
         }
     }
 
-    async fn install(&self, index: u64, epoch: u64, compromised_since: u64) {
+    pub async fn install(&self, index: u64, epoch: u64, compromised_since: u64) {
         self.follow(|after| {
             let (index, epoch, compromised_since) = (TransactionIndex(index), Epoch(epoch), Epoch(compromised_since));
             OrderStep::Installation(Installation { after, index, epoch, compromised_since, voidable_at: u64::MAX })
@@ -77,7 +97,16 @@ impl Member {
         .await;
     }
 
-    async fn unlock(&self, index: u64, owner: &TestAccount, kind: UnlockEventKind) {
+    /// One shard steps over the next event, which is of another one.
+    pub async fn step_over(&self, shard: u32) {
+        let handle = &self.served.shards.handles[&ShardId(shard)];
+        let after = synchronize(handle, Vec::new()).await;
+        let up_to = TransactionIndex(after.0 + 1);
+        let step = OrderStep::Deposit(SynchronizationOrder { after, up_to, deposit: None });
+        assert_eq!(synchronize(handle, vec![step]).await, up_to);
+    }
+
+    pub async fn unlock(&self, index: u64, owner: &TestAccount, kind: UnlockEventKind) {
         let (account, index, sequence) = (owner.id(), TransactionIndex(index), SequenceNumber(0));
         let handle = self.served.shards.handle_of(&account);
         let after = synchronize(handle, Vec::new()).await;
@@ -85,17 +114,17 @@ impl Member {
         assert_eq!(synchronize(handle, vec![OrderStep::Unlock(event)]).await, index);
     }
 
-    fn closings(&self) -> Closings {
+    pub fn closings(&self) -> Closings {
         Closings::of(&self.served.shards.folder, 0)
     }
 
-    fn has(&self, epoch: Epoch, of: &Member) -> bool {
+    pub fn has(&self, epoch: Epoch, of: &Member) -> bool {
         let committee = &of.committees(usize::try_from(epoch.0).unwrap() + 1)[epoch.0 as usize];
         self.closings().path((epoch, committee.keys[of.number].public().name)).is_file()
     }
 
     /// Starts its part of the hand-over, which knows these peers and ends with what is returned.
-    fn start(&self, peers: &[&Member]) -> watch::Sender<bool> {
+    pub fn start(&self, peers: &[&Member]) -> watch::Sender<bool> {
         let shards = &self.served.shards;
         let all: Vec<_> = shards.handles.values().cloned().zip(shards.histories.iter().cloned()).collect();
         let entry = |peer: &&Member| AuthorityEndpoints {
@@ -108,19 +137,54 @@ impl Member {
         let endpoints = Endpoints { authorities: peers.iter().map(entry).collect(), ..Endpoints::default() };
         let of = (shards.committee.domain, shards.voter_status.subscribe());
         let with = (TIMES, shards.metrics.handover.clone());
-        let handover = Handover::new(of, Arc::new(all), self.closings(), (&[], Some(&endpoints)), with);
+        let own = OwnShards::new(Arc::new(all.clone()), shards.metrics.network.clone());
         let (stop, stopped) = watch::channel(false);
+        let joins = JoinContext { own, rotation: self.rotation(stopped.clone()), archive: None };
+        let handover = Handover::new(of, Arc::new(all), self.closings(), (&[], Some(&endpoints)), with, joins);
         drop(handover.start(stopped).unwrap());
         stop
     }
 
-    fn metric(&self, name: &str) -> u64 {
+    /// The rotation of its voter status, which its shards follow until it is stopped.
+    fn rotation(&self, mut stopped: watch::Receiver<bool>) -> Weak<Rotation> {
+        let (path, shards) = (self.identity.path().join("data"), self.served.shards.layout.count());
+        let status = self.served.shards.voter_status.borrow().clone();
+        let identity = folder_identity(&[status.public().name], shards.try_into().unwrap(), &self.domain());
+        // One that was started before lets go of it when its thread has ended.
+        let mut folder = None;
+        eventually("the folder is free", || {
+            folder = DataFolder::create(&path, &identity).or_else(|_| DataFolder::open(&path, &identity)).ok();
+            folder.is_some()
+        });
+        let rotation = Arc::new(Rotation::new(Arc::new(folder.unwrap()), (*status).clone()).unwrap());
+        let (weak, to) = (Arc::downgrade(&rotation), self.served.shards.voter_status.clone());
+        let mut seen = rotation.subscribe();
+        tokio::spawn(async move {
+            let _rotation = rotation;
+            let follow = async {
+                while seen.changed().await.is_ok() {
+                    to.send_replace(seen.borrow_and_update().clone());
+                }
+            };
+            tokio::select! {
+                _ = stopped.wait_for(|stop| *stop) => {}
+                () = follow => {}
+            }
+        });
+        weak
+    }
+
+    pub fn domain(&self) -> fastpay_core::Domain {
+        self.served.shards.committee.domain
+    }
+
+    pub fn metric(&self, name: &str) -> u64 {
         let text = self.served.shards.metrics.text();
         let line = text.lines().find_map(|line| line.strip_prefix(&format!("fastpay_{name} "))).unwrap();
         line.parse().unwrap()
     }
 
-    async fn end(self) {
+    pub async fn end(self) {
         self.served.end().await;
     }
 }
@@ -131,7 +195,7 @@ async fn synchronize(handle: &fastpay_node::authority::shard::ShardHandle, steps
     applied.await.unwrap()
 }
 
-fn installations(committees: &[TestCommittee]) -> Installations {
+pub fn installations(committees: &[TestCommittee]) -> Installations {
     let mut all = Installations::new(committees[0].committee.clone()).unwrap();
     for next in &committees[1..] {
         let (committee, compromised_since) = (next.committee.clone(), next.committee.epoch());

@@ -28,6 +28,7 @@ mod http_events;
 mod http_index;
 mod http_scene;
 mod http_unlock;
+mod joining;
 mod network;
 mod operator;
 mod payouts;

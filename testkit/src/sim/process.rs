@@ -395,7 +395,8 @@ impl Keeper {
         let (never, stop) = watch::channel(false);
         let cursor_file = cursor_file(&self.data());
         let primary = world.chain.connect(&world);
-        let follower = Follower::new(primary, sink, rotation, cursor_file, metrics.follower.clone(), progress);
+        let (rotation, metered) = (Arc::new(rotation), metrics.follower.clone());
+        let follower = Follower::new(primary, sink, rotation, cursor_file, metered, progress);
         spawn(tasks, async move {
             follower.run(stop).await;
             drop(never);

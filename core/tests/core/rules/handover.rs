@@ -6,7 +6,7 @@ use std::num::NonZero;
 use fastpay_core::checkpoint::{Installations, InstalledCommittee};
 use fastpay_core::handover::{
     CLOSING_ENTRIES_MAX, Closing, ClosingEntry, ClosingError, Inheritance, InheritanceError, JoinError, Newest,
-    ReportedEntry, SignedClosing, VerifiedClosing, goes_on,
+    ReportedEntry, SignedClosing, VerifiedClosing, goes_on, may_stay,
 };
 use fastpay_core::{
     Amount, Asset, Balance, Deposit, Digest, Epoch, Installation, PendingOrder, PrimaryView, Record, Rejection,
@@ -185,6 +185,22 @@ fn who_stays_with_the_same_keys_in_a_committee_of_the_same_size_goes_on_and_ever
     let after = fastpay_core::Committee::new(Epoch(1), members).unwrap();
     assert!(!goes_on(&rekeyed, &before, &after), "a new redemption key");
     assert!(!goes_on(&member(1), &before, &after), "the old one");
+}
+
+#[test]
+fn those_who_stay_decide_nothing_that_they_do_not_know_of_unless_the_committee_becomes_much_smaller() {
+    let committees: Vec<_> = (4..=40).map(|size| TestCommittee::new(size).committee).collect();
+    for before in &committees {
+        for after in &committees {
+            let [n, m] = [before, after].map(|committee| committee.members().len());
+            // An order was certified with the votes of a quorum, and all that join know of it.
+            let for_another = n - before.quorum() + after.faults_tolerated();
+            assert_eq!(may_stay(before, after), for_another < after.quorum(), "{n} to {m}");
+            assert!(may_stay(before, after) || m < n, "{n} to {m}");
+        }
+    }
+    let stay = |n: usize, m: usize| may_stay(&committees[n - 4], &committees[m - 4]);
+    assert_eq!([(5, 4), (7, 6), (7, 5), (8, 7), (7, 4)].map(|(n, m)| stay(n, m)), [true, true, true, true, false]);
 }
 
 #[test]

@@ -3,9 +3,10 @@
 //! A file is there as a whole or not at all, and is on disk before it is served. It is named by its epoch and its member.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use fastpay_core::handover::{CLOSING_ENTRIES_MAX, ReportedEntry, SignedClosing};
 use fastpay_core::{AuthorityName, Epoch};
 use fastpay_program::disk::{Disk, RealDisk};
 use fastpay_program::files;
@@ -62,6 +63,21 @@ impl Closings {
     /// Keeps a Closing. Returns once it is on disk; before, nobody sees any of it.
     pub(super) fn keep(&self, author: Author, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
         files::replace_with(&self.path(author), write)
+    }
+
+    /// Reads a Closing's statement, and no more of it.
+    pub(super) fn statement(&self, author: Author) -> io::Result<SignedClosing> {
+        SignedClosing::read_statement(&mut BufReader::new(File::open(self.path(author))?))
+    }
+
+    /// Reads a Closing with its entries. Nothing of it is checked.
+    pub(super) fn read(&self, author: Author) -> io::Result<(SignedClosing, Vec<ReportedEntry>)> {
+        SignedClosing::read(&mut BufReader::new(File::open(self.path(author))?), CLOSING_ENTRIES_MAX)
+    }
+
+    /// Removes a Closing that the disk has damaged: it is fetched again.
+    pub(super) fn drop(&self, author: Author) -> io::Result<()> {
+        files::remove(&self.path(author))
     }
 
     /// Removes those of epochs that are too old for anybody, before `current`.

@@ -22,6 +22,10 @@ pub(super) const CLOSING_BYTES_MAX: u64 = 4 << 30;
 pub struct HandoverTimes {
     /// The pause between rounds.
     pub poll: Duration,
+    /// The pause between rounds of a member that joins.
+    pub join: Duration,
+    /// The maximum time in which a peer sends the certificates of a few accounts that a joiner lacks.
+    pub certificates: Duration,
     /// The maximum time for a call to a peer.
     pub call: Duration,
     /// The maximum time for a whole Closing, and one second more for each of its MiB.
@@ -36,6 +40,8 @@ impl Default for HandoverTimes {
     fn default() -> Self {
         Self {
             poll: Duration::from_secs(30),
+            join: Duration::from_secs(2),
+            certificates: Duration::from_secs(60),
             call: Duration::from_secs(5),
             file: Duration::from_secs(600),
             left: Duration::from_secs(300),
@@ -133,6 +139,12 @@ impl Peer {
         Self { client, times, left_until: None, left: None, taken: None }
     }
 
+    /// Its client, unless it is left alone now.
+    pub fn client(&self) -> Option<&AuthorityClient> {
+        let is_left = self.left_until.is_some_and(|until| Instant::now() < until);
+        (!is_left).then_some(&self.client)
+    }
+
     /// Fetches the Closing of an epoch that it signed; if that is here, the one of another member.
     pub async fn fetch(
         &mut self,
@@ -140,9 +152,8 @@ impl Peer {
         other: Option<AuthorityName>,
         (closings, metrics): (&Closings, &HandoverMetrics),
     ) {
-        let is_left = self.left_until.is_some_and(|until| Instant::now() < until);
         let is_taken = self.taken >= Some(followed.epoch);
-        if is_left || (is_taken && other.is_none()) {
+        if self.client().is_none() || (is_taken && other.is_none()) {
             return;
         }
         let fetched = match other {

@@ -6,28 +6,34 @@
 //!                                     the peers' Closings ─► statement checked ─► entries checked ─► on disk
 //! ```
 //! A Closing says all that its member voted for, executed or kept in the epoch: from `Record::Closed` on, nothing is
-//! added. So it is read from the journals after that. An authority that may have forgotten votes signs none. Nothing
-//! rests on Closings yet: docs/PROTOCOL.md, "Hand-over".
+//! added. So it is read from the journals after that. An authority that may have forgotten votes signs none. A member
+//! whose folder is not full joins with those of a quorum (`join`). The promises are in docs/PROTOCOL.md, "Hand-over".
 //!
 //! All of it runs on one thread with the lowest priority.
 
 mod closings;
 mod fetch;
+mod join;
 mod report;
+mod wait;
 
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientOptions, Endpoints};
 use fastpay_core::checkpoint::{Installations, InstalledCommittee};
-use fastpay_core::{AuthorityKeys, AuthorityName, Committees, Digest, Domain, Epoch, ShardLedger};
+use fastpay_core::{AuthorityKeys, AuthorityName, Committee, Committees, Digest, Domain, Epoch, ShardLedger};
 use tokio::sync::{oneshot, watch};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 pub use self::closings::Closings;
 pub use self::fetch::HandoverTimes;
 use self::fetch::{CLOSING_BYTES_MAX, Followed, Peer};
+pub use self::join::JoinContext;
+use self::join::Joiner;
 pub use self::report::{Report, ReportError};
+pub use self::wait::JoinWait;
 use crate::authority::metrics::HandoverMetrics;
 use crate::authority::network::{ReadError, ask};
 use crate::authority::priority::run_apart;
@@ -61,6 +67,7 @@ pub struct Handover {
     peers: Vec<Peer>,
     times: HandoverTimes,
     metrics: Arc<HandoverMetrics>,
+    joiner: Joiner,
     /// Counts the rounds.
     round: usize,
 }
@@ -74,6 +81,7 @@ impl Handover {
         closings: Closings,
         (names, endpoints): (&[AuthorityName], Option<&Endpoints>),
         (times, metrics): (HandoverTimes, Arc<HandoverMetrics>),
+        joins: JoinContext,
     ) -> Self {
         let options = ClientOptions { connect_timeout: times.call, request_timeout: times.call };
         let others = endpoints.into_iter().flat_map(|endpoints| &endpoints.authorities);
@@ -84,7 +92,8 @@ impl Handover {
             Some(Peer::new(client.ok()?, times))
         });
         let peers = peers.collect::<Vec<_>>();
-        Self { domain, voter_status, shards, closings, peers, times, metrics, round: 0 }
+        let joiner = Joiner::new(shards.clone(), joins);
+        Self { domain, voter_status, shards, closings, peers, times, metrics, joiner, round: 0 }
     }
 
     /// Runs on a thread of its own until `stop` turns true. The receiver hears when the thread has ended.
@@ -96,7 +105,7 @@ impl Handover {
     }
 
     async fn run(mut self, mut stop: watch::Receiver<bool>) {
-        let (stopped, mut wait) = (stop.clone(), self.times.left);
+        let (stopped, mut wait, mut changed) = (stop.clone(), self.times.left, self.voter_status.clone());
         loop {
             tokio::select! {
                 biased;
@@ -105,11 +114,11 @@ impl Handover {
                     let pause = match self.round(&|| *stopped.borrow()).await {
                         Ok(()) => {
                             wait = self.times.left;
-                            self.times.poll
+                            self.pause()
                         }
                         Err(error) if *stopped.borrow() || error.is_expected() => {
                             tracing::debug!(%error, "no Closing yet");
-                            self.times.poll
+                            self.pause()
                         }
                         // To make one reads all journals.
                         Err(error) => {
@@ -120,30 +129,38 @@ impl Handover {
                             pause
                         }
                     };
-                    sleep(pause).await;
+                    // The others may wait for what this authority states of an epoch that has just ended.
+                    if let Ok(Err(_)) = timeout(pause, changed.changed()).await {
+                        sleep(pause).await;
+                    }
                 } => {}
             }
         }
     }
 
-    /// States what there is to state, and keeps what the peers do.
+    fn pause(&self) -> Duration {
+        if self.voter_status.borrow().joins().is_some() { self.times.join } else { self.times.poll }
+    }
+
+    /// States what there is to state, and keeps what the peers do. Joins the current epoch if the folder is not full.
     async fn round(&mut self, is_stopped: &dyn Fn() -> bool) -> Result<(), HandoverError> {
         let voter_status = self.voter_status.borrow().clone();
-        let Some(ended) = ended(&voter_status) else { return Ok(()) };
-        let members = voter_status.committees().get(ended).map(|committee| committee.members()).unwrap_or_default();
+        let Some(committee) = ended(&voter_status) else { return Ok(()) };
+        let (ended, members) = (committee.epoch(), committee.members());
         self.closings.create()?;
         self.closings.forget(voter_status.epoch())?;
         let ledgers = self.ledgers().await?;
         let installations = installations(voter_status.committees(), &ledgers);
         let is_suspect = |ledger: &Arc<ShardLedger>| ledger.unlocks.is_suspect(ended, voter_status.epoch());
-        let mut stated = Ok(());
+        let is_followed = ledgers.iter().all(|ledger| ledger.unlocks.epoch() >= voter_status.epoch());
+        let (mut stated, mut waits) = (Ok(()), Some(JoinWait::suspect(ended, is_followed)));
         if !ledgers.iter().any(is_suspect) {
             let author = |keys: &AuthorityKeys| (ended, keys.public().name);
             if let Some(keys) = voter_status.closes(ended).filter(|keys| !self.closings.has(author(keys))) {
                 stated = self.state(ended, keys, &ledgers, is_stopped);
             }
             let up_to = ledgers.iter().map(|ledger| ledger.synchronized).max().unwrap_or_default();
-            let (domain, installations) = (&self.domain, &installations);
+            let (domain, installations) = (&self.domain.clone(), &installations);
             let followed = Followed { domain, epoch: ended, installations, up_to };
             // A member may be gone that others have the Closing of. Each peer that has signed one, or has none to sign, is
             // asked for one such in a round.
@@ -154,7 +171,16 @@ impl Handover {
                 let other = turn.and_then(|turn| lacking.get(turn)).map(|member| member.name);
                 peer.fetch(&followed, other, (&self.closings, &self.metrics)).await;
             }
+            waits = match voter_status.joins() {
+                Some(epoch) if voter_status.rollback_protection().is_some() => Some(JoinWait::Restored(epoch)),
+                Some(_) => {
+                    let peers = (&self.peers[..], self.times.certificates);
+                    self.joiner.join(&committee, &followed, &self.closings, peers).await.err()
+                }
+                None => None,
+            };
         }
+        self.metrics.observe_join(voter_status.joins().zip(waits));
         self.metrics.observe(members.iter().filter(|member| self.closings.has((ended, member.name))).count());
         stated
     }
@@ -190,10 +216,12 @@ impl Handover {
     }
 }
 
-/// The newest epoch that has ended, if there is something to state of it: a recovery ends all before it.
-fn ended(voter_status: &VoterStatus) -> Option<Epoch> {
+/// The committee of the newest epoch that has ended, if there is something to state of it: a recovery ends all before
+/// it.
+fn ended(voter_status: &VoterStatus) -> Option<Arc<Committee>> {
     let ended = voter_status.epoch().0.checked_sub(1).map(Epoch)?;
-    (!voter_status.is_ahead() && ended >= voter_status.committees().counting_since()).then_some(ended)
+    let counts = !voter_status.is_ahead() && ended >= voter_status.committees().counting_since();
+    voter_status.committees().get(ended).filter(|_| counts).cloned()
 }
 
 /// The committees as they were installed, by what the shards know of the epochs whose keys were out.

@@ -114,8 +114,23 @@ pub(super) async fn ready(State(node): SharedNode) -> impl IntoResponse {
     let voter_status = node.context.voter_status.borrow();
     let (authority, epoch, votes) = (voter_status.public().name, voter_status.epoch(), voter_status.votes_for_all());
     let restored = voter_status.rollback_protection().is_some();
+    let joining = voter_status.joins().map(|epoch| match node.context.metrics.handover.join() {
+        Some((joins, wait)) if joins == epoch => {
+            json!({ "epoch": epoch, "waitsFor": wait.code(), "reason": wait.to_string() })
+        }
+        _ => {
+            let reason = "it first follows the contract to the installation of this epoch";
+            json!({ "epoch": epoch, "waitsFor": "primary", "reason": reason })
+        }
+    });
+    let joining = joining.or_else(|| {
+        let reason = "no committee lists the keys of this authority yet";
+        let epoch = voter_status.observes()?;
+        Some(json!({ "epoch": epoch, "waitsFor": "installation", "reason": reason }))
+    });
     let body = json!({
         "status": state, "reason": reason, "authority": authority, "epoch": epoch, "votes": votes, "restored": restored,
+        "joining": joining, "fullSince": voter_status.voter().and(voter_status.full_since()),
     });
     (code, Json(body))
 }

@@ -17,8 +17,9 @@ impl Reads {
         asset: Option<Asset>,
     ) -> Result<AccountState, ReadError> {
         let account = self.account(id).await?;
-        let catching_up =
-            voter_status.rollback_protection().is_some_and(|protection| !protection.is_reliable(id, &account));
+        // One that has not joined yet does not know what was voted for before.
+        let catching_up = voter_status.joins().or(voter_status.observes()).is_some()
+            || voter_status.rollback_protection().is_some_and(|protection| !protection.is_reliable(id, &account));
         let (holdings, truncated) = chosen(account.balances.iter(), asset);
         Ok(AccountState {
             next_sequence: account.next_sequence(),

@@ -79,6 +79,13 @@ impl OwnShards {
         self.shards.get(shard.0 as usize).ok_or_else(|| PeerFailure::NotNow("it has no shard".into()))
     }
 
+    /// Those of these heads below which certificates are missing here, and the number of these certificates.
+    pub(crate) async fn lacking(&self, heads: &[(AccountId, SequenceNumber)]) -> Result<(Heads, u64), PeerFailure> {
+        let gaps = self.gaps(heads).await?;
+        let missing = gaps.iter().map(|gap| gap.to.0.saturating_sub(gap.from.0)).fold(0, u64::saturating_add);
+        Ok((gaps.into_iter().map(|gap| (gap.account, gap.to)).collect(), missing))
+    }
+
     /// The certificates that are missing below these heads.
     async fn gaps(&self, heads: &[(AccountId, SequenceNumber)]) -> Result<Vec<Gap>, PeerFailure> {
         let not_now = |error: &dyn std::fmt::Display| PeerFailure::NotNow(error.to_string());

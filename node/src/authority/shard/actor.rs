@@ -1,5 +1,6 @@
 //! The shard's thread: takes queued commands, verifies, decides, applies, and hands over to the commit stage.
 
+mod join;
 mod unlock;
 
 use std::borrow::Cow;
@@ -275,8 +276,12 @@ impl<C: Commits> Actor<C> {
                     let knowledge = self.vote_unlock(account, sequence, unanimous)?;
                     self.batch.unlock_votes.push((reply, knowledge));
                 }
+                Command::Join { inheritance, after, reply } => {
+                    let step = self.join(&inheritance, after)?;
+                    self.batch.joins.push((reply, step));
+                }
                 Command::ReadAccount(id, reply) => {
-                    let account = self.account(&id)?.into_owned();
+                    let account = self.told_account(&id)?;
                     self.batch.accounts.push((reply, account));
                 }
                 Command::ReadLedger(reply) => self.batch.ledgers.push(reply),
@@ -311,6 +316,14 @@ impl<C: Commits> Actor<C> {
             Some(account) => Ok(Cow::Borrowed(account)),
             None => Ok(Cow::Owned(stored_account(&*self.store, id)?.unwrap_or_default())),
         }
+    }
+
+    /// An account as others are told of it: an order whose number it inherited a lock on is pending, too.
+    fn told_account(&self, id: &AccountId) -> Result<Account, ShardError> {
+        let mut account = self.account(id)?.into_owned();
+        let inherited = self.shard.ledger().tenure.inherited(*id, account.next_sequence());
+        account.pending = account.pending.or_else(|| inherited.first().map(|lock| lock.clone().into()));
+        Ok(account)
     }
 
     fn request(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fastpay_core::{Account, Digest, Epoch, Redemption, ShardLedger, TransactionIndex, Transfer, VerifiedOrder, Vote};
 use tokio::sync::oneshot;
 
-use super::command::{Answer, Answers, ClientStream, Command, MayVote};
+use super::command::{Answer, Answers, ClientStream, Command, Joins, MayVote};
 use super::queue::ShardHandle;
 use super::subscriptions::Alarm;
 use super::traces::{Decided, Durable};
@@ -22,6 +22,7 @@ pub(super) struct Batch {
     pub votes: Vec<PendingVote>,
     pub unlock_votes: Vec<(oneshot::Sender<MayVote>, MayVote)>,
     pub synchronized: Vec<(oneshot::Sender<TransactionIndex>, TransactionIndex)>,
+    pub joins: Vec<(oneshot::Sender<Joins>, Joins)>,
     pub accounts: Vec<(oneshot::Sender<Account>, Account)>,
     /// The requests for the ledger.
     pub ledgers: Vec<oneshot::Sender<Arc<ShardLedger>>>,
@@ -81,10 +82,10 @@ impl Batch {
 
     /// Whether there is nothing to commit and nothing to send.
     pub fn is_empty(&self) -> bool {
-        let Self { frame, answers, unlock_votes, synchronized, accounts, ledgers, messages, .. } = self;
-        let said =
-            [answers.len(), unlock_votes.len(), synchronized.len(), accounts.len(), ledgers.len(), messages.len()];
-        frame.is_none() && said.iter().all(|number| *number == 0)
+        let Self { frame, answers, unlock_votes, synchronized, joins, accounts, ledgers, messages, .. } = self;
+        let replies = [unlock_votes.len(), synchronized.len(), joins.len(), accounts.len(), ledgers.len()];
+        let said = replies.into_iter().chain([answers.len(), messages.len()]);
+        frame.is_none() && said.sum::<usize>() == 0
     }
 
     fn durable(&mut self, metrics: &ShardMetrics) -> Option<Durable> {
@@ -112,6 +113,9 @@ impl Batch {
         }
         for (reply, index) in self.synchronized {
             let _ = reply.send(index);
+        }
+        for (reply, step) in self.joins {
+            let _ = reply.send(step);
         }
         for (reply, account) in self.accounts {
             let _ = reply.send(account);

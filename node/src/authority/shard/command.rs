@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
+use fastpay_core::handover::{Inheritance, JoinError};
 use fastpay_core::{
     Account, AccountId, Certificate, CrossShardCredit, Epoch, History, Installation, Request, SequenceNumber, ShardId,
     ShardLedger, SynchronizationOrder, TransactionIndex, Transfer, UnlockEvent, Vote,
@@ -131,6 +132,18 @@ impl OrderStep {
     }
 }
 
+/// How far a shard is with joining an epoch. All that it says is on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinStep {
+    /// It has joined.
+    Joined,
+    /// The accounts up to this one are done: go on behind it.
+    UpTo(Option<AccountId>),
+}
+
+/// How far a shard is with joining, or why it does not join yet.
+pub type Joins = Result<JoinStep, JoinError>;
+
 /// A request to a shard.
 #[derive(Debug)]
 pub enum Command {
@@ -162,6 +175,16 @@ pub enum Command {
         unanimous: bool,
         /// Receives the answer.
         reply: oneshot::Sender<MayVote>,
+    },
+    /// Take over what a quorum's Closings report of this shard's accounts, a part at a time. The answer comes once the
+    /// part is on disk.
+    Join {
+        /// What they report.
+        inheritance: Arc<Inheritance>,
+        /// Where the part before ended, see [`JoinStep::UpTo`].
+        after: Option<AccountId>,
+        /// Receives the answer.
+        reply: oneshot::Sender<Joins>,
     },
     /// Read an account's state.
     ReadAccount(AccountId, oneshot::Sender<Account>),

@@ -39,7 +39,7 @@ pub use actor::{Actor, start};
 pub use budget::{AddressBudgets, address_budgets};
 pub use chain_time::ChainTime;
 pub use client_reputation::{Address, ClientReputation};
-pub use command::{Answer, Answers, ClientStream, Command, OrderStep, Submission, UnlockKnowledge};
+pub use command::{Answer, Answers, ClientStream, Command, JoinStep, Joins, OrderStep, Submission, UnlockKnowledge};
 pub(crate) use command::{weight, weight_of_outputs};
 pub use commit::{BATCHES_WAITING_MAX, Commits, UncommittedBatch};
 pub use history::{HistoryError, HistoryReader};

@@ -16,7 +16,8 @@ impl Verification {
     }
 
     /// Verifies the requests, in their order. Each is accepted or refused on its own account. While the authority does
-    /// not begin from the checkpoint that a recovery adopts, it takes none: what it executed would be forgotten.
+    /// not begin from the checkpoint that a recovery adopts, it takes none: what it executed would be forgotten. Nor
+    /// does a new member before it has followed the contract into its first epoch.
     pub fn verify(
         &mut self,
         requests: Vec<Request>,
@@ -28,6 +29,9 @@ impl Verification {
                 Request::Certificate(_) => Refusal::UnknownEpoch(recovery.epoch),
             };
             return requests.iter().map(|request| Err(refuse(request))).collect();
+        }
+        if let Some(epoch) = voter_status.observes() {
+            return requests.iter().map(|_| Err(Refusal::UnknownEpoch(epoch))).collect();
         }
         let verified = self.verifier.verify(requests, voter_status.committees(), &mut rand::rng());
         let refuse = |error| match error {

@@ -126,6 +126,17 @@ pub enum CommitteeError {
     /// An epoch that does not exist cannot have been compromised.
     #[error("compromisedSince is epoch {0}, after the epoch that would begin; where no keys were out it is that epoch")]
     CompromisedSince(Epoch),
+    /// All members would have to join, and nobody joins after an epoch whose keys were out.
+    #[error(
+        "keys were out, so nobody could join the next committee, and of {before} authorities none may go on in one of {then} \
+         without: nobody would vote. Announce a larger one"
+    )]
+    NobodyJoins {
+        /// The size of the committee now.
+        before: usize,
+        /// The size of the announced one.
+        then: usize,
+    },
     /// The contract would refuse the deadline.
     #[error("the deadline {} has passed, or is more than 30 days away", utc(*.0))]
     Deadline(u64),

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use fastpay_core::handover::may_stay;
 use fastpay_core::{Announcement, AuthorityKeys, Committee, CouncilStatement, Domain, PrimaryAddress};
 use fastpay_ethereum::utc;
 
@@ -29,6 +30,10 @@ pub async fn sign(
     let announcement = announcement(file, &domain)?;
     check_members(&announcement, proofs, &domain, &committees)?;
     let now = committees.current();
+    let (before, then) = (now.members().len(), announcement.committee.members().len());
+    if announcement.compromised_since < announcement.committee.epoch() && !may_stay(now, &announcement.committee) {
+        return Err(CommitteeError::NobodyJoins { before, then });
+    }
     let voter = member(keys, now)?;
     let roles = nodes.agree(async |node| Ok((node.guardian().await?, node.recovery().await?))).await?;
     nodes.check_deadline(announcement.deadline).await?;
@@ -72,10 +77,13 @@ fn describe(
     line(format!("to be announced by {}", utc(announcement.deadline)));
     if next.members().len() != now.members().len() {
         line(format!(
-            "warning: {} authorities now, {} then. Only keys of the same authorities can be rotated safely: an authority \
-             without the others' state knows nothing of their votes (docs/PROTOCOL.md, rotation)",
+            "{} authorities now, {} then: {}",
             now.members().len(),
-            next.members().len()
+            next.members().len(),
+            match may_stay(now, next) {
+                true => "new ones join before they vote",
+                false => "all join before they vote, and payments wait until a quorum has joined",
+            }
         ));
     }
     text
