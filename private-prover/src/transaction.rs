@@ -33,7 +33,8 @@ pub struct InForce {
     pub period: u32,
 }
 
-/// An object, and the signatures of its commitment by members of the committee.
+/// An object, and the signatures of its commitment by members of the committee, each verified when it was received: one
+/// that is not valid may stand in the way of a transaction.
 #[derive(Clone)]
 pub struct Certified<T> {
     /// A coin or an account.

@@ -7,6 +7,7 @@ use group::prime::PrimeCurveAffine;
 use group::{Curve, Group};
 use pairing::{Engine, MillerLoopResult, MultiMillerLoop};
 use rand::{CryptoRng, RngCore};
+use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use super::proof::Proof;
@@ -18,9 +19,13 @@ use crate::statement::{Public, Shape};
 #[error("the proof does not prove this transaction")]
 pub struct InvalidProof;
 
+/// The first byte of a key whose trapdoor everybody can compute.
+const DEVELOPMENT: u8 = 0;
+
 /// What proofs are checked with, for one shape of statement.
 pub struct VerifyingKey {
     shape: Shape,
+    bytes: Vec<u8>,
     alpha: G1Projective,
     /// e(α, β)
     alpha_beta: Gt,
@@ -32,9 +37,16 @@ pub struct VerifyingKey {
 }
 
 impl VerifyingKey {
-    pub(super) fn new(parameters: &Parameters<Bls12>, shape: Shape) -> Self {
+    pub(super) fn development(parameters: &Parameters<Bls12>, shape: Shape) -> Self {
+        let mut bytes = vec![DEVELOPMENT, u8::try_from(shape.members()).expect("at most 255 members")];
+        bytes.extend(parameters.alpha_g1.to_uncompressed());
+        for point in [&parameters.beta_g2, &parameters.gamma_g2, &parameters.delta_g2] {
+            bytes.extend(point.to_uncompressed());
+        }
+        bytes.extend(parameters.ic.iter().flat_map(G1Affine::to_uncompressed));
         Self {
             shape,
+            bytes,
             alpha: parameters.alpha_g1.to_curve(),
             alpha_beta: Bls12::pairing(&parameters.alpha_g1, &parameters.beta_g2),
             minus_beta: (-parameters.beta_g2).into(),
@@ -42,6 +54,18 @@ impl VerifyingKey {
             minus_delta: (-parameters.delta_g2).into(),
             inputs: parameters.ic.iter().map(PrimeCurveAffine::to_curve).collect(),
         }
+    }
+
+    /// 0 for a development key, the number of members, and the points α, β, γ, δ and those of the inputs, uncompressed.
+    #[must_use]
+    pub fn to_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// SHA-256 of the bytes: what a committee's certificate names.
+    #[must_use]
+    pub fn hash(&self) -> [u8; 32] {
+        Sha256::digest(&self.bytes).into()
     }
 
     /// The inputs, if they are as many as the key is for.

@@ -9,6 +9,7 @@ use group::prime::PrimeCurveAffine;
 use group::{Curve, Group};
 use rand::Rng;
 use rand::rngs::OsRng;
+use serde_json::{Value, json};
 
 use super::forgeries::{Forger, forgeries};
 use super::random;
@@ -243,4 +244,35 @@ fn development_keys_are_for_local_networks_only() {
     for chain in [1, 17000, 11155111, 31338] {
         assert_eq!(ProvingKey::development(shape, chain).err(), Some(DevelopmentKeysRefused(chain)));
     }
+}
+
+const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../vectors/private-proof.json");
+
+/// `vectors/private-proof.json` has a proof for verifiers of their own. A proof is another each time, so it is kept: it
+/// must verify for as long as development keys are the same, and their bytes are as they were.
+///
+/// After a change that is meant: `UPDATE_VECTORS=1 cargo test --test prover kept_proof` (in `private-prover/`).
+#[test]
+fn a_kept_proof_verifies() {
+    let (claim, proof) = &PROVED[0];
+    let hex = |bytes: &[u8]| format!("0x{}", hex::encode(bytes));
+    if std::env::var_os("UPDATE_VECTORS").is_some() {
+        let inputs: Vec<String> = claim.public.inputs().into_iter().map(|input| hex(&field_to_bytes(input))).collect();
+        let (key, key_hash) = (hex(KEY.verifying().to_bytes()), hex(&KEY.verifying().hash()));
+        let all = json!({ "key": key, "key hash": key_hash, "inputs": inputs, "proof": hex(&proof.to_bytes()) });
+        std::fs::write(VECTORS, format!("{all:#}\n")).unwrap();
+    }
+    let all: Value = serde_json::from_str(&std::fs::read_to_string(VECTORS).unwrap()).unwrap();
+    let bytes = |value: &Value| hex::decode(value.as_str().unwrap().strip_prefix("0x").unwrap()).unwrap();
+    assert_eq!(bytes(&all["key"]), KEY.verifying().to_bytes(), "development keys are the same for everybody");
+    assert_eq!(bytes(&all["key hash"]), KEY.verifying().hash());
+    let kept = Proof::from_bytes(&bytes(&all["proof"]).try_into().unwrap()).unwrap();
+    let inputs: Vec<Fr> = all["inputs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|input| field_from_bytes(&bytes(input).try_into().unwrap()).unwrap())
+        .collect();
+    assert_eq!(claim.public.inputs(), inputs, "the scene has a seed of its own");
+    assert_eq!(KEY.verifying().verify(&claim.public, &kept), Ok(()));
 }
