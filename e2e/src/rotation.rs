@@ -14,7 +14,6 @@ use crate::failure::{Failure, PATIENCE, wait_for};
 use crate::network::Network;
 use crate::process::Finished;
 
-/// The time limit for a block to become final and to be read by each follower, also on a busy machine.
 /// The council's short delay.
 const DELAY_S: u64 = 86_400;
 

@@ -4,7 +4,10 @@ use std::time::{Duration, Instant};
 
 use alloy::primitives::{Address, U256};
 use fastpay_core::{AccountId, Amount, Asset, Memo};
-use fastpay_e2e::{Chain, Failure, Layout, Network, Payers, PaymentReport, Place, Token, User, audit, wait_for};
+use fastpay_e2e::{
+    Authority, Chain, Failure, Layout, Network, PATIENCE, Payers, PaymentReport, Place, Token, User, audit, http_get,
+    wait_for,
+};
 use fastpay_wallet::Intent;
 use serde_json::Value;
 
@@ -14,6 +17,8 @@ const LAYOUT: Layout = Layout { authorities: 4, shards: 2, block_time: Duration:
 /// The authority that dies.
 const VICTIM: usize = 3;
 const PAYERS: u8 = 16;
+/// The authority that is away once the dead one is replaced.
+const AWAY: usize = 0;
 /// Payments by each of the payers: while an authority dies, while it is away, and after it came back.
 const PAYMENTS_EACH: [usize; 3] = [16, 6, 4];
 const ETHER: u128 = 1_000_000_000_000_000_000;
@@ -57,7 +62,8 @@ pub async fn run(report: &mut Report) -> Result<(), Failure> {
     redemptions(report, &mut scene).await?;
     unlock(report, &scene).await?;
     final_audit(report, &scene).await?;
-    prune(report, &mut scene).await
+    prune(report, &mut scene).await?;
+    replace(report, &mut scene).await
 }
 
 async fn set_the_scene(report: &mut Report) -> Result<(Network, Token), Failure> {
@@ -370,6 +376,42 @@ async fn prune(report: &mut Report, scene: &mut Scene) -> Result<(), Failure> {
         Err(Failure::Wrong(findings.join("; ")))
     };
     report.step("all authorities certify a checkpoint and prune their history below it", pruning).await
+}
+
+/// A member is lost for good. An authority of a new operator takes its place: it observes with an empty folder, begins at
+/// a checkpoint, and joins. Then Alice pays while another member is away, so the new one votes.
+async fn replace(report: &mut Report, scene: &mut Scene) -> Result<(), Failure> {
+    let replacing = async {
+        let network = &mut scene.network;
+        network.authority(VICTIM)?.kill();
+        network.replace(VICTIM, LAYOUT.shards)?;
+        let endpoints = network.endpoints_file();
+        let new = network.authority(VICTIM)?;
+        new.set_endpoints(&endpoints)?;
+        new.set_archive(CHECKPOINT_SECONDS)?;
+        new.set_observer()?;
+        new.start()?;
+        let members: Vec<_> = network.authorities.iter().map(Authority::member).collect();
+        let others: Vec<_> = (0..members.len()).filter(|number| *number != VICTIM).collect();
+        network.rotate("none", &members, &others).await?;
+        let http = network.authority(VICTIM)?.endpoints()?.http.clone().unwrap_or_default();
+        wait_for(PATIENCE, async || {
+            let (_, ready) = http_get(&http, "/ready").await?;
+            if ready.contains("\"votes\":true") { Ok(()) } else { Err(ready) }
+        })
+        .await?;
+        scene.alice.set_up_again(network).await?;
+        let away = network.authority(AWAY)?;
+        away.stop()?;
+        let to = scene.bob.account("fastpay").await?.to_string();
+        let paid = scene.alice.fastpay(["pay", &to, "0.5", "--from", "ethereum"]).await?;
+        expect(&paid, "state", "settled")?;
+        let away = network.authority(AWAY)?;
+        away.start()?;
+        away.wait_ready().await?;
+        Ok(((), "with an empty folder; Alice pays with its vote, while another member is away".to_owned()))
+    };
+    report.step("an authority is lost: the others replace it by a new one, which joins", replacing).await
 }
 
 fn all_pruned(scene: &Scene) -> Result<bool, Failure> {
