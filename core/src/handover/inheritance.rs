@@ -34,6 +34,24 @@ pub fn may_stay(before: &Committee, after: &Committee) -> bool {
     unaware.saturating_add(after.faults_tolerated()) < after.quorum()
 }
 
+/// Of committees of consecutive epochs, one whose members may not stay in `after` with the memory that they had in it, so
+/// that all members of `after` join; none if those who stay go on. Where all joined one of these epochs, those before it
+/// count no more.
+#[must_use]
+pub fn all_join_after<'a>(
+    committees: impl IntoIterator<Item = &'a Committee>,
+    after: &Committee,
+) -> Option<&'a Committee> {
+    let mut counting: Vec<&Committee> = Vec::new();
+    for committee in committees {
+        if !counting.iter().all(|before| may_stay(before, committee)) {
+            counting.clear();
+        }
+        counting.push(committee);
+    }
+    counting.into_iter().find(|before| !may_stay(before, after))
+}
+
 /// A member's claim to an account's next number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Claim {

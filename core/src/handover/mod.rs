@@ -19,6 +19,6 @@ mod tenure;
 pub use closing::{Closing, ClosingEntry, Newest, ReportedEntry};
 pub use closing_file::{CLOSING_ENTRIES_MAX, ClosingEntries, ClosingError, SignedClosing, VerifiedClosing};
 pub use inheritance::{
-    Inheritance, InheritanceError, JoinError, JoinPosition, Joining, goes_on, may_stay,
+    Inheritance, InheritanceError, JoinError, JoinPosition, Joining, all_join_after, goes_on, may_stay,
 };
 pub use tenure::Tenure;
