@@ -163,15 +163,19 @@ impl Joiner {
     /// Fetches and executes what the Closings claim and this authority lacks. Returns how many certificates nobody
     /// sent. What is complete is not asked about again.
     async fn bring(&mut self, peers: &[Peer], within: Duration) -> Result<u64, JoinWait> {
-        let (mut missing, mut place) = (0_u64, 0_usize);
+        let (all, mut missing) = (std::mem::take(&mut self.lacking), 0_u64);
         let mut clients: Vec<_> = peers.iter().filter_map(Peer::client).cloned().collect();
-        while let Some(heads) = self.lacking.get(place..).filter(|rest| !rest.is_empty()) {
-            let heads: Vec<_> = heads.iter().take(ACCOUNTS_AT_A_TIME).copied().collect();
-            let (left, count) = bring_some(&self.context.own, &heads, &mut clients, within).await?;
-            let (from, end) = (place, place.saturating_add(heads.len()));
-            place = place.saturating_add(left.len());
-            self.lacking.splice(from..end, left);
-            missing = missing.saturating_add(count);
+        for (number, heads) in all.chunks(ACCOUNTS_AT_A_TIME).enumerate() {
+            match bring_some(&self.context.own, heads, &mut clients, within).await {
+                Ok((left, count)) => {
+                    self.lacking.extend(left);
+                    missing = missing.saturating_add(count);
+                }
+                Err(wait) => {
+                    self.lacking.extend(all.iter().skip(number.saturating_mul(ACCOUNTS_AT_A_TIME)));
+                    return Err(wait);
+                }
+            }
         }
         Ok(missing)
     }
