@@ -176,14 +176,10 @@ impl Inheritance {
 /// report millions, also of one account.
 const STEPS_PER_PART: usize = 256;
 
-/// How far an [`Inheritance`] is brought into a shard; the default is its beginning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct JoinPosition {
-    /// The last account that is brought in.
-    done: Option<AccountId>,
-    /// The last lock of the next account that is brought in.
-    lock: Option<(AccountId, SequenceNumber, Digest)>,
-}
+/// How far an [`Inheritance`] is brought into a shard; the default is its beginning. An account, and the last of its locks
+/// that is brought in; none if all of it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JoinPosition(Option<(AccountId, Option<(SequenceNumber, Digest)>)>);
 
 /// An [`Inheritance`] on its way into one shard, account by account.
 #[derive(Clone, Debug)]
@@ -217,7 +213,12 @@ impl<'a> Joining<'a> {
 
     /// The next account of which something is reported.
     pub(crate) fn account(&self) -> Option<AccountId> {
-        let later = (self.position.done.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+        let from = match self.position.0 {
+            None => Bound::Unbounded,
+            Some((done, None)) => Bound::Excluded(done),
+            Some((begun, Some(_))) => Bound::Included(begun),
+        };
+        let later = (from, Bound::Unbounded);
         let claimed = self.inheritance.claims.range(later).next().map(|(account, _)| *account);
         let locked = self.inheritance.locks.range(later).next().map(|(account, _)| *account);
         claimed.into_iter().chain(locked).min()
@@ -225,13 +226,13 @@ impl<'a> Joining<'a> {
 
     /// Goes on behind an account.
     pub(crate) fn pass(&mut self, account: AccountId) {
-        self.position = JoinPosition { done: Some(account), lock: None };
+        self.position = JoinPosition(Some((account, None)));
         self.steps = self.steps.saturating_add(1);
     }
 
     /// Goes on behind a lock of the account.
     pub(crate) fn pass_lock(&mut self, account: AccountId, lock: &PendingOrder) {
-        self.position.lock = Some((account, lock.order.transfer.sequence(), lock.digest));
+        self.position = JoinPosition(Some((account, Some((lock.order.transfer.sequence(), lock.digest)))));
         self.steps = self.steps.saturating_add(1);
     }
 
@@ -246,8 +247,8 @@ impl<'a> Joining<'a> {
         if let Some(error) = self.inheritance.unproven(account, next, seen) {
             return Err(error);
         }
-        let passed = self.position.lock.filter(|(of, ..)| *of == account);
-        let passed = passed.map(|(_, sequence, digest)| (sequence, digest)).filter(|passed| passed.0 >= next);
+        let passed = self.position.0.filter(|(of, _)| *of == account).and_then(|(_, lock)| lock);
+        let passed = passed.filter(|(sequence, _)| *sequence >= next);
         let from = passed.map_or(Bound::Included((next, Digest::ZERO)), Bound::Excluded);
         let reported = self.inheritance.locks.get(&account).into_iter();
         Ok(reported.flat_map(move |locks| locks.range((from, Bound::Unbounded))).map(|(_, lock)| lock))
