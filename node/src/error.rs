@@ -247,7 +247,7 @@ fn of_committee(error: &CommitteeError) -> ErrorKind {
         E::CompromisedSince(_) | E::NobodyJoins { .. } | E::Deadline(_) | E::GuardianIsMember(_) => ErrorKind::Argument,
         E::MissingProof(_) | E::Proof(_) | E::OtherPair { .. } => ErrorKind::Argument,
         E::NotAnnounced(_) | E::NotMatured(_) | E::Lapsed(_) | E::BlockTooEarly { .. } => ErrorKind::Argument,
-        E::NotQueued | E::NotCompromised(_) | E::Confirmed => ErrorKind::Argument,
+        E::NotQueued | E::NotCompromised(_) | E::Confirmed | E::NotJoined(_) => ErrorKind::Argument,
         E::Adopted { .. } | E::NotAdopted(_) | E::OtherCandidate { .. } => ErrorKind::Argument,
         E::NotBegun { .. } => ErrorKind::Argument,
         E::Folder(error) => of_storage(error),

@@ -34,6 +34,24 @@ pub fn may_stay(before: &Committee, after: &Committee) -> bool {
     unaware.saturating_add(after.faults_tolerated()) < after.quorum()
 }
 
+/// Of committees of consecutive epochs, one whose members may not stay in `after` with the memory that they had in it, so
+/// that all members of `after` join; none if those who stay go on. Where all joined one of these epochs, those before it
+/// count no more.
+#[must_use]
+pub fn all_join_after<'a>(
+    committees: impl IntoIterator<Item = &'a Committee>,
+    after: &Committee,
+) -> Option<&'a Committee> {
+    let mut counting: Vec<&Committee> = Vec::new();
+    for committee in committees {
+        if !counting.iter().all(|before| may_stay(before, committee)) {
+            counting.clear();
+        }
+        counting.push(committee);
+    }
+    counting.into_iter().find(|before| !may_stay(before, after))
+}
+
 /// A member's claim to an account's next number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Claim {
@@ -131,14 +149,14 @@ impl Inheritance {
     /// Begins to bring it into a shard.
     #[must_use]
     pub fn begin(&self) -> Joining<'_> {
-        self.resume(None)
+        self.resume(JoinPosition::default())
     }
 
-    /// Goes on bringing it into a shard where an earlier part ended, see [`Joining::done`]. What was proven of an
-    /// account stays proven, and its locks are recorded.
+    /// Goes on bringing it into a shard where an earlier part ended, see [`Joining::position`]. What was proven of an
+    /// account stays proven, and its locks up to the position are recorded.
     #[must_use]
-    pub fn resume(&self, done: Option<AccountId>) -> Joining<'_> {
-        Joining { inheritance: self, done }
+    pub fn resume(&self, position: JoinPosition) -> Joining<'_> {
+        Joining { inheritance: self, position, steps: 0 }
     }
 
     /// The claim that the certificates known here do not bear out. The account's next number here is `next`, and `seen`
@@ -154,18 +172,38 @@ impl Inheritance {
     }
 }
 
+/// A part ends after so many accounts and locks: a few milliseconds, in which the shard does nothing else. One Closing may
+/// report millions, also of one account.
+const STEPS_PER_PART: usize = 256;
+
+/// How far an [`Inheritance`] is brought into a shard; the default is its beginning. An account, and the last of its locks
+/// that is brought in; none if all of it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JoinPosition(Option<(AccountId, Option<(SequenceNumber, Digest)>)>);
+
 /// An [`Inheritance`] on its way into one shard, account by account.
 #[derive(Clone, Debug)]
 pub struct Joining<'a> {
     inheritance: &'a Inheritance,
-    done: Option<AccountId>,
+    position: JoinPosition,
+    /// The accounts and locks of this part.
+    steps: usize,
 }
 
 impl<'a> Joining<'a> {
-    /// The last account that is brought in; none before the first.
+    /// How far it is brought in, once all that was decided is committed.
     #[must_use]
-    pub fn done(&self) -> Option<AccountId> {
-        self.done
+    pub fn position(&self) -> JoinPosition {
+        self.position
+    }
+
+    /// Whether this part ends here, and the next one begins.
+    pub(crate) fn ends_part(&mut self) -> bool {
+        let ends = self.steps >= STEPS_PER_PART;
+        if ends {
+            self.steps = 0;
+        }
+        ends
     }
 
     /// What is joined.
@@ -175,7 +213,12 @@ impl<'a> Joining<'a> {
 
     /// The next account of which something is reported.
     pub(crate) fn account(&self) -> Option<AccountId> {
-        let later = (self.done.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+        let from = match self.position.0 {
+            None => Bound::Unbounded,
+            Some((done, None)) => Bound::Excluded(done),
+            Some((begun, Some(_))) => Bound::Included(begun),
+        };
+        let later = (from, Bound::Unbounded);
         let claimed = self.inheritance.claims.range(later).next().map(|(account, _)| *account);
         let locked = self.inheritance.locks.range(later).next().map(|(account, _)| *account);
         claimed.into_iter().chain(locked).min()
@@ -183,23 +226,32 @@ impl<'a> Joining<'a> {
 
     /// Goes on behind an account.
     pub(crate) fn pass(&mut self, account: AccountId) {
-        self.done = Some(account);
+        self.position = JoinPosition(Some((account, None)));
+        self.steps = self.steps.saturating_add(1);
     }
 
-    /// The locks that are reported of an account's numbers from `next` on, once all that is claimed of it is proven.
+    /// Goes on behind a lock of the account.
+    pub(crate) fn pass_lock(&mut self, account: AccountId, lock: &PendingOrder) {
+        self.position = JoinPosition(Some((account, Some((lock.order.transfer.sequence(), lock.digest)))));
+        self.steps = self.steps.saturating_add(1);
+    }
+
+    /// The locks behind the position that are reported of an account's numbers from `next` on, once all that is claimed
+    /// of it is proven.
     pub(crate) fn locks(
         &self,
         account: AccountId,
         next: SequenceNumber,
         seen: Option<&Transfer>,
     ) -> Result<impl Iterator<Item = &'a PendingOrder> + use<'a>, JoinError> {
-        match self.inheritance.unproven(account, next, seen) {
-            Some(error) => Err(error),
-            None => {
-                let reported = self.inheritance.locks.get(&account).into_iter().flatten();
-                Ok(reported.filter(move |((sequence, _), _)| *sequence >= next).map(|(_, lock)| lock))
-            }
+        if let Some(error) = self.inheritance.unproven(account, next, seen) {
+            return Err(error);
         }
+        let passed = self.position.0.filter(|(of, _)| *of == account).and_then(|(_, lock)| lock);
+        let passed = passed.filter(|(sequence, _)| *sequence >= next);
+        let from = passed.map_or(Bound::Included((next, Digest::ZERO)), Bound::Excluded);
+        let reported = self.inheritance.locks.get(&account).into_iter();
+        Ok(reported.flat_map(move |locks| locks.range((from, Bound::Unbounded))).map(|(_, lock)| lock))
     }
 }
 

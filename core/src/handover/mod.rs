@@ -18,5 +18,7 @@ mod tenure;
 
 pub use closing::{Closing, ClosingEntry, Newest, ReportedEntry};
 pub use closing_file::{CLOSING_ENTRIES_MAX, ClosingEntries, ClosingError, SignedClosing, VerifiedClosing};
-pub use inheritance::{Inheritance, InheritanceError, JoinError, Joining, goes_on, may_stay};
+pub use inheritance::{
+    Inheritance, InheritanceError, JoinError, JoinPosition, Joining, all_join_after, goes_on, may_stay,
+};
 pub use tenure::Tenure;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Decision, PrimaryView, Shard};
 use crate::account::{Account, PendingOrder};
 use crate::amount::{Epoch, SequenceNumber};
-use crate::handover::{JoinError, Joining};
+use crate::handover::{Inheritance, JoinError, Joining};
 use crate::identity::AccountId;
 use crate::order::{TransferOrder, VerifiedOrder};
 use crate::record::Record;
@@ -73,10 +73,27 @@ impl Shard {
         locks.into_iter().find(|lock| lock.digest != order.digest()).map(|lock| lock.order.clone())
     }
 
+    /// Why the shard does not begin to join yet: it must have followed the Primary, and recently.
+    ///
+    /// # Errors
+    /// [`JoinError::PrimaryTooOld`], [`JoinError::Behind`] or [`JoinError::NotInstalled`].
+    pub fn may_join(&self, inheritance: &Inheritance, view: PrimaryView) -> Result<(), JoinError> {
+        if view == PrimaryView::TooOld {
+            return Err(JoinError::PrimaryTooOld);
+        }
+        let (up_to, synchronized) = (inheritance.up_to(), self.ledger.synchronized);
+        if synchronized < up_to {
+            return Err(JoinError::Behind { up_to, synchronized });
+        }
+        let is_installed = self.ledger.unlocks.epoch() >= inheritance.joins();
+        is_installed.then_some(()).ok_or(JoinError::NotInstalled(inheritance.joins()))
+    }
+
     /// Takes over what the Closings of the epoch that ended report of this shard's accounts. Loads an account, or commits
-    /// first to a [`Record::Inherited`], and is asked again; commits to [`Record::Joined`] when nothing is left. The
-    /// caller votes in the epoch only after that, in all shards. What the Closings claim to be executed must have been
-    /// executed here before, but for numbers that are frozen: of these the certificate must be kept.
+    /// first to a [`Record::Inherited`], and is asked again; loads none where a part ends (see [`Joining::position`]);
+    /// commits to [`Record::Joined`] when nothing is left. The caller votes in the epoch only after that, in all shards.
+    /// What the Closings claim to be executed must have been executed here before, but for numbers that are frozen: of
+    /// these the certificate must be kept.
     ///
     /// Joining adds to the locks of a member that has its own, and removes none.
     ///
@@ -87,17 +104,11 @@ impl Shard {
         if self.ledger.tenure.joined() >= Some(epoch) {
             return Ok(Decision::Already);
         }
-        if view == PrimaryView::TooOld {
-            return Err(JoinError::PrimaryTooOld);
-        }
-        let (up_to, synchronized) = (inheritance.up_to(), self.ledger.synchronized);
-        if synchronized < up_to {
-            return Err(JoinError::Behind { up_to, synchronized });
-        }
-        if self.ledger.unlocks.epoch() < epoch {
-            return Err(JoinError::NotInstalled(epoch));
-        }
+        self.may_join(inheritance, view)?;
         while let Some(account) = joining.account() {
+            if joining.ends_part() {
+                return Ok(Decision::Load(Vec::new()));
+            }
             if self.check_owner(account).is_ok() {
                 let Some(state) = self.accounts.get(&account) else { return Ok(Decision::Load(vec![account])) };
                 if let Some(record) = self.step_over(account) {
@@ -110,13 +121,15 @@ impl Shard {
                 let seen = frozen.and_then(|unlock| unlock.seen.as_ref());
                 let seen = seen.map(|seen| &seen.order.transfer);
                 let pending = state.pending.as_ref().map(|pending| pending.digest);
-                let mut locks = joining.locks(account, next, seen)?;
-                let new = locks.find(|lock| {
-                    let sequence = lock.order.transfer.sequence();
-                    !(self.ledger.tenure.knows(account, sequence, lock.digest) || pending == Some(lock.digest))
-                });
-                if let Some(PendingOrder { order, digest }) = new.cloned() {
-                    return Ok(Decision::CommitFirst(Box::new(Record::Inherited { order, digest })));
+                for lock in joining.locks(account, next, seen)? {
+                    if joining.ends_part() {
+                        return Ok(Decision::Load(Vec::new()));
+                    }
+                    joining.pass_lock(account, lock);
+                    let (PendingOrder { order, digest }, sequence) = (lock.clone(), lock.order.transfer.sequence());
+                    if !self.ledger.tenure.knows(account, sequence, digest) && pending != Some(digest) {
+                        return Ok(Decision::CommitFirst(Box::new(Record::Inherited { order, digest })));
+                    }
                 }
             }
             joining.pass(account);

@@ -135,17 +135,20 @@ impl Rotation {
         Ok(())
     }
 
-    /// Durable before visible: stores the name before the first vote under it. Nothing is stored of an epoch that is not
-    /// taken up: a start reads of it again.
+    /// Durable before visible: stores the name before the first vote under it, with those of all epochs since the folder
+    /// is full. The node may have been down over one of these, and its operator may remove the keys of it later. Nothing
+    /// is stored of an epoch that is not taken up: a start reads of it again.
     fn put_on_disk(&self, voter_status: &VoterStatus) -> Result<(), RotationError> {
         if voter_status.is_ahead() {
             return Ok(());
         }
         known_committees::write(self.folder.path(), voter_status.committees())?;
-        match voter_status.voter() {
-            Some(keys) => Ok(self.folder.add_name(&keys.public().name.to_string())?),
-            None => Ok(()),
+        let Some(since) = voter_status.full_since().filter(|_| voter_status.voter().is_some()) else { return Ok(()) };
+        let epochs = voter_status.committees().iter().map(|committee| committee.epoch());
+        for keys in epochs.filter(|epoch| *epoch >= since).filter_map(|epoch| voter_status.keys_in(epoch)) {
+            self.folder.add_name(&keys.public().name.to_string())?;
         }
+        Ok(())
     }
 }
 
@@ -247,6 +250,25 @@ mod tests {
         let folder = DataFolder::open(&path, &identity(11)).unwrap();
         let voter_status = VoterStatus::new(committees, vec![pair(11)], &remembered(&folder).unwrap()).unwrap();
         assert_eq!((voter_status.epoch(), voter_status.voter().is_some()), (Epoch(1), true));
+    }
+
+    #[test]
+    fn the_folder_of_a_node_that_was_down_over_an_epoch_stays_full_without_the_keys_of_it() {
+        let parent = tempfile::tempdir().unwrap();
+        let (path, shards) = (parent.path().join("data"), std::num::NonZeroU32::MIN);
+        let domain = Domain::new(1, fastpay_core::PrimaryAddress::ZERO);
+        let identity = deployment::folder_identity(&[pair(1).public().name], shards, &domain);
+        let folder = Arc::new(DataFolder::create(&path, &identity).unwrap());
+        let mut committees = Committees::new(committee(0, [1, 2, 3, 4])).unwrap();
+        committees.install(committee(1, [11, 12, 13, 14])).unwrap();
+        committees.install(committee(2, [21, 22, 23, 24])).unwrap();
+        let status = |keys: &[u64]| {
+            let keys = keys.iter().map(|number| pair(*number)).collect();
+            VoterStatus::new(committees.clone(), keys, &remembered(&folder).unwrap()).unwrap()
+        };
+        Rotation::new(folder.clone(), status(&[1, 11, 21])).unwrap();
+        let later = status(&[21]);
+        assert_eq!((later.joins(), later.voter().is_some()), (None, true));
     }
 
     #[test]

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use fastpay_core::handover::may_stay;
+use fastpay_core::handover::{all_join_after, may_stay};
 use fastpay_core::{Authority, AuthorityKeys, AuthorityName, Committee, Committees, Digest, Epoch, Recovery};
 use fastpay_rpc::Refusal;
 use tokio::sync::watch;
@@ -356,6 +356,15 @@ impl VoterStatus {
     }
 }
 
+/// A committee since which all votes count, and whose members may not stay in `after`, a later one: all members of that
+/// one join. None if those who stay go on.
+#[must_use]
+pub fn all_join_in<'a>(committees: &'a Committees, after: &Committee) -> Option<&'a Committee> {
+    let counting = committees.counting_since()..after.epoch();
+    let before = committees.iter().filter(|committee| counting.contains(&committee.epoch()));
+    all_join_after(before.map(|committee| &**committee), after)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -425,15 +434,19 @@ mod tests {
         remembered_as: &[u64],
         joined: Option<u64>,
     ) -> (Vec<bool>, Option<Epoch>, bool) {
+        let status = status(lists, keys, remembered_as, joined);
+        let full = (0..lists.len() as u64).map(|epoch| status.is_full_in(Epoch(epoch))).collect();
+        (full, status.joins(), status.voter().is_some())
+    }
+
+    fn status(lists: &[Vec<u64>], keys: &[u64], remembered_as: &[u64], joined: Option<u64>) -> VoterStatus {
         let all = |list: &[u64]| list.iter().map(|number| pair(*number).public()).collect::<Vec<_>>();
         let of = |(epoch, list): (u64, &Vec<u64>)| Committee::new(Epoch(epoch), all(list)).unwrap();
         let mut committees = Committees::new(of((0, &lists[0]))).unwrap();
         (1..).zip(&lists[1..]).for_each(|next| committees.install(of(next)).unwrap());
         let keys = keys.iter().map(|number| pair(*number)).collect();
         let remembered = Remembered { joined: joined.map(Epoch), ..remembered(remembered_as) };
-        let status = VoterStatus::new(committees, keys, &remembered).unwrap();
-        let full = (0..lists.len() as u64).map(|epoch| status.is_full_in(Epoch(epoch))).collect();
-        (full, status.joins(), status.voter().is_some())
+        VoterStatus::new(committees, keys, &remembered).unwrap()
     }
 
     #[test]
@@ -471,6 +484,14 @@ mod tests {
             assert_eq!((is_full.pop(), now, votes), (Some(false), joins(last), false));
             assert!(is_full.iter().all(|full| *full));
             assert_eq!(told(&smaller, 1, Some(last)), (None, true));
+            let all = |lists: &[Vec<u64>]| {
+                let known = status(lists, &[1], &[1], None).committees().clone();
+                all_join_in(&known, known.current()).map(|before| before.members().len())
+            };
+            assert_eq!(all(&smaller), Some(7));
+            // All have joined then, and what was before counts no more.
+            let later = [smaller, lists(&[&FIRST, &[1, 2, 3, 5]])].concat();
+            assert_eq!(all(&later), None);
         }
         assert_eq!(full(&sizes[..2], &[5], &[5], Some(1)), (vec![false, true], None, true));
     }

@@ -25,7 +25,7 @@ use crate::authority::rollback::{Age, HighWaterMark, Memory, age, marked};
 use crate::authority::rotation::remembered;
 use crate::authority::storage::{DataFolder, StorageError};
 use crate::authority::tls::{Tls, TlsError};
-use crate::authority::voter_status::{Remembered, VoterStatus};
+use crate::authority::voter_status::{Remembered, VoterStatus, all_join_in};
 
 /// The maximum wait for the deployment to be final; `run` waits without a bound.
 const DEPLOYMENT_PATIENCE: Duration = Duration::from_secs(20);
@@ -220,6 +220,17 @@ fn memory(config: &Config, keys: Vec<AuthorityKeys>, deployment: &Deployment, fi
                 let message =
                     "no committee lists these keys yet: follows the contract as an observer, and executes nothing";
                 findings.note("membership", Level::Ok, message);
+            }
+            (None, None)
+                if voter_status.joins().is_some()
+                    && all_join_in(voter_status.committees(), voter_status.committees().current()).is_some() =>
+            {
+                let message = format!(
+                    "the committee became so small in epoch {} that all its members join: payments wait until a quorum has, \
+                     with what a quorum of the epoch before states (docs/OPERATIONS.md, Upgrading)",
+                    voter_status.epoch()
+                );
+                findings.note("membership", Level::Warning, message);
             }
             (None, None) if voter_status.joins().is_some() => {
                 let message = format!(

@@ -161,6 +161,11 @@ async fn an_announcement_is_signed_when_every_member_has_proven_both_keys() {
     let file = scene.file(json!({ "compromisedSince": 0, "checkpoint": Digest::repeat_byte(9) }));
     let ballot = sign(&scene.config, &keys, &file, &proofs).await.unwrap();
     assert!(ballot.text.contains("keys are compromised since epoch 0") && ballot.text.contains("checkpoint 0x09"));
+    assert!(
+        ballot.text.contains("4 pairs are new") && ballot.text.contains("with more than 1 such"),
+        "{}",
+        ballot.text
+    );
     let mixed = AuthorityKeys::from_secrets(secret(3, 1), [0x52; 32]).unwrap();
     for keys in [vec![scene.next.keys[0].clone()], vec![mixed], vec![]] {
         let error = sign(&scene.config, &keys, &file, &proofs).await.unwrap_err();
@@ -237,7 +242,8 @@ async fn a_key_that_stood_in_another_pair_is_not_announced() {
     let keys = [&scene.next.keys[2..], &first.keys[..1], &scene.now.keys[..1]].concat();
     let members: Vec<_> = keys.iter().map(AuthorityKeys::public).collect();
     let file = scene.file(json!({ "epoch": 2, "compromisedSince": 2, "authorities": list(&members) }));
-    sign(&config, &scene.now.keys, &file, &scene.proofs_of(&keys)).await.unwrap();
+    let own = [&first.keys[..1], &scene.now.keys].concat();
+    sign(&config, &own, &file, &scene.proofs_of(&keys)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -251,6 +257,40 @@ async fn after_keys_were_out_no_committee_is_signed_in_which_everybody_would_hav
     assert!(said.contains("7 authorities now, 4 then: all join before they vote"), "{said}");
     let said = text(json!({ "authorities": five, "compromisedSince": 0 })).await;
     assert!(said.contains("7 authorities now, 5 then: new ones join before they vote"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_committee_that_shrinks_step_by_step_is_compared_with_each_before() {
+    let mut scene = Scene::of(7).await;
+    let five = scene.now.rotated_to(5);
+    scene.anvil.rotate(scene.now.domain.contract(), signers(&scene.now), signers(&five)).await;
+    let first = std::mem::replace(&mut scene.now, five);
+    scene.next = scene.now.rotated_to(4);
+    scene.deadline = scene.anvil.time_s().await + DAY;
+    let (keys, proofs) = ([&first.keys[..1], &scene.now.keys[..1]].concat(), scene.proofs_of(&scene.next.keys));
+    let vote = async |compromised_since: u64| {
+        let file = scene.file(json!({ "epoch": 2, "compromisedSince": compromised_since }));
+        sign(&scene.config, &keys, &file, &proofs).await
+    };
+    let error = vote(1).await.unwrap_err();
+    assert!(matches!(error, CommitteeError::NobodyJoins { before: 7, then: 4 }), "{error}");
+    let said = vote(2).await.unwrap().text;
+    assert!(said.contains("5 authorities now, 4 then: all join before they vote"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_had_to_join_asks_its_node_before_it_signs_the_next_committee() {
+    let mut scene = Scene::new().await;
+    scene.anvil.rotate(scene.now.domain.contract(), signers(&scene.now), signers(&scene.next)).await;
+    let first = std::mem::replace(&mut scene.now, scene.next.clone());
+    scene.next = scene.now.rotated();
+    scene.deadline = scene.anvil.time_s().await + DAY;
+    let (file, proofs) = (scene.file(json!({ "epoch": 2, "compromisedSince": 2 })), scene.proofs_of(&scene.next.keys));
+    // By its keys it is new in epoch 1, and no node runs.
+    let error = sign(&scene.config, &scene.now.keys[..1], &file, &proofs).await.unwrap_err();
+    assert!(matches!(error, CommitteeError::Node { .. }), "{error}");
+    let both = [&first.keys[..1], &scene.now.keys[..1]].concat();
+    sign(&scene.config, &both, &file, &proofs).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

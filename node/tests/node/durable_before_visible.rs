@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use fastpay_core::handover::{Closing, Inheritance, JoinError, ReportedEntry};
+use fastpay_core::handover::{Closing, Inheritance, JoinError, JoinPosition, ReportedEntry};
 use fastpay_core::{
     AccountId, CrossShardCredit, Digest, Epoch, Forwarded, Installation, JournalPosition, PendingOrder, PrimaryAddress,
     Record, Request, SequenceNumber, ShardId, SynchronizationOrder, TransactionIndex, UnlockEvent, UnlockEventKind,
@@ -223,14 +223,19 @@ impl Stage {
 
     /// What a quorum's Closings of epoch 0 report once the next committee is installed: the locks of so many accounts
     /// of the first shard.
-    fn inheritance(&self, locks: usize) -> Arc<Inheritance> {
+    fn inheritance(&self, accounts: usize, locks_each: u64) -> Arc<Inheritance> {
+        self.inheritance_of(ShardId(0), accounts, locks_each)
+    }
+
+    fn inheritance_of(&self, shard: ShardId, accounts: usize, locks_each: u64) -> Arc<Inheritance> {
         let (committee, domain) = (&self.committee, self.committee.domain);
-        let owners = (0..).map(TestAccount::numbered).filter(|owner| layout(2).shard_of(&owner.id()) == ShardId(0));
-        let lock = |owner: TestAccount| {
-            let order = owner.sign(&domain, payment(owner.id(), stranger(), 1, 0));
+        let owners = (0..).map(TestAccount::numbered).filter(|owner| layout(2).shard_of(&owner.id()) == shard);
+        let lock = |owner: &TestAccount, sequence| {
+            let order = owner.sign(&domain, payment(owner.id(), stranger(), 1, sequence));
             ReportedEntry::lock(&PendingOrder { digest: domain.transfer_digest(&order.transfer), order: order.into() })
         };
-        let mut entries: Vec<_> = owners.take(locks).map(lock).collect();
+        let locks = |owner: TestAccount| (0..locks_each).map(|sequence| lock(&owner, sequence)).collect::<Vec<_>>();
+        let mut entries: Vec<_> = owners.take(accounts).flat_map(locks).collect();
         entries.sort_by_key(|entry| *entry.entry());
         let up_to = TransactionIndex(self.deposits.0 + 1);
         let closing = Closing::new(Epoch(0), up_to, Digest::ZERO, entries.iter().map(ReportedEntry::entry));
@@ -242,7 +247,7 @@ impl Stage {
         Arc::new(Inheritance::new(&committee.committee, verified.collect(), |_| true).unwrap())
     }
 
-    fn join(&self, inheritance: &Arc<Inheritance>, after: Option<AccountId>) -> oneshot::Receiver<Joins> {
+    fn join(&self, inheritance: &Arc<Inheritance>, after: JoinPosition) -> oneshot::Receiver<Joins> {
         let (reply, answer) = oneshot::channel();
         self.send(Command::Join { inheritance: inheritance.clone(), after, reply });
         answer
@@ -348,9 +353,9 @@ const TRIGGERS: [(&str, Trigger); 14] = [
         Box::new(move |stage| followed.try_recv().is_ok() && stage.is_closed_on_disk())
     }),
     ("that the next epoch is joined, with what was inherited", |stage| {
-        let inheritance = stage.inheritance(1);
+        let inheritance = stage.inheritance(1, 1);
         let _followed = stage.install();
-        let mut joined = stage.join(&inheritance, None);
+        let mut joined = stage.join(&inheritance, JoinPosition::default());
         Box::new(move |_| joined.try_recv() == Ok(Ok(JoinStep::Joined)))
     }),
     ("a record, to whoever reads the journal", |stage| {
@@ -426,34 +431,74 @@ fn an_epoch_that_ended_in_a_journal_is_closed_before_the_first_command() {
     }
 }
 
+/// A part of a join, on disk.
+fn join_part(stage: &mut Stage, inheritance: &Arc<Inheritance>, after: JoinPosition) -> Joins {
+    let mut answer = stage.join(inheritance, after);
+    stage.turn();
+    stage.commit().unwrap();
+    answer.try_recv().unwrap()
+}
+
+fn inherited(stage: &Stage) -> usize {
+    stage.shard.shard().ledger().tenure.iter().count()
+}
+
 #[test]
 fn a_shard_joins_part_by_part_and_holds_no_more_accounts_than_it_has_room_for() {
-    const LOCKS: usize = 600;
+    const LOCKS: usize = 300;
     let mut stage = Stage::new(ShardLimits { accounts_in_memory_max: 16, ..ShardLimits::default() }, 2);
-    let inheritance = stage.inheritance(LOCKS);
-    let mut after = None;
-    let step = |stage: &mut Stage, after| {
-        let mut answer = stage.join(&inheritance, after);
-        stage.turn();
-        stage.commit().unwrap();
-        answer.try_recv().unwrap()
-    };
+    let inheritance = stage.inheritance(LOCKS, 1);
+    let mut after = JoinPosition::default();
     let (up_to, synchronized) = (inheritance.up_to(), stage.deposits);
-    assert_eq!(step(&mut stage, None), Err(JoinError::Behind { up_to, synchronized }));
+    assert_eq!(join_part(&mut stage, &inheritance, after), Err(JoinError::Behind { up_to, synchronized }));
     let _followed = stage.install();
     for part in 1..=2 {
-        let Ok(JoinStep::UpTo(done)) = step(&mut stage, after) else { panic!("part {part} is the last one") };
-        assert!(done > after);
-        after = done;
-        let inherited = stage.shard.shard().ledger().tenure.iter().count();
-        assert!(inherited > (part - 1) * 200 && inherited < part * 300, "{inherited} after part {part}");
-        assert_eq!(stage.shard.shard().ledger().tenure.joined(), None);
+        let Ok(JoinStep::UpTo(position)) = join_part(&mut stage, &inheritance, after) else {
+            panic!("part {part} is the last one")
+        };
+        assert_ne!(position, after);
+        after = position;
+        // A lock and its account.
+        assert_eq!((inherited(&stage), stage.shard.shard().ledger().tenure.joined()), (part * 128, None));
     }
-    assert_eq!(step(&mut stage, after), Ok(JoinStep::Joined));
-    assert_eq!(step(&mut stage, None), Ok(JoinStep::Joined), "once is enough");
-    assert_eq!(stage.shard.shard().ledger().tenure.iter().count(), LOCKS);
+    assert_eq!(join_part(&mut stage, &inheritance, after), Ok(JoinStep::Joined));
+    let again = join_part(&mut stage, &inheritance, JoinPosition::default());
+    assert_eq!(again, Ok(JoinStep::Joined), "once is enough");
+    assert_eq!(inherited(&stage), LOCKS);
     assert_eq!(stage.records().filter(|record| *record == Record::Joined { epoch: Epoch(1) }).count(), 1);
     assert_eq!(stage.records().filter(|record| matches!(record, Record::Inherited { .. })).count(), LOCKS);
+}
+
+#[test]
+fn a_part_of_a_join_ends_within_an_account_and_the_next_one_goes_on_behind_it() {
+    let [mut stage, mut other] = [0, 1].map(|_| Stage::new(ShardLimits::default(), 2));
+    let inheritance = stage.inheritance(1, 600);
+    let _followed = [stage.install(), other.install()];
+    let mut after = JoinPosition::default();
+    for part in 1..=2 {
+        let Ok(JoinStep::UpTo(position)) = join_part(&mut stage, &inheritance, after) else {
+            panic!("part {part} is the last one")
+        };
+        after = position;
+        assert_eq!(inherited(&stage), part * 256);
+    }
+    assert_eq!(join_part(&mut stage, &inheritance, after), Ok(JoinStep::Joined));
+    assert_eq!(inherited(&stage), 600);
+    // The locks before are not passed again: a shard that has none of them does not take them over.
+    assert_eq!(join_part(&mut other, &inheritance, after), Ok(JoinStep::Joined));
+    assert_eq!(inherited(&other), 600 - 512);
+}
+
+#[test]
+fn accounts_of_other_shards_are_passed_part_by_part() {
+    let mut stage = Stage::new(ShardLimits::default(), 2);
+    let inheritance = stage.inheritance_of(ShardId(1), 300, 1);
+    let _followed = stage.install();
+    let Ok(JoinStep::UpTo(after)) = join_part(&mut stage, &inheritance, JoinPosition::default()) else {
+        panic!("all are passed in one part")
+    };
+    assert_eq!(join_part(&mut stage, &inheritance, after), Ok(JoinStep::Joined));
+    assert_eq!(inherited(&stage), 0);
 }
 
 #[test]

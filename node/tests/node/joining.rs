@@ -207,7 +207,39 @@ async fn a_claim_that_nobody_bears_out_is_left_out_once_another_quorum_has_close
     let first = JoinError::Unproven { authority, account, claimed, missing };
     assert_eq!(wait, JoinWait::Certificates { missing: 7, first });
     assert_eq!(scene.joiner.metric("join_certificates_missing"), 7);
+    assert_eq!(scene.joined().await, [Some(NEXT), None]);
     scene.state(&[2]);
+    scene.has_joined().await;
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_that_is_borne_out_late_comes_before_one_that_never_is() {
+    let mut scene = Scene::new().await;
+    scene.joiner.install(INSTALLED, 1, 1).await;
+    let digest = |order: &TransferOrder| scene.joiner.domain().transfer_digest(&order.transfer);
+    let locked = PendingOrder { digest: digest(&scene.locked), order: Arc::new(scene.locked.clone()) };
+    let (lock, newest) = ([ReportedEntry::lock(&locked)], &scene.executed[1]);
+    let payer = newest.transfer.sender();
+    let claim = ReportedEntry::account(payer, SequenceNumber(2), Some((newest.clone(), digest(newest))));
+    let honest = [claim, lock[0].clone()];
+    // Of the same shard: none joins with one of the two claims alone.
+    let stranger = scene.joiner.served.shards.account_in(0, 1).id();
+    let lie = [ReportedEntry::account(stranger, SequenceNumber(7), None)];
+    for (number, entries) in [(0, &honest[..]), (1, &lock), (2, &lock), (3, &lie)] {
+        scene.keep(number, &scene.signed(number, Digest::ZERO, entries), entries);
+    }
+    // Nobody sends anything: the lie is left out for the honest claim, which is not borne out either.
+    scene.running.push(scene.joiner.start(&[]));
+    let is_of = |wait: &JoinWait, name| matches!(wait, JoinWait::Certificates { first: JoinError::Unproven { authority, .. }, .. } if *authority == name);
+    let names = [scene.name(3), scene.name(0)];
+    for name in [names[0], names[1], names[0], names[1]] {
+        scene.waits_for("a claim is not borne out", |wait| is_of(wait, name)).await;
+    }
+    let client = scene.joiner.served.client(scene.joiner.served.shards.layout.shard_of(&payer).0 as usize);
+    for order in &scene.executed {
+        client.confirm(&scene.joiner.served.shards.committee.certificate(order)).await.unwrap();
+    }
     scene.has_joined().await;
     scene.end().await;
 }
@@ -237,7 +269,7 @@ async fn it_votes_only_once_all_its_shards_have_joined_and_a_damaged_closing_is_
         scene.waits_for("a shard is behind", |wait| matches!(wait, JoinWait::Shard(JoinError::Behind { .. }))).await;
     let (up_to, synchronized) = (TransactionIndex(INSTALLED + 1), TransactionIndex(INSTALLED));
     assert_eq!(wait, JoinWait::Shard(JoinError::Behind { up_to, synchronized }));
-    assert_eq!(scene.joined().await, [Some(NEXT), None]);
+    assert_eq!(scene.joined().await, [None; 2]);
     assert_eq!(fs::read(scene.joiner.closings().path((ENDED, scene.name(0)))).unwrap(), honest);
     // It ends here, and begins again.
     drop(scene.running.pop());

@@ -13,8 +13,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use fastpay_client::AuthorityClient;
 use fastpay_core::checkpoint::{Installations, InstalledCommittee};
-use fastpay_core::{Digest, JournalPosition, ShardId, ShardLayout, ShardLedger};
+use fastpay_core::{AuthorityKeys, Digest, JournalPosition, ShardId, ShardLayout, ShardLedger};
 use fastpay_ethereum::Cursor;
 use fastpay_node::authority::certification::ArchivedReads;
 use fastpay_node::authority::check_credits;
@@ -381,9 +382,18 @@ impl Keeper {
     fn catch_up(&self, tasks: &Tasks, protection: Arc<RollbackProtection>, questions: mpsc::Receiver<Question>) {
         // A client number that differs from those of all clients and relayers.
         let client = self.world.owners.len() + self.world.plan.relayers + self.authority;
-        let all = self.world.network(client).authorities().to_vec();
-        let peers = all.into_iter().enumerate().filter(|(number, _)| *number != self.authority);
-        let peers = peers.map(|(_, peer)| peer).collect();
+        let (all, first) = (self.world.network(client).authorities().to_vec(), self.world.committees()[0].clone());
+        // As an endpoints file that lists each of them under its names of all epochs.
+        let epochs = std::iter::successors(Some(first), |last| Some(last.rotated()));
+        let peers = (0..=self.world.plan.rotations).zip(epochs).flat_map(|(_, epoch)| {
+            let named = all.iter().zip(epoch.keys).enumerate();
+            let others = named.filter(|(number, _)| *number != self.authority);
+            let client = |(_, (peer, keys)): (usize, (&AuthorityClient, AuthorityKeys))| {
+                AuthorityClient::of(keys.public().name, peer.shards().to_vec()).expect("there is a shard")
+            };
+            others.map(client).collect::<Vec<_>>()
+        });
+        let peers = peers.collect();
         let catch_up = CatchUp::over(protection, questions, peers, self.world.domain, self.voter_status.clone());
         spawn(tasks, catch_up.run());
     }

@@ -7,14 +7,16 @@
 //! Each step may be repeated: a round begins anew, and finds what earlier ones have brought. Nothing is kept apart from
 //! the Closings and what the shards record, so an end at any time loses nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use fastpay_core::handover::{Inheritance, InheritanceError, JoinError, VerifiedClosing};
-use fastpay_core::{AccountId, AuthorityName, Committee, Digest, SequenceNumber};
-use tokio::time::{sleep, timeout};
+use fastpay_client::AuthorityClient;
+use fastpay_core::handover::{Inheritance, InheritanceError, JoinError, JoinPosition, VerifiedClosing};
+use fastpay_core::{AccountId, AuthorityName, Committee, Digest, Epoch, SequenceNumber};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::closings::Closings;
 use super::fetch::{Followed, Peer};
@@ -25,8 +27,9 @@ use crate::authority::peer_sync::{self, OwnShards, PeerFailure};
 use crate::authority::rotation::Rotation;
 use crate::authority::shard::{Command, HistoryReader, JoinStep, ShardHandle};
 
-/// So many accounts are asked about at a time: a shard answers them in one batch.
-const ACCOUNTS_AT_A_TIME: usize = 256;
+/// So many accounts are asked about at a time: a shard answers them in one batch. They find room where clients leave
+/// little.
+const ACCOUNTS_AT_A_TIME: usize = 32;
 /// A Closing may begin so many checkpoints before this authority's journals: years, by default.
 const CHECKPOINTS_BEFORE_MAX: usize = 256;
 /// The wait before a shard that has too much to do is asked again.
@@ -48,13 +51,15 @@ pub(super) struct Joiner {
     context: JoinContext,
     /// What was last made of Closings.
     inheritance: Option<Arc<Inheritance>>,
-    /// Members whose claims nobody has borne out.
-    unproven: BTreeSet<AuthorityName>,
+    /// The accounts of that of which certificates may be missing here.
+    lacking: Heads,
+    /// How often nobody bore out a claim of these members: they come last. Of the epoch that ended.
+    unproven: (Epoch, BTreeMap<AuthorityName, u64>),
 }
 
 impl Joiner {
     pub fn new(shards: Arc<Vec<(ShardHandle, HistoryReader)>>, context: JoinContext) -> Self {
-        Self { shards, context, inheritance: None, unproven: BTreeSet::new() }
+        Self { shards, context, inheritance: None, lacking: Vec::new(), unproven: (Epoch(0), BTreeMap::new()) }
     }
 
     /// Joins the epoch after the one of `committee`, as far as it can now. Returns once this authority votes in it.
@@ -65,22 +70,30 @@ impl Joiner {
         closings: &Closings,
         (peers, within): (&[Peer], Duration),
     ) -> Result<(), JoinWait> {
+        if self.unproven.0 != committee.epoch() {
+            self.unproven = (committee.epoch(), BTreeMap::new());
+        }
         let inheritance = self.inherit(committee, followed, closings)?;
-        let missing = self.bring(&inheritance, peers, within).await?;
+        // To bring certificates is of no use before.
+        for (shard, _) in self.shards.iter() {
+            asked(shard, |reply| Command::MayJoin(inheritance.clone(), reply)).await?.map_err(JoinWait::Shard)?;
+        }
+        let missing = self.bring(peers, within).await?;
         for (shard, _) in self.shards.iter() {
             match join_shard(shard, &inheritance).await? {
                 Ok(()) => {}
                 Err(first @ JoinError::Unproven { authority, .. }) => {
                     // Another quorum may do without it. What is proven later is proven for all.
-                    self.unproven.insert(authority);
+                    let times = self.unproven.1.entry(authority).or_default();
+                    *times = times.saturating_add(1);
                     return Err(JoinWait::Certificates { missing, first });
                 }
                 Err(error) => return Err(JoinWait::Shard(error)),
             }
         }
-        let rotation = self.context.rotation.upgrade().ok_or_else(|| JoinWait::Busy("the node stops".into()))?;
+        let rotation = self.context.rotation.upgrade().ok_or(JoinWait::NotFollowing)?;
         rotation.join(inheritance.joins()).map_err(|error| JoinWait::Storage(error.to_string()))?;
-        (self.inheritance, self.unproven) = (None, BTreeSet::new());
+        (self.inheritance, self.lacking) = (None, Vec::new());
         Ok(())
     }
 
@@ -103,7 +116,10 @@ impl Joiner {
             match checked() {
                 None => missing.push(member),
                 Some(closing) if !self.includes(followed, &closing.checkpoint) => unknown = Some(closing.checkpoint),
-                Some(closing) => found.push((self.unproven.contains(&member), closing.entries, member)),
+                Some(closing) => {
+                    let times = self.unproven.1.get(&member).copied().unwrap_or_default();
+                    found.push((times, closing.entries, member));
+                }
             }
         }
         if found.len() < needed {
@@ -128,6 +144,7 @@ impl Joiner {
             error => JoinWait::Unreadable(error.to_string()),
         })?);
         tracing::info!(%epoch, authors = ?made.authors(), up_to = %made.up_to(), "joining with the Closings of a quorum");
+        self.lacking = made.reported().collect();
         Ok(self.inheritance.insert(made).clone())
     }
 
@@ -144,30 +161,84 @@ impl Joiner {
     }
 
     /// Fetches and executes what the Closings claim and this authority lacks. Returns how many certificates nobody
-    /// sent.
-    async fn bring(&self, inheritance: &Inheritance, peers: &[Peer], within: Duration) -> Result<u64, JoinWait> {
-        let busy = |error: PeerFailure| JoinWait::Busy(error.to_string());
-        let (own, mut silent, mut missing) = (&self.context.own, BTreeSet::new(), 0_u64);
-        let reported: Vec<(AccountId, SequenceNumber)> = inheritance.reported().collect();
-        for heads in reported.chunks(ACCOUNTS_AT_A_TIME) {
-            let (mut lacking, mut count) = own.lacking(heads).await.map_err(busy)?;
-            for client in peers.iter().filter_map(Peer::client) {
-                if lacking.is_empty() {
-                    break;
+    /// sent. What is complete is not asked about again.
+    async fn bring(&mut self, peers: &[Peer], within: Duration) -> Result<u64, JoinWait> {
+        let (all, mut missing) = (std::mem::take(&mut self.lacking), 0_u64);
+        let mut clients: Vec<_> = peers.iter().filter_map(Peer::client).cloned().collect();
+        for (number, heads) in all.chunks(ACCOUNTS_AT_A_TIME).enumerate() {
+            match bring_some(&self.context.own, heads, &mut clients, within).await {
+                Ok((left, count)) => {
+                    self.lacking.extend(left);
+                    missing = missing.saturating_add(count);
                 }
-                if silent.contains(&client.name()) {
-                    continue;
+                Err(wait) => {
+                    self.lacking.extend(all.iter().skip(number.saturating_mul(ACCOUNTS_AT_A_TIME)));
+                    return Err(wait);
                 }
-                let brought = timeout(within, peer_sync::bring(own, client, lacking.clone())).await;
-                if !matches!(brought, Ok(Ok(_))) {
-                    tracing::debug!(peer = %client.name(), ?brought, "a peer does not send what a Closing claims");
-                    silent.insert(client.name());
-                }
-                (lacking, count) = own.lacking(&lacking).await.map_err(busy)?;
             }
-            missing = missing.saturating_add(count);
         }
         Ok(missing)
+    }
+}
+
+/// Accounts, each with the number below which certificates are needed.
+type Heads = Vec<(AccountId, SequenceNumber)>;
+
+/// Fetches and executes what is missing below these heads. Returns those below which certificates still are, and how
+/// many. A peer that fails is removed, and one that is slow comes last.
+async fn bring_some(
+    own: &OwnShards,
+    heads: &[(AccountId, SequenceNumber)],
+    peers: &mut Vec<AuthorityClient>,
+    within: Duration,
+) -> Result<(Heads, u64), JoinWait> {
+    let (mut at, end) = (0_usize, Instant::now() + within);
+    let (mut lacking, mut count) = lacking_of(own, heads, within).await?;
+    while let Some(peer) = peers.get(at).filter(|_| !lacking.is_empty()).cloned() {
+        let (brought, before) = (timeout(within, peer_sync::bring(own, &peer, lacking.clone())).await, count);
+        (lacking, count) = lacking_of(own, &lacking, within).await?;
+        match brought {
+            Ok(Ok(_)) => at = at.saturating_add(1),
+            Err(_) if count < before => {
+                peers.remove(at);
+                peers.push(peer);
+            }
+            // The shards here have too much to do.
+            Ok(Err(PeerFailure::NotNow(_))) if Instant::now() < end => sleep(BUSY_PAUSE).await,
+            failed => {
+                tracing::debug!(peer = %peer.name(), ?failed, "a peer does not send what a Closing claims");
+                peers.remove(at);
+            }
+        }
+    }
+    Ok((lacking, count))
+}
+
+/// Those of these heads below which certificates are missing here, and how many. Shards that have too much to do are
+/// asked again.
+async fn lacking_of(
+    own: &OwnShards,
+    heads: &[(AccountId, SequenceNumber)],
+    within: Duration,
+) -> Result<(Heads, u64), JoinWait> {
+    let end = Instant::now() + within;
+    loop {
+        match own.lacking(heads).await {
+            Ok(lacking) => return Ok(lacking),
+            Err(error) if Instant::now() >= end => return Err(JoinWait::Busy(error.to_string())),
+            Err(_) => sleep(BUSY_PAUSE).await,
+        }
+    }
+}
+
+/// Asks a shard, again while it has too much to do.
+async fn asked<T>(shard: &ShardHandle, command: impl Fn(oneshot::Sender<T>) -> Command) -> Result<T, JoinWait> {
+    let busy = |error: ReadError| JoinWait::Busy(error.to_string());
+    loop {
+        match ask(shard, &command) {
+            Err(ReadError::Busy) => sleep(BUSY_PAUSE).await,
+            answer => return answer.map_err(busy)?.await.map_err(busy),
+        }
     }
 }
 
@@ -193,20 +264,11 @@ fn read(closings: &Closings, followed: &Followed<'_>, member: AuthorityName) -> 
 
 /// Brings what is inherited into one shard, part by part.
 async fn join_shard(shard: &ShardHandle, inheritance: &Arc<Inheritance>) -> Result<Result<(), JoinError>, JoinWait> {
-    let busy = |error: ReadError| JoinWait::Busy(error.to_string());
-    let mut after = None;
+    let mut after = JoinPosition::default();
     loop {
-        let inheritance = inheritance.clone();
-        let answer = match ask(shard, move |reply| Command::Join { inheritance, after, reply }) {
-            Err(ReadError::Busy) => {
-                sleep(BUSY_PAUSE).await;
-                continue;
-            }
-            asked => asked.map_err(busy)?.await.map_err(busy)?,
-        };
-        match answer {
+        match asked(shard, |reply| Command::Join { inheritance: inheritance.clone(), after, reply }).await? {
             Ok(JoinStep::Joined) => return Ok(Ok(())),
-            Ok(JoinStep::UpTo(account)) => after = account,
+            Ok(JoinStep::UpTo(position)) => after = position,
             Err(error) => return Ok(Err(error)),
         }
     }

@@ -23,7 +23,9 @@ use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientOptions, Endpoints};
 use fastpay_core::checkpoint::{Installations, InstalledCommittee};
-use fastpay_core::{AuthorityKeys, AuthorityName, Committee, Committees, Digest, Domain, Epoch, ShardLedger};
+use fastpay_core::{
+    Authority, AuthorityKeys, AuthorityName, Committee, Committees, Digest, Domain, Epoch, ShardLedger,
+};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{sleep, timeout};
 
@@ -162,14 +164,10 @@ impl Handover {
             let up_to = ledgers.iter().map(|ledger| ledger.synchronized).max().unwrap_or_default();
             let (domain, installations) = (&self.domain.clone(), &installations);
             let followed = Followed { domain, epoch: ended, installations, up_to };
-            // A member may be gone that others have the Closing of. Each peer that has signed one, or has none to sign, is
-            // asked for one such in a round.
-            let lacking: Vec<_> = members.iter().filter(|member| !self.closings.has((ended, member.name))).collect();
-            self.round = self.round.wrapping_add(1);
-            for (place, peer) in self.peers.iter_mut().enumerate() {
-                let turn = self.round.wrapping_add(place).checked_rem(lacking.len());
-                let other = turn.and_then(|turn| lacking.get(turn)).map(|member| member.name);
-                peer.fetch(&followed, other, (&self.closings, &self.metrics)).await;
+            // A peer that stalls must not delay a join for which all is here.
+            let is_here = self.count(ended, members) >= committee.quorum();
+            if !is_here {
+                self.fetch(&followed, members).await;
             }
             waits = match voter_status.joins() {
                 Some(epoch) if voter_status.rollback_protection().is_some() => Some(JoinWait::Restored(epoch)),
@@ -179,10 +177,32 @@ impl Handover {
                 }
                 None => None,
             };
+            self.metrics.observe_join(voter_status.joins().zip(waits.clone()));
+            if is_here {
+                self.fetch(&followed, members).await;
+            }
         }
         self.metrics.observe_join(voter_status.joins().zip(waits));
-        self.metrics.observe(members.iter().filter(|member| self.closings.has((ended, member.name))).count());
+        self.metrics.observe(self.count(ended, members));
         stated
+    }
+
+    /// How many of these members' Closings of an epoch are here.
+    fn count(&self, ended: Epoch, members: &[Authority]) -> usize {
+        members.iter().filter(|member| self.closings.has((ended, member.name))).count()
+    }
+
+    /// Fetches the peers' Closings. A member may be gone that others have the Closing of: each peer that has signed one,
+    /// or has none to sign, is asked for one such in a round.
+    async fn fetch(&mut self, followed: &Followed<'_>, members: &[Authority]) {
+        let is_lacking = |member: &&Authority| !self.closings.has((followed.epoch, member.name));
+        let lacking: Vec<_> = members.iter().filter(is_lacking).collect();
+        self.round = self.round.wrapping_add(1);
+        for (place, peer) in self.peers.iter_mut().enumerate() {
+            let turn = self.round.wrapping_add(place).checked_rem(lacking.len());
+            let other = turn.and_then(|turn| lacking.get(turn)).map(|member| member.name);
+            peer.fetch(followed, other, (&self.closings, &self.metrics)).await;
+        }
     }
 
     /// Signs this authority's Closing, and keeps it.

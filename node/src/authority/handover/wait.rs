@@ -55,6 +55,9 @@ pub enum JoinWait {
     /// A shard has too much to do, or stops.
     #[error("a shard gives no answer: {0}")]
     Busy(String),
+    /// The follower has ended.
+    #[error("this authority follows the contract no more: see the alarm in `/ready` and in the log")]
+    NotFollowing,
     /// What was joined cannot be stored.
     #[error("all shards have joined, and the vote cannot begin: {0}")]
     Storage(String),
@@ -78,7 +81,7 @@ impl JoinWait {
             Self::Unreadable(_) => "unreadable",
             Self::Certificates { .. } => "certificates",
             Self::Shard(JoinError::PrimaryTooOld) => "primary-too-old",
-            Self::Shard(_) => "primary",
+            Self::Shard(_) | Self::NotFollowing => "primary",
             Self::Busy(_) => "busy",
             Self::Storage(_) => "storage",
         }

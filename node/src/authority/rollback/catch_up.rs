@@ -4,6 +4,9 @@
 //! honest one of these. The answers of a quorum about an account therefore give a number above every forgotten vote. A
 //! peer that claims more certificates than this authority has must return the newest of them, so that a lie cannot keep
 //! the authority from voting forever.
+//!
+//! Only members of the current committee are asked, looked up anew for each question: a former member answers from what
+//! it knows, and need not have seen any vote of the epochs since.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,16 +35,13 @@ pub enum PeersError {
     /// An address is malformed.
     #[error(transparent)]
     Address(#[from] ClientError),
-    /// The names are of different epochs, so one authority could be counted twice.
-    #[error(
-        "the endpoints file lists authorities that are not all members of one committee; get the newest file from \
-         whoever runs the committee"
-    )]
-    NotOneCommittee,
     /// They are fewer than a quorum.
-    #[error("the endpoints file has {known} authorities beside this one, and {needed} are needed")]
+    #[error(
+        "the endpoints file has {known} members of the current committee beside this one, and {needed} are needed; get the \
+         newest file from whoever runs the committee"
+    )]
     TooFew {
-        /// The number of peers in the file.
+        /// The number of current members in the file.
         known: usize,
         /// The number of peers needed.
         needed: usize,
@@ -61,23 +61,29 @@ struct Asker {
     voter_status: VoterStatusWatch,
 }
 
-/// Clients of the authorities in the file, except this one under any of its `names`.
+/// Clients of the authorities in the file, except this one under any of its `names`. Those of other epochs may become
+/// members later.
 fn peers(
     endpoints: &Endpoints,
     committees: &Committees,
     names: &[AuthorityName],
 ) -> Result<Vec<AuthorityClient>, PeersError> {
-    let listed = &endpoints.authorities;
-    if !committees.iter().any(|committee| listed.iter().all(|entry| committee.member(&entry.name).is_some())) {
-        return Err(PeersError::NotOneCommittee);
-    }
-    let others = listed.iter().filter(|entry| !names.contains(&entry.name));
+    let others = endpoints.authorities.iter().filter(|entry| !names.contains(&entry.name));
     let peers: Vec<_> = others.map(|entry| AuthorityClient::new(entry, OPTIONS)).collect::<Result<_, _>>()?;
-    let (known, needed) = (peers.len(), committees.current().quorum());
+    let (known, needed) = (members(&peers, committees).count(), committees.current().quorum());
     if known < needed {
         return Err(PeersError::TooFew { known, needed });
     }
     Ok(peers)
+}
+
+/// Those of these peers that are members of the current committee.
+fn members<'a>(
+    peers: &'a [AuthorityClient],
+    committees: &Committees,
+) -> impl Iterator<Item = &'a AuthorityClient> + use<'a> {
+    let current = committees.current().clone();
+    peers.iter().filter(move |peer| current.member(&peer.name()).is_some())
 }
 
 impl CatchUp {
@@ -129,7 +135,7 @@ impl Asker {
     /// The number from which on this authority may vote for the account; `None` if too few of the others answer.
     async fn votes_from(self: &Arc<Self>, account: AccountId, own_next: SequenceNumber) -> Option<SequenceNumber> {
         let committees = self.voter_status.borrow().committees().clone();
-        let mut asked = Asked::each(&self.peers, |peer| {
+        let mut asked = Asked::each(members(&self.peers, &committees), |peer| {
             let (asker, committees) = (self.clone(), committees.clone());
             async move { asker.ask(&peer, account, own_next, &committees).await }
         });

@@ -280,6 +280,7 @@ impl<C: Commits> Actor<C> {
                     let step = self.join(&inheritance, after)?;
                     self.batch.joins.push((reply, step));
                 }
+                Command::MayJoin(inheritance, reply) => drop(reply.send(self.may_join(&inheritance))),
                 Command::ReadAccount(id, reply) => {
                     let account = self.told_account(&id)?;
                     self.batch.accounts.push((reply, account));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
-use fastpay_core::handover::{Inheritance, JoinError};
+use fastpay_core::handover::{Inheritance, JoinError, JoinPosition};
 use fastpay_core::{
     Account, AccountId, Certificate, CrossShardCredit, Epoch, History, Installation, Request, SequenceNumber, ShardId,
     ShardLedger, SynchronizationOrder, TransactionIndex, Transfer, UnlockEvent, Vote,
@@ -137,8 +137,8 @@ impl OrderStep {
 pub enum JoinStep {
     /// It has joined.
     Joined,
-    /// The accounts up to this one are done: go on behind it.
-    UpTo(Option<AccountId>),
+    /// A part ends here: go on behind it.
+    UpTo(JoinPosition),
 }
 
 /// How far a shard is with joining, or why it does not join yet.
@@ -182,10 +182,12 @@ pub enum Command {
         /// What they report.
         inheritance: Arc<Inheritance>,
         /// Where the part before ended, see [`JoinStep::UpTo`].
-        after: Option<AccountId>,
+        after: JoinPosition,
         /// Receives the answer.
         reply: oneshot::Sender<Joins>,
     },
+    /// Say whether the shard has followed the Primary far enough to join.
+    MayJoin(Arc<Inheritance>, oneshot::Sender<Result<(), JoinError>>),
     /// Read an account's state.
     ReadAccount(AccountId, oneshot::Sender<Account>),
     /// Read the shard's whole state but the accounts.

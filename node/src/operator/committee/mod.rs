@@ -8,7 +8,7 @@
 //!                                          accept (next members) ──► installed on the chain
 //! ```
 //! The commands need the configuration, the keys and the Primary. `accept`, and after a recovery `sign`, also read the
-//! data folder, and `release` asks the running node. All configured Ethereum nodes must agree: a signature must not rest
+//! data folder. `release` asks the running node, and `sign` does for a member that had to join the current epoch. All configured Ethereum nodes must agree: a signature must not rest
 //! on one node's answer.
 
 mod accept;
@@ -23,10 +23,10 @@ mod sign;
 
 use std::path::{Path, PathBuf};
 
-use fastpay_client::ClientError;
+use fastpay_client::{ClientError, ClientOptions, ShardClient};
 use fastpay_core::{
-    Amount, Authority, AuthorityKeys, AuthorityName, Committee, CommitteeError as NotACommittee, Committees,
-    CouncilStatement, Digest, Domain, Epoch, PossessionError, PrimaryAddress, Recovery, sign_council_vote,
+    AccountId, Amount, Authority, AuthorityKeys, AuthorityName, Committee, CommitteeError as NotACommittee, Committees,
+    CouncilStatement, Digest, Domain, Epoch, PossessionError, PrimaryAddress, Recovery, ShardLayout, sign_council_vote,
 };
 use fastpay_ethereum::{DepositsError, PrimaryError, utc};
 use fastpay_rpc::json::{Decimal, Hex};
@@ -128,15 +128,21 @@ pub enum CommitteeError {
     CompromisedSince(Epoch),
     /// All members would have to join, and nobody joins after an epoch whose keys were out.
     #[error(
-        "keys were out, so nobody could join the next committee, and of {before} authorities none may go on in one of {then} \
-         without: nobody would vote. Announce a larger one"
+        "keys were out, so nobody could join the next committee, and those who remember what {before} authorities certified \
+         may not go on in one of {then} without: nobody would vote. Announce a larger one"
     )]
     NobodyJoins {
-        /// The size of the committee now.
+        /// The size of the committee now, or of an earlier one whose votes count.
         before: usize,
         /// The size of the announced one.
         then: usize,
     },
+    /// Those who join the next epoch need what a quorum of this one states.
+    #[error(
+        "this authority has not joined epoch {0} yet: wait until `/ready` says that it votes. A committee that follows before \
+         a quorum of this one has joined could not vote"
+    )]
+    NotJoined(Epoch),
     /// The contract would refuse the deadline.
     #[error("the deadline {} has passed, or is more than 30 days away", utc(*.0))]
     Deadline(u64),
@@ -259,7 +265,7 @@ pub enum CommitteeError {
         asked: Digest,
     },
     /// The running node cannot be asked.
-    #[error("cannot ask the node at {address} whether it votes for the redemption: {error}; check that it runs")]
+    #[error("cannot ask this authority's node at {address}: {error}; check that it runs")]
     Node {
         /// Its shard's address.
         address: String,
@@ -305,6 +311,20 @@ fn check_begun(config: &Config, committees: &Committees) -> Result<(), Committee
             let is_begun = generation_in(&config.data)?.adopted == Some(adopted);
             is_begun.then_some(()).ok_or(CommitteeError::NotBegun { epoch, adopted })
         }
+    }
+}
+
+/// A client of this authority's shard that has an account, and its address.
+fn own_shard(config: &Config, account: &AccountId) -> Result<(ShardClient, String), CommitteeError> {
+    let shard = ShardLayout::new(config.shards).shard_of(account);
+    let addresses = config.shard_addresses()?;
+    let address = addresses.get(shard.0 as usize).expect("there is an address for each shard");
+    let scheme = if config.tls.is_some() { "https" } else { "http" };
+    let tls_ca = config.tls.as_ref().and_then(|tls| std::fs::read_to_string(&tls.certificate).ok());
+    let address = format!("{scheme}://{address}");
+    match ShardClient::new(&address, tls_ca.as_deref(), ClientOptions::default()) {
+        Ok(client) => Ok((client, address)),
+        Err(error) => Err(CommitteeError::Node { address, error }),
     }
 }
 

@@ -3,17 +3,17 @@
 
 use std::path::Path;
 
-use fastpay_client::{ClientError, ClientOptions, ShardClient};
+use fastpay_client::ClientError;
 use fastpay_core::{
     AccountId, Asset, AuthorityKeys, Balance, Committees, CouncilStatement, Epoch, Memo, PrimaryAddress, Redemption,
-    SequenceNumber, ShardLayout, Transfer,
+    SequenceNumber, Transfer,
 };
 use fastpay_rpc::BatchAnswer;
 use fastpay_rpc::json::Hex;
 use serde::Deserialize;
 
 use super::nodes::Nodes;
-use super::{Ballot, CommitteeError, Number, member, read, vote};
+use super::{Ballot, CommitteeError, Number, member, own_shard, read, vote};
 use crate::authority::config::Config;
 
 /// A redemption as the scripts read it.
@@ -83,14 +83,8 @@ async fn why_not_due(
     const UNCOVERED: Option<&str> = Some(
         "stolen keys may have certified it, and the account owes here: bring every certificate to this node first",
     );
-    let shard = ShardLayout::new(config.shards).shard_of(&redemption.sender);
-    let addresses = config.shard_addresses()?;
-    let address = addresses.get(shard.0 as usize).expect("there is an address for each shard");
-    let scheme = if config.tls.is_some() { "https" } else { "http" };
-    let tls_ca = config.tls.as_ref().and_then(|tls| std::fs::read_to_string(&tls.certificate).ok());
-    let address = format!("{scheme}://{address}");
+    let (client, address) = own_shard(config, &redemption.sender)?;
     let failed = |error| CommitteeError::Node { address: address.clone(), error };
-    let client = ShardClient::new(&address, tls_ca.as_deref(), ClientOptions::default()).map_err(failed)?;
     let certificate = match client.certificate(redemption.sender, redemption.sequence).await {
         Ok(certificate) => certificate,
         Err(ClientError::NotFound) => return Ok(UNCONFIRMED),

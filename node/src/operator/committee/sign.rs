@@ -2,15 +2,18 @@
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use fastpay_core::handover::may_stay;
-use fastpay_core::{Announcement, AuthorityKeys, Committee, CouncilStatement, Domain, PrimaryAddress};
+use fastpay_core::{
+    AccountId, Announcement, AuthorityKeys, Committee, Committees, CouncilStatement, Domain, PrimaryAddress,
+};
 use fastpay_ethereum::utc;
 
 use super::announcement::{announcement, check_members};
 use super::nodes::Nodes;
-use super::{Ballot, CommitteeError, check_begun, member, vote};
+use super::{Ballot, CommitteeError, check_begun, member, own_shard, vote};
 use crate::authority::config::Config;
+use crate::authority::voter_status::{VoterStatus, all_join_in};
 
 /// Checks the announcement in `file` and the members' `proofs`, and signs it with the pair that votes in the current
 /// epoch.
@@ -30,25 +33,41 @@ pub async fn sign(
     let announcement = announcement(file, &domain)?;
     check_members(&announcement, proofs, &domain, &committees)?;
     let now = committees.current();
-    let (before, then) = (now.members().len(), announcement.committee.members().len());
-    if announcement.compromised_since < announcement.committee.epoch() && !may_stay(now, &announcement.committee) {
+    let before = all_join_in(&committees, &announcement.committee).map(|before| before.members().len());
+    let then = announcement.committee.members().len();
+    if let Some(before) = before.filter(|_| announcement.compromised_since < announcement.committee.epoch()) {
         return Err(CommitteeError::NobodyJoins { before, then });
     }
     let voter = member(keys, now)?;
+    check_joined(config, keys, &committees).await?;
     let roles = nodes.agree(async |node| Ok((node.guardian().await?, node.recovery().await?))).await?;
     nodes.check_deadline(announcement.deadline).await?;
     let statement = CouncilStatement::Announcement(&announcement);
     let id = nodes.check_digest(&statement).await?;
     let vote = vote(voter, &domain, announcement.committee.epoch(), &statement);
-    let mut text = describe(&announcement, now, roles, &domain);
+    let mut text = describe(&announcement, (now, before.is_some()), roles, &domain);
     let _ = write!(text, "announcement {id}\nsigned as authority {} of epoch {}", vote.authority, now.epoch());
     Ok(Ballot { text, vote })
+}
+
+/// Checks that this member votes in the current epoch: those who join the next one need what a quorum of it states. Where
+/// the configured keys do not show that its folder goes back far enough, its node is asked.
+async fn check_joined(config: &Config, keys: &[AuthorityKeys], committees: &Committees) -> Result<(), CommitteeError> {
+    let keys: Vec<_> = keys.iter().cloned().map(Arc::new).collect();
+    let names: Vec<_> = keys.iter().map(|keys| keys.public().name).collect();
+    let status = VoterStatus::new(committees.clone(), keys, &names.as_slice().into());
+    let Some(epoch) = status.ok().and_then(|status| status.joins()) else { return Ok(()) };
+    // Until it has joined, it says so of every account.
+    let account = AccountId([0; 32]);
+    let (client, address) = own_shard(config, &account)?;
+    let state = client.account(account).await.map_err(|error| CommitteeError::Node { address, error })?;
+    (!state.catching_up).then_some(()).ok_or(CommitteeError::NotJoined(epoch))
 }
 
 /// Describes the announcement to the operator who signs it.
 fn describe(
     announcement: &Announcement,
-    now: &Committee,
+    (now, all_join): (&Committee, bool),
     (guardian, recovery): (PrimaryAddress, PrimaryAddress),
     domain: &Domain,
 ) -> String {
@@ -70,6 +89,14 @@ fn describe(
             "keys are compromised since epoch {}: votes of it and of later epochs expire at once",
             announcement.compromised_since
         ));
+        let new = next.members().iter().filter(|member| !now.members().contains(member)).count();
+        let most = next.members().len().saturating_sub(next.quorum());
+        if new > most {
+            line(format!(
+                "{new} pairs are new. An operator whose data folder is new cannot vote in this epoch: with more than {most} \
+                 such operators, no later committee could vote either"
+            ));
+        }
     }
     if !announcement.checkpoint.is_zero() {
         line(format!("checkpoint {}", announcement.checkpoint));
@@ -80,9 +107,9 @@ fn describe(
             "{} authorities now, {} then: {}",
             now.members().len(),
             next.members().len(),
-            match may_stay(now, next) {
-                true => "new ones join before they vote",
-                false => "all join before they vote, and payments wait until a quorum has joined",
+            match all_join {
+                false => "new ones join before they vote",
+                true => "all join before they vote, and payments wait until a quorum has joined",
             }
         ));
     }

@@ -1,9 +1,12 @@
 use fastpay_client::AuthorityEndpoints;
-use fastpay_core::AuthorityKeys;
+use fastpay_core::{AuthorityKeys, Committee, Epoch};
+use fastpay_testkit::fake::{FakeCommittee, Role};
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
 use proptest::prelude::*;
+use tokio::sync::watch;
 
 use super::*;
+use crate::authority::voter_status::VoterStatus;
 
 fn state(next: u64, pending: bool) -> AccountState {
     let order = TestAccount::ed25519(0).sign(&TestCommittee::new(4).domain, some_payment(next));
@@ -92,33 +95,63 @@ proptest! {
     }
 }
 
+fn entry(name: AuthorityName) -> AuthorityEndpoints {
+    AuthorityEndpoints { name, shards: vec!["http://127.0.0.1:1".into()], http: None, tls_ca: None, label: None }
+}
+
 #[tokio::test]
-async fn peers_are_a_quorum_of_one_committee_without_this_authority() {
+async fn peers_are_a_quorum_of_the_current_committee_without_this_authority() {
     let (first, second) = (TestCommittee::new(4), TestCommittee::new(4).rotated());
     let mut committees = Committees::new(first.committee.clone()).unwrap();
     committees.install(second.committee.clone()).unwrap();
     let name = |keys: &AuthorityKeys| keys.public().name;
-    let entry = |keys: &AuthorityKeys| AuthorityEndpoints {
-        name: name(keys),
-        shards: vec!["http://127.0.0.1:1".into()],
-        http: None,
-        tls_ca: None,
-        label: None,
-    };
     let own = [name(&first.keys[0]), name(&second.keys[0])];
-    let peers = |keys: &[AuthorityKeys]| {
-        peers(&Endpoints { authorities: keys.iter().map(entry).collect(), ..Endpoints::default() }, &committees, &own)
+    let peers = |keys: &[&AuthorityKeys]| {
+        let authorities = keys.iter().map(|keys| entry(name(keys))).collect();
+        peers(&Endpoints { authorities, ..Endpoints::default() }, &committees, &own)
     };
-    // A file of before the rotation names all of them, too.
-    for keys in [&first.keys, &second.keys] {
-        let found: Vec<_> = peers(keys).unwrap().iter().map(AuthorityClient::name).collect();
-        assert_eq!(found, keys[1..].iter().map(name).collect::<Vec<_>>());
-        assert_eq!(peers(&keys[1..]).unwrap().len(), 3);
-        let few = peers(&keys[..3]).unwrap_err();
-        assert!(matches!(few, PeersError::TooFew { known: 2, needed: 3 }), "{few}");
-    }
-    // One authority under two names would be counted twice.
-    let twice = [first.keys[1].clone(), first.keys[2].clone(), second.keys[2].clone(), first.keys[3].clone()];
-    assert!(matches!(peers(&twice), Err(PeersError::NotOneCommittee)));
+    let (before, now): (Vec<_>, Vec<_>) = (first.keys.iter().collect(), second.keys.iter().collect());
+    let found: Vec<_> = peers(&now).unwrap().iter().map(AuthorityClient::name).collect();
+    assert_eq!(found, now[1..].iter().map(|keys| name(keys)).collect::<Vec<_>>());
+    assert_eq!(peers(&now[1..]).unwrap().len(), 3);
+    let few = peers(&now[..3]).unwrap_err();
+    assert!(matches!(few, PeersError::TooFew { known: 2, needed: 3 }), "{few}");
+    // Former members may be listed beside, and do not count.
+    assert_eq!(peers(&[&before[..], &now].concat()).unwrap().len(), 6);
+    let few = peers(&[&before[..], &now[..3]].concat()).unwrap_err();
+    assert!(matches!(few, PeersError::TooFew { known: 2, needed: 3 }), "{few}");
+    assert!(matches!(peers(&before), Err(PeersError::TooFew { known: 0, .. })));
     assert!(matches!(peers(&[]), Err(PeersError::TooFew { known: 0, .. })));
+}
+
+#[tokio::test]
+async fn a_former_member_is_no_witness() {
+    // The last one has taken the place of the fourth, which still runs and knows nothing of the epoch.
+    let fakes = FakeCommittee::start_with(TestCommittee::new(5)).await;
+    let keys = &fakes.committee.keys;
+    let committee = |epoch, numbers: [usize; 4]| {
+        Committee::new(Epoch(epoch), numbers.map(|number| keys[number].public()).to_vec()).unwrap()
+    };
+    let mut committees = Committees::new(committee(0, [0, 1, 2, 3])).unwrap();
+    let own = [keys[0].public().name];
+    let status = |committees: &Committees| {
+        let keys = vec![Arc::new(keys[0].clone())];
+        Arc::new(VoterStatus::new(committees.clone(), keys, &own.as_slice().into()).unwrap())
+    };
+    let (to, voter_status) = watch::channel(status(&committees));
+    let owner = TestAccount::ed25519(0);
+    fakes.fund(1, owner.id(), 100, &[1, 2, 3, 4]);
+    let domain = fakes.committee.domain;
+    let peers = peers(&fakes.endpoints, &committees, &own).unwrap();
+    let asker = Arc::new(Asker { peers, domain, voter_status });
+    let votes_from = async || asker.votes_from(owner.id(), SequenceNumber(0)).await.map(|from| from.0);
+    assert_eq!(votes_from().await, Some(1));
+
+    committees.install(committee(1, [0, 1, 2, 4])).unwrap();
+    to.send_replace(status(&committees));
+    fakes.authorities[4].lock(&owner.sign(&domain, some_payment(0)));
+    fakes.authorities[4].play(Role::Down);
+    assert_eq!(votes_from().await, None, "two current members and a former one");
+    fakes.authorities[4].play(Role::Honest);
+    assert_eq!(votes_from().await, Some(2));
 }
