@@ -37,7 +37,8 @@ fn main() {
     let Claim { public, witness } = scene.claim(&scene.payment());
     let recorded = scene.record(&Claim { public: public.clone(), witness: witness.clone() });
     let mut key = None;
-    let setup = least(1, || key = Some(ProvingKey::development(scene.in_force.shape, DEVELOPMENT_CHAIN).unwrap()));
+    let setup =
+        least(1, || key = Some(ProvingKey::development(scene.in_force.shape().unwrap(), DEVELOPMENT_CHAIN).unwrap()));
     let key = key.unwrap();
     println!("committee of {members}: {} constraints (goal for 4: at most 30,000)", recorded.constraints.len());
     println!("public inputs              {:8}", recorded.inputs - 1);

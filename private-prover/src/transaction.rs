@@ -15,14 +15,12 @@ use crate::history::history_after;
 use crate::owner::{Owner, SpendingKey};
 use crate::sanctions::Sanctions;
 use crate::schnorr::{PublicKey, Signature};
-use crate::statement::{OutputValues, Public, Rule, Shape, Witness};
+use crate::statement::{CommitteeSize, OutputValues, Public, Rule, Shape, Witness};
 
 /// What authorities put into the statement themselves, as certified.
 pub struct InForce {
     /// The deployment.
     pub domain: Domain,
-    /// For how many members keys were made.
-    pub shape: Shape,
     /// The coin keys of the epoch, of all members.
     pub members: Vec<PublicKey>,
     /// The registrar's key.
@@ -31,6 +29,16 @@ pub struct InForce {
     pub sanctions: Sanctions,
     /// The period.
     pub period: u32,
+}
+
+impl InForce {
+    /// The shape of the statement for this committee.
+    ///
+    /// # Errors
+    /// [`CommitteeSize`] unless it has from 4 to 255 members.
+    pub const fn shape(&self) -> Result<Shape, CommitteeSize> {
+        Shape::of_committee(self.members.len())
+    }
 }
 
 /// An object, and the signatures of its commitment by members of the committee, each verified when it was received: one
@@ -69,6 +77,9 @@ pub struct Order {
 /// Why there is no transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
+    /// The committee is too small or too large.
+    #[error(transparent)]
+    Committee(#[from] CommitteeSize),
     /// Fewer than f + 1 members signed both the account and the coin.
     #[error("not enough members of the committee signed both the account and the coin: wait for their signatures")]
     Signatures,
@@ -104,6 +115,7 @@ impl Prepared {
 /// # Errors
 /// [`Refusal`], if the order cannot be proved.
 pub fn prepare(in_force: &InForce, key: &SpendingKey, seed: &[u8; 32], order: &Order) -> Result<Prepared, Refusal> {
+    let shape = in_force.shape()?;
     let (owner, asset) = (key.owner(), order.asset);
     let first = order.account.is_none();
     let before = order.account.as_ref().map_or_else(|| Account::first(owner, asset, in_force.domain), |own| own.object);
@@ -112,7 +124,7 @@ pub fn prepare(in_force: &InForce, key: &SpendingKey, seed: &[u8; 32], order: &O
         || Coin { value: 0, asset, rho: random.element("dummy"), owner, r: Fr::from(0) },
         |claim| claim.object,
     );
-    let signers = signers(in_force.shape, order)?;
+    let signers = signers(shape, order)?;
     let signatures = |of: Option<&BTreeMap<usize, Signature>>| {
         let signature = |signer| of.and_then(|of| of.get(signer)).copied().unwrap_or(Signature::none());
         signers.iter().map(signature).collect::<Vec<Signature>>()
@@ -154,7 +166,7 @@ pub fn prepare(in_force: &InForce, key: &SpendingKey, seed: &[u8; 32], order: &O
         payee_gap: in_force.sanctions.path(order.payee.tag()),
         signers,
     };
-    match broken_rules(in_force.shape, &public, &witness) {
+    match broken_rules(shape, &public, &witness) {
         broken if broken.is_empty() => Ok(Prepared { public, witness, account, coin }),
         broken => Err(Refusal::Rules(broken)),
     }

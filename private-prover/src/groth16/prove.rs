@@ -18,11 +18,11 @@ use super::keys::ProvingKey;
 use super::proof::Proof;
 use crate::circuit::Statement;
 use crate::field::Fr;
-use crate::statement::{Public, Witness};
+use crate::statement::{Public, Shape, Witness};
 
-/// The statement is false, so its proof does not verify.
+/// The statement is false, or is for another number of members or signers than the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the statement is false: nothing proves it")]
+#[error("the statement is false, or for another committee than the key: nothing proves it")]
 pub struct FalseStatement;
 
 impl ProvingKey {
@@ -30,13 +30,17 @@ impl ProvingKey {
     /// system, never from a seed. This takes about a second of one core.
     ///
     /// # Errors
-    /// [`FalseStatement`] if the proof, which is checked before it is returned, does not verify.
+    /// [`FalseStatement`] if the statement has another shape than the key, or if the proof, which is checked before it is
+    /// returned, does not verify.
     pub fn prove(
         &self,
         public: &Public,
         witness: &Witness,
         random: &mut (impl RngCore + CryptoRng),
     ) -> Result<Proof, FalseStatement> {
+        if !fits(self.shape, public, witness) {
+            return Err(FalseStatement);
+        }
         let statement = Statement::new(self.shape, public.clone(), witness.clone());
         let proof = self.prove_unchecked(statement, random);
         self.verifying.verify(public, &proof).map_err(|_| FalseStatement)?;
@@ -71,6 +75,13 @@ impl ProvingKey {
         let c = h + l + a * s + b_g1 * r - vk.delta_g1 * (r * s);
         Proof { a: a.to_affine(), b: b.to_affine(), c: c.to_affine() }
     }
+}
+
+/// Whether the statement has a value for each variable of this shape, and no more.
+fn fits(shape: Shape, public: &Public, witness: &Witness) -> bool {
+    let Witness { signers, account_signatures, coin_signatures, .. } = witness;
+    public.members.len() == shape.members()
+        && [signers.len(), account_signatures.len(), coin_signatures.len()] == [shape.signers(); 3]
 }
 
 fn assign(statement: Statement) -> Assignment {

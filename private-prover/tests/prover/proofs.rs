@@ -65,6 +65,31 @@ fn a_false_statement_has_no_proof() {
     }
 }
 
+/// Too few or too many keys or signatures are no proof and no panic.
+#[test]
+fn a_statement_of_another_shape_has_no_proof() {
+    let claim = &PROVED[0].0;
+    let others: [fn(&mut Claim); 8] = [
+        |claim| claim.public.members.truncate(3),
+        |claim| claim.public.members.push(claim.public.registrar),
+        |claim| claim.witness.signers.truncate(1),
+        |claim| claim.witness.signers.push(3),
+        |claim| claim.witness.account_signatures.truncate(1),
+        |claim| claim.witness.account_signatures.push(Signature::none()),
+        |claim| claim.witness.coin_signatures.clear(),
+        |claim| claim.witness.coin_signatures.push(Signature::none()),
+    ];
+    for (at, alter) in others.into_iter().enumerate() {
+        let mut altered = claim.clone();
+        alter(&mut altered);
+        let proof = KEY.prove(&altered.public, &altered.witness, &mut OsRng);
+        assert_eq!(proof, Err(FalseStatement), "alteration {at}");
+    }
+    let larger = Scene::new(7);
+    let claim = larger.claim(&larger.payment());
+    assert_eq!(KEY.prove(&claim.public, &claim.witness, &mut OsRng), Err(FalseStatement));
+}
+
 #[test]
 fn a_proof_is_bound_to_every_public_input() {
     let (claim, proof) = &PROVED[0];

@@ -38,7 +38,6 @@ impl Scene {
         Self {
             in_force: InForce {
                 domain,
-                shape: Shape::of_committee(members).unwrap(),
                 members: keys.iter().map(|key| *key.public()).collect(),
                 registrar: *registrar.public(),
                 sanctions: Sanctions::new(listed).unwrap(),
@@ -131,7 +130,7 @@ impl Scene {
     }
 
     pub fn statement(&self, claim: &Claim) -> Statement {
-        Statement::new(self.in_force.shape, claim.public.clone(), claim.witness.clone())
+        Statement::new(self.in_force.shape().unwrap(), claim.public.clone(), claim.witness.clone())
     }
 
     pub fn record(&self, claim: &Claim) -> Recorder {
@@ -139,7 +138,7 @@ impl Scene {
     }
 
     pub fn broken_rules(&self, claim: &Claim) -> Vec<Rule> {
-        broken_rules(self.in_force.shape, &claim.public, &claim.witness)
+        broken_rules(self.in_force.shape().unwrap(), &claim.public, &claim.witness)
     }
 
     /// Has the witness's signers sign what its account is now, for this owner.

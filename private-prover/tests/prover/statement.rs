@@ -158,6 +158,9 @@ fn what_cannot_be_proved_is_refused_by_its_rule() {
     refused(Order { account: None, withdrawn: 600, ..scene.exit() }, &[Rule::Exit]);
     let large = scene.certified_account(Account { total: u128::MAX, ..scene.account() });
     assert_eq!(scene.prepare(&Order { account: Some(large), ..scene.exit() }).err(), Some(Refusal::Counter));
+    let mut small = Scene::new(4);
+    small.in_force.members.truncate(3);
+    assert_eq!(small.prepare(&small.opening()).err(), Some(Refusal::Committee(CommitteeSize(3))));
 }
 
 /// Two attempts share nothing that authorities see, except the account and what is in force.
