@@ -38,8 +38,8 @@ pub use groth16::{
 pub use history::history_after;
 pub use messages::{NullifierStatus, PrivateCommittee, PrivateRules, PrivateTransfer, Separator, Status};
 pub use notes::{
-    NoteKey, NotePurpose, OWN_NOTE_BYTES, OpenNoteError, OwnNote, PAYMENT_NOTE_BYTES, PaymentNote, WeakNoteKey,
-    dummy_payment_note,
+    NoteKey, NotePurpose, OWN_NOTE_BYTES, OpenNoteError, Own, OwnNote, PAYMENT_NOTE_BYTES, PaymentNote, Received,
+    WeakNoteKey, dummy_payment_note,
 };
 pub use owner::{Owner, SpendingKey};
 pub use poseidon::{h2, h4, h8};

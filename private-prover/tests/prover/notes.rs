@@ -8,8 +8,8 @@ use rand::rngs::OsRng;
 use super::random;
 use super::scene::Scene;
 
-fn keys() -> [NoteKey; 2] {
-    [NotePurpose::Received, NotePurpose::Own].map(|purpose| NoteKey::from_seed(&[1; 32], purpose))
+fn key() -> NoteKey<Received> {
+    NoteKey::from_seed(&[1; 32])
 }
 
 fn payment_note() -> PaymentNote {
@@ -20,7 +20,7 @@ fn payment_note() -> PaymentNote {
 fn a_payee_learns_the_coin_from_its_note() {
     let scene = Scene::new(4);
     let paid = scene.prepare(&scene.payment()).unwrap();
-    let [key, _] = keys();
+    let key = key();
     let nullifier = paid.public.account_nullifier;
     let note = PaymentNote { value: paid.coin.value, r: paid.coin.r, memo: [7; 32] };
     let opened = PaymentNote::open(&note.seal(&key.public(), nullifier, &mut OsRng).unwrap(), &key, nullifier).unwrap();
@@ -34,7 +34,7 @@ fn a_payee_learns_the_coin_from_its_note() {
 fn an_owner_recovers_account_and_payment_from_a_note() {
     let scene = Scene::new(4);
     let Prepared { public, account, coin, .. } = scene.prepare(&scene.payment()).unwrap();
-    let [_, key] = keys();
+    let key = NoteKey::from_seed(&[1; 32]);
     let note = OwnNote { account, payee: coin.owner, value: coin.value, r: coin.r };
     let sealed = note.seal(&key, &mut OsRng);
     let opened = OwnNote::open(&sealed, &key, scene.alice.owner(), public.asset, public.account_nullifier).unwrap();
@@ -45,14 +45,13 @@ fn an_owner_recovers_account_and_payment_from_a_note() {
 #[test]
 fn a_note_is_for_one_key_and_one_transaction() {
     let random = &mut random();
-    let [key, own] = keys();
+    let key = key();
     let nullifier = Fr::random(&mut *random);
     let note = payment_note().seal(&key.public(), nullifier, random).unwrap();
-    let open = |key: &NoteKey, nullifier| PaymentNote::open(&note, key, nullifier);
+    let open = |key: &NoteKey<Received>, nullifier| PaymentNote::open(&note, key, nullifier);
     assert_eq!(open(&key, nullifier + Fr::ONE), Err(OpenNoteError::Altered));
-    assert!(open(&own, nullifier).is_err());
     // Of 256 other keys, one has the same view tag on average.
-    let others = (0..512_u64).map(|_| NoteKey::from_seed(&random.r#gen(), NotePurpose::Received));
+    let others = (0..512_u64).map(|_| NoteKey::from_seed(&random.r#gen()));
     let refusals: Vec<OpenNoteError> = others.map(|other| open(&other, nullifier).unwrap_err()).collect();
     let by_tag = refusals.iter().filter(|refusal| **refusal == OpenNoteError::NotForThisKey).count();
     assert!(by_tag >= 490, "{by_tag}");
@@ -60,7 +59,7 @@ fn a_note_is_for_one_key_and_one_transaction() {
 
 #[test]
 fn no_bit_of_a_note_can_be_altered() {
-    let [key, _] = keys();
+    let key = key();
     let note = payment_note().seal(&key.public(), Fr::ONE, &mut OsRng).unwrap();
     for bit in 0..8 * PAYMENT_NOTE_BYTES {
         let mut altered = note;
@@ -73,7 +72,7 @@ fn no_bit_of_a_note_can_be_altered() {
 /// To these keys everybody knows the shared secret, whatever the other key is.
 #[test]
 fn keys_of_small_order_are_refused() {
-    let [key, _] = keys();
+    let key = key();
     let mut one = [0; 32];
     one[0] = 1;
     for weak in [[0; 32], one] {
@@ -86,8 +85,7 @@ fn keys_of_small_order_are_refused() {
 
 #[test]
 fn notes_have_nothing_in_common() {
-    let [key, own] = keys();
-    assert_ne!(key.public(), own.public());
+    let key = key();
     let notes = [
         payment_note().seal(&key.public(), Fr::ONE, &mut OsRng).unwrap(),
         payment_note().seal(&key.public(), Fr::ONE, &mut OsRng).unwrap(),
