@@ -2,7 +2,8 @@
 //!
 //! Every transaction has one note of each kind, each kind has one size, and a note that nobody needs is encrypted to
 //! nobody. So notes do not tell transactions apart. A note is an X25519 key for this note alone, a view tag of one byte,
-//! and a ciphertext of ChaCha20-Poly1305, bound to the transaction by its account nullifier.
+//! and a ciphertext of ChaCha20-Poly1305, bound to the transaction by its account nullifier, which is
+//! hashed into the cipher's key, too.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -106,7 +107,7 @@ impl<P: NotePurpose> NoteKey<P> {
         let (ephemeral, rest) = note.split_first_chunk::<32>().ok_or(OpenNoteError::Altered)?;
         let ([view], ciphertext) = rest.split_first_chunk::<1>().ok_or(OpenNoteError::Altered)?;
         let shared = self.secret.diffie_hellman(&PublicKey::from(*ephemeral));
-        let (key, tag) = derive::<P>(&shared, ephemeral, &self.recipient()).ok_or(OpenNoteError::Altered)?;
+        let (key, tag) = derive::<P>(&shared, ephemeral, &self.recipient(), nullifier).ok_or(OpenNoteError::Altered)?;
         if tag != *view {
             return Err(OpenNoteError::NotForThisKey);
         }
@@ -122,12 +123,14 @@ fn derive<P: NotePurpose>(
     shared: &SharedSecret,
     ephemeral: &[u8; 32],
     to: &[u8; 32],
+    nullifier: Fr,
 ) -> Option<(Zeroizing<[u8; 32]>, u8)> {
     if !shared.was_contributory() {
         return None;
     }
     let hash = Sha512::new_with_prefix("fastpay/private/note-key").chain_update(P::LABEL);
-    let hash = hash.chain_update(shared.as_bytes()).chain_update(ephemeral).chain_update(to).finalize();
+    let hash = hash.chain_update(shared.as_bytes()).chain_update(ephemeral).chain_update(to);
+    let hash = hash.chain_update(field_to_bytes(nullifier)).finalize();
     let hash: Zeroizing<[u8; 64]> = Zeroizing::new(hash.into());
     let key = Zeroizing::new(*hash.first_chunk().expect("32 of 64 bytes"));
     Some((key, *hash.last().expect("64 bytes")))
@@ -137,16 +140,22 @@ fn cipher(key: &[u8; 32]) -> ChaCha20Poly1305 {
     ChaCha20Poly1305::new(key.into())
 }
 
-/// A key has one note only, so the nonce is always zero.
+/// Encrypts a note. Its key has this note only, so the nonce is always zero: the key is a hash of content, recipient,
+/// nullifier and fresh randomness, so that a broken generator gives two notes no common key.
 fn seal<P: NotePurpose, const N: usize>(
     content: &[u8],
     to: &[u8; 32],
     nullifier: Fr,
     random: &mut (impl RngCore + CryptoRng),
 ) -> Option<[u8; N]> {
-    let secret = StaticSecret::random_from_rng(random);
+    let mut fresh = Zeroizing::new([0; 32]);
+    random.fill_bytes(&mut fresh[..]);
+    let hash = Sha512::new_with_prefix("fastpay/private/note-ephemeral").chain_update(P::LABEL);
+    let hash = hash.chain_update(&fresh[..]).chain_update(to).chain_update(field_to_bytes(nullifier));
+    let hash: Zeroizing<[u8; 64]> = Zeroizing::new(hash.chain_update(content).finalize().into());
+    let secret = StaticSecret::from(*hash.first_chunk::<32>().expect("32 of 64 bytes"));
     let ephemeral = PublicKey::from(&secret).to_bytes();
-    let (key, view) = derive::<P>(&secret.diffie_hellman(&PublicKey::from(*to)), &ephemeral, to)?;
+    let (key, view) = derive::<P>(&secret.diffie_hellman(&PublicKey::from(*to)), &ephemeral, to, nullifier)?;
     let payload = Payload { msg: content, aad: &field_to_bytes(nullifier) };
     let sealed = cipher(&key).encrypt(&Nonce::default(), payload).ok()?;
     [&ephemeral[..], &[view], &sealed].concat().try_into().ok()

@@ -2,8 +2,8 @@
 
 use fastpay_private_prover::*;
 use ff::Field;
-use rand::Rng;
-use rand::rngs::OsRng;
+use rand::rngs::{OsRng, StdRng};
+use rand::{Rng, SeedableRng};
 
 use super::random;
 use super::scene::Scene;
@@ -49,12 +49,14 @@ fn a_note_is_for_one_key_and_one_transaction() {
     let nullifier = Fr::random(&mut *random);
     let note = payment_note().seal(&key.public(), nullifier, random).unwrap();
     let open = |key: &NoteKey<Received>, nullifier| PaymentNote::open(&note, key, nullifier);
-    assert_eq!(open(&key, nullifier + Fr::ONE), Err(OpenNoteError::Altered));
-    // Of 256 other keys, one has the same view tag on average.
-    let others = (0..512_u64).map(|_| NoteKey::from_seed(&random.r#gen()));
-    let refusals: Vec<OpenNoteError> = others.map(|other| open(&other, nullifier).unwrap_err()).collect();
-    let by_tag = refusals.iter().filter(|refusal| **refusal == OpenNoteError::NotForThisKey).count();
-    assert!(by_tag >= 490, "{by_tag}");
+    // Of 256 other keys, one has the same view tag on average. The same goes for nullifiers.
+    let other_keys: Vec<_> = (0..512).map(|_| open(&NoteKey::from_seed(&random.r#gen()), nullifier)).collect();
+    let other_nullifiers: Vec<_> = (0..512).map(|_| open(&key, Fr::random(&mut *random))).collect();
+    for refused in [other_keys, other_nullifiers] {
+        let by_tag = refused.iter().filter(|refused| **refused == Err(OpenNoteError::NotForThisKey)).count();
+        assert!(refused.iter().all(Result::is_err));
+        assert!(by_tag >= 490, "{by_tag}");
+    }
 }
 
 #[test]
@@ -99,4 +101,20 @@ fn notes_have_nothing_in_common() {
     }
     assert!(PaymentNote::open(&notes[2], &key, Fr::ONE).is_err());
     assert_eq!(format!("{key:?}"), "NoteKey");
+}
+
+/// With a common key, the sum of two ciphertexts would be the sum of the contents.
+#[test]
+fn a_broken_generator_gives_two_notes_no_common_key() {
+    let key = key();
+    let note = payment_note();
+    let seal =
+        |note: PaymentNote, nullifier| note.seal(&key.public(), nullifier, &mut StdRng::seed_from_u64(1)).unwrap();
+    let one = seal(note, Fr::ONE);
+    assert_eq!(one, seal(note, Fr::ONE), "the generator gives the same each time");
+    for other in [seal(PaymentNote { value: 1, ..note }, Fr::ONE), seal(note, Fr::from(2))] {
+        assert_ne!(one[..32], other[..32], "the note's own key");
+        let memo = 33 + 16 + 32..33 + 16 + 32 + 32;
+        assert_ne!(one[memo.clone()], other[memo], "the memo is the same in both");
+    }
 }
