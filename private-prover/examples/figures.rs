@@ -34,7 +34,7 @@ fn least<T>(runs: usize, mut measured: impl FnMut() -> T) -> f64 {
 fn main() {
     let members = std::env::args().nth(1).map_or(4, |members| members.parse().expect("a number of members"));
     let scene = Scene::new(members);
-    let Claim { public, witness } = scene.claim(&scene.payment());
+    let Claim { public, witness } = scene.payment_and_withdrawal();
     let recorded = scene.record(&Claim { public: public.clone(), witness: witness.clone() });
     let mut key = None;
     let setup =

@@ -64,7 +64,7 @@ pub struct Order {
     pub payee: Owner,
     /// What the payee gets, in the asset's smallest unit.
     pub amount: u128,
-    /// What leaves the pool.
+    /// What leaves the pool: 0 if somebody else is paid.
     pub withdrawn: u128,
     /// The credential and the registrar's signature, or none in an exit: then nothing is paid privately, and what is
     /// claimed leaves the pool.
@@ -83,6 +83,10 @@ pub enum Refusal {
     /// Fewer than f + 1 members signed both the account and the coin.
     #[error("not enough members of the committee signed both the account and the coin: wait for their signatures")]
     Signatures,
+    /// The order pays somebody else and withdraws. The payee sees the transaction of its coin, and so would know by the
+    /// withdrawal who paid: make two transactions of it.
+    #[error("paying somebody and withdrawing at once shows the payee who pays: make two transactions of it")]
+    PaysAndWithdraws,
     /// A counter of the account would pass 2^128.
     #[error("the account's counters cannot hold this amount")]
     Counter,
@@ -117,6 +121,9 @@ impl Prepared {
 pub fn prepare(in_force: &InForce, key: &SpendingKey, seed: &[u8; 32], order: &Order) -> Result<Prepared, Refusal> {
     let shape = in_force.shape()?;
     let (owner, asset) = (key.owner(), order.asset);
+    if order.withdrawn > 0 && order.payee != owner {
+        return Err(Refusal::PaysAndWithdraws);
+    }
     let first = order.account.is_none();
     let before = order.account.as_ref().map_or_else(|| Account::first(owner, asset, in_force.domain), |own| own.object);
     let random = Randomness::new(seed, order, &before, in_force);

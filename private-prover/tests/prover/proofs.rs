@@ -21,10 +21,9 @@ static KEY: LazyLock<ProvingKey> = LazyLock::new(|| {
 
 /// A payment, an opening and an exit, with their proofs.
 static PROVED: LazyLock<Vec<(Claim, Proof)>> = LazyLock::new(|| {
-    let scene = Scene::new(4);
-    [scene.payment(), scene.opening(), scene.exit()]
-        .map(|order| {
-            let claim = scene.claim(&order);
+    Scene::new(4)
+        .claims()
+        .map(|claim| {
             let proof = KEY.prove(&claim.public, &claim.witness, &mut OsRng).unwrap();
             (claim, proof)
         })

@@ -21,7 +21,7 @@ const CONSTRAINTS_MAX: usize = 30_000;
 #[test]
 fn the_statement_is_no_larger_than_its_goal() {
     let scene = Scene::new(4);
-    let recorder = scene.record(&scene.claim(&scene.payment()));
+    let recorder = scene.record(&scene.payment_and_withdrawal());
     println!("{} constraints, {} variables", recorder.constraints.len(), recorder.variables().count());
     assert!(recorder.constraints.len() <= CONSTRAINTS_MAX);
     assert_eq!(recorder.inputs, 1 + 12 + 2 * 4);
@@ -36,8 +36,7 @@ fn the_statement_is_no_larger_than_its_goal() {
 #[test]
 fn the_constraints_do_not_depend_on_the_transaction() {
     let scene = Scene::new(4);
-    let [payment, opening, exit] =
-        [scene.payment(), scene.opening(), scene.exit()].map(|order| scene.record(&scene.claim(&order)));
+    let [payment, opening, exit] = scene.claims().map(|claim| scene.record(&claim));
     for other in [opening, exit] {
         assert_eq!(payment.names, other.names);
         for (one, other) in payment.constraints.iter().zip(&other.constraints) {
@@ -61,7 +60,7 @@ fn an_account_is_opened_and_then_pays_claims_and_withdraws() {
         let paid = scene.prepare(&Order { account, ..scene.payment() }).unwrap();
         assert_true(&scene, &Claim { public: paid.public, witness: paid.witness });
         let Account { balance, spent, total, period, received, .. } = paid.account;
-        assert_eq!((balance, spent, total, period, received), (200, 400, 400, PERIOD, 600));
+        assert_eq!((balance, spent, total, period, received), (300, 300, 300, PERIOD, 600));
     }
 }
 
@@ -84,7 +83,7 @@ fn a_new_period_begins_with_nothing_spent_or_received() {
     let mut scene = Scene::new(4);
     scene.in_force.period += 1;
     let prepared = scene.prepare(&scene.payment()).unwrap();
-    assert_eq!((prepared.account.spent, prepared.account.received, prepared.account.total), (400, 600, 600));
+    assert_eq!((prepared.account.spent, prepared.account.received, prepared.account.total), (300, 600, 500));
     assert_true(&scene, &Claim { public: prepared.public, witness: prepared.witness });
 }
 
@@ -92,13 +91,8 @@ fn a_new_period_begins_with_nothing_spent_or_received() {
 #[test]
 fn a_coin_above_the_limits_is_claimed_in_slices() {
     let scene = Scene::new(4);
-    let whole = Order {
-        claim: Some(scene.deposit(50_000)),
-        payee: scene.alice.owner(),
-        amount: 49_900,
-        withdrawn: 0,
-        ..scene.payment()
-    };
+    let whole =
+        Order { claim: Some(scene.deposit(50_000)), payee: scene.alice.owner(), amount: 49_900, ..scene.payment() };
     let prepared = scene.prepare(&whole).unwrap();
     let Account { balance, spent, total, received, .. } = prepared.account;
     assert_eq!((balance, spent, total, received), (1100, 100, 200, 150));
@@ -119,8 +113,7 @@ fn no_limit_stops_what_uses_none_of_it() {
     let zero = Limits { transaction: 0, period: 0, total: 0, hold: 0, receive: 0 };
     let credential = scene.credential(scene.alice.owner(), zero);
     assert_true(&scene, &scene.claim(&Order { credential, ..scene.opening() }));
-    let unused =
-        Order { claim: None, payee: scene.alice.owner(), amount: 0, withdrawn: 0, credential, ..scene.payment() };
+    let unused = Order { claim: None, payee: scene.alice.owner(), amount: 0, credential, ..scene.payment() };
     assert_true(&scene, &scene.claim(&unused));
     let claimed = Order { claim: Some(scene.deposit(1)), ..unused.clone() };
     assert_eq!(scene.prepare(&claimed).err(), Some(Refusal::Rules(vec![Rule::Hold, Rule::Receive])));
@@ -150,12 +143,18 @@ fn what_cannot_be_proved_is_refused_by_its_rule() {
         assert_eq!(scene.prepare(&order).err(), Some(Refusal::Rules(rules.to_vec())));
     };
     let listed = SpendingKey::from_seed(&[0xf3; 32]).owner();
-    refused(Order { amount: 1501, ..scene.payment() }, &[Rule::Balance]);
-    refused(Order { amount: 401, ..scene.payment() }, &[Rule::Transaction]);
+    refused(Order { amount: 1601, ..scene.payment() }, &[Rule::Balance]);
+    refused(Order { amount: 501, ..scene.payment() }, &[Rule::Transaction]);
     refused(Order { payee: scene.alice.owner(), amount: 601, ..scene.payment() }, &[Rule::Kept]);
     refused(Order { payee: listed, ..scene.payment() }, &[Rule::PayeeListed]);
     refused(Order { withdrawn: 599, ..scene.exit() }, &[Rule::Exit]);
     refused(Order { account: None, withdrawn: 600, ..scene.exit() }, &[Rule::Exit]);
+    let withdrawn = Order { payee: scene.alice.owner(), amount: 0, withdrawn: 1, ..scene.payment() };
+    assert!(scene.prepare(&withdrawn).is_ok());
+    for amount in [0, 1] {
+        let both = Order { payee: scene.bob, amount, ..withdrawn.clone() };
+        assert_eq!(scene.prepare(&both).err(), Some(Refusal::PaysAndWithdraws));
+    }
     let large = scene.certified_account(Account { total: u128::MAX, ..scene.account() });
     assert_eq!(scene.prepare(&Order { account: Some(large), ..scene.exit() }).err(), Some(Refusal::Counter));
     let mut small = Scene::new(4);
@@ -173,7 +172,7 @@ fn two_orders_share_no_randomness() {
     assert_eq!(one.public, of(&payment).public, "the same order is the same transaction");
     let changes: [fn(&mut Order); 5] = [
         |order| order.amount += 1,
-        |order| order.withdrawn += 1,
+        |order| (order.payee, order.withdrawn) = (SpendingKey::from_seed(&[1; 32]).owner(), 1),
         |order| order.payee = Owner(Fr::from(5)),
         |order| order.rest[31] ^= 1,
         |order| order.claim = None,
@@ -194,7 +193,7 @@ fn two_orders_share_no_randomness() {
 #[test]
 fn nothing_of_another_deployment_counts() {
     let scene = Scene::new(4);
-    let mut claim = scene.claim(&scene.payment());
+    let mut claim = scene.payment_and_withdrawal();
     claim.public.domain = Domain::new(&[0xd1; 32]);
     let expected = [Rule::AccountSigned, Rule::CoinSigned, Rule::CredentialSigned];
     assert_eq!(scene.broken_rules(&claim), expected);
@@ -210,7 +209,7 @@ fn nothing_of_another_deployment_counts() {
 fn circuit_and_program_agree_on_altered_claims() {
     let random = &mut random();
     let scene = Scene::new(4);
-    let from = [scene.payment(), scene.opening(), scene.exit()].map(|order| scene.claim(&order));
+    let from = scene.claims();
     let mut broken = BTreeSet::new();
     for round in 0..120 {
         let mut claim = from[round % 3].clone();
