@@ -56,7 +56,8 @@ pub struct Certified<T> {
 pub struct Order {
     /// The account, or none if this transaction opens it.
     pub account: Option<Certified<Account>>,
-    /// The coin to claim.
+    /// The coin to claim. Once an order that claims it was sent, each other order of the same account must claim it, too:
+    /// a transaction that claims it later shows the same nullifier, and with it which account was before.
     pub claim: Option<Certified<Coin>>,
     /// The asset.
     pub asset: Asset,

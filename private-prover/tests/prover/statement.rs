@@ -162,7 +162,8 @@ fn what_cannot_be_proved_is_refused_by_its_rule() {
     assert_eq!(small.prepare(&small.opening()).err(), Some(Refusal::Committee(CommitteeSize(3))));
 }
 
-/// Two attempts share nothing that authorities see, except the account and what is in force.
+/// Two attempts share nothing that authorities see, except the account nullifier, the coin nullifier if both claim the
+/// same coin, and what is in force.
 #[test]
 fn two_orders_share_no_randomness() {
     let scene = Scene::new(4);
@@ -183,10 +184,28 @@ fn two_orders_share_no_randomness() {
         let other = of(&order);
         assert_ne!(one.coin.r, other.coin.r);
         assert_ne!(one.account.r, other.account.r);
+        assert_ne!(one.public.account, other.public.account);
+        assert_ne!(one.public.coin, other.public.coin);
         assert_eq!(one.public.account_nullifier, other.public.account_nullifier);
+        assert_eq!(one.public.coin_nullifier == other.public.coin_nullifier, order.claim.is_some());
     }
     let dummies = [[0; 32], [1; 32]].map(|rest| of(&Order { rest, ..scene.opening() }).public.coin_nullifier);
     assert_ne!(dummies[0], dummies[1]);
+}
+
+/// An attempt that claimed a coin and was abandoned shares a nullifier with the attempt that was settled instead, and
+/// another with whatever claims the coin later: so [`Order::claim`] has a rule.
+#[test]
+fn an_abandoned_claim_links_the_transaction_that_claims_later() {
+    let scene = Scene::new(4);
+    let abandoned = scene.payment();
+    let settled = scene.prepare(&Order { claim: None, ..abandoned.clone() }).unwrap();
+    let account = Some(scene.certified_account(settled.account));
+    let later = scene.prepare(&Order { account, ..abandoned.clone() }).unwrap().public;
+    let abandoned = scene.prepare(&abandoned).unwrap().public;
+    assert_eq!(abandoned.account_nullifier, settled.public.account_nullifier);
+    assert_eq!(abandoned.coin_nullifier, later.coin_nullifier);
+    assert_ne!(later.account_nullifier, settled.public.account_nullifier);
 }
 
 /// Objects of another deployment are worth nothing: every signature in the witness is of another context.
