@@ -12,6 +12,8 @@ use crate::coin::Coin;
 use crate::credential::{Credential, Limits};
 use crate::field::{Asset, Domain, Fr, derive, field_from_hash, field_from_u128, field_to_bytes};
 use crate::history::history_after;
+use crate::messages::{PrivateTransfer, notes_hash};
+use crate::notes::{OWN_NOTE_BYTES, PAYMENT_NOTE_BYTES};
 use crate::owner::{Owner, SpendingKey};
 use crate::sanctions::Sanctions;
 use crate::schnorr::{PublicKey, Signature};
@@ -108,7 +110,41 @@ pub struct Prepared {
     pub coin: Coin,
 }
 
+/// What a transfer says that the statement does not know, except by the digest.
+pub struct Envelope {
+    /// The version of the committee's coin keys.
+    pub committee: u64,
+    /// The version of the rules.
+    pub rules: u64,
+    /// Who gets what leaves the pool; zero if nothing leaves.
+    pub recipient: [u8; 32],
+    /// A memo for the recipient; zero if nothing leaves.
+    pub memo: [u8; 32],
+    /// The note to the payee, or [`crate::dummy_payment_note`].
+    pub payment_note: [u8; PAYMENT_NOTE_BYTES],
+    /// The note to oneself.
+    pub own_note: [u8; OWN_NOTE_BYTES],
+}
+
 impl Prepared {
+    /// The transfer that members vote for. [`Self::bind`] takes its digest.
+    #[must_use]
+    pub fn transfer(&self, envelope: &Envelope) -> PrivateTransfer {
+        PrivateTransfer {
+            committee: envelope.committee,
+            rules: envelope.rules,
+            asset: self.public.asset.0,
+            account_spent: field_to_bytes(self.public.account_nullifier),
+            coin_spent: field_to_bytes(self.public.coin_nullifier),
+            account: field_to_bytes(self.public.account),
+            coin: field_to_bytes(self.public.coin),
+            amount_out: self.public.withdrawn,
+            recipient: envelope.recipient,
+            memo: envelope.memo,
+            notes_hash: notes_hash(&envelope.payment_note, &envelope.own_note),
+        }
+    }
+
     /// Binds the proof to the whole transaction, by its digest.
     pub fn bind(&mut self, digest: [u8; 32]) {
         self.public.digest = field_from_hash(digest);

@@ -118,3 +118,40 @@ fn a_broken_generator_gives_two_notes_no_common_key() {
         assert_ne!(one[memo.clone()], other[memo], "the memo is the same in both");
     }
 }
+
+/// A transfer has all that the proof is of, and its digest, to which the proof is bound, all the rest.
+#[test]
+fn a_transfer_says_what_is_proved_and_binds_all_else() {
+    let scene = Scene::new(4);
+    let paid = scene.prepare(&scene.exit()).unwrap();
+    let of = |alter: fn(&mut Envelope)| {
+        let mut envelope = Envelope {
+            committee: 1,
+            rules: 2,
+            recipient: [3; 32],
+            memo: [4; 32],
+            payment_note: [5; PAYMENT_NOTE_BYTES],
+            own_note: [6; OWN_NOTE_BYTES],
+        };
+        alter(&mut envelope);
+        paid.transfer(&envelope)
+    };
+    let transfer = of(|_| ());
+    let Public { asset, account_nullifier, coin_nullifier, account, coin, withdrawn, .. } = paid.public.clone();
+    let elements = [account_nullifier, coin_nullifier, account, coin].map(field_to_bytes);
+    assert_eq!([transfer.account_spent, transfer.coin_spent, transfer.account, transfer.coin], elements);
+    assert_eq!((transfer.asset, transfer.amount_out), (asset.0, withdrawn));
+    assert_eq!((transfer.committee, transfer.rules), (1, 2));
+    assert_eq!((transfer.recipient, transfer.memo), ([3; 32], [4; 32]));
+    let others: [fn(&mut Envelope); 6] = [
+        |envelope| envelope.committee += 1,
+        |envelope| envelope.rules += 1,
+        |envelope| envelope.recipient[0] ^= 1,
+        |envelope| envelope.memo[31] ^= 1,
+        |envelope| envelope.payment_note[PAYMENT_NOTE_BYTES - 1] ^= 1,
+        |envelope| envelope.own_note[0] ^= 1,
+    ];
+    for (at, other) in others.into_iter().enumerate() {
+        assert_ne!(of(other).digest(&[0xd0; 32]), transfer.digest(&[0xd0; 32]), "alteration {at}");
+    }
+}
