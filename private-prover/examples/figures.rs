@@ -34,10 +34,11 @@ fn least<T>(runs: usize, mut measured: impl FnMut() -> T) -> f64 {
 fn main() {
     let members = std::env::args().nth(1).map_or(4, |members| members.parse().expect("a number of members"));
     let scene = Scene::new(members);
-    let Claim { public, witness } = scene.claim(&scene.payment());
+    let Claim { public, witness } = scene.payment_and_withdrawal();
     let recorded = scene.record(&Claim { public: public.clone(), witness: witness.clone() });
     let mut key = None;
-    let setup = least(1, || key = Some(ProvingKey::development(scene.in_force.shape, DEVELOPMENT_CHAIN).unwrap()));
+    let setup =
+        least(1, || key = Some(ProvingKey::development(scene.in_force.shape().unwrap(), DEVELOPMENT_CHAIN).unwrap()));
     let key = key.unwrap();
     println!("committee of {members}: {} constraints (goal for 4: at most 30,000)", recorded.constraints.len());
     println!("public inputs              {:8}", recorded.inputs - 1);

@@ -36,10 +36,10 @@ pub use groth16::{
     ProvingKey, VerifyingKey,
 };
 pub use history::history_after;
-pub use messages::{NullifierStatus, PrivateCommittee, PrivateRules, PrivateTransfer, Separator, Status};
+pub use messages::{NullifierStatus, PrivateCommittee, PrivateRules, PrivateTransfer, Separator, Status, notes_hash};
 pub use notes::{
-    NoteKey, NotePurpose, OWN_NOTE_BYTES, OpenNoteError, OwnNote, PAYMENT_NOTE_BYTES, PaymentNote, WeakNoteKey,
-    dummy_payment_note,
+    NoteKey, NotePurpose, OWN_NOTE_BYTES, OpenNoteError, Own, OwnNote, PAYMENT_NOTE_BYTES, PaymentNote, Received,
+    WeakNoteKey, dummy_payment_note,
 };
 pub use owner::{Owner, SpendingKey};
 pub use poseidon::{h2, h4, h8};
@@ -50,4 +50,4 @@ pub use schnorr::{InvalidKey, InvalidSignature, Kind, PublicKey, Signature, Sign
 pub use statement::{
     AccountValues, CoinValues, CommitteeSize, CredentialValues, OutputValues, Public, Rule, Shape, Witness,
 };
-pub use transaction::{Certified, InForce, Order, Prepared, Refusal, prepare};
+pub use transaction::{Certified, Envelope, InForce, Order, Prepared, Refusal, prepare};

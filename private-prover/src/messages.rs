@@ -5,6 +5,8 @@
 
 use sha3::{Digest, Keccak256};
 
+use crate::notes::{OWN_NOTE_BYTES, PAYMENT_NOTE_BYTES};
+
 /// The separator of an EIP-712 domain.
 pub type Separator = [u8; 32];
 
@@ -31,7 +33,7 @@ pub struct PrivateTransfer {
     pub recipient: [u8; 32],
     /// A memo for the recipient; zero if nothing leaves.
     pub memo: [u8; 32],
-    /// The hash of the two notes.
+    /// The hash of the two notes: [`notes_hash`].
     pub notes_hash: [u8; 32],
 }
 
@@ -177,6 +179,12 @@ impl NullifierStatus {
             &[word(self.epoch.into()), self.nullifier, word(self.status as u128), self.digest, self.context],
         )
     }
+}
+
+/// The Keccak-256 hash of the two notes of a transaction, the payee's first. Each has one length.
+#[must_use]
+pub fn notes_hash(payment: &[u8; PAYMENT_NOTE_BYTES], own: &[u8; OWN_NOTE_BYTES]) -> [u8; 32] {
+    Keccak256::new_with_prefix(payment).chain_update(own).finalize().into()
 }
 
 /// A number as 32 big-endian bytes.

@@ -2,9 +2,11 @@
 //!
 //! Every transaction has one note of each kind, each kind has one size, and a note that nobody needs is encrypted to
 //! nobody. So notes do not tell transactions apart. A note is an X25519 key for this note alone, a view tag of one byte,
-//! and a ciphertext of ChaCha20-Poly1305, bound to the transaction by its account nullifier.
+//! and a ciphertext of ChaCha20-Poly1305, bound to the transaction by its account nullifier, which is
+//! hashed into the cipher's key, too.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{ChaCha20Poly1305, KeyInit, Nonce};
@@ -42,50 +44,62 @@ pub enum OpenNoteError {
     Content,
 }
 
-/// For which kind of note a key is. The two keys of a seed have nothing in common for others, so that the key for what
-/// one receives can be shown to an auditor without showing what one pays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotePurpose {
-    /// Notes from payers: the key in an address, and the viewing key.
-    Received,
-    /// Notes to oneself.
-    Own,
+/// For which kind of note a key is: [`Received`] or [`Own`]. The two keys of a seed have nothing in common for others, so
+/// that the key for what one receives can be shown to an auditor without showing what one pays.
+pub trait NotePurpose: Sealed {
+    /// What separates hashes for this purpose from all others.
+    const LABEL: &'static str;
 }
 
-impl NotePurpose {
-    const fn label(self) -> &'static str {
-        match self {
-            Self::Received => "fastpay/private/note-received",
-            Self::Own => "fastpay/private/note-own",
-        }
-    }
+/// Notes from payers: their key is in an address, and is the viewing key.
+pub enum Received {}
+/// Notes to oneself.
+pub enum Own {}
+
+impl NotePurpose for Received {
+    const LABEL: &'static str = "fastpay/private/note-received";
 }
 
-/// A key that opens notes. It is wiped when dropped.
-pub struct NoteKey {
+impl NotePurpose for Own {
+    const LABEL: &'static str = "fastpay/private/note-own";
+}
+
+/// There is no third purpose.
+pub trait Sealed {}
+impl Sealed for Received {}
+impl Sealed for Own {}
+
+/// A key that opens notes of one purpose. It is wiped when dropped.
+pub struct NoteKey<P> {
     secret: StaticSecret,
-    purpose: NotePurpose,
+    purpose: PhantomData<P>,
 }
 
-impl fmt::Debug for NoteKey {
+impl<P> fmt::Debug for NoteKey<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("NoteKey")
     }
 }
 
-impl NoteKey {
-    /// The key of a seed.
-    #[must_use]
-    pub fn from_seed(seed: &[u8; 32], purpose: NotePurpose) -> Self {
-        let mut hash: [u8; 64] = Sha512::new_with_prefix(purpose.label()).chain_update(seed).finalize().into();
-        let secret = StaticSecret::from(*hash.first_chunk::<32>().expect("32 of 64 bytes"));
-        hash.zeroize();
-        Self { secret, purpose }
-    }
-
-    /// What notes are encrypted to.
+impl NoteKey<Received> {
+    /// What payers encrypt notes to. A key for notes to oneself shows none, so that it gets into no address.
     #[must_use]
     pub fn public(&self) -> [u8; 32] {
+        self.recipient()
+    }
+}
+
+impl<P: NotePurpose> NoteKey<P> {
+    /// The key of a seed.
+    #[must_use]
+    pub fn from_seed(seed: &[u8; 32]) -> Self {
+        let mut hash: [u8; 64] = Sha512::new_with_prefix(P::LABEL).chain_update(seed).finalize().into();
+        let secret = StaticSecret::from(*hash.first_chunk::<32>().expect("32 of 64 bytes"));
+        hash.zeroize();
+        Self { secret, purpose: PhantomData }
+    }
+
+    fn recipient(&self) -> [u8; 32] {
         PublicKey::from(&self.secret).to_bytes()
     }
 
@@ -93,7 +107,7 @@ impl NoteKey {
         let (ephemeral, rest) = note.split_first_chunk::<32>().ok_or(OpenNoteError::Altered)?;
         let ([view], ciphertext) = rest.split_first_chunk::<1>().ok_or(OpenNoteError::Altered)?;
         let shared = self.secret.diffie_hellman(&PublicKey::from(*ephemeral));
-        let (key, tag) = derive(self.purpose, &shared, ephemeral, &self.public()).ok_or(OpenNoteError::Altered)?;
+        let (key, tag) = derive::<P>(&shared, ephemeral, &self.recipient(), nullifier).ok_or(OpenNoteError::Altered)?;
         if tag != *view {
             return Err(OpenNoteError::NotForThisKey);
         }
@@ -105,17 +119,18 @@ impl NoteKey {
 }
 
 /// The key and the view tag of a note. None: one of the keys is of small order, and everybody would know the secret.
-fn derive(
-    purpose: NotePurpose,
+fn derive<P: NotePurpose>(
     shared: &SharedSecret,
     ephemeral: &[u8; 32],
     to: &[u8; 32],
+    nullifier: Fr,
 ) -> Option<(Zeroizing<[u8; 32]>, u8)> {
     if !shared.was_contributory() {
         return None;
     }
-    let hash = Sha512::new_with_prefix("fastpay/private/note-key").chain_update(purpose.label());
-    let hash = hash.chain_update(shared.as_bytes()).chain_update(ephemeral).chain_update(to).finalize();
+    let hash = Sha512::new_with_prefix("fastpay/private/note-key").chain_update(P::LABEL);
+    let hash = hash.chain_update(shared.as_bytes()).chain_update(ephemeral).chain_update(to);
+    let hash = hash.chain_update(field_to_bytes(nullifier)).finalize();
     let hash: Zeroizing<[u8; 64]> = Zeroizing::new(hash.into());
     let key = Zeroizing::new(*hash.first_chunk().expect("32 of 64 bytes"));
     Some((key, *hash.last().expect("64 bytes")))
@@ -125,17 +140,22 @@ fn cipher(key: &[u8; 32]) -> ChaCha20Poly1305 {
     ChaCha20Poly1305::new(key.into())
 }
 
-/// A key has one note only, so the nonce is always zero.
-fn seal<const N: usize>(
+/// Encrypts a note. Its key has this note only, so the nonce is always zero: the key is a hash of content, recipient,
+/// nullifier and fresh randomness, so that a broken generator gives two notes no common key.
+fn seal<P: NotePurpose, const N: usize>(
     content: &[u8],
-    purpose: NotePurpose,
     to: &[u8; 32],
     nullifier: Fr,
     random: &mut (impl RngCore + CryptoRng),
 ) -> Option<[u8; N]> {
-    let secret = StaticSecret::random_from_rng(random);
+    let mut fresh = Zeroizing::new([0; 32]);
+    random.fill_bytes(&mut fresh[..]);
+    let hash = Sha512::new_with_prefix("fastpay/private/note-ephemeral").chain_update(P::LABEL);
+    let hash = hash.chain_update(&fresh[..]).chain_update(to).chain_update(field_to_bytes(nullifier));
+    let hash: Zeroizing<[u8; 64]> = Zeroizing::new(hash.chain_update(content).finalize().into());
+    let secret = StaticSecret::from(*hash.first_chunk::<32>().expect("32 of 64 bytes"));
     let ephemeral = PublicKey::from(&secret).to_bytes();
-    let (key, view) = derive(purpose, &secret.diffie_hellman(&PublicKey::from(*to)), &ephemeral, to)?;
+    let (key, view) = derive::<P>(&secret.diffie_hellman(&PublicKey::from(*to)), &ephemeral, to, nullifier)?;
     let payload = Payload { msg: content, aad: &field_to_bytes(nullifier) };
     let sealed = cipher(&key).encrypt(&Nonce::default(), payload).ok()?;
     [&ephemeral[..], &[view], &sealed].concat().try_into().ok()
@@ -169,14 +189,18 @@ impl PaymentNote {
         random: &mut (impl RngCore + CryptoRng),
     ) -> Result<[u8; PAYMENT_NOTE_BYTES], WeakNoteKey> {
         let content = Zeroizing::new([&self.value.to_be_bytes()[..], &field_to_bytes(self.r), &self.memo].concat());
-        seal(&content, NotePurpose::Received, to, nullifier, random).ok_or(WeakNoteKey)
+        seal::<Received, _>(&content, to, nullifier, random).ok_or(WeakNoteKey)
     }
 
     /// Opens a note. Whether the coin is what it says, only its commitment shows.
     ///
     /// # Errors
     /// [`OpenNoteError`]
-    pub fn open(note: &[u8; PAYMENT_NOTE_BYTES], key: &NoteKey, nullifier: Fr) -> Result<Self, OpenNoteError> {
+    pub fn open(
+        note: &[u8; PAYMENT_NOTE_BYTES],
+        key: &NoteKey<Received>,
+        nullifier: Fr,
+    ) -> Result<Self, OpenNoteError> {
         let content = key.open::<PAYMENT_BYTES>(note, nullifier)?;
         let mut reader = Reader(&content[..]);
         Ok(Self { value: u128::from_be_bytes(reader.take()?), r: reader.element()?, memo: reader.take()? })
@@ -206,12 +230,12 @@ pub struct OwnNote {
 impl OwnNote {
     /// Encrypts the note to oneself. The randomness is the operating system's.
     #[must_use]
-    pub fn seal(&self, key: &NoteKey, random: &mut (impl RngCore + CryptoRng)) -> [u8; OWN_NOTE_BYTES] {
+    pub fn seal(&self, key: &NoteKey<Own>, random: &mut (impl RngCore + CryptoRng)) -> [u8; OWN_NOTE_BYTES] {
         let Account { balance, spent, total, period, received, history, rho, r, .. } = self.account;
         let amounts = [balance, spent, total, received, self.value].map(u128::to_be_bytes).concat();
         let elements = [history, r, self.payee.0, self.r].map(field_to_bytes).concat();
         let content = Zeroizing::new([&amounts[..], &period.to_be_bytes(), &elements].concat());
-        seal(&content, NotePurpose::Own, &key.public(), rho, random).expect("a key made of a seed is not weak")
+        seal::<Own, _>(&content, &key.recipient(), rho, random).expect("a key made of a seed is not weak")
     }
 
     /// Opens a note to oneself, of a transaction in this asset with this account nullifier.
@@ -220,7 +244,7 @@ impl OwnNote {
     /// [`OpenNoteError`]
     pub fn open(
         note: &[u8; OWN_NOTE_BYTES],
-        key: &NoteKey,
+        key: &NoteKey<Own>,
         owner: Owner,
         asset: Asset,
         nullifier: Fr,
@@ -247,5 +271,24 @@ impl Reader<'_> {
 
     fn element(&mut self) -> Result<Fr, OpenNoteError> {
         field_from_bytes(&self.take()?).map_err(|_| OpenNoteError::Content)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same seed, the same content, the same recipient: only the purpose differs, and nothing opens.
+    #[test]
+    fn a_key_of_one_purpose_opens_no_note_of_the_other() {
+        let random = &mut rand::rngs::OsRng;
+        let (received, own) = (NoteKey::<Received>::from_seed(&[1; 32]), NoteKey::<Own>::from_seed(&[1; 32]));
+        assert_ne!(received.recipient(), own.recipient());
+        let content = [7; PAYMENT_BYTES];
+        let note: [u8; PAYMENT_NOTE_BYTES] = seal::<Own, _>(&content, &own.recipient(), Fr::from(1), random).unwrap();
+        assert_eq!(own.open::<PAYMENT_BYTES>(&note, Fr::from(1)).map(|opened| *opened), Ok(content));
+        assert!(received.open::<PAYMENT_BYTES>(&note, Fr::from(1)).is_err());
+        let same_secret = NoteKey::<Received> { secret: own.secret.clone(), purpose: PhantomData };
+        assert!(same_secret.open::<PAYMENT_BYTES>(&note, Fr::from(1)).is_err());
     }
 }

@@ -1,8 +1,8 @@
 //! Signatures on commitments: Schnorr on Jubjub, in 48 bytes, made so that a circuit checks them cheaply.
 //!
 //! A signature is (e, s) with `e = low 128 bits of H4(R.u, P.u, message, domain + kind)` and `R = s·G − (2e + 1 − 2^128)·P`.
-//! The odd multiplier is a sum of ± powers of two, for which the circuit needs a quarter fewer constraints than for e
-//! itself. It determines e and is determined by it, so nothing changes for a forger.
+//! The odd multiplier is a sum of ± powers of two, for which the circuit needs fewer constraints than for e itself. It
+//! determines e and is determined by it, so nothing changes for a forger.
 
 use std::sync::LazyLock;
 

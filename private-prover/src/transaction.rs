@@ -12,17 +12,17 @@ use crate::coin::Coin;
 use crate::credential::{Credential, Limits};
 use crate::field::{Asset, Domain, Fr, derive, field_from_hash, field_from_u128, field_to_bytes};
 use crate::history::history_after;
+use crate::messages::{PrivateTransfer, notes_hash};
+use crate::notes::{OWN_NOTE_BYTES, PAYMENT_NOTE_BYTES};
 use crate::owner::{Owner, SpendingKey};
 use crate::sanctions::Sanctions;
 use crate::schnorr::{PublicKey, Signature};
-use crate::statement::{OutputValues, Public, Rule, Shape, Witness};
+use crate::statement::{CommitteeSize, OutputValues, Public, Rule, Shape, Witness};
 
 /// What authorities put into the statement themselves, as certified.
 pub struct InForce {
     /// The deployment.
     pub domain: Domain,
-    /// For how many members keys were made.
-    pub shape: Shape,
     /// The coin keys of the epoch, of all members.
     pub members: Vec<PublicKey>,
     /// The registrar's key.
@@ -31,6 +31,16 @@ pub struct InForce {
     pub sanctions: Sanctions,
     /// The period.
     pub period: u32,
+}
+
+impl InForce {
+    /// The shape of the statement for this committee.
+    ///
+    /// # Errors
+    /// [`CommitteeSize`] unless it has from 4 to 255 members.
+    pub const fn shape(&self) -> Result<Shape, CommitteeSize> {
+        Shape::of_committee(self.members.len())
+    }
 }
 
 /// An object, and the signatures of its commitment by members of the committee, each verified when it was received: one
@@ -48,7 +58,8 @@ pub struct Certified<T> {
 pub struct Order {
     /// The account, or none if this transaction opens it.
     pub account: Option<Certified<Account>>,
-    /// The coin to claim.
+    /// The coin to claim. Once an order that claims it was sent, each other order of the same account must claim it, too:
+    /// a transaction that claims it later shows the same nullifier, and with it which account was before.
     pub claim: Option<Certified<Coin>>,
     /// The asset.
     pub asset: Asset,
@@ -56,7 +67,7 @@ pub struct Order {
     pub payee: Owner,
     /// What the payee gets, in the asset's smallest unit.
     pub amount: u128,
-    /// What leaves the pool.
+    /// What leaves the pool: 0 if somebody else is paid.
     pub withdrawn: u128,
     /// The credential and the registrar's signature, or none in an exit: then nothing is paid privately, and what is
     /// claimed leaves the pool.
@@ -69,9 +80,16 @@ pub struct Order {
 /// Why there is no transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
+    /// The committee is too small or too large.
+    #[error(transparent)]
+    Committee(#[from] CommitteeSize),
     /// Fewer than f + 1 members signed both the account and the coin.
     #[error("not enough members of the committee signed both the account and the coin: wait for their signatures")]
     Signatures,
+    /// The order pays somebody else and withdraws. The payee sees the transaction of its coin, and so would know by the
+    /// withdrawal who paid: make two transactions of it.
+    #[error("paying somebody and withdrawing at once shows the payee who pays: make two transactions of it")]
+    PaysAndWithdraws,
     /// A counter of the account would pass 2^128.
     #[error("the account's counters cannot hold this amount")]
     Counter,
@@ -92,7 +110,41 @@ pub struct Prepared {
     pub coin: Coin,
 }
 
+/// What a transfer says that the statement does not know, except by the digest.
+pub struct Envelope {
+    /// The version of the committee's coin keys.
+    pub committee: u64,
+    /// The version of the rules.
+    pub rules: u64,
+    /// Who gets what leaves the pool; zero if nothing leaves.
+    pub recipient: [u8; 32],
+    /// A memo for the recipient; zero if nothing leaves.
+    pub memo: [u8; 32],
+    /// The note to the payee, or [`crate::dummy_payment_note`].
+    pub payment_note: [u8; PAYMENT_NOTE_BYTES],
+    /// The note to oneself.
+    pub own_note: [u8; OWN_NOTE_BYTES],
+}
+
 impl Prepared {
+    /// The transfer that members vote for. [`Self::bind`] takes its digest.
+    #[must_use]
+    pub fn transfer(&self, envelope: &Envelope) -> PrivateTransfer {
+        PrivateTransfer {
+            committee: envelope.committee,
+            rules: envelope.rules,
+            asset: self.public.asset.0,
+            account_spent: field_to_bytes(self.public.account_nullifier),
+            coin_spent: field_to_bytes(self.public.coin_nullifier),
+            account: field_to_bytes(self.public.account),
+            coin: field_to_bytes(self.public.coin),
+            amount_out: self.public.withdrawn,
+            recipient: envelope.recipient,
+            memo: envelope.memo,
+            notes_hash: notes_hash(&envelope.payment_note, &envelope.own_note),
+        }
+    }
+
     /// Binds the proof to the whole transaction, by its digest.
     pub fn bind(&mut self, digest: [u8; 32]) {
         self.public.digest = field_from_hash(digest);
@@ -104,7 +156,11 @@ impl Prepared {
 /// # Errors
 /// [`Refusal`], if the order cannot be proved.
 pub fn prepare(in_force: &InForce, key: &SpendingKey, seed: &[u8; 32], order: &Order) -> Result<Prepared, Refusal> {
+    let shape = in_force.shape()?;
     let (owner, asset) = (key.owner(), order.asset);
+    if order.withdrawn > 0 && order.payee != owner {
+        return Err(Refusal::PaysAndWithdraws);
+    }
     let first = order.account.is_none();
     let before = order.account.as_ref().map_or_else(|| Account::first(owner, asset, in_force.domain), |own| own.object);
     let random = Randomness::new(seed, order, &before, in_force);
@@ -112,7 +168,7 @@ pub fn prepare(in_force: &InForce, key: &SpendingKey, seed: &[u8; 32], order: &O
         || Coin { value: 0, asset, rho: random.element("dummy"), owner, r: Fr::from(0) },
         |claim| claim.object,
     );
-    let signers = signers(in_force.shape, order)?;
+    let signers = signers(shape, order)?;
     let signatures = |of: Option<&BTreeMap<usize, Signature>>| {
         let signature = |signer| of.and_then(|of| of.get(signer)).copied().unwrap_or(Signature::none());
         signers.iter().map(signature).collect::<Vec<Signature>>()
@@ -154,7 +210,7 @@ pub fn prepare(in_force: &InForce, key: &SpendingKey, seed: &[u8; 32], order: &O
         payee_gap: in_force.sanctions.path(order.payee.tag()),
         signers,
     };
-    match broken_rules(in_force.shape, &public, &witness) {
+    match broken_rules(shape, &public, &witness) {
         broken if broken.is_empty() => Ok(Prepared { public, witness, account, coin }),
         broken => Err(Refusal::Rules(broken)),
     }

@@ -17,12 +17,12 @@ use super::assignment::Assignment;
 use super::keys::ProvingKey;
 use super::proof::Proof;
 use crate::circuit::Statement;
-use crate::field::Fr;
-use crate::statement::{Public, Witness};
+use crate::field::{Fr, Secret};
+use crate::statement::{Public, Shape, Witness};
 
-/// The statement is false, so its proof does not verify.
+/// The statement is false, or is for another number of members or signers than the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the statement is false: nothing proves it")]
+#[error("the statement is false, or for another committee than the key: nothing proves it")]
 pub struct FalseStatement;
 
 impl ProvingKey {
@@ -30,13 +30,17 @@ impl ProvingKey {
     /// system, never from a seed. This takes about a second of one core.
     ///
     /// # Errors
-    /// [`FalseStatement`] if the proof, which is checked before it is returned, does not verify.
+    /// [`FalseStatement`] if the statement has another shape than the key, or if the proof, which is checked before it is
+    /// returned, does not verify.
     pub fn prove(
         &self,
         public: &Public,
         witness: &Witness,
         random: &mut (impl RngCore + CryptoRng),
     ) -> Result<Proof, FalseStatement> {
+        if !fits(self.shape, public, witness) {
+            return Err(FalseStatement);
+        }
         let statement = Statement::new(self.shape, public.clone(), witness.clone());
         let proof = self.prove_unchecked(statement, random);
         self.verifying.verify(public, &proof).map_err(|_| FalseStatement)?;
@@ -44,7 +48,7 @@ impl ProvingKey {
     }
 
     fn prove_unchecked(&self, statement: Statement, random: &mut (impl RngCore + CryptoRng)) -> Proof {
-        let assignment = assign(statement);
+        let assignment = assign(statement, self.parameters.l.len());
         let inputs = &assignment.inputs;
         let auxiliary = || assignment.auxiliary.iter().map(|secret| secret.0);
         let chosen =
@@ -55,9 +59,9 @@ impl ProvingKey {
         let a = sum_g1(key.a.iter().zip(a_values));
         let inputs_in_b =
             inputs.iter().zip(&assignment.inputs_in_b).filter(|(_, marked)| **marked).map(|(value, _)| *value);
-        let b_values = Zeroizing::new(
-            inputs_in_b.chain(chosen(&assignment.auxiliary_in_b)).map(crate::field::Secret).collect::<Vec<_>>(),
-        );
+        let mut b_values = Zeroizing::new(Vec::with_capacity(key.b_g1.len()));
+        b_values.extend(inputs_in_b.chain(chosen(&assignment.auxiliary_in_b)).map(Secret));
+        debug_assert_eq!(b_values.capacity(), key.b_g1.len(), "grown, the vector would have left copies behind");
         let b_g1 = sum_g1(key.b_g1.iter().zip(b_values.iter().map(|secret| secret.0)));
         let b_g2 = sum_g2(key.b_g2.iter().zip(b_values.iter().map(|secret| secret.0)));
         let l = sum_g1(key.l.iter().zip(auxiliary()));
@@ -73,10 +77,20 @@ impl ProvingKey {
     }
 }
 
-fn assign(statement: Statement) -> Assignment {
+/// Whether the statement has a value for each variable of this shape, and no more.
+fn fits(shape: Shape, public: &Public, witness: &Witness) -> bool {
+    let Witness { signers, account_signatures, coin_signatures, .. } = witness;
+    public.members.len() == shape.members()
+        && [signers.len(), account_signatures.len(), coin_signatures.len()] == [shape.signers(); 3]
+}
+
+/// The values of a statement with so many variables, without the inputs.
+fn assign(statement: Statement, variables: usize) -> Assignment {
     let mut assignment = Assignment::default();
+    assignment.auxiliary.reserve_exact(variables);
     assignment.alloc_input(|| "one", || Ok(Fr::ONE)).expect("the value is there");
     statement.synthesize(&mut assignment).expect("a statement with a transaction has all values");
+    debug_assert_eq!(assignment.auxiliary.capacity(), variables, "grown, the vector would have left copies behind");
     // As the keys have it: so the inputs' polynomials are independent of each other.
     for at in 0..assignment.inputs.len() {
         assignment.enforce(|| "input", |zero| zero + Variable(Index::Input(at)), |zero| zero, |zero| zero);

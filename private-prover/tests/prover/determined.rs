@@ -13,12 +13,8 @@ use super::solver::Solver;
 /// the credential of an exit.
 fn recorded() -> [(Recorder, &'static [Rule]); 3] {
     let scene = Scene::new(4);
-    let record = |order| scene.record(&scene.claim(&order));
-    [
-        (record(scene.payment()), &[]),
-        (record(scene.opening()), &[Rule::AccountSigned, Rule::CoinSigned]),
-        (record(scene.exit()), &[Rule::CredentialSigned]),
-    ]
+    let [payment, opening, exit] = scene.claims().map(|claim| scene.record(&claim));
+    [(payment, &[]), (opening, &[Rule::AccountSigned, Rule::CoinSigned]), (exit, &[Rule::CredentialSigned])]
 }
 
 /// The bits above the challenge of a signature that nobody needs are of no consequence.
@@ -86,7 +82,7 @@ fn the_witness_determines_every_variable() {
 fn a_tag_is_that_of_the_canonical_form() {
     let scene = Scene::new(4);
     let small = Fr::from(5);
-    let mut claim = scene.claim(&scene.payment());
+    let mut claim = scene.payment_and_withdrawal();
     claim.witness.output.owner = small;
     let mut recorder = scene.record(&claim);
     let prefix = format!("lists/{}/tag/", Rule::PayeeListed.name());

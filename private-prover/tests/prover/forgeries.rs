@@ -34,7 +34,7 @@ pub struct Forger {
 
 impl Forger {
     fn new(scene: Scene) -> Self {
-        let from = [scene.payment(), scene.opening(), scene.exit()].map(|order| scene.claim(&order));
+        let from = scene.claims();
         Self { scene, made: vec![], from }
     }
 

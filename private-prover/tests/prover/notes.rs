@@ -2,14 +2,14 @@
 
 use fastpay_private_prover::*;
 use ff::Field;
-use rand::Rng;
-use rand::rngs::OsRng;
+use rand::rngs::{OsRng, StdRng};
+use rand::{Rng, SeedableRng};
 
 use super::random;
 use super::scene::Scene;
 
-fn keys() -> [NoteKey; 2] {
-    [NotePurpose::Received, NotePurpose::Own].map(|purpose| NoteKey::from_seed(&[1; 32], purpose))
+fn key() -> NoteKey<Received> {
+    NoteKey::from_seed(&[1; 32])
 }
 
 fn payment_note() -> PaymentNote {
@@ -20,7 +20,7 @@ fn payment_note() -> PaymentNote {
 fn a_payee_learns_the_coin_from_its_note() {
     let scene = Scene::new(4);
     let paid = scene.prepare(&scene.payment()).unwrap();
-    let [key, _] = keys();
+    let key = key();
     let nullifier = paid.public.account_nullifier;
     let note = PaymentNote { value: paid.coin.value, r: paid.coin.r, memo: [7; 32] };
     let opened = PaymentNote::open(&note.seal(&key.public(), nullifier, &mut OsRng).unwrap(), &key, nullifier).unwrap();
@@ -34,7 +34,7 @@ fn a_payee_learns_the_coin_from_its_note() {
 fn an_owner_recovers_account_and_payment_from_a_note() {
     let scene = Scene::new(4);
     let Prepared { public, account, coin, .. } = scene.prepare(&scene.payment()).unwrap();
-    let [_, key] = keys();
+    let key = NoteKey::from_seed(&[1; 32]);
     let note = OwnNote { account, payee: coin.owner, value: coin.value, r: coin.r };
     let sealed = note.seal(&key, &mut OsRng);
     let opened = OwnNote::open(&sealed, &key, scene.alice.owner(), public.asset, public.account_nullifier).unwrap();
@@ -45,22 +45,23 @@ fn an_owner_recovers_account_and_payment_from_a_note() {
 #[test]
 fn a_note_is_for_one_key_and_one_transaction() {
     let random = &mut random();
-    let [key, own] = keys();
+    let key = key();
     let nullifier = Fr::random(&mut *random);
     let note = payment_note().seal(&key.public(), nullifier, random).unwrap();
-    let open = |key: &NoteKey, nullifier| PaymentNote::open(&note, key, nullifier);
-    assert_eq!(open(&key, nullifier + Fr::ONE), Err(OpenNoteError::Altered));
-    assert!(open(&own, nullifier).is_err());
-    // Of 256 other keys, one has the same view tag on average.
-    let others = (0..512_u64).map(|_| NoteKey::from_seed(&random.r#gen(), NotePurpose::Received));
-    let refusals: Vec<OpenNoteError> = others.map(|other| open(&other, nullifier).unwrap_err()).collect();
-    let by_tag = refusals.iter().filter(|refusal| **refusal == OpenNoteError::NotForThisKey).count();
-    assert!(by_tag >= 490, "{by_tag}");
+    let open = |key: &NoteKey<Received>, nullifier| PaymentNote::open(&note, key, nullifier);
+    // Of 256 other keys, one has the same view tag on average. The same goes for nullifiers.
+    let other_keys: Vec<_> = (0..512).map(|_| open(&NoteKey::from_seed(&random.r#gen()), nullifier)).collect();
+    let other_nullifiers: Vec<_> = (0..512).map(|_| open(&key, Fr::random(&mut *random))).collect();
+    for refused in [other_keys, other_nullifiers] {
+        let by_tag = refused.iter().filter(|refused| **refused == Err(OpenNoteError::NotForThisKey)).count();
+        assert!(refused.iter().all(Result::is_err));
+        assert!(by_tag >= 490, "{by_tag}");
+    }
 }
 
 #[test]
 fn no_bit_of_a_note_can_be_altered() {
-    let [key, _] = keys();
+    let key = key();
     let note = payment_note().seal(&key.public(), Fr::ONE, &mut OsRng).unwrap();
     for bit in 0..8 * PAYMENT_NOTE_BYTES {
         let mut altered = note;
@@ -73,7 +74,7 @@ fn no_bit_of_a_note_can_be_altered() {
 /// To these keys everybody knows the shared secret, whatever the other key is.
 #[test]
 fn keys_of_small_order_are_refused() {
-    let [key, _] = keys();
+    let key = key();
     let mut one = [0; 32];
     one[0] = 1;
     for weak in [[0; 32], one] {
@@ -86,8 +87,7 @@ fn keys_of_small_order_are_refused() {
 
 #[test]
 fn notes_have_nothing_in_common() {
-    let [key, own] = keys();
-    assert_ne!(key.public(), own.public());
+    let key = key();
     let notes = [
         payment_note().seal(&key.public(), Fr::ONE, &mut OsRng).unwrap(),
         payment_note().seal(&key.public(), Fr::ONE, &mut OsRng).unwrap(),
@@ -101,4 +101,57 @@ fn notes_have_nothing_in_common() {
     }
     assert!(PaymentNote::open(&notes[2], &key, Fr::ONE).is_err());
     assert_eq!(format!("{key:?}"), "NoteKey");
+}
+
+/// With a common key, the sum of two ciphertexts would be the sum of the contents.
+#[test]
+fn a_broken_generator_gives_two_notes_no_common_key() {
+    let key = key();
+    let note = payment_note();
+    let seal =
+        |note: PaymentNote, nullifier| note.seal(&key.public(), nullifier, &mut StdRng::seed_from_u64(1)).unwrap();
+    let one = seal(note, Fr::ONE);
+    assert_eq!(one, seal(note, Fr::ONE), "the generator gives the same each time");
+    for other in [seal(PaymentNote { value: 1, ..note }, Fr::ONE), seal(note, Fr::from(2))] {
+        assert_ne!(one[..32], other[..32], "the note's own key");
+        let memo = 33 + 16 + 32..33 + 16 + 32 + 32;
+        assert_ne!(one[memo.clone()], other[memo], "the memo is the same in both");
+    }
+}
+
+/// A transfer has all that the proof is of, and its digest, to which the proof is bound, all the rest.
+#[test]
+fn a_transfer_says_what_is_proved_and_binds_all_else() {
+    let scene = Scene::new(4);
+    let paid = scene.prepare(&scene.exit()).unwrap();
+    let of = |alter: fn(&mut Envelope)| {
+        let mut envelope = Envelope {
+            committee: 1,
+            rules: 2,
+            recipient: [3; 32],
+            memo: [4; 32],
+            payment_note: [5; PAYMENT_NOTE_BYTES],
+            own_note: [6; OWN_NOTE_BYTES],
+        };
+        alter(&mut envelope);
+        paid.transfer(&envelope)
+    };
+    let transfer = of(|_| ());
+    let Public { asset, account_nullifier, coin_nullifier, account, coin, withdrawn, .. } = paid.public.clone();
+    let elements = [account_nullifier, coin_nullifier, account, coin].map(field_to_bytes);
+    assert_eq!([transfer.account_spent, transfer.coin_spent, transfer.account, transfer.coin], elements);
+    assert_eq!((transfer.asset, transfer.amount_out), (asset.0, withdrawn));
+    assert_eq!((transfer.committee, transfer.rules), (1, 2));
+    assert_eq!((transfer.recipient, transfer.memo), ([3; 32], [4; 32]));
+    let others: [fn(&mut Envelope); 6] = [
+        |envelope| envelope.committee += 1,
+        |envelope| envelope.rules += 1,
+        |envelope| envelope.recipient[0] ^= 1,
+        |envelope| envelope.memo[31] ^= 1,
+        |envelope| envelope.payment_note[PAYMENT_NOTE_BYTES - 1] ^= 1,
+        |envelope| envelope.own_note[0] ^= 1,
+    ];
+    for (at, other) in others.into_iter().enumerate() {
+        assert_ne!(of(other).digest(&[0xd0; 32]), transfer.digest(&[0xd0; 32]), "alteration {at}");
+    }
 }

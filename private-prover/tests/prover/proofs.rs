@@ -21,10 +21,9 @@ static KEY: LazyLock<ProvingKey> = LazyLock::new(|| {
 
 /// A payment, an opening and an exit, with their proofs.
 static PROVED: LazyLock<Vec<(Claim, Proof)>> = LazyLock::new(|| {
-    let scene = Scene::new(4);
-    [scene.payment(), scene.opening(), scene.exit()]
-        .map(|order| {
-            let claim = scene.claim(&order);
+    Scene::new(4)
+        .claims()
+        .map(|claim| {
             let proof = KEY.prove(&claim.public, &claim.witness, &mut OsRng).unwrap();
             (claim, proof)
         })
@@ -63,6 +62,31 @@ fn a_false_statement_has_no_proof() {
         let Claim { public, witness } = forgery.claim;
         assert_eq!(KEY.prove(&public, &witness, &mut OsRng), Err(FalseStatement), "{:?}", forgery.rule);
     }
+}
+
+/// Too few or too many keys or signatures are no proof and no panic.
+#[test]
+fn a_statement_of_another_shape_has_no_proof() {
+    let claim = &PROVED[0].0;
+    let others: [fn(&mut Claim); 8] = [
+        |claim| claim.public.members.truncate(3),
+        |claim| claim.public.members.push(claim.public.registrar),
+        |claim| claim.witness.signers.truncate(1),
+        |claim| claim.witness.signers.push(3),
+        |claim| claim.witness.account_signatures.truncate(1),
+        |claim| claim.witness.account_signatures.push(Signature::none()),
+        |claim| claim.witness.coin_signatures.clear(),
+        |claim| claim.witness.coin_signatures.push(Signature::none()),
+    ];
+    for (at, alter) in others.into_iter().enumerate() {
+        let mut altered = claim.clone();
+        alter(&mut altered);
+        let proof = KEY.prove(&altered.public, &altered.witness, &mut OsRng);
+        assert_eq!(proof, Err(FalseStatement), "alteration {at}");
+    }
+    let larger = Scene::new(7);
+    let claim = larger.claim(&larger.payment());
+    assert_eq!(KEY.prove(&claim.public, &claim.witness, &mut OsRng), Err(FalseStatement));
 }
 
 #[test]

@@ -222,8 +222,7 @@ fn violated_by_forgeries() -> BTreeSet<String> {
 /// signatures that are not needed are there, too.
 fn claims(scene: &Scene) -> [(Claim, &'static [Rule]); 4] {
     let lists = &[Rule::PayerListed, Rule::PayeeListed];
-    let [opening, exit, payment] = [scene.opening(), scene.exit(), scene.payment()].map(|order| {
-        let mut claim = scene.claim(&order);
+    let [payment, opening, exit] = scene.claims().map(|mut claim| {
         claim.witness.payer_gap = widest_gap();
         claim.witness.payee_gap = widest_gap();
         claim.witness.signers = vec![0, 3];

@@ -38,7 +38,6 @@ impl Scene {
         Self {
             in_force: InForce {
                 domain,
-                shape: Shape::of_committee(members).unwrap(),
                 members: keys.iter().map(|key| *key.public()).collect(),
                 registrar: *registrar.public(),
                 sanctions: Sanctions::new(listed).unwrap(),
@@ -94,7 +93,7 @@ impl Scene {
         Account { balance: 1000, spent: 100, total: 200, period: PERIOD, received: 50, history, rho, r, ..first }
     }
 
-    /// Claims 600, pays 300 to Bob, withdraws 100.
+    /// Claims 600 and pays 300 to Bob.
     pub fn payment(&self) -> Order {
         Order {
             account: Some(self.certified_account(self.account())),
@@ -102,7 +101,7 @@ impl Scene {
             asset: ASSET,
             payee: self.bob,
             amount: 300,
-            withdrawn: 100,
+            withdrawn: 0,
             credential: self.credential(self.alice.owner(), LIMITS),
             rest: [0; 32],
         }
@@ -111,7 +110,7 @@ impl Scene {
     /// Opens the account, and does nothing else.
     pub fn opening(&self) -> Order {
         let payee = self.alice.owner();
-        Order { account: None, claim: None, payee, amount: 0, withdrawn: 0, ..self.payment() }
+        Order { account: None, claim: None, payee, amount: 0, ..self.payment() }
     }
 
     /// Claims 600 and withdraws 700 without a credential.
@@ -130,8 +129,21 @@ impl Scene {
         Claim { public, witness }
     }
 
+    /// A payment that withdraws 100 as well. The statement admits it, although [`prepare`] refuses it.
+    pub fn payment_and_withdrawal(&self) -> Claim {
+        let mut claim = self.claim(&self.payment());
+        claim.public.withdrawn = 100;
+        claim.redo();
+        claim
+    }
+
+    /// What uses most of the statement, an opening, and an exit.
+    pub fn claims(&self) -> [Claim; 3] {
+        [self.payment_and_withdrawal(), self.claim(&self.opening()), self.claim(&self.exit())]
+    }
+
     pub fn statement(&self, claim: &Claim) -> Statement {
-        Statement::new(self.in_force.shape, claim.public.clone(), claim.witness.clone())
+        Statement::new(self.in_force.shape().unwrap(), claim.public.clone(), claim.witness.clone())
     }
 
     pub fn record(&self, claim: &Claim) -> Recorder {
@@ -139,7 +151,7 @@ impl Scene {
     }
 
     pub fn broken_rules(&self, claim: &Claim) -> Vec<Rule> {
-        broken_rules(self.in_force.shape, &claim.public, &claim.witness)
+        broken_rules(self.in_force.shape().unwrap(), &claim.public, &claim.witness)
     }
 
     /// Has the witness's signers sign what its account is now, for this owner.

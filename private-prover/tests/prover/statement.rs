@@ -9,7 +9,7 @@ use rand::Rng;
 use super::forgeries::without_limits;
 use super::random;
 use super::recorder::{Recorder, rule_of};
-use super::scene::{Claim, LIMITS, PERIOD, Scene};
+use super::scene::{Claim, PERIOD, Scene};
 
 pub fn number(amount: u128) -> Fr {
     field_from_u128(amount)
@@ -21,7 +21,7 @@ const CONSTRAINTS_MAX: usize = 30_000;
 #[test]
 fn the_statement_is_no_larger_than_its_goal() {
     let scene = Scene::new(4);
-    let recorder = scene.record(&scene.claim(&scene.payment()));
+    let recorder = scene.record(&scene.payment_and_withdrawal());
     println!("{} constraints, {} variables", recorder.constraints.len(), recorder.variables().count());
     assert!(recorder.constraints.len() <= CONSTRAINTS_MAX);
     assert_eq!(recorder.inputs, 1 + 12 + 2 * 4);
@@ -36,10 +36,10 @@ fn the_statement_is_no_larger_than_its_goal() {
 #[test]
 fn the_constraints_do_not_depend_on_the_transaction() {
     let scene = Scene::new(4);
-    let [payment, opening, exit] =
-        [scene.payment(), scene.opening(), scene.exit()].map(|order| scene.record(&scene.claim(&order)));
+    let [payment, opening, exit] = scene.claims().map(|claim| scene.record(&claim));
     for other in [opening, exit] {
         assert_eq!(payment.names, other.names);
+        assert_eq!(payment.constraints.len(), other.constraints.len());
         for (one, other) in payment.constraints.iter().zip(&other.constraints) {
             assert_eq!((&one.name, &one.terms), (&other.name, &other.terms));
         }
@@ -61,7 +61,7 @@ fn an_account_is_opened_and_then_pays_claims_and_withdraws() {
         let paid = scene.prepare(&Order { account, ..scene.payment() }).unwrap();
         assert_true(&scene, &Claim { public: paid.public, witness: paid.witness });
         let Account { balance, spent, total, period, received, .. } = paid.account;
-        assert_eq!((balance, spent, total, period, received), (200, 400, 400, PERIOD, 600));
+        assert_eq!((balance, spent, total, period, received), (300, 300, 300, PERIOD, 600));
     }
 }
 
@@ -84,7 +84,7 @@ fn a_new_period_begins_with_nothing_spent_or_received() {
     let mut scene = Scene::new(4);
     scene.in_force.period += 1;
     let prepared = scene.prepare(&scene.payment()).unwrap();
-    assert_eq!((prepared.account.spent, prepared.account.received, prepared.account.total), (400, 600, 600));
+    assert_eq!((prepared.account.spent, prepared.account.received, prepared.account.total), (300, 600, 500));
     assert_true(&scene, &Claim { public: prepared.public, witness: prepared.witness });
 }
 
@@ -92,13 +92,8 @@ fn a_new_period_begins_with_nothing_spent_or_received() {
 #[test]
 fn a_coin_above_the_limits_is_claimed_in_slices() {
     let scene = Scene::new(4);
-    let whole = Order {
-        claim: Some(scene.deposit(50_000)),
-        payee: scene.alice.owner(),
-        amount: 49_900,
-        withdrawn: 0,
-        ..scene.payment()
-    };
+    let whole =
+        Order { claim: Some(scene.deposit(50_000)), payee: scene.alice.owner(), amount: 49_900, ..scene.payment() };
     let prepared = scene.prepare(&whole).unwrap();
     let Account { balance, spent, total, received, .. } = prepared.account;
     assert_eq!((balance, spent, total, received), (1100, 100, 200, 150));
@@ -119,8 +114,7 @@ fn no_limit_stops_what_uses_none_of_it() {
     let zero = Limits { transaction: 0, period: 0, total: 0, hold: 0, receive: 0 };
     let credential = scene.credential(scene.alice.owner(), zero);
     assert_true(&scene, &scene.claim(&Order { credential, ..scene.opening() }));
-    let unused =
-        Order { claim: None, payee: scene.alice.owner(), amount: 0, withdrawn: 0, credential, ..scene.payment() };
+    let unused = Order { claim: None, payee: scene.alice.owner(), amount: 0, credential, ..scene.payment() };
     assert_true(&scene, &scene.claim(&unused));
     let claimed = Order { claim: Some(scene.deposit(1)), ..unused.clone() };
     assert_eq!(scene.prepare(&claimed).err(), Some(Refusal::Rules(vec![Rule::Hold, Rule::Receive])));
@@ -150,17 +144,27 @@ fn what_cannot_be_proved_is_refused_by_its_rule() {
         assert_eq!(scene.prepare(&order).err(), Some(Refusal::Rules(rules.to_vec())));
     };
     let listed = SpendingKey::from_seed(&[0xf3; 32]).owner();
-    refused(Order { amount: 1501, ..scene.payment() }, &[Rule::Balance]);
-    refused(Order { amount: 401, ..scene.payment() }, &[Rule::Transaction]);
+    refused(Order { amount: 1601, ..scene.payment() }, &[Rule::Balance]);
+    refused(Order { amount: 501, ..scene.payment() }, &[Rule::Transaction]);
     refused(Order { payee: scene.alice.owner(), amount: 601, ..scene.payment() }, &[Rule::Kept]);
     refused(Order { payee: listed, ..scene.payment() }, &[Rule::PayeeListed]);
     refused(Order { withdrawn: 599, ..scene.exit() }, &[Rule::Exit]);
     refused(Order { account: None, withdrawn: 600, ..scene.exit() }, &[Rule::Exit]);
+    let withdrawn = Order { payee: scene.alice.owner(), amount: 0, withdrawn: 1, ..scene.payment() };
+    assert!(scene.prepare(&withdrawn).is_ok());
+    for amount in [0, 1] {
+        let both = Order { payee: scene.bob, amount, ..withdrawn.clone() };
+        assert_eq!(scene.prepare(&both).err(), Some(Refusal::PaysAndWithdraws));
+    }
     let large = scene.certified_account(Account { total: u128::MAX, ..scene.account() });
     assert_eq!(scene.prepare(&Order { account: Some(large), ..scene.exit() }).err(), Some(Refusal::Counter));
+    let mut small = Scene::new(4);
+    small.in_force.members.truncate(3);
+    assert_eq!(small.prepare(&small.opening()).err(), Some(Refusal::Committee(CommitteeSize(3))));
 }
 
-/// Two attempts share nothing that authorities see, except the account and what is in force.
+/// Two attempts share nothing that authorities see, except the account nullifier, the coin nullifier if both claim the
+/// same coin, and what is in force.
 #[test]
 fn two_orders_share_no_randomness() {
     let scene = Scene::new(4);
@@ -170,7 +174,7 @@ fn two_orders_share_no_randomness() {
     assert_eq!(one.public, of(&payment).public, "the same order is the same transaction");
     let changes: [fn(&mut Order); 5] = [
         |order| order.amount += 1,
-        |order| order.withdrawn += 1,
+        |order| (order.payee, order.withdrawn) = (SpendingKey::from_seed(&[1; 32]).owner(), 1),
         |order| order.payee = Owner(Fr::from(5)),
         |order| order.rest[31] ^= 1,
         |order| order.claim = None,
@@ -181,17 +185,35 @@ fn two_orders_share_no_randomness() {
         let other = of(&order);
         assert_ne!(one.coin.r, other.coin.r);
         assert_ne!(one.account.r, other.account.r);
+        assert_ne!(one.public.account, other.public.account);
+        assert_ne!(one.public.coin, other.public.coin);
         assert_eq!(one.public.account_nullifier, other.public.account_nullifier);
+        assert_eq!(one.public.coin_nullifier == other.public.coin_nullifier, order.claim.is_some());
     }
     let dummies = [[0; 32], [1; 32]].map(|rest| of(&Order { rest, ..scene.opening() }).public.coin_nullifier);
     assert_ne!(dummies[0], dummies[1]);
+}
+
+/// An attempt that claimed a coin and was abandoned shares a nullifier with the attempt that was settled instead, and
+/// another with whatever claims the coin later: so [`Order::claim`] has a rule.
+#[test]
+fn an_abandoned_claim_links_the_transaction_that_claims_later() {
+    let scene = Scene::new(4);
+    let abandoned = scene.payment();
+    let settled = scene.prepare(&Order { claim: None, ..abandoned.clone() }).unwrap();
+    let account = Some(scene.certified_account(settled.account));
+    let later = scene.prepare(&Order { account, ..abandoned.clone() }).unwrap().public;
+    let abandoned = scene.prepare(&abandoned).unwrap().public;
+    assert_eq!(abandoned.account_nullifier, settled.public.account_nullifier);
+    assert_eq!(abandoned.coin_nullifier, later.coin_nullifier);
+    assert_ne!(later.account_nullifier, settled.public.account_nullifier);
 }
 
 /// Objects of another deployment are worth nothing: every signature in the witness is of another context.
 #[test]
 fn nothing_of_another_deployment_counts() {
     let scene = Scene::new(4);
-    let mut claim = scene.claim(&scene.payment());
+    let mut claim = scene.payment_and_withdrawal();
     claim.public.domain = Domain::new(&[0xd1; 32]);
     let expected = [Rule::AccountSigned, Rule::CoinSigned, Rule::CredentialSigned];
     assert_eq!(scene.broken_rules(&claim), expected);
@@ -207,7 +229,7 @@ fn nothing_of_another_deployment_counts() {
 fn circuit_and_program_agree_on_altered_claims() {
     let random = &mut random();
     let scene = Scene::new(4);
-    let from = [scene.payment(), scene.opening(), scene.exit()].map(|order| scene.claim(&order));
+    let from = scene.claims();
     let mut broken = BTreeSet::new();
     for round in 0..120 {
         let mut claim = from[round % 3].clone();
@@ -265,14 +287,12 @@ fn alter_something(claim: &mut Claim, random: &mut impl Rng) {
     }
 }
 
-/// The same circuit serves every committee of its size: limits and keys are witness and input.
 #[test]
 fn a_committee_has_four_members_at_least_and_255_at_most() {
     assert!(Shape::of_committee(3).is_err());
     assert!(Shape::of_committee(256).is_err());
     let signers = [4, 6, 7, 10, 255].map(|members| Shape::of_committee(members).unwrap().signers());
     assert_eq!(signers, [2, 2, 3, 4, 85]);
-    assert_eq!(LIMITS.transaction, 500);
     let blank = std::panic::catch_unwind(|| Recorder::of(Statement::blank(Shape::of_committee(4).unwrap())));
     assert!(blank.is_err(), "a blank statement has no values");
 }

@@ -101,15 +101,16 @@ fn build() -> Value {
 
 /// A note of each kind, for the keys of one seed.
 fn notes(account: Account, coin: Coin, random: &mut StdRng) -> Value {
-    let [received, own] =
-        [NotePurpose::Received, NotePurpose::Own].map(|purpose| NoteKey::from_seed(&[1; 32], purpose));
+    let (received, own) = (NoteKey::<Received>::from_seed(&[1; 32]), NoteKey::<Own>::from_seed(&[1; 32]));
     let payment = PaymentNote { value: coin.value, r: coin.r, memo: [7; 32] };
     let to_self = OwnNote { account, payee: coin.owner, value: coin.value, r: coin.r };
+    let (payment_note, own_note) =
+        (payment.seal(&received.public(), account.rho, random).unwrap(), to_self.seal(&own, random));
     json!({
-        "seed": hex([1; 32]), "received key": hex(received.public()), "own key": hex(own.public()),
+        "seed": hex([1; 32]), "received key": hex(received.public()),
         "account nullifier": element(account.rho), "memo": hex(payment.memo),
-        "payment of the coin": hex(payment.seal(&received.public(), account.rho, random).unwrap()),
-        "own, with the account": hex(to_self.seal(&own, random)),
+        "payment of the coin": hex(payment_note), "own, with the account": hex(own_note),
+        "hash of both": hex(notes_hash(&payment_note, &own_note)),
     })
 }
 
