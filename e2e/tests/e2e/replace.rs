@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fastpay_client::ClientError;
 use fastpay_core::{AccountId, AccountKey, Asset, Committee, Committees, Epoch, SequenceNumber};
-use fastpay_e2e::{Authority, Network, PATIENCE, http_get, wait_for};
+use fastpay_e2e::{Authority, Network, PATIENCE, bring_all_up_to_date, http_get, wait_for};
 use fastpay_rpc::Refusal;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -142,6 +142,8 @@ async fn a_lost_member_is_replaced_by_a_new_authority_that_joins_and_then_the_co
     assert!(ready.contains("\"fullSince\":1"), "{ready}");
     load.more("while the new member votes").await;
     let (payer, mut sequence) = load.end().await;
+    // The load does not know the new member's address.
+    bring_all_up_to_date(&network, &[payer.account()]).await.unwrap();
 
     // It votes for nothing that contradicts what the others voted for, and without it there is no quorum now.
     clients.authorities = network.clients().unwrap();
@@ -239,6 +241,7 @@ async fn a_new_member_begins_at_a_checkpoint_below_which_the_others_have_nothing
     wait_for_epoch(&network, LOST, 1).await;
     load.more("while the new member votes").await;
     let (payer, sequence) = load.end().await;
+    bring_all_up_to_date(&network, &[payer.account()]).await.unwrap();
 
     clients.authorities = network.clients().unwrap();
     network.authority(2).unwrap().kill();
@@ -275,6 +278,7 @@ async fn three_observers_become_members_at_once_and_then_four_of_seven_go_on_who
         wait_for_epoch(&network, number, 1).await;
     }
     let (payer, mut sequence) = load.end().await;
+    bring_all_up_to_date(&network, &[payer.account()]).await.unwrap();
     for number in [0, 1] {
         network.authority(number).unwrap().kill();
     }
