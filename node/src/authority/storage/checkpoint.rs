@@ -270,9 +270,14 @@ fn remove_unfinished(folder: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    match std::fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+    match std::fs::read_dir(folder).map(|mut files| files.next().is_none()) {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            tracing::warn!(folder = %folder.display(), "the creation of this store was interrupted; creating it anew");
+            std::fs::remove_dir_all(folder)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
