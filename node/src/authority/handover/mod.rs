@@ -153,36 +153,38 @@ impl Handover {
         self.closings.forget(voter_status.epoch())?;
         let ledgers = self.ledgers().await?;
         let installations = installations(voter_status.committees(), &ledgers);
-        let is_suspect = |ledger: &Arc<ShardLedger>| ledger.unlocks.is_suspect(ended, voter_status.epoch());
-        let is_followed = ledgers.iter().all(|ledger| ledger.unlocks.epoch() >= voter_status.epoch());
-        let (mut stated, mut waits) = (Ok(()), Some(JoinWait::suspect(ended, is_followed)));
-        if !ledgers.iter().any(is_suspect) {
-            let author = |keys: &AuthorityKeys| (ended, keys.public().name);
-            if let Some(keys) = voter_status.closes(ended).filter(|keys| !self.closings.has(author(keys))) {
-                stated = self.state(ended, keys, &ledgers, is_stopped);
-            }
-            let up_to = ledgers.iter().map(|ledger| ledger.synchronized).max().unwrap_or_default();
-            let (domain, installations) = (&self.domain.clone(), &installations);
-            let followed = Followed { domain, epoch: ended, installations, up_to };
-            // A peer that stalls must not delay a join for which all is here.
-            let is_here = self.count(ended, members) >= committee.quorum();
-            if !is_here {
-                self.fetch(&followed, members).await;
-            }
-            waits = match voter_status.joins() {
-                Some(epoch) if voter_status.rollback_protection().is_some() => Some(JoinWait::Restored(epoch)),
-                Some(_) => {
-                    let peers = (&self.peers[..], self.times.certificates);
-                    self.joiner.join(&committee, &followed, &self.closings, peers).await.err()
-                }
-                None => None,
-            };
-            self.metrics.observe_join(voter_status.joins().zip(waits.clone()));
-            if is_here {
-                self.fetch(&followed, members).await;
-            }
+        if ledgers.iter().any(|ledger| ledger.unlocks.is_suspect(ended, voter_status.epoch())) {
+            let is_followed = ledgers.iter().all(|ledger| ledger.unlocks.epoch() >= voter_status.epoch());
+            let wait = JoinWait::suspect(ended, is_followed);
+            self.metrics.observe_join(voter_status.joins().map(|epoch| (epoch, wait)));
+            self.metrics.observe(self.count(ended, members));
+            return Ok(());
         }
+        let mut stated = Ok(());
+        let author = |keys: &AuthorityKeys| (ended, keys.public().name);
+        if let Some(keys) = voter_status.closes(ended).filter(|keys| !self.closings.has(author(keys))) {
+            stated = self.state(ended, keys, &ledgers, is_stopped);
+        }
+        let up_to = ledgers.iter().map(|ledger| ledger.synchronized).max().unwrap_or_default();
+        let (domain, installations) = (&self.domain.clone(), &installations);
+        let followed = Followed { domain, epoch: ended, installations, up_to };
+        // A peer that stalls must not delay a join for which all is here.
+        let is_here = self.count(ended, members) >= committee.quorum();
+        if !is_here {
+            self.fetch(&followed, members).await;
+        }
+        let waits = match voter_status.joins() {
+            Some(epoch) if voter_status.rollback_protection().is_some() => Some(JoinWait::Restored(epoch)),
+            Some(_) => {
+                let peers = (&self.peers[..], self.times.certificates);
+                self.joiner.join(&committee, &followed, &self.closings, peers).await.err()
+            }
+            None => None,
+        };
         self.metrics.observe_join(voter_status.joins().zip(waits));
+        if is_here {
+            self.fetch(&followed, members).await;
+        }
         self.metrics.observe(self.count(ended, members));
         stated
     }
