@@ -23,7 +23,10 @@ pub type VoterStatusWatch = watch::Receiver<Arc<VoterStatus>>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VoterStatusError {
     /// No configured key is a member's.
-    #[error("authority {0} is not a member of the committee; check the configured keys and contract")]
+    #[error(
+        "authority {0} is not a member of the committee; check the configured keys and contract. If a later committee will \
+         list these keys, set `observer = true`"
+    )]
     NotAMember(AuthorityName),
     /// No committee lists any of these pairs, but one lists a voting key of them with another redemption key.
     #[error("the committee lists another redemption key for authority {0}; configure the key that was deployed")]
