@@ -4,8 +4,8 @@
 //!  DepositReader ─► batch of whole blocks ─► all shards have its events on disk (`deposit_sink`)
 //!  ─► cursor on disk ─► next batch
 //! ```
-//! Who is in the next committee is read before the batch that closes an epoch, and after any other one: a node that cannot
-//! say it stops no deposit.
+//! The follower reads the committees before a batch that closes an epoch, and after any other batch. So deposits are
+//! credited also while no Ethereum node can say who is in the committee.
 //!
 //! The cursor on disk only saves reading the chain again. After an impossible answer of the Ethereum nodes, the
 //! follower reads again for some minutes (`inconsistency`), and then stops with an alarm. Payments go on.

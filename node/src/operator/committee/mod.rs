@@ -8,8 +8,8 @@
 //!                                          accept (next members) ──► installed on the chain
 //! ```
 //! The commands need the configuration, the keys and the Primary. `accept`, and after a recovery `sign`, also read the
-//! data folder. `release` asks the running node, and `sign` does for a member that had to join the current epoch. All configured Ethereum nodes must agree: a signature must not rest
-//! on one node's answer.
+//! data folder. `release` asks the running node, and so does `sign` for a member that had to join the current epoch. All
+//! configured Ethereum nodes must agree: a signature must not rest on one node's answer.
 
 mod accept;
 mod adopt;
