@@ -301,7 +301,11 @@ async fn a_peer_whose_archive_is_wrong_is_left_and_another_one_is_asked() {
     }
 
     // One that takes longer for its certificates than a round has for them.
-    fs::remove_dir_all(&late.archive).unwrap();
+    for member in [&late.archive, &scene.members[0].archive] {
+        fs::remove_dir_all(member).unwrap();
+    }
+    // Nothing else is wrong with any archive.
+    crate::scene::copy_folder(&whole, &scene.members[0].archive);
     late.config.archive.as_mut().unwrap().times = MemberTimes { certificates: Duration::ZERO, ..TIMES };
     start(&mut late).await;
     is_left(&late).await;
