@@ -1,19 +1,16 @@
 //! A member is lost for good. A new authority with an empty folder takes its place in the next committee, joins and
 //! votes; then the committee grows. Payments go on.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastpay_client::ClientError;
-use fastpay_core::{AccountId, AccountKey, Asset, Committee, Committees, Epoch, SequenceNumber};
+use fastpay_core::{AccountKey, Asset, Committee, Committees, Epoch, SequenceNumber};
 use fastpay_e2e::{Authority, Network, PATIENCE, bring_all_up_to_date, http_get, wait_for};
 use fastpay_rpc::Refusal;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 use crate::pruning::pruned;
-use crate::rotation::{Clients, DELAY_S, deposit, wait_for_epoch, wait_in_epoch};
+use crate::rotation::{Clients, DELAY_S, Load, deposit, wait_for_epoch, wait_in_epoch};
 use crate::scene::{balance, key, on_chain, payment};
 
 /// The place of the member that is lost, and of the one that comes for it.
@@ -23,47 +20,6 @@ const FUNDS: u128 = 1_000_000;
 fn clients_of(network: &Network) -> Clients {
     let committees = Arc::new(Mutex::new(Committees::new(network.committee().clone()).unwrap()));
     Clients { authorities: network.clients().unwrap(), committees, domain: *network.domain() }
-}
-
-/// Payments of one account, one after the other, until it is ended.
-struct Load {
-    stop: watch::Sender<bool>,
-    settled: Arc<AtomicUsize>,
-    paying: JoinHandle<(AccountKey, u64)>,
-}
-
-impl Load {
-    fn start(clients: &Clients, payer: AccountKey, to: AccountId) -> Self {
-        let (stop, stopped) = watch::channel(false);
-        let settled = Arc::new(AtomicUsize::new(0));
-        let (counter, clients) = (settled.clone(), clients.clone());
-        let paying = tokio::spawn(async move {
-            let mut sequence = 0;
-            while !*stopped.borrow() {
-                clients.do_it(&payer, payment(&payer, to, 1, sequence)).await;
-                sequence += 1;
-                counter.fetch_add(1, Ordering::Relaxed);
-            }
-            (payer, sequence)
-        });
-        Self { stop, settled, paying }
-    }
-
-    /// Some more are settled.
-    async fn more(&self, what: &str) {
-        let from = self.settled.load(Ordering::Relaxed);
-        let grown = wait_for(PATIENCE, async || {
-            let now = self.settled.load(Ordering::Relaxed);
-            if now >= from + 3 { Ok(()) } else { Err(format!("no payments {what}: {now}")) }
-        });
-        grown.await.unwrap();
-    }
-
-    /// The account that has paid, and its next number.
-    async fn end(self) -> (AccountKey, u64) {
-        self.stop.send_replace(true);
-        self.paying.await.unwrap()
-    }
 }
 
 /// The operators announce and install the present authorities as the committee of an epoch.

@@ -9,7 +9,7 @@ use alloy::primitives::{Bytes, U256};
 use alloy::sol_types::{SolCall, SolError};
 use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::{
-    AccountKey, Amount, Asset, Authority as Member, Certificate, Committee, Committees, Domain, Epoch, Memo,
+    AccountId, AccountKey, Amount, Asset, Authority as Member, Certificate, Committee, Committees, Domain, Epoch, Memo,
     PrimaryAddress, Redemption, SequenceNumber, Transfer, TransferOrder, VerifiedCertificate, VerifiedContractVote,
     VerifiedVote,
 };
@@ -20,6 +20,7 @@ use fastpay_ethereum::{ContractRedemption, IFastPay, certified_redemption};
 use fastpay_rpc::{BatchAnswer, Refusal};
 use serde_json::json;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use crate::scene::{key, on_chain, payment};
 
@@ -182,6 +183,47 @@ pub async fn wait_in_epoch(network: &Network, number: usize, epoch: u64, votes: 
     ready.await.unwrap();
 }
 
+/// Payments of one account, one after the other, until it is ended.
+pub struct Load {
+    stop: watch::Sender<bool>,
+    settled: Arc<AtomicUsize>,
+    paying: JoinHandle<(AccountKey, u64)>,
+}
+
+impl Load {
+    pub fn start(clients: &Clients, payer: AccountKey, to: AccountId) -> Self {
+        let (stop, stopped) = watch::channel(false);
+        let settled = Arc::new(AtomicUsize::new(0));
+        let (counter, clients) = (settled.clone(), clients.clone());
+        let paying = tokio::spawn(async move {
+            let mut sequence = 0;
+            while !*stopped.borrow() {
+                clients.do_it(&payer, payment(&payer, to, 1, sequence)).await;
+                sequence += 1;
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+            (payer, sequence)
+        });
+        Self { stop, settled, paying }
+    }
+
+    /// Some more are settled.
+    pub async fn more(&self, what: &str) {
+        let from = self.settled.load(Ordering::Relaxed);
+        let grown = wait_for(PATIENCE, async || {
+            let now = self.settled.load(Ordering::Relaxed);
+            if now >= from + 3 { Ok(()) } else { Err(format!("no payments {what}: {now}")) }
+        });
+        grown.await.unwrap();
+    }
+
+    /// The account that has paid, and its next number.
+    pub async fn end(self) -> (AccountKey, u64) {
+        self.stop.send_replace(true);
+        self.paying.await.unwrap()
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_are_rotated_under_load_and_nothing_certified_is_stranded() {
     let mut network = on_chain("rotation").await;
@@ -197,28 +239,8 @@ async fn keys_are_rotated_under_load_and_nothing_certified_is_stranded() {
         deposit(&network, account, 1_000_000).await;
     }
 
-    // Load until the end.
-    let (stop, stopped) = watch::channel(false);
-    let settled = Arc::new(AtomicUsize::new(0));
-    let (counter, load, to) = (settled.clone(), clients.clone(), owner.account());
-    let paying = tokio::spawn(async move {
-        let mut sequence = 0;
-        while !*stopped.borrow() {
-            load.do_it(&payer, payment(&payer, to, 1, sequence)).await;
-            sequence += 1;
-            counter.fetch_add(1, Ordering::Relaxed);
-        }
-        (payer, sequence)
-    });
-    let more = async |what: &str| {
-        let from = settled.load(Ordering::Relaxed);
-        let grown = wait_for(PATIENCE, async || {
-            let now = settled.load(Ordering::Relaxed);
-            if now >= from + 3 { Ok(()) } else { Err(format!("no payments {what}: {now}")) }
-        });
-        grown.await.unwrap();
-    };
-    more("before").await;
+    let load = Load::start(&clients, payer, owner.account());
+    load.more("before").await;
 
     // Before: a confirmed redemption, one that waits for long, and a payment that only its sender knows.
     let soon = clients.do_it(&owner, redeems(&owner, 100, 0).into()).await;
@@ -240,7 +262,7 @@ async fn keys_are_rotated_under_load_and_nothing_certified_is_stranded() {
     for number in 0..3 {
         wait_for_epoch(&network, number, 1).await;
     }
-    more("with three authorities of the new epoch").await;
+    load.more("with three authorities of the new epoch").await;
     clients.settle(kept.certificate()).await;
     let contract = network.contract().unwrap();
     network.chain().unwrap().send(contract, U256::ZERO, redeem(&soon, &first)).await.unwrap();
@@ -283,9 +305,8 @@ async fn keys_are_rotated_under_load_and_nothing_certified_is_stranded() {
     authority.start().unwrap();
     authority.wait_ready().await.unwrap();
     wait_for_epoch(&network, 0, 1).await;
-    more("at the end").await;
-    stop.send_replace(true);
-    let (payer, sequence) = paying.await.unwrap();
+    load.more("at the end").await;
+    let (payer, sequence) = load.end().await;
 
     // Brought up to date, all authorities agree on every balance.
     let accounts = [&payer, &owner, &saver].map(AccountKey::account);
