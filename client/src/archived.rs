@@ -46,7 +46,7 @@ impl Network {
         account: AccountId,
         list: ArchivedList,
     ) -> Result<VerifiedArchivedPage, ArchiveFault> {
-        let request = ArchivedRequest { account, list, limit: PAGE_ENTRIES_MAX };
+        let request = ArchivedRequest { account, list, limit: PAGE_ENTRIES_MAX, with_paid: true };
         let shard = authority.shards().first().ok_or(ClientError::NotFound)?;
         let page = shard.archived(request).await?;
         let certifying = self.certifying();
