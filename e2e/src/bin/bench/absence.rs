@@ -115,11 +115,11 @@ pub fn measure(extent: Extent) -> Result<Absence, Failure> {
     let payers = Accounts::new(orders);
     let signers = Signers { domain: &domain, committee: &committee, keys: &keys, payers: &payers };
     let first = network.authority(0)?;
-    let journal = shard(first).join("journal");
+    let journal = laid::journal(first);
     let state_bytes = laid::lay((&Archive::new(&first.archive()), &journal), &signers, accounts, &[])?;
 
     let runtime = runtime()?;
-    runtime.block_on(start_all(&mut network))?;
+    runtime.block_on(laid::start_all(&mut network))?;
     network.authority(AWAY)?.kill();
 
     let voters = Voters { domain: &domain, keys: keys.get(..committee.quorum()).unwrap_or_default(), batch: 32 };
@@ -199,47 +199,6 @@ fn configure(authority: &Authority, every_seconds: u64, orders_max: usize) -> Re
     table.insert("archive".into(), archive.into());
     table.insert("accounts_in_memory".into(), ACCOUNTS_IN_MEMORY.into());
     fs::write(path, table.to_string()).map_err(io)
-}
-
-fn shard(authority: &Authority) -> std::path::PathBuf {
-    authority.data().join("shard-000")
-}
-
-/// Starts the first authority, whose folder is laid, copies what it made of that to the others, and starts all.
-async fn start_all(network: &mut Network) -> Result<(), Failure> {
-    let first = network.authority(0)?;
-    first.start()?;
-    first.wait_ready().await?;
-    first.stop()?;
-    let (archive, journals) = (first.archive(), shard(first));
-    for authority in network.authorities.iter().skip(1) {
-        copy(&archive, &authority.archive())?;
-        fs::remove_dir_all(shard(authority)).or_else(absent).map_err(|error| io(&journals, error))?;
-        copy(&journals, &shard(authority))?;
-    }
-    network.start_authorities().await
-}
-
-fn absent(error: std::io::Error) -> std::io::Result<()> {
-    if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
-}
-
-fn io(path: &Path, error: std::io::Error) -> Failure {
-    Failure::Io { path: path.into(), error }
-}
-
-fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(to).map_err(|error| io(to, error))?;
-    for entry in fs::read_dir(from).map_err(|error| io(from, error))? {
-        let (path, target) =
-            entry.map(|entry| (entry.path(), to.join(entry.file_name()))).map_err(|error| io(from, error))?;
-        if path.is_dir() {
-            copy(&path, &target)?;
-        } else {
-            fs::copy(&path, &target).map_err(|error| io(&path, error))?;
-        }
-    }
-    Ok(())
 }
 
 /// Has each of the first authorities confirm these payments, which follow the first `before` ones.

@@ -2,9 +2,9 @@
 //! leave them, and signed with the keys of the whole committee. A genesis file of so many would take longer to read than
 //! the whole measurement.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fastpay_core::checkpoint::{Checkpoint, CheckpointState, Leaf, StateSummary};
@@ -13,7 +13,7 @@ use fastpay_core::{
     Committee, Digest, Domain, Effect, Epoch, GenesisBalance, JournalPosition, Link, Record, SequenceNumber,
     TransactionIndex,
 };
-use fastpay_e2e::Failure;
+use fastpay_e2e::{Authority, Failure, Network};
 use fastpay_node::authority::certification::Archive;
 use fastpay_node::authority::storage::{Journal, JournalError, JournalOptions, JournalWrite};
 use fastpay_rpc::json::Hex;
@@ -29,6 +29,8 @@ use crate::workload::{Accounts, Prepared};
 const MAGIC: &[u8; 8] = b"FPSTAT\0\x01";
 /// A stored segment without entries, whose root is zero.
 const NO_ENTRIES: &[u8; 8] = b"FPSEGM\0\x01";
+/// The one shard's folder within that of the data.
+const SHARD: &str = "shard-000";
 /// What each account but the payers holds.
 const HELD: Amount = Amount(1);
 
@@ -68,6 +70,49 @@ pub fn lay(
     let digest = signers.domain.checkpoint_digest(&checkpoint);
     write_journal(journal, (&checkpoint, digest), &rows, payments)?;
     Ok(state_bytes)
+}
+
+/// Where an authority has the journal of its one shard.
+pub fn journal(authority: &Authority) -> PathBuf {
+    authority.data().join(SHARD).join("journal")
+}
+
+/// Starts the first authority, whose folder is laid, copies what it made of that to the others, and starts all.
+pub async fn start_all(network: &mut Network) -> Result<(), Failure> {
+    let first = network.authority(0)?;
+    first.start()?;
+    first.wait_ready().await?;
+    first.stop()?;
+    let (archive, shard) = (first.archive(), first.data().join(SHARD));
+    for authority in network.authorities.iter().skip(1) {
+        copy(&archive, &authority.archive())?;
+        let target = authority.data().join(SHARD);
+        fs::remove_dir_all(&target).or_else(absent).map_err(|error| io(&target, error))?;
+        copy(&shard, &target)?;
+    }
+    network.start_authorities().await
+}
+
+fn absent(error: std::io::Error) -> std::io::Result<()> {
+    if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+}
+
+fn io(path: &Path, error: std::io::Error) -> Failure {
+    Failure::Io { path: path.into(), error }
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(to).map_err(|error| io(to, error))?;
+    for entry in fs::read_dir(from).map_err(|error| io(from, error))? {
+        let (path, target) =
+            entry.map(|entry| (entry.path(), to.join(entry.file_name()))).map_err(|error| io(from, error))?;
+        if path.is_dir() {
+            copy(&path, &target)?;
+        } else {
+            fs::copy(&path, &target).map_err(|error| io(&path, error))?;
+        }
+    }
+    Ok(())
 }
 
 /// The payers, and others that have made one payment each, in the order of accounts.
