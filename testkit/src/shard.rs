@@ -7,8 +7,8 @@ use borsh::BorshDeserialize;
 use fastpay_core::handover::{Inheritance, JoinError};
 use fastpay_core::{
     Account, AccountId, Certificate, CrossShardCredit, Decision, Epoch, Installation, JournalPosition, PendingOrder,
-    PrimaryView, Record, Rejection, SequenceNumber, Shard, ShardId, ShardLayout, ShardLedger, SynchronizationOrder,
-    UnlockEvent, VerifiedCertificate, VerifiedOrder, VoteFloor,
+    PrimaryView, Record, Rejection, SequenceNumber, Shard, ShardId, ShardLayout, ShardLedger, Standing,
+    SynchronizationOrder, UnlockEvent, VerifiedCertificate, VerifiedOrder, VoteFloor,
 };
 
 use crate::MemoryJournal;
@@ -142,7 +142,20 @@ impl TestShard {
     /// # Errors
     /// The rejection, if a rule refuses it.
     pub fn confirm_with(&mut self, view: PrimaryView, certificate: &VerifiedCertificate) -> Result<Outcome, Rejection> {
-        self.run(|shard| shard.confirm(certificate, view))
+        self.confirm_standing(view, Standing::Counts, certificate)
+    }
+
+    /// As [`TestShard::confirm_with`], where the certificate counts so far.
+    ///
+    /// # Errors
+    /// The rejection, if a rule refuses it.
+    pub fn confirm_standing(
+        &mut self,
+        view: PrimaryView,
+        standing: Standing,
+        certificate: &VerifiedCertificate,
+    ) -> Result<Outcome, Rejection> {
+        self.run(|shard| shard.confirm(certificate, view, standing))
     }
 
     /// Locks an account on an order, with an old view of the Primary.
