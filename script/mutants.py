@@ -2,7 +2,7 @@
 """Plants the mutants of testkit/mutants.toml, and hunts each with the simulator or, if its entry says so, with *World*.
 
     mutants.py                 hunts all, and adds `planted` (the simulator's), `planted_world`, `planted_rebase`,
-                               `planted_handover` and `planted_recovery` to target/sim.json
+                               `planted_handover`, `planted_retired` and `planted_recovery` to target/sim.json
     mutants.py NAME ...        hunts only these, and prints how each is found
     mutants.py --check         checks that each can be planted; builds nothing
 
@@ -34,13 +34,14 @@ KNOWN = ROOT / "testkit" / "mutants.seeds"
 RESULT = ROOT / "target" / "sim.json"
 # The number of seeds after which a mutant counts as missed, and how many one run takes. A seed of *World* takes
 # milliseconds, with checkpoints a tenth of a second.
-SEEDS_MAX = {"sim": 100, "world": 1000, "rebase": 100, "handover": 200, "recovery": 100}
-SEEDS_OF_A_RUN = {"sim": 1, "world": 100, "rebase": 10, "handover": 50, "recovery": 10}
+SEEDS_MAX = {"sim": 100, "world": 1000, "rebase": 100, "handover": 200, "recovery": 100, "retired": 100}
+SEEDS_OF_A_RUN = {"sim": 1, "world": 100, "rebase": 10, "handover": 50, "recovery": 10, "retired": 20}
 # The tests of *World* that run seeds.
 WORLDS = {
     "world": "properties::unlocks::unlocking_in_whatever_order",
     "rebase": "properties::unlocks::rebasing_in_whatever_order",
     "handover": "properties::handover::handing_over_in_whatever_order",
+    "retired": "properties::interleavings::retired_keys_in_whatever_order",
     "recovery": "properties::checkpoints::a_state_follows_from_the_segment_and_not_from_the_order_of_execution",
 }
 # A run takes seconds. One that takes so much processor time counts as endless, and its mutant as found; so does one that

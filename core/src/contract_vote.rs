@@ -65,6 +65,12 @@ impl VerifiedContractVote {
         &self.vote
     }
 
+    /// Whether it is a vote of this committee on this digest.
+    #[must_use]
+    pub fn is_for(&self, committee: &Committee, digest: Digest) -> bool {
+        self.epoch == committee.epoch() && self.digest == digest
+    }
+
     /// The first quorum of `votes` that are by this committee on this digest, as the contract reads it: 66
     /// bytes each, ascending. `None` if they are too few.
     #[must_use]
@@ -75,7 +81,7 @@ impl VerifiedContractVote {
     /// The same of the first `needed` votes.
     #[must_use]
     pub fn first(needed: usize, committee: &Committee, digest: Digest, votes: &[Self]) -> Option<Vec<u8>> {
-        let fitting = votes.iter().filter(|vote| vote.epoch == committee.epoch() && vote.digest == digest);
+        let fitting = votes.iter().filter(|vote| vote.is_for(committee, digest));
         let mut fitting: Vec<&ContractVote> = fitting.map(Self::vote).collect();
         fitting.sort_by_key(|vote| vote.authority);
         fitting.dedup_by_key(|vote| vote.authority);

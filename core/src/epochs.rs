@@ -1,5 +1,5 @@
-//! The committees of all epochs so far. A certificate is checked against the committee of its own epoch,
-//! whichever that is: once formed it can always be confirmed, unless a recovery has ended its epoch.
+//! The committees of all epochs so far. A certificate is checked against the committee of its own epoch, whichever that
+//! is. How far it counts by itself once its epoch has ended, [`EpochEnd`] says.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::Digest;
 use crate::amount::Epoch;
 use crate::committee::{Authority, Committee, CommitteeError};
+use crate::standing::{Ended, EpochEnd};
 
 /// The newest recovery: its committee begins from one rebuilt checkpoint, and nothing else of earlier epochs counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,13 +20,16 @@ pub struct Recovery {
 }
 
 /// Every committee that the contract ever installed, from epoch 0, as far as it is known here. Cheap to
-/// clone. In JSON: the list of the epochs' lists of members, and the newest recovery beside it if there was one.
+/// clone. In JSON: the list of the epochs' lists of members, and beside it what there is of the newest recovery and of the
+/// ends of epochs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct Committees {
     past: Vec<Arc<Committee>>,
     current: Arc<Committee>,
     recovery: Option<Recovery>,
+    /// In the order of the epochs. One that is not here counts as ended at once.
+    ends: Vec<Ended>,
 }
 
 /// [`Committees`] in JSON.
@@ -33,7 +37,13 @@ pub struct Committees {
 #[serde(untagged)]
 enum Stored {
     Lists(Vec<Vec<Authority>>),
-    Recovered { committees: Vec<Vec<Authority>>, recovery: Recovery },
+    WithEnds {
+        committees: Vec<Vec<Authority>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        recovery: Option<Recovery>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        ends: Vec<Ended>,
+    },
 }
 
 impl Committees {
@@ -45,7 +55,7 @@ impl Committees {
         if first.epoch() != Epoch(0) {
             return Err(EpochsError::Gap { expected: Epoch(0), found: first.epoch() });
         }
-        Ok(Self { past: Vec::new(), current: Arc::new(first), recovery: None })
+        Ok(Self { past: Vec::new(), current: Arc::new(first), recovery: None, ends: Vec::new() })
     }
 
     /// The committee that votes now.
@@ -80,6 +90,30 @@ impl Committees {
         }
         self.past.push(std::mem::replace(&mut self.current, Arc::new(next)));
         Ok(())
+    }
+
+    /// The end of an epoch before the current one. At no time where it is not known.
+    #[must_use]
+    pub fn end(&self, epoch: Epoch) -> EpochEnd {
+        self.known_end(epoch).unwrap_or_default()
+    }
+
+    /// The same; none where it is not known.
+    #[must_use]
+    pub fn known_end(&self, epoch: Epoch) -> Option<EpochEnd> {
+        self.ends.iter().find(|(ended, _)| *ended == epoch).map(|(_, end)| *end)
+    }
+
+    /// The epochs whose end is known.
+    pub fn ended(&self) -> impl Iterator<Item = Epoch> {
+        self.ends.iter().map(|(epoch, _)| *epoch)
+    }
+
+    /// Notes the end of an epoch.
+    pub fn note_end(&mut self, epoch: Epoch, end: EpochEnd) {
+        self.ends.retain(|(ended, _)| *ended != epoch);
+        self.ends.push((epoch, end));
+        self.ends.sort_by_key(|(ended, _)| *ended);
     }
 
     /// The newest recovery, if there was one.
@@ -131,15 +165,16 @@ impl TryFrom<Stored> for Committees {
     type Error = EpochsError;
 
     fn try_from(stored: Stored) -> Result<Self, EpochsError> {
-        let (lists, recovery) = match stored {
-            Stored::Lists(lists) => (lists, None),
-            Stored::Recovered { committees, recovery } => (committees, Some(recovery)),
+        let (lists, recovery, ends) = match stored {
+            Stored::Lists(lists) => (lists, None, Vec::new()),
+            Stored::WithEnds { committees, recovery, ends } => (committees, recovery, ends),
         };
         let mut committees =
             (0..).zip(lists).map(|(epoch, members)| Committee::new(Epoch(epoch), members).map_err(EpochsError::from));
         let mut all = Self::new(committees.next().ok_or(EpochsError::Empty)??)?;
         committees.try_for_each(|next| all.install(next?))?;
         recovery.map_or(Ok(()), |recovery| all.recover(recovery))?;
+        ends.into_iter().for_each(|(epoch, end)| all.note_end(epoch, end));
         Ok(all)
     }
 }
@@ -147,9 +182,10 @@ impl TryFrom<Stored> for Committees {
 impl From<Committees> for Stored {
     fn from(committees: Committees) -> Self {
         let lists = committees.iter().map(|committee| committee.members().to_vec()).collect();
-        match committees.recovery {
-            None => Self::Lists(lists),
-            Some(recovery) => Self::Recovered { committees: lists, recovery },
+        let Committees { recovery, ends, .. } = committees;
+        match (recovery, ends) {
+            (None, ends) if ends.is_empty() => Self::Lists(lists),
+            (recovery, ends) => Self::WithEnds { committees: lists, recovery, ends },
         }
     }
 }
@@ -269,5 +305,21 @@ mod tests {
         }
         all.install(committee(2, 21)).unwrap();
         assert_eq!(all.counting_since(), Epoch(1), "a later rotation changes nothing");
+    }
+
+    #[test]
+    fn the_ends_of_epochs_are_read_back_and_an_unknown_one_is_in_the_past() {
+        let mut all = Committees::new(committee(0, 1)).unwrap();
+        all.install(committee(1, 11)).unwrap();
+        let end = |valid_until| EpochEnd::new(valid_until, 30);
+        assert_eq!((all.known_end(Epoch(0)), all.end(Epoch(0))), (None, EpochEnd::default()));
+        all.note_end(Epoch(0), end(100));
+        all.note_end(Epoch(0), end(200));
+        for recovery in [None, Some(Recovery { epoch: Epoch(1), adopted: None })] {
+            recovery.into_iter().for_each(|recovery| all.recover(recovery).unwrap());
+            let text = serde_json::to_string(&all).unwrap();
+            let read = serde_json::from_str::<Committees>(&text).unwrap();
+            assert_eq!((read.known_end(Epoch(0)), &read), (Some(end(200)), &all), "{text}");
+        }
     }
 }

@@ -143,8 +143,13 @@ impl Unlocks {
     /// committee of `current` said so in an event that may not be applied here yet.
     #[must_use]
     pub fn is_suspect(&self, epoch: Epoch, current: Epoch) -> bool {
-        let is_compromised = self.compromised.range(..=epoch).any(|(_, until)| epoch < *until);
-        is_compromised || (epoch < current && self.epoch < current)
+        self.is_compromised(epoch) || (epoch < current && self.epoch < current)
+    }
+
+    /// Whether an installation that is applied here says that keys of the epoch were out.
+    #[must_use]
+    pub fn is_compromised(&self, epoch: Epoch) -> bool {
+        self.compromised.range(..=epoch).any(|(_, until)| epoch < *until)
     }
 
     /// The unlock state of a number.

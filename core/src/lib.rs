@@ -18,6 +18,7 @@
 mod account;
 mod accounts;
 mod amount;
+mod attestation;
 mod base;
 mod certificate;
 pub mod checkpoint;
@@ -40,6 +41,7 @@ mod request;
 mod shard;
 mod signature;
 mod signature_check;
+mod standing;
 mod statement;
 mod transfer;
 mod unlock;
@@ -48,6 +50,7 @@ mod vote;
 
 pub use account::{Account, Balances, PendingOrder};
 pub use amount::{Amount, Asset, Balance, Epoch, Memo, ParseAmountError, SequenceNumber, TransactionIndex};
+pub use attestation::{Attestation, AttestationError, AttestedCertificate};
 pub use base::{ASSETS_PER_RECORD_MAX, Base, BaseAccount, BaseLedger, LedgerBase, Pruned, Unpaid};
 pub use certificate::{Certificate, CertificateError, VerifiedCertificate};
 pub use committee::{Authority, COMMITTEE_SIZE_MAX, COMMITTEE_SIZE_MIN, Committee, CommitteeError, quorum_of};
@@ -71,6 +74,7 @@ pub use request::{Request, RequestError, VerifiedRequest};
 pub use shard::{Decision, PrimaryView, Shard, VoteFloor};
 pub use signature::{BadSignature, EcdsaSignature, Ed25519Signature, Signatory, is_safe_ed25519_key};
 pub use signature_check::Authorization;
+pub use standing::{EpochEnd, Moment, Standing};
 pub use statement::{Domain, RedemptionVoteStatement};
 pub use transfer::{
     InvalidTransfer, Output, Outputs, PAYOUT_OUTPUTS_MAX, Payment, Payout, Receipt, Redemption, Transfer,

@@ -105,6 +105,16 @@ pub enum Rejection {
         /// In seconds since 1970.
         voidable_at: u64,
     },
+    /// The certificate's epoch ended too long ago, or its keys were out, so that it counts only with the votes of f + 1
+    /// current members that it exists.
+    #[error(
+        "certificates of epoch {epoch} do not count by themselves any more; bring the votes of f + 1 current members that \
+         this one exists, or have its order voted for again"
+    )]
+    Unattested {
+        /// The certificate's epoch.
+        epoch: Epoch,
+    },
     /// The newest final block that is applied is too old.
     #[error(
         "the newest final Ethereum block that this authority has read is too old: an order may have been voided since"

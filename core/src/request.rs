@@ -1,6 +1,7 @@
 //! Requests that clients submit to a shard: orders and certificates, which are verified in one batch.
 
 use crate::amount::Epoch;
+use crate::attestation::{AttestationError, AttestedCertificate};
 use crate::certificate::{Certificate, CertificateError, VerifiedCertificate};
 use crate::order::{OrderError, TransferOrder, VerifiedOrder};
 
@@ -11,6 +12,8 @@ pub enum Request {
     Order(TransferOrder),
     /// Asks for a confirmation.
     Certificate(Certificate),
+    /// The same, with the votes of f + 1 members of the current committee that the certificate exists.
+    Attested(Box<AttestedCertificate>),
 }
 
 impl Request {
@@ -20,6 +23,7 @@ impl Request {
         match self {
             Self::Order(order) => order,
             Self::Certificate(certificate) => &certificate.order,
+            Self::Attested(attested) => &attested.certificate.order,
         }
     }
 }
@@ -31,6 +35,8 @@ pub enum VerifiedRequest {
     Order(VerifiedOrder),
     /// Asks for a confirmation.
     Certificate(VerifiedCertificate),
+    /// The same, of a certificate that f + 1 members of the current committee attest.
+    Attested(VerifiedCertificate),
 }
 
 /// Why a request is not valid.
@@ -39,7 +45,7 @@ pub enum RequestError {
     /// The order is invalid.
     #[error(transparent)]
     Order(#[from] OrderError),
-    /// A certificate by a committee that is not known here (yet).
+    /// A certificate, or votes that it exists, by a committee that is not known here (yet).
     #[error("the committee of epoch {0} is not known here; send the certificate again later")]
     UnknownEpoch(Epoch),
     /// A certificate of an epoch that a recovery has ended.
@@ -56,4 +62,7 @@ pub enum RequestError {
     /// The certificate is invalid.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
+    /// The votes that come with the certificate are invalid.
+    #[error(transparent)]
+    Attestation(#[from] AttestationError),
 }

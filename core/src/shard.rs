@@ -29,6 +29,7 @@ use crate::record::{
     AppliedCredit, CrossShardCredit, Destination, Effect, Forwarded, Record, ShardOutputs, SynchronizationOrder,
 };
 use crate::rejection::Rejection;
+use crate::standing::Standing;
 use crate::transfer::{Output, Payment, Payout, Receipt, Transfer};
 use crate::unlock::Unlock;
 
@@ -236,9 +237,9 @@ impl Shard {
 
     /// Executes a certificate. Commits to [`Record::Confirmation`]. Never refuses one for lack of
     /// funds, and does not care which order the account is locked on. One that may not be executed now is kept first
-    /// ([`Record::Seen`]).
+    /// ([`Record::Seen`]). `standing` says how far it counts: see [`Shard::standing`].
     #[must_use]
-    pub fn confirm(&self, certificate: &VerifiedCertificate, view: PrimaryView) -> Decision {
+    pub fn confirm(&self, certificate: &VerifiedCertificate, view: PrimaryView, standing: Standing) -> Decision {
         let transfer = certificate.transfer();
         let sender = transfer.sender();
         if let Err(rejection) = self.check_owner(sender) {
@@ -257,7 +258,7 @@ impl Shard {
                 false => Decision::Already,
             };
         }
-        let withheld = self.withhold(certificate, view);
+        let withheld = self.withhold(certificate, view, standing);
         if transfer.sequence() > expected {
             let missing = Decision::Refuse(Rejection::MissingCertificate { missing: expected });
             // A certificate of a later number is kept only if its number is frozen.

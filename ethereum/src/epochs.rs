@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use alloy::primitives::U256;
 use alloy::sol_types::SolEvent;
-use fastpay_core::{Committee, Committees, Epoch, Recovery};
+use fastpay_core::{Committee, Committees, Epoch, EpochEnd, Recovery};
 
 use crate::contract::{ICouncil, IFastPay};
 use crate::deposits::{DepositsError, RANGE_BLOCKS_DEFAULT, block_hash};
@@ -42,9 +42,9 @@ impl EpochReader {
         Ok(self.agreed(known, None, u64::MAX).await?.0)
     }
 
-    /// As [`EpochReader::read`], with the newest recovery, and what it has adopted in that block. Of the epochs in
-    /// `known` it is known which were installed by a recovery. For an authority: of a new epoch that ended all before
-    /// it, the announcements are read, from the deployment on.
+    /// As [`EpochReader::read`], with the newest recovery, what it has adopted in that block, and until when votes of the
+    /// epoch before the newest one count there. Of the epochs in `known` it is known which were installed by a recovery.
+    /// For an authority: of a new epoch that ended all before it, the announcements are read, from the deployment on.
     ///
     /// # Errors
     /// As [`EpochReader::read`].
@@ -108,6 +108,7 @@ impl EpochReader {
             let mut committees = self.read_at(node, known, At::Hash(hash), block).await?;
             let recoveries = match examined {
                 Some(examined) => {
+                    self.read_end(node, &mut committees, At::Hash(hash)).await?;
                     self.read_recoveries(node, &mut committees, examined, (At::Hash(hash), block)).await?
                 }
                 None => Vec::new(),
@@ -160,6 +161,25 @@ impl EpochReader {
             committees.install(next).expect("the committee is of the epoch that was asked for");
         }
         Ok(committees)
+    }
+
+    /// Notes until when votes of the epoch before the newest one count, and which of the epochs before ended at once. The
+    /// contract forgets the former with the next installation.
+    async fn read_end(&self, node: &Endpoint, committees: &mut Committees, at: At) -> Result<(), PrimaryError> {
+        let Some(ended) = committees.current().epoch().0.checked_sub(1).map(Epoch) else { return Ok(()) };
+        if committees.known_end(ended).is_none() {
+            let contract = self.primary.contract();
+            let until = node.view(contract, &IFastPay::epochValidUntilCall { epoch: ended.0 }, at).await?;
+            let window = node.view(contract, &IFastPay::safetyParametersCall {}, at).await?.unlockWindow;
+            committees.note_end(ended, EpochEnd::new(until.saturating_to(), window.into()));
+            // Where keys of it were out, they may have been out in earlier epochs, too.
+            for earlier in committees.ended().filter(|_| until.is_zero()).collect::<Vec<_>>() {
+                if node.view(contract, &IFastPay::compromisedCall { epoch: earlier.0 }, at).await? {
+                    committees.note_end(earlier, EpochEnd::default());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The recoveries after the epoch `examined`, beside the newest one that is known. Notes the newest of all.

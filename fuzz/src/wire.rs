@@ -78,6 +78,7 @@ fn submit_request(bytes: &[u8]) {
             order.try_into().map(Request::Order)
         }
         WireRequest::Certificate(certificate) => certificate.try_into().map(Request::Certificate),
+        WireRequest::Attested(attested) => attested.try_into().map(Box::new).map(Request::Attested),
     };
     if let Ok(request) = request {
         verify(request);
@@ -106,6 +107,15 @@ fn verify(request: Request) {
                 verified.map(VerifiedRequest::Certificate).map_err(RequestError::from)
             }
         },
+        Request::Attested(attested) => {
+            let certificate = attested.certificate;
+            SIGNED.check_certificate(certificate.clone());
+            // Nothing attests a certificate that is not valid.
+            if verdicts.iter().any(Result::is_ok) {
+                verify(Request::Certificate(certificate));
+            }
+            return;
+        }
     };
     for verdict in verdicts {
         assert_eq!(verdict, alone);

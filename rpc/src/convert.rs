@@ -3,10 +3,10 @@
 
 use bytes::Bytes;
 use fastpay_core::{
-    AccountId, Amount, Asset, AuthorityName, Authorization, Balance, Certificate, ContractVote, Deposit, Digest,
-    EcdsaSignature, Ed25519Signature, Epoch, InvalidTransfer, JournalPosition, MERKLE_PATH_LENGTH_MAX, MerklePath,
-    Output, Outputs, Payment, Payout, PrimaryAddress, Redemption, SequenceNumber, TransactionIndex, Transfer,
-    TransferOrder, Vote, VoteSignature,
+    AccountId, Amount, Asset, Attestation, AttestedCertificate, AuthorityName, Authorization, Balance, Certificate,
+    ContractVote, Deposit, Digest, EcdsaSignature, Ed25519Signature, Epoch, InvalidTransfer, JournalPosition,
+    MERKLE_PATH_LENGTH_MAX, MerklePath, Output, Outputs, Payment, Payout, PrimaryAddress, Redemption, SequenceNumber,
+    TransactionIndex, Transfer, TransferOrder, Vote, VoteSignature,
 };
 
 use crate::answers::{ArchiveFile, ArchivePart, ConfirmedPage};
@@ -278,6 +278,37 @@ impl TryFrom<proto::Certificate> for Certificate {
             votes: certificate.votes.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?,
         })
     }
+}
+
+impl From<&AttestedCertificate> for proto::AttestedCertificate {
+    fn from(attested: &AttestedCertificate) -> Self {
+        let Attestation { epoch, votes } = &attested.attestation;
+        Self {
+            certificate: Some((&attested.certificate).into()),
+            votes: votes.iter().map(|vote| (*epoch, vote).into()).collect(),
+        }
+    }
+}
+
+impl TryFrom<proto::AttestedCertificate> for AttestedCertificate {
+    type Error = Malformed;
+    fn try_from(attested: proto::AttestedCertificate) -> Result<Self, Malformed> {
+        let certificate = attested.certificate.ok_or(Malformed::Missing("certificate"))?.try_into()?;
+        if attested.votes.len() > fastpay_core::COMMITTEE_SIZE_MAX {
+            return Err(Malformed::OutOfRange("votes"));
+        }
+        let votes = attested.votes.into_iter().map(TryInto::try_into).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { certificate, attestation: attestation_of(votes)? })
+    }
+}
+
+/// Votes that all name one epoch.
+pub(crate) fn attestation_of(votes: Vec<(Epoch, ContractVote)>) -> Result<Attestation, Malformed> {
+    let epoch = votes.first().map(|(epoch, _)| *epoch).ok_or(Malformed::Missing("votes"))?;
+    if votes.iter().any(|(of, _)| *of != epoch) {
+        return Err(Malformed::OutOfRange("epoch"));
+    }
+    Ok(Attestation { epoch, votes: votes.into_iter().map(|(_, vote)| vote).collect() })
 }
 
 impl From<&Deposit> for proto::Deposit {

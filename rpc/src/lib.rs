@@ -36,7 +36,8 @@ pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// one request for each stream of each connection, so the bound is no larger than a certificate or a batch.
 #[must_use]
 pub const fn request_bytes_max(quorum: usize) -> usize {
-    let certificate = certificate_bytes_max(fastpay_core::PAYOUT_OUTPUTS_MAX, quorum);
+    // With the votes of f + 1 members that it exists, of about 110 bytes each.
+    let certificate = certificate_bytes_max(fastpay_core::PAYOUT_OUTPUTS_MAX, quorum) + quorum * 128;
     let batch = REDEMPTION_BATCH_MAX * 48;
     if certificate > batch { certificate } else { batch }
 }

@@ -120,6 +120,12 @@ pub enum Refusal {
          others can be submitted again"
     )]
     EpochEnded(Epoch),
+    /// The certificate's epoch, the value, ended too long ago for it to count by itself.
+    #[error(
+        "certificates of epoch {0} do not count by themselves any more: send it with the votes of f + 1 members that it \
+         exists; if they are fewer, send its order again, to be voted for anew"
+    )]
+    Unattested(Epoch),
 }
 
 impl Refusal {
@@ -170,6 +176,7 @@ impl From<Rejection> for Refusal {
             Rejection::NotRequested { sequence } => Self::NotRequested(sequence),
             Rejection::WindowOpen { voidable_at } => Self::WindowOpen(voidable_at),
             Rejection::PrimaryTooOld => Self::PrimaryTooOld,
+            Rejection::Unattested { epoch } => Self::Unattested(epoch),
             // No authority sends these three to a client.
             Rejection::SynchronizationGap { .. } | Rejection::CreditGap { .. } | Rejection::CertificateKnown { .. } => {
                 Self::Invalid(rejection.to_string())
@@ -234,6 +241,10 @@ impl From<&Refusal> for proto::Refused {
                 refused.epoch = since.0;
                 Code::EpochEnded
             }
+            Refusal::Unattested(epoch) => {
+                refused.epoch = epoch.0;
+                Code::Unattested
+            }
             Refusal::Frozen(sequence) => {
                 refused.expected_sequence = sequence.0;
                 Code::Frozen
@@ -294,6 +305,7 @@ impl TryFrom<proto::Refused> for Refusal {
             Code::CatchingUp => Self::CatchingUp((expected.0 > 0).then_some(expected)),
             Code::UnknownEpoch => Self::UnknownEpoch(Epoch(refused.epoch)),
             Code::EpochEnded => Self::EpochEnded(Epoch(refused.epoch)),
+            Code::Unattested => Self::Unattested(Epoch(refused.epoch)),
             Code::Frozen => Self::Frozen(expected),
             Code::Overruled => Self::Overruled(convert::digest("refused.upheld", &refused.upheld)?),
             Code::Voided => Self::Voided(expected),

@@ -10,6 +10,7 @@ import { requestJson } from "./http.js";
 import { ProblemError } from "./problem.js";
 import type { AuthorityRef } from "./progress.js";
 import type { TransferOrder } from "./transfer.js";
+import type { BatchVote } from "./verify.js";
 import type { AccountState } from "./views.js";
 import {
   decodeAccount,
@@ -28,6 +29,7 @@ import {
   decodeTransfer,
   decodeUnlockVote,
   decodeVoted,
+  encodeAttested,
   encodeCertificate,
   encodeCertificateNames,
   encodeOrder,
@@ -94,6 +96,11 @@ export class AuthorityClient implements AuthorityRef {
   /** Submits a certificate. */
   confirm(certificate: Certificate, signal?: AbortSignal): Promise<Confirmed> {
     return this.#post("/v1/certificates", encodeCertificate(certificate), decodeConfirmed, signal);
+  }
+
+  /** Submits a certificate with the votes of f + 1 members of this epoch, the current one, that it exists. */
+  confirmAttested(certificate: Certificate, epoch: bigint, votes: readonly BatchVote[], signal?: AbortSignal): Promise<Confirmed> {
+    return this.#post("/v1/certificates/attested", encodeAttested(certificate, epoch, votes), decodeConfirmed, signal);
   }
 
   /** Requests a vote under the current epoch for confirmed redemptions, in this order. */

@@ -68,7 +68,10 @@ export type FastPayErrorCode =
   | "no-room"
   /** The authorities vote in an epoch that is not final at the Ethereum node yet. */
   | "new-epoch"
-  /** A recovery ended the epoch of the certificate, so the certificate counts for nothing. Resume: the order is certified again. */
+  /**
+   * The certificate does not count any more: a recovery ended its epoch, or its epoch ended long ago and too few
+   * authorities know it. Resume: the order is certified again.
+   */
   | "epoch-ended"
   /** The committee runs without a Primary: nothing can be redeemed. */
   | "no-primary"

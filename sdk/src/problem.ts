@@ -20,6 +20,7 @@ export type ProblemCode =
   | "not-voting"
   | "unknown-epoch"
   | "epoch-ended"
+  | "unattested"
   | "catching-up"
   | "disk-low"
   | "account-budget"

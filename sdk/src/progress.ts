@@ -41,6 +41,8 @@ export type PeerFailure =
   | { readonly kind: "voided" }
   /** A recovery installed this epoch. Certificates of earlier epochs, which it was sent, count for nothing. */
   | { readonly kind: "epoch-ended"; readonly epoch: bigint }
+  /** The certificate's epoch ended too long ago for it to count by itself, and too few authorities know it. */
+  | { readonly kind: "unattested"; readonly epoch: bigint }
   /** It rejected the request as invalid. */
   | { readonly kind: "refused"; readonly message: string }
   /** It gave an answer that no correct authority gives. */

@@ -311,6 +311,13 @@ export function encodeCertificate({ order, epoch, votes }: Certificate): string 
   return JSON.stringify({ order: orderJson(order), epoch: epoch.toString(), votes: votes.map(voteJson) });
 }
 
+/** A certificate with the votes of members of this epoch that it exists. */
+export function encodeAttested({ order, epoch, votes }: Certificate, attestedIn: bigint, attesting: readonly BatchVote[]): string {
+  const certificate = { order: orderJson(order), epoch: epoch.toString(), votes: votes.map(voteJson) };
+  const voteOf = ({ authority, signature }: BatchVote) => ({ epoch: attestedIn.toString(), authority, signature });
+  return JSON.stringify({ certificate, votes: attesting.map(voteOf) });
+}
+
 /** The text of a proof of an output, which can be handed to others. */
 export function encodeOutputProof(proof: OutputProof): string {
   const { sender, sequence, output: paid, epoch, votes, ...rest } = proof;

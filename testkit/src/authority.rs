@@ -1,10 +1,13 @@
 //! An honest authority of several shards. Messages between its shards wait until the test delivers them.
 
+use std::cmp::Ordering;
+
 use fastpay_core::{
-    Account, AccountId, Amount, AuthorityKeys, Balance, Base, BaseAccount, BaseLedger, Certificate, CertificateError,
-    Committees, CrossShardCredit, Deposit, Digest, Domain, Epoch, OrderError, Recovery, Redemption, Rejection,
-    SequenceNumber, ShardId, ShardLayout, SynchronizationOrder, TransactionIndex, TransferOrder, Unlock, UnlockOutcome,
-    Vote, sign_vote,
+    Account, AccountId, Amount, AttestationError, AttestedCertificate, AuthorityKeys, Balance, Base, BaseAccount,
+    BaseLedger, Certificate, CertificateError, Committees, ContractVote, CrossShardCredit, Deposit, Digest, Domain,
+    Epoch, EpochEnd, Moment, OrderError, PrimaryView, Recovery, Redemption, Rejection, SequenceNumber, ShardId,
+    ShardLayout, Standing, SynchronizationOrder, TransactionIndex, Transfer, TransferOrder, Unlock, UnlockOutcome,
+    UnlockVote, VerifiedCertificate, Vote, sign_vote,
 };
 
 use crate::{Outcome, TestCommittee, TestShard};
@@ -24,6 +27,9 @@ pub enum TestAuthorityError {
     /// A recovery has installed this epoch, and the certificate is of an earlier one.
     #[error("certificates count since epoch {0}")]
     EpochEnded(Epoch),
+    /// The votes that the certificate exists are invalid.
+    #[error(transparent)]
+    Attestation(#[from] AttestationError),
     /// A rule of the protocol rejects the request.
     #[error(transparent)]
     Rejection(#[from] Rejection),
@@ -38,6 +44,8 @@ pub struct TestAuthority {
     layout: ShardLayout,
     /// Its shards, by number.
     pub shards: Vec<TestShard>,
+    /// The time by which it judges certificates of ended epochs. None: they all count.
+    pub moment: Option<Moment>,
 }
 
 impl TestAuthority {
@@ -51,6 +59,7 @@ impl TestAuthority {
             keys: committee.keys[index].clone(),
             layout,
             shards: layout.shards().map(|id| TestShard::new(id, layout, true)).collect(),
+            moment: None,
         }
     }
 
@@ -65,6 +74,12 @@ impl TestAuthority {
     pub fn rotate(&mut self, next: &TestCommittee, index: usize) {
         self.committees.install(next.committee.clone()).expect("epochs come one by one");
         self.keys = next.keys[index].clone();
+    }
+
+    /// The same, and knows until when certificates of the epoch that ends count.
+    pub fn rotate_until(&mut self, next: &TestCommittee, index: usize, end: EpochEnd) {
+        self.committees.note_end(self.epoch(), end);
+        self.rotate(next, index);
     }
 
     /// Begins anew in the next epoch, which a recovery has installed, from an empty checkpoint that it has adopted. This
@@ -150,7 +165,50 @@ impl TestAuthority {
         let committee =
             self.committees.get(certificate.epoch).ok_or(TestAuthorityError::UnknownEpoch(certificate.epoch))?;
         let verified = certificate.clone().verify(&self.domain, committee)?;
-        Ok(self.shard(&verified.transfer().sender()).confirm(&verified)?)
+        let standing = self.standing(&verified, certificate.epoch);
+        Ok(self.execute(&verified, standing)?)
+    }
+
+    /// Executes a certificate that members of the current committee attest.
+    ///
+    /// # Errors
+    /// If an honest authority refuses the certificate, or one of the votes.
+    pub fn confirm_attested(&mut self, attested: &AttestedCertificate) -> Result<Outcome, TestAuthorityError> {
+        let AttestedCertificate { certificate, attestation } = attested;
+        let unknown = TestAuthorityError::UnknownEpoch;
+        let committee = self.committees.get(certificate.epoch).ok_or(unknown(certificate.epoch))?;
+        let verified = certificate.clone().verify(&self.domain, committee)?;
+        let (sender, sequence) = (verified.transfer().sender(), verified.transfer().sequence());
+        let standing = match attestation.epoch.cmp(&self.epoch()) {
+            Ordering::Greater => return Err(unknown(attestation.epoch)),
+            Ordering::Less => self.standing(&verified, certificate.epoch),
+            Ordering::Equal => {
+                attestation.check(&self.domain, self.committees.current(), (sender, sequence), verified.digest())?;
+                self.standing(&verified, certificate.epoch).max(self.standing(&verified, attestation.epoch))
+            }
+        };
+        Ok(self.execute(&verified, standing)?)
+    }
+
+    /// Its vote that the certificate of an order exists, if it executed or keeps it.
+    #[must_use]
+    pub fn attest(&self, transfer: &Transfer, executed: bool) -> Option<ContractVote> {
+        let (account, sequence) = (transfer.sender(), transfer.sequence());
+        let shard = &self.shards[self.layout.shard_of(&account).0 as usize];
+        let seen = shard.ledger().unlocks.get(account, sequence).and_then(|unlock| unlock.seen.as_ref());
+        let is_known = executed || seen.is_some_and(|seen| seen.order.transfer == *transfer);
+        let vote = UnlockVote::Certificate(self.domain.transfer_digest(transfer));
+        is_known.then(|| vote.sign(&self.keys, &self.domain, self.epoch(), account, sequence))
+    }
+
+    fn standing(&mut self, certificate: &VerifiedCertificate, epoch: Epoch) -> Standing {
+        let (Some(moment), committees) = (self.moment, self.committees.clone()) else { return Standing::Counts };
+        self.shard(&certificate.transfer().sender()).rules().standing(epoch, &committees, &moment)
+    }
+
+    fn execute(&mut self, certificate: &VerifiedCertificate, standing: Standing) -> Result<Outcome, Rejection> {
+        let shard = self.shard(&certificate.transfer().sender());
+        shard.confirm_standing(PrimaryView::Recent, standing, certificate)
     }
 
     /// Follows the Primary to a deposit, on all shards. Deposits must be passed in their order.

@@ -7,7 +7,7 @@ use borsh::BorshDeserialize;
 use fastpay_core::handover::{Inheritance, JoinError};
 use fastpay_core::{
     Account, AccountId, Base, Certificate, CrossShardCredit, Decision, Epoch, Installation, JournalPosition,
-    PendingOrder, PrimaryView, Record, Rejection, SequenceNumber, Shard, ShardId, ShardLayout, ShardLedger,
+    PendingOrder, PrimaryView, Record, Rejection, SequenceNumber, Shard, ShardId, ShardLayout, ShardLedger, Standing,
     SynchronizationOrder, UnlockEvent, VerifiedCertificate, VerifiedOrder, VoteFloor,
 };
 
@@ -149,7 +149,20 @@ impl TestShard {
     /// # Errors
     /// The rejection, if a rule refuses it.
     pub fn confirm_with(&mut self, view: PrimaryView, certificate: &VerifiedCertificate) -> Result<Outcome, Rejection> {
-        self.run(|shard| shard.confirm(certificate, view))
+        self.confirm_standing(view, Standing::Counts, certificate)
+    }
+
+    /// As [`TestShard::confirm_with`], where the certificate counts so far.
+    ///
+    /// # Errors
+    /// The rejection, if a rule refuses it.
+    pub fn confirm_standing(
+        &mut self,
+        view: PrimaryView,
+        standing: Standing,
+        certificate: &VerifiedCertificate,
+    ) -> Result<Outcome, Rejection> {
+        self.run(|shard| shard.confirm(certificate, view, standing))
     }
 
     /// Locks an account on an order, with an old view of the Primary.

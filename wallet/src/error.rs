@@ -231,7 +231,7 @@ impl WalletError {
             }
             Self::Primary(PrimaryError::InsufficientFunds) => ErrorKind::Funds,
             Self::Send(SendError::Primary(PrimaryError::InsufficientFunds)) => ErrorKind::Funds,
-            Self::Quorum(QuorumError::NoQuorum { .. } | QuorumError::EpochEnded(_))
+            Self::Quorum(QuorumError::NoQuorum { .. } | QuorumError::EpochEnded(_) | QuorumError::Outdated(_))
             | Self::TooFewAnswers { .. }
             | Self::NotCertified { .. } => ErrorKind::Unreachable,
             Self::Paused { .. } => ErrorKind::Paused,

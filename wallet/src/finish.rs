@@ -5,7 +5,8 @@
 //!  numbers that others used ─► store their certificates
 //!  an order that authorities are locked on ─► adopt: store it as if it were ours, and finish it
 //!  two orders for one number ─► OrderConflict ─► finish the one that still can be ─► the other is superseded
-//!  a certificate that a recovery ended ─► its order again, under the same number ─► certified, or what took the number
+//!  a certificate that a recovery ended, or that outlived its epoch
+//!                        ─► its order again, under the same number ─► certified, or what took the number
 //! ```
 //! Invariants: nothing is signed here, and everything that is sent was signed with this account's key, which is
 //! verified. Our own order, or one adopted in its place, is on disk before it is sent; the certificate of a competing
@@ -32,9 +33,9 @@ const LEARNED_MAX: usize = 256;
 impl Wallet {
     /// Finishes a stored order. What had to be made again before it is added to `before`.
     ///
-    /// If a recovery has ended the epoch of its certificate, the order of that certificate is certified again: it keeps its
-    /// number, so it happens once. If the recovery included it, or something else has taken the number since, that is the
-    /// outcome.
+    /// If a recovery has ended the epoch of its certificate, or too few authorities know the certificate of an epoch that
+    /// ended long ago, the order of that certificate is certified again: it keeps its number, so it happens once. If the
+    /// recovery included it, or something else has taken the number since, that is the outcome.
     pub(crate) async fn finish(
         &self,
         journal: &OrderJournal,
@@ -48,8 +49,8 @@ impl Wallet {
                 Ok(certificate) => {
                     let begun_at = self.client().tracer().now();
                     match self.settle(journal, certificate.clone(), begun_at, true).await {
-                        Err(WalletError::Quorum(QuorumError::EpochEnded(epoch))) => {
-                            tracing::warn!(%sequence, %epoch, "a recovery has ended the epoch of a stored certificate");
+                        Err(WalletError::Quorum(QuorumError::EpochEnded(epoch) | QuorumError::Outdated(epoch))) => {
+                            tracing::warn!(%sequence, %epoch, "a stored certificate does not count any more");
                             self.client().report(Progress::Renewed(certificate.transfer().clone()));
                             // Not ours, if this one had superseded it: its owner may have ordered ours anew.
                             to_certify = Some(certificate.into_certificate().order);

@@ -305,6 +305,8 @@ impl Wallet {
         }
         match self.through_epochs(|| self.client().settle(&found)).await {
             Err(QuorumError::EpochEnded(_)) => self.find_certificate(account, sequence).await,
+            // Keys of a retired committee may have made it.
+            Err(QuorumError::Outdated(_)) => None,
             _ => Some(found),
         }
     }

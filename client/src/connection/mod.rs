@@ -18,7 +18,8 @@ use transport::Transport;
 use bytes::Bytes;
 use fastpay_core::checkpoint::ArchivedPage;
 use fastpay_core::{
-    AccountId, Asset, AuthorityName, Certificate, Deposit, Epoch, JournalPosition, SequenceNumber, TransferOrder, Vote,
+    AccountId, Asset, AttestedCertificate, AuthorityName, Certificate, Deposit, Epoch, JournalPosition, SequenceNumber,
+    TransferOrder, Vote,
 };
 use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::proto::submit_request::Request;
@@ -127,7 +128,22 @@ impl ShardClient {
     /// # Errors
     /// See [`ClientError`].
     pub async fn confirm(&self, certificate: &Certificate) -> Result<(Option<Epoch>, SequenceNumber), ClientError> {
-        match self.submit(Request::Certificate(certificate.into())).await? {
+        self.confirmation(Request::Certificate(certificate.into())).await
+    }
+
+    /// The same, of a certificate that members of the current committee attest.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn confirm_attested(
+        &self,
+        attested: &AttestedCertificate,
+    ) -> Result<(Option<Epoch>, SequenceNumber), ClientError> {
+        self.confirmation(Request::Attested(attested.into())).await
+    }
+
+    async fn confirmation(&self, request: Request) -> Result<(Option<Epoch>, SequenceNumber), ClientError> {
+        match self.submit(request).await? {
             Response::Confirmed(confirmed) => Ok((confirmed.epoch.map(Epoch), SequenceNumber(confirmed.next_sequence))),
             _ => Err(ClientError::Malformed("no confirmation in the answer to a certificate".into())),
         }

@@ -44,12 +44,11 @@ impl CommitteeClient {
         while sequence < to {
             let certificate = self.certificate(account, sequence).await.ok_or(PeerFailure::Behind(sequence))?;
             self.report(Progress::CatchingUp { authority: authority.name(), account, sequence });
-            let shard = authority.shard_of(&account);
-            let confirmed = match shard.confirm(certificate.certificate()).await {
+            let confirmed = match self.submit(authority, &certificate).await {
                 // The stored certificate may be of an ended epoch, while another authority has one of a later epoch.
-                Err(ended @ ClientError::Refused(Refusal::EpochEnded(_))) => {
+                Err(ended @ ClientError::Refused(Refusal::EpochEnded(_) | Refusal::Unattested(_))) => {
                     match self.network.find_certificate(account, sequence).await {
-                        Some(newer) => shard.confirm(newer.certificate()).await,
+                        Some(newer) => self.submit(authority, &newer).await,
                         None => Err(ended),
                     }
                 }
@@ -75,7 +74,7 @@ impl CommitteeClient {
         let (account, sequence) = (certificate.transfer().sender(), certificate.transfer().sequence());
         let mut last_missing = None;
         for _ in 0..CONFIRM_ROUNDS_MAX {
-            match authority.shard_of(&account).confirm(certificate.certificate()).await {
+            match self.submit(authority, certificate).await {
                 Ok((epoch, next)) if next > sequence => return Ok(epoch),
                 Ok((_, next)) => {
                     return Err(PeerFailure::Misbehaved(format!("it confirmed {sequence} and expects {next}")));
@@ -173,6 +172,7 @@ pub(super) fn failure_of(error: ClientError) -> PeerFailure {
         ClientError::Refused(Refusal::CatchingUp(None)) => PeerFailure::Restored,
         ClientError::Refused(Refusal::NotRequested(_)) => PeerFailure::NotRequested,
         ClientError::Refused(Refusal::EpochEnded(since)) => PeerFailure::EpochEnded(since),
+        ClientError::Refused(Refusal::Unattested(epoch)) => PeerFailure::Unattested(epoch),
         ClientError::Refused(refusal) if refusal.is_retryable() => PeerFailure::Silent(refusal.to_string()),
         ClientError::Refused(Refusal::MissingCertificate(missing) | Refusal::SequenceTooHigh(missing)) => {
             PeerFailure::Behind(missing)

@@ -39,6 +39,8 @@ enum Outcome {
     Confirmed,
     /// It has confirmed, in a newer epoch than is known here.
     Ahead(Epoch),
+    /// It refuses the certificate because its epoch ended long ago, and too few authorities know it.
+    Unattested,
     /// It refuses the certificate because a recovery has ended the certificate's epoch: those from this one on count.
     Ended(Epoch),
     Refused,
@@ -67,7 +69,8 @@ impl QuorumError {
             _ => return false,
         };
         let refused = |(name, failure): &&(AuthorityName, PeerFailure)| {
-            let is_refusal = matches!(failure, PeerFailure::Refused(_) | PeerFailure::EpochEnded(_));
+            use PeerFailure::{EpochEnded, Refused, Unattested};
+            let is_refusal = matches!(failure, Refused(_) | EpochEnded(_) | Unattested(_));
             committee.member(name).is_some() && is_refusal
         };
         is_unsettled(committee, failures.iter().filter(refused).count())
@@ -79,7 +82,7 @@ impl CommitteeClient {
     ///
     /// # Errors
     /// [`QuorumError::NoQuorum`]: settle it again. [`QuorumError::NewEpoch`]: follow it, and settle again.
-    /// [`QuorumError::EpochEnded`]: certify its order again.
+    /// [`QuorumError::EpochEnded`], [`QuorumError::Outdated`]: certify its order again.
     pub async fn settle(&self, certificate: &VerifiedCertificate) -> Result<Settled, QuorumError> {
         let committee = self.network.committee();
         let quorum = committee.quorum();
@@ -92,7 +95,7 @@ impl CommitteeClient {
             confirming.spawn(client.confirm_patiently(authority, certificate, committee.epoch(), failures.clone()));
         }
         let (mut confirmed, mut ahead, mut refusals) = (Vec::new(), Vec::new(), 0_usize);
-        let (mut unnamed, mut ended, mut unnamed_ended) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut unnamed, mut ended, mut unnamed_ended, mut unattested) = (Vec::new(), Vec::new(), Vec::new(), 0_usize);
         let mut counting_since = Epoch(u64::MAX);
         loop {
             let (name, outcome) = match timeout_at(deadline, confirming.join_next()).await {
@@ -131,15 +134,20 @@ impl CommitteeClient {
                         return Err(QuorumError::EpochEnded(certificate.certificate().epoch));
                     }
                 }
-                Outcome::Ahead(_) | Outcome::Refused if !is_member => {}
+                Outcome::Ahead(_) | Outcome::Refused | Outcome::Unattested if !is_member => {}
                 Outcome::Ahead(epoch) => {
                     ahead.push(epoch);
                     if let Some(epoch) = newer_epoch(&committee, ahead.iter().copied()) {
                         return Err(QuorumError::NewEpoch { epoch, known: committee.epoch() });
                     }
                 }
-                Outcome::Refused => {
+                Outcome::Refused | Outcome::Unattested => {
                     refusals = refusals.saturating_add(1);
+                    unattested = unattested.saturating_add(usize::from(outcome == Outcome::Unattested));
+                    // One of them is honest, and too few know the certificate.
+                    if unattested > committee.faults_tolerated() {
+                        return Err(QuorumError::Outdated(certificate.certificate().epoch));
+                    }
                     if is_unsettled(&committee, refusals.saturating_add(ended.len())) {
                         return Err(no_quorum(confirmed.len(), quorum, false, &failures));
                     }
@@ -199,6 +207,9 @@ impl CommitteeClient {
                 PeerFailure::EpochEnded(since) if since > certificate.certificate().epoch => {
                     Some(Outcome::Ended(since))
                 }
+                // The same.
+                PeerFailure::Unattested(epoch) if epoch == certificate.certificate().epoch => Some(Outcome::Unattested),
+                PeerFailure::Unattested(_) => Some(Outcome::Refused),
                 PeerFailure::EpochEnded(_) | PeerFailure::Refused(_) | PeerFailure::NoPrimary => Some(Outcome::Refused),
                 _ => None,
             };

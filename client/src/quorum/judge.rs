@@ -126,6 +126,7 @@ impl Inquiry {
             | Refusal::Overruled(_)
             | Refusal::Voided(_)
             | Refusal::EpochEnded(_)
+            | Refusal::Unattested(_)
             | Refusal::NotRequested(_)
             | Refusal::WindowOpen(_)
             | Refusal::CatchingUp(Some(_)) => Step::last(PeerAnswer::Out(PeerFailure::Refused(refusal.to_string()))),

@@ -10,6 +10,7 @@
 //! certificates by their signatures, a sequence number by the certificate before it.
 
 mod ask;
+mod attest;
 mod batch;
 mod catch_up;
 mod confirm;
@@ -32,6 +33,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::network::Network;
 
+pub use attest::attest;
 pub use batch::Ballot;
 pub use confirm::Settled;
 pub use conflict::{ConflictingOrder, OrderConflict};
@@ -107,7 +109,8 @@ pub enum Progress {
     },
     /// Another copy of this wallet signed this order and did not finish it; this one finishes it now.
     Adopted(Transfer),
-    /// A recovery ended the epoch of this transfer's certificate; the same order is certified again now.
+    /// The epoch of this transfer's certificate has ended, and the certificate does not count any more; the same order is
+    /// certified again now.
     Renewed(Transfer),
 }
 
@@ -187,6 +190,13 @@ pub enum QuorumError {
          any more; the order can be certified again: run `fastpay resume`"
     )]
     EpochEnded(Epoch),
+    /// The epoch of the certificate ended long ago, and too few authorities know the certificate. Its order may be certified
+    /// anew.
+    #[error(
+        "this was certified in epoch {0}, which ended long ago, and too few authorities know it; it can be certified again: \
+         run `fastpay resume`"
+    )]
+    Outdated(Epoch),
     /// Too few good answers.
     #[error("{count} of the {quorum} {what} that are needed came {}; nothing is lost: run `fastpay resume` to go on. {}",
         if *.timed_out { "in time" } else { "and no more can come" }, list(.failures))]

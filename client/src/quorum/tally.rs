@@ -53,6 +53,9 @@ pub enum PeerFailure {
     /// A recovery has installed this epoch and ended all earlier ones, and it refuses a certificate of one of these.
     #[error("a recovery has installed epoch {0}, and certificates of earlier epochs count for nothing")]
     EpochEnded(Epoch),
+    /// The certificate's epoch, the value, ended too long ago for it to count by itself there, and too few attest it.
+    #[error("certificates of epoch {0} do not count by themselves any more, and too few authorities know this one")]
+    Unattested(Epoch),
     /// It refused the request as wrong.
     #[error("it refused: {0}")]
     Refused(String),
@@ -91,6 +94,7 @@ impl PeerFailure {
             Self::NoPrimary => "no-primary",
             Self::NotRequested => "not-requested",
             Self::EpochEnded(_) => "epoch-ended",
+            Self::Unattested(_) => "unattested",
             Self::Refused(_) => "refused",
             Self::Misbehaved(_) => "misbehaved",
         }

@@ -228,7 +228,7 @@ async fn wrong_answers_are_malformed_and_the_stream_continues() {
         while let Ok(Some(request)) = requests.message().await {
             let refused = |code| proto::Refused { code, ..proto::Refused::default() };
             let response = match request.request {
-                Some(Request::Certificate(_)) => Response::Vote(vote.clone()),
+                Some(Request::Certificate(_) | Request::Attested(_)) => Response::Vote(vote.clone()),
                 Some(Request::Order(order)) => match order.transfer {
                     Some(proto::transfer_order::Transfer::Payment(payment)) => match payment.sequence {
                         0 => Response::Confirmed(Confirmed { next_sequence: 1, epoch: None }),

@@ -334,8 +334,13 @@ pub(crate) fn order_verdict(verdict: Result<VerifiedRequest, RequestError>) -> R
     match verdict {
         Ok(VerifiedRequest::Order(order)) => Ok(order),
         Err(RequestError::Order(error) | RequestError::Certificate(CertificateError::Order(error))) => Err(error),
-        Ok(VerifiedRequest::Certificate(_))
-        | Err(RequestError::UnknownEpoch(_) | RequestError::EpochEnded { .. } | RequestError::Certificate(_)) => {
+        Ok(VerifiedRequest::Certificate(_) | VerifiedRequest::Attested(_))
+        | Err(
+            RequestError::UnknownEpoch(_)
+            | RequestError::EpochEnded { .. }
+            | RequestError::Certificate(_)
+            | RequestError::Attestation(_),
+        ) => {
             unreachable!("an order was asked about")
         }
     }

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use super::{Decision, PrimaryView, Shard, VoteFloor};
 use crate::amount::{Amount, Asset, Epoch, SequenceNumber};
 use crate::certificate::{Certificate, VerifiedCertificate};
+use crate::epochs::Committees;
 use crate::history::JournalPosition;
 use crate::identity::AccountId;
 use crate::order::VerifiedOrder;
 use crate::record::Record;
 use crate::rejection::Rejection;
+use crate::standing::{Moment, Standing};
 use crate::unlock::{Installation, RELEASED, Unlock, UnlockEvent, UnlockEventKind, UnlockOutcome};
 
 impl Shard {
@@ -63,21 +65,45 @@ impl Shard {
 
     /// The decision that keeps a certificate of an unexecuted number from being executed now; `None` if it may be
     /// executed once its number is the next one.
-    pub(super) fn withhold(&self, certificate: &VerifiedCertificate, view: PrimaryView) -> Option<Decision> {
+    pub(super) fn withhold(
+        &self,
+        certificate: &VerifiedCertificate,
+        view: PrimaryView,
+        standing: Standing,
+    ) -> Option<Decision> {
         let (sender, sequence) = (certificate.transfer().sender(), certificate.transfer().sequence());
         let unlock = self.ledger.unlocks.get(sender, sequence);
+        // What the contract says of the number needs no vote.
+        let is_named = unlock.and_then(Unlock::upheld) == Some(certificate.digest());
+        let standing = if is_named { Standing::Counts } else { standing };
         let rejection = match unlock.filter(|unlock| unlock.is_frozen()).map(Unlock::upheld) {
-            Some(Some(upheld)) if upheld == certificate.digest() => return None,
+            Some(_) if is_named => return None,
             // If the contract has only spent the number, it can still uphold the kept certificate.
             Some(Some(upheld)) => Rejection::Overruled { upheld },
-            Some(None) => Rejection::Frozen { sequence },
+            Some(None) if standing > Standing::Ended => Rejection::Frozen { sequence },
             None if view == PrimaryView::TooOld => Rejection::PrimaryTooOld,
-            None => return None,
+            None if standing == Standing::Counts => return None,
+            _ => Rejection::Unattested { epoch: certificate.certificate().epoch },
         };
-        Some(match unlock.and_then(|unlock| unlock.seen.as_ref()) {
-            Some(_) => Decision::Refuse(rejection),
-            None => Decision::CommitFirst(Box::new(Record::Seen { certificate: certificate.shared() })),
+        let is_to_keep = standing > Standing::Ended && unlock.is_none_or(|unlock| unlock.seen.is_none());
+        Some(match is_to_keep {
+            true => Decision::CommitFirst(Box::new(Record::Seen { certificate: certificate.shared() })),
+            false => Decision::Refuse(rejection),
         })
+    }
+
+    /// How far a certificate of this epoch counts by itself, as the committees that its authority knows and the events
+    /// that this shard has applied say. Votes of the epoch that a certificate exists count as far as that.
+    #[must_use]
+    pub fn standing(&self, epoch: Epoch, committees: &Committees, moment: &Moment) -> Standing {
+        let unlocks = &self.ledger.unlocks;
+        if epoch >= committees.current().epoch().max(unlocks.epoch()) {
+            return moment.of_current();
+        }
+        match unlocks.is_compromised(epoch) {
+            true => Standing::Ended,
+            false => committees.end(epoch).standing(moment.now),
+        }
     }
 
     /// Follows the Primary over the installation of a committee. Commits to [`Record::Installation`].

@@ -20,12 +20,14 @@ mod recent;
 mod tests;
 mod work;
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use rand_core::CryptoRng;
 
 use crate::Digest;
-use crate::certificate::CertificateError;
+use crate::attestation::AttestedCertificate;
+use crate::certificate::{Certificate, CertificateError, VerifiedCertificate};
 use crate::epochs::Committees;
 use crate::merkle::Nodes;
 use crate::order::{OrderError, TransferOrder};
@@ -123,13 +125,22 @@ impl Verifier {
         let PendingVerification { value, checks } = match request {
             Request::Order(order) => order.prepare(&self.domain, known)?.map(VerifiedRequest::Order),
             Request::Certificate(certificate) => {
-                let (epoch, since) = (certificate.epoch, committees.counting_since());
-                if epoch < since {
-                    return Err(RequestError::EpochEnded { epoch, since });
+                self.prepare(certificate, committees, known)?.map(VerifiedRequest::Certificate)
+            }
+            Request::Attested(attested) => {
+                let AttestedCertificate { certificate, attestation } = *attested;
+                let prepared = self.prepare(certificate, committees, known)?;
+                let (current, transfer) = (committees.current(), prepared.value.transfer());
+                match attestation.epoch.cmp(&current.epoch()) {
+                    Ordering::Greater => return Err(RequestError::UnknownEpoch(attestation.epoch)),
+                    // These votes count for nothing any more.
+                    Ordering::Less => prepared.map(VerifiedRequest::Certificate),
+                    Ordering::Equal => {
+                        let number = (transfer.sender(), transfer.sequence());
+                        attestation.check(&self.domain, current, number, prepared.value.digest())?;
+                        prepared.map(VerifiedRequest::Attested)
+                    }
                 }
-                let unknown = RequestError::UnknownEpoch(certificate.epoch);
-                let committee = committees.get(certificate.epoch).ok_or(unknown)?;
-                certificate.prepare(&self.domain, committee, known, &mut self.nodes)?.map(VerifiedRequest::Certificate)
             }
         };
         let mut needs = Vec::new();
@@ -148,13 +159,30 @@ impl Verifier {
         Ok(Draft { value, needs, order_known: known.is_some(), order_hash })
     }
 
+    /// Checks everything of a certificate but its signatures, against the committee of its own epoch.
+    fn prepare(
+        &mut self,
+        certificate: Certificate,
+        committees: &Committees,
+        known: Option<Digest>,
+    ) -> Result<PendingVerification<VerifiedCertificate>, RequestError> {
+        let (epoch, since) = (certificate.epoch, committees.counting_since());
+        if epoch < since {
+            return Err(RequestError::EpochEnded { epoch, since });
+        }
+        let committee = committees.get(epoch).ok_or(RequestError::UnknownEpoch(epoch))?;
+        Ok(certificate.prepare(&self.domain, committee, known, &mut self.nodes)?)
+    }
+
     /// The verdict on a request after its signatures are checked. A valid order is remembered until its certificate
     /// arrives.
     fn settle(&mut self, draft: Draft, round: &BatchRound) -> Result<VerifiedRequest, RequestError> {
         let verified = match (draft.needs.into_iter().find_map(|place| round.bad(place)), draft.value) {
             (None, verified) => verified,
             (Some(bad), VerifiedRequest::Order(_)) => return Err(OrderError::Signature(bad).into()),
-            (Some(bad), VerifiedRequest::Certificate(_)) => return Err(CertificateError::Signature(bad).into()),
+            (Some(bad), VerifiedRequest::Certificate(_) | VerifiedRequest::Attested(_)) => {
+                return Err(CertificateError::Signature(bad).into());
+            }
         };
         match &verified {
             VerifiedRequest::Order(order) if !draft.order_known => {
@@ -162,7 +190,7 @@ impl Verifier {
             }
             VerifiedRequest::Order(_) => {}
             // It is hardly asked for again: so only orders under way are remembered, and few are quickly found.
-            VerifiedRequest::Certificate(certificate) => {
+            VerifiedRequest::Certificate(certificate) | VerifiedRequest::Attested(certificate) => {
                 let order = &certificate.certificate().order;
                 self.memory_of(order).remove(draft.order_hash, order);
             }

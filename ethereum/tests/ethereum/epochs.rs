@@ -3,10 +3,10 @@
 use alloy::primitives::{Address, B256, hex};
 use alloy::sol_types::{SolCall, SolEvent};
 use fastpay_core::{
-    Amount, Announcement, Asset, AuthorityKeys, Committee, Committees, CouncilStatement, Domain, Epoch, Recovery,
-    Redemption, SequenceNumber, sign_council_vote,
+    Amount, Announcement, Asset, AuthorityKeys, Committee, Committees, CouncilStatement, Domain, Epoch, EpochEnd,
+    Recovery, Redemption, SequenceNumber, sign_council_vote,
 };
-use fastpay_ethereum::{Alarm, DepositsError, EpochReader, Finality, IFastPay, Primary, PrimaryConfig};
+use fastpay_ethereum::{Alarm, DepositReader, DepositsError, EpochReader, Finality, IFastPay, Primary, PrimaryConfig};
 use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, LyingNode, Mining, Rotation, Signers, council_of};
 use serde_json::{Value, json};
 
@@ -130,8 +130,58 @@ async fn in_an_older_block_only_what_was_installed_there_is_read() {
     scene.anvil.mine(2).await;
     for known in [None, Some(committees(0))] {
         assert_eq!(reader.read_with_recovery_in(before, known.as_ref()).await.unwrap(), committees(0));
-        assert_eq!(reader.read_with_recovery_in(u64::MAX, known.as_ref()).await.unwrap(), committees(1));
+        let read = reader.read_with_recovery_in(u64::MAX, known.as_ref()).await.unwrap();
+        assert_eq!(read, ended(committees(1), read.end(Epoch(0))));
     }
+}
+
+/// The same, and epoch 0 has ended so.
+fn ended(mut committees: Committees, end: EpochEnd) -> Committees {
+    committees.note_end(Epoch(0), end);
+    committees
+}
+
+#[tokio::test]
+async fn until_when_votes_of_the_epoch_before_count_is_read_once_and_kept() {
+    let scene = Scene::new().await;
+    scene.anvil.mine(2).await;
+    let reader = scene.reader().await;
+    scene.rotate(1).await;
+    scene.anvil.mine(2).await;
+    let first = reader.read_with_recovery(Some(&committees(0))).await.unwrap();
+    let end = first.known_end(Epoch(0)).unwrap();
+    let primary = scene.anvil.primary(scene.contract, Finality::Confirmations(0)).await;
+    assert_eq!(end.kept_until, primary.epoch_valid_until(Epoch(0)).await.unwrap());
+    let window = DepositReader::new(primary, 10).unlock_window().await.unwrap();
+    assert_eq!(end.kept_until - end.executed_until, window);
+
+    scene.rotate(2).await;
+    scene.anvil.mine(2).await;
+    let second = reader.read_with_recovery(Some(&first)).await.unwrap();
+    assert_eq!(second.known_end(Epoch(0)), Some(end), "the contract has forgotten it");
+    assert!(second.end(Epoch(1)).kept_until > end.kept_until);
+    let late = reader.read_with_recovery(None).await.unwrap();
+    assert_eq!((late.known_end(Epoch(0)), late.known_end(Epoch(1))), (None, second.known_end(Epoch(1))));
+    // An installation that says that keys were out ends all epochs that it names.
+    let (now, next) = ((committee(2), keys(2)), (committee(3), keys(3)));
+    let [now, next] = [&now, &next].map(|(committee, keys)| Signers { committee, keys });
+    let maturing = scene.anvil.time_s().await + 86_400;
+    scene.anvil.install(&Rotation::since(Epoch(0), scene.contract, now, next, maturing)).await;
+    scene.anvil.mine(2).await;
+    let third = reader.read_with_recovery(Some(&second)).await.unwrap();
+    for epoch in 0..3 {
+        assert_eq!(third.known_end(Epoch(epoch)), Some(EpochEnd::default()), "epoch {epoch}");
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_lies_about_the_end_of_an_epoch_raises_the_alarm() {
+    let scene = Scene::new().await;
+    scene.rotate(1).await;
+    scene.anvil.mine(2).await;
+    let reader = scene.reader().await;
+    scene.lie_about(IFastPay::epochValidUntilCall::SELECTOR, |result| *result = format!("0x{}", "ff".repeat(32)));
+    assert!(matches!(alarm(reader.read_with_recovery(None).await), Alarm::Disagreement { .. }));
 }
 
 #[tokio::test]
@@ -234,7 +284,8 @@ async fn a_recovery_is_told_apart_from_an_emergency_and_what_it_adopts_counts_wh
     // Both end all earlier epochs.
     anvil.install(&rotation(alive).await).await;
     anvil.mine(2).await;
-    assert_eq!(reader(alive).await.read_with_recovery(None).await.unwrap(), committees(1));
+    let at_once = |committees| ended(committees, EpochEnd::default());
+    assert_eq!(reader(alive).await.read_with_recovery(None).await.unwrap(), at_once(committees(1)));
     assert_eq!(reader(alive).await.closing(&committees(1)).await.unwrap(), None, "its keys were out");
 
     anvil.pass(Rotation::RECOVERY_SILENCE_S).await;
@@ -246,7 +297,7 @@ async fn a_recovery_is_told_apart_from_an_emergency_and_what_it_adopts_counts_wh
     let recovered = |adopted| {
         let mut all = committees(1);
         all.recover(Recovery { epoch: Epoch(1), adopted }).unwrap();
-        all
+        at_once(all)
     };
     anvil.pass(Rotation::RECOVERY_NOTICE_S).await;
     anvil.mature(&recovery).await;
@@ -285,7 +336,7 @@ async fn a_recovery_is_told_apart_from_an_emergency_and_what_it_adopts_counts_wh
     let config =
         PrimaryConfig { rpc_urls: vec![node.url()], finality: Finality::Confirmations(0), ..anvil.config(lost) };
     let ordinary = EpochReader::new(Primary::connect(config).await.unwrap());
-    assert_eq!(ordinary.read_with_recovery(None).await.unwrap(), committees(1));
+    assert_eq!(ordinary.read_with_recovery(None).await.unwrap(), at_once(committees(1)));
     assert_eq!(all(&ordinary).await, []);
 
     let (checkpoint, epoch) = (B256::repeat_byte(7), Epoch(1));

@@ -65,7 +65,7 @@ use self::index::{Index, Indexer};
 use self::metrics::Metrics;
 use self::network::{NetworkLimits, ShardContext};
 use self::payouts::Payouts;
-use self::peer_sync::{OwnShards, PeerSync};
+use self::peer_sync::{Attesters, OwnShards, PeerSync};
 use self::pruning::{ArchiveLock, Begins, Pruner, PrunerContext};
 use self::rollback::{
     Age, CatchUp, HighWaterMark, Memory, PeersError, Question, RollbackProtection, StaleReason, VoteFloors,
@@ -365,6 +365,13 @@ fn peer_sync(config: &Config, parts: &Parts, own: OwnShards) -> Option<PeerSync>
         .ok()
 }
 
+/// The authorities that attest certificates of epochs that ended long ago, if their endpoints are configured.
+fn attesters(config: &Config, parts: &Parts) -> Option<Attesters> {
+    // What is wrong with the file is told where certificates are asked for.
+    let endpoints = Endpoints::read(config.endpoints.as_ref()?).ok()?;
+    Attesters::new(&endpoints, &parts.names, parts.domain, parts.voter_status.clone()).ok()
+}
+
 /// The part that states what this authority knows of an epoch that has ended, and keeps what the others state.
 fn handover(
     config: &Config,
@@ -564,7 +571,7 @@ async fn serve(
     if let Some(announcements) = announcements {
         followers.spawn(announcements.run(ended.clone()));
     }
-    let own = OwnShards::new(own_shards, parts.metrics.network.clone());
+    let own = OwnShards::new(own_shards, parts.metrics.network.clone()).with_attesters(attesters(config, parts));
     let joins = JoinContext { own: own.clone(), rotation: joining, archive: archive.clone() };
     let base = histories.first().and_then(HistoryReader::base);
     let checkpoint = base.map(|base| (base.number, base.checkpoint));

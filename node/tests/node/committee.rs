@@ -3,9 +3,11 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use fastpay_client::ClientError;
 use fastpay_core::{
-    Amount, Announcement, Asset, Authority, AuthorityKeys, AuthorityName, CommitteeError as NotACommittee,
-    ContractVote, CouncilStatement, Digest, Domain, EcdsaSignature, Epoch, PossessionError, PrimaryAddress,
+    Amount, Announcement, Asset, Attestation, AttestedCertificate, Authority, AuthorityKeys, AuthorityName,
+    Certificate, CommitteeError as NotACommittee, ContractVote, CouncilStatement, Digest, Domain, EcdsaSignature,
+    Epoch, PossessionError, PrimaryAddress, UnlockVote,
 };
 use fastpay_ethereum::{Call, Cursor, Finality, PrimaryConfig, PrimaryError, certified_redemption};
 use fastpay_node::authority::config::Config;
@@ -14,6 +16,7 @@ use fastpay_node::authority::follower;
 use fastpay_node::authority::rollback::{HighWaterMark, default_high_water_mark};
 use fastpay_node::authority::storage::DataFolder;
 use fastpay_node::operator::committee::{Ballot, CommitteeError, accept, heartbeat, prove, raise_cap, release, sign};
+use fastpay_rpc::Refusal;
 use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, LyingNode, Mining, Rotation, Signers};
 use fastpay_testkit::{TestAccount, TestCommittee, redemption, secret};
 use serde_json::{Value, json};
@@ -525,17 +528,29 @@ async fn a_queued_redemption_is_released_only_of_a_compromised_epoch_and_only_if
     let error = release(&scene.config, &scene.now.keys, &file).await.unwrap_err();
     assert!(matches!(error, CommitteeError::NotAMember(Epoch(1))), "{error}");
 
-    // Its owner brings the certificates: it is an honest one.
+    // Its owner brings the certificates: it is an honest one. Two members of the next committee executed them in time.
     let shard = running.client.shard_of(&owner.id());
     let holds = async || shard.account(owner.id()).await.is_ok_and(|account| account.deposits == 1);
     eventually_async("the deposit is credited", holds).await;
-    shard.confirm(&certificates[0]).await.unwrap();
+    let follows = async || shard.status().await.is_ok_and(|status| status.epoch == Epoch(1));
+    eventually_async("the rotation is followed", follows).await;
+    let bring = async |certificate: &Certificate| {
+        let (transfer, epoch) = (&certificate.order.transfer, Epoch(1));
+        let vote = UnlockVote::Certificate(domain.transfer_digest(transfer));
+        let sign = |keys| vote.sign(keys, &domain, epoch, transfer.sender(), transfer.sequence());
+        let attestation = Attestation { epoch, votes: scene.next.keys[1..3].iter().map(sign).collect() };
+        let attested = AttestedCertificate { certificate: certificate.clone(), attestation };
+        shard.confirm_attested(&attested).await.unwrap();
+    };
+    let alone = shard.confirm(&certificates[0]).await;
+    assert_eq!(alone, Err(ClientError::Refused(Refusal::Unattested(Epoch(0)))), "keys of its epoch were out");
+    bring(&certificates[0]).await;
     assert_votes_for(&scene.next, &vote().await.unwrap(), 1, &statement);
-    shard.confirm(&certificates[1]).await.unwrap();
+    bring(&certificates[1]).await;
     let error = vote().await.unwrap_err();
     assert!(matches!(error, CommitteeError::Confirmed), "{error}");
     // Stolen keys certified more than the account holds: nobody votes for it again, so it can be released.
-    shard.confirm(&certificates[2]).await.unwrap();
+    bring(&certificates[2]).await;
     (fields["amount"], fields["sequence"]) = (json!(399), json!(2));
     let uncovered = scene.write("uncovered.json", &fields.to_string());
     let ballot = release(&scene.config, &scene.next.keys[..1], &uncovered).await.unwrap();

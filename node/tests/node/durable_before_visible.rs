@@ -157,7 +157,7 @@ impl Stage {
             voter_status: voter.subscribe(),
             limits,
             addresses: address_budgets(ADDRESS_JOURNAL_BYTES_PER_DAY),
-            chain: Some((ChainTime { block_time: u64::MAX, unlock_window: 0 }, Clock::at(0))),
+            chain: Some((ChainTime { block_time: 1 << 40, unlock_window: 7 * 86_400 }, Clock::at(0))),
         };
         let shard = SteppedShard::new(settings, recovered, own, BTreeMap::from([(ShardId(1), other)]));
         let deposits = TransactionIndex(records.len() as u64);

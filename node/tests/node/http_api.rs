@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fastpay_core::{
     AccountId, Amount, AuthorityName, Balance, Certificate, Committees, ContractVote, Domain, EcdsaSignature, Epoch,
-    PrimaryAddress, SequenceNumber, TransferOrder, Vote,
+    EpochEnd, PrimaryAddress, SequenceNumber, TransferOrder, UnlockVote, Vote,
 };
 use fastpay_node::authority::follower::Progress;
 use fastpay_node::authority::http::HttpLimits;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::http_scene::{HttpServed, Said, ask};
 use crate::process::Operator;
-use crate::scene::{FORGETFUL, deposits_after, eventually_async, folders, voter_status};
+use crate::scene::{FORGETFUL, deposits_after, eventually_async, folders, voter_status, voter_status_with};
 
 async fn with_deposits(deposits: &[(AccountId, u128)]) -> HttpServed {
     let served = HttpServed::start(2).await;
@@ -353,6 +353,7 @@ async fn an_authority_without_a_vote_says_so_and_still_confirms() {
     let served = with_deposits(&[(alice.id(), 10)]).await;
     let (first, domain) = (served.shards.committee.clone(), served.shards.committee.domain);
     let mut committees = Committees::new(first.committee.clone()).unwrap();
+    committees.note_end(Epoch(0), EpochEnd::new(u64::MAX, 0));
     committees.install(first.rotated().committee).unwrap();
     let keys = Arc::new(first.keys[0].clone());
     let names = [keys.public().name];
@@ -370,6 +371,37 @@ async fn an_authority_without_a_vote_says_so_and_still_confirms() {
     let past: json::Committee = served.get("/v1/committee?epoch=0").await.good();
     assert_eq!(past, json::Committee::new(&first.committee, false));
     assert!(!served.get("/v1/status").await.good::<json::Status>().votes);
+    served.end().await;
+}
+
+/// The epoch of the certificate ended long ago.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_certificate_that_does_not_count_by_itself_counts_with_the_votes_of_f_plus_1_members() {
+    let (alice, bob) = (TestAccount::ethereum(0), TestAccount::ed25519(1));
+    let served = with_deposits(&[(alice.id(), 10)]).await;
+    let (first, domain) = (served.shards.committee.clone(), served.shards.committee.domain);
+    let second = first.rotated();
+    let pay = alice.sign(&domain, payment(alice.id(), bob.id(), 1, 0));
+    let certificate = first.certificate(&pay);
+    served.shards.voter_status.send_replace(Arc::new(voter_status_with(&[&first, &second], EpochEnd::default())));
+    let problem = confirm(&served, &certificate).await.problem("unattested");
+    assert_eq!((problem.epoch, problem.retry), (Some(Decimal(0)), Retry::AfterChange));
+
+    let vote = |at: usize| {
+        let vote = UnlockVote::Certificate(domain.transfer_digest(&pay.transfer));
+        let vote = vote.sign(&second.keys[at], &domain, Epoch(1), alice.id(), SequenceNumber(0));
+        json!({ "epoch": "1", "authority": vote.authority.to_string(), "signature": format!("0x{}", hex::encode(vote.signature.0)) })
+    };
+    let attested = async |votes: Vec<Value>| {
+        let certificate = json::Certificate::from(&certificate);
+        served.post("/v1/certificates/attested", &json!({ "certificate": certificate, "votes": votes })).await
+    };
+    attested(vec![vote(1)]).await.problem("invalid");
+    attested(Vec::new()).await.problem("malformed");
+    let confirmed: json::Confirmed = attested(vec![vote(1), vote(2)]).await.good();
+    assert_eq!(confirmed.next_sequence, Decimal(1));
+    // It is confirmed already.
+    confirm(&served, &certificate).await.good::<json::Confirmed>();
     served.end().await;
 }
 

@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientOptions};
-use fastpay_core::{Certificate, JournalPosition};
+use fastpay_core::{Certificate, EpochEnd, JournalPosition};
 use fastpay_node::authority::network::NetworkLimits;
-use fastpay_node::authority::peer_sync::{OwnShards, PeerSync, PeerSyncTimes};
-use fastpay_node::authority::shard::ShardLimits;
-use fastpay_testkit::fake::{FakeCommittee, Role};
+use fastpay_node::authority::peer_sync::{Attesters, OwnShards, PeerSync, PeerSyncTimes};
+use fastpay_node::authority::shard::{ChainTime, ShardLimits};
+use fastpay_program::Clock;
+use fastpay_testkit::fake::{FakeAuthority, FakeCommittee, Role};
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::network::Served;
-use crate::scene::{FORGETFUL, Shards, eventually_async};
+use crate::scene::{FORGETFUL, Shards, eventually_async, voter_status_with};
 
 const PAYERS: u64 = 7;
 const PAYMENTS_EACH: u64 = 30;
@@ -66,6 +67,17 @@ impl Drop for Running {
 fn synchronize(shards: &Shards, peers: Vec<AuthorityClient>, folder: &Path) -> Running {
     let file = folder.join("peers.json");
     let sync = PeerSync::over(peers, own(shards), file, shards.metrics.peers.clone(), TIMES);
+    let (stop, stopped) = watch::channel(false);
+    Running { task: tokio::spawn(sync.run(stopped)), _stop: stop }
+}
+
+/// The same, with authorities that attest what does not count by itself.
+fn synchronize_attested(shards: &Shards, fakes: &FakeCommittee, folder: &Path) -> Running {
+    let (domain, voter_status) = (shards.committee.domain, shards.voter_status.subscribe());
+    let attesters = Attesters::new(&fakes.endpoints, &[], domain, voter_status).unwrap();
+    let own = own(shards).with_attesters(Some(attesters));
+    let file = folder.join("attested.json");
+    let sync = PeerSync::over(clients(fakes), own, file, shards.metrics.peers.clone(), TIMES);
     let (stop, stopped) = watch::channel(false);
     Running { task: tokio::spawn(sync.run(stopped)), _stop: stop }
 }
@@ -269,4 +281,36 @@ async fn a_log_is_read_page_by_page_and_a_cursor_of_another_one_is_refused() {
     for wrong in [cursor.0 + 1, cursor.0 - 1, 1, u64::MAX] {
         assert_eq!(client.confirmed(JournalPosition(wrong)).await.unwrap(), None, "{wrong}");
     }
+}
+
+/// The epoch of the certificates ended long ago. f + 1 members executed them in time.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_authority_that_was_away_too_long_gets_old_certificates_with_the_votes_of_others() {
+    let (fakes, folder) = (FakeCommittee::start().await, tempfile::tempdir().unwrap());
+    let payments = payments(&fakes.committee);
+    for at in [1, 2] {
+        payments.iter().for_each(|certificate| fakes.authorities[at].confirm(certificate));
+    }
+    let next = fakes.committee.rotated();
+    fakes.install(next.clone());
+    fakes.authorities.iter().for_each(FakeAuthority::rotate);
+    let mut late = Shards::prepare(folder.path(), 2, ShardLimits::default());
+    late.chain = Some((ChainTime { block_time: 1 << 40, unlock_window: 7 * 86_400 }, Clock::at(0)));
+    let late = late.run();
+    late.voter_status.send_replace(Arc::new(voter_status_with(&[&fakes.committee, &next], EpochEnd::default())));
+
+    let alone = synchronize(&late, clients(&fakes), folder.path());
+    eventually_async("the logs are read", || async { stored(folder.path())["peers"].is_object() }).await;
+    for payer in payers() {
+        assert_eq!(next_of(&late, &payer).await, 0, "nothing counts by itself");
+    }
+    drop(alone);
+    // One of the two is down: one vote is not enough.
+    fakes.authorities[1].play(Role::Down);
+    let with_one = synchronize_attested(&late, &fakes, folder.path());
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(next_of(&late, &payers()[0]).await, 0, "one member alone may lie");
+    fakes.authorities[1].play(Role::Honest);
+    until_all_paid(&late).await;
+    drop(with_one);
 }

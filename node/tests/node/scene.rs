@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use fastpay_core::{
-    Account, AccountId, Amount, Asset, Certificate, Committees, Deposit, Epoch, Request, ShardId, ShardLayout,
-    ShardLedger, TransactionIndex, TransferOrder, Vote,
+    Account, AccountId, Amount, Asset, Certificate, Committees, Deposit, Epoch, EpochEnd, Request, ShardId,
+    ShardLayout, ShardLedger, TransactionIndex, TransferOrder, Vote,
 };
 use fastpay_node::authority::deposit_sink::DepositSink;
 use fastpay_node::authority::metrics::Metrics;
@@ -113,10 +113,18 @@ pub struct Shards {
     threads: Vec<JoinHandle<Result<(), ShardError>>>,
 }
 
-/// The voter status of the first member of the first committee, through the epochs of `committees`.
+/// The voter status of the first member of the first committee, through the epochs of `committees`, which ended lately.
 pub fn voter_status(committees: &[&TestCommittee]) -> VoterStatus {
+    voter_status_with(committees, EpochEnd::new(u64::MAX, 0))
+}
+
+/// The same, where epochs have ended so.
+pub fn voter_status_with(committees: &[&TestCommittee], end: EpochEnd) -> VoterStatus {
     let mut all = Committees::new(committees[0].committee.clone()).unwrap();
-    committees[1..].iter().for_each(|next| all.install(next.committee.clone()).unwrap());
+    for next in &committees[1..] {
+        all.note_end(all.current().epoch(), end);
+        all.install(next.committee.clone()).unwrap();
+    }
     let keys = committees.iter().map(|committee| Arc::new(committee.keys[0].clone())).collect();
     VoterStatus::new(all, keys, &[committees[0].keys[0].public().name].as_slice().into()).unwrap()
 }

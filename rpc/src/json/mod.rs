@@ -21,8 +21,8 @@ pub use reads::{
 };
 pub use text::{Account, Bytes, Bytes20, Bytes32, Bytes64, Bytes65, Decimal, Hex, Int256, Uint64, Uint128};
 pub use vote::{
-    Certificate, CertificateNames, Certificates, RedemptionBatch, RedemptionBatchVote, TransferName, UnlockVote,
-    UnlockVoteRequest, Vote,
+    AttestedCertificate, Certificate, CertificateNames, CertificateVote, Certificates, RedemptionBatch,
+    RedemptionBatchVote, TransferName, UnlockVote, UnlockVoteRequest, Vote,
 };
 
 /// The longest JSON of an order, a certificate with so many votes, or a batch of redemptions, in bytes.

@@ -55,6 +55,9 @@ crate::problem_kinds! {
     /// A recovery has ended the certificate's epoch; certificates count from `epoch` on.
     EpochEnded "epoch-ended" 409 Never "A recovery has ended the certificate's epoch",
         "Read the archive: it shows whether the order counts. If it does not, submit the order again.";
+    /// The certificate's epoch, `epoch`, ended too long ago for it to count by itself.
+    Unattested "unattested" 409 AfterChange "The certificate's epoch ended too long ago",
+        "Submit it with the votes of f + 1 authorities that it exists. If fewer give one, submit its order again.";
     /// Restored from an older copy, it votes for the account from `expectedSequence` on, if it knows that already.
     CatchingUp "catching-up" 503 Later "The authority may have voted for another order of this number",
         "Ask the others for their votes; this one votes for the account again from expectedSequence on.";
@@ -240,6 +243,7 @@ impl From<&Refusal> for ProblemCode {
             Refusal::CatchingUp(_) => Self::CatchingUp,
             Refusal::UnknownEpoch(_) => Self::UnknownEpoch,
             Refusal::EpochEnded(_) => Self::EpochEnded,
+            Refusal::Unattested(_) => Self::Unattested,
             Refusal::DiskLow(_) => Self::DiskLow,
             Refusal::AccountBudget(_) => Self::AccountBudget,
             Refusal::AddressBudget(_) => Self::AddressBudget,
@@ -273,9 +277,10 @@ impl From<&Refusal> for Problem {
             | Refusal::DiskLow(wait)
             | Refusal::AccountBudget(wait)
             | Refusal::AddressBudget(wait) => problem.retry_after(*wait),
-            Refusal::NotVoting(epoch) | Refusal::UnknownEpoch(epoch) | Refusal::EpochEnded(epoch) => {
-                Self { epoch: Some(Decimal(epoch.0)), ..problem }
-            }
+            Refusal::NotVoting(epoch)
+            | Refusal::UnknownEpoch(epoch)
+            | Refusal::EpochEnded(epoch)
+            | Refusal::Unattested(epoch) => Self { epoch: Some(Decimal(epoch.0)), ..problem },
             Refusal::CatchingUp(Some(from)) => {
                 Self { retry: Retry::AfterChange, expected_sequence: expecting(from.0), ..problem }
             }

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::order::TransferOrder;
 use super::text::{Account, Bytes32, Bytes64, Bytes65, Decimal, Hex, Uint64};
-use crate::convert::Malformed;
+use crate::convert::{Malformed, attestation_of};
 use crate::{PAGE_ENTRIES_MAX, REDEMPTION_BATCH_MAX, UnlockAnswer, answers};
 
 /// One authority's vote for an order.
@@ -49,6 +49,30 @@ pub struct Certificate {
     /// Exactly a quorum, in the order of the authorities' keys, none twice.
     #[schema(max_items = 255)]
     pub votes: Vec<Vote>,
+}
+
+/// A certificate with the votes that it exists: it counts at any age.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AttestedCertificate {
+    /// The certificate.
+    pub certificate: Certificate,
+    /// Of exactly f + 1 members of the current committee, in the order of their keys: see `/v1/unlocks/votes`.
+    #[schema(min_items = 1, max_items = 255)]
+    pub votes: Vec<CertificateVote>,
+}
+
+/// An authority's vote that the certificate of a number exists.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CertificateVote {
+    /// The epoch that the vote is for; the same in all votes.
+    pub epoch: Uint64,
+    /// The Ed25519 key of the authority.
+    pub authority: Bytes32,
+    /// r, s and v by its redemption key over the EIP-712 digest of `CertificateVote(epoch, account, sequence, digest)`,
+    /// where `digest` is that of the certificate's order.
+    pub signature: Bytes65,
 }
 
 /// A transfer by its sender and number.
@@ -236,6 +260,21 @@ impl TryFrom<Certificate> for core::Certificate {
             epoch: Epoch(certificate.epoch.0),
             votes: certificate.votes.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?,
         })
+    }
+}
+
+impl TryFrom<AttestedCertificate> for core::AttestedCertificate {
+    type Error = Malformed;
+    fn try_from(attested: AttestedCertificate) -> Result<Self, Malformed> {
+        if attested.votes.len() > COMMITTEE_SIZE_MAX {
+            return Err(Malformed::OutOfRange("votes"));
+        }
+        let votes = attested.votes.into_iter().map(|CertificateVote { epoch, authority, signature }| {
+            let (authority, signature) = (AuthorityName(authority.0), EcdsaSignature(signature.0));
+            (Epoch(epoch.0), core::ContractVote { authority, signature })
+        });
+        let attestation = attestation_of(votes.collect())?;
+        Ok(Self { certificate: attested.certificate.try_into()?, attestation })
     }
 }
 

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use fastpay_core::{
-    AccountId, Amount, Asset, Certificate, Deposit, InvalidTransfer, MERKLE_PATH_LENGTH_MAX, MerklePath, Output,
-    Outputs, PAYOUT_OUTPUTS_MAX, Payment, Payout, Redemption, SequenceNumber, Transfer, TransferOrder, Vote,
-    VoteSignature,
+    AccountId, Amount, Asset, Attestation, AttestedCertificate, AuthorityName, Certificate, ContractVote, Deposit,
+    EcdsaSignature, Epoch, InvalidTransfer, MERKLE_PATH_LENGTH_MAX, MerklePath, Output, Outputs, PAYOUT_OUTPUTS_MAX,
+    Payment, Payout, Redemption, SequenceNumber, Transfer, TransferOrder, Vote, VoteSignature,
 };
 use fastpay_rpc::{MESSAGE_BYTES_MAX, Malformed, REDEMPTION_BATCH_MAX, Refusal, json, proto, request_bytes_max};
 use proptest::prelude::*;
@@ -101,6 +101,7 @@ fn take(request: proto::SubmitRequest) {
     match request.request {
         Some(proto::submit_request::Request::Order(order)) => drop(TransferOrder::try_from(order)),
         Some(proto::submit_request::Request::Certificate(certificate)) => drop(Certificate::try_from(certificate)),
+        Some(proto::submit_request::Request::Attested(attested)) => drop(AttestedCertificate::try_from(attested)),
         None => {}
     }
 }
@@ -141,13 +142,49 @@ fn the_longest_certificate_fits_into_a_request() {
     let mut certificate: proto::Certificate = (&largest_certificate(0)).into();
     for quorum in [3, 7, 67, 170, 255] {
         certificate.votes = vec![vote.clone(); quorum];
-        let request = proto::submit_request::Request::Certificate(certificate.clone());
+        // With the votes of f + 1 members that it exists.
+        let attest =
+            proto::ContractVote { epoch: u64::MAX, authority: vec![7; 32].into(), signature: vec![7; 65].into() };
+        let (certificate, votes) = (Some(certificate.clone()), vec![attest; quorum / 2 + 1]);
+        let request = proto::submit_request::Request::Attested(proto::AttestedCertificate { certificate, votes });
         let length = proto::SubmitRequest { id: u64::MAX, request: Some(request) }.encoded_len();
         let bound = request_bytes_max(quorum);
         assert!(length <= bound, "{length} bytes for a quorum of {quorum}");
         // No more than twice what is needed, where the batches of redemptions do not decide.
         assert!(bound <= (2 * length).max(request_bytes_max(0)), "{length} bytes for a quorum of {quorum}");
     }
+}
+
+#[test]
+fn an_attested_certificate_comes_back_and_its_votes_are_of_one_epoch() {
+    let vote = |byte| ContractVote { authority: AuthorityName([byte; 32]), signature: EcdsaSignature([byte; 65]) };
+    let attestation = Attestation { epoch: Epoch(3), votes: vec![vote(1), vote(2)] };
+    let attested = AttestedCertificate { certificate: some_certificate(0), attestation };
+    let wire = over_the_wire(&proto::AttestedCertificate::from(&attested));
+    assert_eq!(AttestedCertificate::try_from(wire.clone()), Ok(attested.clone()));
+    let certificate = serde_json::to_value(json::Certificate::from(&attested.certificate)).unwrap();
+    let vote = |epoch: &str, byte: &str| {
+        let (authority, signature) = (format!("0x{}", byte.repeat(32)), format!("0x{}", byte.repeat(65)));
+        serde_json::json!({ "epoch": epoch, "authority": authority, "signature": signature })
+    };
+    let read = |votes: Vec<serde_json::Value>| {
+        let json = serde_json::json!({ "certificate": certificate, "votes": votes });
+        AttestedCertificate::try_from(serde_json::from_value::<json::AttestedCertificate>(json).unwrap())
+    };
+    assert_eq!(read(vec![vote("3", "01"), vote("3", "02")]), Ok(attested));
+    assert_eq!(read(vec![vote("3", "01"), vote("4", "02")]), Err(Malformed::OutOfRange("epoch")));
+    assert_eq!(read(Vec::new()), Err(Malformed::Missing("votes")));
+    assert_eq!(read(vec![vote("3", "01"); 256]), Err(Malformed::OutOfRange("votes")));
+
+    let with = |change: &dyn Fn(&mut proto::AttestedCertificate)| {
+        let mut changed = wire.clone();
+        change(&mut changed);
+        AttestedCertificate::try_from(changed).map(drop)
+    };
+    assert_eq!(with(&|wire| wire.votes[1].epoch = 4), Err(Malformed::OutOfRange("epoch")));
+    assert_eq!(with(&|wire| wire.votes.clear()), Err(Malformed::Missing("votes")));
+    assert_eq!(with(&|wire| wire.votes = vec![wire.votes[0].clone(); 256]), Err(Malformed::OutOfRange("votes")));
+    assert_eq!(with(&|wire| wire.certificate = None), Err(Malformed::Missing("certificate")));
 }
 
 #[test]

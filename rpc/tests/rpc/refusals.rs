@@ -25,6 +25,7 @@ fn all() -> Vec<Refusal> {
         Refusal::NotVoting(Epoch(3)),
         Refusal::UnknownEpoch(Epoch(u64::MAX)),
         Refusal::EpochEnded(Epoch(1)),
+        Refusal::Unattested(Epoch(2)),
         Refusal::CatchingUp(None),
         Refusal::CatchingUp(Some(SequenceNumber(1))),
         Refusal::DiskLow(Duration::from_secs(60)),
@@ -55,7 +56,7 @@ fn every_refusal_comes_back() {
 #[test]
 fn refusals_that_say_nothing_are_malformed() {
     let refused = |code: i32| proto::Refused { code, ..proto::Refused::default() };
-    for code in [0, 25, -1, i32::MAX] {
+    for code in [0, 26, -1, i32::MAX] {
         assert!(Refusal::try_from(refused(code)).is_err(), "{code}");
     }
     // Without the order, the balance, and the digest.

@@ -15,6 +15,7 @@ import { readNewest } from "../lists.js";
 import { listedOf, ReceivedProofs, textOf } from "../received.js";
 import { sleep } from "../waiting.js";
 import type { ReceivedItem } from "../wire.js";
+import { isUnattested, submit } from "./attest.js";
 import type { Operation } from "./certify.js";
 
 /** The number of newest received payments that are compared. */
@@ -46,6 +47,7 @@ export function failureOf(error: unknown): PeerFailure {
     const isGap = error.problem === "missing-certificate" || error.problem === "sequence-too-high";
     if (isGap && expectedSequence !== undefined) return { kind: "behind", sequence: expectedSequence };
     if (error.problem === "epoch-ended") return { kind: "epoch-ended", epoch: error.facts.epoch ?? 0n };
+    if (error.problem === "unattested") return { kind: "unattested", epoch: error.facts.epoch ?? 0n };
     if (error.problem === "catching-up" && expectedSequence === undefined) return { kind: "restored" };
     const plain = PLAIN.find((kind) => kind === error.problem);
     if (plain !== undefined) return { kind: plain };
@@ -90,11 +92,12 @@ export async function pushSent(
     const certificate = await certificateOf(operation, account, sequence, signal);
     if (certificate === undefined) throw new PeerFailureError({ kind: "behind", sequence });
     operation.report({ type: "catching-up", authority, account, sequence });
-    const { nextSequence: next } = await authority.confirm(certificate, signal).catch(async (error: unknown) => {
+    const { nextSequence: next } = await submit(operation, authority, certificate, signal).catch(async (error: unknown) => {
       // The stored certificate may be of an ended epoch, while another authority has one of the present epoch.
-      const newer = isEpochEnded(error) ? await operation.network.findCertificate(account, sequence, { signal }) : undefined;
+      const isOver = isEpochEnded(error) || isUnattested(error);
+      const newer = isOver ? await operation.network.findCertificate(account, sequence, { signal }) : undefined;
       if (newer === undefined) throw error;
-      return authority.confirm(newer, signal);
+      return submit(operation, authority, newer, signal);
     });
     if (next <= sequence) throw misbehaved(`it confirmed ${sequence} and expects ${next}`);
     // It may be further than it reported before. Numbers from `to` on do not matter here.
@@ -116,7 +119,7 @@ export async function confirm(
   let lastMissing = -1n;
   for (let round = 0; round < CONFIRM_ROUNDS_MAX; round += 1) {
     try {
-      const { nextSequence: next, epoch } = await authority.confirm(certificate, signal);
+      const { nextSequence: next, epoch } = await submit(operation, authority, certificate, signal);
       if (next > sequence) return epoch;
       throw misbehaved(`it confirmed ${sequence} and expects ${next}`);
     } catch (error) {

@@ -10,7 +10,7 @@ import { limited, type Operation } from "./certify.js";
 import { decidedBy, noQuorum } from "./failures.js";
 
 /** After such a failure, asking again is useless. */
-const FINAL: readonly PeerFailure["kind"][] = ["refused", "no-primary", "voided", "epoch-ended"];
+const FINAL: readonly PeerFailure["kind"][] = ["refused", "no-primary", "voided", "epoch-ended", "unattested"];
 
 /** A task for every authority. */
 export interface Task<T> {
@@ -46,7 +46,8 @@ export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ r
     network.closed.addEventListener("abort", close, { once: true });
     const tooFew = (timedOut: boolean): FastPayError => {
       const decided = decidedBy(byMember.values(), network.trusted);
-      if (decided?.code === "epoch-ended") network.countSince(endedBefore(byMember.values()));
+      const since = endedBefore(byMember.values(), network.trusted);
+      if (since !== undefined) network.countSince(since);
       return decided ?? noQuorum(what, count, quorum, timedOut, failures);
     };
     const fail = (error: unknown): void => {
@@ -85,10 +86,10 @@ export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ r
   });
 }
 
-/** The epoch before which, as all these say that say so, a recovery has ended all. */
-function endedBefore(failures: Iterable<PeerFailure>): bigint {
+/** The epoch before which a recovery has ended all, as all say that say so; undefined if they are fewer than f + 1. */
+function endedBefore(failures: Iterable<PeerFailure>, trusted: number): bigint | undefined {
   const epochs = [...failures].flatMap((failure) => (failure.kind === "epoch-ended" ? [failure.epoch] : []));
-  return epochs.reduce((lowest, epoch) => (epoch < lowest ? epoch : lowest));
+  return epochs.length < trusted ? undefined : epochs.reduce((lowest, epoch) => (epoch < lowest ? epoch : lowest));
 }
 
 /** Asks one authority until it has completed the task; undefined if it refuses, or `signal` ends. */

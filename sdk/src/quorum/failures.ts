@@ -35,6 +35,8 @@ export function describePeerFailure(failure: PeerFailure): string {
       return "it reports that the contract voided this number";
     case "epoch-ended":
       return `a recovery has installed epoch ${failure.epoch}, and it refuses certificates of earlier epochs`;
+    case "unattested":
+      return `certificates of epoch ${failure.epoch} do not count by themselves there any more, and too few authorities know this one`;
     case "refused":
       return `it refused: ${failure.message}`;
     case "misbehaved":
@@ -126,12 +128,19 @@ export function decidedBy(failures: Iterable<PeerFailure>, trusted: number): Fas
   const kinds = [...failures].map(({ kind }) => kind);
   if (kinds.filter((kind) => kind === "voided").length >= trusted) return voided();
   if (kinds.filter((kind) => kind === "epoch-ended").length >= trusted) return epochEnded();
+  if (kinds.filter((kind) => kind === "unattested").length >= trusted) return outdated();
   return kinds.filter((kind) => kind === "frozen").length >= trusted ? frozen() : undefined;
 }
 
 /** f + 1 authorities report that a recovery has ended the epoch of a certificate. */
 function epochEnded(): FastPayError {
   const message = "a recovery has replaced the committee that certified this, and the certificate counts for nothing any more";
+  return new FastPayError("epoch-ended", message, "resume: the same order is certified again under its number");
+}
+
+/** f + 1 authorities refuse a certificate of an epoch that ended long ago, and too few know it. */
+function outdated(): FastPayError {
+  const message = "the epoch in which this was certified ended long ago, and too few authorities know the certificate";
   return new FastPayError("epoch-ended", message, "resume: the same order is certified again under its number");
 }
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use fastpay_client::{AuthorityEndpoints, ClientOptions, Endpoints, Network, QuorumOptions};
 use fastpay_core::{
-    AccountId, Amount, Asset, Certificate, Committees, Deposit, PrimaryView, Receipt, Redemption, SequenceNumber,
-    TransactionIndex, Transfer, TransferOrder, UnlockEvent, UnlockEventKind,
+    AccountId, Amount, Asset, Attestation, AttestedCertificate, Certificate, Committees, Deposit, Moment, PrimaryView,
+    Receipt, Redemption, SequenceNumber, TransactionIndex, Transfer, TransferOrder, UnlockEvent, UnlockEventKind,
 };
 use fastpay_rpc::proto::shard_server::ShardServer;
 use tokio_stream::wrappers::TcpListenerStream;
@@ -57,8 +57,18 @@ struct State {
 }
 
 impl State {
-    fn confirm(&mut self, certificate: &Certificate) -> Result<(), TestAuthorityError> {
-        self.authority.confirm(certificate)?;
+    fn confirm(
+        &mut self,
+        certificate: &Certificate,
+        attestation: Option<&Attestation>,
+    ) -> Result<(), TestAuthorityError> {
+        match attestation.cloned() {
+            None => self.authority.confirm(certificate)?,
+            Some(attestation) => {
+                let certificate = certificate.clone();
+                self.authority.confirm_attested(&AttestedCertificate { certificate, attestation })?
+            }
+        };
         self.authority.deliver_all();
         let transfer = &certificate.order.transfer;
         let name = (transfer.sender(), transfer.sequence().0);
@@ -184,7 +194,7 @@ impl FakeAuthority {
 
     /// Confirms the certificate at this authority alone.
     pub fn confirm(&self, certificate: &Certificate) {
-        self.state().confirm(certificate).unwrap();
+        self.state().confirm(certificate, None).unwrap();
     }
 
     /// Returns this certificate from now on in place of the one that it has executed under that number. With `lists`,
@@ -222,6 +232,14 @@ impl FakeAuthority {
         let mut state = self.state();
         let next = usize::try_from(state.authority.epoch().0 + 1).unwrap();
         state.authority.rotate(&self.epochs.lock().unwrap()[next], self.index);
+    }
+
+    /// Follows the committee to its next epoch, long after the one before has ended: of its certificates, only those count
+    /// that members attest.
+    pub fn rotate_long_ago(&self) {
+        self.rotate();
+        let mut state = self.state();
+        state.authority.moment = Some(Moment { now: 1, followed: 1, unlock_window: 1 });
     }
 
     /// Follows a recovery to the next epoch: begins anew from an empty checkpoint, and has forgotten the rest.
@@ -346,16 +364,19 @@ impl FakeCommittee {
     /// Installs the next committee by a recovery. Every authority begins from an empty checkpoint. The clients of
     /// `network` know of the new committee.
     pub fn recover(&self, network: &Network) -> TestCommittee {
-        let next = self.adopt_next(network);
-        self.authorities.iter().for_each(|authority| authority.recover(&next));
-        next
+        self.replace(network, FakeAuthority::recover)
     }
 
-    /// Installs the next committee, of which the clients of `network` know.
-    fn adopt_next(&self, network: &Network) -> TestCommittee {
+    /// Installs the next committee, long ago: see [`FakeAuthority::rotate_long_ago`]. The clients of `network` know of it.
+    pub fn replace_long_ago(&self, network: &Network) -> TestCommittee {
+        self.replace(network, |authority, _| authority.rotate_long_ago())
+    }
+
+    fn replace(&self, network: &Network, follow: impl Fn(&FakeAuthority, &TestCommittee)) -> TestCommittee {
         let (now, mut committees) = (self.newest(), network.committees());
         let next = now.rotated();
         self.install(next.clone());
+        self.authorities.iter().for_each(|authority| follow(authority, &next));
         committees.install(next.committee.clone()).unwrap();
         let names = self.endpoints.authorities.iter().map(|listed| listed.name);
         network.adopt(committees, names.zip(next.keys.iter().map(|keys| keys.public().name)).collect());
@@ -365,10 +386,8 @@ impl FakeCommittee {
     /// As [`FakeCommittee::recover`], from a checkpoint in which the recovery has debited this redemption, which the
     /// contract had paid, without its order. Its account goes on with the number `next`, and has `left`.
     pub fn recover_paid(&self, network: &Network, redemption: &Redemption, next: u64, left: u128) -> TestCommittee {
-        let committee = self.adopt_next(network);
         let account = (SequenceNumber(next), Amount(left));
-        self.authorities.iter().for_each(|authority| authority.recover_paid(&committee, redemption, account));
-        committee
+        self.replace(network, |authority, next| authority.recover_paid(next, redemption, account))
     }
 
     /// Has every authority prune all certificates so far, and with `lists` also its lists of what was received by them:

@@ -4,8 +4,8 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, Amount, Balance, Certificate, Epoch, Pruned, Receipt, SequenceNumber, Transfer, TransferOrder,
-    UnlockVote, Vote, VoteFloor, VoteSignature, sign_batch_vote,
+    AccountId, Amount, Attestation, AttestedCertificate, Balance, Certificate, Epoch, Pruned, Receipt, SequenceNumber,
+    Transfer, TransferOrder, UnlockVote, Vote, VoteFloor, VoteSignature, sign_batch_vote,
 };
 use fastpay_rpc::proto::redemption_batch_response::Response as BatchResponse;
 use fastpay_rpc::proto::shard_server::Shard;
@@ -18,13 +18,26 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{FakeAuthority, Message, Role};
+use super::{FakeAuthority, Message, Role, State};
 use crate::{TestAccount, TestAuthorityError, TestCommittee, payment};
 
 /// The chain time of fake authorities, at which every unlock window has passed.
 const CHAIN_TIME: u64 = u64::MAX;
 /// The number of invented payments of [`Role::SlowReceipts`].
 const SLOW_RECEIPTS: u64 = 2_000;
+
+/// The answer of an honest authority to a certificate.
+fn confirmation(state: &mut State, certificate: &Certificate, attestation: Option<&Attestation>) -> Answer {
+    match state.confirm(certificate, attestation) {
+        Ok(()) => {
+            let account = certificate.order.transfer.sender();
+            let next_sequence = state.authority.account(&account).next_sequence().0;
+            let epoch = Some(state.authority.epoch().0);
+            Answer::Confirmed(proto::Confirmed { next_sequence, epoch })
+        }
+        Err(refusal) => Answer::Refused((&refusal_of(refusal)).into()),
+    }
+}
 
 impl FakeAuthority {
     /// Delays or fails a request as the authority's role does with every request, and returns the role.
@@ -66,9 +79,13 @@ impl FakeAuthority {
                 self.state().orders_seen.push(order.clone());
                 self.answer_order(&order, role)
             }
+            Asked::Attested(attested) => {
+                let attested: AttestedCertificate = attested.try_into().unwrap();
+                self.notify(&Message::Certificate(attested.certificate.clone()));
+                confirmation(&mut self.state(), &attested.certificate, Some(&attested.attestation))
+            }
             Asked::Certificate(certificate) => {
                 let certificate: Certificate = certificate.try_into().unwrap();
-                let account = certificate.order.transfer.sender();
                 self.notify(&Message::Certificate(certificate.clone()));
                 let mut state = self.state();
                 state.certificates_seen.push(certificate.clone());
@@ -82,14 +99,7 @@ impl FakeAuthority {
                     let next = Epoch(certificate.epoch.0 + 1);
                     return Answer::Refused((&Refusal::EpochEnded(next)).into());
                 }
-                match state.confirm(&certificate) {
-                    Ok(()) => {
-                        let next_sequence = state.authority.account(&account).next_sequence().0;
-                        let epoch = Some(state.authority.epoch().0);
-                        Answer::Confirmed(proto::Confirmed { next_sequence, epoch })
-                    }
-                    Err(refusal) => Answer::Refused((&refusal_of(refusal)).into()),
-                }
+                confirmation(&mut state, &certificate, None)
             }
         }
     }

@@ -148,8 +148,8 @@ impl Liar {
                 let vote = vote(&self.world, self.authority, epoch, order);
                 WireResponse::Vote((Epoch(epoch as u64), &vote).into())
             }
-            Asked::Certificate(certificate) => {
-                let next_sequence = certificate.order.transfer.sequence().0.saturating_add(1);
+            Asked::Certificate(_) | Asked::Attested(_) => {
+                let next_sequence = asked.order().transfer.sequence().0.saturating_add(1);
                 WireResponse::Confirmed(proto::Confirmed { next_sequence, epoch: None })
             }
         };
@@ -235,6 +235,7 @@ async fn talk(
         let asked = match request {
             Some(WireRequest::Order(order)) => order.try_into().map(Asked::Order).ok(),
             Some(WireRequest::Certificate(certificate)) => certificate.try_into().map(Asked::Certificate).ok(),
+            Some(WireRequest::Attested(attested)) => attested.try_into().map(Box::new).map(Asked::Attested).ok(),
             None => None,
         };
         let Some(asked) = asked else { continue };

@@ -41,7 +41,7 @@ impl StreamObserver {
     pub fn arrives(&self, message: &Bytes) {
         let Ok(SubmitRequest { id, request: Some(request) }) = SubmitRequest::decode(payload(message)) else { return };
         let asked = match request {
-            Request::Certificate(_) => Asked::Confirmation,
+            Request::Certificate(_) | Request::Attested(_) => Asked::Confirmation,
             Request::Order(order) => {
                 let Ok(TransferOrder { transfer, .. }) = TransferOrder::try_from(order) else { return };
                 let digest = self.world.domain.transfer_digest(&transfer);
@@ -81,7 +81,9 @@ impl StreamObserver {
 pub fn leaves_a_wallet(world: &World, client: usize, message: &Bytes) {
     let Ok(SubmitRequest { request: Some(request), .. }) = SubmitRequest::decode(payload(message)) else { return };
     let order = match request {
-        Request::Certificate(_) => return world.sent(client).send_modify(|sent| sent.certificates += 1),
+        Request::Certificate(_) | Request::Attested(_) => {
+            return world.sent(client).send_modify(|sent| sent.certificates += 1);
+        }
         Request::Order(order) => order,
     };
     world.sent(client).send_modify(|sent| sent.orders += 1);

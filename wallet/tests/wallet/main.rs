@@ -8,6 +8,7 @@ mod copies;
 mod many;
 mod onchain;
 mod order_of_writes;
+mod outdated;
 mod quorum;
 mod receiving;
 mod recovered;

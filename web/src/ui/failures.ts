@@ -35,6 +35,8 @@ export function failureText(failure: PeerFailure): string {
       return "reports that this number is void";
     case "epoch-ended":
       return "was installed by a recovery, and accepts no certificates from before it";
+    case "unattested":
+      return "does not know this payment, whose committee was replaced long ago";
     case "refused":
       return `refuses: ${failure.message}`;
     case "misbehaved":

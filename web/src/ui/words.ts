@@ -24,7 +24,7 @@ const TITLES: Partial<Record<FastPayErrorCode, string>> = {
   superseded: "Another order took its place",
   "other-copy": "Another device uses this account",
   "no-quorum": "Too few authorities answered",
-  "epoch-ended": "The committee was replaced by a recovery",
+  "epoch-ended": "The committee that certified this was replaced",
   "never-paid": "The redemption cannot be paid",
   "no-room": "The authorities accept no more orders for now",
   busy: "Another page uses this account",

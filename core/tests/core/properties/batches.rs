@@ -80,6 +80,7 @@ fn alone(request: &Request) -> Result<VerifiedRequest, RequestError> {
     match request.clone() {
         Request::Order(order) => Ok(VerifiedRequest::Order(order.verify(domain)?)),
         Request::Certificate(certificate) => Ok(VerifiedRequest::Certificate(certificate.verify(domain, committee)?)),
+        Request::Attested(_) => unreachable!("there is none among them"),
     }
 }
 

@@ -6,13 +6,17 @@
 //! with them. Each epoch has its own choice among these f, and no more may be faulty in all epochs together. Their own
 //! nodes never lie: they know nothing of the thief and go on as honest ones, in epochs where their keys are out and in
 //! all others. Nodes that lie are the simulator's.
+//!
+//! The keys of a committee that was replaced are guarded until its certificates count no longer by themselves. After
+//! that, a thief has all of them, and certifies what an account without money orders.
 
 use std::collections::{BTreeMap, HashMap};
 
 use fastpay_core::{
-    AccountId, Amount, Asset, Balance, Certificate, Chain, CrossShardCredit, Deposit, Digest, Epoch, Find, History,
-    Payment, Payout, PrimaryAddress, Receipt, Redemption, Rejection, SequenceNumber, ShardId, ShardLedger,
-    SynchronizationOrder, TransactionIndex, Transfer, TransferOrder, VerifiedVote, Vote,
+    Account, AccountId, Amount, Asset, AttestedCertificate, Balance, Certificate, Chain, CrossShardCredit, Deposit,
+    Digest, Epoch, Find, History, Moment, Payment, Payout, PrimaryAddress, Receipt, Redemption, Rejection,
+    SequenceNumber, ShardId, ShardLedger, SynchronizationOrder, TransactionIndex, Transfer, TransferOrder,
+    VerifiedVote, Vote,
 };
 use fastpay_testkit::{
     Outcome, TestAccount, TestAuthority, TestAuthorityError, TestCommittee, TestShard, payment, payout, redemption,
@@ -23,6 +27,8 @@ use proptest::sample::Index;
 /// Shards of the authorities, in turn.
 const SHARD_COUNTS: [u32; 3] = [1, 2, 3];
 const OWNERS: u64 = 5;
+/// Of unlocking. Certificates of an ended epoch are executed for so long, and kept for as long after that.
+pub const WINDOW: u64 = 100;
 pub const ASSETS: [Asset; 2] = [Asset::ETHER, Asset(PrimaryAddress::repeat_byte(0x70))];
 
 /// One thing that happens. Indices pick among what there is at that time; masks pick authorities.
@@ -51,6 +57,11 @@ pub enum Step {
     Rotate { out: u8 },
     /// Authorities hear of the next committee that they do not know.
     FollowRotation { mask: u8 },
+    /// Time passes.
+    Pass { time: u8 },
+    /// A thief with all keys of a committee that was replaced long ago certifies an order of an account without money, and
+    /// sends it to authorities.
+    Forge { epoch: Index, amount: u8, redeems: bool, mask: u8 },
     /// A shard takes its accounts out of memory.
     Evict { authority: Index, shard: Index },
     /// A shard takes the next part of a checkpoint, of so many accounts.
@@ -89,6 +100,9 @@ pub fn step() -> impl Strategy<Value = Step> {
         1 => (index(), index()).prop_map(|(authority, credit)| Step::DeliverAgain { authority, credit }),
         1 => any::<u8>().prop_map(|out| Step::Rotate { out }),
         2 => any::<u8>().prop_map(|mask| Step::FollowRotation { mask }),
+        4 => (1..80_u8).prop_map(|time| Step::Pass { time }),
+        1 => (index(), 1..60_u8, any::<bool>(), mask())
+            .prop_map(|(epoch, amount, redeems, mask)| Step::Forge { epoch, amount, redeems, mask }),
         1 => (index(), index()).prop_map(|(authority, shard)| Step::Evict { authority, shard }),
         4 => (index(), index(), 1..4_usize)
             .prop_map(|(authority, shard, accounts)| Step::Checkpoint { authority, shard, accounts }),
@@ -104,18 +118,26 @@ pub struct World {
     /// The members that are faulty in some epoch.
     faulty: Vec<usize>,
     /// By epoch, those of them with whose keys a thief votes.
-    out: Vec<Vec<usize>>,
+    pub out: Vec<Vec<usize>>,
     pub authorities: Vec<TestAuthority>,
-    owners: Vec<TestAccount>,
+    pub owners: Vec<TestAccount>,
     deposits: Vec<Deposit>,
-    orders: Vec<(TransferOrder, Vec<VerifiedVote>)>,
+    pub orders: Vec<(TransferOrder, Vec<VerifiedVote>)>,
     pub certificates: Vec<Certificate>,
     /// Which transfer has the certificate of a number.
-    certified: HashMap<(AccountId, SequenceNumber), Digest>,
+    pub certified: HashMap<(AccountId, SequenceNumber), Digest>,
     /// Per authority, what its node voted for.
     voted: Vec<HashMap<(AccountId, SequenceNumber), Digest>>,
     /// Per authority, the credits that reached their shards.
     delivered: Vec<Vec<(ShardId, CrossShardCredit)>>,
+    pub now: u64,
+    /// By epoch, for those that have ended: when they did.
+    pub ended: Vec<u64>,
+    /// Has no money.
+    pub thief: TestAccount,
+    /// How many certificates authorities executed because members attest them, and how many forged ones they refused.
+    pub attested: usize,
+    pub refused: usize,
 }
 
 impl World {
@@ -136,6 +158,11 @@ impl World {
             certified: HashMap::new(),
             voted: vec![HashMap::new(); size],
             delivered: vec![Vec::new(); size],
+            now: 1_000,
+            ended: Vec::new(),
+            thief: TestAccount::numbered(OWNERS),
+            attested: 0,
+            refused: 0,
         }
     }
 
@@ -144,7 +171,7 @@ impl World {
     }
 
     /// The authorities of a mask.
-    fn chosen(&self, mask: u8) -> impl Iterator<Item = usize> + use<> {
+    pub fn chosen(&self, mask: u8) -> impl Iterator<Item = usize> + use<> {
         (0..self.size()).filter(move |at| mask >> at & 1 == 1)
     }
 
@@ -198,6 +225,14 @@ impl World {
             }
             Step::Rotate { out } => self.rotate(*out),
             Step::FollowRotation { mask } => self.chosen(*mask).for_each(|at| self.follow_rotation(at)),
+            Step::Pass { time } => self.pass(u64::from(*time)),
+            Step::Forge { epoch, amount, redeems, mask } => {
+                let retired = (0..self.ended.len()).filter(|epoch| self.now >= self.end(*epoch).kept_until);
+                let retired: Vec<_> = retired.collect();
+                if !retired.is_empty() {
+                    self.forge(*epoch.get(&retired), (*amount).into(), *redeems, *mask);
+                }
+            }
             Step::Evict { authority, shard } => self.shard(authority, shard).evict(),
             Step::Checkpoint { authority, shard, accounts } => {
                 self.shard(authority, shard).take_part_of_checkpoint(*accounts);
@@ -279,12 +314,14 @@ impl World {
         }
         self.committees.push(next);
         self.out.push(out);
+        self.ended.push(self.now);
     }
 
-    fn follow_rotation(&mut self, at: usize) {
-        let next = usize::try_from(self.authorities[at].epoch().0).unwrap() + 1;
-        if let Some(committee) = self.committees.get(next) {
-            self.authorities[at].rotate(committee, at);
+    pub fn follow_rotation(&mut self, at: usize) {
+        let epoch = usize::try_from(self.authorities[at].epoch().0).unwrap();
+        if let Some(committee) = self.committees.get(epoch + 1) {
+            let end = self.end(epoch);
+            self.authorities[at].rotate_until(committee, at, end);
             self.check_locks(at);
         }
     }
@@ -294,7 +331,7 @@ impl World {
     }
 
     /// Asks an authority's node for its vote, and makes a certificate once there is a quorum.
-    fn submit(&mut self, order: usize, at: usize) {
+    pub fn submit(&mut self, order: usize, at: usize) {
         let committee = self.committee(self.authorities[at].epoch()).clone();
         let (order, votes) = &mut self.orders[order];
         let vote = match self.authorities[at].order(order) {
@@ -326,12 +363,23 @@ impl World {
         self.check_locks(at);
     }
 
-    fn confirm(&mut self, certificate: usize, at: usize) {
-        let certificate = &self.certificates[certificate];
+    /// Sends an authority a certificate, with the votes of members that it exists if it does not count by itself.
+    pub fn confirm(&mut self, certificate: usize, at: usize) {
+        let certificate = self.certificates[certificate].clone();
         let sequence = certificate.order.transfer.sequence();
-        match self.authorities[at].confirm(certificate) {
+        self.authorities[at].moment = Some(Moment { now: self.now, followed: self.now, unlock_window: WINDOW });
+        let mut answer = self.authorities[at].confirm(&certificate);
+        if let Err(TestAuthorityError::Rejection(Rejection::Unattested { epoch })) = &answer {
+            let end = self.end(usize::try_from(epoch.0).unwrap());
+            assert!(self.now >= end.executed_until, "a certificate that counts is refused");
+            let Some(attestation) = self.attestation(&certificate, at) else { return };
+            let attested = AttestedCertificate { certificate: certificate.clone(), attestation };
+            answer = self.authorities[at].confirm_attested(&attested);
+            self.attested += usize::from(answer == Ok(Outcome::Committed));
+        }
+        match answer {
             Ok(Outcome::Committed) => {
-                assert_eq!(self.authorities[at].confirm(certificate), Ok(Outcome::Already), "confirmed twice");
+                assert_eq!(self.authorities[at].confirm(&certificate), Ok(Outcome::Already), "confirmed twice");
             }
             Ok(Outcome::Already) => {}
             Err(TestAuthorityError::Rejection(Rejection::MissingCertificate { missing })) => {
@@ -369,15 +417,16 @@ impl World {
     /// Everything that is under way arrives everywhere; then all authorities must agree, and
     /// nothing may be lost, made or owed.
     pub fn settle(&mut self) {
-        let mut certificates: Vec<usize> = (0..self.certificates.len()).collect();
-        certificates.sort_by_key(|at| self.certificates[*at].order.transfer.sequence());
         for at in 0..self.size() {
             (0..self.committees.len()).for_each(|_| self.follow_rotation(at));
             for shard in 0..self.authorities[at].shards.len() {
                 (0..self.deposits.len()).for_each(|_| self.follow(at, shard, false));
             }
-            certificates.iter().for_each(|certificate| self.confirm(*certificate, at));
-            self.authorities[at].deliver_all();
+        }
+        self.exchange();
+        self.authorities.iter_mut().for_each(TestAuthority::deliver_all);
+        self.certify_anew();
+        for at in 0..self.size() {
             assert_eq!(self.authorities[at].credits_waiting(), []);
             self.check_locks(at);
             self.authorities[at].shards.iter().for_each(check_totals);
@@ -387,8 +436,11 @@ impl World {
         let views: Vec<_> = self.authorities.iter().map(|authority| self.view(authority)).collect();
         assert!(views.iter().all(|view| *view == views[0]), "authorities differ: {views:?}");
         for (account, sequence) in self.certified.keys() {
-            assert!(self.authorities[0].account(account).next_sequence() > *sequence, "a certificate is not settled");
+            let is_settled = self.authorities[0].account(account).next_sequence() > *sequence;
+            // Where owners signed two orders, those who voted for the other one may keep the number stuck.
+            assert!(is_settled || self.is_disputed(*account, *sequence), "a certificate is not settled");
         }
+        assert_eq!(self.authorities[0].account(&self.thief.id()), Account::default(), "the thief got something done");
     }
 
     /// For each asset, deposits = balances + redemptions, and no balance is negative.
@@ -428,9 +480,10 @@ impl World {
         }
     }
 
-    /// One certificate for each transfer that has one.
+    /// One certificate for each executed transfer.
     fn certificates_once(&self) -> impl Iterator<Item = &Certificate> {
-        let by_number = self.certificates.iter().map(|certificate| {
+        let executed = self.certificates.iter().filter(|certificate| self.is_executed(0, certificate));
+        let by_number = executed.map(|certificate| {
             let transfer = &certificate.order.transfer;
             ((transfer.sender(), transfer.sequence()), certificate)
         });

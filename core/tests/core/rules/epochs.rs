@@ -1,11 +1,8 @@
 //! What holds over rotations only under a condition: known limits, each pinned as it is today. docs/PROTOCOL.md says
 //! so under "Rotation of the committee" and "Known gaps".
 
-use fastpay_core::{
-    Amount, Asset, Balance, Certificate, Deposit, Epoch, PrimaryAddress, TransactionIndex, TransferOrder,
-    VerifiedContractVote, VerifiedVote, sign_batch_vote,
-};
-use fastpay_testkit::{Outcome, TestAccount, TestAuthority, TestCommittee, payment, redemption};
+use fastpay_core::{Amount, Asset, Certificate, Deposit, TransactionIndex, TransferOrder, VerifiedVote};
+use fastpay_testkit::{Outcome, TestAccount, TestAuthority, TestCommittee, payment};
 
 /// The vote of the member at `index`, checked.
 fn checked(committee: &TestCommittee, vote: fastpay_core::Vote, order: &TransferOrder) -> VerifiedVote {
@@ -48,31 +45,4 @@ fn keys_out_at_one_member_and_later_at_another_allow_two_certificates() {
         assert_eq!(nodes[2].confirm(&certified.into_certificate()), Ok(Outcome::Committed));
         assert_eq!(nodes[3].confirm(&second.into_certificate()), Ok(Outcome::Committed));
     }
-}
-
-/// A certificate of an ended epoch counts for ever, so a quorum of retired keys still makes money: L3 confirms the
-/// certificate on an account that has nothing, and R7 votes for the redemption again with the current keys. The
-/// contract accepts those votes.
-#[test]
-fn a_retired_quorums_certificate_on_an_empty_account_is_confirmed_and_certified_again() {
-    let retired = TestCommittee::new(4);
-    let current = retired.rotated();
-    let mut node = TestAuthority::new(&retired, 0, 1);
-    node.rotate(&current, 0);
-    let thief = TestAccount::ed25519(0);
-    let wanted = redemption(thief.id(), PrimaryAddress::repeat_byte(0x66), 1_000_000, 0);
-    let stolen = retired.certificate(&thief.sign(&retired.domain, wanted.clone()));
-    assert_eq!(stolen.epoch, Epoch(0));
-    assert_eq!(node.confirm(&stolen), Ok(Outcome::Committed));
-    assert_eq!(node.account(&thief.id()).balance(Asset::ETHER), Balance::ZERO.debit(Amount(1_000_000)));
-    assert_eq!(node.shards[0].ledger().redemptions.count(), 1, "it is offered to relayers");
-
-    // `node/src/authority/network/batch_vote.rs` signs what is confirmed here, with the current keys.
-    let redemptions = [wanted];
-    let digest = current.domain.redemption_batch_vote_digest(Epoch(1), &redemptions);
-    let votes = current.keys[..3].iter().map(|keys| {
-        sign_batch_vote(keys, &current.domain, Epoch(1), &redemptions).verify(&current.committee, digest).unwrap()
-    });
-    let votes: Vec<_> = votes.collect();
-    assert!(VerifiedContractVote::quorum(&current.committee, digest, &votes).is_some(), "the contract would pay");
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use fastpay_core::{
     AccountId, Amount, AppliedCredit, Asset, Balance, Chain, CrossShardCredit, Decision, Deposit, Effect, Epoch, Find,
     Forwarded, JournalPosition, Link, Payment, PrimaryAddress, PrimaryView, Record, Redemption, Rejection,
-    SequenceNumber, Shard, ShardId, ShardLayout, ShardLedger, ShardOutputs, SynchronizationOrder, TransactionIndex,
-    Transfer, TransferOrder, VoteFloor,
+    SequenceNumber, Shard, ShardId, ShardLayout, ShardLedger, ShardOutputs, Standing, SynchronizationOrder,
+    TransactionIndex, Transfer, TransferOrder, VoteFloor,
 };
 use fastpay_testkit::{Outcome, TestAccount, TestCommittee, TestShard, payment, payout, redemption};
 
@@ -111,7 +111,7 @@ fn a_rule_asks_for_the_account_that_it_needs() {
         shard.lock(&committee.verified(&order), Epoch(0), VoteFloor::Zero, PrimaryView::Recent),
         Decision::Load(vec![owner.id()])
     );
-    assert_eq!(shard.confirm(&certificate, PrimaryView::Recent), Decision::Load(vec![owner.id()]));
+    assert_eq!(shard.confirm(&certificate, PrimaryView::Recent, Standing::Counts), Decision::Load(vec![owner.id()]));
     let forwarded = Forwarded::Payment(payment(owner.id(), owner.id(), 1, 0));
     let credit = CrossShardCredit { from: ShardId(1), number: 1, forwarded };
     assert_eq!(shard.credit(&credit), Decision::Load(vec![owner.id()]));
@@ -119,7 +119,10 @@ fn a_rule_asks_for_the_account_that_it_needs() {
     let step = SynchronizationOrder { after, up_to, deposit: Some(deposit(1, owner.id(), 1)) };
     assert_eq!(shard.synchronize(&step), Decision::Load(vec![owner.id()]));
     shard.load(owner.id(), None);
-    assert_eq!(shard.confirm(&certificate, PrimaryView::Recent), Decision::Load(vec![owner.id(), neighbour.id()]));
+    assert_eq!(
+        shard.confirm(&certificate, PrimaryView::Recent, Standing::Counts),
+        Decision::Load(vec![owner.id(), neighbour.id()])
+    );
 }
 
 #[test]

@@ -4,9 +4,9 @@
 use fastpay_core::{
     AccountId, Amount, Asset, Balance, Base, BaseAccount, BaseLedger, Certificate, Chain, Decision, Digest, Epoch,
     ExecutedRedemption, Find, Installation, JournalPosition, PrimaryAddress, PrimaryView, Record, Rejection,
-    SequenceNumber, Shard, ShardId, ShardLayout, ShardLedger, SynchronizationOrder, TransactionIndex, Transfer,
-    TransferOrder, Unlock, UnlockEvent, UnlockEventKind, UnlockOutcome, UnlockVote, VoteFloor, is_unlock_authorized,
-    is_unlock_signed,
+    SequenceNumber, Shard, ShardId, ShardLayout, ShardLedger, Standing, SynchronizationOrder, TransactionIndex,
+    Transfer, TransferOrder, Unlock, UnlockEvent, UnlockEventKind, UnlockOutcome, UnlockVote, VoteFloor,
+    is_unlock_authorized, is_unlock_signed,
 };
 use fastpay_testkit::{Outcome, TestAccount, TestCommittee, TestShard, payment, redemption};
 
@@ -448,11 +448,15 @@ fn what_a_recovery_debited_behind_a_gap_is_credited_back_once_and_its_number_is_
     let take_next = |shard: &mut Shard| {
         let certificate = setting.committee.certified(&setting.pay(30, 1));
         shard.load(setting.other.id(), None);
-        let Decision::Commit(record) = shard.confirm(&certificate, PrimaryView::Recent) else { panic!("not executed") };
+        let Decision::Commit(record) = shard.confirm(&certificate, PrimaryView::Recent, Standing::Counts) else {
+            panic!("not executed")
+        };
         shard.apply(&record, JournalPosition(50));
         // The void number is the next one now, and is stepped over before anything else.
         let next = setting.committee.certified(&setting.pay(1, 3));
-        let Decision::CommitFirst(void) = shard.confirm(&next, PrimaryView::Recent) else { panic!("not stepped over") };
+        let Decision::CommitFirst(void) = shard.confirm(&next, PrimaryView::Recent, Standing::Counts) else {
+            panic!("not stepped over")
+        };
         shard.apply(&void, JournalPosition(60));
         assert_eq!(shard.account(&account).unwrap().next_sequence(), SequenceNumber(3));
     };

@@ -27,9 +27,9 @@ use tokio::task::JoinHandle;
 
 use crate::draw;
 use crate::laid::{self, Signers};
+use crate::progress;
 use crate::statistics::rounded;
 use crate::workload::{self, Accounts, Voters};
-use crate::progress;
 
 const LOST: usize = 3;
 /// The council's short delay.
@@ -131,8 +131,7 @@ fn lay(network: &Network, accounts: usize) -> Result<(), Failure> {
     let (domain, committee) = (*network.domain(), network.committee().clone());
     let payers = Accounts::new(accounts);
     let voters = Voters { domain: &domain, keys: keys.get(..committee.quorum()).unwrap_or_default(), batch: 32 };
-    let payments =
-        workload::prepare(&draw::rounds(accounts, 1), &payers, ShardLayout::new(NonZeroU32::MIN), &voters);
+    let payments = workload::prepare(&draw::rounds(accounts, 1), &payers, ShardLayout::new(NonZeroU32::MIN), &voters);
     let signers = Signers { domain: &domain, committee: &committee, keys: &keys, payers: &payers };
     let first = network.authorities.first().ok_or_else(|| Failure::wrong("no authority"))?;
     laid::lay((&Archive::new(&first.archive()), &laid::journal(first)), &signers, accounts, &payments).map(drop)
@@ -180,7 +179,9 @@ impl Paying {
     async fn start(payers: &Payers) -> Result<Self, Failure> {
         let to = *payers.accounts().last().ok_or_else(|| Failure::wrong("nobody to pay"))?;
         let pay = async |payers: &Payers| {
-            payers.send(0, Intent::Pay { recipient: to, asset: Asset::ETHER, amount: Amount(1), memo: Memo::ZERO }).await
+            payers
+                .send(0, Intent::Pay { recipient: to, asset: Asset::ETHER, amount: Amount(1), memo: Memo::ZERO })
+                .await
         };
         wait_for(PATIENCE, async || pay(payers).await.map_err(|error| error.to_string())).await?;
         let (stop, payers) = (Arc::new(AtomicBool::new(false)), payers.clone());

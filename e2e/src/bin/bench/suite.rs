@@ -12,8 +12,8 @@ use crate::outcome::Outcome;
 use crate::overload::Peak;
 use crate::pace::Pace;
 use crate::{
-    absence, checkpoint, checkpointing, flood, handover, idle, inside, lists, model, overload, progress, recovery, runtime,
-    state, traced,
+    absence, checkpoint, checkpointing, flood, handover, idle, inside, lists, model, overload, progress, recovery,
+    runtime, state, traced,
 };
 
 /// The exponent of the skew, as in common store benchmarks: some accounts are in a tenth of all payments.

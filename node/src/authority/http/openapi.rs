@@ -50,6 +50,7 @@ fn routes() -> OpenApiRouter<Arc<Node>> {
     OpenApiRouter::with_openapi(Parts::openapi())
         .routes(routes!(orders::submit_order))
         .routes(routes!(orders::submit_certificate))
+        .routes(routes!(orders::submit_attested))
         .routes(routes!(events::events))
         .merge(reads)
 }

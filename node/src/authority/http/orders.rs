@@ -7,8 +7,8 @@ use axum::Json;
 use axum::extract::State;
 use fastpay_core::{self as core, Request, SequenceNumber};
 use fastpay_rpc::json::{
-    Certificate, CertificateNames, Certificates, Confirmed, Problem, RedemptionBatch, RedemptionBatchVote,
-    TransferOrder, UnlockVote, UnlockVoteRequest, VoteAnswer,
+    AttestedCertificate, Certificate, CertificateNames, Certificates, Confirmed, Problem, RedemptionBatch,
+    RedemptionBatchVote, TransferOrder, UnlockVote, UnlockVoteRequest, VoteAnswer,
 };
 use fastpay_rpc::{BatchAnswer, Refusal, TransferName};
 
@@ -48,11 +48,21 @@ pub(super) async fn submit_certificate(
     State(node): SharedNode,
     Body(caller, certificate, _): Body<Certificate, core::Certificate>,
 ) -> Result<Json<Confirmed>, ApiError> {
-    match submit(&node, caller, Request::Certificate(certificate)).await {
-        Answer::Confirmed(epoch, next) => Ok(Json((epoch, next).into())),
-        Answer::Refused(refusal) => Err(refusal.into()),
-        Answer::Vote(..) => unreachable!("a certificate is answered with a confirmation or a refusal"),
-    }
+    confirm(&node, caller, Request::Certificate(certificate)).await
+}
+
+/// Confirm a certificate of an epoch that ended long ago
+///
+/// As `submitCertificate`, for a certificate that is answered `unattested`. Gather the votes of f + 1 authorities that it
+/// exists (`voteForUnlock`), all of the current epoch.
+#[utoipa::path(post, path = "/v1/certificates/attested", tag = "Transfers", operation_id = "submitAttestedCertificate",
+    request_body = AttestedCertificate,
+    responses((status = 200, description = "It is confirmed, on the authority's disk.", body = Confirmed), OfCertificate))]
+pub(super) async fn submit_attested(
+    State(node): SharedNode,
+    Body(caller, attested, _): Body<AttestedCertificate, core::AttestedCertificate>,
+) -> Result<Json<Confirmed>, ApiError> {
+    confirm(&node, caller, Request::Attested(Box::new(attested))).await
 }
 
 /// Certificates by their names
@@ -112,6 +122,14 @@ pub(super) async fn vote_about_number(
         Ok(answer) => Ok(Json((&answer).into())),
         Err(NoUnlockVote::Refused(refusal)) => Err(refusal.into()),
         Err(NoUnlockVote::Unread(error)) => Err(error.into()),
+    }
+}
+
+async fn confirm(node: &Arc<Node>, caller: Caller, request: Request) -> Result<Json<Confirmed>, ApiError> {
+    match submit(node, caller, request).await {
+        Answer::Confirmed(epoch, next) => Ok(Json((epoch, next).into())),
+        Answer::Refused(refusal) => Err(refusal.into()),
+        Answer::Vote(..) => unreachable!("a certificate is answered with a confirmation or a refusal"),
     }
 }
 

@@ -128,8 +128,8 @@ fastpay_rpc::problem_sets! {
         Stopping, NotVoting, UnknownEpoch, CatchingUp, DiskLow, AccountBudget, AddressBudget, Frozen, Overruled, Voided,
         PrimaryTooOld, RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Problems of a certificate.
-    OfCertificate: Malformed, Invalid, MissingCertificate, Busy, Stopping, UnknownEpoch, EpochEnded, Frozen, Overruled,
-        Voided, PrimaryTooOld, RequestTimeout, TooLarge, UnsupportedMediaType;
+    OfCertificate: Malformed, Invalid, MissingCertificate, Busy, Stopping, UnknownEpoch, EpochEnded, Unattested, Frozen,
+        Overruled, Voided, PrimaryTooOld, RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Problems of a batch of redemptions.
     OfBatch: Malformed, RedemptionsMissing, InsufficientBalance, Busy, Stopping, NotVoting, UnknownEpoch,
         HistoryUnreadable, RequestTimeout, TooLarge, UnsupportedMediaType;

@@ -198,6 +198,9 @@ fn weight_of(request: &SubmitRequest) -> usize {
     let order = match &request.request {
         Some(WireRequest::Order(order)) => Some(order),
         Some(WireRequest::Certificate(certificate)) => certificate.order.as_ref(),
+        Some(WireRequest::Attested(attested)) => {
+            attested.certificate.as_ref().and_then(|certificate| certificate.order.as_ref())
+        }
         None => None,
     };
     match order.and_then(|order| order.transfer.as_ref()) {
@@ -297,6 +300,9 @@ fn convert(request: Option<WireRequest>) -> Result<Request, String> {
         Some(WireRequest::Order(order)) => order.try_into().map(Request::Order).map_err(malformed),
         Some(WireRequest::Certificate(certificate)) => {
             certificate.try_into().map(Request::Certificate).map_err(malformed)
+        }
+        Some(WireRequest::Attested(attested)) => {
+            attested.try_into().map(Box::new).map(Request::Attested).map_err(malformed)
         }
     }
 }

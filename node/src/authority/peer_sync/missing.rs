@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::PeerFailure;
+use super::attesting::{Attesters, Submitted, submit_attested};
 use super::claims::Claims;
 use crate::authority::metrics::NetworkMetrics;
 use crate::authority::network::{ask, layout_of, submit_all};
@@ -41,6 +42,7 @@ pub(super) fn heads(names: &[TransferName]) -> Heads {
 pub struct OwnShards {
     shards: Arc<Vec<(ShardHandle, HistoryReader)>>,
     metrics: Arc<NetworkMetrics>,
+    attesters: Option<Attesters>,
 }
 
 /// Certificates of one account that are missing here.
@@ -66,7 +68,21 @@ impl OwnShards {
     /// The shards of this authority, from the first.
     #[must_use]
     pub fn new(shards: Arc<Vec<(ShardHandle, HistoryReader)>>, metrics: Arc<NetworkMetrics>) -> Self {
-        Self { shards, metrics }
+        Self { shards, metrics, attesters: None }
+    }
+
+    /// The same, with authorities that attest certificates of epochs that ended long ago.
+    #[must_use]
+    pub fn with_attesters(self, attesters: Option<Attesters>) -> Self {
+        Self { attesters, ..self }
+    }
+
+    pub(super) fn attesters(&self) -> Option<&Attesters> {
+        self.attesters.as_ref()
+    }
+
+    pub(super) fn metrics(&self) -> &NetworkMetrics {
+        &self.metrics
     }
 
     /// The committed end of each journal.
@@ -74,7 +90,7 @@ impl OwnShards {
         self.shards.iter().map(|(_, history)| history.end()).collect()
     }
 
-    fn shard_of(&self, account: AccountId) -> Result<&(ShardHandle, HistoryReader), PeerFailure> {
+    pub(super) fn shard_of(&self, account: AccountId) -> Result<&(ShardHandle, HistoryReader), PeerFailure> {
         let shard = layout_of(&self.shards).shard_of(&account);
         self.shards.get(shard.0 as usize).ok_or_else(|| PeerFailure::NotNow("it has no shard".into()))
     }
@@ -108,22 +124,29 @@ impl OwnShards {
 
     /// Submits certificates for confirmation, in this order, and returns the answer to each.
     async fn confirm(&self, certificates: Vec<Certificate>) -> Result<Vec<(AccountId, Answer)>, PeerFailure> {
-        let mut by_shard: BTreeMap<u32, (Vec<AccountId>, Vec<Request>)> = BTreeMap::new();
+        let mut by_shard: BTreeMap<u32, (Vec<_>, Vec<Request>)> = BTreeMap::new();
         let layout = layout_of(&self.shards);
         for certificate in certificates {
             let account = certificate.order.transfer.sender();
-            let (accounts, requests) = by_shard.entry(layout.shard_of(&account).0).or_default();
-            accounts.push(account);
+            let (kept, requests) = by_shard.entry(layout.shard_of(&account).0).or_default();
+            let may_need_votes = self.attesters.as_ref().is_some_and(|attesters| attesters.is_ended(certificate.epoch));
+            kept.push((account, may_need_votes.then(|| certificate.clone())));
             requests.push(Request::Certificate(certificate));
         }
-        let mut answered = Vec::new();
-        for (accounts, requests) in by_shard.into_values() {
-            let Some(account) = accounts.first() else { continue };
+        let mut submitted = Vec::new();
+        for (kept, requests) in by_shard.into_values() {
+            let Some((account, _)) = kept.first() else { continue };
             let (handle, _) = self.shard_of(*account)?;
             let answers = submit_all(handle, &self.metrics, Arc::default(), requests).await;
-            answered.extend(accounts.into_iter().zip(answers));
+            let answered = kept.into_iter().zip(answers);
+            submitted.extend(answered.map(|((account, certificate), answer)| Submitted {
+                account,
+                certificate,
+                answer,
+            }));
         }
-        Ok(answered)
+        submit_attested(self, &mut submitted).await?;
+        Ok(submitted.into_iter().map(|Submitted { account, answer, .. }| (account, answer)).collect())
     }
 }
 

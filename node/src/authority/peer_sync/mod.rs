@@ -5,13 +5,14 @@
 //!  contact with a peer ─► its log of names, from the cursor ─► which numbers are missing here?
 //!      ─► their certificates, from the peer ─► own shards (verify, confirm, sync) ─► cursor on disk ─► next page
 //! ```
-//! Each peer has a task of its own, which reads the peer's logs to their end at the start and whenever contact is
-//! restored. A peer that lies, stalls or breaks the protocol delays its own task only, and is left alone for a while.
+//! Each peer has a task of its own, which reads the peer's logs to their end at the start, whenever contact is restored,
+//! and before certificates of an epoch that ended count no longer by themselves. A peer that lies, stalls or breaks the protocol delays its own task only, and is left alone for a while.
 //!
 //! Invariants: no claim of a peer is believed. Its certificates enter the shards as a client's do, with the same checks
 //! and bounds. A cursor moves past a name only after the certificate is on disk here, or the account is in the list of
 //! accounts to ask about later. Every wait has a deadline.
 
+mod attesting;
 mod claims;
 mod cursors;
 mod missing;
@@ -22,11 +23,13 @@ use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientError, ClientOptions, Endpoints, ShardClient};
 use fastpay_core::{AccountId, AuthorityName, JournalPosition, SequenceNumber};
+use fastpay_program::Clock;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::authority::metrics::PeerMetrics;
+pub use attesting::Attesters;
 use claims::Claims;
 use cursors::Cursors;
 pub use missing::OwnShards;
@@ -113,6 +116,7 @@ pub struct PeerSync {
     claims: Claims,
     metrics: Arc<PeerMetrics>,
     times: PeerSyncTimes,
+    clock: Clock,
 }
 
 impl PeerSync {
@@ -145,7 +149,7 @@ impl PeerSync {
         times: PeerSyncTimes,
     ) -> Self {
         let cursors = Cursors::open(file, &own.journal_ends());
-        Self { peers, own, cursors, claims: Claims::default(), metrics, times }
+        Self { peers, own, cursors, claims: Claims::default(), metrics, times, clock: Clock::system() }
     }
 
     /// Runs until `stop` turns true.
@@ -158,15 +162,16 @@ impl PeerSync {
         tasks.shutdown().await;
     }
 
-    /// Reads one peer's logs to their end, at the start and whenever contact is restored.
+    /// Reads one peer's logs to their end: at the start, whenever contact is restored, and whenever another reading is due.
     async fn follow(self: Arc<Self>, peer: AuthorityClient) {
         let name = peer.name();
         let mut wait = self.times.retry;
         loop {
+            let readings = self.readings();
             let wait_max = match self.read_logs(&peer).await {
                 Ok(()) => {
                     wait = self.times.retry;
-                    self.until_contact_is_lost(&peer).await;
+                    self.until_contact_is_lost(&peer, readings).await;
                     self.times.contact
                 }
                 Err(PeerFailure::NotNow(reason)) => {
@@ -236,9 +241,14 @@ impl PeerSync {
         outcome.map(drop)
     }
 
-    /// Returns when the peer no longer answers.
-    async fn until_contact_is_lost(&self, peer: &AuthorityClient) {
-        loop {
+    /// How many readings of the logs were due up to now.
+    fn readings(&self) -> u64 {
+        self.own.attesters().map_or(0, |attesters| attesters.readings(self.clock.now_ms() / 1_000))
+    }
+
+    /// Returns when the peer no longer answers, or after so many readings another one is due.
+    async fn until_contact_is_lost(&self, peer: &AuthorityClient, readings: u64) {
+        while self.readings() == readings {
             sleep(self.times.contact).await;
             let Some(shard) = peer.shards().first() else { return };
             if shard.status().await.is_err() {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use fastpay_core::{
     Account, AccountId, Certificate, CrossShardCredit, Decision, Domain, Epoch, PrimaryView, Record, Shard, ShardId,
-    TransactionIndex, Transfer, VerifiedCertificate, VerifiedOrder, VerifiedRequest, VoteFloor,
+    Standing, TransactionIndex, Transfer, VerifiedCertificate, VerifiedOrder, VerifiedRequest, VoteFloor,
 };
 use fastpay_program::Clock;
 use fastpay_rpc::Refusal;
@@ -99,7 +99,7 @@ enum Next {
 fn transfer(request: &VerifiedRequest) -> &Transfer {
     match request {
         VerifiedRequest::Order(order) => order.transfer(),
-        VerifiedRequest::Certificate(certificate) => certificate.transfer(),
+        VerifiedRequest::Certificate(certificate) | VerifiedRequest::Attested(certificate) => certificate.transfer(),
     }
 }
 
@@ -347,16 +347,13 @@ impl<C: Commits> Actor<C> {
                 }
             }
             Ok(VerifiedRequest::Certificate(certificate)) => {
-                let confirmed = self.confirm(&certificate)?;
-                let outcome = confirmed.as_ref().map(|()| "confirmed");
-                self.batch.decided.extend(self.traces.decided("fastpay.certificate", &certificate.digest(), outcome));
-                match confirmed {
-                    Ok(()) => {
-                        let next = self.account(&certificate.transfer().sender())?.next_sequence();
-                        Answer::Confirmed(self.epoch(), next)
-                    }
-                    Err(refusal) => Answer::Refused(refusal),
-                }
+                self.answer_certificate(&certificate, self.standing(certificate.certificate().epoch))?
+            }
+            Ok(VerifiedRequest::Attested(certificate)) => {
+                // The members of the newest epoch that is known here attest it. It may have ended, too.
+                let attested_in = self.standing(self.signer.voter_status().epoch());
+                let standing = self.standing(certificate.certificate().epoch).max(attested_in);
+                self.answer_certificate(&certificate, standing)?
             }
             Err(refusal) => {
                 self.metrics.invalid.inc();
@@ -367,13 +364,40 @@ impl<C: Commits> Actor<C> {
         Ok(())
     }
 
+    fn answer_certificate(
+        &mut self,
+        certificate: &VerifiedCertificate,
+        standing: Standing,
+    ) -> Result<Answer, ShardError> {
+        let confirmed = self.confirm(certificate, standing)?;
+        let outcome = confirmed.as_ref().map(|()| "confirmed");
+        self.batch.decided.extend(self.traces.decided("fastpay.certificate", &certificate.digest(), outcome));
+        Ok(match confirmed {
+            Ok(()) => {
+                let next = self.account(&certificate.transfer().sender())?.next_sequence();
+                Answer::Confirmed(self.epoch(), next)
+            }
+            Err(refusal) => Answer::Refused(refusal),
+        })
+    }
+
+    /// How far certificates of an epoch count by themselves now. Without a chain, there is one epoch.
+    fn standing(&self, epoch: Epoch) -> Standing {
+        let Some((time, clock)) = &self.chain else { return Standing::Counts };
+        self.shard.standing(epoch, self.signer.voter_status().committees(), &time.moment(clock.now_ms()))
+    }
+
     /// Executes a certificate.
-    fn confirm(&mut self, certificate: &VerifiedCertificate) -> Result<Result<(), Refusal>, ShardError> {
+    fn confirm(
+        &mut self,
+        certificate: &VerifiedCertificate,
+        standing: Standing,
+    ) -> Result<Result<(), Refusal>, ShardError> {
         if !std::mem::replace(&mut self.voters_seen, true) {
             self.metrics.saw_votes(&certificate.certificate().votes);
         }
         let view = self.view();
-        let record = match self.decide(|shard| shard.confirm(certificate, view))? {
+        let record = match self.decide(|shard| shard.confirm(certificate, view, standing))? {
             Ok(Some(record)) => record,
             Ok(None) => return Ok(Ok(())),
             Err(refusal) => return Ok(Err(refusal)),

@@ -1,6 +1,6 @@
 //! The chain time up to which a shard has followed the Primary.
 
-use fastpay_core::PrimaryView;
+use fastpay_core::{Moment, PrimaryView};
 use serde::{Deserialize, Serialize};
 
 /// The maximum age, in seconds, of the view of the chain on which an order is voted for or a certificate executed; half
@@ -23,6 +23,13 @@ impl ChainTime {
         let age_max = (self.unlock_window / 2).min(CHAIN_AGE_MAX_S);
         let is_recent = now_ms / 1_000 <= self.block_time.saturating_add(age_max);
         if is_recent { PrimaryView::Recent } else { PrimaryView::TooOld }
+    }
+
+    /// The time by which certificates of ended epochs are judged, at this time in milliseconds since 1970.
+    #[must_use]
+    pub fn moment(&self, now_ms: u64) -> Moment {
+        let Self { block_time: followed, unlock_window } = *self;
+        Moment { now: followed.max(now_ms / 1_000), followed, unlock_window }
     }
 }
 

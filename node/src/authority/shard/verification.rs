@@ -26,7 +26,7 @@ impl Verification {
         if let Some(recovery) = voter_status.unrecovered() {
             let refuse = |request: &Request| match request {
                 Request::Order(_) => Refusal::NotVoting(recovery.epoch),
-                Request::Certificate(_) => Refusal::UnknownEpoch(recovery.epoch),
+                Request::Certificate(_) | Request::Attested(_) => Refusal::UnknownEpoch(recovery.epoch),
             };
             return requests.iter().map(|request| Err(refuse(request))).collect();
         }

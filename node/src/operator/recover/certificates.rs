@@ -142,7 +142,9 @@ impl<'a> Certificates<'a> {
                     let epoch = certificate.certificate().epoch;
                     self.verified.insert((certificate.digest(), epoch), certificate);
                 }
-                Ok(VerifiedRequest::Order(_)) => unreachable!("a certificate was asked about"),
+                Ok(VerifiedRequest::Order(_) | VerifiedRequest::Attested(_)) => {
+                    unreachable!("a certificate was asked about")
+                }
                 Err(error) => self.invalid.add(&place, &error),
             }
         }

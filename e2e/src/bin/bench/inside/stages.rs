@@ -5,8 +5,8 @@ use std::hint::black_box;
 use bytes::Bytes;
 use fastpay_core::{
     Certificate, Committees, Decision, Deposit, Digest, Domain, Epoch, PrimaryView, Record, Request, SequenceNumber,
-    Shard, ShardId, ShardLedger, SynchronizationOrder, TransactionIndex, TransferOrder, VerifiedRequest, Verifier,
-    Vote, VoteFloor, sign_payment_votes,
+    Shard, ShardId, ShardLedger, Standing, SynchronizationOrder, TransactionIndex, TransferOrder, VerifiedRequest,
+    Verifier, Vote, VoteFloor, sign_payment_votes,
 };
 use fastpay_e2e::{Failure, Place};
 use fastpay_node::authority::storage::{Journal, JournalOptions, JournalPosition, JournalWrite};
@@ -121,7 +121,7 @@ impl<'a> Bench<'a> {
         for verified in verified {
             match verified.map_err(Failure::wrong)? {
                 VerifiedRequest::Order(order) => orders.push(order),
-                VerifiedRequest::Certificate(_) => return Err(Failure::wrong("an order became a certificate")),
+                _ => return Err(Failure::wrong("an order became a certificate")),
             }
         }
         let shard = &mut self.shard;
@@ -151,12 +151,13 @@ impl<'a> Bench<'a> {
         for verified in verified {
             match verified.map_err(Failure::wrong)? {
                 VerifiedRequest::Certificate(certificate) => certificates.push(certificate),
-                VerifiedRequest::Order(_) => return Err(Failure::wrong("a certificate became an order")),
+                _ => return Err(Failure::wrong("a certificate became another request")),
             }
         }
         let shard = &mut self.shard;
         let decided = clock.time(RULES, count, || {
-            let confirm = |certificate| decide(shard, |shard| shard.confirm(certificate, PrimaryView::Recent));
+            let confirm =
+                |certificate| decide(shard, |shard| shard.confirm(certificate, PrimaryView::Recent, Standing::Counts));
             certificates.iter().map(confirm).collect::<Result<Vec<_>, _>>()
         })?;
         self.commit_and_apply(&decided, clock)?;

@@ -151,6 +151,7 @@ fn decode(bytes: Bytes) -> Result<(u64, Request), Failure> {
         Some(WireRequest::Certificate(certificate)) => {
             Request::Certificate(certificate.try_into().map_err(Failure::wrong)?)
         }
+        Some(WireRequest::Attested(_)) => return Err(Failure::wrong("nobody attests what is new")),
         None => return Err(Failure::wrong("an empty request")),
     };
     Ok((request.id, decoded))

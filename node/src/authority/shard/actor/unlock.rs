@@ -84,7 +84,7 @@ impl<C: Commits> Actor<C> {
                 continue;
             }
             let Some(certificate) = self.shard.executable(account) else { return Ok(()) };
-            let (epoch, view) = (certificate.epoch, self.view());
+            let (epoch, view, standing) = (certificate.epoch, self.view(), self.standing(certificate.epoch));
             let verified = self
                 .signer
                 .voter_status()
@@ -93,7 +93,7 @@ impl<C: Commits> Actor<C> {
                 .and_then(|committee| Certificate::clone(&certificate).verify(&self.domain, committee).ok());
             // The certificate was verified before it was kept.
             let Some(verified) = verified else { return Ok(()) };
-            match self.decide(|shard| shard.confirm(&verified, view))? {
+            match self.decide(|shard| shard.confirm(&verified, view, standing))? {
                 Ok(Some(record)) => self.append(&record)?,
                 Ok(None) | Err(_) => return Ok(()),
             }

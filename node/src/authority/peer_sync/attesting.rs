@@ -1,0 +1,126 @@
+//! Certificates of epochs that ended long ago do not count by themselves. This authority brings them to its own shards
+//! with the votes of f + 1 members of the current committee, which it asks for them.
+
+use std::collections::BTreeMap;
+
+use fastpay_client::{AuthorityClient, ClientError, ClientOptions, Endpoints, attest};
+use fastpay_core::{AccountId, AttestedCertificate, AuthorityName, Certificate, Domain, Epoch, Request};
+use fastpay_rpc::Refusal;
+use tokio::task::JoinSet;
+
+use super::missing::OwnShards;
+use super::{PeerFailure, PeerSyncTimes};
+use crate::authority::network::submit_all;
+use crate::authority::shard::Answer;
+use crate::authority::voter_status::VoterStatusWatch;
+
+/// The maximum number of accounts of which certificates are attested at the same time.
+const ACCOUNTS_AT_A_TIME: usize = 16;
+
+/// The authorities that are asked for votes, and what these must be about.
+#[derive(Clone)]
+pub struct Attesters {
+    peers: Vec<AuthorityClient>,
+    domain: Domain,
+    voter_status: VoterStatusWatch,
+}
+
+impl Attesters {
+    /// Asks the authorities of `endpoints` except this one, whose names are `names`. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// If an address is malformed.
+    pub fn new(
+        endpoints: &Endpoints,
+        names: &[AuthorityName],
+        domain: Domain,
+        voter_status: VoterStatusWatch,
+    ) -> Result<Self, ClientError> {
+        let call = PeerSyncTimes::default().call;
+        let options = ClientOptions { connect_timeout: call, request_timeout: call };
+        let others = endpoints.authorities.iter().filter(|entry| !names.contains(&entry.name));
+        let peers = others.map(|entry| AuthorityClient::new(entry, options)).collect::<Result<_, _>>()?;
+        Ok(Self { peers, domain, voter_status })
+    }
+
+    /// Whether an epoch is before the current one.
+    pub(super) fn is_ended(&self, epoch: Epoch) -> bool {
+        epoch < self.voter_status.borrow().epoch()
+    }
+
+    /// How often what peers executed had to be read to its end, up to this time in seconds since 1970: at the end of each
+    /// epoch, and in the middle of the time in which its certificates are only kept. Whoever executed one at the last
+    /// moment shows it to the others so, whose clocks and views of the chain may be late.
+    pub(super) fn readings(&self, now: u64) -> u64 {
+        let status = self.voter_status.borrow();
+        let Some(ended) = status.epoch().0.checked_sub(1) else { return 0 };
+        let end = status.committees().end(Epoch(ended));
+        let middle = end.executed_until.midpoint(end.kept_until);
+        ended.saturating_mul(2).saturating_add(1 + u64::from(now >= middle))
+    }
+
+    async fn attest(&self, certificate: &Certificate) -> Option<AttestedCertificate> {
+        let committee = self.voter_status.borrow().committees().current().clone();
+        let digest = self.domain.transfer_digest(&certificate.order.transfer);
+        attest(&self.peers, &self.domain, &committee, certificate, digest).await
+    }
+}
+
+/// A submitted certificate, with the answer to it.
+pub(super) struct Submitted {
+    pub account: AccountId,
+    /// Kept where its epoch has ended.
+    pub certificate: Option<Certificate>,
+    pub answer: Answer,
+}
+
+/// Submits again, with votes, what did not count by itself, and what follows it in its account.
+pub(super) async fn submit_attested(own: &OwnShards, submitted: &mut [Submitted]) -> Result<(), PeerFailure> {
+    let mut chains: BTreeMap<AccountId, Vec<usize>> = BTreeMap::new();
+    for (place, Submitted { account, certificate, answer }) in submitted.iter().enumerate() {
+        let Answer::Refused(refusal) = answer else { continue };
+        let begins = matches!(refusal, Refusal::Unattested(_));
+        let goes_on = matches!(refusal, Refusal::MissingCertificate(_)) && chains.contains_key(account);
+        if certificate.is_some() && (begins || goes_on) {
+            chains.entry(*account).or_default().push(place);
+        }
+    }
+    let chains: Vec<_> = chains.into_values().collect();
+    for some in chains.chunks(ACCOUNTS_AT_A_TIME) {
+        let mut asked = JoinSet::new();
+        for chain in some {
+            let certificates: Vec<_> =
+                chain.iter().filter_map(|place| submitted.get(*place)?.certificate.clone()).collect();
+            let (own, chain) = (own.clone(), chain.clone());
+            asked.spawn(async move { (chain, submit_chain(&own, certificates).await) });
+        }
+        while let Some(answered) = asked.join_next().await {
+            let Ok((chain, answers)) = answered else { continue };
+            for (place, answer) in chain.into_iter().zip(answers?) {
+                if let Some(submitted) = submitted.get_mut(place) {
+                    submitted.answer = answer;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The answers to certificates of one account, in order, up to the first that is refused.
+async fn submit_chain(own: &OwnShards, certificates: Vec<Certificate>) -> Result<Vec<Answer>, PeerFailure> {
+    let mut answers = Vec::new();
+    for certificate in certificates {
+        let Some(attesters) = own.attesters() else { break };
+        let (handle, _) = own.shard_of(certificate.order.transfer.sender())?;
+        let Some(attested) = attesters.attest(&certificate).await else { break };
+        let request = Request::Attested(Box::new(attested));
+        let answer = submit_all(handle, own.metrics(), std::sync::Arc::default(), vec![request]).await.pop();
+        let Some(answer) = answer else { break };
+        let is_confirmed = matches!(answer, Answer::Confirmed(..));
+        answers.push(answer);
+        if !is_confirmed {
+            break;
+        }
+    }
+    Ok(answers)
+}

@@ -1,0 +1,61 @@
+/**
+ * Brings an authority a certificate of an epoch that ended long ago: it counts with the votes of f + 1 members of the
+ * current committee that it exists. One of them is honest, and executed it, or kept it while it counted.
+ */
+
+import type { AuthorityClient } from "../authority.js";
+import type { VerifiedCertificate } from "../certificate.js";
+import type { AuthorityName } from "../committee.js";
+import { certificateVoteDigest } from "../eip712.js";
+import { ProblemError } from "../problem.js";
+import { batchVoteFault, mayVoteFor, type BatchVote } from "../verify.js";
+import type { Confirmed } from "../wire.js";
+import type { Operation } from "./certify.js";
+
+/** Whether an authority refuses a certificate because its epoch ended too long ago. */
+export function isUnattested(error: unknown): error is ProblemError {
+  return error instanceof ProblemError && error.problem === "unattested";
+}
+
+/**
+ * Submits a certificate, with the votes of others that it exists if it does not count by itself at this authority.
+ * Throws what the authority answers: `unattested` if too few authorities know the certificate.
+ */
+export async function submit(
+  operation: Operation,
+  authority: AuthorityClient,
+  certificate: VerifiedCertificate,
+  signal: AbortSignal,
+): Promise<Confirmed> {
+  try {
+    return await authority.confirm(certificate, signal);
+  } catch (error) {
+    const votes = isUnattested(error) ? await gather(operation, certificate, signal) : undefined;
+    if (votes === undefined) throw error;
+    return authority.confirmAttested(certificate, operation.network.committee.epoch, votes, signal);
+  }
+}
+
+/** The votes of f + 1 members that a certificate exists, in the order of their names; undefined if they are too few. */
+async function gather(
+  { network }: Operation,
+  certificate: VerifiedCertificate,
+  signal: AbortSignal,
+): Promise<readonly BatchVote[] | undefined> {
+  const { committee, domain, trusted } = network;
+  const { sender, sequence } = certificate.order.transfer;
+  const digest = certificateVoteDigest(domain, committee.epoch, sender, sequence, certificate.digest);
+  const found = new Map<AuthorityName, BatchVote>();
+  const enough = new AbortController();
+  const ask = async (authority: AuthorityClient, until: AbortSignal): Promise<void> => {
+    // A vote to void the number would count only with those of all members.
+    const vote = await authority.voteForUnlock({ sender, sequence }, true, AbortSignal.any([until, enough.signal]));
+    if (vote.type === "void" || vote.epoch !== committee.epoch) return;
+    if (!mayVoteFor(committee, authority.name, vote.authority) || batchVoteFault(vote, committee, digest) !== undefined) return;
+    found.set(vote.authority, vote);
+    if (found.size >= trusted) enough.abort();
+  };
+  await network.askAll(ask, { signal, graceMs: Number.POSITIVE_INFINITY });
+  if (found.size < trusted) return undefined;
+  return [...found.values()].sort((a, b) => (a.authority < b.authority ? -1 : 1)).slice(0, trusted);
+}
