@@ -4,8 +4,8 @@ pragma solidity ^0.8.28;
 import {Announcement, ICouncil} from "../contracts/interfaces/ICouncil.sol";
 import {IFastPay, Redemption} from "../contracts/interfaces/IFastPay.sol";
 import {Payouts} from "../contracts/libraries/Payouts.sol";
-import {MoodyRecipient, Splitter, Vault} from "./mocks/Recipients.sol";
-import {MoodyToken, ZooToken} from "./tokens/WeirdTokens.sol";
+import {MoodyRecipient, Vault} from "./mocks/Recipients.sol";
+import {ZooToken} from "./tokens/WeirdTokens.sol";
 import {CouncilTest} from "./trees/CouncilTest.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 
@@ -15,17 +15,6 @@ contract AttacksTest is CouncilTest {
     address private _attacker = makeAddr("attacker");
 
     // -------------------------------------------------------------------- claims that nobody could call for
-
-    function test_AContractThatCannotClaimIsPaidByAnyone() public {
-        Redemption memory item = redemption(ETHER, 5 ether, 0, 0);
-        item.recipient = address(new Splitter(6));
-        redeem(item);
-        assertEq(fastPay.claimOf(item.recipient, ETHER), 5 ether);
-        vm.prank(_attacker);
-        fastPay.claimFor(item.recipient, ETHER, 5 ether);
-        assertEq(item.recipient.balance, 5 ether);
-        assertEq(_attacker.balance, 0);
-    }
 
     /// @dev Whoever calls from within the recipient makes its payout a claim, and takes nothing by that.
     function test_AForcedClaimIsPaidByAnyone() public {
@@ -72,40 +61,7 @@ contract AttacksTest is CouncilTest {
         assertHolding(address(limited), 910, 0);
     }
 
-    // -------------------------------------------------------------------------------- tokens under water
-
-    /// @dev After a rebase down, a new depositor's tokens would pay the old holders.
-    function test_NobodyDepositsIntoATokenUnderWater() public {
-        MoodyToken zoo = new MoodyToken();
-        zoo.mint(alice, 1000);
-        fundToken(zoo, 1000);
-        vm.prank(address(fastPay));
-        zoo.transfer(_attacker, 500);
-        zoo.mint(alice, 500);
-        vm.startPrank(alice);
-        zoo.approve(address(fastPay), 500);
-        vm.expectRevert(
-            abi.encodeWithSelector(IFastPay.AssetUnderCollateralized.selector, address(zoo), 1000, 1500)
-        );
-        fastPay.depositToken(ACCOUNT, zoo, 500);
-        vm.stopPrank();
-        // Old holders can leave while there is something.
-        redeem(redemption(address(zoo), 100, 0, 0));
-        assertEq(zoo.balanceOf(bob), 100);
-    }
-
     // --------------------------------------------------------------------------------- the outflow limit
-
-    /// @dev A large redemption that waits is still held, so the share of the others stays what it was.
-    function test_AWhaleThatWaitsLeavesTheOthersTheirShare() public {
-        Redemption memory whale = redemption(ETHER, HELD * 9 / 10, 0, 0);
-        redeem(whale);
-        assertEq(fastPay.outflowAvailable(ETHER), LIMIT);
-        redeem(redemption(ETHER, LIMIT, 0, 1));
-        assertEq(bob.balance, LIMIT);
-        wait(3 days);
-        fastPay.executeQueued(whale, "");
-    }
 
     function test_TheWaitIsBoundedWhateverTheGuardianDoes() public {
         Redemption memory item = enqueue(0);
@@ -120,43 +76,7 @@ contract AttacksTest is CouncilTest {
         assertEq(bob.balance, item.amount - item.fee);
     }
 
-    /// @dev With borrowed money, all within one transaction.
-    function test_AFlashLoanEmptiesNoMoreThanTheBucket() public {
-        fastPay = deploy(4, tight()); // without a deposit cap
-        fundEther(HELD);
-        redeem(redemption(ETHER, LIMIT, 0, 0));
-        for (uint64 i = 1; i < 30; ++i) {
-            uint128 amount = uint128(i % 2 == 0 ? 5 * HELD : HELD / 20);
-            vm.deal(alice, amount);
-            vm.prank(alice);
-            fastPay.depositEther{value: amount}(ACCOUNT);
-            uint256 available = fastPay.outflowAvailable(ETHER);
-            redeem(redemption(ETHER, uint128(available < amount ? available : amount), 0, i));
-            assertGe(fastPay.totalBalance(ETHER), HELD - LIMIT, "more than a share has left");
-        }
-    }
-
     // ------------------------------------------------------------------------------------- committees
-
-    function test_AVoteForACommitteeEnds() public {
-        Announcement memory next = announcementOfNext();
-        bytes memory votes = votesIn(0, council.announcementDigest(next));
-        bytes memory proofs = proofsOf(1);
-        wait(3650 days);
-        vm.expectRevert();
-        council.announce(next, proofs, votes);
-    }
-
-    function test_MistypedKeysAreFoundBeforeTheyCount() public {
-        Announcement memory next = announcementOfNext();
-        for (uint256 i = 0; i < 2; ++i) {
-            next.authorities[i].redemptionKey = address(uint160(next.authorities[i].redemptionKey) ^ 1);
-        }
-        bytes memory votes = votesIn(0, council.announcementDigest(next));
-        bytes memory proofs = proofsOf(1);
-        vm.expectRevert();
-        council.announce(next, proofs, votes);
-    }
 
     /// @dev Whoever brings the votes first may put anything for the half of the proofs that the contract cannot check. The
     /// announcement is the same: who voted and who accepts has checked proofs of its own.
@@ -173,17 +93,6 @@ contract AttacksTest is CouncilTest {
         endorse(id);
         install(next, mature(id));
         assertEq(fastPay.epoch(), 1);
-    }
-
-    /// @dev A guardian that does not want to be replaced endorses at once. Those who plan for two weeks are not too late.
-    function test_AnEndorsementTakesNoTimeAway() public {
-        Announcement memory next = announcementOfNext();
-        next.guardian = alice;
-        bytes32 id = announce(next);
-        endorse(id);
-        wait(LONG + LAPSE);
-        install(next, mature(id));
-        assertEq(fastPay.guardian(), alice);
     }
 
     /// @dev From within a payout nothing of the committee changes, so that all of a call is for one epoch.
@@ -203,53 +112,9 @@ contract AttacksTest is CouncilTest {
         council.install(next, blockNumber, votes);
     }
 
-    /// @dev A hundred years without a quorum: the recovery address returns what is there.
-    function test_ACommitteeThatIsGoneIsReplaced() public {
-        wait(36_500 days);
-        vm.roll(10_000_000);
-        Announcement memory next = recoveryOfNext();
-        install(next, mature(announceRecovery(next)));
-        Redemption memory item = order(LIMIT, 0);
-        fastPay.redeem(item, 1, certifyIn(1, item));
-        assertEq(bob.balance, LIMIT - item.fee);
-    }
-
     // ------------------------------------------------------------------------------ chains and numbers
 
-    function test_VotesOfAnotherChainDoNotCount() public {
-        Redemption memory item = order(1 ether, 0);
-        bytes memory votes = certify(item);
-        Announcement memory next = announcementOfNext();
-        bytes memory proofs = proofsOf(1);
-        bytes memory announcing = votesIn(0, council.announcementDigest(next));
-        uint256 here = block.chainid;
-        vm.chainId(999);
-        vm.expectPartialRevert(IFastPay.WrongSigner.selector);
-        fastPay.redeem(item, 0, votes);
-        vm.expectRevert();
-        council.announce(next, proofs, announcing);
-        votes = certify(item);
-        fastPay.redeem(item, 0, votes); // the fork goes its own way
-        vm.chainId(here);
-    }
-
     mapping(bytes32 sender => mapping(uint64 sequence => bool)) private _spent;
-
-    /// @dev Any numbers in any order: each exactly once.
-    function testFuzz_EachNumberIsSpentOnce(uint256 seed) public {
-        for (uint256 i = 0; i < 12; ++i) {
-            seed = uint256(keccak256(abi.encode(seed)));
-            uint64 sequence = uint64(seed);
-            if (seed % 3 == 0) sequence = uint64((seed >> 64) % 600);
-            if (seed % 7 == 0) sequence = type(uint64).max - uint64(seed % 3);
-            Redemption memory item = redemption(ETHER, 1, 0, sequence);
-            item.sender = bytes32((seed >> 200) % 3);
-            bytes memory call = abi.encodeCall(IFastPay.redeem, (item, 0, certify(item)));
-            (bool done,) = address(fastPay).call(call);
-            assertEq(done, !_spent[item.sender][sequence]);
-            _spent[item.sender][sequence] = true;
-        }
-    }
 
     // ------------------------------------------------------------------- cheap where it is tried, dear where it is run
 

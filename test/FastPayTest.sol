@@ -102,14 +102,6 @@ abstract contract FastPayTest is Test {
         fastPay.install(next, nextGuardian, epoch, 0);
     }
 
-    /// @dev The same votes by the names that members have in a committee that starts with the member `first`.
-    function named(bytes memory votes, uint8 first) internal pure returns (bytes memory) {
-        for (uint256 i = 0; i < votes.length; i += 66) {
-            votes[i] = bytes1(uint8(votes[i]) - first);
-        }
-        return votes;
-    }
-
     /// @dev What is signed of a struct with this hash.
     function digestOf(bytes32 structHash) internal view returns (bytes32) {
         bytes32 domain = keccak256(

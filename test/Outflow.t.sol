@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {
-    CertifiedRedemption,
-    IFastPay,
-    Redemption,
-    SafetyParameters
-} from "../contracts/interfaces/IFastPay.sol";
-import {Payouts} from "../contracts/libraries/Payouts.sol";
+import {IFastPay, Redemption, SafetyParameters} from "../contracts/interfaces/IFastPay.sol";
 import {FastPayTest} from "./FastPayTest.sol";
-import {MoodyRecipient} from "./mocks/Recipients.sol";
-import {CallbackToken, MoodyToken} from "./tokens/WeirdTokens.sol";
-import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
-import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {MoodyToken} from "./tokens/WeirdTokens.sol";
 
 /// @title The outflow limit, and redemptions that wait because of it
 contract OutflowTest is FastPayTest {
@@ -28,64 +19,12 @@ contract OutflowTest is FastPayTest {
 
     // ----------------------------------------------------------------------------------- the limit
 
-    function test_AShareLeavesAtOnceAndNoMore() public {
-        assertEq(fastPay.outflowAvailable(ETHER), 100 ether);
-        redeem(redemption(ETHER, 100 ether, 0, 0));
-        assertEq(bob.balance, 100 ether);
-        assertEq(fastPay.outflowAvailable(ETHER), 0);
-        redeem(redemption(ETHER, 1, 0, 1));
-        assertEq(bob.balance, 100 ether);
-        assertEq(fastPay.totalQueued(ETHER), 1);
-    }
-
-    function test_OneUnitMoreThanTheShareWaits() public {
-        redeem(redemption(ETHER, 100 ether + 1, 0, 0));
-        assertEq(bob.balance, 0);
-        // The bucket and the balance are left alone: what is within the limit still passes.
-        assertEq(fastPay.outflowAvailable(ETHER), 100 ether);
-        redeem(redemption(ETHER, 100 ether, 0, 1));
-        assertEq(bob.balance, 100 ether);
-    }
-
-    function test_TheBucketFillsWithTime() public {
-        redeem(redemption(ETHER, 100 ether, 0, 0));
-        skip(WINDOW / 2);
-        assertEq(fastPay.outflowAvailable(ETHER), 45 ether); // half of a tenth of 900
-        redeem(redemption(ETHER, 45 ether, 0, 1));
-        assertEq(bob.balance, 145 ether);
-        assertEq(fastPay.outflowAvailable(ETHER), 0);
-        skip(10 * WINDOW); // and no further than full
-        assertEq(fastPay.outflowAvailable(ETHER), 85.5 ether);
-    }
-
     function test_AssetsHaveBucketsOfTheirOwn() public {
         fundToken(token, 1000);
         redeem(redemption(ETHER, 100 ether, 0, 0));
         assertEq(fastPay.outflowAvailable(address(token)), 100);
         redeem(redemption(address(token), 100, 0, 1));
         assertEq(token.balanceOf(bob), 100);
-    }
-
-    function test_AShareOfAllLetsAllLeave() public {
-        _deploy(10_000);
-        assertEq(fastPay.outflowAvailable(ETHER), HELD);
-        redeem(redemption(ETHER, HELD, 0, 0));
-        assertEq(bob.balance, HELD);
-        // What comes in after that may leave again.
-        fundEther(1 ether);
-        assertEq(fastPay.outflowAvailable(ETHER), 1 ether);
-        redeem(redemption(ETHER, 1 ether, 0, 1));
-        assertEq(bob.balance, HELD + 1 ether);
-    }
-
-    function test_ADepositMakesRoomForItself() public {
-        redeem(redemption(ETHER, 100 ether, 0, 0));
-        assertEq(fastPay.outflowAvailable(ETHER), 0);
-        fundEther(50 ether);
-        assertApproxEqRel(fastPay.outflowAvailable(ETHER), 50 ether, 1e10);
-        assertLe(fastPay.outflowAvailable(ETHER), 50 ether);
-        fundEther(9050 ether); // until the bucket is full
-        assertEq(fastPay.outflowAvailable(ETHER), 1000 ether);
     }
 
     /// @dev Whatever is brought in and taken out again, in one transaction or over time, leaves no more room than there
@@ -123,10 +62,6 @@ contract OutflowTest is FastPayTest {
             redeem(redemption(ETHER, 10 ether, 0, i));
             assertGt(fastPay.outflowAvailable(ETHER), 85 ether);
         }
-    }
-
-    function test_NothingHeldIsNothingAvailable() public {
-        assertEq(fastPay.outflowAvailable(makeAddr("an asset")), 0);
     }
 
     function test_OneUnitOfOneUnitWaitsAndIsPaid() public {
@@ -202,67 +137,6 @@ contract OutflowTest is FastPayTest {
 
     // ----------------------------------------------------------------------------- what waits, and how
 
-    function test_AQueuedRedemptionIsSpentAndKept() public {
-        Redemption memory order = redemption(ETHER, 500 ether, 2 ether, 7);
-        uint256 executableAt = block.timestamp + DELAY;
-        expectQueued(order, 2, executableAt);
-        redeem(order);
-        assertEq(bob.balance + relayer.balance, 0);
-        assertHolding(ETHER, HELD, 0);
-        assertEq(fastPay.totalQueued(ETHER), 500 ether);
-        assertTrue(fastPay.isRedeemed(ACCOUNT, 7));
-        (uint256 time, address by,,) = fastPay.queued(ACCOUNT, 7);
-        assertEq(time, executableAt);
-        assertEq(by, relayer);
-        (time, by,,) = fastPay.queued(ACCOUNT, 8);
-        assertEq(time, 0);
-        assertEq(by, address(0));
-
-        redeemFails(order, abi.encodeWithSelector(IFastPay.AlreadyRedeemed.selector, ACCOUNT, 7));
-        redeemFails(
-            redemption(ETHER, HELD + 1, 0, 8),
-            abi.encodeWithSelector(IFastPay.BalanceTooLow.selector, 0, ETHER, HELD, HELD + 1)
-        );
-    }
-
-    function test_AnyoneExecutesItWhenItsTimeHasCome() public {
-        Redemption memory order = redemption(ETHER, 500 ether, 2 ether, 7);
-        redeem(order);
-        (uint256 executableAt,,,) = fastPay.queued(ACCOUNT, 7);
-        vm.warp(executableAt - 1);
-        vm.expectRevert(abi.encodeWithSelector(IFastPay.TooEarly.selector, executableAt));
-        fastPay.executeQueued(order, "");
-
-        vm.warp(executableAt);
-        expectRedeemed(order, 3);
-        vm.prank(alice);
-        fastPay.executeQueued(order, "");
-        assertEq(bob.balance, 498 ether);
-        assertEq(relayer.balance, 2 ether); // who brought it, not who executed it
-        assertEq(alice.balance, 0);
-        assertHolding(ETHER, 500 ether, 0);
-        assertEq(fastPay.totalQueued(ETHER), 0);
-        assertTrue(fastPay.isRedeemed(ACCOUNT, 7));
-        (uint256 time, address by,,) = fastPay.queued(ACCOUNT, 7);
-        assertEq(time, 0);
-        assertEq(by, address(0));
-        _notQueued(order);
-    }
-
-    function test_RevertIf_AnotherRedemptionIsGiven() public {
-        Redemption memory order = redemption(ETHER, 500 ether, 2 ether, 7);
-        redeem(order);
-        skip(DELAY);
-        bytes memory encoded = abi.encode(order);
-        for (uint256 word = 0; word < 7; ++word) {
-            bytes memory altered = bytes.concat(encoded);
-            altered[word * 32 + 31] ^= 0x01;
-            _notQueued(abi.decode(altered, (Redemption)));
-        }
-        _notQueued(redemption(ETHER, 1, 0, 9));
-        fastPay.executeQueued(order, "");
-    }
-
     function test_RevertIf_AFieldDoesNotFitItsType() public {
         Redemption memory order = redemption(ETHER, 500 ether, 2 ether, 7);
         redeem(order);
@@ -274,111 +148,6 @@ contract OutflowTest is FastPayTest {
             (bool refused,) = address(fastPay).call(dirty);
             assertFalse(refused, vm.toString(word));
         }
-    }
-
-    function test_APauseOnlyDelaysIt() public {
-        Redemption memory order = redemption(ETHER, 500 ether, 0, 7);
-        redeem(order);
-        skip(DELAY - 100);
-        vm.prank(guardian);
-        fastPay.pause();
-        skip(200);
-        vm.expectRevert(abi.encodeWithSelector(IFastPay.PausedUntil.selector, fastPay.pausedUntil()));
-        fastPay.executeQueued(order, "");
-        vm.warp(fastPay.pausedUntil());
-        fastPay.executeQueued(order, "");
-        assertEq(bob.balance, 500 ether);
-    }
-
-    function test_ARotationDoesNotTouchIt() public {
-        Redemption memory order = redemption(ETHER, 500 ether, 0, 7);
-        redeem(order);
-        rotate(authoritiesFrom(10, 4), guardian);
-        rotate(authoritiesFrom(20, 4), guardian);
-        skip(100 days);
-        fastPay.executeQueued(order, "");
-        assertEq(bob.balance, 500 ether);
-    }
-
-    function test_WhatIsRefusedAtTheEndBecomesAClaim() public {
-        Redemption memory order = redemption(ETHER, 500 ether, 2 ether, 7);
-        MoodyRecipient recipient = new MoodyRecipient(MoodyRecipient.Mood.BurnsGas);
-        order.recipient = address(recipient);
-        redeem(order);
-        skip(DELAY);
-        vm.expectEmit(address(fastPay));
-        emit IFastPay.ClaimCreated(address(recipient), ETHER, 498 ether);
-        fastPay.executeQueued(order, "");
-        assertEq(relayer.balance, 2 ether);
-        assertHolding(ETHER, 500 ether, 498 ether);
-        recipient.claim(fastPay, ETHER, bob, 498 ether);
-        assertEq(bob.balance, 498 ether);
-    }
-
-    /// @dev Whatever gas the caller sends, the call reverts, or it pays: never a claim.
-    function testFuzz_NoGasTurnsItIntoAClaim(uint256 gas) public {
-        Redemption memory order = redemption(ETHER, 500 ether, 2 ether, 7);
-        redeem(order);
-        skip(DELAY);
-        try fastPay.executeQueued{gas: bound(gas, 20_000, 400_000)}(order, "") {
-            assertEq(bob.balance, 498 ether);
-        } catch {
-            assertEq(fastPay.totalQueued(ETHER), 500 ether);
-        }
-        assertEq(fastPay.totalClaims(ETHER), 0);
-    }
-
-    function test_RevertIf_TooLittleGasIsLeftToExecute() public {
-        Redemption memory order = redemption(ETHER, 500 ether, 0, 7);
-        redeem(order);
-        skip(DELAY);
-        vm.expectPartialRevert(IFastPay.InsufficientGas.selector);
-        fastPay.executeQueued{gas: Payouts.CALL_GAS + Payouts.ETHER_GAS}(order, "");
-    }
-
-    function test_ATokenThatCallsBackCannotExecuteItTwice() public {
-        CallbackToken caller = new CallbackToken();
-        caller.mint(alice, 1000);
-        fundToken(IERC20(address(caller)), 1000);
-        Redemption memory order = redemption(address(caller), 500, 0, 7);
-        redeem(order);
-        skip(DELAY);
-        caller.setCallback(address(fastPay), abi.encodeCall(IFastPay.executeQueued, (order, "")));
-        fastPay.executeQueued(order, "");
-        assertTrue(caller.called());
-        assertFalse(caller.succeeded());
-        assertEq(bytes4(caller.answer()), ReentrancyGuardTransient.ReentrancyGuardReentrantCall.selector);
-        assertEq(caller.balanceOf(bob), 500);
-        assertHolding(address(caller), 500, 0);
-    }
-
-    function test_ItemsOfABundleAndOfABatchWait() public {
-        CertifiedRedemption[] memory many = new CertifiedRedemption[](2);
-        many[0] = certified(redemption(ETHER, 50 ether, 1 ether, 0));
-        many[1] = certified(redemption(ETHER, 300 ether, 1 ether, 1));
-        vm.prank(relayer);
-        fastPay.redeemMany(many);
-        assertEq(bob.balance, 49 ether);
-        assertEq(fastPay.totalQueued(ETHER), 300 ether);
-
-        Redemption[] memory batch = new Redemption[](3);
-        batch[0] = many[1].redemption; // waits already
-        batch[1] = redemption(ETHER, 200 ether, 1 ether, 2);
-        batch[2] = redemption(ETHER, 1 ether, 0, 3);
-        bytes memory votes = votesOf(0, 3, fastPay.redemptionBatchVoteDigest(0, batch));
-        vm.expectEmit(address(fastPay));
-        emit IFastPay.RedemptionSkipped(ACCOUNT, 1);
-        vm.prank(relayer);
-        fastPay.redeemBatch(batch, 0, votes);
-        assertEq(bob.balance, 50 ether);
-        assertEq(fastPay.totalQueued(ETHER), 500 ether);
-        assertHolding(ETHER, HELD - 51 ether, 0);
-
-        skip(DELAY);
-        fastPay.executeQueued(batch[0], "");
-        fastPay.executeQueued(batch[1], "");
-        assertEq(bob.balance, 548 ether);
-        assertEq(fastPay.totalQueued(ETHER), 0);
     }
 
     // ------------------------------------------------------------------------------------- private
@@ -394,10 +163,5 @@ contract OutflowTest is FastPayTest {
         asset = new MoodyToken();
         asset.mint(alice, amount);
         fundToken(asset, amount);
-    }
-
-    function _notQueued(Redemption memory order) private {
-        vm.expectRevert(abi.encodeWithSelector(IFastPay.NotQueued.selector, order.sender, order.sequence));
-        fastPay.executeQueued(order, "");
     }
 }

@@ -3,9 +3,8 @@ pragma solidity ^0.8.28;
 
 import {CertifiedRedemption, IFastPay, Redemption} from "../contracts/interfaces/IFastPay.sol";
 import {FastPayTest} from "./FastPayTest.sol";
-import {Vm} from "forge-std/Vm.sol";
 
-/// @title One redemption, and bundles of them
+/// @title One redemption, and many in one call: a bundle of certificates, or a batch under one vote
 contract RedeemTest is FastPayTest {
     function setUp() public override {
         super.setUp();
@@ -14,24 +13,6 @@ contract RedeemTest is FastPayTest {
     }
 
     // ------------------------------------------------------------------------------ what is paid
-
-    function test_PaysEther() public {
-        Redemption memory order = redemption(ETHER, 3 ether, 0, 0);
-        expectRedeemed(order, 3);
-        redeem(order);
-        assertEq(bob.balance, 3 ether);
-        assertEq(relayer.balance, 0);
-        assertHolding(ETHER, 7 ether, 0);
-        assertHolding(address(token), 1000, 0);
-    }
-
-    function test_PaysTokens() public {
-        expectRedeemed(redemption(address(token), 300, 0, 0), 3);
-        redeem(redemption(address(token), 300, 0, 0));
-        assertEq(token.balanceOf(bob), 300);
-        assertHolding(address(token), 700, 0);
-        assertHolding(ETHER, 10 ether, 0);
-    }
 
     function test_PaysTheFeeToWhoeverSubmits() public {
         expectRedeemed(redemption(ETHER, 3 ether, 0.1 ether, 0), 3);
@@ -46,26 +27,12 @@ contract RedeemTest is FastPayTest {
         assertHolding(address(token), 700, 0);
     }
 
-    function test_PaysAFeeOfAllOfIt() public {
-        redeem(redemption(ETHER, 3 ether, 3 ether, 0));
-        assertEq(bob.balance, 0);
-        assertEq(relayer.balance, 3 ether);
-    }
-
     function test_PaysARecipientWhoSubmitsItself() public {
         Redemption memory order = redemption(ETHER, 3 ether, 1 ether, 0);
         bytes memory votes = certify(order);
         vm.prank(bob);
         fastPay.redeem(order, 0, votes);
         assertEq(bob.balance, 3 ether);
-    }
-
-    function test_PaysTheLastUnit() public {
-        redeem(redemption(ETHER, 10 ether, 0, 0));
-        redeem(redemption(address(token), 1000, 0, 1));
-        assertHolding(ETHER, 0, 0);
-        assertHolding(address(token), 0, 0);
-        assertEq(address(fastPay).balance, 0);
     }
 
     function testFuzz_Pays(uint128 amount, uint128 fee, uint64 sequence, bytes32 sender, bytes32 memo)
@@ -84,21 +51,6 @@ contract RedeemTest is FastPayTest {
     }
 
     // ------------------------------------------------------------------------------ exactly once
-
-    function test_RevertIf_RedeemedBefore() public {
-        Redemption memory order = redemption(ETHER, 1 ether, 0, 9);
-        redeem(order);
-        redeemFails(order, abi.encodeWithSelector(IFastPay.AlreadyRedeemed.selector, ACCOUNT, 9));
-        assertEq(bob.balance, 1 ether);
-    }
-
-    function test_RevertIf_TheNumberIsRedeemedByAnotherOrder() public {
-        redeem(redemption(ETHER, 1 ether, 0, 9));
-        redeemFails(
-            redemption(address(token), 5, 0, 9),
-            abi.encodeWithSelector(IFastPay.AlreadyRedeemed.selector, ACCOUNT, 9)
-        );
-    }
 
     function test_RevertIf_RedeemedBeforeByOtherVotes() public {
         Redemption memory order = redemption(ETHER, 1 ether, 0, 9);
@@ -132,172 +84,81 @@ contract RedeemTest is FastPayTest {
         assertEq(bob.balance, 2 ether);
     }
 
-    function test_AFailedRedemptionCanStillBeRedeemed() public {
-        Redemption memory order = redemption(ETHER, 11 ether, 0, 0);
-        redeemFails(
-            order, abi.encodeWithSelector(IFastPay.BalanceTooLow.selector, 0, ETHER, 10 ether, 11 ether)
-        );
-        assertFalse(fastPay.isRedeemed(ACCOUNT, 0));
-        fundEther(1 ether);
-        redeem(order);
-        assertEq(bob.balance, 11 ether);
+    // ------------------------------------------------------------------------------------- many
+
+    function test_ABundleAndABatchPayAll() public {
+        Redemption[] memory orders = new Redemption[](3);
+        orders[0] = redemption(ETHER, 1 ether, 0.1 ether, 4);
+        orders[1] = redemption(address(token), 10, 1, 2);
+        orders[2] = redemption(ETHER, 2 ether, 0.1 ether, 0);
+        (bytes memory bundle, bytes memory batch) = (_many(orders, false), _many(orders, true));
+        uint256 state = vm.snapshotState();
+        _paysAll(orders, bundle);
+        vm.revertToState(state);
+        _paysAll(orders, batch);
     }
 
-    // ------------------------------------------------------------------------------ wrong amounts
-
-    function test_RevertIf_MoreThanTheAssetHolds() public {
-        redeemFails(
-            redemption(address(token), 1001, 0, 0),
-            abi.encodeWithSelector(IFastPay.BalanceTooLow.selector, 0, address(token), 1000, 1001)
-        );
-        redeemFails(
-            redemption(makeAddr("another asset"), 1, 0, 0),
-            abi.encodeWithSelector(IFastPay.BalanceTooLow.selector, 0, makeAddr("another asset"), 0, 1)
-        );
-        redeemFails(
-            redemption(address(fastPay), 1, 0, 0),
-            abi.encodeWithSelector(IFastPay.BalanceTooLow.selector, 0, address(fastPay), 0, 1)
-        );
-    }
-
-    function test_RevertIf_ForcedEtherWouldHaveToPay() public {
-        vm.deal(address(fastPay), 100 ether);
-        redeemFails(
-            redemption(ETHER, 10 ether + 1, 0, 0),
-            abi.encodeWithSelector(IFastPay.BalanceTooLow.selector, 0, ETHER, 10 ether, 10 ether + 1)
-        );
-    }
-
-    function test_RevertIf_EtherIsSentAlong() public {
-        Redemption memory order = redemption(ETHER, 1, 0, 0);
-        bytes memory data = abi.encodeCall(IFastPay.redeem, (order, 0, certify(order)));
-        vm.deal(relayer, 1);
-        vm.prank(relayer);
-        (bool success,) = address(fastPay).call{value: 1}(data);
-        assertFalse(success);
-    }
-
-    function test_RevertIf_AFieldDoesNotFitItsType() public {
-        Redemption memory order = redemption(ETHER, 1, 0, 0);
-        bytes memory data = abi.encodeCall(IFastPay.redeem, (order, 0, certify(order)));
-        // selector, then sender, recipient, asset, amount, fee, sequence, memo, epoch
-        uint8[6] memory narrow = [1, 2, 3, 4, 5, 7];
-        for (uint256 i = 0; i < narrow.length; ++i) {
-            bytes memory dirty = bytes.concat(data);
-            dirty[4 + uint256(narrow[i]) * 32] = 0x01;
-            (bool refused,) = address(fastPay).call(dirty);
-            assertFalse(refused, vm.toString(narrow[i]));
-        }
-        (bool success,) = address(fastPay).call(data);
-        assertTrue(success);
-    }
-
-    // ------------------------------------------------------------------------------------ bundles
-
-    function test_ABundlePaysAll() public {
-        CertifiedRedemption[] memory items = new CertifiedRedemption[](3);
-        items[0] = certified(redemption(ETHER, 1 ether, 0.1 ether, 4));
-        items[1] = certified(redemption(address(token), 10, 1, 2));
-        items[2] = certified(redemption(ETHER, 2 ether, 0.1 ether, 0));
+    function _paysAll(Redemption[] memory orders, bytes memory call) private {
         for (uint64 i = 0; i < 3; ++i) {
-            expectRedeemed(items[i].redemption, 3 + i);
+            expectRedeemed(orders[i], 3 + i);
         }
-        vm.prank(relayer);
-        fastPay.redeemMany(items);
+        _succeeds(call);
         assertEq(bob.balance, 2.8 ether);
         assertEq(relayer.balance, 0.2 ether);
         assertEq(token.balanceOf(bob), 9);
+        assertEq(token.balanceOf(relayer), 1);
         assertHolding(ETHER, 7 ether, 0);
         assertHolding(address(token), 990, 0);
     }
 
-    function test_ABundleSkipsWhatIsRedeemedAlready() public {
-        CertifiedRedemption[] memory items = new CertifiedRedemption[](3);
-        for (uint64 i = 0; i < 3; ++i) {
-            items[i] = certified(redemption(ETHER, 1 ether, 0, i));
+    function test_RevertIf_AnItemIsMoreThanTheOthersLeave() public {
+        Redemption[] memory orders = new Redemption[](2);
+        orders[0] = redemption(ETHER, 1 ether, 0, 0);
+        orders[1] = redemption(ETHER, 9 ether + 1, 0, 1);
+        bytes memory tooLow =
+            abi.encodeWithSelector(IFastPay.BalanceTooLow.selector, 1, ETHER, 9 ether, 9 ether + 1);
+        for (uint256 i = 0; i < 2; ++i) {
+            (bool success, bytes memory answer) = address(fastPay).call(_many(orders, i == 1));
+            assertFalse(success);
+            assertEq(answer, tooLow);
+            assertFalse(fastPay.isRedeemed(ACCOUNT, 0), "an item of a call that failed stayed redeemed");
         }
-        redeem(items[1].redemption); // somebody was faster
-        vm.expectEmit(address(fastPay));
-        emit IFastPay.RedemptionSkipped(ACCOUNT, 1);
-        vm.prank(relayer);
-        fastPay.redeemMany(items);
-        assertEq(bob.balance, 3 ether);
     }
 
-    function test_ABundlePaysARepeatedItemOnce() public {
-        CertifiedRedemption[] memory items = new CertifiedRedemption[](2);
-        items[0] = items[1] = certified(redemption(ETHER, 1 ether, 0, 0));
-        vm.expectEmit(address(fastPay));
-        emit IFastPay.RedemptionSkipped(ACCOUNT, 0);
-        fastPay.redeemMany(items);
-        assertEq(bob.balance, 1 ether);
-    }
-
-    function test_ABundleOfRedeemedItemsDoesNothing() public {
-        CertifiedRedemption[] memory items = new CertifiedRedemption[](1);
-        items[0] = certified(redemption(ETHER, 1 ether, 0, 0));
-        fastPay.redeemMany(items);
-        vm.recordLogs();
-        fastPay.redeemMany(items);
-        Vm.Log[] memory logs = vm.getRecordedLogs();
-        assertEq(logs.length, 1);
-        assertEq(logs[0].topics[0], IFastPay.RedemptionSkipped.selector);
-        assertEq(bob.balance, 1 ether);
-    }
-
-    function test_AnEmptyBundleDoesNothing() public {
-        vm.recordLogs();
-        fastPay.redeemMany(new CertifiedRedemption[](0));
-        assertEq(vm.getRecordedLogs().length, 0);
-    }
-
-    function test_RevertIf_AnItemOfABundleIsInvalid() public {
-        CertifiedRedemption[] memory items = new CertifiedRedemption[](3);
-        for (uint64 i = 0; i < 3; ++i) {
-            items[i] = certified(redemption(ETHER, 1 ether, 0, i));
-        }
-        items[2] = certified(redemption(ETHER, 0, 0, 2));
-        _bundleFails(items, abi.encodeWithSelector(IFastPay.ZeroRedemption.selector, 2));
-
-        items[2] = certified(redemption(ETHER, 1, 2, 2));
-        _bundleFails(items, abi.encodeWithSelector(IFastPay.FeeAboveAmount.selector, 2, 2, 1));
-
-        items[2] = certified(redemption(ETHER, 9 ether, 0, 2));
-        _bundleFails(
-            items, abi.encodeWithSelector(IFastPay.BalanceTooLow.selector, 2, ETHER, 8 ether, 9 ether)
-        );
-
-        items[2] = certified(redemption(ETHER, 1 ether, 0, 2));
-        items[2].votes = "";
-        _bundleFails(items, abi.encodeWithSelector(IFastPay.WrongVotesLength.selector, 2, 0, 198));
-
-        items[2] = certified(redemption(ETHER, 1 ether, 0, 2));
-        items[2].epoch = 1;
-        _bundleFails(items, abi.encodeWithSelector(IFastPay.UnknownEpoch.selector, 1));
-
-        items[2].epoch = 0;
-        items[2].votes = items[1].votes;
-        vm.expectPartialRevert(IFastPay.WrongSigner.selector);
-        fastPay.redeemMany(items);
-    }
-
-    function testFuzz_ABundlePaysWhatSingleRedemptionsWould(uint8 done, uint64 first) public {
+    function testFuzz_ManyPayWhatSingleRedemptionsWould(uint8 done, uint64 first, uint256 count, bool batch)
+        public
+    {
+        count = bound(count, 1, 8);
         first = uint64(bound(first, 0, type(uint64).max - 8));
-        CertifiedRedemption[] memory items = new CertifiedRedemption[](8);
-        for (uint64 i = 0; i < 8; ++i) {
-            items[i] = certified(redemption(ETHER, (i + 1) * 0.1 ether, i, first + i));
-            if ((done >> i) & 1 == 1) redeem(items[i].redemption);
+        Redemption[] memory orders = new Redemption[](count);
+        (uint256 total, uint256 fees) = (0, 0);
+        for (uint64 i = 0; i < count; ++i) {
+            orders[i] = redemption(ETHER, (i + 1) * 0.1 ether, i, first + i);
+            (total, fees) = (total + orders[i].amount, fees + i);
+            if ((done >> i) & 1 == 1) redeem(orders[i]);
         }
-        vm.prank(relayer);
-        fastPay.redeemMany(items);
-        assertEq(bob.balance, 3.6 ether - 28);
-        assertEq(relayer.balance, 28);
-        assertHolding(ETHER, 6.4 ether, 0);
+        _succeeds(_many(orders, batch));
+        assertEq(bob.balance, total - fees);
+        assertEq(relayer.balance, fees);
+        assertHolding(ETHER, 10 ether - total, 0);
     }
 
-    function _bundleFails(CertifiedRedemption[] memory items, bytes memory revertData) private {
-        vm.expectRevert(revertData);
-        fastPay.redeemMany(items);
-        assertFalse(fastPay.isRedeemed(ACCOUNT, 0), "an item of a bundle that failed stayed redeemed");
+    /// @dev The call that redeems them all.
+    function _many(Redemption[] memory orders, bool batch) private view returns (bytes memory) {
+        if (batch) {
+            bytes memory votes = votesOf(0, 3, fastPay.redemptionBatchVoteDigest(0, orders));
+            return abi.encodeCall(IFastPay.redeemBatch, (orders, 0, votes));
+        }
+        CertifiedRedemption[] memory items = new CertifiedRedemption[](orders.length);
+        for (uint256 i = 0; i < orders.length; ++i) {
+            items[i] = certified(orders[i]);
+        }
+        return abi.encodeCall(IFastPay.redeemMany, (items));
+    }
+
+    function _succeeds(bytes memory call) private {
+        vm.prank(relayer);
+        (bool success,) = address(fastPay).call(call);
+        assertTrue(success);
     }
 }

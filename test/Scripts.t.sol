@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {Announcement, CapRaise, ICouncil} from "../contracts/interfaces/ICouncil.sol";
-import {Authority, IFastPay, Redemption, SafetyParameters} from "../contracts/interfaces/IFastPay.sol";
+import {IFastPay, Redemption, SafetyParameters} from "../contracts/interfaces/IFastPay.sol";
 import {ChainFile} from "../script/ChainFile.sol";
 import {Council} from "../script/Council.s.sol";
 import {Deploy} from "../script/Deploy.s.sol";

@@ -4,7 +4,7 @@ pragma solidity ^0.8.28;
 import {Authority, IFastPay} from "../contracts/interfaces/IFastPay.sol";
 import {Caps} from "../contracts/libraries/Caps.sol";
 import {Holding} from "../contracts/types/Holding.sol";
-import {State, States} from "../contracts/types/State.sol";
+import {State} from "../contracts/types/State.sol";
 import {FastPayTest} from "./FastPayTest.sol";
 import {stdError} from "forge-std/StdError.sol";
 

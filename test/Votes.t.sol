@@ -20,61 +20,7 @@ contract VotesTest is FastPayTest {
         _digest = fastPay.redemptionVoteDigest(0, _order);
     }
 
-    // ---------------------------------------------------------------------------- what is signed
-
-    function test_TheDigestIsThatOfEIP712() public view {
-        bytes32 domain = keccak256(
-            abi.encode(
-                keccak256(
-                    "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
-                ),
-                keccak256("FastPay"),
-                keccak256("1"),
-                block.chainid,
-                address(fastPay)
-            )
-        );
-        string memory orderType = string.concat(
-            "Redemption(bytes32 sender,address recipient,address asset,uint128 amount,",
-            "uint128 fee,uint64 sequence,bytes32 memo)"
-        );
-        bytes32 order = keccak256(
-            abi.encode(
-                keccak256(bytes(orderType)),
-                _order.sender,
-                _order.recipient,
-                _order.asset,
-                _order.amount,
-                _order.fee,
-                _order.sequence,
-                _order.memo
-            )
-        );
-        bytes32 voteHash = keccak256(
-            abi.encode(
-                keccak256(
-                    bytes.concat("RedemptionVote(uint64 epoch,Redemption redemption)", bytes(orderType))
-                ),
-                uint64(5),
-                order
-            )
-        );
-        assertEq(
-            fastPay.redemptionVoteDigest(5, _order), keccak256(abi.encodePacked(hex"1901", domain, voteHash))
-        );
-    }
-
     // ------------------------------------------------------------------------------- any quorum
-
-    function test_AnyThreeOfFourAreAQuorum() public {
-        uint8[3][4] memory quorums = [[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]];
-        for (uint64 i = 0; i < quorums.length; ++i) {
-            _order.sequence = i;
-            bytes32 digest = fastPay.redemptionVoteDigest(0, _order);
-            fastPay.redeem(_order, 0, _votes(quorums[i], digest));
-            assertTrue(fastPay.isRedeemed(ACCOUNT, i));
-        }
-    }
 
     function testFuzz_AnyQuorumOfAnyCommittee(uint256 size, uint256 seed) public {
         size = bound(size, 4, 60);
@@ -94,34 +40,6 @@ contract VotesTest is FastPayTest {
     }
 
     // ------------------------------------------------------------------------------ wrong numbers
-
-    function test_RevertIf_NoVotes() public {
-        _fails("", abi.encodeWithSelector(IFastPay.WrongVotesLength.selector, 0, 0, 198));
-    }
-
-    function test_RevertIf_AVoteIsMissing() public {
-        _fails(
-            votesOf(0, 2, _digest), abi.encodeWithSelector(IFastPay.WrongVotesLength.selector, 0, 132, 198)
-        );
-    }
-
-    function test_RevertIf_AVoteTooMany() public {
-        _fails(
-            votesOf(0, 4, _digest), abi.encodeWithSelector(IFastPay.WrongVotesLength.selector, 0, 264, 198)
-        );
-    }
-
-    function test_RevertIf_AByteIsMissingOrTooMany() public {
-        bytes memory votes = votesOf(0, 3, _digest);
-        _fails(
-            bytes.concat(votes, hex"00"),
-            abi.encodeWithSelector(IFastPay.WrongVotesLength.selector, 0, 199, 198)
-        );
-        assembly {
-            mstore(votes, 197)
-        }
-        _fails(votes, abi.encodeWithSelector(IFastPay.WrongVotesLength.selector, 0, 197, 198));
-    }
 
     function test_RevertIf_SignaturesAreCompact() public {
         // EIP-2098: 64 bytes each.
@@ -150,22 +68,10 @@ contract VotesTest is FastPayTest {
         );
     }
 
-    function test_RevertIf_AMemberDoesNotExist() public {
-        _fails(_votes([0, 1, 4], _digest), abi.encodeWithSelector(IFastPay.UnknownMember.selector, 0, 2, 4));
-        _fails(
-            _votes([0, 1, 255], _digest), abi.encodeWithSelector(IFastPay.UnknownMember.selector, 0, 2, 255)
-        );
-    }
-
     function test_RevertIf_ANonMemberSigns() public {
         (address outsider, uint256 key) = makeAddrAndKey("outsider");
         bytes memory votes = bytes.concat(votesOf(0, 2, _digest), vote(2, key, _digest));
         _fails(votes, abi.encodeWithSelector(IFastPay.WrongSigner.selector, 0, 2, 2, outsider));
-    }
-
-    function test_RevertIf_AMemberSignsInAnothersName() public {
-        bytes memory votes = bytes.concat(votesOf(0, 2, _digest), vote(3, memberKey(1), _digest));
-        _fails(votes, abi.encodeWithSelector(IFastPay.WrongSigner.selector, 0, 2, 3, vm.addr(memberKey(1))));
     }
 
     // --------------------------------------------------------------------------- wrong signatures
@@ -213,18 +119,6 @@ contract VotesTest is FastPayTest {
         assertFalse(fastPay.isRedeemed(ACCOUNT, 0));
     }
 
-    function testFuzz_RevertIf_VotesAreNoise(bytes calldata noise) public {
-        vm.expectRevert();
-        fastPay.redeem(_order, 0, noise);
-    }
-
-    function testFuzz_RevertIf_CalldataIsNoise(bytes calldata noise, bool many) public {
-        bytes4 selector = many ? IFastPay.redeemMany.selector : IFastPay.redeem.selector;
-        (bool success,) = address(fastPay).call(bytes.concat(selector, noise));
-        if (success) assertTrue(many); // an empty list, however it is spelt
-        assertEq(fastPay.totalBalance(ETHER), 10 ether);
-    }
-
     // --------------------------------------------------------------------------- votes for others
 
     function test_RevertIf_TheRedemptionIsAltered() public {
@@ -240,15 +134,6 @@ contract VotesTest is FastPayTest {
             fastPay.redeem(bad, 0, votes);
         }
         fastPay.redeem(good, 0, votes);
-    }
-
-    function test_RevertIf_TheEpochIsAnother() public {
-        bytes32 other = fastPay.redemptionVoteDigest(1, _order);
-        _failsPartially(votesOf(0, 3, other), IFastPay.WrongSigner.selector);
-
-        bytes memory votes = votesOf(0, 3, _digest);
-        vm.expectRevert(abi.encodeWithSelector(IFastPay.UnknownEpoch.selector, 1));
-        fastPay.redeem(_order, 1, votes);
     }
 
     function test_RevertIf_TheVotesAreForAnotherContract() public {

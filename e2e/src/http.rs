@@ -1,4 +1,4 @@
-//! One HTTP request: for health, readiness and metrics, and for the JSON API.
+//! One HTTP request: for health, readiness, metrics and the JSON API.
 
 use std::time::Duration;
 
@@ -14,24 +14,10 @@ const ANSWER_BYTES_MAX: u64 = 1 << 20;
 /// # Errors
 /// A description of the failure.
 pub async fn http_get(address: &str, path: &str) -> Result<(u16, String), String> {
-    exchange(address, &format!("GET {path} HTTP/1.1\r\n"), "").await
-}
-
-/// The status and the body of the answer to JSON that is posted.
-///
-/// # Errors
-/// A description of the failure.
-pub async fn http_post(address: &str, path: &str, json: &str) -> Result<(u16, String), String> {
-    let length = json.len();
-    let head = format!("POST {path} HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n");
-    exchange(address, &head, json).await
-}
-
-async fn exchange(address: &str, head: &str, body: &str) -> Result<(u16, String), String> {
     let host = address.trim_start_matches("http://");
     let exchange = async {
         let mut stream = TcpStream::connect(host).await?;
-        let request = format!("{head}Host: {host}\r\nConnection: close\r\n\r\n{body}");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
         let mut answer = Vec::new();
         stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).await?;

@@ -27,7 +27,7 @@ pub use authority::{Authority, Cell};
 pub use chain::{CHAIN_ID, Chain, OUTFLOW_DELAY_S, RICH_KEYS, Token, VOTES_VALIDITY_S};
 pub use failure::{Failure, PATIENCE, wait_for, within};
 pub use fastpay_testkit::Ports;
-pub use http::{http_get, http_post};
+pub use http::http_get;
 pub use namespace::{Namespace, Own};
 pub use network::{Layout, Network, Primary};
 pub use payers::{Payers, PaymentReport};

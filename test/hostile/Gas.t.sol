@@ -21,6 +21,7 @@ contract HostileGasTest is HostileTest {
     function test_NoGasMakesAClaimOfARedemption() public {
         _sweep(_redeem(_order(ETHER, 1 ether, 0)), 900_000);
         _sweep(_redeem(_order(address(token), 1 ether, 1)), 1_500_000);
+        _sweep(_redeem(order(1 ether, 2)), 900_000); // to an account that does not exist yet
     }
 
     function test_NoGasMakesAClaimOfABundle() public {

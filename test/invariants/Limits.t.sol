@@ -6,7 +6,7 @@ import {FastPayTest} from "../FastPayTest.sol";
 import {LimitsHandler} from "./LimitsHandler.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 
-/// @title What holds whatever is paused, installed, queued, and however much time passes
+/// @title What holds after any sequence of calls, whatever is paused, installed, queued or refused
 contract LimitsInvariantsTest is FastPayTest {
     LimitsHandler internal handler;
     SafetyParameters internal parameters;
@@ -25,7 +25,7 @@ contract LimitsInvariantsTest is FastPayTest {
         fastPay = deploy(4, parameters);
         handler = new LimitsHandler(fastPay, guardian, this.keyOf);
         targetContract(address(handler));
-        bytes4[] memory actions = new bytes4[](12);
+        bytes4[] memory actions = new bytes4[](14);
         actions[0] = LimitsHandler.pass.selector;
         actions[1] = LimitsHandler.deposit.selector;
         actions[2] = LimitsHandler.redeem.selector;
@@ -38,6 +38,8 @@ contract LimitsInvariantsTest is FastPayTest {
         actions[9] = LimitsHandler.donate.selector;
         actions[10] = LimitsHandler.releaseQueued.selector;
         actions[11] = LimitsHandler.postpone.selector;
+        actions[12] = LimitsHandler.changeMood.selector;
+        actions[13] = LimitsHandler.redeemWithoutAQuorum.selector;
         targetSelector(FuzzSelector({addr: address(handler), selectors: actions}));
     }
 
@@ -47,7 +49,7 @@ contract LimitsInvariantsTest is FastPayTest {
 
     /// @dev Deposits = what left + what is still owed: as balance, of which some waits, and as claims.
     function invariant_NothingIsMadeOrLost() public view {
-        for (uint256 i = 0; i < 2; ++i) {
+        for (uint256 i = 0; i < 3; ++i) {
             address asset = handler.assets(i);
             uint256 owed = fastPay.totalBalance(asset) + fastPay.totalClaims(asset);
             assertEq(fastPay.totalBalance(asset), handler.deposited(asset) - handler.redeemed(asset));
@@ -58,10 +60,12 @@ contract LimitsInvariantsTest is FastPayTest {
 
     /// @dev All that waits is somebody's, and all claims are.
     function invariant_WhatWaitsAndWhatIsClaimedAddsUp() public view {
-        uint256[2] memory waits;
+        uint256[3] memory waits;
         for (uint256 i = 0; i < handler.numberWaiting(); ++i) {
             LimitsHandler.Waiting memory item = handler.waiting(i);
-            waits[item.order.asset == ETHER ? 0 : 1] += item.order.amount;
+            for (uint256 j = 0; j < 3; ++j) {
+                if (item.order.asset == handler.assets(j)) waits[j] += item.order.amount;
+            }
             (uint256 executableAt, address by, uint64 epoch, bool needsVotes) =
                 fastPay.queued(item.order.sender, item.order.sequence);
             assertEq(executableAt, item.executableAt + handler.postponed(item.epoch));
@@ -69,7 +73,7 @@ contract LimitsInvariantsTest is FastPayTest {
             assertEq(epoch, item.epoch);
             assertEq(needsVotes, handler.compromised(item.epoch));
         }
-        for (uint256 i = 0; i < 2; ++i) {
+        for (uint256 i = 0; i < 3; ++i) {
             address asset = handler.assets(i);
             assertEq(fastPay.totalQueued(asset), waits[i]);
             uint256 claims = 0;
@@ -94,7 +98,7 @@ contract LimitsInvariantsTest is FastPayTest {
     /// @dev Of a bucket that holds a share and fills at a share a window, no stretch of time takes more than both and what
     /// came in meanwhile.
     function invariant_NoMoreLeavesAtOnceThanTheLimit() public view {
-        for (uint256 i = 0; i < 2; ++i) {
+        for (uint256 i = 0; i < 3; ++i) {
             LimitsHandler.Flow[] memory all = handler.flows(handler.assets(i));
             for (uint256 first = 0; first < all.length; ++first) {
                 (uint256 shares, uint256 refilled) = (0, 0); // in billionths
@@ -142,6 +146,7 @@ contract LimitsInvariantsTest is FastPayTest {
     /// @dev Whatever was done, in the end everything that waits can be paid as far as it is covered, and so can everything
     /// that is claimed.
     function afterInvariant() public {
+        handler.changeMood(0, 0);
         uint256 until = fastPay.pausedUntil();
         vm.warp((until > handler.time() ? until : handler.time()) + parameters.outflowDelay + 30 days);
         for (uint256 i = 0; i < handler.numberWaiting(); ++i) {
@@ -151,7 +156,7 @@ contract LimitsInvariantsTest is FastPayTest {
             assertEq(done, item.order.amount <= balance);
             if (!done) assertEq(bytes4(reason), IFastPay.BalanceTooLow.selector);
         }
-        for (uint256 i = 0; i < 2; ++i) {
+        for (uint256 i = 0; i < 3; ++i) {
             address asset = handler.assets(i);
             for (uint256 j = 0; j < 3; ++j) {
                 address owner = handler.payees(j);

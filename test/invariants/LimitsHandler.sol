@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Authority, IFastPay, Redemption, SafetyParameters} from "../../contracts/interfaces/IFastPay.sol";
+import {
+    Authority,
+    CertifiedRedemption,
+    IFastPay,
+    Redemption,
+    SafetyParameters
+} from "../../contracts/interfaces/IFastPay.sol";
 import {MoodyRecipient} from "../mocks/Recipients.sol";
-import {MoodyToken} from "../tokens/WeirdTokens.sol";
+import {FeeToken, MoodyToken, ZooToken} from "../tokens/WeirdTokens.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {CommonBase} from "forge-std/Base.sol";
 import {StdUtils} from "forge-std/StdUtils.sol";
 
-/// @title Time, pauses, installations, outflow limits and queues, and what they should have come to
+/// @title Everything that the world does to the contract, and what it should have come to
 /// @notice Every action says beforehand what the contract must do, from rules and sums of its own ("ghosts"), and fails
 /// where the contract does anything else.
 contract LimitsHandler is CommonBase, StdUtils {
@@ -20,6 +26,13 @@ contract LimitsHandler is CommonBase, StdUtils {
         uint64 epoch;
     }
 
+    /// @dev How a redemption is brought: alone, under a vote for many, or in a bundle, in which it comes twice.
+    enum Way {
+        Single,
+        Batch,
+        Bundle
+    }
+
     /// @dev What left at once and of how much, or came in and to how much.
     struct Flow {
         uint256 time;
@@ -28,7 +41,7 @@ contract LimitsHandler is CommonBase, StdUtils {
         bool isDeposit;
     }
 
-    uint64 private constant SEQUENCES = 40;
+    uint64 private constant SEQUENCES = 40; // few, so that the same numbers come up again and again
     uint256 private constant ACCOUNTS = 2;
 
     IFastPay public immutable fastPay;
@@ -36,8 +49,8 @@ contract LimitsHandler is CommonBase, StdUtils {
     SafetyParameters private _parameters;
     function(uint256) external pure returns (uint256) private _memberKey;
 
-    address[2] public assets; // ETH, and a token
-    address[3] public payees; // one that refuses ETH, two that take all
+    address[3] public assets; // ETH, a token with moods, one that takes a fee
+    address[3] public payees; // a recipient of ETH with moods, two that take all
     uint256 public time; // each action sets the clock itself
 
     uint64 public epoch;
@@ -63,7 +76,7 @@ contract LimitsHandler is CommonBase, StdUtils {
     ) {
         (fastPay, guardian, _memberKey) = (fastPay_, guardian_, memberKey);
         _parameters = fastPay_.safetyParameters();
-        assets = [address(0), address(new MoodyToken())];
+        assets = [address(0), address(new MoodyToken()), address(new FeeToken())];
         payees = [address(new MoodyRecipient(MoodyRecipient.Mood.Reverts)), vm.addr(0xb0b), vm.addr(0xca401)];
         time = vm.getBlockTimestamp();
     }
@@ -82,36 +95,52 @@ contract LimitsHandler is CommonBase, StdUtils {
         vm.warp(time);
     }
 
+    /// @dev The moods in which a token or a recipient pays or refuses; those in which a token lies are tested elsewhere.
+    function changeMood(uint256 ofToken, uint256 ofRecipient) external onTime {
+        MoodyToken.Mood[4] memory moods = [
+            MoodyToken.Mood.Good,
+            MoodyToken.Mood.ReturnsNothing,
+            MoodyToken.Mood.ReturnsFalse,
+            MoodyToken.Mood.Reverts
+        ];
+        MoodyToken(assets[1]).setMood(moods[ofToken % 4]);
+        MoodyRecipient(payable(payees[0])).setMood(MoodyRecipient.Mood(ofRecipient % 5));
+    }
+
     function deposit(uint256 which, uint256 amount) external onTime {
-        address asset = assets[which % 2];
+        address asset = assets[which % 3];
         amount = bound(amount, 1, 1e24);
         address payer = payees[1];
         bytes32 recipient = bytes32(uint256(1));
+        uint256 before = _held(asset);
         bool done;
         if (asset == address(0)) {
             vm.deal(payer, payer.balance + amount);
-            vm.prank(payer);
-            (done,) = address(fastPay).call{value: amount}(abi.encodeCall(IFastPay.depositEther, (recipient)));
+            bytes memory call = abi.encodeCall(IFastPay.depositEther, (recipient));
+            vm.prank(payer, payer);
+            (done,) = address(fastPay).call{value: amount}(amount % 2 == 0 ? call : bytes("")); // or plainly
         } else {
-            MoodyToken(asset).mint(payer, amount);
+            ZooToken(asset).mint(payer, amount);
             vm.startPrank(payer);
-            MoodyToken(asset).approve(address(fastPay), amount);
+            ZooToken(asset).approve(address(fastPay), amount);
             (done,) = address(fastPay)
                 .call(abi.encodeCall(IFastPay.depositToken, (recipient, IERC20(asset), uint128(amount))));
             vm.stopPrank();
         }
-        require(done == !_paused(), "a deposit, and a pause");
+        amount = _held(asset) - before;
+        require(done == (!_paused() && !_refuses(asset)), "a deposit, a pause and a refusal");
         if (!done) return;
         deposited[asset] += amount;
         ++events;
         _flows[asset].push(Flow(time, amount, fastPay.totalBalance(asset), true));
     }
 
-    function redeem(uint256 seed, uint256 amount, bool batch, bool ofPrevious) external onTime {
+    function redeem(uint256 seed, uint256 amount, uint256 by, bool ofPrevious) external onTime {
         Redemption memory order = _order(seed, amount);
         if (order.amount == 0) return;
         uint64 voters = ofPrevious && epoch > 0 ? epoch - 1 : epoch;
-        bytes memory call = _redemptionCall(order, voters, batch);
+        Way way = Way(by % 3);
+        bytes memory call = _redemptionCall(order, voters, way);
         bool known = spent[order.sender][order.sequence] > 0;
         bool counted = voters == epoch || time <= previousEpochEnds;
         bool fits = order.amount <= fastPay.outflowAvailable(order.asset);
@@ -119,7 +148,9 @@ contract LimitsHandler is CommonBase, StdUtils {
         uint256 before = _held(order.asset);
         vm.prank(payees[2]);
         (bool done,) = address(fastPay).call(call);
-        require(done == (!_paused() && counted && (batch || !known)), "a redemption, and what should stop it");
+        // A bundle passes what is spent by before it looks at the votes.
+        bool stopped = way == Way.Single ? known || !counted : !counted && (way == Way.Batch || !known);
+        require(done == (!_paused() && !stopped), "a redemption, and what should stop it");
         if (!done || known) {
             require(_held(order.asset) == before, "paid nevertheless");
             return;
@@ -143,6 +174,14 @@ contract LimitsHandler is CommonBase, StdUtils {
         }
         (uint256 executableAt,,,) = fastPay.queued(order.sender, order.sequence);
         require((executableAt == 0) == fits, "the limit, and the queue");
+    }
+
+    function redeemWithoutAQuorum(uint256 seed, uint256 amount, uint256 change) external onTime {
+        Redemption memory order = _order(seed, amount);
+        bytes memory votes = _votes(epoch, fastPay.redemptionVoteDigest(epoch, order));
+        votes[bound(change, 0, votes.length - 1)] ^= 0x10;
+        (bool done,) = address(fastPay).call(abi.encodeCall(IFastPay.redeem, (order, epoch, votes)));
+        require(!done, "paid without a quorum");
     }
 
     function executeQueued(uint256 which, bool withVotes) external onTime {
@@ -177,19 +216,20 @@ contract LimitsHandler is CommonBase, StdUtils {
 
     function claim(uint256 which, uint256 part, bool byAnyone) external onTime {
         address owner = payees[which % 3];
-        address asset = assets[(which >> 8) % 2];
+        address asset = assets[(which >> 8) % 3];
         uint256 owed = fastPay.claimOf(owner, asset);
         uint256 amount = owed == 0 ? 1 : bound(part, 1, owed);
         uint256 before = _held(asset);
         vm.prank(byAnyone ? payees[2] : owner);
-        (bool done,) = address(fastPay)
-            .call(
-                byAnyone
-                    ? abi.encodeCall(IFastPay.claimFor, (owner, asset, amount))
-                    : abi.encodeCall(IFastPay.claim, (asset, payees[1], amount))
-            );
-        bool refused = byAnyone && owner == payees[0] && asset == address(0);
-        require(done == (!_paused() && owed > 0 && !refused), "a claim, and a pause");
+        // With a bound, because a mood burns all gas that there is.
+        (bool done,) = address(fastPay).call{gas: 1_000_000}(
+            byAnyone
+                ? abi.encodeCall(IFastPay.claimFor, (owner, asset, amount))
+                : abi.encodeCall(IFastPay.claim, (asset, payees[1], amount))
+        );
+        bool refused =
+            _refuses(asset) || (byAnyone && owner == payees[0] && asset == address(0) && _recipientRefuses());
+        require(done == (!_paused() && owed > 0 && !refused), "a claim, a pause and a refusal");
         if (done) left[asset] += before - _held(asset);
         if (done) require(before - _held(asset) == amount, "another amount than claimed");
     }
@@ -281,26 +321,44 @@ contract LimitsHandler is CommonBase, StdUtils {
     function eachNumber(function(bytes32, uint64) external view check) external view {
         for (uint256 account = 1; account <= ACCOUNTS; ++account) {
             for (uint64 sequence = 0; sequence < SEQUENCES; ++sequence) {
-                check(bytes32(account), sequence);
+                check(bytes32(account), _sequence(sequence));
             }
         }
     }
 
     // ------------------------------------------------------------------------------------- private
 
-    function _redemptionCall(Redemption memory order, uint64 voters, bool batch)
+    function _refuses(address asset) private view returns (bool) {
+        MoodyToken.Mood mood = MoodyToken(assets[1]).mood();
+        return asset == assets[1] && mood != MoodyToken.Mood.Good && mood != MoodyToken.Mood.ReturnsNothing;
+    }
+
+    function _recipientRefuses() private view returns (bool) {
+        MoodyRecipient.Mood mood = MoodyRecipient(payable(payees[0])).mood();
+        return mood != MoodyRecipient.Mood.Accepts && mood != MoodyRecipient.Mood.ReturnsMuch;
+    }
+
+    function _redemptionCall(Redemption memory order, uint64 voters, Way way)
         private
         view
         returns (bytes memory)
     {
-        if (!batch) {
+        if (way != Way.Batch) {
             bytes memory single = _votes(voters, fastPay.redemptionVoteDigest(voters, order));
-            return abi.encodeCall(IFastPay.redeem, (order, voters, single));
+            if (way == Way.Single) return abi.encodeCall(IFastPay.redeem, (order, voters, single));
+            CertifiedRedemption[] memory twice = new CertifiedRedemption[](2);
+            twice[0] = twice[1] = CertifiedRedemption({redemption: order, epoch: voters, votes: single});
+            return abi.encodeCall(IFastPay.redeemMany, (twice));
         }
         Redemption[] memory one = new Redemption[](1);
         one[0] = order;
         bytes memory votes = _votes(voters, fastPay.redemptionBatchVoteDigest(voters, one));
         return abi.encodeCall(IFastPay.redeemBatch, (one, voters, votes));
+    }
+
+    /// @dev Numbers on both sides of the border between two words of the bitmap.
+    function _sequence(uint64 sequence) private pure returns (uint64) {
+        return 240 + sequence;
     }
 
     function _paused() private view returns (bool) {
@@ -327,13 +385,14 @@ contract LimitsHandler is CommonBase, StdUtils {
     /// @dev A redemption that is covered: as often of a hundredth of what is held as of any part.
     function _order(uint256 seed, uint256 amount) private view returns (Redemption memory order) {
         order.sender = bytes32(1 + seed % ACCOUNTS);
-        order.sequence = uint64((seed >> 8) % SEQUENCES);
+        order.sequence = _sequence(uint64((seed >> 8) % SEQUENCES));
         order.recipient = payees[(seed >> 16) % 3];
-        order.asset = assets[(seed >> 24) % 2];
+        order.asset = assets[(seed >> 24) % 3];
         uint256 most = fastPay.totalBalance(order.asset);
         if (seed & (1 << 40) != 0) most = most / 100;
         order.amount = most == 0 ? 0 : uint128(bound(amount, 1, most));
-        order.fee = order.amount / 10;
+        // Also none, and all of it.
+        order.fee = order.amount * uint128((seed >> 48) % 3) / 2;
     }
 
     function _votes(uint64 voters, bytes32 digest) private view returns (bytes memory votes) {

@@ -15,7 +15,6 @@ contract MoodyRecipient {
     }
 
     Mood public mood;
-    uint256 public gasAtReceipt;
 
     address public target;
     bytes public data;

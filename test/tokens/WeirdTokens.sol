@@ -42,7 +42,6 @@ contract MoodyToken is ZooToken {
         ReturnsFalse,
         ReturnsTwo,
         ReturnsOneByte,
-        ReturnsMuch,
         Reverts,
         RevertsWithMuch,
         BurnsGas,
@@ -78,7 +77,7 @@ contract MoodyToken is ZooToken {
 
     function _answer(address from, address to, uint256 value) private {
         Mood now_ = mood;
-        if (now_ == Mood.Good || now_ == Mood.ReturnsNothing || now_ == Mood.ReturnsMuch) {
+        if (now_ == Mood.Good || now_ == Mood.ReturnsNothing) {
             _transfer(from, to, value);
         }
         if (now_ == Mood.BurnsGas) {
@@ -101,14 +100,9 @@ contract MoodyToken is ZooToken {
                 mstore(0, not(0))
                 return(0, 1)
             }
-            case 5 {
-                // `true`, followed by 200 kilobytes that nobody asked for
-                mstore(0, 1)
-                return(0, 200000)
-            }
-            case 6 { revert(0, 0) }
-            case 7 { revert(0, 200000) }
-            case 9 {
+            case 5 { revert(0, 0) }
+            case 6 { revert(0, 200000) }
+            case 8 {
                 mstore(0, 0)
                 return(0, 0x1f)
             }

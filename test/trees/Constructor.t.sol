@@ -59,6 +59,8 @@ contract ConstructorTreeTest is TreeTest {
     function test_RevertWhen_TheCommitteeIsUnsound() external {
         vm.expectRevert(abi.encodeWithSelector(IFastPay.InvalidCommitteeSize.selector, 3));
         this.deployWith(authorities(3), tight(), new AssetCap[](0));
+        vm.expectRevert(abi.encodeWithSelector(IFastPay.InvalidCommitteeSize.selector, 256));
+        this.deployWith(authorities(256), tight(), new AssetCap[](0));
     }
 
     function test_RevertWhen_ADepositCapIsZero() external {
@@ -80,6 +82,8 @@ contract ConstructorTreeTest is TreeTest {
         // On the bounds is within them.
         SafetyParameters memory given =
             SafetyParameters(7 days, 365 days, 1 hours, 100, 30 days, 6 days, 3 days);
+        vm.expectEmit();
+        emit IFastPay.CommitteeInstalled(0, 0, committeeOf(0), guardian, 0, 0, 0);
         IFastPay made = this.deployWith(committeeOf(0), given, new AssetCap[](0));
         assertEq(made.epoch(), 0);
         assertEq(made.guardian(), guardian);

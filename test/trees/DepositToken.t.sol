@@ -152,6 +152,8 @@ contract DepositTokenTreeTest is TreeTest {
         fee.mint(alice, 990);
         vm.startPrank(alice);
         fee.approve(address(fastPay), 1000);
+        vm.expectEmit(address(fastPay));
+        emit IFastPay.Funded(2, ACCOUNT, address(fee), 990, alice);
         fastPay.depositToken(ACCOUNT, fee, 1000);
         assertHolding(address(fee), 990, 0);
     }

@@ -19,11 +19,16 @@ contract InstallTreeTest is CouncilTest {
         Authority[] memory next = authorities(4);
         next[1].redemptionKey = address(0);
         _fails(next, abi.encodeWithSelector(IFastPay.ZeroKey.selector, 1));
+        next = authorities(4);
+        next[0].votingKey = 0;
+        _fails(next, abi.encodeWithSelector(IFastPay.ZeroKey.selector, 0));
     }
 
     function test_RevertWhen_TheVotingKeysAreNotAscending() external {
         Authority[] memory next = authorities(4);
         next[2].votingKey = next[1].votingKey;
+        _fails(next, abi.encodeWithSelector(IFastPay.VotingKeysNotAscending.selector, 2));
+        (next[1].votingKey, next[2].votingKey) = (next[3].votingKey, next[0].votingKey);
         _fails(next, abi.encodeWithSelector(IFastPay.VotingKeysNotAscending.selector, 2));
     }
 

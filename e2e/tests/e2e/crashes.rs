@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fastpay_client::ClientError;
-use fastpay_core::{AccountId, Amount, Asset, Balance, Memo};
-use fastpay_e2e::{Authority, Network, PATIENCE, Payers, run, wait_for, within};
-use fastpay_rpc::Refusal;
+use fastpay_core::{AccountId, Asset, Balance, Memo};
+use fastpay_e2e::{Authority, Network, PATIENCE, Payers, wait_for, within};
 use fastpay_wallet::Intent;
 use tokio::task::JoinSet;
 
-use crate::scene::{START, balance, key, payment, standalone, standalone_of_previous_release};
+use crate::scene::{START, balance, key, standalone, standalone_of_previous_release};
 
 const PAYERS: u8 = 12;
 const EACH: usize = 25;
@@ -128,56 +126,4 @@ async fn an_authority_that_freezes_holds_nobody_up() {
     }
     network.start_authorities().await.unwrap();
     assert_all_paid(&network, &payers, 20).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_vote_locks_its_account_also_after_kill_9() {
-    let (sender, recipient) = (key(0), key(1).account());
-    let mut network = standalone("locked", &[sender.account()]);
-    let authority = network.authority(0).unwrap();
-    authority.start().unwrap();
-    authority.wait_ready().await.unwrap();
-    let domain = *network.domain();
-    let first = sender.order(&domain, payment(&sender, recipient, 5, 0));
-    let second = sender.order(&domain, payment(&sender, recipient, 6, 0));
-
-    let client = network.authority(0).unwrap().client().unwrap();
-    let shard = client.shard_of(&sender.account());
-    shard.order(&first).await.unwrap();
-    let authority = network.authority(0).unwrap();
-    authority.kill();
-    authority.start().unwrap();
-    authority.wait_ready().await.unwrap();
-
-    let client = network.authority(0).unwrap().client().unwrap();
-    let shard = client.shard_of(&sender.account());
-    match shard.order(&second).await {
-        Err(ClientError::Refused(Refusal::OrderPending(pending))) => assert_eq!(*pending, first),
-        other => panic!("a second vote for one number, or no reason: {other:?}"),
-    }
-    // The first order gets the same vote again, and it counts.
-    let (_, vote) = shard.order(&first).await.unwrap();
-    vote.verify(&domain, network.committee(), &first.verify(&domain).unwrap()).unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_second_node_on_the_same_data_folder_is_refused() {
-    let sender = key(2);
-    let mut network = standalone("second", &[sender.account()]);
-    let free = network.ports().next(3).unwrap();
-    let authority = network.authority(0).unwrap();
-    authority.start().unwrap();
-    authority.wait_ready().await.unwrap();
-    // Use other ports, so that only the folder is in conflict.
-    let mut second = authority.run_command().unwrap();
-    second.args(["--listen", &format!("127.0.0.1:{free}"), "--http", &format!("127.0.0.1:{}", free + 2)]);
-    let second = tokio::task::spawn_blocking(move || run(&mut second)).await.unwrap().unwrap();
-    assert!(!second.status.success());
-    assert!(second.err.contains("in use by another process"), "{}", second.err);
-
-    // The first process is not affected, and stops cleanly.
-    let client = authority.client().unwrap();
-    let state = client.shard_of(&sender.account()).account(sender.account()).await.unwrap();
-    assert_eq!(state.balance(Asset::ETHER), Balance::from(Amount(START)));
-    authority.stop().unwrap();
 }

@@ -8,14 +8,12 @@
 //! per data folder |
 //! | `restored` | a data folder that is an older copy, or mixes two copies |
 //! | `storm` | random kills of all programs, for a configurable time |
-//! | `wire` | each kind of invalid order and certificate, sent to a running node |
 //! | `chain_faults` | reorganizations below and above the final block; Ethereum nodes that lie, omit and lag |
 //! | `gas` | a relayer whose transaction is stuck, is dropped, or loses its nonce; a high gas price; two relayers |
 //! | `disk` | a full disk |
 //! | `pruning` | nodes that end their journals under load: one is killed at it, one was away, one begins anew |
 //! | `partition` | network partitions and packet loss |
-//! | `peers` | garbage, silence, oversized messages, peers that never read |
-//! | `setup` | invalid configurations and keys |
+//! | `peers` | garbage and silence |
 //! | `primary` | an Ethereum node that is unreachable, or serves another chain |
 //! | `rotation` | all authorities change their keys under load |
 //! | `replace` | a new authority in the place of a lost one, and one more: both join and vote |
@@ -34,7 +32,6 @@ mod crashes;
 mod disk;
 mod followers;
 mod gas;
-mod http_api;
 mod lifecycle;
 mod merchant;
 mod merchant_scene;
@@ -50,8 +47,6 @@ mod replace;
 mod restored;
 mod rotation;
 mod scene;
-mod setup;
 mod storm;
 mod traces;
 mod unlock;
-mod wire;

@@ -19,7 +19,7 @@ use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::proto::submit_request::Request;
 use fastpay_rpc::proto::submit_response::Response;
 use fastpay_rpc::proto::{self, SubmitRequest, SubmitResponse};
-use fastpay_rpc::{CERTIFICATES_BYTES_MAX, PAGE_ENTRIES_MAX, Refusal, request_bytes_max};
+use fastpay_rpc::{CERTIFICATES_BYTES_MAX, MESSAGE_BYTES_MAX, PAGE_ENTRIES_MAX, Refusal, request_bytes_max};
 use fastpay_testkit::{TestAccount, payment, payout, redemption};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -298,6 +298,9 @@ async fn a_message_too_long_is_answered_with_the_reason_behind_the_answers_befor
         let status = end.unwrap_err();
         assert_eq!(status.code(), Code::OutOfRange, "{status:?}");
     }
+    let mut grpc = Grpc::connect(format!("http://{}", served.addresses[0])).await.unwrap();
+    let read = proto::AccountRequest { account: vec![7; 2 * MESSAGE_BYTES_MAX].into(), ..Default::default() };
+    assert_eq!(grpc.get_account(read).await.unwrap_err().code(), Code::OutOfRange);
     assert!(served.client(0).order(&order).await.is_ok());
     served.end().await;
 }

@@ -61,8 +61,6 @@ export class TestNode {
   url = "";
   /** Certificates of epochs before this one have ended with a recovery. */
   #countsSince = 0n;
-  /** True if confirmations contain the epoch. Those of an earlier release do not. */
-  saysEpoch = true;
   /** The bodies of all requests with orders. */
   readonly orders: string[] = [];
   /** Returns an answer in place of the honest one; undefined for the honest answer. */
@@ -290,8 +288,7 @@ export class TestNode {
         recipient.received.push({ certificate, output });
       }
     }
-    const epoch = this.saysEpoch ? { epoch: this.epoch.toString() } : {};
-    return { status: 200, body: { nextSequence: state.next.toString(), ...epoch } };
+    return { status: 200, body: { nextSequence: state.next.toString(), epoch: this.epoch.toString() } };
   }
 }
 

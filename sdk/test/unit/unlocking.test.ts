@@ -398,27 +398,4 @@ describe("a ballot", () => {
     for (let i = 0; i < 3; i += 1) votes.take(client(0), voidVote(0), undefined);
     expect([votes.counts.voiding, votes.failures.size, votes.decision()]).toEqual([1, 3, undefined]);
   });
-
-  test("voids with a quorum, and at once with all members only", () => {
-    for (const [unanimous, needed] of [[false, 3], [true, 4]] as const) {
-      const votes = ballot(unanimous);
-      for (let by = 3; by >= 0; by -= 1) {
-        expect(votes.decision()?.type).toBe(3 - by >= needed ? "void" : undefined);
-        votes.take(client(by), voidVote(by, unanimous), undefined);
-      }
-      expect(votes.decision()).toMatchObject({ type: "void", unanimous });
-      expect(votes.decision()?.votes).toHaveLength(2 + needed * 132);
-    }
-  });
-
-  test("upholds with a quorum that knows the certificate, also where others would void", () => {
-    const votes = ballot();
-    const certificate = certified(orders.ours);
-    for (let by = 0; by < 4; by += 1) votes.take(client(by), voidVote(by), undefined);
-    for (let by = 0; by < 3; by += 1) {
-      const vote = scene.node(by).keys.certificateVote(0n, alice(), 0n, certificate.digest);
-      votes.take(client(by), { type: "certificate", certificate, epoch: 0n, ...vote }, certificate);
-    }
-    expect(votes.decision()).toMatchObject({ type: "uphold", digest: certificate.digest });
-  });
 });

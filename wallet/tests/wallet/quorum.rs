@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fastpay_client::{CommitteeClient, NoCertificates, QuorumError, QuorumOptions};
-use fastpay_core::{Epoch, SequenceNumber, UnlockVote};
+use fastpay_core::{SequenceNumber, UnlockVote};
 use fastpay_testkit::fake::{FakeAuthority, FakeCommittee, LIES, REQUEST_TIMEOUT, Role, options};
 use fastpay_testkit::{alice, bob, carol};
 use fastpay_wallet::folder::Folder;
@@ -54,26 +54,6 @@ async fn a_slow_authority_is_not_waited_for() {
     pays_despite_with(Role::Slow(request_timeout * 10), request_timeout).await;
     // Reads wait a little for stragglers; orders and confirmations not at all.
     assert!(start.elapsed() < request_timeout, "{:?}", start.elapsed());
-}
-
-#[tokio::test]
-async fn confirmations_of_two_epochs_do_not_add_up() {
-    let committee = FakeCommittee::start().await;
-    committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
-    let client = CommitteeClient::new(committee.network(), Arc::new(NoCertificates), options());
-    let certificate = |sequence| {
-        let order = committee.order(&alice(), &pay(bob().account(), 5), sequence);
-        committee.committee.certified(&order)
-    };
-    committee.install(committee.newest().rotated());
-    // One is ahead: the three others are a quorum of the epoch that is known here.
-    committee.authorities[0].rotate();
-    assert_eq!(client.settle(&certificate(0)).await.unwrap().confirmed.len(), 3);
-    // Two are ahead: all four have executed it, and no three of one epoch.
-    committee.authorities[1].rotate();
-    let error = client.settle(&certificate(1)).await.unwrap_err();
-    assert!(matches!(error, QuorumError::NewEpoch { epoch: Epoch(1), known: Epoch(0) }), "{error:?}");
-    assert!(committee.authorities.iter().all(|authority| authority.balance(bob().account()) == 10));
 }
 
 #[tokio::test]
@@ -167,22 +147,6 @@ async fn an_authority_that_was_away_gets_the_senders_earlier_certificates() {
 }
 
 #[tokio::test]
-async fn an_authority_locked_on_an_earlier_order_gets_its_certificate() {
-    let committee = FakeCommittee::start().await;
-    committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
-    let (first, second) = (pay(bob().account(), 1), pay(bob().account(), 2));
-    let client = CommitteeClient::new(committee.network(), Arc::new(NoCertificates), options());
-    let order = committee.committee.verified(&committee.order(&alice(), &first, 0));
-    committee.authorities[3].lock(order.order());
-    let certificate = committee.committee.certificate(order.order());
-    [0, 1, 2].iter().for_each(|index| committee.authorities[*index].confirm(&certificate));
-    committee.authorities[0].play(Role::Silent);
-    let order = committee.committee.verified(&committee.order(&alice(), &second, 1));
-    client.certify(&order).await.unwrap();
-    assert_eq!(committee.authorities[3].next_sequence(alice().account()), 1);
-}
-
-#[tokio::test]
 async fn an_authority_that_lacks_received_payments_gets_them_with_all_that_came_before() {
     let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
@@ -231,16 +195,6 @@ async fn what_cannot_be_paid_is_not_signed() {
     assert!(committee.authorities.iter().all(|authority| authority.orders_seen().is_empty()));
     // One authority that makes up money changes nothing; a smaller payment goes through.
     wallet.send(&alice(), &pay(bob().account(), 100)).await.unwrap();
-}
-
-#[tokio::test]
-async fn poverty_that_a_quorum_attests_ends_the_attempt() {
-    let committee = FakeCommittee::start().await;
-    committee.fund(1, alice().account(), 5, &[0, 1, 2, 3]);
-    let client = CommitteeClient::new(committee.network(), Arc::new(NoCertificates), options());
-    let order = committee.committee.verified(&committee.order(&alice(), &pay(bob().account(), 9), 0));
-    let error = client.certify(&order).await.unwrap_err();
-    assert!(matches!(error, QuorumError::InsufficientBalance { .. }), "{error:?}");
 }
 
 #[tokio::test]
