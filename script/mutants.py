@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Plants the mutants of testkit/mutants.toml, and hunts each with the simulator or, if its entry says so, with *World*.
+"""Plants the mutants of testkit/mutants.toml, and hunts each with the simulator or, if its entry says so, with *World*
+or with the tests of single rules.
 
     mutants.py                 hunts all, and adds `planted` (the simulator's), `planted_world`, `planted_rebase`,
-                               `planted_handover`, `planted_retired` and `planted_recovery` to target/sim.json
+                               `planted_handover`, `planted_retired`, `planted_recovery`, `planted_rules` and
+                               `planted_interleavings` to target/sim.json
     mutants.py NAME ...        hunts only these, and prints how each is found
     mutants.py --check         checks that each can be planted; builds nothing
 
@@ -34,8 +36,8 @@ KNOWN = ROOT / "testkit" / "mutants.seeds"
 RESULT = ROOT / "target" / "sim.json"
 # The number of seeds after which a mutant counts as missed, and how many one run takes. A seed of *World* takes
 # milliseconds, with checkpoints a tenth of a second.
-SEEDS_MAX = {"sim": 100, "world": 1000, "rebase": 100, "handover": 200, "recovery": 100, "retired": 100}
-SEEDS_OF_A_RUN = {"sim": 1, "world": 100, "rebase": 10, "handover": 50, "recovery": 10, "retired": 20}
+SEEDS_MAX = {"sim": 100, "world": 1000, "rebase": 100, "handover": 200, "recovery": 100, "retired": 100} | dict.fromkeys(("rules", "interleavings"), 1)
+SEEDS_OF_A_RUN = {"sim": 1, "world": 100, "rebase": 10, "handover": 50, "recovery": 10, "retired": 20} | dict.fromkeys(("rules", "interleavings"), 1)
 # The tests of *World* that run seeds.
 WORLDS = {
     "world": "properties::unlocks::unlocking_in_whatever_order",
@@ -44,6 +46,8 @@ WORLDS = {
     "retired": "properties::interleavings::retired_keys_in_whatever_order",
     "recovery": "properties::checkpoints::a_state_follows_from_the_segment_and_not_from_the_order_of_execution",
 }
+# The tests without seeds: those of single rules, and *World* as a property, which draws its own.
+TESTS = {"rules": "rules::", "interleavings": "properties::interleavings::"}
 # A run takes seconds. One that takes so much processor time counts as endless, and its mutant as found; so does one that
 # waits for so long.
 RUN_PROCESSOR_SECONDS_MAX, RUN_SECONDS_MAX = 120, 900
@@ -157,13 +161,16 @@ def build() -> dict[str, Path]:
     # running.
     sim, world = (Path(shutil.copy2(programs[name], COPY / f"{to}.new")).rename(COPY / to)
                   for name, to in [("sim", "sim"), ("core", "world")])
-    return {"sim": sim} | dict.fromkeys(WORLDS, world)
+    return {"sim": sim} | dict.fromkeys(WORLDS | TESTS, world)
 
 
 def run(programs: dict[str, Path], by: str, name: str, seeds: range) -> tuple[int, str] | None:
     """The first of the seeds that fails with this mutant, and the reason; `None` if no seed fails."""
     text = f"{seeds.start}..{seeds.stop}"
-    arguments = ["--seeds", text, "--first"] if by == "sim" else ["--exact", WORLDS[by], "--nocapture"]
+    match by:
+        case "sim": arguments = ["--seeds", text, "--first"]
+        case "rules" | "interleavings": arguments = [TESTS[by]]
+        case _: arguments = ["--exact", WORLDS[by], "--nocapture"]
     environment = os.environ | {"MUTANT": name, "RUST_BACKTRACE": "0", "WORLD_SEEDS": text}
     limited = ["bash", "-c", f'ulimit -St {RUN_PROCESSOR_SECONDS_MAX}; exec "$0" "$@"', programs[by], *arguments]
     done = subprocess.run(limited, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -172,8 +179,10 @@ def run(programs: dict[str, Path], by: str, name: str, seeds: range) -> tuple[in
         return None
     if done.returncode == -signal.SIGXCPU:
         return seeds.start, "the run does not end"
-    found = re.search(r"^seed (\d+): (.*)", done.stdout, re.MULTILINE)
-    return (int(found[1]), found[2]) if found else (seeds.start, f"the run ends with {done.returncode}")
+    if found := re.search(r"^seed (\d+): (.*)", done.stdout, re.MULTILINE):
+        return int(found[1]), found[2]
+    failed = re.search(r"^test (\S+) \.\.\. FAILED", done.stdout, re.MULTILINE)
+    return seeds.start, failed[1] if failed else f"the run ends with {done.returncode}"
 
 
 @cache
@@ -248,7 +257,7 @@ def main() -> int:
         KNOWN.write_text("".join(f"{name} {seeds.get(name, NO_SEED)}\n" for name in names))
     if RESULT.is_file():
         result = json.loads(RESULT.read_text())
-        for key, by in [("planted", "sim"), *((f"planted_{by}", by) for by in WORLDS)]:
+        for key, by in [("planted", "sim"), *((f"planted_{by}", by) for by in WORLDS | TESTS)]:
             planted = [name for name in names if by_name[name].get("by", "sim") == by]
             missed_by = [name for name in planted if name in missed]
             result[key] = {"total": len(planted), "found": len(planted) - len(missed_by), "missed": missed_by,

@@ -114,8 +114,8 @@ impl Wallet {
         Ok(renewed)
     }
 
-    /// What is certified here under numbers below `next`, and not executed by f + 1 of the authorities that answer, oldest
-    /// first.
+    /// What was certified under numbers below `next`, as a certificate here says or a checkpoint has proven of an order of
+    /// this wallet, and is not executed by f + 1 of the authorities that answer, oldest first.
     pub(crate) fn left_out(
         &self,
         journal: &OrderJournal,
@@ -127,7 +127,12 @@ impl Wallet {
             && !self.is_stepped_over(sequence, answers)
         {
             let entry = journal.orders().entry(sequence)?;
-            open.extend(entry.filter(|entry| entry.state != OrderState::Voided && entry.certificate.is_some()));
+            let was_certified = |entry: &OrderEntry| match entry.state {
+                OrderState::Voided => false,
+                OrderState::Settled => entry.certificate.is_some() || entry.order.is_some(),
+                _ => entry.certificate.is_some(),
+            };
+            open.extend(entry.filter(was_certified));
             next = sequence;
         }
         open.reverse();

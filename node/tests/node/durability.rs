@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fastpay_core::{AccountId, Amount, Asset, Balance, ShardId};
+use fastpay_core::{AccountId, Amount, Asset, Balance, PrimaryAddress, ShardId, Transfer};
 use fastpay_node::authority::shard::{Answer, ShardError, ShardLimits, recover_on};
 use fastpay_node::authority::storage::{Journal, JournalOptions, ShardFolders};
 use fastpay_rpc::Refusal;
-use fastpay_testkit::{MemoryDisk, TestAccount, payment};
+use fastpay_testkit::{MemoryDisk, TestAccount, payment, redemption};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
@@ -208,11 +208,23 @@ fn a_crash_anywhere_leaves_checkpoint_and_tail_equal_to_the_whole_journal() {
     let mut next = vec![0_u64; payers.len()];
     for _ in 0..6 {
         let shards = on_disk(&disk, folder.path(), limits).run();
-        for _ in 0..random.random_range(1..120) {
-            let (from, to) = (random.random_range(0..payers.len()), random.random_range(0..payers.len()));
-            let sender = &payers[from];
-            shards.pay(&sender.sign(&shards.committee.domain, payment(sender.id(), payers[to].id(), 1, next[from])));
-            next[from] += 1;
+        for _ in 0..random.random_range(1..12) {
+            // All at once: a checkpoint is taken slice by slice between the batches, while accounts and ledger change.
+            let certificates: Vec<_> = payers
+                .iter()
+                .zip(&mut next)
+                .map(|(payer, next)| {
+                    let (to, number) = (payers[random.random_range(0..payers.len())].id(), *next);
+                    *next += 1;
+                    let transfer: Transfer = match random.random_ratio(1, 3) {
+                        true => redemption(payer.id(), PrimaryAddress::repeat_byte(7), 1, number).into(),
+                        false => payment(payer.id(), to, 1, number).into(),
+                    };
+                    shards.committee.certificate(&payer.sign(&shards.committee.domain, transfer))
+                })
+                .collect();
+            let sent: Vec<_> = certificates.iter().map(|certificate| shards.send_certificate(certificate)).collect();
+            assert!(sent.into_iter().all(|sent| sent.wait().is_some()));
         }
         // The thread ends where it is, perhaps between two slices.
         disk.set_failing_syncs(true);

@@ -248,6 +248,7 @@ impl FakeAuthority {
         state.authority.recover(next, self.index);
         (state.certificates, state.received, state.deposits) = Default::default();
         state.redemptions.clear();
+        state.archive = None;
     }
 
     /// As `recover`, with what the recovery debited without its order.

@@ -384,3 +384,24 @@ async fn the_number_to_unlock_is_the_first_one_that_a_recovery_left_out() {
     scene.wallet.resume(alice().account()).await.unwrap();
     assert_eq!(open().await, SequenceNumber(2));
 }
+
+#[tokio::test]
+async fn an_order_whose_certificate_was_pruned_is_made_again_if_a_recovery_left_it_out() {
+    let scene = Scene::new().await;
+    // Another copy finished it.
+    let journal = scene.wallet.folder().orders(alice().account()).lock(fastpay_wallet::LOCK_PATIENCE).await.unwrap();
+    journal.create(&scene.committee.committee.verified(&scene.order(7))).unwrap();
+    drop(journal);
+    let certificate = scene.committee.committee.certificate(&scene.order(7));
+    scene.committee.authorities.iter().for_each(|authority| authority.confirm(&certificate));
+    scene.committee.prune(true);
+    let resumed = scene.wallet.resume(alice().account()).await.unwrap();
+    assert!(matches!(&resumed[..], [Resumed::Archived { .. }]), "{resumed:?}");
+    assert_eq!(scene.state(0), (OrderState::Settled, None));
+    scene.recover();
+    let resumed = scene.wallet.resume(alice().account()).await.unwrap();
+    let [Resumed::Settled(receipt)] = &resumed[..] else { panic!("{resumed:?}") };
+    assert_eq!(receipt.certificate.certificate().order, scene.order(7));
+    assert_eq!(scene.state(0), (OrderState::Settled, Some(Epoch(1))));
+    scene.holds(7).await;
+}
