@@ -1,6 +1,7 @@
 //! Each reason for which an order, a vote, a certificate or a message to a shard is refused, by name.
 
 mod checkpoint;
+mod endpoint;
 mod epochs;
 mod handover;
 mod messages;
