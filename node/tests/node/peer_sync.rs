@@ -7,6 +7,7 @@ use std::time::Duration;
 use fastpay_client::{AuthorityClient, ClientOptions};
 use fastpay_core::{Certificate, JournalPosition};
 use fastpay_node::authority::network::NetworkLimits;
+use fastpay_node::authority::peer_book::PeerReader;
 use fastpay_node::authority::peer_sync::{OwnShards, PeerSync, PeerSyncTimes};
 use fastpay_node::authority::shard::ShardLimits;
 use fastpay_testkit::fake::{FakeCommittee, Role};
@@ -65,7 +66,7 @@ impl Drop for Running {
 
 fn synchronize(shards: &Shards, peers: Vec<AuthorityClient>, folder: &Path) -> Running {
     let file = folder.join("peers.json");
-    let sync = PeerSync::over(peers, own(shards), file, shards.metrics.peers.clone(), TIMES);
+    let sync = PeerSync::over(PeerReader::of(peers), own(shards), file, shards.metrics.peers.clone(), TIMES);
     let (stop, stopped) = watch::channel(false);
     Running { task: tokio::spawn(sync.run(stopped)), _stop: stop }
 }
