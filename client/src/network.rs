@@ -4,6 +4,10 @@
 //! An authority that changes its keys changes its name and keeps its address. An endpoint that the file lists under a
 //! member's earlier name stays under that name until the authority has given its new one (`ask_names`). Names decide
 //! nothing: only signatures count.
+//!
+//! Members that the file does not list say themselves where they can be reached, to all authorities (`members`).
+
+mod members;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
@@ -14,9 +18,10 @@ use std::time::Duration;
 use crate::{Asked, AuthorityClient, ClientError, ClientOptions, Endpoints, EndpointsError};
 use fastpay_core::{
     AccountId, Asset, AuthorityName, Certificate, CertificateError, Committee, CommitteeError, Committees, Domain,
-    Epoch, EpochsError, Genesis, SequenceNumber, VerifiedCertificate,
+    Epoch, EpochsError, Genesis, SequenceNumber, VerifiedCertificate, is_recent_member,
 };
 use fastpay_rpc::{AccountState, Received, ShardStatus, TransferName};
+use members::Told;
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// After a quorum has answered a read, the others get this much longer.
@@ -44,11 +49,11 @@ pub enum NetworkError {
     Address(#[from] ClientError),
     /// Fewer addresses than a quorum.
     #[error(
-        "the endpoints file has addresses of {known} of the {size} authorities, and {quorum} are needed; \
-         get the newest file from whoever runs the committee"
+        "addresses of {known} of the {size} authorities are known, and {quorum} are needed; \
+         get the newest endpoints file from whoever runs the committee"
     )]
     TooFewEndpoints {
-        /// How many members have an address.
+        /// How many authorities have an address.
         known: usize,
         /// How many members there are.
         size: usize,
@@ -74,6 +79,8 @@ struct Shared {
     domain: Domain,
     /// The authorities under the names that the file of endpoints gives.
     listed: Vec<AuthorityClient>,
+    /// For connections to members that the file does not list.
+    options: ClientOptions,
     known: RwLock<Known>,
     /// The highest unknown epoch of a certificate that an authority returned. It is not verified.
     hinted: AtomicU64,
@@ -87,18 +94,28 @@ struct Shared {
 struct Known {
     committees: Committees,
     names: Names,
+    /// Where members say themselves that they can be reached.
+    told: Told,
     authorities: Arc<[AuthorityClient]>,
 }
 
 impl Known {
-    fn new(committees: Committees, names: Names, listed: &[AuthorityClient]) -> Self {
+    /// An endpoint of the file is believed to be the authority under whose name it is listed. An earlier name may be
+    /// claimed to be a member's now, unless that member says itself where it is: whoever left the committee must not take
+    /// the place of one that came.
+    fn new(committees: Committees, names: Names, told: Told, listed: &[AuthorityClient]) -> Self {
         let is_member = |name: &AuthorityName| committees.current().member(name).is_some();
-        let authorities = listed.iter().map(|client| match names.get(&client.name()) {
-            Some(name) if !is_member(&client.name()) && is_member(name) => client.named(*name),
-            _ => client.clone(),
+        let is_listed = |name: &AuthorityName| listed.iter().any(|client| client.name() == *name);
+        let news = told.iter().filter(|(name, _)| is_member(name) && !is_listed(name));
+        let news: BTreeMap<_, _> = news.map(|(name, (_, client))| (*name, client)).collect();
+        let of_file = listed.iter().filter_map(|client| match names.get(&client.name()) {
+            Some(name) if !is_member(&client.name()) && is_member(name) => {
+                (!news.contains_key(name)).then(|| client.named(*name))
+            }
+            _ => Some(client.clone()),
         });
-        let authorities = authorities.collect();
-        Self { committees, names, authorities }
+        let authorities = of_file.chain(news.values().map(|client| (*client).clone())).collect();
+        Self { committees, names, told, authorities }
     }
 }
 
@@ -107,7 +124,7 @@ impl Network {
     /// are first used. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// If fewer members than a quorum have an address, or an address is malformed.
+    /// If an address is malformed.
     pub fn new(domain: Domain, committees: Committees, endpoints: &Endpoints) -> Result<Self, NetworkError> {
         Self::with_options(domain, committees, endpoints, OPTIONS)
     }
@@ -133,30 +150,29 @@ impl Network {
                 );
             }
         }
-        Self::of(domain, committees, listed)
+        Ok(Self::of_listed(domain, committees, listed, options))
     }
 
     /// The committees with these clients of their members.
+    #[must_use]
+    pub fn of(domain: Domain, committees: Committees, listed: Vec<AuthorityClient>) -> Self {
+        Self::of_listed(domain, committees, listed, OPTIONS)
+    }
+
+    fn of_listed(domain: Domain, committees: Committees, listed: Vec<AuthorityClient>, options: ClientOptions) -> Self {
+        let known = RwLock::new(Known::new(committees, Names::new(), Told::new(), &listed));
+        let (hinted, counting_since, closing) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        Self { shared: Arc::new(Shared { domain, listed, options, known, hinted, counting_since, closing }) }
+    }
+
+    /// Checks that as many authorities have an address as make a quorum.
     ///
     /// # Errors
-    /// If they are fewer than a quorum.
-    pub fn of(domain: Domain, committees: Committees, listed: Vec<AuthorityClient>) -> Result<Self, NetworkError> {
-        let committee = committees.current();
-        let (known, size, quorum) = (listed.len(), committee.members().len(), committee.quorum());
-        if known < quorum {
-            return Err(NetworkError::TooFewEndpoints { known, size, quorum });
-        }
-        let known = RwLock::new(Known::new(committees, Names::new(), &listed));
-        Ok(Self {
-            shared: Arc::new(Shared {
-                domain,
-                listed,
-                known,
-                hinted: AtomicU64::new(0),
-                counting_since: AtomicU64::new(0),
-                closing: AtomicU64::new(0),
-            }),
-        })
+    /// [`NetworkError::TooFewEndpoints`].
+    pub fn check_reach(&self) -> Result<(), NetworkError> {
+        let (committee, known) = (self.committee(), self.authorities().len());
+        let (size, quorum) = (committee.members().len(), committee.quorum());
+        if known < quorum { Err(NetworkError::TooFewEndpoints { known, size, quorum }) } else { Ok(()) }
     }
 
     /// The committee of a genesis file, without a Primary.
@@ -206,7 +222,9 @@ impl Network {
     pub fn adopt(&self, committees: Committees, names: Names) {
         let mut known = self.shared.known.write().unwrap_or_else(PoisonError::into_inner);
         if committees.current().epoch() >= known.committees.current().epoch() {
-            *known = Known::new(committees, names, &self.shared.listed);
+            let mut told = std::mem::take(&mut known.told);
+            told.retain(|name, _| is_recent_member(&committees, name));
+            *known = Known::new(committees, names, told, &self.shared.listed);
         }
     }
 
@@ -256,18 +274,22 @@ impl Network {
     /// Asks each endpoint whose name is not a current member's for its name now. A false claim gains nothing: an
     /// endpoint has one voice, and cannot sign for another authority.
     pub async fn ask_names(&self, deadline: Instant) -> Names {
-        let Known { committees, mut names, authorities } = self.known();
+        let Known { committees, mut names, .. } = self.known();
         let committee = committees.current();
-        let listed = self.shared.listed.iter().zip(authorities.iter());
-        let unknown = listed.filter(|(_, current)| committee.member(&current.name()).is_none());
-        let mut asked = Asked::each(unknown.map(|(listed, _)| listed), |authority| async move {
-            Some(authority.shards().first()?.status().await)
+        let now = |listed: &AuthorityClient| names.get(&listed.name()).copied().unwrap_or(listed.name());
+        let is_member = |name: &AuthorityName| committee.member(name).is_some();
+        let taken: BTreeSet<_> =
+            self.shared.listed.iter().flat_map(|listed| [listed.name(), now(listed)]).filter(is_member).collect();
+        let unknown = self.shared.listed.iter().filter(|listed| {
+            let names = [listed.name(), now(listed)];
+            !names.iter().any(is_member)
         });
+        let mut asked =
+            Asked::each(unknown, |authority| async move { Some(authority.shards().first()?.status().await) });
         let mut claims: BTreeMap<AuthorityName, Vec<AuthorityName>> = BTreeMap::new();
         while let Some((listed, answer)) = asked.next(deadline).await {
             let Some(Ok(status)) = answer else { continue };
-            let is_taken = authorities.iter().any(|authority| authority.name() == status.authority);
-            if committee.member(&status.authority).is_some() && !is_taken {
+            if is_member(&status.authority) && !taken.contains(&status.authority) {
                 claims.entry(status.authority).or_default().push(listed);
             }
         }

@@ -33,6 +33,7 @@ mod history;
 mod identity;
 mod keys;
 mod ledger;
+mod member_endpoint;
 mod merkle;
 mod order;
 mod record;
@@ -63,6 +64,10 @@ pub use history::{Find, History, JournalPosition, Link};
 pub use identity::{AccountId, AuthorityName, ParseIdentityError, PrimaryAddress, ShardId, ShardLayout};
 pub use keys::{AccountKey, AuthorityKeys, InvalidKey};
 pub use ledger::{AssetTotals, Outbox, ShardLedger};
+pub use member_endpoint::{
+    ENDPOINT_BYTES_MAX, ENDPOINT_SHARDS_MAX, EndpointError, MemberEndpoint, SignedEndpoint, VerifiedEndpoint,
+    is_recent_member,
+};
 pub use merkle::{MERKLE_LEAVES_MAX, MERKLE_PATH_LENGTH_MAX, MerklePath, MerkleTree, merkle_leaf, merkle_node};
 pub use order::{OrderError, TransferOrder, VerifiedOrder};
 pub use record::{

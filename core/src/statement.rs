@@ -15,6 +15,7 @@ use crate::committee::Authority;
 use crate::council_statement::{Announcement, CouncilStatement};
 use crate::handover::Closing;
 use crate::identity::AccountId;
+use crate::member_endpoint::MemberEndpoint;
 use crate::transfer::{Output, Payment, Payout, Redemption, Transfer};
 
 mod typed {
@@ -116,6 +117,12 @@ mod typed {
             bytes32 checkpoint;
             bytes32 root;
             uint64 entries;
+        }
+        struct MemberEndpoint {
+            uint64 number;
+            string[] shards;
+            string http;
+            string tlsCa;
         }
         struct UnlockRequest {
             bytes32 account;
@@ -305,6 +312,13 @@ impl Domain {
         self.rare_digest(&typed::Closing { epoch: epoch.0, transactionIndex: up_to.0, checkpoint, root, entries })
     }
 
+    /// The digest that a member signs with its Ed25519 key to say where it can be reached.
+    #[must_use]
+    pub fn member_endpoint_digest(&self, endpoint: &MemberEndpoint) -> Digest {
+        let MemberEndpoint { number, shards, http, tls_ca } = endpoint.clone();
+        self.rare_digest(&typed::MemberEndpoint { number, shards, http, tlsCa: tls_ca })
+    }
+
     /// The digest of a statement that is too rare for its type's hash to be kept.
     fn rare_digest<S: SolStruct>(&self, statement: &S) -> Digest {
         self.digest(type_hash::<S>(), statement)
@@ -477,6 +491,10 @@ mod tests {
         assert_eq!(
             typed::Closing::eip712_encode_type(),
             "Closing(uint64 epoch,uint64 transactionIndex,bytes32 checkpoint,bytes32 root,uint64 entries)"
+        );
+        assert_eq!(
+            typed::MemberEndpoint::eip712_encode_type(),
+            "MemberEndpoint(uint64 number,string[] shards,string http,string tlsCa)"
         );
         assert_eq!(typed::UnlockRequest::eip712_encode_type(), "UnlockRequest(bytes32 account,uint64 sequence)");
         assert_eq!(

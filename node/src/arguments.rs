@@ -138,6 +138,11 @@ pub(super) enum Command {
         #[command(flatten)]
         overrides: Overrides,
     },
+    /// Watch the running node join the current epoch, and say what it waits for and what to do. Succeeds once it votes
+    Join(WatchArguments),
+    /// Say whether the node of a member that has left may be stopped: once a quorum of the current committee has executed
+    /// all that this authority executed. The node must be running
+    Leave(WatchArguments),
     /// Print a shell completion script
     Completions {
         /// The shell
@@ -307,6 +312,22 @@ pub(super) enum ConfigCommand {
         #[command(flatten)]
         overrides: Overrides,
     },
+}
+
+/// The arguments of a command that watches the running node.
+#[derive(Args)]
+pub(super) struct WatchArguments {
+    /// The configuration file
+    #[arg(long, default_value = "authority.toml")]
+    pub(super) config: PathBuf,
+    /// Keep asking for so many seconds
+    #[arg(long, value_name = "SECONDS", default_value = "0")]
+    pub(super) wait: u64,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) overrides: Overrides,
 }
 
 #[derive(Args)]

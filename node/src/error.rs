@@ -14,6 +14,8 @@ use fastpay_node::authority::shard::ShardError;
 use fastpay_node::authority::storage::StorageError;
 use fastpay_node::operator::backup::BackupError;
 use fastpay_node::operator::committee::CommitteeError;
+use fastpay_node::operator::join::JoinError;
+use fastpay_node::operator::leave::LeaveError;
 use fastpay_node::operator::rebase::RebaseError;
 use fastpay_node::operator::recover::RecoverError;
 use fastpay_node::operator::setup::SetupError;
@@ -55,6 +57,13 @@ pub enum CommandError {
     Memory(#[from] DetectionError),
     #[error(transparent)]
     Status(#[from] StatusError),
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    #[error(transparent)]
+    Leave(#[from] LeaveError),
+    /// What is watched has not come yet.
+    #[error("{0}; run the command again, or with --wait")]
+    NotYet(&'static str),
     #[error("the operating system reports an error: {0}")]
     System(#[from] io::Error),
     #[error(transparent)]
@@ -107,6 +116,9 @@ impl CommandError {
             }
             Self::Status(StatusError::Shard { .. }) => ErrorKind::Unreachable,
             Self::Status(StatusError::Archive(_)) => ErrorKind::Storage,
+            Self::Join(JoinError::Node { .. }) | Self::Leave(LeaveError::Node { .. }) => ErrorKind::Unreachable,
+            Self::Join(JoinError::Config(_) | JoinError::Neither(..)) | Self::Leave(_) => ErrorKind::Config,
+            Self::NotYet(_) => ErrorKind::Timeout,
             Self::System(_) => ErrorKind::System,
             Self::Output(_) => ErrorKind::Output,
         }

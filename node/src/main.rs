@@ -7,19 +7,20 @@ mod error;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 use fastpay_node::authority::config::Config;
 use fastpay_node::authority::keys::{self, KeyFiles, passphrase_source};
 use fastpay_node::authority::{certification, rollback};
-use fastpay_node::operator::{backup, check, committee, rebase, recover, run, setup, status};
+use fastpay_node::operator::{backup, check, committee, join, leave, rebase, recover, run, setup, status};
 use fastpay_program::console::{LogFormat, answer, complain, completions, end_at_arguments, fail, start_log};
 use fastpay_program::{Clock, files, stop_signal};
 use serde::Serialize;
 
 use arguments::{
     ArchiveCommand, Arguments, Command, CommitteeCommand, ConfigCommand, FolderArguments, InitArguments, NextArguments,
-    SigningArguments,
+    SigningArguments, WatchArguments,
 };
 use error::CommandError;
 
@@ -138,6 +139,18 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
             let config = Config::read(&config, overrides)?;
             let report = runtime()?.block_on(status::ask(&config))?;
             Ok(answer(if json { page(&report) } else { report.to_string() })?)
+        }
+        Command::Join(WatchArguments { config, wait, json, overrides }) => {
+            let config = Config::read(&config, overrides)?;
+            let report = runtime()?.block_on(join::join(&config, Duration::from_secs(wait), &mut tell))?;
+            answer(if json { page(&report) } else { report.to_string() })?;
+            if report.votes { Ok(()) } else { Err(CommandError::NotYet("it does not vote in the epoch yet")) }
+        }
+        Command::Leave(WatchArguments { config, wait, json, overrides }) => {
+            let config = Config::read(&config, overrides)?;
+            let report = runtime()?.block_on(leave::leave(&config, Duration::from_secs(wait), &mut tell))?;
+            answer(if json { page(&report) } else { report.to_string() })?;
+            if report.may_stop { Ok(()) } else { Err(CommandError::NotYet("the node must run on")) }
         }
         Command::Completions { shell } => Ok(answer(completions(shell, Arguments::command()))?),
     }

@@ -34,6 +34,7 @@ mod gas_balance;
 mod ingest;
 mod key;
 mod means;
+mod members;
 mod metrics;
 mod node_agreement;
 mod payees;

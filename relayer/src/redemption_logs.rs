@@ -43,6 +43,11 @@ impl RedemptionLogs {
         Self { authorities, failing: HashMap::new() }
     }
 
+    /// Reads those of these authorities from now on.
+    pub(crate) fn follow(&mut self, authorities: Vec<AuthorityClient>) {
+        self.authorities = authorities;
+    }
+
     /// Every authority with its number of shards.
     pub(crate) fn shards(&self) -> impl Iterator<Item = (AuthorityName, usize)> {
         self.authorities.iter().map(|authority| (authority.name(), authority.shards().len()))

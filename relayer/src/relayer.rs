@@ -86,6 +86,8 @@ pub struct Relayer {
     /// Exports the traces until it is dropped.
     _export: Option<Export>,
     balance_asked_at: Option<Instant>,
+    /// When members were last looked for.
+    pub(crate) members_asked_at: Option<Instant>,
     /// The gas price in wei, and when it was read.
     pub(crate) gas_price: Option<(u128, Instant)>,
     pub(crate) quotes: Quotes,
@@ -159,6 +161,7 @@ impl Relayer {
             traces,
             _export: export,
             balance_asked_at: None,
+            members_asked_at: None,
             gas_price: None,
             quotes: Quotes::default(),
             unlocking,
@@ -240,6 +243,7 @@ impl Relayer {
     pub async fn tick(&mut self, eager: bool) -> Result<Tick, RelayerError> {
         let mut tick = Tick { answered: 1, ..Tick::default() };
         if self.is_identified().await? {
+            self.find_members().await?;
             let primary = self.sender.primary();
             self.agreement.refresh_heads(async |node| primary.head_time_by(node).await).await;
             tick = self.take_feeds().await?;

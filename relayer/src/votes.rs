@@ -43,8 +43,9 @@ pub(crate) struct Agreement {
 /// The authorities, as voters.
 #[derive(Debug)]
 pub(crate) struct Voters {
-    authorities: Vec<AuthorityClient>,
-    /// A client of all of them; `None` until a committee is known.
+    /// Those of the endpoints file.
+    listed: Vec<AuthorityClient>,
+    /// A client of all authorities; `None` until a committee is known.
     client: Option<CommitteeClient>,
     /// The authorities that gave wrong answers: how often, and when to ask again.
     distrusted: HashMap<AuthorityName, (u32, Instant)>,
@@ -57,21 +58,26 @@ fn agreement(ballot: &Ballot, items: &[PendingRedemption]) -> Option<Agreement> 
 
 impl Voters {
     pub(crate) fn new(authorities: Vec<AuthorityClient>) -> Self {
-        Self { authorities, client: None, distrusted: HashMap::new() }
+        Self { listed: authorities, client: None, distrusted: HashMap::new() }
     }
 
-    /// A client of the authorities under these committees; `None` if they are fewer than a quorum.
+    /// The authorities under these committees, of whom those that the endpoints file does not list may still have to be
+    /// found.
+    pub(crate) fn network(&mut self, domain: &Domain, committees: &Committees) -> Network {
+        let new = || {
+            let network = Network::of(*domain, committees.clone(), self.listed.clone());
+            CommitteeClient::new(network, Arc::new(NoCertificates), QuorumOptions::default())
+        };
+        let network = self.client.get_or_insert_with(new).network().clone();
+        network.adopt(committees.clone(), Names::new());
+        network
+    }
+
+    /// A client of the authorities under these committees; `None` if fewer than a quorum have an address.
     pub(crate) fn client(&mut self, domain: &Domain, committees: &Committees) -> Option<CommitteeClient> {
-        if self.client.is_none() {
-            let network = Network::of(*domain, committees.clone(), self.authorities.clone());
-            let network =
-                network.inspect_err(|error| tracing::warn!(%error, "too few authorities to ask for votes")).ok()?;
-            let source = Arc::new(NoCertificates);
-            self.client = Some(CommitteeClient::new(network, source, QuorumOptions::default()));
-        }
-        let client = self.client.clone()?;
-        client.network().adopt(committees.clone(), Names::new());
-        Some(client)
+        let reach = self.network(domain, committees).check_reach();
+        reach.inspect_err(|error| tracing::warn!(%error, "too few authorities to ask for votes")).ok()?;
+        self.client.clone()
     }
 
     /// Returns the redemptions for which a quorum votes together, and those that had to be left out.
@@ -118,8 +124,9 @@ impl Voters {
     fn trusted(&self) -> Vec<AuthorityClient> {
         let now = Instant::now();
         let is_trusted =
-            |client: &&AuthorityClient| self.distrusted.get(&client.name()).is_none_or(|(_, until)| *until <= now);
-        self.authorities.iter().filter(is_trusted).cloned().collect()
+            |client: &AuthorityClient| self.distrusted.get(&client.name()).is_none_or(|(_, until)| *until <= now);
+        let all = self.client.iter().flat_map(|client| client.network().authorities().to_vec());
+        all.filter(is_trusted).collect()
     }
 
     /// Asks some authorities at once, until a quorum has voted.

@@ -11,6 +11,7 @@ use fastpay_core::{
     Epoch, JournalPosition, Payment, PrimaryAddress, SequenceNumber, ShardId, TransactionIndex, Transfer,
     TransferOrder,
 };
+use serde::Serialize;
 
 use crate::convert::{self, Malformed, TransferName, copy};
 use crate::proto;
@@ -206,6 +207,41 @@ pub struct ShardStatus {
     pub truncated: bool,
     /// Whether it was restored from an older copy and votes only for numbers that it cannot have voted for before.
     pub restored: bool,
+    /// Whether it votes for every order of its epoch; false from a release that does not say.
+    pub votes: bool,
+    /// What it waits for before it votes, if it joins an epoch.
+    pub joining: Option<Joining>,
+}
+
+/// What an authority waits for that is to join an epoch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Joining {
+    /// The epoch.
+    pub epoch: Epoch,
+    /// For programs; see docs/OPERATIONS.md, "Replacing an authority".
+    pub waits_for: String,
+    /// For people.
+    pub reason: String,
+    /// The number of Closings that are missing.
+    pub closings_missing: u64,
+    /// The number of certificates that are missing.
+    pub certificates_missing: u64,
+}
+
+impl From<&Joining> for proto::Joining {
+    fn from(joining: &Joining) -> Self {
+        let Joining { epoch, waits_for, reason, closings_missing, certificates_missing } = joining.clone();
+        Self { epoch: epoch.0, waits_for, reason, closings_missing, certificates_missing }
+    }
+}
+
+impl From<proto::Joining> for Joining {
+    fn from(joining: proto::Joining) -> Self {
+        let proto::Joining { epoch, waits_for, reason, closings_missing, certificates_missing } = joining;
+        let (waits_for, reason) = (printable(&waits_for), printable(&reason));
+        Self { epoch: Epoch(epoch), waits_for, reason, closings_missing, certificates_missing }
+    }
 }
 
 impl From<&AccountState> for proto::AccountResponse {
@@ -380,6 +416,8 @@ impl From<&ShardStatus> for proto::StatusResponse {
             committee: status.committee.iter().map(member).collect(),
             truncated: status.truncated,
             restored: status.restored,
+            votes: status.votes,
+            joining: status.joining.as_ref().map(Into::into),
         }
     }
 }
@@ -419,6 +457,8 @@ impl TryFrom<proto::StatusResponse> for ShardStatus {
             committee: committee.collect::<Result<_, Malformed>>()?,
             truncated: answer.truncated,
             restored: answer.restored,
+            votes: answer.votes,
+            joining: answer.joining.map(Into::into),
         })
     }
 }

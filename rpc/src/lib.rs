@@ -12,6 +12,7 @@
 mod answers;
 mod archived;
 mod convert;
+mod endpoint;
 pub mod http;
 pub mod json;
 mod refusal;
@@ -23,11 +24,12 @@ pub mod proto {
 }
 
 pub use answers::{
-    AccountState, ArchiveFile, ArchivePart, BatchAnswer, Certificates, ConfirmedPage, Page, PaymentName, Received,
-    ShardStatus, UnlockAnswer,
+    AccountState, ArchiveFile, ArchivePart, BatchAnswer, Certificates, ConfirmedPage, Joining, Page, PaymentName,
+    Received, ShardStatus, UnlockAnswer,
 };
 pub use archived::{ARCHIVED_BYTES_MAX, ArchivedRequest};
 pub use convert::{Malformed, TransferName};
+pub use endpoint::{ENDPOINTS_BYTES_MAX, endpoints_that_fit};
 pub use refusal::{Refusal, printable};
 
 /// The longest message that either side accepts, in bytes. Pages are cut to fit.

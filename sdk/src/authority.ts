@@ -7,6 +7,7 @@ import type { Address, Hex } from "./bytes.js";
 import type { Certificate } from "./certificate.js";
 import type { Decoder } from "./decode.js";
 import { requestJson } from "./http.js";
+import { decodeEndpoints, type MemberEndpoint } from "./member-endpoints.js";
 import { ProblemError } from "./problem.js";
 import type { AuthorityRef } from "./progress.js";
 import type { TransferOrder } from "./transfer.js";
@@ -187,6 +188,11 @@ export class AuthorityClient implements AuthorityRef {
   async status(signal?: AbortSignal) {
     const request = { method: "GET", url: this.#address("/v1/status", {}), timeoutMs: this.#timeoutMs, signal } as const;
     return decodeStatus(await requestJson(request), "the answer");
+  }
+
+  /** Where members can be reached, as they say themselves. An earlier release throws `not-found`. */
+  async endpoints(signal?: AbortSignal): Promise<readonly MemberEndpoint[]> {
+    return (await this.#get("/v1/endpoints", {}, decodeEndpoints, signal)).endpoints;
   }
 
   /** The URL of an account's event stream. */

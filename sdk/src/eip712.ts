@@ -14,6 +14,7 @@ import {
 import type { AccountId } from "./accounts.js";
 import type { Hex } from "./bytes.js";
 import type { Checkpoint } from "./archive/checkpoint.js";
+import type { MemberEndpoint as EndpointFields } from "./member-endpoints.js";
 import type { Domain, Output, Payment, Payout, Redemption, Transfer } from "./transfer.js";
 
 /** The Solidity structs, by name. */
@@ -84,10 +85,16 @@ export const STATEMENTS = {
     { name: "state", type: "bytes32" },
     { name: "segment", type: "bytes32" },
   ],
+  MemberEndpoint: [
+    { name: "number", type: "uint64" },
+    { name: "shards", type: "string[]" },
+    { name: "http", type: "string" },
+    { name: "tlsCa", type: "string" },
+  ],
 } as const;
 
 const { Payment, Redemption, Payout, Output, PaymentVote, RedemptionVote, RedemptionBatchVote } = STATEMENTS;
-const { UnlockRequest, CertificateVote, VoidVote, CheckpointVote } = STATEMENTS;
+const { UnlockRequest, CertificateVote, VoidVote, CheckpointVote, MemberEndpoint } = STATEMENTS;
 
 function domainOf({ chainId, contract }: Domain) {
   // Some wallets compare the id with that of their own chain, which is a number and not a bigint.
@@ -209,4 +216,13 @@ export function voidVoteDigest(domain: Domain, epoch: bigint, account: AccountId
 export function checkpointDigest(domain: Domain, checkpoint: Checkpoint): Hex {
   const types = { CheckpointVote };
   return hashTypedData({ domain: domainOf(domain), types, primaryType: "CheckpointVote", message: { ...checkpoint } });
+}
+
+/** The digest that a member's Ed25519 key signs to say where it can be reached. */
+export function memberEndpointDigest(
+  domain: Domain,
+  { number, shards, http = "", tlsCa = "" }: Omit<EndpointFields, "authority" | "signature">,
+): Hex {
+  const message = { number, shards, http, tlsCa };
+  return hashTypedData({ domain: domainOf(domain), types: { MemberEndpoint }, primaryType: "MemberEndpoint", message });
 }

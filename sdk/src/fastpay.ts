@@ -16,6 +16,7 @@ import type { ChainStep, ManyStep, TransferStep } from "./progress.js";
 import { browserStore } from "./storage/browser.js";
 import { rememberCommittee, storedCommittees, type StoredCommittees } from "./storage/committees.js";
 import { deploymentDigest, deploymentStore } from "./storage/deployments.js";
+import { rememberEndpoint, storedEndpoints } from "./storage/endpoints.js";
 import type { OrderStore } from "./storage/store.js";
 import { ETHER } from "./transfer.js";
 import { sleep } from "./waiting.js";
@@ -48,8 +49,8 @@ const HTTP_BASE = /^https?:\/\/[^/?#]+[^?#]*$/;
 /** Creates clients. */
 export const FastPay = {
   /**
-   * Creates a client of one deployment. Reads the committee from the contract, and sends no request to an authority
-   * yet. Throws `invalid-argument`, `wrong-chain`, `wrong-contract`, `other-deployment`, `chain-unreachable` or
+   * Creates a client of one deployment. Reads the committee from the contract, and sends a request to an authority only if
+   * fewer than a quorum are listed: they may know where the others are. Throws `invalid-argument`, `wrong-chain`, `wrong-contract`, `other-deployment`, `chain-unreachable` or
    * `storage`.
    */
   async create(options: FastPayOptions): Promise<FastPayClient> {
@@ -71,6 +72,10 @@ export const FastPay = {
     const committees = new Committees(contract, newest, Promise.resolve(first), remember);
     const closing = new AbortController();
     const network = new Network(domain, committees, authorities, timing, closing.signal);
+    const told = store && (await storedEndpoints(store, domain).catch(() => []));
+    network.learn(told ?? [], (endpoint) => void (store && rememberEndpoint(store, domain, endpoint)));
+    if (network.authorities.length < newest.quorum) await network.findMembers();
+    if (network.authorities.length < newest.quorum) throw misfit(network.authorities.length, newest);
     return clientOf({ network, contract, timing, relayers, store }, deploymentDigest(first), committeesFrom, closing);
   },
 };
@@ -116,10 +121,7 @@ function readEndpoints(
   committee: Committee,
   timeoutMs: number,
 ): AuthorityClient[] {
-  const { quorum, members } = committee;
-  if (endpoints.length < quorum || endpoints.length > members.length) {
-    throw unusable(`there are ${members.length} authorities and ${endpoints.length} addresses; ${quorum} are needed`);
-  }
+  if (endpoints.length === 0 || endpoints.length > committee.members.length) throw misfit(endpoints.length, committee);
   const clients = endpoints.map(({ http, name }) => {
     if (!HTTP_BASE.test(http)) throw unusable(`${http} is not the base of an HTTP API`);
     if (name !== undefined && !isHex(name, 32)) throw unusable(`${String(name)} is not an authority's name`);
@@ -130,6 +132,10 @@ function readEndpoints(
   const names = clients.flatMap(({ name }) => name ?? []);
   if (new Set(names).size < names.length) throw unusable("an authority is listed twice");
   return clients;
+}
+
+function misfit(addresses: number, { members, quorum }: Committee): FastPayError {
+  return unusable(`there are ${members.length} authorities and ${addresses} addresses; ${quorum} are needed`);
 }
 
 function readRelayers(urls: readonly string[]): string[] {
@@ -200,7 +206,9 @@ function clientOf(context: Context, deployment: Hex, committeesFrom: FastPayClie
     committeesFrom,
     close: () => closing.abort(),
     isCurrent: async () => deploymentDigest(await contract.committee(0n)) === deployment,
-    authorities: network.authorities,
+    get authorities() {
+      return network.authorities;
+    },
     async committee(epoch) {
       if (epoch === undefined) return network.committee;
       const committee = await network.committees.get(epoch);

@@ -13,6 +13,8 @@ import type { Committees } from "./chain/committees.js";
 import type { Committee } from "./committee.js";
 import { malformed } from "./decode.js";
 import { FastPayError, isFastPayError, messageOf } from "./errors.js";
+import { MemberClients } from "./member-clients.js";
+import type { MemberEndpoint } from "./member-endpoints.js";
 import { ProblemError, prunedOf } from "./problem.js";
 import type { PeerFailure } from "./progress.js";
 import { failureOf } from "./quorum/catch-up.js";
@@ -30,12 +32,21 @@ const ABSENCE_MS = 1_000;
 /** The timeout for a page of certificates, after which the next authority is asked. */
 const PAGE_MS = 5_000;
 
+/** The timeout of one request to a member that was found, by default. */
+const DEFAULT_REQUEST_MS = 5_000;
+
 /** The failure of an authority that has not answered within the time for reads. */
 const TOO_LATE: PeerFailure = { kind: "silent", message: "no answer in time" };
 
-/** The time for reads, in milliseconds. */
+/** The time between two searches for members, at least. */
+const SEEK_INTERVAL_MS = 5_000;
+/** How often authorities are asked in a search: those that are found may know of others. */
+const SEEK_ROUNDS_MAX = 3;
+
+/** The time for reads, and of one request, in milliseconds. */
 export interface ReadTiming {
   readonly readMs: number;
+  readonly requestMs?: number;
 }
 
 /** The authorities' answers and errors, except those that came too late. */
@@ -58,12 +69,14 @@ interface FindOptions {
 export class Network {
   readonly domain: Domain;
   readonly committees: Committees;
-  readonly authorities: readonly AuthorityClient[];
   /** Aborts all requests, including those in the background, when the client is closed. */
   readonly closed: AbortSignal;
   /** The entries that authorities have pruned. */
   readonly archive: ArchiveReader;
   readonly #readMs: number;
+  readonly #members: MemberClients;
+  #remember: (endpoint: MemberEndpoint) => void = () => undefined;
+  #soughtAtMs = -Infinity;
   #countingSince = 0n;
 
   constructor(
@@ -75,10 +88,15 @@ export class Network {
   ) {
     this.domain = domain;
     this.committees = committees;
-    this.authorities = authorities;
+    this.#members = new MemberClients(authorities, timing.requestMs ?? DEFAULT_REQUEST_MS);
     this.#readMs = timing.readMs;
     this.closed = closed;
     this.archive = new ArchiveReader(this);
+  }
+
+  /** The authorities that can be asked. */
+  get authorities(): readonly AuthorityClient[] {
+    return this.#members.all;
   }
 
   /** The current committee. */
@@ -89,6 +107,37 @@ export class Network {
   /** f + 1: of this many equal answers, at least one is from an honest authority. */
   get trusted(): number {
     return this.committee.faultsTolerated + 1;
+  }
+
+  /** Takes over where members say that they are, unverified. `remember` receives each endpoint that is found later. */
+  learn(endpoints: readonly MemberEndpoint[], remember: (endpoint: MemberEndpoint) => void): void {
+    this.#remember = remember;
+    this.#members.learn(this.domain, this.committee, endpoints);
+  }
+
+  /**
+   * After too few answers, or with a new committee: follows the contract, and asks all where the members are that have
+   * no address. True if there is a newer committee or another address. Never rejects.
+   */
+  async seekMembers(): Promise<boolean> {
+    if (Date.now() - this.#soughtAtMs < SEEK_INTERVAL_MS) return false;
+    this.#soughtAtMs = Date.now();
+    const isNew = await this.committees.refresh().catch(() => false);
+    return (await this.findMembers()) || isNew;
+  }
+
+  /** Asks all authorities where the members are that have no address. True if one was found. Never rejects. */
+  async findMembers(): Promise<boolean> {
+    let isFound = false;
+    for (let round = 0; round < SEEK_ROUNDS_MAX && this.#members.lacks(this.committee); round += 1) {
+      const answers = await this.askAll((authority, until) => authority.endpoints(until)).catch(() => []);
+      const told = goodAnswers(answers).flatMap(({ answer }) => answer);
+      const found = this.#members.learn(this.domain, this.committee, told);
+      if (found.length === 0) break;
+      isFound = true;
+      found.forEach(this.#remember);
+    }
+    return isFound;
   }
 
   /**
@@ -149,7 +198,10 @@ export class Network {
     ask: (authority: AuthorityClient, signal: AbortSignal) => Promise<T>,
     options: { signal?: AbortSignal | undefined; graceMs?: number } = {},
   ): Promise<Answers<T>> {
-    const answers = await this.askAll(ask, options);
+    let answers = await this.askAll(ask, options);
+    // Members may have come whose addresses are not listed.
+    const { quorum: needed } = this.committee;
+    if (memberAnswers(answers).length < needed && (await this.seekMembers())) answers = await this.askAll(ask, options);
     const answered = memberAnswers(answers).length;
     const { quorum } = this.committee;
     if (answered >= quorum) return answers;

@@ -221,15 +221,17 @@ impl Wallet {
         self.through_epochs(|| self.client().certify(order)).await
     }
 
-    /// If an attempt ends because f + 1 authorities vote in a newer epoch, follows the committee and tries again.
+    /// If an attempt ends because f + 1 authorities vote in a newer epoch, follows the committee and tries again. So it does
+    /// once if too few authorities answer: the members may be others by now, where the endpoints file does not list them.
     pub(crate) async fn through_epochs<T, F: Future<Output = Result<T, QuorumError>>>(
         &self,
         attempt: impl Fn() -> F,
     ) -> Result<T, QuorumError> {
         let until = Instant::now() + self.client().options().deadline;
-        let mut backoff = Backoff::new(*self.client().options());
+        let (mut backoff, mut is_sought) = (Backoff::new(*self.client().options()), false);
         loop {
             match attempt().await {
+                Err(QuorumError::NoQuorum { .. }) if !is_sought && self.seek_members().await => is_sought = true,
                 Err(QuorumError::NewEpoch { epoch, .. }) if Instant::now() < until => {
                     if let Err(error) = self.follow().await {
                         tracing::warn!(%epoch, %error, "the committee has changed, and the Primary does not answer");

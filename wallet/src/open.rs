@@ -43,7 +43,11 @@ pub async fn set_up(folder: &Folder, config: &Config, replace: bool) -> Result<K
         }
         None => genesis_committees(config)?,
     };
-    Network::new(domain, committees.clone(), &endpoints)?;
+    let network = Network::new(domain, committees.clone(), &endpoints)?;
+    if !network.unreached().is_empty() {
+        network.find_members(Instant::now() + READ_PATIENCE).await;
+    }
+    network.check_reach()?;
     let known = KnownCommittees::new(&domain, committees);
     if !folder.known_committees()?.is_some_and(|before| before.is_of_deployment(&known)) {
         if folder.has_history()? {
@@ -55,6 +59,7 @@ pub async fn set_up(folder: &Folder, config: &Config, replace: bool) -> Result<K
     }
     folder.create()?;
     folder.learn_committees(&known)?;
+    folder.learn_endpoints(&network.told())?;
     config.write(&path, replace)?;
     Ok(known)
 }
@@ -121,6 +126,7 @@ impl Wallet {
         if let Some(closing) = known.closing {
             network.count_closing(closing);
         }
+        network.learn(folder.known_endpoints()?);
         Ok(Self::new(folder, network, options))
     }
 
@@ -209,6 +215,29 @@ impl Wallet {
         self.network().committee().epoch() > before
     }
 
+    /// After too few answers: reads the contract, and asks where members are that the endpoints file does not list. Returns
+    /// whether there is a newer committee, or another address.
+    pub(crate) async fn seek_members(&self) -> bool {
+        let (epoch, told) = (self.network().committee().epoch(), self.network().told());
+        if let Err(error) = self.follow().await {
+            tracing::debug!(%error, "whether there is another committee cannot be found out now");
+        }
+        self.network().drop_hint();
+        if !self.network().is_all_listed() && self.network().told() == told {
+            self.find_members().await;
+        }
+        self.network().committee().epoch() > epoch || self.network().told() != told
+    }
+
+    /// Asks the authorities where members are that the endpoints file does not list. Returns whether anything new is known.
+    async fn find_members(&self) -> bool {
+        let is_new = self.network().find_members(Instant::now() + READ_PATIENCE).await;
+        if is_new && let Err(error) = self.folder().learn_endpoints(&self.network().told()) {
+            tracing::warn!(%error, "where members are cannot be kept; they are asked for again");
+        }
+        is_new
+    }
+
     async fn learn(
         &self,
         known: Committees,
@@ -220,12 +249,15 @@ impl Wallet {
         network.adopt(committees.clone(), names.clone());
         let is_counted = closing.is_some_and(|closing| network.count_closing(closing));
         let now = network.ask_names(Instant::now() + READ_PATIENCE).await;
-        if committees == known && now == names && !is_counted {
-            return Ok(());
+        if committees != known || now != names || is_counted {
+            network.adopt(committees.clone(), now.clone());
+            let learned = KnownCommittees { names: now, closing, ..KnownCommittees::new(network.domain(), committees) };
+            self.folder().learn_committees(&learned)?;
         }
-        network.adopt(committees.clone(), now.clone());
-        let learned = KnownCommittees { names: now, closing, ..KnownCommittees::new(network.domain(), committees) };
-        Ok(self.folder().learn_committees(&learned)?)
+        if !network.unreached().is_empty() {
+            self.find_members().await;
+        }
+        Ok(())
     }
 
     /// The symbol and decimals of an asset. A token is asked once, and its answer is stored.

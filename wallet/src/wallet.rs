@@ -313,7 +313,11 @@ impl Wallet {
 
     /// An account's state at every authority that answers; at least a quorum.
     pub(crate) async fn ask_account(&self, account: AccountId) -> Result<Answers<AccountState>, WalletError> {
-        self.enough(self.network().account(account, Instant::now() + READ_PATIENCE).await)
+        let ask = || self.network().account(account, Instant::now() + READ_PATIENCE);
+        match self.enough(ask().await) {
+            Err(WalletError::TooFewAnswers { .. }) if self.seek_members().await => self.enough(ask().await),
+            answers => answers,
+        }
     }
 
     /// As `ask_account`, with the balance of one asset: a list of all assets may be incomplete.
@@ -322,7 +326,11 @@ impl Wallet {
         account: AccountId,
         asset: Asset,
     ) -> Result<Answers<AccountState>, WalletError> {
-        self.enough(self.network().account_asset(account, asset, Instant::now() + READ_PATIENCE).await)
+        let ask = || self.network().account_asset(account, asset, Instant::now() + READ_PATIENCE);
+        match self.enough(ask().await) {
+            Err(WalletError::TooFewAnswers { .. }) if self.seek_members().await => self.enough(ask().await),
+            answers => answers,
+        }
     }
 
     fn enough(&self, answers: Answers<AccountState>) -> Result<Answers<AccountState>, WalletError> {

@@ -1,6 +1,8 @@
 //! A client of one authority: all its shards.
 
-use fastpay_core::{AccountId, AuthorityName, Certificate, Pruned, ShardLayout};
+use fastpay_core::{
+    AccountId, AuthorityName, Certificate, MemberEndpoint, Pruned, ShardLayout, SignedEndpoint, VerifiedEndpoint,
+};
 use fastpay_rpc::{PAGE_ENTRIES_MAX, TransferName};
 
 use super::{ClientError, ClientOptions, ShardClient};
@@ -25,8 +27,27 @@ impl AuthorityClient {
             None => None,
             Some(path) => Some(std::fs::read_to_string(path).map_err(|e| wrong(&format!("{}: {e}", path.display())))?),
         };
-        let shards = endpoints.shards.iter().map(|address| ShardClient::new(address, tls_ca.as_deref(), options));
-        Self::of(endpoints.name, shards.collect::<Result<_, _>>()?)
+        Self::at(endpoints.name, &endpoints.shards, tls_ca.as_deref(), options)
+    }
+
+    /// Connects lazily to all shards of a member, where it says that they are. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// If an address or the certificate authority is malformed.
+    pub fn of_member(member: &VerifiedEndpoint, options: ClientOptions) -> Result<Self, ClientError> {
+        let MemberEndpoint { shards, tls_ca, .. } = member.endpoint();
+        let tls_ca = Some(tls_ca.as_str()).filter(|pem| !pem.is_empty());
+        Self::at(member.authority(), shards, tls_ca, options)
+    }
+
+    fn at(
+        name: AuthorityName,
+        shards: &[String],
+        tls_ca: Option<&str>,
+        options: ClientOptions,
+    ) -> Result<Self, ClientError> {
+        let shards = shards.iter().map(|address| ShardClient::new(address, tls_ca, options));
+        Self::of(name, shards.collect::<Result<_, _>>()?)
     }
 
     /// A client of the authority `name`, from the clients of all its shards, in order.
@@ -37,6 +58,15 @@ impl AuthorityClient {
         let none = || ClientError::Address { address: name.to_string(), reason: "no shard is listed".into() };
         let count = u32::try_from(shards.len()).ok().and_then(std::num::NonZeroU32::new).ok_or_else(none)?;
         Ok(Self { name, layout: ShardLayout::new(count), shards })
+    }
+
+    /// Where members can be reached, as they say themselves, unverified; none from an earlier release. A member that asks
+    /// gives its `own` endpoint.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn endpoints(&self, own: Option<&SignedEndpoint>) -> Result<Vec<SignedEndpoint>, ClientError> {
+        self.shards.first().ok_or(ClientError::NotFound)?.endpoints(own).await
     }
 
     /// The authority's name, as the file of endpoints gives it.

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use fastpay_core::checkpoint::ArchivedPage;
 use fastpay_core::{
     AccountId, Asset, AttestedCertificate, AuthorityName, Certificate, Deposit, Epoch, JournalPosition, SequenceNumber,
-    TransferOrder, Vote,
+    SignedEndpoint, TransferOrder, Vote,
 };
 use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::proto::submit_request::Request;
@@ -250,6 +250,24 @@ impl ShardClient {
         let authority = member.map(|member| Bytes::copy_from_slice(&member.0)).unwrap_or_default();
         let mut grpc = self.grpc.clone();
         self.part(async { grpc.read_closing(proto::ClosingRequest { epoch: epoch.0, offset, authority }).await }).await
+    }
+
+    /// Where members can be reached, as they say themselves, unverified; none from an earlier release. A member that asks
+    /// gives its `own` endpoint. Any shard answers for its whole authority.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn endpoints(&self, own: Option<&SignedEndpoint>) -> Result<Vec<SignedEndpoint>, ClientError> {
+        let mut grpc = self.grpc.clone();
+        let answer = async {
+            match grpc.exchange_endpoints(proto::EndpointsRequest { own: own.map(Into::into) }).await {
+                Err(status) if status.code() == Code::Unimplemented => {
+                    Ok(tonic::Response::new(proto::EndpointsResponse::default()))
+                }
+                answer => answer,
+            }
+        };
+        Ok(self.in_time(answer).await?.try_into()?)
     }
 
     async fn part(

@@ -106,7 +106,7 @@ async fn liars_old_releases_and_silence_leave_the_search_to_the_next_authority()
     let clients = members.zip(&servers).map(|(member, server)| AuthorityClient::of(member.name, vec![shard(server)]));
     let clients = clients.collect::<Result<Vec<_>, _>>().unwrap();
     let committees = Committees::new(committee.committee.clone()).unwrap();
-    let network = Network::of(committee.domain, committees, clients).unwrap();
+    let network = Network::of(committee.domain, committees, clients);
     let found = network.find_certificates(names(6), None, Instant::now() + PATIENCE).await;
     let expected: BTreeMap<TransferName, Certificate> =
         names(5).into_iter().map(|name| (name, some_certificate(name.1.0))).collect();

@@ -247,7 +247,7 @@ impl<'a> Dialogue<'a> {
                 None => committees = Some(Committees::new(committee).unwrap()),
             }
         }
-        let network = Network::of(test_domain(), committees.unwrap(), clients).unwrap();
+        let network = Network::of(test_domain(), committees.unwrap(), clients);
         let millisecond = Duration::from_millis(1);
         let waits = QuorumOptions { deadline: PATIENCE, funds_patience: PATIENCE, ..QuorumOptions::default() };
         let options = QuorumOptions { backoff_min: millisecond, backoff_max: millisecond, ..waits };

@@ -7,5 +7,6 @@ mod connection;
 mod conversations;
 mod dialogues;
 mod endpoints;
+mod members;
 mod server;
 mod values;

@@ -17,6 +17,7 @@
 //! | `primary` | an Ethereum node that is unreachable, or serves another chain |
 //! | `rotation` | all authorities change their keys under load |
 //! | `replace` | a new authority in the place of a lost one, and one more: both join and vote |
+//! | `members` | three new members of whom no endpoints file tells |
 //! | `recovery` | a lost committee, rebuilt from what is left and adopted; wallets with certificates of it |
 //! | `followers` | the `fastpay` command and a running relayer during a rotation |
 //! | `merchant` | a shop that is paid by links and notified by webhooks, also while it or the service is down |
@@ -33,6 +34,7 @@ mod disk;
 mod followers;
 mod gas;
 mod lifecycle;
+mod members;
 mod merchant;
 mod merchant_scene;
 mod migration;

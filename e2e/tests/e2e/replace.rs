@@ -17,7 +17,7 @@ use crate::scene::{balance, key, on_chain, payment};
 const LOST: usize = 3;
 const FUNDS: u128 = 1_000_000;
 
-fn clients_of(network: &Network) -> Clients {
+pub fn clients_of(network: &Network) -> Clients {
     let committees = Arc::new(Mutex::new(Committees::new(network.committee().clone()).unwrap()));
     Clients { authorities: network.clients().unwrap(), committees, domain: *network.domain() }
 }
@@ -29,7 +29,7 @@ async fn install(network: &Network, clients: &Clients, epoch: u64, voters: &[usi
 }
 
 /// The same with some of the authorities, of whom others accept than sign.
-async fn install_those(
+pub async fn install_those(
     network: &Network,
     clients: &Clients,
     (epoch, members): (u64, &[usize]),

@@ -17,11 +17,13 @@ pub mod handover;
 pub mod http;
 pub mod inconsistency;
 pub mod index;
+pub mod joining;
 pub mod keys;
 pub mod known_committees;
 pub mod metrics;
 pub mod network;
 pub mod payouts;
+pub mod peer_book;
 pub mod peer_sync;
 pub mod priority;
 pub mod pruning;
@@ -39,9 +41,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fastpay_client::Endpoints;
+use fastpay_client::{Endpoints, EndpointsError};
 use fastpay_core::{
-    AuthorityKeys, AuthorityName, Domain, Genesis, JournalPosition, Shard, ShardId, ShardLayout, TransactionIndex,
+    AuthorityKeys, AuthorityName, Committees, Domain, Genesis, JournalPosition, Shard, ShardId, ShardLayout,
+    TransactionIndex,
 };
 use fastpay_ethereum::Primary;
 use fastpay_program::Clock;
@@ -65,6 +68,7 @@ use self::index::{Index, Indexer};
 use self::metrics::Metrics;
 use self::network::{NetworkLimits, ShardContext};
 use self::payouts::Payouts;
+use self::peer_book::{PeerBook, Spread, SpreadTimes};
 use self::peer_sync::{Attesters, OwnShards, PeerSync};
 use self::pruning::{ArchiveLock, Begins, Pruner, PrunerContext};
 use self::rollback::{
@@ -95,6 +99,7 @@ struct Parts {
     names: Vec<AuthorityName>,
     metrics: Arc<Metrics>,
     index: Option<Index>,
+    peers: PeerBook,
 }
 
 type ShardThread = (ShardId, ShardHandle, JoinHandle<Result<(), ShardError>>);
@@ -170,12 +175,17 @@ pub async fn run(
     let rotation = Arc::new(Rotation::new(folder.clone(), voter_status)?);
     let beside_journals = generation_folder(&config.data, folder.generation());
     let (index, indexer) = index(&config, &beside_journals, deployment.domain(), &histories)?.unzip();
+    let (voter_status, remembered_names) = (rotation.subscribe(), remembered_names(&folder)?);
+    let committees = voter_status.borrow().committees().clone();
+    // A new pair of keys may be listed under its own name.
+    let own_names: Vec<_> = remembered_names.iter().chain(&names).copied().collect();
     let parts = Parts {
         beside_journals,
         domain: deployment.domain(),
-        voter_status: rotation.subscribe(),
+        peers: peer_book(&config, deployment.domain(), &committees, &own_names),
+        voter_status,
         layout,
-        names: remembered_names(&folder)?,
+        names: remembered_names,
         metrics: Arc::new(Metrics::traced(config.shards.get(), tracer)),
         index,
     };
@@ -343,51 +353,35 @@ fn catch_up(
     Ok(())
 }
 
-/// Peer synchronization, if the other authorities' endpoints are configured.
-fn peer_sync(config: &Config, parts: &Parts, own: OwnShards) -> Option<PeerSync> {
-    let Some(path) = &config.endpoints else {
-        tracing::warn!(
-            "after an absence this authority waits for wallets to bring it up to date: configure `endpoints`, the file that says where the others are"
-        );
-        return None;
-    };
-    let file = parts.beside_journals.join(PEERS_FILE);
-    let peers = Endpoints::read(path).map_err(PeersError::from).and_then(|endpoints| {
-        PeerSync::new(&endpoints, &parts.names, own, file, parts.metrics.peers.clone()).map_err(PeersError::from)
-    });
-    peers
-        .inspect_err(|error| {
+/// Where the other authorities are. A file that cannot be read is no reason not to serve.
+fn peer_book(config: &Config, domain: Domain, committees: &Committees, names: &[AuthorityName]) -> PeerBook {
+    let endpoints = config.endpoints.as_ref().and_then(|path| {
+        let wrong = |error: &EndpointsError| {
             tracing::error!(
                 %error,
                 "the other authorities cannot be asked for what this one missed; correct the file and start again"
             );
-        })
-        .ok()
-}
-
-/// The authorities that attest certificates of epochs that ended long ago, if their endpoints are configured.
-fn attesters(config: &Config, parts: &Parts) -> Option<Attesters> {
-    // What is wrong with the file is told where certificates are asked for.
-    let endpoints = Endpoints::read(config.endpoints.as_ref()?).ok()?;
-    Attesters::new(&endpoints, &parts.names, parts.domain, parts.voter_status.clone()).ok()
+        };
+        Endpoints::read(path).inspect_err(wrong).ok()
+    });
+    if config.endpoints.is_none() {
+        tracing::warn!(
+            "after an absence this authority waits for wallets to bring it up to date: configure `endpoints`, the file that says where the others are"
+        );
+    }
+    PeerBook::open(&config.data, (domain, committees), endpoints, names)
 }
 
 /// The part that states what this authority knows of an epoch that has ended, and keeps what the others state.
 fn handover(
-    config: &Config,
     parts: &Parts,
     shards: Arc<Vec<(ShardHandle, HistoryReader)>>,
     closings: Closings,
     joins: JoinContext,
 ) -> Handover {
-    let endpoints = config.endpoints.as_ref().and_then(|path| {
-        Endpoints::read(path)
-            .inspect_err(|error| tracing::error!(%error, "no Closings are read; correct the file and start again"))
-            .ok()
-    });
     let of = (parts.domain, parts.voter_status.clone());
     let with = (HandoverTimes::default(), parts.metrics.handover.clone());
-    Handover::new(of, shards, closings, (&parts.names, endpoints.as_ref()), with, joins)
+    Handover::new(of, shards, closings, &parts.peers, with, joins)
 }
 
 /// The parts that make checkpoints with the other authorities, and end the journals, if an archive is configured.
@@ -399,7 +393,7 @@ fn archiving(
     progress: watch::Receiver<Progress>,
 ) -> Result<Option<(Member, Pruner)>, AuthorityError> {
     let (Some(settings), Some(path)) = (config.archive.clone(), config.endpoints.as_ref()) else { return Ok(None) };
-    let endpoints = Endpoints::read(path).map_err(AuthorityError::ArchivePeers)?;
+    Endpoints::read(path).map_err(AuthorityError::ArchivePeers)?;
     let (lock, voter_status) = (ArchiveLock::default(), parts.voter_status.clone());
     let (behind, is_behind) = watch::channel(false);
     let context = PrunerContext {
@@ -410,12 +404,12 @@ fn archiving(
         voter_status: voter_status.clone(),
         progress,
         is_behind,
-        names: &parts.names,
+        peers: &parts.peers,
         metrics: parts.metrics.pruning.clone(),
         lock: lock.clone(),
     };
-    let pruner = Pruner::new(context, &settings, &endpoints);
-    let (peers, metrics) = ((parts.names.clone(), endpoints), parts.metrics.certification.clone());
+    let pruner = Pruner::new(context, &settings);
+    let (peers, metrics) = (parts.peers.clone(), parts.metrics.certification.clone());
     let lag = Lag::new(begins.checkpoint.map_or(0, |(number, _)| number), behind);
     let shared = (metrics, lag, lock);
     let member = Member::new(config.clone(), settings, parts.domain, voter_status, own, peers, shared);
@@ -511,8 +505,10 @@ async fn serve(
             history,
             shards: shards.clone(),
             closings: closings.clone(),
+            peers: parts.peers.clone(),
             archive: archive.clone(),
             archived: archived.clone(),
+            handover: parts.metrics.handover.clone(),
             metrics: parts.metrics.network.clone(),
         };
         let (tls, ended) = (tls.as_ref().map(Tls::shards), ended.clone());
@@ -541,6 +537,7 @@ async fn serve(
         voter_status: parts.voter_status.clone(),
         shards,
         index: parts.index.clone(),
+        peers: parts.peers.clone(),
         archived,
         progress: progress_seen.clone(),
         waiting,
@@ -571,16 +568,18 @@ async fn serve(
     if let Some(announcements) = announcements {
         followers.spawn(announcements.run(ended.clone()));
     }
-    let own = OwnShards::new(own_shards, parts.metrics.network.clone()).with_attesters(attesters(config, parts));
+    let attesters = Attesters::new(&parts.peers, parts.domain, parts.voter_status.clone());
+    let own = OwnShards::new(own_shards, parts.metrics.network.clone()).with_attesters(Some(attesters));
     let joins = JoinContext { own: own.clone(), rotation: joining, archive: archive.clone() };
     let base = histories.first().and_then(HistoryReader::base);
     let checkpoint = base.map(|base| (base.number, base.checkpoint));
     let begins = Begins { generation: folder.generation(), checkpoint };
     let archiving = archiving(config, parts, own.clone(), (folder, begins), progress_seen)?;
     let (member, mut pruner) = archiving.unzip();
-    if let Some(peers) = peer_sync(config, parts, own) {
-        followers.spawn(peers.run(ended.clone()));
-    }
+    let file = parts.beside_journals.join(PEERS_FILE);
+    followers.spawn(PeerSync::new(&parts.peers, own, file, parts.metrics.peers.clone()).run(ended.clone()));
+    let spread = Spread::new(parts.peers.clone(), parts.voter_status.clone(), SpreadTimes::default());
+    followers.spawn(spread.run(ended.clone()));
     if let (Some(settings), Some(archive), Some(store)) = (settings, archive, store) {
         let metrics = parts.metrics.certification.clone();
         let uploads = Uploads::new(archive, store, parts.domain, &settings.times, metrics);
@@ -590,9 +589,8 @@ async fn serve(
         });
     }
     if with_primary {
-        let end = handover(config, parts, handed_over, closings, joins)
-            .start(ended.clone())
-            .map_err(AuthorityError::Handover)?;
+        let end =
+            handover(parts, handed_over, closings, joins).start(ended.clone()).map_err(AuthorityError::Handover)?;
         servers.spawn(async {
             end.await.map_err(|_| "the thread of the hand-over ended by a defect; see the log above".into())
         });

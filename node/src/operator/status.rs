@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-use fastpay_client::{ClientError, ClientOptions, ShardClient};
+use fastpay_client::ClientError;
+use fastpay_rpc::{Joining, ShardStatus};
 use serde::Serialize;
 
+use super::own_node;
 use crate::authority::certification::{ArchiveError, Extent};
 use crate::authority::config::{Config, ConfigError};
 use crate::authority::pruning::{PruningReport, read_report};
@@ -13,12 +15,51 @@ use crate::authority::pruning::{PruningReport, read_report};
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     shards: Vec<ShardReport>,
+    /// Its place in the current committee.
+    #[serde(flatten)]
+    place: Option<Place>,
     /// How the node ended its journals, if it did or tried to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pruning: Option<PruningReport>,
     /// Its archive, as the folder shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     archive: Option<Extent>,
+}
+
+/// An authority's place in the current committee.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Place {
+    /// Whether it votes for every order of the epoch.
+    votes: bool,
+    /// Whether the committee lists its newest keys.
+    member: bool,
+    /// What it waits for, if it joins.
+    joining: Option<Joining>,
+}
+
+impl Place {
+    fn of(ShardStatus { authority, committee, votes, joining, .. }: &ShardStatus) -> Self {
+        let member = committee.iter().any(|member| member.name == *authority);
+        Self { votes: *votes, member, joining: joining.clone() }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self { votes: true, .. } => writeln!(f, "votes in this epoch"),
+            Self { joining: Some(joining), .. } => {
+                let Joining { epoch, reason, .. } = joining;
+                writeln!(f, "joins epoch {epoch} (`fastpay-node join` says what to do): {reason}")
+            }
+            Self { member: false, .. } => writeln!(
+                f,
+                "no member of this epoch: run on until `fastpay-node leave` says that the node may be stopped"
+            ),
+            Self { member: true, .. } => Ok(()),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -73,14 +114,12 @@ pub enum StatusError {
 /// # Errors
 /// If a shard does not answer.
 pub async fn ask(config: &Config) -> Result<Report, StatusError> {
-    let scheme = if config.tls.is_some() { "https" } else { "http" };
-    let tls_ca = config.tls.as_ref().and_then(|tls| std::fs::read_to_string(&tls.certificate).ok());
-    let mut shards = Vec::new();
+    let (mut shards, mut place) = (Vec::new(), None);
     for (shard, address) in config.shard_addresses()?.into_iter().enumerate() {
-        let address = format!("{scheme}://{address}");
-        let failed = |error| StatusError::Shard { shard, address: address.clone(), error };
-        let client = ShardClient::new(&address, tls_ca.as_deref(), ClientOptions::default()).map_err(failed)?;
-        let status = client.status().await.map_err(failed)?;
+        let failed = |(address, error)| StatusError::Shard { shard, address, error };
+        let (client, address) = own_node::client(config, address).map_err(failed)?;
+        let status = client.status().await.map_err(|error| failed((address.clone(), error)))?;
+        place = place.or(Some(Place::of(&status)));
         let totals = status.totals.iter().map(|(asset, totals)| TotalReport {
             asset: asset.to_string(),
             accounts: totals.accounts.to_string(),
@@ -100,7 +139,7 @@ pub async fn ask(config: &Config) -> Result<Report, StatusError> {
         });
     }
     let archive = config.archive.as_ref().map(Extent::of_folder).transpose()?;
-    Ok(Report { shards, archive, pruning: read_report(&config.data) })
+    Ok(Report { shards, place, archive, pruning: read_report(&config.data) })
 }
 
 impl fmt::Display for Report {
@@ -113,6 +152,9 @@ impl fmt::Display for Report {
                     "restored from an older copy: votes only for numbers that it cannot have voted for before"
                 )?;
             }
+        }
+        if let Some(place) = &self.place {
+            write!(f, "{place}")?;
         }
         if let Some(pruning) = &self.pruning {
             let PruningReport { checkpoint, at_ms, pause_ms, failure, .. } = pruning;

@@ -43,7 +43,7 @@ async fn prune(scene: &mut Scene) {
 fn network(scene: &Scene) -> Network {
     let clients = scene.members.iter().map(|member| member.running.as_ref().unwrap().client.clone());
     let committees = Committees::new(scene.committee.committee.clone()).unwrap();
-    Network::of(scene.committee.domain, committees, clients.collect()).unwrap()
+    Network::of(scene.committee.domain, committees, clients.collect())
 }
 
 fn deadline() -> Instant {

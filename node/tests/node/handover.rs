@@ -13,6 +13,7 @@ use fastpay_core::{
 };
 use fastpay_node::authority::deployment::folder_identity;
 use fastpay_node::authority::handover::{Closings, Handover, HandoverTimes, JoinContext};
+use fastpay_node::authority::peer_book::PeerBook;
 use fastpay_node::authority::peer_sync::OwnShards;
 use fastpay_node::authority::rotation::Rotation;
 use fastpay_node::authority::shard::{Command, OrderStep};
@@ -135,12 +136,13 @@ impl Member {
             label: None,
         };
         let endpoints = Endpoints { authorities: peers.iter().map(entry).collect(), ..Endpoints::default() };
+        let book = PeerBook::new(shards.committee.domain, Some(endpoints), &[]);
         let of = (shards.committee.domain, shards.voter_status.subscribe());
         let with = (TIMES, shards.metrics.handover.clone());
         let own = OwnShards::new(Arc::new(all.clone()), shards.metrics.network.clone());
         let (stop, stopped) = watch::channel(false);
         let joins = JoinContext { own, rotation: self.rotation(stopped.clone()), archive: None };
-        let handover = Handover::new(of, Arc::new(all), self.closings(), (&[], Some(&endpoints)), with, joins);
+        let handover = Handover::new(of, Arc::new(all), self.closings(), &book, with, joins);
         drop(handover.start(stopped).unwrap());
         stop
     }

@@ -7,6 +7,7 @@ use fastpay_node::authority::certification::ArchivedReads;
 use fastpay_node::authority::follower::Progress;
 use fastpay_node::authority::http::{self, HttpContext, HttpLimits};
 use fastpay_node::authority::index::{Index, Indexer};
+use fastpay_node::authority::peer_book::PeerBook;
 use fastpay_node::authority::shard::{ChainTime, ShardLimits};
 use fastpay_program::Clock;
 use fastpay_rpc::http::ProblemKind;
@@ -73,6 +74,7 @@ impl HttpServed {
             voter_status: shards.voter_status.subscribe(),
             shards: Arc::new(all),
             index,
+            peers: PeerBook::new(shards.committee.domain, None, &[]),
             archived: ArchivedReads::default(),
             progress: progress_seen,
             waiting: Some(waiting_seen),

@@ -29,6 +29,7 @@ mod http_index;
 mod http_scene;
 mod http_unlock;
 mod joining;
+mod leaving;
 mod network;
 mod operator;
 mod payouts;

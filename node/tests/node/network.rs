@@ -14,6 +14,7 @@ use fastpay_core::{Authorization, Certificate};
 use fastpay_node::authority::certification::ArchivedReads;
 use fastpay_node::authority::handover::Closings;
 use fastpay_node::authority::network::{self, NetworkLimits, ShardContext};
+use fastpay_node::authority::peer_book::PeerBook;
 use fastpay_node::authority::shard::{Command, ShardLimits};
 use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::proto::submit_request::Request;
@@ -67,8 +68,10 @@ impl Served {
                 history: history.clone(),
                 shards: all.clone(),
                 closings: Closings::of(folder.path(), 0),
+                peers: PeerBook::new(shards.committee.domain, None, &[]),
                 archive: None,
                 archived: ArchivedReads::default(),
+                handover: shards.metrics.handover.clone(),
                 metrics: shards.metrics.network.clone(),
             };
             let (tls, stopped) = (tls.clone(), stopped.clone());

@@ -7,6 +7,7 @@ use std::time::Duration;
 use fastpay_client::{AuthorityClient, ClientOptions};
 use fastpay_core::{Certificate, EpochEnd, JournalPosition};
 use fastpay_node::authority::network::NetworkLimits;
+use fastpay_node::authority::peer_book::PeerReader;
 use fastpay_node::authority::peer_sync::{Attesters, OwnShards, PeerSync, PeerSyncTimes};
 use fastpay_node::authority::shard::{ChainTime, ShardLimits};
 use fastpay_program::Clock;
@@ -66,7 +67,7 @@ impl Drop for Running {
 
 fn synchronize(shards: &Shards, peers: Vec<AuthorityClient>, folder: &Path) -> Running {
     let file = folder.join("peers.json");
-    let sync = PeerSync::over(peers, own(shards), file, shards.metrics.peers.clone(), TIMES);
+    let sync = PeerSync::over(PeerReader::of(peers), own(shards), file, shards.metrics.peers.clone(), TIMES);
     let (stop, stopped) = watch::channel(false);
     Running { task: tokio::spawn(sync.run(stopped)), _stop: stop }
 }
@@ -74,10 +75,10 @@ fn synchronize(shards: &Shards, peers: Vec<AuthorityClient>, folder: &Path) -> R
 /// The same, with authorities that attest what does not count by itself.
 fn synchronize_attested(shards: &Shards, fakes: &FakeCommittee, folder: &Path) -> Running {
     let (domain, voter_status) = (shards.committee.domain, shards.voter_status.subscribe());
-    let attesters = Attesters::new(&fakes.endpoints, &[], domain, voter_status).unwrap();
+    let attesters = Attesters::over(PeerReader::of(clients(fakes)), domain, voter_status);
     let own = own(shards).with_attesters(Some(attesters));
     let file = folder.join("attested.json");
-    let sync = PeerSync::over(clients(fakes), own, file, shards.metrics.peers.clone(), TIMES);
+    let sync = PeerSync::over(PeerReader::of(clients(fakes)), own, file, shards.metrics.peers.clone(), TIMES);
     let (stop, stopped) = watch::channel(false);
     Running { task: tokio::spawn(sync.run(stopped)), _stop: stop }
 }

@@ -5,6 +5,7 @@
 //! own text. Each value has one text: what is read and written again is the same, but for the case of hex digits.
 
 mod archived;
+mod endpoint;
 mod order;
 mod problem;
 mod reads;
@@ -12,6 +13,7 @@ mod text;
 mod vote;
 
 pub use archived::{ArchiveCursor, ArchivedEntry, ArchivedPage, Checkpoint, CheckpointVote};
+pub use endpoint::{MemberEndpoint, MemberEndpoints};
 pub use order::{Authorization, Output, Outputs, Transfer, TransferOrder};
 pub use problem::{Problem, ProblemCode};
 pub use reads::{

@@ -25,19 +25,28 @@ export class Ahead {
   }
 }
 
-/** Runs work under the current committee, and again under the next one if the committee changes meanwhile. */
+/**
+ * Runs work under the current committee, and again under the next one if the committee changes meanwhile. Also once again
+ * if too few authorities answer and other members are found.
+ */
 export async function throughEpochs<T>(operation: Operation, act: () => Promise<T>): Promise<T> {
   const { network, timing, signal } = operation;
   const until = Date.now() + timing.deadlineMs;
   const backoff = new Backoff(timing.backoffMinMs, timing.backoffMaxMs);
+  let isSought = false;
   for (;;) {
     try {
       return await act();
     } catch (error) {
+      if (isFastPayError(error, "no-quorum") && !isSought && (await network.seekMembers())) {
+        isSought = true;
+        continue;
+      }
       if (!isFastPayError(error, "new-epoch") || Date.now() >= until) throw error;
       // The Ethereum node may be unreachable, or its final block may not have the new committee yet.
       const isNew = await network.committees.refresh().catch(() => false);
-      if (!isNew) await backoff.wait(signal);
+      if (isNew) await network.findMembers();
+      else await backoff.wait(signal);
     }
   }
 }

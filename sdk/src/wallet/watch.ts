@@ -104,7 +104,7 @@ class Watch {
   readonly #network: Network;
   readonly #context: Context;
   readonly #account: AccountId;
-  readonly #streams: ReadonlyMap<string, Stream>;
+  readonly #streams: Map<string, Stream>;
   readonly #pending = new Map<string, Candidate>();
   readonly #reported = new Map<string, Candidate>();
   /** One queue for all streams: a position counts as taken only after every event before it. */
@@ -166,9 +166,20 @@ class Watch {
         }
         // If the archives cannot be read now, the position stays, and the stream is opened there again.
         if (prunedOf(error) !== undefined) await this.#readPruned(authority, signal).catch(() => undefined);
+        await this.#network.seekMembers();
+        this.#followNew(signal);
       }
       if (Date.now() - openedMs > GOOD_MS) backoff.reset();
       await backoff.wait(signal);
+    }
+  }
+
+  /** Follows the authorities that were found since, from their present positions on. */
+  #followNew(signal: AbortSignal): void {
+    for (const authority of this.#network.authorities) {
+      if (this.#streams.has(authority.url)) continue;
+      this.#streams.set(authority.url, { read: undefined, taken: undefined, open: [] });
+      void this.#follow(authority, signal);
     }
   }
 

@@ -11,6 +11,7 @@ import {
   ed25519Signer,
   ETHER,
   makeCommittee,
+  memberEndpointDigest,
   NO_MEMO,
   paymentVoteDigest,
   redemptionBatchVoteDigest,
@@ -81,6 +82,14 @@ export class Keys {
   checkpointVote(checkpoint: Checkpoint): CheckpointVote {
     const signature = toHex(ed25519.sign(toBytes(checkpointDigest(DOMAIN, checkpoint)), this.#voting));
     return { authority: this.votingKey, signature };
+  }
+
+  /** What the member says of where it is, in the form of the HTTP API. */
+  endpoint(number: bigint, http: string): { authority: Hex; number: string; shards: string[]; http: string; signature: Hex } {
+    const shards = ["http://127.0.0.1:1"];
+    const digest = memberEndpointDigest(DOMAIN, { number, shards, http, tlsCa: undefined });
+    const signature = toHex(ed25519.sign(toBytes(digest), this.#voting));
+    return { authority: this.votingKey, number: number.toString(), shards, http, signature };
   }
 
   #sign(digest: Hex): Hex {

@@ -25,7 +25,7 @@ import { authorities, committeeOfKeys, DOMAIN, paymentOf, person, signed } from 
 import { TestNode } from "./node.js";
 
 /** Long timeouts for a busy machine. The tested behaviour does not depend on them. */
-const TIMING: Timing = {
+export const TIMING: Timing = {
   ...DEFAULT_TIMING,
   deadlineMs: 60_000,
   fundsPatienceMs: 300,

@@ -100,6 +100,25 @@ export interface CheckpointVectors {
   certificates: { name: string; checkpoint: VectorCheckpoint; votes: CheckpointVote[]; valid: boolean }[];
 }
 
+export interface EndpointVectors {
+  domain: VectorDomain;
+  /** By epoch. */
+  committees: Authority[][];
+  endpoints: {
+    name: string;
+    authority: Hex;
+    number: string;
+    shards: string[];
+    /** Empty: none. */
+    http: string;
+    /** Empty: none. */
+    tlsCa: string;
+    digest: Hex;
+    signature: Hex;
+    valid: boolean;
+  }[];
+}
+
 export interface ArchiveVectors {
   domain: VectorDomain;
   /** By epoch. */
@@ -125,6 +144,7 @@ export const payouts = read("payouts") as PayoutVectors;
 export const redemptions = read("redemptions") as RedemptionVectors;
 export const archive = read("archive") as ArchiveVectors;
 export const checkpoints = read("checkpoints") as CheckpointVectors;
+export const endpoints = read("endpoints") as EndpointVectors;
 
 export function checkpointOf({ epoch, number, transactionIndex, previous, cut, state, segment }: VectorCheckpoint): Checkpoint {
   const numbers = { epoch: BigInt(epoch), number: BigInt(number), transactionIndex: BigInt(transactionIndex) };

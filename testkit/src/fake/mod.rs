@@ -13,7 +13,8 @@ use std::time::Duration;
 use fastpay_client::{AuthorityEndpoints, ClientOptions, Endpoints, Network, QuorumOptions};
 use fastpay_core::{
     AccountId, Amount, Asset, Attestation, AttestedCertificate, Certificate, Committees, Deposit, Moment, PrimaryView,
-    Receipt, Redemption, SequenceNumber, TransactionIndex, Transfer, TransferOrder, UnlockEvent, UnlockEventKind,
+    Receipt, Redemption, SequenceNumber, SignedEndpoint, TransactionIndex, Transfer, TransferOrder, UnlockEvent,
+    UnlockEventKind,
 };
 use fastpay_rpc::proto::shard_server::ShardServer;
 use tokio_stream::wrappers::TcpListenerStream;
@@ -54,6 +55,8 @@ struct State {
     erratic: u64,
     /// What it keeps in an archive alone.
     archive: Option<FakeArchive>,
+    /// Where it says that members can be reached.
+    told: Vec<SignedEndpoint>,
 }
 
 impl State {
@@ -107,6 +110,11 @@ impl FakeAuthority {
     /// Gives the authority this role from now on.
     pub fn play(&self, role: Role) {
         self.state().role = role;
+    }
+
+    /// Has the authority say that members can be reached there.
+    pub fn tell(&self, endpoints: &[SignedEndpoint]) {
+        self.state().told = endpoints.to_vec();
     }
 
     /// Whether the authority votes for every order, whatever it voted for before.
@@ -315,6 +323,7 @@ impl FakeCommittee {
                 is_waited_for: false,
                 erratic: 0,
                 archive: None,
+                told: Vec::new(),
             })),
         };
         let authorities = (0..committee.keys.len()).map(authority).collect();

@@ -88,6 +88,8 @@ pub enum Role {
     Erratic(u64),
     /// Erratic with this seed, and votes for every order, whatever it voted for before.
     VotesForAll(u64),
+    /// Says of every account that it was restored from an older copy, or has not joined the epoch.
+    CatchingUp,
 }
 
 /// Lies about an order, despite which a client must reach the right result.

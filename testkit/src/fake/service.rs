@@ -233,7 +233,7 @@ impl Shard for FakeAuthority {
             received: state.received.get(&id).map_or(0, |list| list.len() as u64),
             deposits: state.deposits.get(&id).map_or(0, |list| list.len() as u64),
             truncated: role == Role::ShortLists && request.asset.is_empty(),
-            catching_up: false,
+            catching_up: role == Role::CatchingUp,
         };
         answer.holdings.retain(|held| !answer.truncated && (request.asset.is_empty() || held.asset == request.asset));
         if role == Role::FalseBalances {
@@ -499,6 +499,15 @@ impl Shard for FakeAuthority {
         let state = self.state();
         let archive = state.archive.as_ref().ok_or_else(|| Status::not_found("no archive here"))?;
         Ok(Response::new((&archive.page(&request, role)).into()))
+    }
+
+    async fn exchange_endpoints(
+        &self,
+        _: Request<proto::EndpointsRequest>,
+    ) -> Result<Response<proto::EndpointsResponse>, Status> {
+        self.arrive().await?;
+        let endpoints = self.state().told.iter().map(Into::into).collect();
+        Ok(Response::new(proto::EndpointsResponse { endpoints }))
     }
 
     async fn read_closing(&self, _: Request<proto::ClosingRequest>) -> Result<Response<proto::ArchivePart>, Status> {

@@ -381,6 +381,13 @@ impl Shard for Liar {
         Err(Status::not_found("no archive here"))
     }
 
+    async fn exchange_endpoints(
+        &self,
+        _: Request<proto::EndpointsRequest>,
+    ) -> Result<Response<proto::EndpointsResponse>, Status> {
+        Err(Status::unimplemented("not here"))
+    }
+
     async fn read_closing(&self, _: Request<proto::ClosingRequest>) -> Result<Response<proto::ArchivePart>, Status> {
         Err(Status::not_found("no Closing here"))
     }

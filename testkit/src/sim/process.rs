@@ -25,6 +25,7 @@ use fastpay_node::authority::follower::{Follower, Progress, cursor_file, read_ch
 use fastpay_node::authority::handover::{Closings, Report};
 use fastpay_node::authority::metrics::Metrics;
 use fastpay_node::authority::network::{self, NetworkLimits, ShardContext};
+use fastpay_node::authority::peer_book::PeerBook;
 use fastpay_node::authority::rollback::{
     CatchUp, HighWaterMark, Memory, Question, RollbackProtection, VoteFloors, default_high_water_mark,
 };
@@ -485,8 +486,10 @@ impl Keeper {
                 history: history.clone(),
                 shards: shards.clone(),
                 closings: Closings::of(&self.data(), 0),
+                peers: PeerBook::new(self.world.domain, None, &[]),
                 archive: None,
                 archived: ArchivedReads::default(),
+                handover: metrics.handover.clone(),
                 metrics: metrics.network.clone(),
             };
             let service = network::service(context, NetworkLimits::default(), stop.clone());

@@ -308,7 +308,7 @@ impl World {
             AuthorityClient::of(keys.public().name, shards.collect()).expect("there is a shard")
         });
         let committees = self.known_committees(1);
-        Network::of(self.domain, committees, clients.collect()).expect("there are as many as members")
+        Network::of(self.domain, committees, clients.collect())
     }
 
     /// Updates a client to the newest committee.

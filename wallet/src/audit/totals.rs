@@ -370,6 +370,8 @@ mod tests {
             committee: Vec::new(),
             truncated: false,
             restored: false,
+            votes: true,
+            joining: None,
         }
     }
 

@@ -4,12 +4,16 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 
-use fastpay_core::{Asset, AuthorityName, Committees, Domain, Epoch, PrimaryAddress};
+use fastpay_core::{Asset, AuthorityName, Committees, Domain, Epoch, PrimaryAddress, SignedEndpoint};
 use fastpay_program::files;
+use fastpay_rpc::json::MemberEndpoints;
 use serde::{Deserialize, Serialize};
 
 use super::Folder;
 use super::error::FolderError;
+
+/// Where members can be reached that the endpoints file does not list, as they say themselves.
+const ENDPOINTS_FILE: &str = "members.json";
 
 /// The committees as the contract listed them, in final blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +75,23 @@ impl Folder {
     /// If the file cannot be written.
     pub fn learn_committees(&self, committees: &KnownCommittees) -> Result<(), FolderError> {
         self.write_learned("committees.json", committees)
+    }
+
+    /// Where members said that they can be reached, unverified.
+    ///
+    /// # Errors
+    /// If the file is damaged.
+    pub fn known_endpoints(&self) -> Result<Vec<SignedEndpoint>, FolderError> {
+        let known: Option<MemberEndpoints> = self.read_learned(ENDPOINTS_FILE)?;
+        Ok(known.unwrap_or_default().read().collect())
+    }
+
+    /// Stores where members say that they can be reached.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn learn_endpoints(&self, endpoints: &[SignedEndpoint]) -> Result<(), FolderError> {
+        self.write_learned(ENDPOINTS_FILE, &MemberEndpoints::new(endpoints))
     }
 
     /// The stored properties of an asset.

@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod ended;
+mod endpoint;
 mod epochs;
 mod handover;
 mod messages;

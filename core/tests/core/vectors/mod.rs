@@ -9,6 +9,7 @@ mod checkpoints;
 mod closings;
 pub mod curve;
 mod ecdsa;
+mod endpoints;
 mod json;
 mod payments;
 mod payouts;

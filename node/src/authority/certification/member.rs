@@ -33,7 +33,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_client::Endpoints;
 use fastpay_core::checkpoint::Checkpoint;
 use fastpay_core::{AuthorityName, Domain};
 use fastpay_program::Clock;
@@ -53,6 +52,7 @@ use super::turn::{Lead, Turn, proposal, votes_for};
 use super::{CheckpointError, CheckpointVoteFile, Inputs, NotAdmitted, NotCertified, certify, propose, sign};
 use crate::authority::config::{ArchiveSettings, Config};
 use crate::authority::metrics::CertificationMetrics;
+use crate::authority::peer_book::PeerBook;
 use crate::authority::peer_sync::OwnShards;
 use crate::authority::priority::run_apart;
 use crate::authority::pruning::ArchiveLock;
@@ -115,9 +115,7 @@ pub struct Member {
     domain: Domain,
     voter_status: VoterStatusWatch,
     own: OwnShards,
-    /// All names of this authority.
-    names: Vec<AuthorityName>,
-    endpoints: Endpoints,
+    peers: PeerBook,
     metrics: Arc<CertificationMetrics>,
     clock: Clock,
     began: Began,
@@ -134,8 +132,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// A member with the archive of `settings`, whose peers are the authorities of `endpoints` but itself, which has
-    /// `names`.
+    /// A member with the archive of `settings`, whose peers are those of a book.
     #[must_use]
     pub(crate) fn new(
         config: Config,
@@ -143,7 +140,7 @@ impl Member {
         domain: Domain,
         voter_status: VoterStatusWatch,
         own: OwnShards,
-        (names, endpoints): (Vec<AuthorityName>, Endpoints),
+        peers: PeerBook,
         (metrics, lag, lock): (Arc<CertificationMetrics>, Lag, ArchiveLock),
     ) -> Self {
         let archive = Archive::new(&settings.folder).beside(&config);
@@ -157,8 +154,7 @@ impl Member {
             domain,
             voter_status,
             own,
-            names,
-            endpoints,
+            peers,
             metrics,
             clock,
             began,
@@ -181,13 +177,14 @@ impl Member {
     }
 
     async fn run(mut self, mut stop: watch::Receiver<bool>) {
-        let mut peers = Peers::connect(&self.endpoints, &self.names, &self.settings.times, self.metrics.clone());
+        let mut peers = Peers::new(&self.peers, &self.settings.times, self.metrics.clone());
         loop {
             tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
                 () = async {
                     let guard = self.lock.clone().lock_owned().await;
+                    peers.take_in();
                     self.round(&mut peers).await;
                     drop(guard);
                     let reached = self.reached();

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_client::{AuthorityClient, AuthorityEndpoints, ClientOptions, Endpoints};
-use fastpay_core::{AccountId, AuthorityName, Domain, SequenceNumber};
+use fastpay_client::ClientOptions;
+use fastpay_core::{AccountId, Domain, SequenceNumber};
 use tokio::time::timeout;
 
 use super::CheckpointVoteFile;
@@ -12,39 +12,39 @@ use super::archive::ProposedCut;
 use super::member::MemberTimes;
 use super::peer::{Patience, Peer, PeerFailure};
 use crate::authority::metrics::CertificationMetrics;
+use crate::authority::peer_book::{PeerBook, PeerReader};
 use crate::authority::peer_sync::{self, OwnShards};
 use crate::authority::voter_status::VoterStatus;
 
 /// A vote, and the place of the peer that showed it.
 pub(super) type Shown = (usize, CheckpointVoteFile);
 
-/// All other authorities.
+/// All other authorities. A peer keeps its place.
 pub(super) struct Peers {
     all: Vec<Peer>,
+    news: PeerReader,
     file_timeout: Duration,
     patience: Patience,
     metrics: Arc<CertificationMetrics>,
 }
 
 impl Peers {
-    /// The authorities of `endpoints` without this one, which has `names`.
-    pub fn connect(
-        endpoints: &Endpoints,
-        names: &[AuthorityName],
-        times: &MemberTimes,
-        metrics: Arc<CertificationMetrics>,
-    ) -> Self {
+    /// The authorities of a book.
+    pub fn new(book: &PeerBook, times: &MemberTimes, metrics: Arc<CertificationMetrics>) -> Self {
         let options = ClientOptions { connect_timeout: times.call, request_timeout: times.call };
-        let connect = |entry: &AuthorityEndpoints| match AuthorityClient::new(entry, options) {
-            Ok(client) => Some(Peer::new(client, times.file)),
-            Err(error) => {
-                tracing::error!(%error, "a peer's archive is not read; correct the file of endpoints and start again");
-                None
+        let (patience, news) = (Patience { first: times.left, max: times.left_max }, book.reader(options));
+        Self { all: Vec::new(), news, file_timeout: times.file, patience, metrics }
+    }
+
+    /// Takes in the peers that have become known, and those that have moved.
+    pub fn take_in(&mut self) {
+        for client in self.news.news() {
+            let peer = Peer::new(client, self.file_timeout);
+            match self.all.iter_mut().find(|known| known.name() == peer.name()) {
+                Some(known) => *known = peer,
+                None => self.all.push(peer),
             }
-        };
-        let all = endpoints.authorities.iter().filter(|entry| !names.contains(&entry.name)).filter_map(connect);
-        let patience = Patience { first: times.left, max: times.left_max };
-        Self { all: all.collect(), file_timeout: times.file, patience, metrics }
+        }
     }
 
     /// How many they are.

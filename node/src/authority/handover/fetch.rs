@@ -139,6 +139,10 @@ impl Peer {
         Self { client, times, left_until: None, left: None, taken: None }
     }
 
+    pub fn name(&self) -> AuthorityName {
+        self.client.name()
+    }
+
     /// Its client, unless it is left alone now.
     pub fn client(&self) -> Option<&AuthorityClient> {
         let is_left = self.left_until.is_some_and(|until| Instant::now() < until);

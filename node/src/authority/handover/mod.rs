@@ -21,11 +21,9 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_client::{AuthorityClient, ClientOptions, Endpoints};
+use fastpay_client::ClientOptions;
 use fastpay_core::checkpoint::{Installations, InstalledCommittee};
-use fastpay_core::{
-    Authority, AuthorityKeys, AuthorityName, Committee, Committees, Digest, Domain, Epoch, ShardLedger,
-};
+use fastpay_core::{Authority, AuthorityKeys, Committee, Committees, Digest, Domain, Epoch, ShardLedger};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{sleep, timeout};
 
@@ -38,6 +36,7 @@ pub use self::report::{Report, ReportError};
 pub use self::wait::JoinWait;
 use crate::authority::metrics::HandoverMetrics;
 use crate::authority::network::{ReadError, ask};
+use crate::authority::peer_book::{PeerBook, PeerReader};
 use crate::authority::priority::run_apart;
 use crate::authority::shard::{Command, HistoryReader, ShardHandle};
 use crate::authority::voter_status::{VoterStatus, VoterStatusWatch};
@@ -67,6 +66,7 @@ pub struct Handover {
     shards: Arc<Vec<(ShardHandle, HistoryReader)>>,
     closings: Closings,
     peers: Vec<Peer>,
+    news: PeerReader,
     times: HandoverTimes,
     metrics: Arc<HandoverMetrics>,
     joiner: Joiner,
@@ -75,27 +75,20 @@ pub struct Handover {
 }
 
 impl Handover {
-    /// The hand-over of an authority that has `names`, and whose peers are the others of `endpoints`.
+    /// The hand-over with the authorities of a book. Must be called within a tokio runtime.
     #[must_use]
     pub fn new(
         (domain, voter_status): (Domain, VoterStatusWatch),
         shards: Arc<Vec<(ShardHandle, HistoryReader)>>,
         closings: Closings,
-        (names, endpoints): (&[AuthorityName], Option<&Endpoints>),
+        book: &PeerBook,
         (times, metrics): (HandoverTimes, Arc<HandoverMetrics>),
         joins: JoinContext,
     ) -> Self {
         let options = ClientOptions { connect_timeout: times.call, request_timeout: times.call };
-        let others = endpoints.into_iter().flat_map(|endpoints| &endpoints.authorities);
-        let peers = others.filter(|entry| !names.contains(&entry.name)).filter_map(|entry| {
-            let client = AuthorityClient::new(entry, options).inspect_err(|error| {
-                tracing::error!(%error, "a peer is not asked for its Closings; correct the file of endpoints and start again");
-            });
-            Some(Peer::new(client.ok()?, times))
-        });
-        let peers = peers.collect::<Vec<_>>();
+        let news = book.reader(options).once_per_address();
         let joiner = Joiner::new(shards.clone(), joins);
-        Self { domain, voter_status, shards, closings, peers, times, metrics, joiner, round: 0 }
+        Self { domain, voter_status, shards, closings, peers: Vec::new(), news, times, metrics, joiner, round: 0 }
     }
 
     /// Runs on a thread of its own until `stop` turns true. The receiver hears when the thread has ended.
@@ -147,6 +140,10 @@ impl Handover {
     /// States what there is to state, and keeps what the peers do. Joins the current epoch if the folder is not full.
     async fn round(&mut self, is_stopped: &dyn Fn() -> bool) -> Result<(), HandoverError> {
         let voter_status = self.voter_status.borrow().clone();
+        for client in self.news.news() {
+            self.peers.retain(|known| known.name() != client.name());
+            self.peers.push(Peer::new(client, self.times));
+        }
         let Some(committee) = ended(&voter_status) else { return Ok(()) };
         let (ended, members) = (committee.epoch(), committee.members());
         self.closings.create()?;

@@ -5,7 +5,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use fastpay_core::{Asset, Epoch, ShardId};
-use fastpay_rpc::json::{Committee, Decimal, Follower, FollowerState, Hex, ProblemCode, ShardStatus, Status, Uint64};
+use fastpay_rpc::json::{
+    Committee, Decimal, Follower, FollowerState, Hex, MemberEndpoints, ProblemCode, ShardStatus, Status, Uint64,
+};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
@@ -15,6 +17,7 @@ use super::extract::Query;
 use super::problem::{ApiError, OfKnowledge, OfState};
 use super::{Node, SharedNode};
 use crate::authority::follower::Progress;
+use crate::authority::joining::joining;
 
 /// Which committee is asked for.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -44,6 +47,17 @@ pub(super) async fn committee(
             Err(ApiError::new(ProblemCode::NotFound, detail))
         }
     }
+}
+
+/// Where members are
+///
+/// Where members of the committee can be reached, each signed by the member. Believe none that is not, and of a member
+/// the one with the highest number.
+#[utoipa::path(get, path = "/v1/endpoints", tag = "Authority", operation_id = "getEndpoints",
+    responses((status = 200, description = "Those that members told.", body = MemberEndpoints)))]
+pub(super) async fn endpoints(State(node): SharedNode) -> Json<MemberEndpoints> {
+    let voter_status = node.context.voter_status.borrow().clone();
+    Json(MemberEndpoints::new(&node.context.peers.tell(voter_status.committees())))
 }
 
 /// The authority's status
@@ -114,20 +128,8 @@ pub(super) async fn ready(State(node): SharedNode) -> impl IntoResponse {
     let voter_status = node.context.voter_status.borrow();
     let (authority, epoch, votes) = (voter_status.public().name, voter_status.epoch(), voter_status.votes_for_all());
     let restored = voter_status.rollback_protection().is_some();
-    let joining = voter_status.joins().map(|epoch| match node.context.metrics.handover.join() {
-        Some((joins, wait)) if joins == epoch => {
-            json!({ "epoch": epoch, "waitsFor": wait.code(), "reason": wait.to_string() })
-        }
-        _ => {
-            let reason = "it first follows the contract to the installation of this epoch";
-            json!({ "epoch": epoch, "waitsFor": "primary", "reason": reason })
-        }
-    });
-    let joining = joining.or_else(|| {
-        let reason = "no committee lists the keys of this authority yet";
-        let epoch = voter_status.observes()?;
-        Some(json!({ "epoch": epoch, "waitsFor": "installation", "reason": reason }))
-    });
+    let joining = joining(&voter_status, &node.context.metrics.handover)
+        .map(|joining| json!({ "epoch": joining.epoch, "waitsFor": joining.waits_for, "reason": joining.reason }));
     let body = json!({
         "status": state, "reason": reason, "authority": authority, "epoch": epoch, "votes": votes, "restored": restored,
         "joining": joining, "fullSince": voter_status.voter().and(voter_status.full_since()),

@@ -40,6 +40,7 @@ use crate::authority::index::Index;
 use crate::authority::metrics::Metrics;
 use crate::authority::network::{ConnectionQuota, Reads, layout_of};
 use crate::authority::payouts::WaitingSeen;
+use crate::authority::peer_book::PeerBook;
 use crate::authority::shard::{HistoryReader, ShardHandle};
 use crate::authority::voter_status::VoterStatusWatch;
 use connections::Caller;
@@ -88,6 +89,8 @@ pub struct HttpContext {
     pub shards: Arc<Vec<(ShardHandle, HistoryReader)>>,
     /// Finds transfers by digest, and deposits by index; `None` if the index is switched off.
     pub index: Option<Index>,
+    /// Where members are, as they say themselves.
+    pub peers: PeerBook,
     /// Entries of the archive.
     pub archived: ArchivedReads,
     /// The follower's progress.

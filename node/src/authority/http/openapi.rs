@@ -45,6 +45,7 @@ fn routes() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(ledger::transfer))
         .routes(routes!(ledger::deposit))
         .routes(routes!(about::committee))
+        .routes(routes!(about::endpoints))
         .routes(routes!(about::status))
         .route_layer(from_fn(in_turn));
     OpenApiRouter::with_openapi(Parts::openapi())

@@ -60,7 +60,8 @@ impl Reads {
         Ok(Page { entries, total: ledger.redemptions.count() })
     }
 
-    /// The status of shard `shard` of `shard_count`, with the sums of one asset, or of as many as an answer may list.
+    /// The status of shard `shard` of `shard_count`, with the sums of one asset, or of as many as an answer may list. What a
+    /// join waits for is not in it.
     pub(crate) async fn status(
         &self,
         domain: &Domain,
@@ -86,6 +87,8 @@ impl Reads {
             committee: voter_status.committees().current().members().to_vec(),
             truncated,
             restored: voter_status.rollback_protection().is_some(),
+            votes: voter_status.votes_for_all(),
+            joining: None,
         })
     }
 }

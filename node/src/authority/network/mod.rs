@@ -39,7 +39,8 @@ use tonic::transport::{Identity, Server, ServerTlsConfig};
 
 use crate::authority::certification::{Archive, ArchivedReads};
 use crate::authority::handover::Closings;
-use crate::authority::metrics::NetworkMetrics;
+use crate::authority::metrics::{HandoverMetrics, NetworkMetrics};
+use crate::authority::peer_book::PeerBook;
 use crate::authority::shard::{ClientReputation, HistoryReader, ShardHandle};
 use crate::authority::voter_status::VoterStatusWatch;
 pub(crate) use answers::{deposit, received};
@@ -108,10 +109,14 @@ pub struct ShardContext {
     pub shards: Arc<Vec<(ShardHandle, HistoryReader)>>,
     /// The Closings that are served to other authorities.
     pub closings: Closings,
+    /// Where members are, as they say themselves.
+    pub peers: PeerBook,
     /// The archive of certified checkpoints that is served to other authorities, if one is configured.
     pub archive: Option<Archive>,
     /// The same for clients, who are shown entries with their proof.
     pub archived: ArchivedReads,
+    /// What a join waits for.
+    pub handover: Arc<HandoverMetrics>,
     /// Counters.
     pub metrics: Arc<NetworkMetrics>,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fastpay_core::{AccountId, Asset, AuthorityName, Epoch, JournalPosition, Pruned, SequenceNumber};
+use fastpay_core::{AccountId, Asset, AuthorityName, Epoch, JournalPosition, Pruned, SequenceNumber, SignedEndpoint};
 use fastpay_rpc::proto;
 use fastpay_rpc::proto::shard_server::Shard as ShardRpc;
 use fastpay_rpc::{Malformed, PRUNED_CHECKPOINT_KEY, PRUNED_FIRST_KEY, Refusal, TransferName};
@@ -17,6 +17,7 @@ use super::submit::{self, Answers};
 use super::unlock_vote::{NoUnlockVote, vote_for_unlock};
 use super::{NetworkLimits, ShardContext, layout_of};
 use crate::authority::certification::NotArchived;
+use crate::authority::joining::joining;
 use crate::authority::shard::ClientReputation;
 
 /// Answers one shard's clients.
@@ -196,6 +197,18 @@ impl ShardRpc for ShardService {
         Ok(Response::new(part.ok_or_else(not_found)?.into()))
     }
 
+    async fn exchange_endpoints(
+        &self,
+        request: Request<proto::EndpointsRequest>,
+    ) -> Result<Response<proto::EndpointsResponse>, Status> {
+        let own: Option<SignedEndpoint> =
+            request.into_inner().own.map(TryInto::try_into).transpose().map_err(malformed)?;
+        let (peers, voter_status) = (&self.context.peers, self.context.voter_status.borrow().clone());
+        peers.learn(own, voter_status.committees());
+        let endpoints = peers.tell(voter_status.committees()).iter().map(Into::into).collect();
+        Ok(Response::new(proto::EndpointsResponse { endpoints }))
+    }
+
     async fn read_archived(
         &self,
         request: Request<proto::ArchivedRequest>,
@@ -281,7 +294,8 @@ impl ShardRpc for ShardService {
         let (context, voter_status) = (&self.context, self.context.voter_status.borrow().clone());
         let place = (context.shard, layout_of(&context.shards).count());
         let asset = asset(&request.into_inner().asset)?;
-        let status = self.reads.status(&context.domain, &voter_status, place, asset).await?;
+        let mut status = self.reads.status(&context.domain, &voter_status, place, asset).await?;
+        status.joining = joining(&voter_status, &context.handover);
         Ok(Response::new((&status).into()))
     }
 }

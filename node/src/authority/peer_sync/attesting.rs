@@ -2,15 +2,17 @@
 //! with the votes of f + 1 members of the current committee, which it asks for them.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use fastpay_client::{AuthorityClient, ClientError, ClientOptions, Endpoints, attest};
-use fastpay_core::{AccountId, AttestedCertificate, AuthorityName, Certificate, Domain, Epoch, Request};
+use fastpay_client::{AuthorityClient, ClientOptions, attest};
+use fastpay_core::{AccountId, AttestedCertificate, Certificate, Domain, Epoch, Request};
 use fastpay_rpc::Refusal;
 use tokio::task::JoinSet;
 
 use super::missing::OwnShards;
 use super::{PeerFailure, PeerSyncTimes};
 use crate::authority::network::submit_all;
+use crate::authority::peer_book::{PeerBook, PeerReader};
 use crate::authority::shard::Answer;
 use crate::authority::voter_status::VoterStatusWatch;
 
@@ -20,27 +22,29 @@ const ACCOUNTS_AT_A_TIME: usize = 16;
 /// The authorities that are asked for votes, and what these must be about.
 #[derive(Clone)]
 pub struct Attesters {
-    peers: Vec<AuthorityClient>,
+    peers: Arc<Mutex<Peers>>,
     domain: Domain,
     voter_status: VoterStatusWatch,
 }
 
+/// Those that are known so far.
+struct Peers {
+    reader: PeerReader,
+    known: Vec<AuthorityClient>,
+}
+
 impl Attesters {
-    /// Asks the authorities of `endpoints` except this one, whose names are `names`. Must be called within a tokio runtime.
-    ///
-    /// # Errors
-    /// If an address is malformed.
-    pub fn new(
-        endpoints: &Endpoints,
-        names: &[AuthorityName],
-        domain: Domain,
-        voter_status: VoterStatusWatch,
-    ) -> Result<Self, ClientError> {
+    /// Asks the authorities of a book. Must be called within a tokio runtime.
+    #[must_use]
+    pub fn new(book: &PeerBook, domain: Domain, voter_status: VoterStatusWatch) -> Self {
         let call = PeerSyncTimes::default().call;
-        let options = ClientOptions { connect_timeout: call, request_timeout: call };
-        let others = endpoints.authorities.iter().filter(|entry| !names.contains(&entry.name));
-        let peers = others.map(|entry| AuthorityClient::new(entry, options)).collect::<Result<_, _>>()?;
-        Ok(Self { peers, domain, voter_status })
+        Self::over(book.reader(ClientOptions { connect_timeout: call, request_timeout: call }), domain, voter_status)
+    }
+
+    /// Asks these authorities.
+    #[must_use]
+    pub fn over(reader: PeerReader, domain: Domain, voter_status: VoterStatusWatch) -> Self {
+        Self { peers: Arc::new(Mutex::new(Peers { reader, known: Vec::new() })), domain, voter_status }
     }
 
     /// Whether an epoch is before the current one.
@@ -59,10 +63,21 @@ impl Attesters {
         ended.saturating_mul(2).saturating_add(1 + u64::from(now >= middle))
     }
 
+    fn peers(&self) -> Vec<AuthorityClient> {
+        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        let Peers { reader, known } = &mut *peers;
+        for client in reader.news() {
+            known.retain(|known| known.name() != client.name());
+            known.push(client);
+        }
+        known.clone()
+    }
+
     async fn attest(&self, certificate: &Certificate) -> Option<AttestedCertificate> {
         let committee = self.voter_status.borrow().committees().current().clone();
         let digest = self.domain.transfer_digest(&certificate.order.transfer);
-        attest(&self.peers, &self.domain, &committee, certificate, digest).await
+        let peers = self.peers();
+        attest(&peers, &self.domain, &committee, certificate, digest).await
     }
 }
 
@@ -114,7 +129,7 @@ async fn submit_chain(own: &OwnShards, certificates: Vec<Certificate>) -> Result
         let (handle, _) = own.shard_of(certificate.order.transfer.sender())?;
         let Some(attested) = attesters.attest(&certificate).await else { break };
         let request = Request::Attested(Box::new(attested));
-        let answer = submit_all(handle, own.metrics(), std::sync::Arc::default(), vec![request]).await.pop();
+        let answer = submit_all(handle, own.metrics(), Arc::default(), vec![request]).await.pop();
         let Some(answer) = answer else { break };
         let is_confirmed = matches!(answer, Answer::Confirmed(..));
         answers.push(answer);

@@ -17,18 +17,20 @@ mod claims;
 mod cursors;
 mod missing;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_client::{AuthorityClient, ClientError, ClientOptions, Endpoints, ShardClient};
-use fastpay_core::{AccountId, AuthorityName, JournalPosition, SequenceNumber};
+use fastpay_client::{AuthorityClient, ClientError, ClientOptions, ShardClient};
+use fastpay_core::{AccountId, JournalPosition, SequenceNumber};
 use fastpay_program::Clock;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use crate::authority::metrics::PeerMetrics;
+use crate::authority::peer_book::{PeerBook, PeerReader};
 pub use attesting::Attesters;
 use claims::Claims;
 use cursors::Cursors;
@@ -110,7 +112,7 @@ pub(crate) async fn bring(
 
 /// The peers of one authority, and how far their logs were read.
 pub struct PeerSync {
-    peers: Vec<AuthorityClient>,
+    peers: PeerReader,
     own: OwnShards,
     cursors: Cursors,
     claims: Claims,
@@ -120,29 +122,19 @@ pub struct PeerSync {
 }
 
 impl PeerSync {
-    /// Synchronizes with the authorities of `endpoints` except this one, whose names are `names`. The cursors are
-    /// stored in `file`. Must be called within a tokio runtime.
-    ///
-    /// # Errors
-    /// If an address is malformed.
-    pub fn new(
-        endpoints: &Endpoints,
-        names: &[AuthorityName],
-        own: OwnShards,
-        file: PathBuf,
-        metrics: Arc<PeerMetrics>,
-    ) -> Result<Self, ClientError> {
+    /// Synchronizes with the authorities of a book. The cursors are stored in `file`. Must be called within a tokio
+    /// runtime.
+    #[must_use]
+    pub fn new(book: &PeerBook, own: OwnShards, file: PathBuf, metrics: Arc<PeerMetrics>) -> Self {
         let times = PeerSyncTimes::default();
         let options = ClientOptions { connect_timeout: times.call, request_timeout: times.call };
-        let others = endpoints.authorities.iter().filter(|entry| !names.contains(&entry.name));
-        let peers = others.map(|entry| AuthorityClient::new(entry, options)).collect::<Result<_, _>>()?;
-        Ok(Self::over(peers, own, file, metrics, times))
+        Self::over(book.reader(options).once_per_address(), own, file, metrics, times)
     }
 
-    /// Synchronizes with these authorities, which do not include this one.
+    /// Synchronizes with these authorities.
     #[must_use]
     pub fn over(
-        peers: Vec<AuthorityClient>,
+        peers: PeerReader,
         own: OwnShards,
         file: PathBuf,
         metrics: Arc<PeerMetrics>,
@@ -154,11 +146,24 @@ impl PeerSync {
 
     /// Runs until `stop` turns true.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
-        let (sync, mut tasks) = (Arc::new(self), JoinSet::new());
-        for peer in sync.peers.clone() {
-            tasks.spawn(sync.clone().follow(peer));
+        let (mut peers, sync) = (self.peers.clone(), Arc::new(self));
+        let (mut tasks, mut by_name) = (JoinSet::new(), BTreeMap::new());
+        let follow = async {
+            loop {
+                for peer in peers.news() {
+                    let name = peer.name();
+                    if let Some(before) = by_name.insert(name, tasks.spawn(sync.clone().follow(peer))) {
+                        AbortHandle::abort(&before);
+                    }
+                }
+                peers.changed().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => {}
+            () = follow => {}
         }
-        let _ = stop.wait_for(|stop| *stop).await;
         tasks.shutdown().await;
     }
 

@@ -19,8 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_client::Endpoints;
-use fastpay_core::{AuthorityName, Digest, Domain, PrimaryView, TransactionIndex};
+use fastpay_core::{Digest, Domain, PrimaryView, TransactionIndex};
 use fastpay_program::Clock;
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 use tokio::time::sleep;
@@ -30,6 +29,7 @@ use self::worth::{Reason, Sizes, Verdict};
 use super::certification::Archive;
 use super::config::{ArchiveSettings, Config};
 use super::follower::{Progress, read_chain_time};
+use super::peer_book::PeerBook;
 use super::storage::{DataFolder, StorageError, remove_older_generations};
 use super::voter_status::VoterStatusWatch;
 
@@ -96,8 +96,7 @@ pub(crate) struct PrunerContext<'a> {
     pub progress: watch::Receiver<Progress>,
     /// Whether the newest certified checkpoint includes what this authority lacks and nobody brings.
     pub is_behind: watch::Receiver<bool>,
-    /// All names of this authority.
-    pub names: &'a [AuthorityName],
+    pub peers: &'a PeerBook,
     pub metrics: Arc<PruningMetrics>,
     pub lock: ArchiveLock,
 }
@@ -142,9 +141,9 @@ enum Wait {
 }
 
 impl Pruner {
-    /// A pruner of the node with this archive, whose peers are the authorities of `endpoints` but itself.
-    pub fn new(context: PrunerContext<'_>, settings: &ArchiveSettings, endpoints: &Endpoints) -> Self {
-        let PrunerContext { config, folder, begins, domain, voter_status, progress, is_behind, names, metrics, lock } =
+    /// A pruner of the node with this archive.
+    pub fn new(context: PrunerContext<'_>, settings: &ArchiveSettings) -> Self {
+        let PrunerContext { config, folder, begins, domain, voter_status, progress, is_behind, peers, metrics, lock } =
             context;
         let report = PruningReport::read(folder.path());
         Self {
@@ -157,7 +156,7 @@ impl Pruner {
             voter_status,
             progress,
             is_behind,
-            others: Others::connect(endpoints, names, settings.pruning.call),
+            others: Others::new(peers, settings.pruning.call),
             metrics,
             lock,
             clock: Clock::system(),
@@ -304,7 +303,7 @@ impl Pruner {
     }
 
     /// Whether the node may stop now. No checkpoint is made while the guard lives.
-    async fn may(&self, reason: Reason) -> Result<OwnedMutexGuard<()>, Wait> {
+    async fn may(&mut self, reason: Reason) -> Result<OwnedMutexGuard<()>, Wait> {
         if let Some(failure) = &self.report.failure
             && self.clock.now_ms() < failure.retry_at_ms
         {

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use fastpay_client::{AuthorityClient, ClientOptions, Endpoints};
+use fastpay_client::{AuthorityClient, ClientOptions};
 use fastpay_core::{AuthorityName, Committee};
 use tokio::task::JoinSet;
 
 use super::worth::Reason;
+use crate::authority::peer_book::{PeerBook, PeerReader};
 use crate::authority::voter_status::VoterStatus;
 
 /// Whether a member may begin now. Members take turns in the order of their names. One begins in the first half of its
@@ -41,24 +42,29 @@ pub(super) fn needed(committee: &Committee, reason: Reason) -> usize {
 }
 
 /// The other authorities.
-pub(super) struct Others(Vec<AuthorityClient>);
+pub(super) struct Others {
+    all: Vec<AuthorityClient>,
+    news: PeerReader,
+}
 
 impl Others {
-    /// The authorities of `endpoints` without this one, which has `names`.
-    pub fn connect(endpoints: &Endpoints, names: &[AuthorityName], call: Duration) -> Self {
-        let options = ClientOptions { connect_timeout: call, request_timeout: call };
-        let others = endpoints.authorities.iter().filter(|entry| !names.contains(&entry.name));
-        // A wrong address is named by the part that makes checkpoints; its authority does not answer.
-        Self(others.filter_map(|entry| AuthorityClient::new(entry, options).ok()).collect())
+    /// The authorities of a book.
+    pub fn new(book: &PeerBook, call: Duration) -> Self {
+        let news = book.reader(ClientOptions { connect_timeout: call, request_timeout: call });
+        Self { all: Vec::new(), news }
     }
 
     /// How many members of the current committee vote for everybody: all their shards answer, in its epoch, and none is
     /// restored from an older copy.
-    pub async fn answering(&self, voter_status: &VoterStatus) -> usize {
+    pub async fn answering(&mut self, voter_status: &VoterStatus) -> usize {
+        for client in self.news.news() {
+            self.all.retain(|known| known.name() != client.name());
+            self.all.push(client);
+        }
         let epoch = voter_status.epoch();
         let committee = voter_status.committees().current();
         let mut asked = JoinSet::new();
-        for other in self.0.iter().filter(|other| committee.member(&other.name()).is_some()) {
+        for other in self.all.iter().filter(|other| committee.member(&other.name()).is_some()) {
             let other = other.clone();
             asked.spawn(async move {
                 for shard in other.shards() {

@@ -23,7 +23,7 @@ mod sign;
 
 use std::path::{Path, PathBuf};
 
-use fastpay_client::{ClientError, ClientOptions, ShardClient};
+use fastpay_client::{ClientError, ShardClient};
 use fastpay_core::{
     AccountId, Amount, Authority, AuthorityKeys, AuthorityName, Committee, CommitteeError as NotACommittee, Committees,
     CouncilStatement, Digest, Domain, Epoch, PossessionError, PrimaryAddress, Recovery, ShardLayout, sign_council_vote,
@@ -35,6 +35,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::authority::config::{Config, ConfigError};
 use crate::authority::storage::{StorageError, generation_in};
+use crate::operator::own_node;
 use crate::operator::recover::RecoverError;
 
 pub use accept::accept;
@@ -319,13 +320,7 @@ fn own_shard(config: &Config, account: &AccountId) -> Result<(ShardClient, Strin
     let shard = ShardLayout::new(config.shards).shard_of(account);
     let addresses = config.shard_addresses()?;
     let address = addresses.get(shard.0 as usize).expect("there is an address for each shard");
-    let scheme = if config.tls.is_some() { "https" } else { "http" };
-    let tls_ca = config.tls.as_ref().and_then(|tls| std::fs::read_to_string(&tls.certificate).ok());
-    let address = format!("{scheme}://{address}");
-    match ShardClient::new(&address, tls_ca.as_deref(), ClientOptions::default()) {
-        Ok(client) => Ok((client, address)),
-        Err(error) => Err(CommitteeError::Node { address, error }),
-    }
+    own_node::client(config, *address).map_err(|(address, error)| CommitteeError::Node { address, error })
 }
 
 /// Signs a statement that names `epoch`.

@@ -1,0 +1,116 @@
+//! Members that the endpoints file does not list.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fastpay_client::{Names, Network, NetworkError};
+use fastpay_core::{AuthorityName, Epoch, MemberEndpoint, SignedEndpoint};
+use fastpay_testkit::TestCommittee;
+use fastpay_testkit::fake::FakeCommittee;
+use tokio::time::Instant;
+
+/// The committee of the next epoch: the first member stays, and all others are new.
+fn next_of(first: &TestCommittee) -> TestCommittee {
+    let new = first.rotated().keys.into_iter().take(3);
+    TestCommittee::of(first.keys.iter().take(1).cloned().chain(new).collect(), first.domain, Epoch(1))
+}
+
+fn signed(of: &TestCommittee, member: AuthorityName, number: u64) -> SignedEndpoint {
+    let keys = of.keys.iter().find(|keys| keys.public().name == member).unwrap();
+    let shards = vec![format!("http://127.0.0.1:{number}")];
+    let endpoint = MemberEndpoint { number, shards, http: String::new(), tls_ca: String::new() };
+    endpoint.sign(keys, &of.domain).unwrap()
+}
+
+/// The numbers of those who said where they are.
+fn told(network: &Network) -> BTreeMap<AuthorityName, u64> {
+    network.told().iter().map(|signed| (signed.authority, signed.endpoint.number)).collect()
+}
+
+/// How many clients there are of an authority.
+fn count(network: &Network, name: AuthorityName) -> usize {
+    network.authorities().iter().filter(|client| client.name() == name).count()
+}
+
+async fn find(network: &Network) -> bool {
+    network.find_members(Instant::now() + Duration::from_secs(10)).await
+}
+
+#[tokio::test]
+async fn new_members_are_found_by_their_own_word_alone_and_the_newest_counts() {
+    let fakes = FakeCommittee::start().await;
+    let (network, first) = (fakes.network(), fakes.committee.clone());
+    let next = next_of(&first);
+    let mut committees = network.committees();
+    committees.install(next.committee.clone()).unwrap();
+    network.adopt(committees, Names::new());
+    let new = network.unreached();
+    assert_eq!((new.len(), network.is_all_listed()), (3, false));
+    assert!(!find(&network).await, "nobody knows");
+
+    // One of them says what it does not know; another one has missed the newest.
+    let forged = SignedEndpoint { authority: new[1], ..signed(&next, new[0], 9) };
+    let stranger = first.rotated().rotated();
+    let outsider = signed(&stranger, stranger.keys[0].public().name, 9);
+    fakes.authorities[0].tell(&[forged.clone(), outsider, signed(&next, new[0], 4)]);
+    fakes.authorities[1].tell(&[signed(&next, new[0], 5)]);
+    fakes.authorities[2].tell(&[signed(&next, new[2], 7), forged]);
+    assert!(find(&network).await);
+    assert_eq!(told(&network), [(new[0], 5), (new[2], 7)].into());
+    assert_eq!(network.unreached(), [new[1]]);
+    assert_eq!([0, 1, 2].map(|number| count(&network, new[number])), [1, 0, 1]);
+
+    // An older one changes nothing, a newer one counts, and neither needs who told it.
+    assert!(!network.learn([signed(&next, new[0], 4), signed(&next, new[2], 7)]));
+    assert!(network.learn([signed(&next, new[0], 6)]));
+    assert_eq!(told(&network), [(new[0], 6), (new[2], 7)].into());
+    // Where the file lists a member, it is reached there.
+    assert!(!network.learn([signed(&next, first.keys[0].public().name, 99)]));
+
+    // Once it has left for good, its word is forgotten.
+    let (third, fourth) = (next.rotated(), next.rotated().rotated());
+    let mut committees = network.committees();
+    committees.install(third.committee.clone()).unwrap();
+    network.adopt(committees.clone(), Names::new());
+    assert_eq!(told(&network).len(), 2);
+    assert_eq!(count(&network, new[0]), 0, "no member now");
+    committees.install(fourth.committee.clone()).unwrap();
+    network.adopt(committees, Names::new());
+    assert!(told(&network).is_empty());
+}
+
+#[tokio::test]
+async fn who_left_does_not_take_the_place_of_who_came() {
+    let fakes = FakeCommittee::start().await;
+    let (network, first) = (fakes.network(), fakes.committee.clone());
+    let next = next_of(&first);
+    let mut committees = network.committees();
+    committees.install(next.committee.clone()).unwrap();
+    network.adopt(committees.clone(), Names::new());
+    let new = network.unreached();
+    // All that left say that they are the new ones.
+    let left = fakes.endpoints.authorities.iter().map(|entry| entry.name);
+    let left = left.filter(|name| next.committee.member(name).is_none());
+    let claims: Names = left.zip(new.iter().copied()).collect();
+    network.adopt(committees, claims.clone());
+    assert!(network.unreached().is_empty(), "nobody contradicts");
+    assert!(network.learn(new.iter().map(|name| signed(&next, *name, 5))));
+    assert_eq!((network.authorities().len(), network.names()), (4, claims));
+    assert!(new.iter().all(|name| count(&network, *name) == 1));
+    assert_eq!(told(&network).len(), 3);
+}
+
+#[tokio::test]
+async fn with_fewer_addresses_than_a_quorum_the_newest_file_is_asked_for() {
+    let fakes = FakeCommittee::start().await;
+    let network = fakes.network();
+    assert_eq!(network.check_reach(), Ok(()));
+    let (grown, mut committees) = (fakes.committee.rotated_to(7), network.committees());
+    committees.install(grown.committee.clone()).unwrap();
+    network.adopt(committees, Names::new());
+    let expected = NetworkError::TooFewEndpoints { known: 4, size: 7, quorum: 5 };
+    assert_eq!(network.check_reach(), Err(expected));
+    let names = network.unreached();
+    assert!(network.learn(names.iter().map(|name| signed(&grown, *name, 5))));
+    assert_eq!((network.check_reach(), network.unreached().len()), (Ok(()), 0));
+}

@@ -1,0 +1,153 @@
+//! Watches the running node join the current epoch, and says what it waits for and what its operator can do.
+
+use std::fmt;
+use std::time::Duration;
+
+use fastpay_client::ClientError;
+use fastpay_core::{AuthorityName, Epoch};
+use fastpay_rpc::{Joining, ShardStatus};
+use serde::Serialize;
+use tokio::time::{Instant, sleep};
+
+use super::own_node;
+use crate::authority::config::{Config, ConfigError};
+
+/// The pause between questions to the node.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How far a join has come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JoinReport {
+    /// The authority.
+    pub authority: AuthorityName,
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// Whether it votes for every order of that epoch.
+    pub votes: bool,
+    /// What it waits for, if it joins.
+    pub joining: Option<Joining>,
+    /// What the operator can do about it.
+    pub advice: Option<&'static str>,
+}
+
+/// Why there is nothing to watch.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The node does not answer.
+    #[error("this authority's node at {address} does not answer: {error}; start it")]
+    Node {
+        /// Its address.
+        address: String,
+        /// The error.
+        error: ClientError,
+    },
+    /// It neither votes nor joins.
+    #[error(
+        "authority {0} neither votes in epoch {1} nor joins it: it is no member, has no keys of that epoch configured, or runs \
+         on an older copy of its folder (`fastpay-node status`)"
+    )]
+    Neither(AuthorityName, Epoch),
+}
+
+/// Asks the node until it votes, or until `wait` is over. Tells each new reason.
+///
+/// # Errors
+/// See [`JoinError`].
+pub async fn join(config: &Config, wait: Duration, tell: &mut dyn FnMut(String)) -> Result<JoinReport, JoinError> {
+    let node = |(address, error)| JoinError::Node { address, error };
+    let first = config.shard_addresses()?.into_iter().next().expect("there is at least one shard");
+    let (client, address) = own_node::client(config, first).map_err(node)?;
+    let (end, mut told) = (Instant::now() + wait, None);
+    loop {
+        let is_over = Instant::now() >= end;
+        match client.status().await {
+            // It may be about to start, or be away to end its journals.
+            Err(error) if error.is_retryable() && !is_over => {}
+            Err(error) => return Err(node((address, error))),
+            Ok(status) => {
+                let report = JoinReport::of(&status)?;
+                if report.votes || is_over {
+                    return Ok(report);
+                }
+                if told.as_ref() != Some(&report) {
+                    tell(report.to_string());
+                    told = Some(report);
+                }
+            }
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+impl JoinReport {
+    fn of(status: &ShardStatus) -> Result<Self, JoinError> {
+        let ShardStatus { authority, epoch, votes, joining, .. } = status;
+        if !votes && joining.is_none() {
+            return Err(JoinError::Neither(*authority, *epoch));
+        }
+        let advice = joining.as_ref().and_then(|joining| advice(&joining.waits_for));
+        Ok(Self { authority: *authority, epoch: *epoch, votes: *votes, joining: joining.clone(), advice })
+    }
+}
+
+/// What an operator can do about what a join waits for.
+fn advice(waits_for: &str) -> Option<&'static str> {
+    Some(match waits_for {
+        "closings" => {
+            "have the operators of these members start their nodes with the keys of that epoch, and check `endpoints` here"
+        }
+        "certificates" => "nothing: they are being fetched. If it lasts, check that the members in `endpoints` answer",
+        "checkpoint" => "configure an `[archive]`: the node begins at the checkpoint when it is its turn",
+        "installation" => "nothing: the operators announce and install a committee with these keys",
+        "primary" | "primary-too-old" => "nothing while the node reads the chain. If it lasts, check the Ethereum node",
+        "compromised" => "nothing: this member joins the next epoch",
+        "restored" => {
+            "if these keys never voted anywhere, stop the node and run `fastpay-node trust-data`; otherwise make new keys and a \
+             new folder for the next committee"
+        }
+        "unreadable" | "storage" | "busy" => "see the node's log for the cause; the node tries again",
+        _ => return None,
+    })
+}
+
+impl fmt::Display for JoinReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { authority, epoch, joining, advice, .. } = self;
+        let Some(Joining { epoch: joins, reason, closings_missing, certificates_missing, .. }) = joining else {
+            return write!(f, "authority {authority} votes in epoch {epoch}");
+        };
+        write!(f, "authority {authority} votes in epoch {joins} once it has joined it: {reason}")?;
+        if closings_missing.saturating_add(*certificates_missing) > 0 {
+            write!(f, " (missing: {closings_missing} Closings, {certificates_missing} certificates)")?;
+        }
+        advice.map_or(Ok(()), |advice| write!(f, "\nwhat to do: {advice}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::authority::handover::JoinWait;
+
+    #[test]
+    fn there_is_advice_for_whatever_a_join_waits_for() {
+        let epoch = Epoch(3);
+        let waits = [
+            JoinWait::Restored(epoch),
+            JoinWait::Compromised(epoch),
+            JoinWait::Closings { epoch, needed: 3, found: 1, missing: Vec::new() },
+            JoinWait::Checkpoint(fastpay_core::Digest::ZERO),
+            JoinWait::Unreadable(String::new()),
+            JoinWait::NotFollowing,
+            JoinWait::Busy(String::new()),
+            JoinWait::Storage(String::new()),
+        ];
+        let codes = waits.iter().map(JoinWait::code).chain(["certificates", "installation", "primary-too-old"]);
+        codes.for_each(|code| assert!(advice(code).is_some(), "{code}"));
+        assert_eq!(advice("something new"), None);
+    }
+}

@@ -1,0 +1,131 @@
+//! When the node of a member that has left may be stopped.
+
+use fastpay_client::{ClientOptions, Endpoints, Network, ShardClient};
+use fastpay_core::{Certificate, Committee, Committees, Epoch};
+use fastpay_node::operator::leave::{LeaveError, LeaveReport, Leaving};
+use fastpay_testkit::fake::{FakeCommittee, Role};
+use fastpay_testkit::{TestAccount, TestCommittee, payment};
+
+/// Five authorities with the same keys as a committee; the last one has left, and the others are the committee now.
+struct Scene {
+    fakes: FakeCommittee,
+    payers: [TestAccount; 2],
+}
+
+const LEFT: usize = 4;
+
+impl Scene {
+    async fn open() -> Self {
+        let fakes = FakeCommittee::start_with(TestCommittee::new(5)).await;
+        let mut payers = [TestAccount::ed25519(1), TestAccount::ethereum(2)];
+        // A fake lists its certificates by account.
+        payers.sort_by_key(TestAccount::id);
+        for (index, payer) in (1..).zip(&payers) {
+            fakes.fund(index, payer.id(), 100, &[0, 1, 2, 3, LEFT]);
+        }
+        Self { fakes, payers }
+    }
+
+    fn certificate(&self, payer: usize, sequence: u64) -> Certificate {
+        let (payer, other) = (&self.payers[payer], TestAccount::ed25519(9));
+        let order = payer.sign(&self.fakes.committee.domain, payment(payer.id(), other.id(), 1, sequence));
+        self.fakes.committee.certificate(&order)
+    }
+
+    /// Has these authorities execute it.
+    async fn execute(&self, certificate: &Certificate, at: &[usize]) {
+        for authority in at {
+            self.client(*authority).confirm(certificate).await.unwrap();
+        }
+    }
+
+    fn client(&self, authority: usize) -> ShardClient {
+        let address = &self.fakes.endpoints.authorities[authority].shards[0];
+        ShardClient::new(address, None, ClientOptions::default()).unwrap()
+    }
+
+    /// The committee of those that stay.
+    fn network(&self) -> Network {
+        let all = self.fakes.committee.committee.members();
+        let stay = Committee::new(Epoch(0), all[..LEFT].to_vec()).unwrap();
+        let endpoints =
+            Endpoints { authorities: self.fakes.endpoints.authorities[..LEFT].to_vec(), ..Endpoints::default() };
+        Network::new(self.fakes.committee.domain, Committees::new(stay).unwrap(), &endpoints).unwrap()
+    }
+
+    fn leaving(&self, authority: usize) -> Leaving {
+        let address = self.fakes.endpoints.authorities[authority].shards[0].clone();
+        Leaving::new(vec![(self.client(authority), address)])
+    }
+}
+
+fn state(report: &LeaveReport) -> (bool, usize, usize) {
+    (report.may_stop, report.complete.len(), report.accounts)
+}
+
+#[tokio::test]
+async fn a_node_may_be_stopped_once_a_quorum_of_one_epoch_has_executed_everything() {
+    let scene = Scene::open().await;
+    let (first, second) = (scene.certificate(0, 0), scene.certificate(0, 1));
+    scene.execute(&first, &[0, 1, 2, 3, LEFT]).await;
+    scene.execute(&second, &[0, 1, LEFT]).await;
+    let (network, mut leaving) = (scene.network(), scene.leaving(LEFT));
+    let report = leaving.look(&network).await.unwrap();
+    assert_eq!((state(&report), report.needed), ((false, 2, 1), 3));
+    let lacking: Vec<_> = report.incomplete.iter().map(|of| (of.accounts, of.reason.contains("number 1"))).collect();
+    assert_eq!(lacking, [(Some(1), true), (Some(1), true)], "{report}");
+    assert!(report.to_string().starts_with("keep the node running: 2 of 4"), "{report}");
+
+    // One that is away is no witness.
+    scene.execute(&second, &[2]).await;
+    scene.fakes.authorities[0].play(Role::Down);
+    assert_eq!(state(&leaving.look(&network).await.unwrap()), (false, 2, 1));
+    scene.fakes.authorities[0].play(Role::Honest);
+    let report = leaving.look(&network).await.unwrap();
+    assert_eq!(state(&report), (true, 3, 1));
+    assert!(report.to_string().starts_with("the node may be stopped: 3 of 4"), "{report}");
+
+    // What it executes meanwhile counts, too, when it asks again.
+    scene.execute(&scene.certificate(1, 0), &[LEFT, 0, 1]).await;
+    assert_eq!(state(&leaving.look(&network).await.unwrap()), (false, 2, 2));
+    scene.execute(&scene.certificate(1, 0), &[3]).await;
+    let report = leaving.look(&network).await.unwrap();
+    assert_eq!(state(&report), (false, 2, 2), "the last one lacks the other account's");
+    scene.execute(&second, &[3]).await;
+    assert_eq!(state(&leaving.look(&network).await.unwrap()), (true, 3, 2));
+
+    // A member does not leave.
+    let member = scene.leaving(0).look(&network).await.unwrap_err();
+    assert!(matches!(member, LeaveError::Member(..)), "{member}");
+}
+
+#[tokio::test]
+async fn what_two_epochs_acknowledge_does_not_add_up() {
+    let scene = Scene::open().await;
+    let certificate = scene.certificate(0, 0);
+    scene.execute(&certificate, &[0, 1, 2, 3, LEFT]).await;
+    let (network, mut leaving) = (scene.network(), scene.leaving(LEFT));
+    assert!(leaving.look(&network).await.unwrap().may_stop);
+    // The next epoch begins: what members had in the one before counts no more, and they are not in this one yet.
+    let mut committees = network.committees();
+    let next = Committee::new(Epoch(1), committees.current().members().to_vec()).unwrap();
+    committees.install(next).unwrap();
+    network.adopt(committees, network.names());
+    let report = leaving.look(&network).await.unwrap();
+    assert_eq!((state(&report), report.epoch), ((false, 0, 1), Epoch(1)));
+    assert!(report.incomplete.iter().all(|of| of.reason == "it is in epoch 0"), "{report}");
+}
+
+#[tokio::test]
+async fn a_member_that_catches_up_is_no_witness() {
+    let scene = Scene::open().await;
+    let (network, mut leaving) = (scene.network(), scene.leaving(LEFT));
+    assert!(leaving.look(&network).await.unwrap().may_stop, "nothing was executed");
+    for authority in &scene.fakes.authorities[..2] {
+        authority.play(Role::CatchingUp);
+    }
+    let report = leaving.look(&network).await.unwrap();
+    assert_eq!(state(&report), (false, 2, 0));
+    let reasons = report.incomplete.iter().map(|of| of.reason.as_str());
+    assert!(reasons.into_iter().all(|reason| reason.contains("has not joined the epoch")), "{report}");
+}
