@@ -11,7 +11,6 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::num::NonZeroU32;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fastpay_client::AuthorityClient;

@@ -178,19 +178,14 @@ impl Paying {
     /// Returns once it has paid.
     async fn start(payers: &Payers) -> Result<Self, Failure> {
         let to = *payers.accounts().last().ok_or_else(|| Failure::wrong("nobody to pay"))?;
-        let pay = async |payers: &Payers| {
-            payers
-                .send(0, Intent::Pay { recipient: to, asset: Asset::ETHER, amount: Amount(1), memo: Memo::ZERO })
-                .await
-        };
-        wait_for(PATIENCE, async || pay(payers).await.map_err(|error| error.to_string())).await?;
+        wait_for(PATIENCE, async || pay(payers, to).await.map_err(|error| error.to_string())).await?;
         let (stop, payers) = (Arc::new(AtomicBool::new(false)), payers.clone());
         let stopped = stop.clone();
         let longest = tokio::spawn(async move {
             let (mut last, mut longest) = (Instant::now(), 0.0_f64);
             loop {
                 // One that fails is finished by the next attempt.
-                if pay(&payers).await.is_ok() {
+                if pay(&payers, to).await.is_ok() {
                     longest = longest.max(last.elapsed().as_secs_f64());
                     last = Instant::now();
                     if stopped.load(Ordering::Relaxed) {
@@ -208,6 +203,11 @@ impl Paying {
         self.stop.store(true, Ordering::Relaxed);
         self.longest.await.map_err(Failure::wrong)
     }
+}
+
+/// Makes one payment.
+async fn pay(payers: &Payers, recipient: AccountId) -> Result<Duration, Failure> {
+    payers.send(0, Intent::Pay { recipient, asset: Asset::ETHER, amount: Amount(1), memo: Memo::ZERO }).await
 }
 
 fn largest_file(folder: &Path) -> Result<u64, Failure> {

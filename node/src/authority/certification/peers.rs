@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_client::ClientOptions;
-use fastpay_core::{AccountId, Domain, SequenceNumber};
+use fastpay_core::{AccountId, AuthorityName, Domain, SequenceNumber};
 use tokio::time::timeout;
 
 use super::CheckpointVoteFile;
