@@ -1,9 +1,9 @@
 //! An honest authority of several shards. Messages between its shards wait until the test delivers them.
 
 use fastpay_core::{
-    Account, AccountId, AuthorityKeys, Balance, Certificate, CertificateError, Committees, CrossShardCredit, Deposit,
-    Digest, Domain, Epoch, OrderError, Recovery, Rejection, ShardId, ShardLayout, SynchronizationOrder, TransferOrder,
-    Vote, sign_vote,
+    Account, AccountId, AuthorityKeys, Certificate, CertificateError, Committees, CrossShardCredit, Deposit, Digest,
+    Domain, Epoch, OrderError, Recovery, Rejection, ShardId, ShardLayout, SynchronizationOrder, TransferOrder, Vote,
+    sign_vote,
 };
 
 use crate::{Outcome, TestCommittee, TestShard};
@@ -163,13 +163,5 @@ impl TestAuthority {
         for (to, credit) in self.credits_waiting() {
             self.deliver(to, &credit).expect("credits wait in the order of their numbers");
         }
-    }
-
-    /// The sum of all balances over all assets and all accounts of all shards.
-    #[must_use]
-    pub fn balances_total(&self) -> Balance {
-        let accounts = self.shards.iter().flat_map(|shard| shard.accounts().into_values());
-        let held = accounts.flat_map(|account| account.balances.iter().map(|(_, balance)| balance).collect::<Vec<_>>());
-        held.fold(Balance::ZERO, Balance::plus)
     }
 }
