@@ -73,17 +73,6 @@ contract DepositTest is FastPayTest {
         fastPay.depositEther{value: value}(ACCOUNT);
     }
 
-    function test_ForcedEtherFundsNobody() public {
-        vm.deal(address(fastPay), 5 ether);
-        assertHolding(ETHER, 0, 0);
-        assertEq(fastPay.lastTransactionIndex(), 0);
-        vm.expectEmit(address(fastPay));
-        emit IFastPay.Funded(1, ACCOUNT, ETHER, 1 ether, alice);
-        vm.prank(alice);
-        fastPay.depositEther{value: 1 ether}(ACCOUNT);
-        assertHolding(ETHER, 1 ether, 0);
-    }
-
     // -------------------------------------------------------------------------------------- tokens
 
     function test_IndicesCountAllDepositsWithoutAGap() public {

@@ -6,37 +6,12 @@ import {FastPayTest} from "./FastPayTest.sol";
 
 /// @title One epoch after another, as FastPay sees it
 contract EpochsTest is FastPayTest {
-    uint256 private constant VALIDITY = 14 days;
-
     function setUp() public override {
         super.setUp();
         fundEther(10 ether);
     }
 
     // -------------------------------------------------------------------------------- what it does
-
-    function test_BeginsTheNextEpoch() public {
-        Authority[] memory next = authoritiesFrom(10, 7);
-        vm.expectEmit(address(fastPay));
-        emit IFastPay.CommitteeInstalled(
-            2, 1, next, bob, block.timestamp + VALIDITY, 1, keccak256("checkpoint")
-        );
-        vm.prank(address(fastPay.council()));
-        fastPay.install(next, bob, 1, keccak256("checkpoint"));
-
-        assertEq(fastPay.epoch(), 1);
-        assertEq(fastPay.guardian(), bob);
-        assertEq(abi.encode(fastPay.committee(1)), abi.encode(next));
-        assertEq(abi.encode(fastPay.committee(0)), abi.encode(authorities(4)));
-        assertEq(fastPay.quorum(1), 5);
-        assertEq(fastPay.quorum(0), 3);
-        assertEq(fastPay.epochValidUntil(1), type(uint256).max);
-        assertEq(fastPay.epochValidUntil(0), block.timestamp + VALIDITY);
-        assertEq(fastPay.epochValidUntil(2), 0);
-        assertEq(fastPay.lastTransactionIndex(), 2);
-        assertFalse(fastPay.compromised(0));
-        assertHolding(ETHER, 10 ether, 0);
-    }
 
     /// @dev The contract computes where a committee is from the number of contracts that it has created.
     function test_EveryCommitteeIsWhereItsEpochSays() public {

@@ -19,14 +19,6 @@ contract OutflowTest is FastPayTest {
 
     // ----------------------------------------------------------------------------------- the limit
 
-    function test_AssetsHaveBucketsOfTheirOwn() public {
-        fundToken(token, 1000);
-        redeem(redemption(ETHER, 100 ether, 0, 0));
-        assertEq(fastPay.outflowAvailable(address(token)), 100);
-        redeem(redemption(address(token), 100, 0, 1));
-        assertEq(token.balanceOf(bob), 100);
-    }
-
     /// @dev Whatever is brought in and taken out again, in one transaction or over time, leaves no more room than there
     /// was: else stolen keys could empty the contract with borrowed money.
     function testFuzz_AmountsThatComeAndGoMakeNoRoom(uint256 seed, uint16 share) public {

@@ -93,22 +93,6 @@ contract PayoutTest is FastPayTest {
         _tokenBecomesAClaim(MoodyToken.Mood.RevertsWithMuch);
     }
 
-    function test_ATokenThatIsGoneBecomesAClaim() public {
-        bytes memory code = address(_moody).code;
-        vm.etch(address(_moody), "");
-        redeem(redemption(address(_moody), 10, 0, 0));
-        assertEq(fastPay.claimOf(bob, address(_moody)), 10);
-
-        vm.expectRevert(abi.encodeWithSelector(IFastPay.ClaimRefused.selector, bob, address(_moody), 10));
-        vm.prank(bob);
-        fastPay.claim(address(_moody), bob, 10);
-
-        vm.etch(address(_moody), code); // and it is back
-        vm.prank(bob);
-        fastPay.claim(address(_moody), bob, 10);
-        assertEq(_moody.balanceOf(bob), 10);
-    }
-
     // -------------------------------------------------------------------------------------- claims
 
     /// @dev The cap is for what accounts own, and a claim is no account's any more.

@@ -128,35 +128,6 @@ contract RolesTest is FastPayTest {
         assertHolding(ETHER, 10 ether, 0);
     }
 
-    function test_NobodyDoesWhatTheGuardianDoes() public {
-        address[4] memory callers = [alice, vm.addr(memberKey(0)), address(fastPay), address(0)];
-        for (uint256 i = 0; i < callers.length; ++i) {
-            bytes memory refused = abi.encodeWithSelector(IFastPay.NotGuardian.selector, callers[i]);
-            vm.startPrank(callers[i]);
-            vm.expectRevert(refused);
-            fastPay.pause();
-            vm.expectRevert(refused);
-            fastPay.unpause();
-            vm.expectRevert(refused);
-            fastPay.postpone(0, 1);
-            vm.stopPrank();
-        }
-    }
-
-    function test_NobodyTakesAnothersClaimOrAnUnqueuedRedemption() public {
-        address[3] memory callers = [alice, guardian, vm.addr(memberKey(0))];
-        Redemption memory order = redemption(ETHER, 1 ether, 0, 0);
-        for (uint256 i = 0; i < callers.length; ++i) {
-            bytes memory nothing = abi.encodeWithSelector(IFastPay.NothingToClaim.selector, callers[i], ETHER);
-            vm.startPrank(callers[i]);
-            vm.expectRevert(nothing);
-            fastPay.claim(ETHER, callers[i], 1);
-            vm.expectRevert(abi.encodeWithSelector(IFastPay.NotQueued.selector, ACCOUNT, 0));
-            fastPay.executeQueued(order, "");
-            vm.stopPrank();
-        }
-    }
-
     /// @dev No code but its own runs as the contract, it cannot end, and it creates committees only.
     function test_NoInstructionCouldReplaceTheContract() public view {
         bytes memory code = address(fastPay).code;

@@ -18,6 +18,11 @@ import {Test} from "forge-std/Test.sol";
 
 /// @title The vectors that the Rust core writes: both sides hash alike, and judge alike
 abstract contract VectorsTest is Test {
+    struct Tally {
+        uint256 cases;
+        uint256 valid;
+    }
+
     string internal _file;
     IFastPay internal _fastPay;
 
@@ -38,10 +43,39 @@ abstract contract VectorsTest is Test {
 
     function test_TheDomainIsTheSame() public view {
         string memory json = _json();
-        (, string memory name, string memory version,,,,) = _fastPay.eip712Domain();
+        (
+            bytes1 fields,
+            string memory name,
+            string memory version,
+            uint256 chainId,
+            address verifyingContract,
+            bytes32 salt,
+            uint256[] memory extensions
+        ) = _fastPay.eip712Domain();
+        assertEq(fields, bytes1(0x0f));
+        assertEq(chainId, block.chainid);
+        assertEq(verifyingContract, address(_fastPay));
+        assertEq(salt, bytes32(0));
+        assertEq(extensions.length, 0);
         assertEq(name, vm.parseJsonString(json, ".domain.name"));
         assertEq(version, vm.parseJsonString(json, ".domain.version"));
         assertEq(_fastPay.epoch(), vm.parseJsonUint(json, ".epoch"));
+    }
+
+    /// @dev Checks each case of a list, each in a call of its own, so that the text does not pile up in memory.
+    function _each(string memory list, function(string memory) external returns (bool) check)
+        internal
+        returns (Tally memory tally)
+    {
+        string memory json = _json();
+        for (; vm.keyExistsJson(json, _path(list, tally.cases, "")); ++tally.cases) {
+            if (check(_path(list, tally.cases, ""))) ++tally.valid;
+        }
+        assertGt(tally.valid, 0, "no valid case");
+    }
+
+    function _assertBothKinds(Tally memory tally) internal pure {
+        assertGt(tally.cases, tally.valid, "no invalid case");
     }
 
     function _json() internal view returns (string memory) {
@@ -102,18 +136,10 @@ contract RedemptionVectorsTest is VectorsTest {
     }
 
     function test_EachCase() public {
-        string memory json = _json();
-        uint256 cases = 0;
-        uint256 valid = 0;
-        for (; vm.keyExistsJson(json, _path(".cases", cases, "")); ++cases) {
-            if (this.check(_path(".cases", cases, ""))) ++valid;
-        }
-        assertGt(valid, 0, "no valid case");
-        assertGt(cases, valid, "no invalid case");
+        _assertBothKinds(_each(".cases", this.check));
     }
 
-    /// @dev Checks one case as if it were the only one. A call of its own, so that the text does not pile up in
-    /// memory.
+    /// @dev Checks one case as if it were the only one.
     function check(string memory path) external returns (bool valid) {
         string memory json = _json();
         string memory name = vm.parseJsonString(json, string.concat(path, ".name"));
@@ -143,14 +169,7 @@ contract RedemptionVectorsTest is VectorsTest {
     }
 
     function test_EachBatch() public {
-        string memory json = _json();
-        uint256 cases = 0;
-        uint256 valid = 0;
-        for (; vm.keyExistsJson(json, _path(".batches", cases, "")); ++cases) {
-            if (this.checkBatch(_path(".batches", cases, ""))) ++valid;
-        }
-        assertGt(valid, 0, "no valid batch");
-        assertGt(cases, valid, "no invalid batch");
+        _assertBothKinds(_each(".batches", this.checkBatch));
     }
 
     function checkBatch(string memory path) external returns (bool valid) {
@@ -227,11 +246,6 @@ contract PaymentVectorsTest is VectorsTest {
         bool wellFormed;
     }
 
-    struct Tally {
-        uint256 cases;
-        uint256 valid;
-    }
-
     function setUp() public {
         _deploy("vectors/payments.json");
     }
@@ -255,8 +269,6 @@ contract PaymentVectorsTest is VectorsTest {
     }
 
     // ------------------------------------------------------- checks of one case; whether it is valid
-
-    // Each is a call of its own, so that the text does not pile up in memory.
 
     function checkIdentity(string calldata path) external view returns (bool) {
         string memory json = _json();
@@ -327,21 +339,6 @@ contract PaymentVectorsTest is VectorsTest {
     }
 
     // ------------------------------------------------------------------------------------- private
-
-    function _each(string memory list, function(string memory) external returns (bool) check)
-        private
-        returns (Tally memory tally)
-    {
-        string memory json = _json();
-        for (; vm.keyExistsJson(json, _path(list, tally.cases, "")); ++tally.cases) {
-            if (check(_path(list, tally.cases, ""))) ++tally.valid;
-        }
-        assertGt(tally.valid, 0, "no valid case");
-    }
-
-    function _assertBothKinds(Tally memory tally) private pure {
-        assertGt(tally.cases, tally.valid, "no invalid case");
-    }
 
     function _order(string memory json, string memory path) private view returns (Order memory order) {
         string memory transfer = string.concat(path, ".transfer.redemption");

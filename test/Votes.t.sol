@@ -2,6 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IFastPay, Redemption} from "../contracts/interfaces/IFastPay.sol";
+import {Committees} from "../contracts/libraries/Committees.sol";
 import {Votes} from "../contracts/libraries/Votes.sol";
 import {FastPayTest} from "./FastPayTest.sol";
 
@@ -21,6 +22,15 @@ contract VotesTest is FastPayTest {
     }
 
     // ------------------------------------------------------------------------------- any quorum
+
+    function test_AnyTwoQuorumsShareAnHonestMemberAndTheHonestSuffice() public pure {
+        for (uint256 n = Committees.SIZE_MIN; n <= Committees.SIZE_MAX; ++n) {
+            (uint256 f, uint256 quorum) = ((n - 1) / 3, Committees.quorum(n));
+            assertGt(2 * quorum - n, f, vm.toString(n));
+            assertLe(quorum, n - f, vm.toString(n));
+            if (n == 3 * f + 1) assertEq(quorum, 2 * f + 1);
+        }
+    }
 
     function testFuzz_AnyQuorumOfAnyCommittee(uint256 size, uint256 seed) public {
         size = bound(size, 4, 60);

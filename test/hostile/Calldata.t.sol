@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Authority, CertifiedRedemption, IFastPay, Redemption} from "../../contracts/interfaces/IFastPay.sol";
+import {Authority, IFastPay, Redemption} from "../../contracts/interfaces/IFastPay.sol";
 import {Committees} from "../../contracts/libraries/Committees.sol";
 import {HostileTest} from "./HostileTest.sol";
 

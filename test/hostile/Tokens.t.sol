@@ -50,13 +50,6 @@ contract HostileTokensTest is HostileTest {
         _leavesAClaim(HostileToken.Harm.ReturnsFalse);
     }
 
-    function test_NoAnswerIsPayment() public {
-        hostile.turn(HostileToken.Harm.ReturnsNothing);
-        redeem(orderOf(_asset, 1000, 0));
-        assertEq(hostile.balanceOf(bob), 900);
-        assertHolding(_asset, HELD - 1000, 0);
-    }
-
     function test_AnAnswerOfMuchIsPaymentWithinBounds() public {
         hostile.turn(HostileToken.Harm.ReturnsMuch);
         redeem(orderOf(_asset, 1000, 0));

@@ -39,10 +39,19 @@ contract InstallTreeTest is CouncilTest {
     }
 
     function test_WhenNoKeysWereOut() external {
-        rotate();
-        assertEq(fastPay.epochValidUntil(0), vm.getBlockTimestamp() + 14 days);
+        (Authority[] memory next, uint256 end) = (authoritiesFrom(10, 7), vm.getBlockTimestamp() + 14 days);
+        bytes32 checkpoint = keccak256("checkpoint");
+        vm.expectEmit(address(fastPay));
+        emit IFastPay.CommitteeInstalled(2, 1, next, bob, end, 1, checkpoint);
+        vm.prank(address(council));
+        fastPay.install(next, bob, 1, checkpoint);
+        assertEq(fastPay.guardian(), bob);
+        assertEq(fastPay.quorum(1), 5);
+        assertEq(fastPay.quorum(0), 3);
+        assertEq(fastPay.epochValidUntil(0), end);
         assertFalse(fastPay.compromised(0));
         assertEq(fastPay.lastTransactionIndex(), 2);
+        assertHolding(ETHER, HELD, 0);
     }
 
     function test_WhenKeysWereOut() external {

@@ -25,16 +25,9 @@ abstract contract TreeTest is FastPayTest {
         fundEther(HELD);
     }
 
-    function tight() internal pure returns (SafetyParameters memory) {
-        return SafetyParameters({
-            pauseDuration: 1 days,
-            pauseCooldown: 7 days,
-            outflowWindow: 1 days,
-            outflowShare: 1000,
-            outflowDelay: 3 days,
-            votesValidity: 14 days,
-            unlockWindow: 7 days
-        });
+    function tight() internal pure returns (SafetyParameters memory parameters) {
+        parameters = defaultParameters();
+        parameters.outflowShare = 1000;
     }
 
     // ----------------------------------------------------------------------------- time and roles

@@ -251,12 +251,4 @@ impl TestAuthority {
             self.deliver(to, &credit).expect("credits wait in the order of their numbers");
         }
     }
-
-    /// The sum of all balances over all assets and all accounts of all shards.
-    #[must_use]
-    pub fn balances_total(&self) -> Balance {
-        let accounts = self.shards.iter().flat_map(|shard| shard.accounts().into_values());
-        let held = accounts.flat_map(|account| account.balances.iter().map(|(_, balance)| balance).collect::<Vec<_>>());
-        held.fold(Balance::ZERO, Balance::plus)
-    }
 }

@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fastpay_core::{AccountId, Asset, Balance, Memo};
-use fastpay_e2e::{Authority, Network, PATIENCE, Payers, wait_for, within};
-use fastpay_wallet::Intent;
-use tokio::task::JoinSet;
+use fastpay_core::{AccountId, Asset, Balance};
+use fastpay_e2e::{Network, PATIENCE, Payers, wait_for};
 
 use crate::scene::{START, balance, key, standalone, standalone_of_previous_release};
 
@@ -72,38 +70,6 @@ pub async fn assert_all_paid(network: &Network, payers: &Payers, each: usize) {
         .await
         .unwrap();
     }
-}
-
-/// A power cut for the whole committee: payers continue where they stopped.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_authorities_killed_at_once_continue_where_they_stopped() {
-    let accounts: Vec<_> = (0..PAYERS).map(|number| key(number).account()).collect();
-    let mut network = standalone("power-cut", &accounts);
-    network.start_authorities().await.unwrap();
-    let payers = Payers::new(&network, PAYERS).unwrap();
-    let mut paying = JoinSet::new();
-    for (member, payments) in payers.plan(EACH, &[Asset::ETHER]).into_iter().enumerate() {
-        let payers = payers.clone();
-        paying.spawn(async move {
-            for (recipient, asset, amount) in payments {
-                // Nobody answers for a while. Repeating the same call never pays twice.
-                let intent = Intent::Pay { recipient, asset, amount, memo: Memo::ZERO };
-                while payers.send(member, intent).await.is_err() {
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
-            }
-        });
-    }
-    for part in 1..=3 {
-        while payers.settled() < usize::from(PAYERS) * EACH * part / 5 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        network.authorities.iter_mut().for_each(Authority::kill);
-        network.start_authorities().await.unwrap();
-    }
-    within(PATIENCE, "they are still paying", paying.join_all()).await.unwrap();
-    payers.bring_all_up_to_date(&accounts).await.unwrap();
-    assert_all_paid(&network, &payers, EACH).await;
 }
 
 /// A frozen authority is worse than a dead one: connections stay open without answers.

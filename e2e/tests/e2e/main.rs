@@ -9,7 +9,6 @@
 //! | `restored` | a data folder that is an older copy, or mixes two copies |
 //! | `storm` | random kills of all programs, for a configurable time |
 //! | `chain_faults` | reorganizations below and above the final block; Ethereum nodes that lie, omit and lag |
-//! | `gas` | a relayer whose transaction is stuck, is dropped, or loses its nonce; a high gas price; two relayers |
 //! | `disk` | a full disk |
 //! | `pruning` | nodes that end their journals under load: one is killed at it, one was away, one begins anew |
 //! | `partition` | network partitions and packet loss |
@@ -32,7 +31,6 @@ mod chain_faults;
 mod crashes;
 mod disk;
 mod followers;
-mod gas;
 mod lifecycle;
 mod members;
 mod merchant;

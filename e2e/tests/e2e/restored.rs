@@ -4,9 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientError};
-use fastpay_core::{
-    AccountKey, Amount, Asset, Certificate, Epoch, Memo, SequenceNumber, TransferOrder, Vote, sign_vote,
-};
+use fastpay_core::{AccountKey, Amount, Asset, Certificate, Epoch, Memo, SequenceNumber, TransferOrder, Vote};
 use fastpay_e2e::{Finished, Network, PATIENCE, Payers, User, program, run, wait_for};
 use fastpay_rpc::Refusal;
 use fastpay_wallet::Intent;
@@ -253,65 +251,4 @@ async fn an_operator_says_that_the_folder_is_old_and_then_that_it_is_not() {
     scene.start(0).await;
     scene.ask(0, &order).await.unwrap();
     assert_eq!(scene.answer(1, &order).await, catching_up(2), "of whom authority 0 is locked");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn neither_a_copy_of_two_times_nor_an_empty_folder_is_started_on() {
-    let mut scene = Scene::new("torn-copy");
-    scene.start(0).await;
-    let keys: Vec<_> = scene.network.authorities.iter().map(|authority| authority.secret_keys().unwrap()).collect();
-    let [old, new] = ["old", "new"].map(|name| scene.network.place().path(name));
-    scene.network.authority(0).unwrap().stop().unwrap();
-    scene.network.authorities[0].back_up(&old).unwrap();
-    scene.start(0).await;
-    // Payments between the shards, in one direction.
-    for owner in [&scene.payer, &scene.saver] {
-        for (sequence, recipient) in (0..).zip([3, 4, 5, 6]) {
-            let transfer = payment(owner, key(recipient).account(), 1, sequence);
-            let order = owner.order(scene.network.domain(), transfer);
-            let digest = scene.network.domain().transfer_digest(&order.transfer);
-            let mut votes: Vec<_> = keys[..3]
-                .iter()
-                .map(|keys| sign_vote(keys, scene.network.domain(), Epoch(0), &order.transfer, digest))
-                .collect();
-            votes.sort_by_key(|vote| vote.authority);
-            scene.confirm(0, &Certificate { order, epoch: Epoch(0), votes }).await;
-        }
-    }
-    wait_for(PATIENCE, async || {
-        for shard in scene.client(0).shards() {
-            if shard.status().await.map_err(|error| error.to_string())?.credits_in_flight > 0 {
-                return Err("credits are on their way".to_owned());
-            }
-        }
-        Ok(())
-    })
-    .await
-    .unwrap();
-    scene.network.authority(0).unwrap().stop().unwrap();
-    scene.network.authorities[0].back_up(&new).unwrap();
-    let mut refused = 0;
-    for shard in ["shard-000", "shard-001"] {
-        scene.network.authorities[0].restore(&new).unwrap();
-        let data = scene.network.authorities[0].data();
-        std::fs::remove_dir_all(data.join(shard)).unwrap();
-        run(Command::new("cp").arg("-a").arg(old.join(shard)).arg(&data)).unwrap().success().unwrap();
-        // If no credit went in that direction, nothing is detected, and nothing is lost.
-        let log = scene.network.place().log("authority-0");
-        let before = std::fs::read_to_string(&log).unwrap().len();
-        let authority = scene.network.authority(0).unwrap();
-        authority.start().unwrap();
-        if authority.wait_ready().await.is_err() {
-            let said = std::fs::read_to_string(&log).unwrap();
-            assert!(said[before..].contains("of different times"), "{}", &said[before..]);
-            refused += 1;
-        }
-        authority.kill();
-    }
-    assert!(refused > 0, "the payments went between the shards");
-
-    // Without its folder the authority cannot start over, whatever the name of its configuration.
-    std::fs::remove_dir_all(scene.network.authorities[0].data()).unwrap();
-    let again = scene.init_again(0);
-    assert!(!again.status.success() && again.err.contains("must not begin with an empty memory"), "{}", again.err);
 }

@@ -67,11 +67,12 @@ async fn keep_dying(person: User, to: String, seed: u64, stop: Arc<AtomicBool>) 
     killed
 }
 
-/// Kills and restarts authorities and the relayer: mostly one at a time, sometimes all at once.
+/// Kills and restarts authorities and the relayer: all at once to begin with and sometimes, mostly one at a time.
 async fn rage(network: &mut Network, random: &mut StdRng, until: Instant) -> usize {
     let mut kills = 0;
     while Instant::now() < until {
         let mut victims: Vec<usize> = match random.random_range(0..10) {
+            _ if kills == 0 => (0..4).collect(),
             0 => (0..4).collect(),
             1 => vec![random.random_range(0..2), random.random_range(2..4)],
             _ => vec![random.random_range(0..4)],

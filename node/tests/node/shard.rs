@@ -6,43 +6,12 @@ use fastpay_core::{Amount, Asset, Balance, Epoch, SequenceNumber, ShardId, VoteS
 use fastpay_node::authority::shard::{Answer, ShardLimits, recover_on};
 use fastpay_node::authority::storage::{Journal, JournalOptions};
 use fastpay_rpc::Refusal;
-use fastpay_testkit::{MemoryDisk, TestAccount, payment, redemption};
+use fastpay_testkit::{MemoryDisk, TestAccount, payment};
 
 use crate::scene::{FORGETFUL, Shards, folders, layout, storage};
 
 fn one_shard(folder: &tempfile::TempDir, limits: ShardLimits) -> Shards {
     Shards::start(folder.path(), 1, limits)
-}
-
-#[test]
-fn an_order_becomes_a_vote_and_its_certificate_a_confirmation() {
-    for limits in [ShardLimits::default(), FORGETFUL] {
-        let folder = tempfile::tempdir().unwrap();
-        let shards = one_shard(&folder, limits);
-        let domain = shards.committee.domain;
-        let (alice, bob) = (TestAccount::ed25519(0), TestAccount::ethereum(1));
-        shards.deposit(&[(alice.id(), 100)]);
-
-        let order = alice.sign(&domain, payment(alice.id(), bob.id(), 30, 0));
-        let other = alice.sign(&domain, payment(alice.id(), bob.id(), 31, 0));
-        let vote = shards.vote(&order);
-        assert_eq!(shards.vote(&order), vote, "the same order gets its vote again");
-        assert_eq!(shards.refusal(&other), Refusal::OrderPending(Box::new(order.clone())));
-        assert_eq!(shards.account(&alice.id()).pending.unwrap().order.as_ref(), &order);
-
-        let certificate = shards.committee.certificate(&order);
-        for _ in 0..2 {
-            // Repeated, it changes nothing and is answered the same.
-            assert_eq!(shards.confirm(&certificate), Answer::Confirmed(Epoch(0), SequenceNumber(1)));
-            let (payer, payee) = (shards.account(&alice.id()), shards.account(&bob.id()));
-            assert_eq!(payer.balance(Asset::ETHER), Balance::from(Amount(70)));
-            assert_eq!(payer.pending, None);
-            assert_eq!(payee.balance(Asset::ETHER), Balance::from(Amount(30)));
-            assert_eq!(payee.received.count(), 1);
-        }
-        assert_eq!(shards.refusal(&order), Refusal::AlreadyConfirmed(SequenceNumber(1)));
-        assert!(shards.stop().into_iter().all(|ended| ended.is_ok()));
-    }
 }
 
 #[test]
@@ -60,36 +29,6 @@ fn orders_that_do_not_fit_the_account_are_refused_and_lock_nothing() {
     let gap = shards.committee.certificate(&too_high);
     assert_eq!(shards.confirm(&gap), Answer::Refused(Refusal::MissingCertificate(SequenceNumber(0))));
     assert_eq!(shards.account(&alice.id()).pending, None);
-    shards.stop();
-}
-
-#[test]
-fn a_valid_certificate_is_confirmed_without_funds_and_the_balance_shows_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let shards = one_shard(&folder, FORGETFUL);
-    let (alice, bob) = (TestAccount::ed25519(0), TestAccount::ed25519(2));
-    let order = alice.sign(&shards.committee.domain, payment(alice.id(), bob.id(), 5, 0));
-    let certificate = shards.committee.certificate(&order);
-    assert_eq!(shards.confirm(&certificate), Answer::Confirmed(Epoch(0), SequenceNumber(1)));
-    assert_eq!(shards.account(&alice.id()).balance(Asset::ETHER), Balance::ZERO.debit(Amount(5)));
-    shards.deposit(&[(alice.id(), 5)]);
-    assert_eq!(shards.account(&alice.id()).balance(Asset::ETHER), Balance::ZERO);
-    shards.stop();
-}
-
-#[test]
-fn a_redemption_gets_a_signature_of_its_own_and_joins_the_feed() {
-    let folder = tempfile::tempdir().unwrap();
-    let shards = one_shard(&folder, FORGETFUL);
-    let alice = TestAccount::ethereum(1);
-    shards.deposit(&[(alice.id(), 100)]);
-    let to = fastpay_core::PrimaryAddress::repeat_byte(9);
-    let order = alice.sign(&shards.committee.domain, redemption(alice.id(), to, 40, 0));
-    assert!(matches!(shards.vote(&order).signature, VoteSignature::Redemption { .. }));
-    shards.pay(&order);
-    let ledger = shards.ledger(0);
-    assert_eq!(ledger.redemptions.count(), 1);
-    assert_eq!(ledger.totals[&Asset::ETHER].redeemed, Balance::from(Amount(40)));
     shards.stop();
 }
 

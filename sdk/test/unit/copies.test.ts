@@ -79,12 +79,6 @@ describe("one storage", () => {
     expect(scene.node(0).account(scene.alice.account).next).toBe(1n);
   });
 
-  test("a failing storage stops the order before it is sent", async () => {
-    const broken: OrderStore = { ...memoryStore(), create: () => Promise.reject(new Error("the disk is full")) };
-    await expect(scene.pay(7n, { store: broken })).rejects.toThrow("the disk is full");
-    expect(scene.nodes.flatMap(({ orders }) => orders)).toEqual([]);
-  });
-
   test("orders of another deployment are kept apart", async () => {
     const store = memoryStore();
     const order = await signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, 7n, 0n));
@@ -193,17 +187,6 @@ describe("two storages with the same key", () => {
     const said = scene.steps.flatMap((step) => ("transfer" in step ? [`${step.type} ${amountOf(step.transfer)}`] : [step.type]));
     const told = said.filter((text) => !/^(vote|waiting|catching-up|confirmed)/.test(text));
     expect(told).toEqual(["adopted 7", "certified", "settled", "ordered 8", "certified", "settled"]);
-  });
-
-  test("two votes each: the account is reported as stuck", async () => {
-    const [one, other] = await Promise.all(
-      [5n, 6n].map((amount) => signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, amount, 0n))),
-    );
-    scene.nodes.forEach((node, number) => {
-      node.account(scene.alice.account).pending = number < 2 ? one : other;
-    });
-    await expect(scene.pay(7n)).rejects.toMatchObject({ code: "conflict", details: { canEnd: false } });
-    expect(scene.node(0).account(scene.bob.account).balance).toBe(0n);
   });
 
   test("a number used meanwhile: our order is superseded, and the error names the other one", async () => {
