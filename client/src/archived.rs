@@ -1,8 +1,8 @@
 //! Reads of what authorities have pruned, from their archives. Nothing is believed: an answer is proven by a checkpoint
-//! that a quorum of the current committee signed, and one that is not is left, and another authority asked.
+//! that a quorum of a committee that counts signed, and one that is not is left, and another authority asked.
 
 use fastpay_core::checkpoint::{ArchiveCursor, ArchivedError, ArchivedList, ProvenEntry, VerifiedArchivedPage};
-use fastpay_core::{AccountId, SequenceNumber};
+use fastpay_core::{AccountId, Committee, SequenceNumber};
 use fastpay_rpc::{ArchivedRequest, PAGE_ENTRIES_MAX};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -18,7 +18,8 @@ pub enum ArchiveFault {
     /// It gave no answer, or has no archive.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// Its answer proves nothing. After a rotation, an archive lags until the new committee's first checkpoint.
+    /// Its answer proves nothing. After a rotation, an archive lags until the new committee's first checkpoint, unless it is
+    /// known that the keys of the committee before were not out.
     #[error("what the authority shows of its archive is not proven: {0}")]
     Unproven(#[from] ArchivedError),
 }
@@ -45,11 +46,12 @@ impl Network {
         account: AccountId,
         list: ArchivedList,
     ) -> Result<VerifiedArchivedPage, ArchiveFault> {
-        let request = ArchivedRequest { account, list, limit: PAGE_ENTRIES_MAX };
+        let request = ArchivedRequest { account, list, limit: PAGE_ENTRIES_MAX, with_paid: true };
         let shard = authority.shards().first().ok_or(ClientError::NotFound)?;
         let page = shard.archived(request).await?;
-        let committee = self.committee();
-        Ok(page.verify(self.domain(), &[&committee], account, list)?)
+        let certifying = self.certifying();
+        let counting: Vec<&Committee> = certifying.iter().map(|committee| &**committee).collect();
+        Ok(page.verify(self.domain(), &counting, account, list)?)
     }
 
     /// The numbers `from..until` that an account took, as far as an archive proves them until the deadline: without a

@@ -86,6 +86,8 @@ struct Shared {
     hinted: AtomicU64,
     /// See [`Network::counting_since`].
     counting_since: AtomicU64,
+    /// The number after that of the epoch of [`Network::count_closing`]; 0 without one.
+    closing: AtomicU64,
 }
 
 #[derive(Clone, Debug)]
@@ -159,8 +161,8 @@ impl Network {
 
     fn of_listed(domain: Domain, committees: Committees, listed: Vec<AuthorityClient>, options: ClientOptions) -> Self {
         let known = RwLock::new(Known::new(committees, Names::new(), Told::new(), &listed));
-        let (hinted, counting_since) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { shared: Arc::new(Shared { domain, listed, options, known, hinted, counting_since }) }
+        let (hinted, counting_since, closing) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        Self { shared: Arc::new(Shared { domain, listed, options, known, hinted, counting_since, closing }) }
     }
 
     /// Checks that as many authorities have an address as make a quorum.
@@ -249,6 +251,24 @@ impl Network {
     /// Notes that a recovery has ended all epochs before this one, as f + 1 members say.
     pub(crate) fn count_since(&self, epoch: Epoch) {
         self.shared.counting_since.fetch_max(epoch.0, Ordering::AcqRel);
+    }
+
+    /// Notes that the keys of this epoch, the one before the current, were not out, as the contract says: its committee's
+    /// checkpoints count until another epoch begins. Returns whether it was not known.
+    pub fn count_closing(&self, epoch: Epoch) -> bool {
+        let after = epoch.0.saturating_add(1);
+        self.shared.closing.swap(after, Ordering::AcqRel) != after
+    }
+
+    /// The committees whose checkpoints count: the current one, and the one before if [`Network::count_closing`] said so.
+    #[must_use]
+    pub fn certifying(&self) -> Vec<Arc<Committee>> {
+        let committees = self.committees();
+        let current = committees.current();
+        let is_counted = self.shared.closing.load(Ordering::Acquire) == current.epoch().0;
+        let closing = current.epoch().0.checked_sub(1).filter(|_| is_counted);
+        let closing = closing.and_then(|before| committees.get(Epoch(before)).cloned());
+        [current.clone()].into_iter().chain(closing).collect()
     }
 
     /// Asks each endpoint whose name is not a current member's for its name now. A false claim gains nothing: an

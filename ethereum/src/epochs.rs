@@ -77,6 +77,23 @@ impl EpochReader {
         Ok(recoveries)
     }
 
+    /// The epoch before the current one of `committees`, if its committee's checkpoints still count: no node says, in the
+    /// newest block that is final at every node, that its keys were out.
+    ///
+    /// # Errors
+    /// As [`EpochReader::read`].
+    pub async fn closing(&self, committees: &Committees) -> Result<Option<Epoch>, DepositsError> {
+        let Some(before) = committees.current().epoch().0.checked_sub(1) else { return Ok(None) };
+        let block = self.common_final_block().await?;
+        for node in self.primary.endpoints() {
+            let at = At::Hash(block_hash(node, block).await?);
+            if node.view(self.primary.contract(), &IFastPay::compromisedCall { epoch: before }, at).await? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(Epoch(before)))
+    }
+
     /// The committees, and the recoveries after the epoch `examined` beside the newest one that is known.
     async fn agreed(
         &self,

@@ -8,11 +8,11 @@ use alloy::rpc::types::Log;
 use alloy::sol_types::SolEvent;
 use fastpay_core::{AccountId, Digest, SequenceNumber};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::contract::IFastPay;
 use crate::deposits::RANGE_BLOCKS_DEFAULT;
-use crate::endpoint::At;
+use crate::endpoint::{At, Endpoint};
 use crate::error::PrimaryError;
 use crate::events::OrderEvent;
 use crate::primary::Primary;
@@ -72,7 +72,7 @@ impl Primary {
             return Ok(BTreeMap::new());
         }
         let blocks = (self.deployment_block().await?, self.latest_head().await?.number());
-        self.search(sender, wanted, blocks, async |filter| self.request("eth_getLogs", filter).await).await
+        self.search(sender, wanted, blocks, None).await
     }
 
     /// The redemption on which the contract spent a number, as one of the configured nodes reports it in final blocks.
@@ -88,16 +88,16 @@ impl Primary {
         let endpoint = self.endpoint(node)?;
         let deployed = endpoint.view(self.contract(), &IFastPay::deploymentBlockCall {}, At::Latest).await?;
         let blocks = (deployed.saturating_to(), endpoint.final_head(self.finality()).await?.number());
-        let ask = async |filter| endpoint.request("eth_getLogs", filter).await;
-        Ok(self.search(sender, [sequence].into(), blocks, ask).await?.remove(&sequence))
+        Ok(self.search(sender, [sequence].into(), blocks, Some(endpoint)).await?.remove(&sequence))
     }
 
+    /// Searches at one node, or at the first one that answers.
     async fn search(
         &self,
         sender: AccountId,
         mut wanted: BTreeSet<SequenceNumber>,
         (deployed, mut last): (u64, u64),
-        ask: impl AsyncFn(Value) -> Result<Vec<Log>, PrimaryError>,
+        only: Option<&Endpoint>,
     ) -> Result<BTreeMap<SequenceNumber, Spending>, PrimaryError> {
         let mut found = BTreeMap::new();
         let kinds = [
@@ -114,8 +114,12 @@ impl Primary {
                 "fromBlock": U64::from(first),
                 "toBlock": U64::from(last),
             }]);
+            let logs: Vec<Log> = match only {
+                Some(node) => node.request("eth_getLogs", filter).await?,
+                None => self.request("eth_getLogs", filter).await?,
+            };
             // If a number was queued and then paid, the newest log counts.
-            for ((_, sequence), spending) in ask(filter).await?.iter().rev().filter_map(spending_in) {
+            for ((_, sequence), spending) in logs.iter().rev().filter_map(spending_in) {
                 if wanted.remove(&sequence) {
                     found.insert(sequence, spending);
                 }

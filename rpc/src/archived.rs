@@ -24,15 +24,17 @@ pub struct ArchivedRequest {
     pub list: ArchivedList,
     /// The maximum number of entries. 0 or a greater number means a whole page.
     pub limit: u32,
+    /// Whether [`Leaf::Paid`] is understood.
+    pub with_paid: bool,
 }
 
 impl From<ArchivedRequest> for proto::ArchivedRequest {
-    fn from(ArchivedRequest { account, list, limit }: ArchivedRequest) -> Self {
+    fn from(ArchivedRequest { account, list, limit, with_paid }: ArchivedRequest) -> Self {
         let list = match list {
             ArchivedList::Sent(from) => List::Sent(from.0),
             ArchivedList::Received(from) => List::Received(from.into()),
         };
-        Self { account: copy(&account.0), list: Some(list), limit }
+        Self { account: copy(&account.0), list: Some(list), limit, with_paid }
     }
 }
 
@@ -43,7 +45,8 @@ impl TryFrom<proto::ArchivedRequest> for ArchivedRequest {
             List::Sent(from) => ArchivedList::Sent(SequenceNumber(from)),
             List::Received(from) => ArchivedList::Received(from.into()),
         };
-        Ok(Self { account: account("account", &request.account)?, list, limit: request.limit })
+        let account = account("account", &request.account)?;
+        Ok(Self { account, list, limit: request.limit, with_paid: request.with_paid })
     }
 }
 

@@ -1,8 +1,9 @@
 //! An honest authority of several shards. Messages between its shards wait until the test delivers them.
 
 use fastpay_core::{
-    Account, AccountId, AuthorityKeys, Balance, Certificate, CertificateError, Committees, CrossShardCredit, Deposit,
-    Digest, Domain, Epoch, OrderError, Recovery, Rejection, ShardId, ShardLayout, SynchronizationOrder, TransferOrder,
+    Account, AccountId, Amount, AuthorityKeys, Balance, Base, BaseAccount, BaseLedger, Certificate, CertificateError,
+    Committees, CrossShardCredit, Deposit, Digest, Domain, Epoch, OrderError, Recovery, Redemption, Rejection,
+    SequenceNumber, ShardId, ShardLayout, SynchronizationOrder, TransactionIndex, TransferOrder, Unlock, UnlockOutcome,
     Vote, sign_vote,
 };
 
@@ -73,6 +74,34 @@ impl TestAuthority {
         let recovery = Recovery { epoch: next.committee.epoch(), adopted: Some(Digest::repeat_byte(1)) };
         self.committees.recover(recovery).expect("the epoch is the current one");
         self.shards = self.layout.shards().map(|id| TestShard::new(id, self.layout, true)).collect();
+    }
+
+    /// After a recovery, without anything executed yet: goes on from a checkpoint in which it has debited this redemption
+    /// without its order. Its account goes on with a number, and has what is left.
+    pub fn debit_paid(&mut self, epoch: Epoch, redemption: &Redemption, (number, left): (SequenceNumber, Amount)) {
+        let account = redemption.sender;
+        let shard = self.shard(&account);
+        shard.begin(Base::Checkpoint(BaseLedger {
+            number: 1,
+            checkpoint: Digest::repeat_byte(1),
+            generation: 1,
+            synchronized: TransactionIndex(0),
+            epoch,
+            compromised: vec![(Epoch(0), epoch)],
+            redemptions: 0,
+        }));
+        shard.begin(Base::Account(BaseAccount {
+            account,
+            checkpoint: 1,
+            next: number,
+            received: 0,
+            deposits: 0,
+            balances: [(redemption.asset, Balance::from(left))].into_iter().collect(),
+        }));
+        if number <= redemption.sequence {
+            let unlock = Unlock { outcome: Some(UnlockOutcome::Voided), ..Unlock::default() };
+            shard.begin(Base::Number { account, sequence: redemption.sequence, unlock });
+        }
     }
 
     /// The epoch in which the authority votes.

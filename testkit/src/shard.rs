@@ -6,9 +6,9 @@ use std::convert::Infallible;
 use borsh::BorshDeserialize;
 use fastpay_core::handover::{Inheritance, JoinError};
 use fastpay_core::{
-    Account, AccountId, Certificate, CrossShardCredit, Decision, Epoch, Installation, JournalPosition, PendingOrder,
-    PrimaryView, Record, Rejection, SequenceNumber, Shard, ShardId, ShardLayout, ShardLedger, SynchronizationOrder,
-    UnlockEvent, VerifiedCertificate, VerifiedOrder, VoteFloor,
+    Account, AccountId, Base, Certificate, CrossShardCredit, Decision, Epoch, Installation, JournalPosition,
+    PendingOrder, PrimaryView, Record, Rejection, SequenceNumber, Shard, ShardId, ShardLayout, ShardLedger,
+    SynchronizationOrder, UnlockEvent, VerifiedCertificate, VerifiedOrder, VoteFloor,
 };
 
 use crate::MemoryJournal;
@@ -70,6 +70,13 @@ impl TestShard {
         let mut shard = Self { journal, named, ..Self::new(id, layout, true) };
         shard.restart_from_journal();
         shard
+    }
+
+    /// Appends a record of a base. The shard is new.
+    pub fn begin(&mut self, base: Base) {
+        let record = Record::Base(Box::new(base));
+        self.load(record.accounts(), self.journal.end());
+        self.append(&record);
     }
 
     /// Locks an account on an order.

@@ -30,12 +30,17 @@ use fastpay_client::{Backoff, OrderConflict, Progress, QuorumError};
 const LEARNED_MAX: usize = 256;
 
 impl Wallet {
-    /// Finishes a stored order.
+    /// Finishes a stored order. What had to be made again before it is added to `before`.
     ///
     /// If a recovery has ended the epoch of its certificate, the order of that certificate is certified again: it keeps its
     /// number, so it happens once. If the recovery included it, or something else has taken the number since, that is the
     /// outcome.
-    pub(crate) async fn finish(&self, journal: &OrderJournal, entry: OrderEntry) -> Result<Resumed, WalletError> {
+    pub(crate) async fn finish(
+        &self,
+        journal: &OrderJournal,
+        entry: OrderEntry,
+        before: &mut Vec<Resumed>,
+    ) -> Result<Resumed, WalletError> {
         let (account, sequence) = (journal.orders().account(), entry.sequence);
         let mut to_certify = entry.order.clone();
         if let Some(stored) = entry.certificate {
@@ -69,8 +74,11 @@ impl Wallet {
         if let Some(resumed) = self.note_archived(journal, &ordered, &answers).await? {
             return Ok(resumed);
         }
+        if let Some(resumed) = self.note_spent(journal, &ordered, &answers).await? {
+            return Ok(resumed);
+        }
         // Nothing is certified under this number before those below it are executed.
-        Box::pin(self.renew(journal, sequence, &answers)).await?;
+        before.extend(Box::pin(self.renew(journal, sequence, &answers)).await?);
         let mut conflict = self.conflict(account, sequence, &answers);
         conflict.enter(&order);
         if conflict.contenders().len() > 1 {
@@ -78,8 +86,14 @@ impl Wallet {
             conflict.merge(&self.read_conflict(account, sequence).await);
         }
         let first = conflict.leader().cloned().unwrap_or_else(|| order.clone());
-        let receipt = self.bring_home(journal, &order, first, true).await?;
-        Ok(Resumed::of(Some(ordered), receipt))
+        match self.bring_home(journal, &order, first, true).await {
+            Err(WalletError::Quorum(error)) => {
+                // Authorities step over a number that a recovery debited when they are asked for something about it.
+                let answers = self.network().account(account, Instant::now() + READ_PATIENCE).await;
+                self.note_spent(journal, &ordered, &answers).await?.ok_or(WalletError::Quorum(error))
+            }
+            receipt => Ok(Resumed::of(Some(ordered), receipt?)),
+        }
     }
 
     /// Finishes again what is certified here under numbers below `next`, and not executed by f + 1 of the authorities that
@@ -88,9 +102,25 @@ impl Wallet {
     pub(crate) async fn renew(
         &self,
         journal: &OrderJournal,
-        mut next: SequenceNumber,
+        next: SequenceNumber,
         answers: &Answers<AccountState>,
     ) -> Result<Vec<Resumed>, WalletError> {
+        let mut renewed = Vec::new();
+        for entry in self.left_out(journal, next, answers)? {
+            let resumed = self.finish(journal, entry, &mut renewed).await?;
+            renewed.push(resumed);
+        }
+        Ok(renewed)
+    }
+
+    /// What is certified here under numbers below `next`, and not executed by f + 1 of the authorities that answer, oldest
+    /// first.
+    pub(crate) fn left_out(
+        &self,
+        journal: &OrderJournal,
+        mut next: SequenceNumber,
+        answers: &Answers<AccountState>,
+    ) -> Result<Vec<OrderEntry>, WalletError> {
         let mut open = Vec::new();
         while let Some(sequence) = next.0.checked_sub(1).map(SequenceNumber)
             && !self.is_stepped_over(sequence, answers)
@@ -99,11 +129,8 @@ impl Wallet {
             open.extend(entry.filter(|entry| entry.state != OrderState::Voided && entry.certificate.is_some()));
             next = sequence;
         }
-        let mut renewed = Vec::new();
-        for entry in open.into_iter().rev() {
-            renewed.push(self.finish(journal, entry).await?);
-        }
-        Ok(renewed)
+        open.reverse();
+        Ok(open)
     }
 
     /// If the number of an order was used long ago, and no authority has the certificate any more, notes what a checkpoint

@@ -135,7 +135,7 @@ impl Wallet {
         let journal = Arc::new(self.folder().orders(account).lock(LOCK_PATIENCE).await?);
         for _ in 0..ADOPTIONS_MAX {
             for entry in journal.orders().unfinished()? {
-                self.finish(&journal, entry).await?;
+                self.finish(&journal, entry, &mut Vec::new()).await?;
             }
             let states = self.page_states(name, account, pages)?;
             told(&states);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use fastpay_client::{AuthorityEndpoints, Endpoints};
-use fastpay_core::{Asset, AuthorityName, Committees, Domain, Genesis};
+use fastpay_core::{Asset, AuthorityName, Committees, Domain, Epoch, Genesis};
 use fastpay_ethereum::{Alarm, DepositsError, EpochReader, Primary, PrimaryError, Token, served_chain};
 use tokio::time::{Instant, sleep};
 use url::Url;
@@ -123,6 +123,9 @@ impl Wallet {
         }
         let network = Network::new(Domain::new(known.chain_id, known.contract), known.committees.clone(), &endpoints)?;
         network.adopt(known.committees, known.names);
+        if let Some(closing) = known.closing {
+            network.count_closing(closing);
+        }
         network.learn(folder.known_endpoints()?);
         Ok(Self::new(folder, network, options))
     }
@@ -163,8 +166,8 @@ impl Wallet {
         if primary.committee(known.current().epoch()).await? != **known.current() {
             return Err(WalletError::OtherCommittee);
         }
-        match EpochReader::new(primary.clone()).read(Some(&known)).await {
-            Ok(committees) => self.learn(known, committees).await?,
+        match self.read_committees(&primary, &known).await {
+            Ok((committees, closing)) => self.learn(known, committees, closing).await?,
             // One of several nodes is away or behind: the known committees stay valid.
             Err(DepositsError::Alarm(Alarm::EpochLost { .. })) => {}
             Err(error) if error.is_retryable() => {
@@ -173,6 +176,22 @@ impl Wallet {
             Err(error) => return Err(error.into()),
         }
         Ok(primary)
+    }
+
+    /// The committees, and the epoch before the current one if its checkpoints count.
+    async fn read_committees(
+        &self,
+        primary: &Primary,
+        known: &Committees,
+    ) -> Result<(Committees, Option<Epoch>), DepositsError> {
+        let reader = EpochReader::new(primary.clone());
+        let committees = reader.read(Some(known)).await?;
+        // What was so once stays so until another epoch begins.
+        let closing = match self.network().certifying().get(1) {
+            Some(closing) if committees == *known => Some(closing.epoch()),
+            _ => reader.closing(&committees).await?,
+        };
+        Ok((committees, closing))
     }
 
     /// Follows the contract's rotations of the committee.
@@ -219,14 +238,20 @@ impl Wallet {
         is_new
     }
 
-    async fn learn(&self, known: Committees, committees: Committees) -> Result<(), WalletError> {
+    async fn learn(
+        &self,
+        known: Committees,
+        committees: Committees,
+        closing: Option<Epoch>,
+    ) -> Result<(), WalletError> {
         let network = self.network();
         let names = network.names();
         network.adopt(committees.clone(), names.clone());
+        let is_counted = closing.is_some_and(|closing| network.count_closing(closing));
         let now = network.ask_names(Instant::now() + READ_PATIENCE).await;
-        if committees != known || now != names {
+        if committees != known || now != names || is_counted {
             network.adopt(committees.clone(), now.clone());
-            let learned = KnownCommittees { names: now, ..KnownCommittees::new(network.domain(), committees) };
+            let learned = KnownCommittees { names: now, closing, ..KnownCommittees::new(network.domain(), committees) };
             self.folder().learn_committees(&learned)?;
         }
         if !network.unreached().is_empty() {

@@ -44,17 +44,19 @@ pub enum Unlocking {
 }
 
 impl Wallet {
-    /// The number at which an account may be stuck: that of its first unfinished order in this wallet, or else its next
-    /// one.
+    /// The number at which an account may be stuck: that of the first order in this wallet that is unfinished, or that a
+    /// recovery left out, or else its next one.
     ///
     /// # Errors
     /// If too few authorities answer.
     pub async fn first_open_number(&self, account: AccountId) -> Result<SequenceNumber, WalletError> {
         let journal = self.folder().orders(account).lock(LOCK_PATIENCE).await?;
-        if let Some(unfinished) = journal.orders().unfinished()?.first() {
-            return Ok(unfinished.sequence);
-        }
         let answers = self.ask_account(account).await?;
+        let left_out = self.left_out(&journal, journal.orders().next_sequence()?, &answers)?;
+        let unfinished = journal.orders().unfinished()?;
+        if let Some(first) = left_out.iter().chain(&unfinished).map(|entry| entry.sequence).min() {
+            return Ok(first);
+        }
         self.catch_up(&journal, &answers).await
     }
 

@@ -1,15 +1,16 @@
-//! Numbers that the contract voided at anybody's request: by another copy of this wallet, or a relayer. They paid
-//! nothing, and the next number is free. docs/PROTOCOL.md, K12.
+//! Numbers that the contract voided at anybody's request, by another copy of this wallet or a relayer, and those that it
+//! spent and that authorities stepped over after a recovery. The next number is free. docs/PROTOCOL.md, K12.
 
 use fastpay_client::Answers;
-use fastpay_core::{AccountId, SequenceNumber};
-use fastpay_ethereum::UnlockState;
+use fastpay_core::{AccountId, Epoch, SequenceNumber, Transfer};
+use fastpay_ethereum::{SpendingState, UnlockState};
 use fastpay_rpc::AccountState;
 use tokio::time::Instant;
 
 use crate::error::WalletError;
 use crate::folder::OrderJournal;
-use crate::wallet::{LOCK_PATIENCE, READ_PATIENCE, Wallet};
+use crate::spent::logged;
+use crate::wallet::{LOCK_PATIENCE, READ_PATIENCE, Resumed, Wallet};
 
 impl Wallet {
     /// Notes which unfinished orders of an account are void. If the Ethereum node does not answer, it notes none.
@@ -55,6 +56,78 @@ impl Wallet {
         Ok(is_void)
     }
 
+    /// If the contract has spent the number of an order and authorities have stepped over it, notes that: nothing more
+    /// happens under it. Which order was paid is known if a node still serves the event. If none does, a redemption counts
+    /// as paid, so that nobody makes it a second time. Unless a recovery is known here, only the event counts that this
+    /// order was paid.
+    pub(crate) async fn note_spent(
+        &self,
+        journal: &OrderJournal,
+        ordered: &Transfer,
+        answers: &Answers<AccountState>,
+    ) -> Result<Option<Resumed>, WalletError> {
+        let (account, sequence) = (ordered.sender(), ordered.sequence());
+        if !self.is_spent_unexecuted(account, sequence, answers).await {
+            return Ok(None);
+        }
+        let logged = logged(&self.primary().await?, account, [sequence].into()).await;
+        let is_recovered = self.network().counting_since() > Epoch(0);
+        let is_paid = match logged.get(&sequence) {
+            Some(spending) => {
+                spending.digest == self.network().domain().transfer_digest(ordered)
+                    && spending.state != SpendingState::Released
+            }
+            None => is_recovered && matches!(ordered, Transfer::Redemption(_)),
+        };
+        let order = Box::new(ordered.clone());
+        if is_paid {
+            journal.note_paid(sequence)?;
+            return Ok(Some(Resumed::Paid { order }));
+        }
+        if !is_recovered {
+            return Ok(None);
+        }
+        journal.void(sequence)?;
+        Ok(Some(Resumed::Voided { order }))
+    }
+
+    /// Whether the contract has spent a number that no authority has executed: f + 1 of them have stepped over it, the
+    /// contract says so in a final block, and a quorum answers that it has no certificate of it. A recovery debits what the
+    /// contract paid behind a gap, and authorities step over the number when they reach it (PROTOCOL, Recovery). False if
+    /// the Ethereum node does not answer.
+    pub(crate) async fn is_spent_unexecuted(
+        &self,
+        account: AccountId,
+        sequence: SequenceNumber,
+        answers: &Answers<AccountState>,
+    ) -> bool {
+        if !self.is_stepped_over(sequence, answers) {
+            return false;
+        }
+        match self.is_spent(account, sequence).await {
+            Ok(true) => self.is_unexecuted(account, sequence).await,
+            Ok(false) => false,
+            Err(error) => {
+                tracing::debug!(%account, %sequence, %error, "cannot find out now whether a number is spent");
+                false
+            }
+        }
+    }
+
+    /// Whether the contract has spent a number in a final block.
+    async fn is_spent(&self, account: AccountId, sequence: SequenceNumber) -> Result<bool, WalletError> {
+        let primary = self.primary().await?;
+        let head = primary.final_head().await?;
+        Ok(primary.is_redeemed_in(&head, account, sequence).await?)
+    }
+
+    /// Whether no certificate of a number counts, as a quorum says.
+    async fn is_unexecuted(&self, account: AccountId, sequence: SequenceNumber) -> bool {
+        let deadline = Instant::now() + READ_PATIENCE;
+        self.find_counting_certificate(account, sequence).await.is_none()
+            && self.network().is_without_certificate(account, sequence, deadline).await
+    }
+
     /// Whether a number is void: f + 1 authorities have stepped over it, the contract confirms it in a final block, and
     /// a quorum answers that it has no certificate of it. A certificate that no recovery has ended proves that the
     /// number was executed, whatever the Ethereum node answers, and a missing answer proves nothing. False if the
@@ -70,11 +143,7 @@ impl Wallet {
         }
         let asked = async { Ok(self.primary().await?.final_unlock_state(account, sequence, 0).await?) };
         match asked.await {
-            Ok(UnlockState::Voided) => {
-                let deadline = Instant::now() + READ_PATIENCE;
-                self.find_counting_certificate(account, sequence).await.is_none()
-                    && self.network().is_without_certificate(account, sequence, deadline).await
-            }
+            Ok(UnlockState::Voided) => self.is_unexecuted(account, sequence).await,
             Ok(_) => false,
             Err(error @ WalletError::Config(_)) => {
                 tracing::debug!(%error, "there is no contract to ask whether a number is void");

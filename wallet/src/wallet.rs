@@ -122,9 +122,15 @@ pub enum Resumed {
         /// The number of the checkpoint.
         checkpoint: u64,
     },
-    /// The contract voided its number, so it never happens.
+    /// The contract voided its number, or spent it on another order, so it never happens.
     Voided {
         /// The void order.
+        order: Box<Transfer>,
+    },
+    /// A redemption that the contract has paid or queued. A recovery debited it without its certificate, and the
+    /// authorities have stepped over its number.
+    Paid {
+        /// The redemption.
         order: Box<Transfer>,
     },
 }
@@ -216,7 +222,7 @@ impl Wallet {
                 let ordered = entry.order.as_ref().map(|order| &order.transfer);
                 let sequence = entry.sequence;
                 let same = ordered == Some(&intent.transfer(account, sequence));
-                match self.finish(&journal, entry).await? {
+                match self.finish(&journal, entry, &mut Vec::new()).await? {
                     Resumed::Settled(receipt) if same => return Ok(*receipt),
                     // It is done, and must not be done twice.
                     Resumed::Archived { order, settled, checkpoint } if same && order == settled => {
@@ -248,7 +254,8 @@ impl Wallet {
         let mut resumed = Vec::new();
         for _ in 0..ADOPTIONS_MAX {
             for entry in journal.orders().unfinished()? {
-                resumed.push(self.finish(&journal, entry).await?);
+                let finished = self.finish(&journal, entry, &mut resumed).await?;
+                resumed.push(finished);
             }
             let answers = self.ask_account(account).await?;
             let renewed = self.renew(&journal, journal.orders().next_sequence()?, &answers).await?;
@@ -393,8 +400,18 @@ impl Wallet {
         })
     }
 
+    /// Whether an archive proves that a number was taken. What a recovery debited may stand behind numbers that are free:
+    /// then f + 1 authorities must have stepped over it, too.
+    async fn is_archived(&self, account: AccountId, sequence: SequenceNumber, answers: &Answers<AccountState>) -> bool {
+        let deadline = Instant::now() + READ_PATIENCE;
+        match self.network().archived_number(account, sequence, deadline).await {
+            Some(entry) => !entry.is_paid || self.is_stepped_over(sequence, answers),
+            None => false,
+        }
+    }
+
     /// The highest next number that is proven by the certificate before it, by an archive if that is pruned, or by the
-    /// contract if the number before it is void. It is at least `known`.
+    /// contract if the number before it is void, or spent and stepped over. It is at least `known`.
     pub(crate) async fn proven_next(
         &self,
         account: AccountId,
@@ -404,8 +421,9 @@ impl Wallet {
         for claim in claims_above(answers, known) {
             let Some(previous) = claim.0.checked_sub(1).map(SequenceNumber) else { continue };
             if self.find_certificate(account, previous).await.is_some()
-                || self.network().archived_number(account, previous, Instant::now() + READ_PATIENCE).await.is_some()
+                || self.is_archived(account, previous, answers).await
                 || self.is_void(account, previous, answers).await
+                || self.is_spent_unexecuted(account, previous, answers).await
             {
                 return claim;
             }

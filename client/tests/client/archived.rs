@@ -1,8 +1,8 @@
 //! Archived entries, of authorities that show others, hide them, or do not answer. `vectors/archive.json` has each lie.
 
 use fastpay_client::{ArchiveFault, ClientError, Network};
-use fastpay_core::SequenceNumber;
 use fastpay_core::checkpoint::{ArchiveCursor, ArchivedError, ArchivedList, ProvenEntry};
+use fastpay_core::{Epoch, SequenceNumber};
 use fastpay_testkit::fake::{FakeCommittee, Role};
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
 use std::time::Duration;
@@ -86,6 +86,19 @@ async fn votes_of_another_committee_and_an_authority_without_archive_prove_nothi
     let network = committee.network();
     network.adopt(committees, network.names());
     let authority = network.authorities()[0].clone();
+    let error = network.archived_page(&authority, alice.id(), list).await.unwrap_err();
+    assert!(matches!(error, ArchiveFault::Unproven(ArchivedError::Certificate(_))), "{error}");
+    // Of the one before it proves all, once it is known that its keys were not out; and nothing after another rotation.
+    for other in [Epoch(1), Epoch(2)] {
+        network.count_closing(other);
+        network.archived_page(&authority, alice.id(), list).await.unwrap_err();
+    }
+    network.count_closing(Epoch(0));
+    let page = network.archived_page(&authority, alice.id(), list).await.unwrap();
+    assert_eq!(numbers(&page.into_entries()), [0]);
+    let mut later = network.committees();
+    later.install(TestCommittee::new(4).rotated().rotated().committee).unwrap();
+    network.adopt(later, network.names());
     let error = network.archived_page(&authority, alice.id(), list).await.unwrap_err();
     assert!(matches!(error, ArchiveFault::Unproven(ArchivedError::Certificate(_))), "{error}");
     let fresh = FakeCommittee::start().await;

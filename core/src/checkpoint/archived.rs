@@ -37,7 +37,7 @@ pub struct ArchivedPage {
 /// An entry of an archived segment, not yet checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchivedEntry {
-    /// [`Leaf::Executed`] or [`Leaf::Void`].
+    /// [`Leaf::Executed`], [`Leaf::Void`] or [`Leaf::Paid`].
     pub leaf: Leaf,
     /// The number of the checkpoint whose segment it stands in.
     pub checkpoint: u64,
@@ -82,6 +82,9 @@ pub struct ProvenEntry {
     pub sequence: SequenceNumber,
     /// What a quorum executed under it; none if the account stepped over the number, which is void.
     pub transfer: Option<Transfer>,
+    /// Whether a recovery debited the transfer because the contract had paid it, without its owner's order: it is a
+    /// redemption, and nothing else is ever executed under the number. An earlier number may still be free.
+    pub is_paid: bool,
 }
 
 impl ProvenEntry {
@@ -89,9 +92,14 @@ impl ProvenEntry {
         match leaf {
             Leaf::Executed(transfer) => {
                 let (account, sequence) = (transfer.sender(), transfer.sequence());
-                Ok(Self { checkpoint, account, sequence, transfer: Some(transfer) })
+                Ok(Self { checkpoint, account, sequence, transfer: Some(transfer), is_paid: false })
             }
-            Leaf::Void(account, sequence) => Ok(Self { checkpoint, account, sequence, transfer: None }),
+            Leaf::Void(account, sequence) => Ok(Self { checkpoint, account, sequence, transfer: None, is_paid: false }),
+            Leaf::Paid(redemption) => {
+                let (account, sequence) = (redemption.sender, redemption.sequence);
+                let transfer = Some(Transfer::Redemption(redemption));
+                Ok(Self { checkpoint, account, sequence, transfer, is_paid: true })
+            }
             _ => Err(ArchivedError::OtherLeaf),
         }
     }

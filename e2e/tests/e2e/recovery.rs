@@ -402,8 +402,9 @@ async fn a_lost_committee_is_recovered_by_the_run_book_and_no_unit_is_lost_or_ma
     scene.release().await;
     scene.all_have([40, 30, 0]).await;
     let resumed = scene.alice.fastpay(["resume"]).await.unwrap();
-    assert_eq!((&resumed["orders"][0]["state"], &resumed["orders"][0]["sequence"]), (&json!("settled"), &json!(4)));
-    for sequence in [3, 4] {
+    for (place, sequence) in [3, 4].into_iter().enumerate() {
+        let order = &resumed["orders"][place];
+        assert_eq!((&order["state"], &order["sequence"]), (&json!("settled"), &json!(sequence)), "{resumed}");
         let (now, before) = (scene.certificate(sequence as u64), &ended[sequence]);
         assert_eq!((now.epoch, &now.order), (Epoch(1), &before.order), "the order that was signed before");
     }

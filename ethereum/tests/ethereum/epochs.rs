@@ -103,6 +103,25 @@ async fn committees_are_learned_when_final_and_all_of_them_however_long_one_was_
 }
 
 #[tokio::test]
+async fn the_committee_before_counts_unless_a_node_says_that_its_keys_were_out() {
+    let scene = Scene::new().await;
+    scene.anvil.mine(2).await;
+    let reader = scene.reader().await;
+    assert_eq!(reader.closing(&committees(0)).await.unwrap(), None, "there is none before the first");
+    scene.rotate(1).await;
+    scene.anvil.mine(2).await;
+    assert_eq!(reader.closing(&committees(1)).await.unwrap(), Some(Epoch(0)));
+    scene.rotate(2).await;
+    scene.anvil.mine(2).await;
+    assert_eq!(reader.closing(&committees(2)).await.unwrap(), Some(Epoch(1)));
+    scene.lie_about(IFastPay::compromisedCall::SELECTOR, |result| *result = format!("0x{:064x}", 1));
+    assert_eq!(reader.closing(&committees(2)).await.unwrap(), None);
+    scene.node.repent();
+    scene.node.go_away(true);
+    assert!(reader.closing(&committees(2)).await.unwrap_err().is_retryable());
+}
+
+#[tokio::test]
 async fn in_an_older_block_only_what_was_installed_there_is_read() {
     let scene = Scene::new().await;
     scene.anvil.mine(2).await;
@@ -216,6 +235,7 @@ async fn a_recovery_is_told_apart_from_an_emergency_and_what_it_adopts_counts_wh
     anvil.install(&rotation(alive).await).await;
     anvil.mine(2).await;
     assert_eq!(reader(alive).await.read_with_recovery(None).await.unwrap(), committees(1));
+    assert_eq!(reader(alive).await.closing(&committees(1)).await.unwrap(), None, "its keys were out");
 
     anvil.pass(Rotation::RECOVERY_SILENCE_S).await;
     let recovery = rotation(lost).await;

@@ -2,13 +2,24 @@
 
 use std::io;
 
+#[cfg(target_os = "linux")]
+use thread_priority::{
+    NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy, thread_native_id,
+};
 use tokio::sync::oneshot;
 
-/// Gives the calling thread the lowest priority.
+/// Gives the calling thread the lowest priority: it runs while no other thread needs its core, and a little otherwise.
+///
+/// A low nice value alone costs payments more: a thread of the node that wakes waits until the running one has used up
+/// its time slice.
 pub fn lowest_priority() {
     // On other systems than Linux, this would change the priority of the whole process.
     #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::setpriority_process(None, 19) {
+    if let Err(error) = set_thread_priority_and_policy(
+        thread_native_id(),
+        ThreadPriority::Min,
+        ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle),
+    ) {
         tracing::debug!(%error, thread = std::thread::current().name(), "a thread keeps its priority");
     }
 }

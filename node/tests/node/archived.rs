@@ -113,7 +113,10 @@ async fn what_a_rebase_prunes_is_read_from_the_archive_with_its_proof() {
     from_second = BEGIN;
     loop {
         let list = ArchivedList::Received(from_second);
-        let page = client.shards()[0].archived(ArchivedRequest { account: id(1), list, limit: 1 }).await.unwrap();
+        let page = client.shards()[0]
+            .archived(ArchivedRequest { account: id(1), list, limit: 1, with_paid: false })
+            .await
+            .unwrap();
         let page = page.verify(&scene.committee.domain, &[&scene.committee.committee], id(1), list).unwrap();
         let next = page.next();
         (entries, pages) = ([entries, page.into_entries()].concat(), pages + 1);
@@ -190,7 +193,7 @@ async fn what_proves_entries_is_the_archive_as_it_is_now() {
     let client = &member.running.as_ref().unwrap().client;
     let (list, from) = (ArchivedList::Sent(SequenceNumber(2)), SequenceNumber(2));
     let newest = async || {
-        let request = ArchivedRequest { account: id(0), list, limit: 0 };
+        let request = ArchivedRequest { account: id(0), list, limit: 0, with_paid: false };
         client.shards()[0].archived(request).await.unwrap().headers.last().copied().unwrap()
     };
     let second = newest().await;

@@ -24,7 +24,7 @@ const RECEIVED: ArchivedList = ArchivedList::Received(ArchiveCursor { checkpoint
 async fn read(scene: &Scene, list: ArchivedList) -> Result<Vec<(u64, u64)>, ClientError> {
     let account = id(if matches!(list, ArchivedList::Sent(_)) { 0 } else { 1 });
     let client = &scene.members[0].running.as_ref().unwrap().client;
-    let page = client.shards()[0].archived(ArchivedRequest { account, list, limit: 0 }).await?;
+    let page = client.shards()[0].archived(ArchivedRequest { account, list, limit: 0, with_paid: false }).await?;
     let page = page.verify(&scene.committee.domain, &[&scene.committee.committee], account, list).unwrap();
     Ok(page.into_entries().iter().map(|entry| (entry.checkpoint, entry.sequence.0)).collect())
 }

@@ -41,7 +41,7 @@ fn an_archived_page_and_its_request_come_back() {
     }
     let sent = ArchivedList::Sent(SequenceNumber(0));
     for list in [sent, ArchivedList::Received(ArchiveCursor { checkpoint: 1, entry: 2 })] {
-        let request = ArchivedRequest { account: AccountId([1; 32]), list, limit: 3 };
+        let request = ArchivedRequest { account: AccountId([1; 32]), list, limit: 3, with_paid: true };
         let bytes = proto::ArchivedRequest::from(request).encode_to_vec();
         assert_eq!(proto::ArchivedRequest::decode(&*bytes).unwrap().try_into(), Ok(request));
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fastpay_core::checkpoint::{
     ArchiveCursor, ArchivedEntry, ArchivedList, ArchivedPage, Checkpoint, CheckpointVote, Leaf, Segment, SegmentEntry,
 };
-use fastpay_core::{AccountId, Certificate, Digest, Pruned, SequenceNumber, TransactionIndex, Transfer};
+use fastpay_core::{AccountId, Certificate, Digest, Pruned, Redemption, SequenceNumber, TransactionIndex, Transfer};
 use fastpay_rpc::ArchivedRequest;
 
 use super::Role;
@@ -35,6 +35,10 @@ impl FakeArchive {
                 counts.entry(receipt.payment.recipient).or_default().1 += u64::from(lists);
             }
         }
+        Self::certified(committee, segment, counts)
+    }
+
+    fn certified(committee: &TestCommittee, segment: Segment, counts: BTreeMap<AccountId, (u64, u64)>) -> Self {
         let first = segment.entries.first().expect("something is archived").leaf();
         let checkpoint = Checkpoint {
             epoch: committee.committee.epoch(),
@@ -49,6 +53,12 @@ impl FakeArchive {
         votes.sort_by_key(|vote| vote.authority);
         votes.truncate(committee.committee.quorum());
         Self { segment, checkpoint, votes, counts }
+    }
+
+    /// What a recovery debited without its order, of an account that goes on with the number `next`.
+    pub(super) fn of_recovery(committee: &TestCommittee, redemption: &Redemption, next: SequenceNumber) -> Self {
+        let entries = vec![SegmentEntry::Recovery, SegmentEntry::Paid(redemption.clone())];
+        Self::certified(committee, Segment { entries }, [(redemption.sender, (next.0, 0))].into())
     }
 
     /// What is pruned of what an account sent, from a number on.
@@ -77,6 +87,7 @@ impl FakeArchive {
             Leaf::Executed(transfer) => {
                 u64::from(*at) >= from && transfer.receipts().any(|receipt| receipt.payment.recipient == account)
             }
+            Leaf::Paid(paid) => is_sent && request.with_paid && paid.sender == account && paid.sequence.0 == from,
             _ => false,
         });
         let limit = if role == Role::ShortPages { 1 } else { request.limit as usize };

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use fastpay_client::{AuthorityEndpoints, ClientOptions, Endpoints, Network, QuorumOptions};
 use fastpay_core::{
-    AccountId, Amount, Asset, Certificate, Committees, Deposit, PrimaryView, Receipt, SignedEndpoint, TransactionIndex,
-    Transfer, TransferOrder, UnlockEvent, UnlockEventKind,
+    AccountId, Amount, Asset, Certificate, Committees, Deposit, PrimaryView, Receipt, Redemption, SequenceNumber,
+    SignedEndpoint, TransactionIndex, Transfer, TransferOrder, UnlockEvent, UnlockEventKind,
 };
 use fastpay_rpc::proto::shard_server::ShardServer;
 use tokio_stream::wrappers::TcpListenerStream;
@@ -239,6 +239,15 @@ impl FakeAuthority {
         state.redemptions.clear();
     }
 
+    /// As `recover`, with what the recovery debited without its order.
+    fn recover_paid(&self, next: &TestCommittee, redemption: &Redemption, account: (SequenceNumber, Amount)) {
+        self.recover(next);
+        let mut state = self.state();
+        // The epoch is taken up already.
+        state.authority.debit_paid(next.committee.epoch(), redemption, account);
+        state.archive = Some(FakeArchive::of_recovery(next, redemption, account.0));
+    }
+
     /// Follows the Primary to an event about a number.
     pub fn follow_unlock(&self, event: &UnlockEvent) {
         let mut state = self.state();
@@ -345,14 +354,29 @@ impl FakeCommittee {
     /// Installs the next committee by a recovery. Every authority begins from an empty checkpoint. The clients of
     /// `network` know of the new committee.
     pub fn recover(&self, network: &Network) -> TestCommittee {
+        let next = self.adopt_next(network);
+        self.authorities.iter().for_each(|authority| authority.recover(&next));
+        next
+    }
+
+    /// Installs the next committee, of which the clients of `network` know.
+    fn adopt_next(&self, network: &Network) -> TestCommittee {
         let (now, mut committees) = (self.newest(), network.committees());
         let next = now.rotated();
         self.install(next.clone());
-        self.authorities.iter().for_each(|authority| authority.recover(&next));
         committees.install(next.committee.clone()).unwrap();
         let names = self.endpoints.authorities.iter().map(|listed| listed.name);
         network.adopt(committees, names.zip(next.keys.iter().map(|keys| keys.public().name)).collect());
         next
+    }
+
+    /// As [`FakeCommittee::recover`], from a checkpoint in which the recovery has debited this redemption, which the
+    /// contract had paid, without its order. Its account goes on with the number `next`, and has `left`.
+    pub fn recover_paid(&self, network: &Network, redemption: &Redemption, next: u64, left: u128) -> TestCommittee {
+        let committee = self.adopt_next(network);
+        let account = (SequenceNumber(next), Amount(left));
+        self.authorities.iter().for_each(|authority| authority.recover_paid(&committee, redemption, account));
+        committee
     }
 
     /// Has every authority prune all certificates so far, and with `lists` also its lists of what was received by them:

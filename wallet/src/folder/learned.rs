@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 
-use fastpay_core::{Asset, AuthorityName, Committees, Domain, PrimaryAddress, SignedEndpoint};
+use fastpay_core::{Asset, AuthorityName, Committees, Domain, Epoch, PrimaryAddress, SignedEndpoint};
 use fastpay_program::files;
 use fastpay_rpc::json::MemberEndpoints;
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,9 @@ pub struct KnownCommittees {
     /// The current names of endpoints, by their names in the file.
     #[serde(default)]
     pub names: BTreeMap<AuthorityName, AuthorityName>,
+    /// The epoch before the current one, if its keys were not out: its checkpoints count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closing: Option<Epoch>,
 }
 
 impl KnownCommittees {
@@ -35,7 +38,7 @@ impl KnownCommittees {
     #[must_use]
     pub fn new(domain: &Domain, committees: Committees) -> Self {
         let (chain_id, contract) = (domain.chain_id(), domain.contract());
-        Self { chain_id, contract, committees, names: BTreeMap::new() }
+        Self { chain_id, contract, committees, names: BTreeMap::new(), closing: None }
     }
 
     /// Whether both are of one contract on one chain. The first committee is compared, too: a test chain may restart

@@ -6,6 +6,7 @@
 //!  created       certified           settled
 //!     └────────► NNN.void             the contract decided that no order has the number
 //! ```
+//! `NNN.paid` says that the contract paid the redemption, and that no certificate of it counts since a recovery.
 //! `NNN.archived` has a transfer that a checkpoint of the committee proves, and whose certificate every authority had
 //! pruned when this wallet looked for it: it is settled.
 //! `NNN.spent` contains the order on which the contract spent the number of a redemption, in a final block.
@@ -111,6 +112,12 @@ struct StoredVoid {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+struct StoredPayout {
+    noted_at_ms: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StoredSettlement {
     settled_at_ms: u64,
 }
@@ -176,7 +183,7 @@ impl Orders {
     pub fn unfinished(&self) -> Result<Vec<OrderEntry>, FolderError> {
         let names = self.names()?;
         let numbers = |kind: &str| names.iter().filter_map(|name| sequence_of(name, kind)).collect::<Vec<_>>();
-        let settled = ["settled", "void", "archived"].into_iter().flat_map(numbers);
+        let settled = ["settled", "void", "archived", "paid"].into_iter().flat_map(numbers);
         let settled: std::collections::HashSet<_> = settled.collect();
         let mut open = numbers("order");
         open.extend(numbers("certificate"));
@@ -202,6 +209,7 @@ impl Orders {
         let certified = certified.filter(|certified| !is_replaced(certified));
         let state = match (&stored, &certified) {
             _ if self.is_voided(sequence)? => OrderState::Voided,
+            _ if self.is_paid(sequence)? => OrderState::Settled,
             (Some(order), None) if archived.as_ref().is_some_and(|archived| archived.digest != order.digest) => {
                 OrderState::Superseded
             }
@@ -243,6 +251,11 @@ impl Orders {
     /// If the file cannot be read or is damaged.
     pub fn is_voided(&self, sequence: SequenceNumber) -> Result<bool, FolderError> {
         Ok(self.read::<StoredVoid>(sequence, "void")?.is_some())
+    }
+
+    /// Whether it is noted that the contract paid what is ordered under the number.
+    fn is_paid(&self, sequence: SequenceNumber) -> Result<bool, FolderError> {
+        Ok(self.read::<StoredPayout>(sequence, "paid")?.is_some())
     }
 
     fn sequences(&self) -> Result<Vec<SequenceNumber>, FolderError> {
@@ -406,6 +419,15 @@ impl OrderJournal {
     /// If the file cannot be written.
     pub fn void(&self, sequence: SequenceNumber) -> Result<(), FolderError> {
         self.orders.write(sequence, "void", &StoredVoid { voided_at_ms: now_ms() }).map(drop)
+    }
+
+    /// Notes that the contract paid the redemption that is ordered under a number, and that authorities have stepped over
+    /// the number: nothing more happens under it.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn note_paid(&self, sequence: SequenceNumber) -> Result<(), FolderError> {
+        self.orders.write(sequence, "paid", &StoredPayout { noted_at_ms: now_ms() }).map(drop)
     }
 
     fn other_order(&self, sequence: SequenceNumber, existing: Digest) -> FolderError {

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use fastpay_client::{CommitteeClient, NoCertificates, QuorumError};
-use fastpay_core::{Epoch, SequenceNumber, TransferOrder};
+use fastpay_core::{Amount, Asset, Epoch, Memo, PrimaryAddress, Redemption, SequenceNumber, Transfer, TransferOrder};
 use fastpay_testkit::fake::{FakeCommittee, Message, Role, options};
 use fastpay_testkit::{TestCommittee, alice, bob, carol};
 use fastpay_wallet::folder::OrderState;
-use fastpay_wallet::{Resumed, Wallet, WalletError};
+use fastpay_wallet::{Intent, Resumed, Wallet, WalletError};
 
 use crate::support::{Wallets, pay};
 
@@ -270,7 +270,8 @@ async fn an_unfinished_order_behind_one_that_a_recovery_left_out_waits_for_that(
         drop(journal);
         scene.recover();
         let resumed = scene.wallet.resume(alice().account()).await.unwrap();
-        let [Resumed::Settled(receipt)] = &resumed[..] else { panic!("{resumed:?}") };
+        let [Resumed::Settled(before), Resumed::Settled(receipt)] = &resumed[..] else { panic!("{resumed:?}") };
+        assert_eq!(before.certificate.certificate().order, scene.order(7));
         assert_eq!(receipt.certificate.certificate().order, order);
         scene.holds(15).await;
         for sequence in 0..2 {
@@ -310,4 +311,76 @@ async fn one_authority_alone_ends_no_epoch_and_two_do() {
     // A certificate of that epoch proves nothing from now on.
     assert_eq!(network.counting_since(), Epoch(1));
     assert!(network.find_certificate(alice().account(), SequenceNumber(0)).await.is_none());
+}
+
+/// Alice's redemption of 7 under a number.
+fn redemption(committee: &FakeCommittee, number: u64) -> Redemption {
+    let (recipient, fee, memo) = (PrimaryAddress::repeat_byte(7), Amount(0), Memo::ZERO);
+    let intent = Intent::Redeem { recipient, asset: Asset::ETHER, amount: Amount(7), fee, memo };
+    match committee.order(&alice(), &intent, number).transfer {
+        Transfer::Redemption(redemption) => redemption,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Stores the certificate of an order in a wallet.
+async fn store(wallet: &Wallet, committee: &FakeCommittee, order: &TransferOrder) {
+    let journal = wallet.folder().orders(alice().account()).lock(fastpay_wallet::LOCK_PATIENCE).await.unwrap();
+    journal.create(&committee.committee.verified(order)).unwrap();
+    journal.certify(&committee.committee.certified(order)).unwrap();
+}
+
+#[tokio::test]
+async fn a_redemption_that_a_recovery_debited_without_its_certificate_is_proven_by_its_checkpoint() {
+    let scene = Scene::new().await;
+    let paid = redemption(&scene.committee, 0);
+    store(&scene.wallet, &scene.committee, &alice().order(&scene.committee.committee.domain, paid.clone().into()))
+        .await;
+    scene.committee.recover_paid(scene.wallet.network(), &paid, 1, 93);
+    let resumed = scene.wallet.resume(alice().account()).await.unwrap();
+    let [Resumed::Archived { order, settled, checkpoint: 1 }] = &resumed[..] else { panic!("{resumed:?}") };
+    assert_eq!((&**order, order), (&paid.clone().into(), settled));
+    assert_eq!(scene.state(0), (OrderState::Settled, Some(Epoch(0))));
+    assert!(scene.wallet.resume(alice().account()).await.unwrap().is_empty());
+    // The account pays again, from this folder and from one that knows nothing.
+    let (home, mut number) = (tempfile::tempdir().unwrap(), 1);
+    let other = scene.committee.wallet(home.path());
+    other.network().adopt(scene.wallet.network().committees(), scene.wallet.network().names());
+    for wallet in [&scene.wallet, &other] {
+        let receipt = wallet.send(&alice(), &pay(bob().account(), 1)).await.unwrap();
+        assert_eq!(receipt.certificate.transfer().sequence(), SequenceNumber(number));
+        number += 1;
+    }
+    scene.holds(2).await;
+    let known = other.folder().orders(alice().account()).entry(SequenceNumber(0)).unwrap().unwrap();
+    assert_eq!((known.state, known.transfer()), (OrderState::Settled, Some(&paid.into())));
+}
+
+#[tokio::test]
+async fn what_a_recovery_debited_behind_a_gap_proves_no_next_number() {
+    let scene = Scene::new().await;
+    let paid = redemption(&scene.committee, 4);
+    scene.committee.recover_paid(scene.wallet.network(), &paid, 0, 93);
+    // One authority says that number 5 is next, and the checkpoint proves that number 4 was paid.
+    scene.committee.authorities[0].play(Role::FalseGap);
+    let receipt = scene.wallet.send(&alice(), &pay(bob().account(), 1)).await.unwrap();
+    assert_eq!(receipt.certificate.transfer().sequence(), SequenceNumber(0));
+}
+
+#[tokio::test]
+async fn the_number_to_unlock_is_the_first_one_that_a_recovery_left_out() {
+    let scene = Scene::new().await;
+    for amount in [7, 8] {
+        scene.wallet.send(&alice(), &pay(bob().account(), amount)).await.unwrap();
+    }
+    let open = async || scene.wallet.first_open_number(alice().account()).await.unwrap();
+    assert_eq!(open().await, SequenceNumber(2));
+    let next = scene.committee.recover(scene.wallet.network());
+    // Nothing covers them, and the second is left out, too.
+    assert_eq!(open().await, SequenceNumber(0));
+    scene.committee.fund(1, alice().account(), 100, &ALL);
+    scene.include(&next, 7);
+    assert_eq!(open().await, SequenceNumber(1));
+    scene.wallet.resume(alice().account()).await.unwrap();
+    assert_eq!(open().await, SequenceNumber(2));
 }

@@ -14,7 +14,9 @@ use fastpay_ethereum::{Call, Finality, IFastPay, Payout, Primary, Sender, Sender
 use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, Mining, SAFETY_PARAMETERS, Signers, rich_key};
 use fastpay_testkit::fake::{FakeAuthority, FakeCommittee, options};
 use fastpay_testkit::{TestCommittee, alice, bob};
-use fastpay_wallet::folder::{AssetInfo, Config, Errand, Folder, KeyKind, KnownCommittees, PrimarySettings};
+use fastpay_wallet::folder::{
+    AssetInfo, Config, Errand, Folder, KeyKind, KnownCommittees, OrderState, PrimarySettings,
+};
 use fastpay_wallet::{ChainAccount, ErrorKind, Intent, Resumed, Wallet, WalletError, check_recipient, set_up};
 use serde_json::{Value, json};
 
@@ -513,4 +515,63 @@ async fn a_folder_with_history_is_of_one_deployment_for_ever() {
     let domain = Domain::new(CHAIN_ID, scene.contract);
     let known = |size| KnownCommittees::new(&domain, Committees::new(TestCommittee::new(size).committee).unwrap());
     assert!(known(4).is_of_deployment(&known(4)) && !known(4).is_of_deployment(&known(7)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_pruned_is_proven_right_after_a_rotation() {
+    let scene = Scene::new().await;
+    scene.deposit(&alice(), 100).await;
+    scene.wallet().send(&alice(), &pay(bob().account(), 7)).await.unwrap();
+    // The archives have a checkpoint of the first committee alone.
+    scene.committee.prune(true);
+    scene.rotate().await;
+    scene.committee.authorities.iter().for_each(FakeAuthority::rotate);
+    let home = tempfile::tempdir().unwrap();
+    scene.set_up(home.path()).await;
+    let found = async |wallet: &Wallet| {
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+        wallet.network().archived_number(alice().account(), SequenceNumber(0), deadline).await
+    };
+    let open = || Wallet::open(Folder::new(home.path()), options()).unwrap();
+    let wallet = open();
+    assert!(found(&wallet).await.is_none(), "the contract was not asked");
+    wallet.follow().await.unwrap();
+    let proven = found(&wallet).await.unwrap();
+    assert_eq!(proven.transfer.unwrap().amount(), Amount(7));
+    // That is stored.
+    assert!(found(&open()).await.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redemption_that_a_recovery_debited_behind_a_gap_is_noted_as_paid_once_it_is_stepped_over() {
+    let scene = Scene::new().await;
+    scene.deposit(&alice(), 100).await;
+    let wallet = scene.wallet();
+    wallet.send(&alice(), &pay(bob().account(), 7)).await.unwrap();
+    let receipt = wallet.send(&alice(), &redeem(20)).await.unwrap();
+    let Transfer::Redemption(paid) = receipt.certificate.transfer().clone() else { panic!() };
+    let votes = certified_redemption(receipt.certificate.certificate(), &scene.committee.committee.committee).unwrap();
+    scene.send(5, 0, Call::redeem(scene.contract, votes).data.to_vec()).await;
+    // The recovery knows no certificate of the payment before it.
+    let next = scene.committee.newest().rotated();
+    let now = Signers { committee: &scene.committee.committee.committee, keys: &scene.committee.committee.keys };
+    scene.anvil.rotate(scene.contract, now, Signers { committee: &next.committee, keys: &next.keys }).await;
+    scene.committee.recover_paid(wallet.network(), &paid, 0, 80);
+    let resumed = wallet.resume(alice().account()).await.unwrap();
+    let [Resumed::Settled(made), Resumed::Paid { order }] = &resumed[..] else { panic!("{resumed:?}") };
+    assert_eq!((made.certificate.transfer().amount(), &**order), (Amount(7), &paid.clone().into()));
+    assert!(wallet.resume(alice().account()).await.unwrap().is_empty());
+    let orders = wallet.folder().orders(alice().account());
+    assert_eq!(orders.entry(SequenceNumber(1)).unwrap().unwrap().state, OrderState::Settled);
+    // The next number is free, also for a copy that knows nothing.
+    let (home, mut number) = (tempfile::tempdir().unwrap(), 2);
+    scene.set_up(home.path()).await;
+    let other = Wallet::open(Folder::new(home.path()), options()).unwrap();
+    other.network().adopt(wallet.network().committees(), wallet.network().names());
+    for wallet in [&wallet, &other] {
+        let receipt = wallet.send(&alice(), &pay(bob().account(), 1)).await.unwrap();
+        assert_eq!(receipt.certificate.transfer().sequence(), SequenceNumber(number));
+        number += 1;
+    }
+    scene.committee.until(|authority| authority.balance(bob().account()) == 9).await;
 }

@@ -3,6 +3,7 @@
 use clap::{Parser, ValueEnum};
 use serde::{Deserialize, Serialize};
 
+use crate::absence;
 use crate::inside::Extent;
 
 /// The payments in one payout.
@@ -55,6 +56,13 @@ pub struct Arguments {
     /// The number of accounts for the part `checkpoint` [default: 1000000, or 100000 with --quick]
     #[arg(long)]
     pub checkpoint_accounts: Option<usize>,
+    /// The number of accounts for the part `absence` [default: 1000000, or 100000 with --quick]
+    #[arg(long)]
+    pub absence_accounts: Option<usize>,
+    /// How often the member of the part `absence` looks for what is to be done, in seconds. It waits for five looks, and
+    /// for a moment between the others' turns of five. A node with the usual configuration looks each 60 seconds
+    #[arg(long, default_value_t = 1)]
+    pub absence_poll_seconds: u64,
     /// The load offered in the part `overload`, as a multiple of the capacity
     #[arg(long, default_value_t = 3.0)]
     pub overload_factor: f64,
@@ -90,11 +98,20 @@ pub enum Topic {
     State,
     /// A checkpoint of the committee and a rebase with a million accounts. Runs only if --only names it
     Checkpoint,
+    /// A member of four that was away under load, with a million accounts. Runs only if --only names it
+    Absence,
+}
+
+impl Topic {
+    /// Whether it takes so long that it runs only if it is named.
+    fn is_long(self) -> bool {
+        matches!(self, Self::State | Self::Checkpoint | Self::Absence)
+    }
 }
 
 impl Arguments {
     pub fn wants(&self, topic: Topic) -> bool {
-        self.only.contains(&topic) || (self.only.is_empty() && !matches!(topic, Topic::State | Topic::Checkpoint))
+        self.only.contains(&topic) || (self.only.is_empty() && !topic.is_long())
     }
 
     pub fn payments(&self) -> usize {
@@ -149,6 +166,11 @@ impl Arguments {
         if self.quick { 10_000 } else { 100_000 }
     }
 
+    pub fn absence(&self) -> absence::Extent {
+        let accounts = self.absence_accounts.unwrap_or(if self.quick { 100_000 } else { 1_000_000 });
+        absence::Extent { accounts, orders: self.checkpoint_orders(), poll_seconds: self.absence_poll_seconds }
+    }
+
     /// The duration of each part of an open loop, in seconds.
     pub fn open_seconds(&self) -> f64 {
         if self.quick { 1.0 } else { 3.0 }
@@ -162,11 +184,7 @@ mod tests {
     #[test]
     fn all_parts_are_wanted_unless_some_are_named() {
         let all = Arguments::parse_from(["fastpay-bench"]);
-        assert!(
-            Topic::value_variants()
-                .iter()
-                .all(|topic| all.wants(*topic) != matches!(topic, Topic::State | Topic::Checkpoint))
-        );
+        assert!(Topic::value_variants().iter().all(|topic| all.wants(*topic) != topic.is_long()));
         let some = Arguments::parse_from(["fastpay-bench", "--only", "idle,load", "--quick"]);
         assert!(some.wants(Topic::Idle) && some.wants(Topic::Load) && !some.wants(Topic::Overload));
         assert!(some.payments() < all.payments() && some.idle_rounds() < all.idle_rounds());

@@ -6,6 +6,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
+mod absence;
 mod arguments;
 mod checkpoint;
 mod checkpointing;
@@ -15,6 +16,7 @@ mod flow;
 mod generator;
 mod idle;
 mod inside;
+mod laid;
 mod lists;
 mod load;
 mod machine;

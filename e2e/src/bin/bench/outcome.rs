@@ -5,6 +5,7 @@ use std::path::Path;
 use fastpay_e2e::Failure;
 use serde::{Deserialize, Serialize};
 
+use crate::absence::Absence;
 use crate::arguments::{Arguments, PAYOUT_OUTPUTS};
 use crate::checkpoint::Checkpoints;
 use crate::checkpointing::Checkpointing;
@@ -53,6 +54,7 @@ pub struct Outcome {
     pub recovery: Option<Recovery>,
     pub state: Option<State>,
     pub checkpoints: Option<Checkpoints>,
+    pub absence: Option<Absence>,
     /// The projection to other machines and committees.
     pub model: Vec<Row>,
 }
@@ -109,6 +111,7 @@ impl Outcome {
             recovery: None,
             state: None,
             checkpoints: None,
+            absence: None,
             model: Vec::new(),
         }
     }

@@ -1,5 +1,6 @@
 //! The result as tables.
 
+use crate::absence::Absence;
 use crate::checkpoint::Checkpoints;
 use crate::inside::Costs;
 use crate::load::Report;
@@ -61,6 +62,9 @@ pub fn show(outcome: &Outcome) {
     }
     if let Some(found) = &outcome.checkpoints {
         checkpoints(found);
+    }
+    if let Some(found) = &outcome.absence {
+        absence(found);
     }
     if !outcome.model.is_empty() {
         model(&outcome.model);
@@ -180,6 +184,26 @@ fn checkpoints(found: &Checkpoints) {
     {
         row(&format!("{what}, s; peak, MiB"), &format!("{:.1}; {:.0}", cost.seconds, cost.peak_mib));
     }
+}
+
+fn absence(found: &Absence) {
+    println!(
+        "\na member of four was away, with {} accounts, whose state has {} bytes",
+        found.accounts, found.state_bytes
+    );
+    let seconds = |what: &str, seconds: f64| row(what, &format!("{seconds:.1}"));
+    row("payments meanwhile; checkpoints of them", &format!("{}; {}", found.payments, found.checkpoints));
+    row("payments that each of three confirmed a second", &format!("{:.0}", found.confirmed_per_second));
+    row("orders that checkpoints took a second", &format!("{:.0}", found.certified_orders_per_second));
+    seconds("until it has the certified state, s", found.state_seconds);
+    seconds("the newest checkpoint, s", found.newest_seconds);
+    seconds(&format!("waits, with a look each {} s, s", found.poll_seconds), found.waited_seconds);
+    seconds("rebase, from stop to start, s", found.rebase_seconds);
+    let rest = format!("{:.1}; {:.0}", found.rest_seconds, found.rest_per_second);
+    row(&format!("the rest and {} payments more, s; each s", found.remaining), &rest);
+    seconds("until it has everything and votes, s", found.seconds);
+    let (best, worst) = found.usual_minutes;
+    row("the same with the usual waits, minutes", &format!("{best:.1} to {worst:.1}"));
 }
 
 fn row(what: &str, value: &str) {

@@ -240,7 +240,7 @@ impl Shared {
         let chain = self.chain()?;
         let mut page = PageBuilder::new(request.limit);
         match request.list {
-            ArchivedList::Sent(from) => self.sent(&chain, request.account, from, &mut page)?,
+            ArchivedList::Sent(from) => self.sent(&chain, request, from, &mut page)?,
             ArchivedList::Received(from) => self.received(&chain, request.account, from, &mut page)?,
         }
         let lowest = page.entries.first().map_or(u64::MAX, |entry| entry.checkpoint);
@@ -253,7 +253,7 @@ impl Shared {
     fn sent(
         &self,
         chain: &Chain,
-        account: AccountId,
+        &ArchivedRequest { account, with_paid, .. }: &ArchivedRequest,
         from: SequenceNumber,
         page: &mut PageBuilder,
     ) -> Result<(), ReadError> {
@@ -262,13 +262,20 @@ impl Shared {
         for checkpoint in chain.checkpoints.values() {
             let mut segment = self.open(checkpoint)?;
             let senders = segment.index(|index| index.senders(&account))?;
-            for paid in senders.iter().filter(|paid| paid.count == 0 && number <= paid.first.0) {
-                // Unless it is of another account with the same key.
-                if number_of(&segment.entry(paid.entry)?.0) == Some((account, paid.first)) {
-                    return Err(NotArchived::Recovered(checkpoint.number, paid.first).into());
+            // The last number that a recovery debited, unless it is of another account with the same key.
+            let mut paid = None;
+            for sender in senders.iter().filter(|sender| sender.count == 0 && number <= sender.first.0) {
+                let (leaf, path) = segment.entry(sender.entry)?;
+                if number_of(&leaf) == Some((account, sender.first)) {
+                    paid = Some((sender.first, sender.entry, leaf, path));
                 }
             }
-            for sender in senders {
+            if let Some((last, ..)) = &paid
+                && !with_paid
+            {
+                return Err(NotArchived::Recovered(checkpoint.number, *last).into());
+            }
+            for sender in senders.into_iter().filter(|sender| sender.count > 0) {
                 if page.entries.is_empty() && number < sender.first.0 && oldest > 1 {
                     return Err(NotArchived::TooOld(oldest).into());
                 }
@@ -288,6 +295,14 @@ impl Shared {
                     page.push(checkpoint.number, leaf, path);
                     number = number.saturating_add(1);
                 }
+            }
+            // Behind a gap it is shown to whoever asks for exactly this number.
+            if let Some((last, entry, leaf, path)) = paid
+                && (last.0, page.entries.is_empty()) == (number, true)
+                && page.has_room(segment.cost(entry)?)
+            {
+                page.push(checkpoint.number, leaf, path);
+                number = number.saturating_add(1);
             }
         }
         Ok(())

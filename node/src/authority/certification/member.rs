@@ -13,8 +13,8 @@
 //!
 //! | what goes wrong | what follows |
 //! |---|---|
-//! | the leader is away, or its cut cannot be signed | after an hour the next member leads, and signs the old cut or
-//! proposes its own |
+//! | the leader does not answer | after three rounds the next member leads, and signs the old cut or proposes its own |
+//! | the leader shows no cut, or one that cannot be signed | the next member leads after an hour |
 //! | this authority has not executed the cut | it fetches what it lacks from a member that signed |
 //! | the chain is not as far, or a failure | nothing is signed; it tries again, at longer and longer intervals |
 //! | a peer lies, stalls, or sends too much | it is left alone, longer each time; the next one is asked |
@@ -24,6 +24,9 @@
 //! anew |
 //! | there is more to certify than one checkpoint takes | the next one is due at once |
 //! | this authority was away for long | it skips to the newest state, and fetches the numbers before afterwards |
+//!
+//! Rounds are a minute apart, and a second for a minute after each one that brought something: where more waits than one
+//! checkpoint takes, they follow each other as fast as they are computed.
 //!
 //! All of it runs on one thread with the lowest priority, which ends at the next wait after the word to stop.
 
@@ -44,7 +47,7 @@ use super::gather::lacking;
 use super::lag::Lag;
 use super::peer::{Peer, PeerFailure};
 use super::peers::{Peers, Shown};
-use super::remembered::{Began, Replaced};
+use super::remembered::{Began, Pace, Reached, Replaced};
 use super::turn::{Lead, Turn, proposal, votes_for};
 use super::{CheckpointError, CheckpointVoteFile, Inputs, NotAdmitted, NotCertified, certify, propose, sign};
 use crate::authority::config::{ArchiveSettings, Config};
@@ -118,6 +121,7 @@ pub struct Member {
     began: Began,
     rest: Option<Rest>,
     replaced: Replaced,
+    pace: Pace,
     lag: Lag,
     /// Held while it works.
     lock: ArchiveLock,
@@ -142,7 +146,7 @@ impl Member {
         let archive = Archive::new(&settings.folder).beside(&config);
         let clock = Clock::system();
         let began = Began { epoch: voter_status.borrow().epoch(), at_ms: clock.now_ms() };
-        let (rest, replaced, beyond) = (None, Replaced::default(), 0);
+        let (rest, replaced, pace, beyond) = (None, Replaced::default(), Pace::default(), 0);
         Self {
             config,
             settings,
@@ -156,6 +160,7 @@ impl Member {
             began,
             rest,
             replaced,
+            pace,
             lag,
             lock,
             beyond,
@@ -182,7 +187,8 @@ impl Member {
                     peers.take_in();
                     self.round(&mut peers).await;
                     drop(guard);
-                    sleep(self.settings.times.poll).await;
+                    let reached = self.reached();
+                    sleep(self.pace.pause(reached, self.settings.times.poll)).await;
                 } => {}
             }
         }
@@ -235,6 +241,12 @@ impl Member {
         }
     }
 
+    /// How far the archive and this authority's vote are.
+    fn reached(&self) -> Reached {
+        let newest = self.archive.newest_number().unwrap_or_default();
+        (newest, self.archive.vote(newest.saturating_add(1)).map(|vote| vote.checkpoint))
+    }
+
     /// Indexes the newest number, so that no client waits for that.
     fn index(&self, voter_status: &VoterStatus) -> Result<(), CheckpointError> {
         let tip = self.archive.tip(voter_status.committees())?;
@@ -281,7 +293,7 @@ impl Member {
 
         let (now_ms, takeover) = (self.clock.now_ms(), self.settings.times.takeover);
         let turn = Turn { number, due_at_ms: self.due_at_ms(&tip, voter_status)?, takeover };
-        let leader = turn.leader(committee, now_ms);
+        let leader = turn.leader(committee, now_ms, |name| peers.is_silent(name));
         if self.is_resting((number, leader)) {
             return Ok(());
         }

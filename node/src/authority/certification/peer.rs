@@ -22,6 +22,9 @@ use crate::authority::peer_sync;
 const VOTE_BYTES_MAX: u64 = 4_096;
 /// The most bytes of a vote in a certificate's file.
 const CERTIFICATE_VOTE_BYTES_MAX: u64 = 512;
+/// One lost answer says nothing. A member that restarts for longer than this is passed over as a leader, which harms
+/// nobody.
+const SILENT_ROUNDS: u32 = 3;
 
 /// Why nothing is taken from a peer now.
 #[derive(Debug, thiserror::Error)]
@@ -125,11 +128,13 @@ pub(super) struct Peer {
     left_until: Option<Instant>,
     /// How long it was left after it last misbehaved.
     left: Option<Duration>,
+    /// In how many rounds in a row it has not answered, or was left alone.
+    rounds_without: u32,
 }
 
 impl Peer {
     pub fn new(client: AuthorityClient, file_timeout: Duration) -> Self {
-        Self { client, file_timeout, left_until: None, left: None }
+        Self { client, file_timeout, left_until: None, left: None, rounds_without: 0 }
     }
 
     pub fn client(&self) -> &AuthorityClient {
@@ -156,6 +161,16 @@ impl Peer {
     pub fn pause(&mut self, patience: Patience) -> Duration {
         self.left_until = Some(Instant::now() + patience.first);
         patience.first
+    }
+
+    /// Notes whether it has answered in this round.
+    pub fn note_round(&mut self, answered: bool) {
+        self.rounds_without = if answered { 0 } else { self.rounds_without.saturating_add(1) };
+    }
+
+    /// Whether it has not answered for some rounds.
+    pub fn is_silent(&self) -> bool {
+        self.rounds_without >= SILENT_ROUNDS
     }
 
     /// It served something that was right.

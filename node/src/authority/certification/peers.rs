@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_client::ClientOptions;
-use fastpay_core::{AccountId, Domain, SequenceNumber};
+use fastpay_core::{AccountId, AuthorityName, Domain, SequenceNumber};
 use tokio::time::timeout;
 
 use super::CheckpointVoteFile;
@@ -61,13 +61,19 @@ impl Peers {
     pub async fn votes(&mut self, number: u64, voter_status: &VoterStatus) -> Vec<Shown> {
         let mut shown: Vec<Shown> = Vec::new();
         for place in 0..self.count() {
-            let Some(peer) = self.get(place) else { continue };
-            match peer.vote(number, voter_status.committees().current()).await {
+            let answer = match self.get(place) {
+                Some(peer) => Some((peer.name(), peer.vote(number, voter_status.committees().current()).await)),
+                None => None,
+            };
+            let answered = matches!(&answer, Some((_, Ok(_))));
+            self.all.get_mut(place).into_iter().for_each(|peer| peer.note_round(answered));
+            let Some((name, answer)) = answer else { continue };
+            match answer {
                 Ok(Some(vote)) if !voter_status.is_own(vote.epoch, &vote.authority) => {
                     match shown.iter_mut().find(|(_, known)| known.authority == vote.authority) {
                         None => shown.push((place, vote)),
                         // Another peer may show a vote that this one has replaced.
-                        Some(known) if vote.authority == peer.name() => *known = (place, vote),
+                        Some(known) if vote.authority == name => *known = (place, vote),
                         Some(_) => {}
                     }
                 }
@@ -76,6 +82,11 @@ impl Peers {
             }
         }
         shown
+    }
+
+    /// Whether a peer of this name has not answered for some rounds.
+    pub fn is_silent(&self, name: &AuthorityName) -> bool {
+        self.all.iter().any(|peer| peer.name() == *name && peer.is_silent())
     }
 
     /// The cut that a peer's vote is for.

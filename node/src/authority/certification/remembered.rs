@@ -1,9 +1,40 @@
 //! What a member remembers from one round to the next, until its node ends.
 
-use fastpay_core::{AuthorityName, Epoch};
+use std::time::Duration;
+
+use fastpay_core::{AuthorityName, Digest, Epoch};
+use tokio::time::Instant;
 
 /// How often the own vote for a number is replaced by that of one leader.
 const REPLACEMENTS_MAX: u32 = 3;
+/// While rounds bring something, this many take the place of one.
+const QUICK_ROUNDS: u32 = 60;
+/// And each of them at least so long.
+const QUICK_MIN: Duration = Duration::from_millis(100);
+
+/// What rounds bring: the newest certified number, and the own vote for the next one.
+pub(super) type Reached = (u64, Option<Digest>);
+
+/// How long rounds are apart. After one that brought something the others' answer is awaited, and another checkpoint may
+/// be due at once, so rounds are quick for as long as they are apart otherwise.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    reached: Option<Reached>,
+    quick_until: Option<Instant>,
+}
+
+impl Pace {
+    /// The pause after a round that ends now, where `poll` is the usual one.
+    pub fn pause(&mut self, reached: Reached, poll: Duration) -> Duration {
+        let now = Instant::now();
+        if self.reached.is_some_and(|before| before != reached) {
+            self.quick_until = Some(now + poll);
+        }
+        self.reached = Some(reached);
+        let is_quick = self.quick_until.is_some_and(|until| now < until);
+        if is_quick { poll.min((poll / QUICK_ROUNDS).max(QUICK_MIN)) } else { poll }
+    }
+}
 
 /// The epoch, and since when this node has been in it, or at work: nobody was late before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +80,26 @@ mod tests {
         assert_eq!(began.at_ms, 5);
         began.follow(Epoch(2), 9);
         assert_eq!(began, Began { epoch: Epoch(2), at_ms: 9 });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rounds_follow_each_other_quickly_for_a_minute_after_one_that_brought_something() {
+        let (minute, second) = (Duration::from_secs(60), Duration::from_secs(1));
+        let (mut pace, vote) = (Pace::default(), Some(Digest::repeat_byte(1)));
+        assert_eq!(pace.pause((7, None), minute), minute, "what was there before is nothing new");
+        assert_eq!(pace.pause((7, None), minute), minute);
+        assert_eq!(pace.pause((7, vote), minute), second);
+        tokio::time::advance(minute - second).await;
+        assert_eq!(pace.pause((7, vote), minute), second);
+        tokio::time::advance(second).await;
+        assert_eq!(pace.pause((7, vote), minute), minute);
+        assert_eq!(pace.pause((8, None), minute), second);
+        let (mut short, poll) = (Pace::default(), QUICK_MIN / 2);
+        short.pause((1, None), poll);
+        assert_eq!(short.pause((2, None), poll), poll, "never longer than usual");
+        let mut fast = Pace::default();
+        fast.pause((1, None), second);
+        assert_eq!(fast.pause((2, None), second), QUICK_MIN);
     }
 
     #[test]

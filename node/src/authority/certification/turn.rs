@@ -1,5 +1,6 @@
 //! Whose turn it is to propose a checkpoint [LIFE §4]: member number mod n by name, and each time that it has not come
-//! about within an hour, the next one. And what is signed of what members have signed.
+//! about within an hour, the next one. One that does not answer is passed over at once. And what is signed of what
+//! members have signed.
 
 use std::time::Duration;
 
@@ -24,14 +25,23 @@ impl Turn {
         self.due_at_ms <= now_ms
     }
 
-    /// The member whose proposal is signed now. Clocks may differ: then members follow different ones for a while.
-    pub fn leader(&self, committee: &Committee, now_ms: u64) -> Option<AuthorityName> {
+    /// The member whose proposal is signed now: the first one, from the one whose turn it is, that is not silent. Clocks
+    /// and contacts may differ: then members follow different ones for a while.
+    pub fn leader(
+        &self,
+        committee: &Committee,
+        now_ms: u64,
+        is_silent: impl Fn(&AuthorityName) -> bool,
+    ) -> Option<AuthorityName> {
         let takeover_ms = u64::try_from(self.takeover.as_millis()).unwrap_or(u64::MAX).max(1);
         let passed = now_ms.saturating_sub(self.due_at_ms) / takeover_ms;
-        let members = u64::try_from(committee.members().len()).unwrap_or(u64::MAX);
-        let place = (self.number % members).saturating_add(passed % members) % members;
         // Members are in the order of their names.
-        Some(committee.members().get(usize::try_from(place).ok()?)?.name)
+        let members = committee.members();
+        let count = u64::try_from(members.len()).unwrap_or(u64::MAX);
+        let place = (self.number % count).saturating_add(passed % count) % count;
+        let (before, from) = members.split_at_checked(usize::try_from(place).ok()?)?;
+        let mut in_turn = from.iter().chain(before).map(|member| member.name);
+        in_turn.clone().find(|name| !is_silent(name)).or_else(|| in_turn.next())
     }
 }
 
@@ -95,10 +105,25 @@ mod tests {
                 (1_000 + 4 * 3_600_000, first),
                 (1_000 + 7 * 3_600_000, (first + 3) % 4),
             ] {
-                assert_eq!(turn.leader(&committee, now_ms), name(place), "{number} at {now_ms}");
+                assert_eq!(turn.leader(&committee, now_ms, |_| false), name(place), "{number} at {now_ms}");
                 assert_eq!(turn.is_due(now_ms), now_ms >= 1_000);
             }
         }
+    }
+
+    #[test]
+    fn a_member_that_does_not_answer_is_passed_over_at_once() {
+        let committee = TestCommittee::new(4).committee;
+        let leader = |number, now_s: u64, silent: &[usize]| {
+            let turn = Turn { number, due_at_ms: 0, takeover: Duration::from_secs(3_600) };
+            let is_silent = |name: &AuthorityName| silent.iter().any(|place| committee.members()[*place].name == *name);
+            let leader = turn.leader(&committee, now_s * 1_000, is_silent);
+            committee.members().iter().position(|member| Some(member.name) == leader).unwrap()
+        };
+        assert_eq!((leader(1, 0, &[0]), leader(1, 0, &[1]), leader(1, 0, &[1, 2])), (1, 2, 3));
+        assert_eq!((leader(3, 0, &[3]), leader(3, 0, &[0, 3])), (0, 1), "the first follows the last");
+        assert_eq!(leader(1, 3_600, &[2]), 3, "also one that would have taken over");
+        assert_eq!(leader(1, 0, &[0, 1, 2, 3]), 1, "where nobody answers, it is whose turn it is");
     }
 
     fn vote(committee: &TestCommittee, member: usize, checkpoint: u8) -> CheckpointVoteFile {

@@ -73,6 +73,7 @@ async fn read(
     limit: Option<Uint64>,
 ) -> Result<Json<ArchivedPage>, ApiError> {
     let limit = limit.map_or(0, |limit| u32::try_from(limit.0).unwrap_or(u32::MAX));
-    let page = node.context.archived.read(ArchivedRequest { account: account.0, list, limit }).await?;
+    let page =
+        node.context.archived.read(ArchivedRequest { account: account.0, list, limit, with_paid: false }).await?;
     Ok(Json((&page).into()))
 }

@@ -310,11 +310,11 @@ impl Pruner {
             return Err(Wait::Failed(failure.error.clone()));
         }
         self.check_chain()?;
-        self.check_turn()?;
+        self.check_turn(reason)?;
         // It takes as long as the checkpoint that is being made.
         let guard = self.lock.clone().lock_owned().await;
         // Meanwhile another member may have begun, or this one's turn may have ended.
-        self.check_turn()?;
+        self.check_turn(reason)?;
         let voter_status = self.voter_status.borrow().clone();
         let answering = self.others.answering(&voter_status).await;
         let needed = turn::needed(voter_status.committees().current(), reason);
@@ -322,7 +322,7 @@ impl Pruner {
             return Err(Wait::Others { answering, needed });
         }
         self.check_chain()?;
-        self.check_turn()?;
+        self.check_turn(reason)?;
         Ok(guard)
     }
 
@@ -332,10 +332,10 @@ impl Pruner {
         if is_at_head && is_recent { Ok(()) } else { Err(Wait::Chain) }
     }
 
-    fn check_turn(&self) -> Result<(), Wait> {
+    fn check_turn(&self, reason: Reason) -> Result<(), Wait> {
         let voter_status = self.voter_status.borrow().clone();
         let (committee, own) = (voter_status.committees().current(), voter_status.public().name);
-        let is_turn = turn::may_begin(committee, own, self.clock.now_ms(), self.times.turn);
+        let is_turn = turn::may_begin(committee, own, reason, self.clock.now_ms(), self.times.turn);
         if is_turn { Ok(()) } else { Err(Wait::Turn) }
     }
 

@@ -11,14 +11,24 @@ use crate::authority::peer_book::{PeerBook, PeerReader};
 use crate::authority::voter_status::VoterStatus;
 
 /// Whether a member may begin now. Members take turns in the order of their names. One begins in the first half of its
-/// turn alone, so that two whose clocks differ by less than the other half never begin together. An authority that is
-/// no member of the committee is needed by nobody.
-pub(super) fn may_begin(committee: &Committee, own: AuthorityName, now_ms: u64, turn: Duration) -> bool {
+/// turn alone, so that two whose clocks differ by less than the other half never begin together. One that is behind,
+/// and so votes for few, begins also in anybody's turn, amid the second half, in which nobody else does. An authority
+/// that is no member of the committee is needed by nobody.
+pub(super) fn may_begin(
+    committee: &Committee,
+    own: AuthorityName,
+    reason: Reason,
+    now_ms: u64,
+    turn: Duration,
+) -> bool {
     let members = committee.members();
     let Some(place) = members.iter().position(|member| member.name == own) else { return true };
     let turn_ms = u64::try_from(turn.as_millis()).unwrap_or(u64::MAX).max(2);
     let (count, place) = (u64::try_from(members.len()).unwrap_or(u64::MAX), u64::try_from(place).unwrap_or(u64::MAX));
-    (now_ms / turn_ms) % count == place && now_ms % turn_ms < turn_ms / 2
+    let within_ms = now_ms % turn_ms;
+    let is_own = (now_ms / turn_ms) % count == place && within_ms < turn_ms / 2;
+    let is_between = (turn_ms / 8 * 5..turn_ms / 8 * 7).contains(&within_ms);
+    is_own || (reason == Reason::Behind && is_between)
 }
 
 /// How many other members have to vote for everybody while this one is away: a quorum. Where this one's disk is about to
@@ -82,12 +92,31 @@ mod tests {
         for (now_s, place) in [(0, Some(0)), (149, Some(0)), (150, None), (299, None), (300, Some(1)), (1_049, Some(3))]
         {
             for (own, member) in committee.members().iter().enumerate() {
-                let may = may_begin(&committee, member.name, now_s * 1_000, turn);
-                assert_eq!(may, place == Some(own), "{own} at {now_s} s");
+                for reason in [Reason::Grown, Reason::DiskLow, Reason::VotingEnds, Reason::Behind] {
+                    let may = may_begin(&committee, member.name, reason, now_s * 1_000, turn);
+                    assert_eq!(may, place == Some(own), "{own} at {now_s} s, {reason:?}");
+                }
             }
         }
-        assert!(may_begin(&committee, committee.members()[0].name, 1_200_000, turn), "again after all others");
-        assert!(may_begin(&committee, AuthorityName([0; 32]), 200_000, turn), "not needed");
+        let first = committee.members()[0].name;
+        assert!(may_begin(&committee, first, Reason::Grown, 1_200_000, turn), "again after all others");
+        assert!(may_begin(&committee, AuthorityName([0; 32]), Reason::Grown, 200_000, turn), "not needed");
+    }
+
+    #[test]
+    fn a_member_that_is_behind_begins_also_between_the_others() {
+        let committee = TestCommittee::new(4).committee;
+        let (own, turn) = (committee.members()[2].name, Duration::from_secs(300));
+        for begun_s in [0, 300, 600, 900] {
+            for (within_s, is_between) in
+                [(0, false), (149, false), (186, false), (188, true), (260, true), (263, false)]
+            {
+                let may = |reason| may_begin(&committee, own, reason, (begun_s + within_s) * 1_000, turn);
+                let is_own = begun_s == 600 && within_s < 150;
+                assert_eq!(may(Reason::Behind), is_own || is_between, "{within_s} s of the turn from {begun_s} s on");
+                assert_eq!(may(Reason::Grown), is_own);
+            }
+        }
     }
 
     #[test]

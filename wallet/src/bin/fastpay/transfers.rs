@@ -431,5 +431,10 @@ async fn describe_resumed(wallet: &Wallet, resumed: Resumed) -> (Value, String) 
             let json = json!({ "state": "voided", "order": transfer_json(&order, &money) });
             (json, format!("void, so nothing was paid: {}", transfer_text(&order, &money)))
         }
+        Resumed::Paid { order } => {
+            let money = Money::of(wallet, order.asset()).await;
+            let json = json!({ "state": "paid", "order": transfer_json(&order, &money) });
+            (json, format!("paid by the contract before the recovery: {}", transfer_text(&order, &money)))
+        }
     }
 }

@@ -73,6 +73,7 @@ fn finished(
             Resumed::Settled(receipt) => Some(receipt.certificate.digest()),
             Resumed::Superseded { certificate, .. } => Some(certificate.digest()),
             Resumed::Archived { settled, .. } => Some(domain.transfer_digest(settled)),
+            Resumed::Paid { order } => Some(domain.transfer_digest(order)),
             Resumed::Voided { .. } => None,
         })
         .collect();

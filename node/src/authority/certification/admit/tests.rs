@@ -274,7 +274,7 @@ async fn skipped_numbers_are_named_and_hidden_until_they_are_complete() {
     assert_eq!(objects.numbers().await.unwrap(), BTreeSet::new());
     let reads = ArchivedReads::new(Some(archive.clone()), whole.domain);
     let list = ArchivedList::Sent(SequenceNumber(0));
-    let request = ArchivedRequest { account: TestAccount::numbered(0).id(), list, limit: 0 };
+    let request = ArchivedRequest { account: TestAccount::numbered(0).id(), list, limit: 0, with_paid: false };
     assert_eq!(reads.read(request).await, Err(NotArchived::Busy));
     // What this authority lacks of them, its journals say.
     let (place, times) = ((&archive, Path::new("no journals")), (Default::default(), Default::default()));

@@ -53,12 +53,12 @@ fn complete(
 
 fn sent(from: u64) -> ArchivedRequest {
     let list = ArchivedList::Sent(SequenceNumber(from));
-    ArchivedRequest { account: TestAccount::numbered(0).id(), list, limit: 0 }
+    ArchivedRequest { account: TestAccount::numbered(0).id(), list, limit: 0, with_paid: false }
 }
 
 fn received(checkpoint: u64, entry: u32) -> ArchivedRequest {
     let list = ArchivedList::Received(ArchiveCursor { checkpoint, entry });
-    ArchivedRequest { account: TestAccount::numbered(1).id(), list, limit: 0 }
+    ArchivedRequest { account: TestAccount::numbered(1).id(), list, limit: 0, with_paid: false }
 }
 
 #[tokio::test]
@@ -103,6 +103,26 @@ async fn a_list_of_sent_transfers_begins_after_what_a_recovery_debited_without_a
         let page = reads.read(request).await.unwrap();
         assert_eq!((page.entries.len(), page.next), (count, None), "{request:?}");
         page.verify(&committee.domain, &[&committee.committee], request.account, request.list).unwrap();
+    }
+    // To who understands it, it is shown in its place; and behind a gap only if nothing is asked for before it.
+    let known = |from| ArchivedRequest { with_paid: true, ..sent(from) };
+    let debited = |number| (number, true, true);
+    let executed = |number| (number, true, false);
+    let void = (6, false, false);
+    for (from, expected) in [
+        (1, vec![executed(1), executed(2), debited(3), executed(4), executed(5), void, executed(7)]),
+        (3, vec![debited(3), executed(4), executed(5), void, executed(7)]),
+        (5, vec![executed(5), void, executed(7)]),
+        (6, vec![debited(6), executed(7)]),
+        (7, vec![executed(7)]),
+    ] {
+        let request = known(from);
+        let page = reads.read(request).await.unwrap();
+        let proven = page.verify(&committee.domain, &[&committee.committee], request.account, request.list).unwrap();
+        let shown = proven.into_entries();
+        let shown: Vec<_> =
+            shown.iter().map(|entry| (entry.sequence.0, entry.transfer.is_some(), entry.is_paid)).collect();
+        assert_eq!(shown, expected, "from {from}");
     }
 }
 
