@@ -5,16 +5,16 @@
 //! member's earlier name stays under that name until the authority has given its new one (`ask_names`). Names decide
 //! nothing: only signatures count.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::{Asked, AuthorityClient, ClientError, ClientOptions, Endpoints, EndpointsError};
 use fastpay_core::{
-    AccountId, Asset, AuthorityName, Certificate, CertificateError, Committee, CommitteeError, Committees, Domain,
-    Epoch, EpochsError, Genesis, SequenceNumber, VerifiedCertificate,
+    AccountId, Asset, AuthorityName, Certificate, CertificateError, Committee, CommitteeError, Committees, Digest,
+    Domain, Epoch, EpochsError, Genesis, SequenceNumber, VerifiedCertificate,
 };
 use fastpay_rpc::{AccountState, Received, ShardStatus, TransferName};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -79,6 +79,8 @@ struct Shared {
     hinted: AtomicU64,
     /// See [`Network::counting_since`].
     counting_since: AtomicU64,
+    /// See [`Network::is_outdated`].
+    outdated: Mutex<HashSet<(Digest, Epoch)>>,
 }
 
 #[derive(Clone, Debug)]
@@ -152,6 +154,7 @@ impl Network {
                 known,
                 hinted: AtomicU64::new(0),
                 counting_since: AtomicU64::new(0),
+                outdated: Mutex::default(),
             }),
         })
     }
@@ -230,6 +233,20 @@ impl Network {
     /// Notes that a recovery has ended all epochs before this one, as f + 1 members say.
     pub(crate) fn count_since(&self, epoch: Epoch) {
         self.shared.counting_since.fetch_max(epoch.0, Ordering::AcqRel);
+    }
+
+    /// Whether f + 1 members have refused this certificate, whose epoch ended long ago, and too few know it. Then it is no
+    /// reason not to have its order certified again.
+    pub(crate) fn is_outdated(&self, certificate: &VerifiedCertificate) -> bool {
+        self.outdated().contains(&(certificate.digest(), certificate.certificate().epoch))
+    }
+
+    pub(crate) fn outdate(&self, certificate: &VerifiedCertificate) {
+        self.outdated().insert((certificate.digest(), certificate.certificate().epoch));
+    }
+
+    fn outdated(&self) -> MutexGuard<'_, HashSet<(Digest, Epoch)>> {
+        self.shared.outdated.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks each endpoint whose name is not a current member's for its name now. A false claim gains nothing: an
