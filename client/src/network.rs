@@ -9,16 +9,16 @@
 
 mod members;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::{Asked, AuthorityClient, ClientError, ClientOptions, Endpoints, EndpointsError};
 use fastpay_core::{
-    AccountId, Asset, AuthorityName, Certificate, CertificateError, Committee, CommitteeError, Committees, Domain,
-    Epoch, EpochsError, Genesis, SequenceNumber, VerifiedCertificate, is_recent_member,
+    AccountId, Asset, AuthorityName, Certificate, CertificateError, Committee, CommitteeError, Committees, Digest,
+    Domain, Epoch, EpochsError, Genesis, SequenceNumber, VerifiedCertificate, is_recent_member,
 };
 use fastpay_rpc::{AccountState, Received, ShardStatus, TransferName};
 use members::Told;
@@ -88,6 +88,8 @@ struct Shared {
     counting_since: AtomicU64,
     /// The number after that of the epoch of [`Network::count_closing`]; 0 without one.
     closing: AtomicU64,
+    /// See [`Network::is_outdated`].
+    outdated: Mutex<HashSet<(Digest, Epoch)>>,
 }
 
 #[derive(Clone, Debug)]
@@ -162,7 +164,8 @@ impl Network {
     fn of_listed(domain: Domain, committees: Committees, listed: Vec<AuthorityClient>, options: ClientOptions) -> Self {
         let known = RwLock::new(Known::new(committees, Names::new(), Told::new(), &listed));
         let (hinted, counting_since, closing) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-        Self { shared: Arc::new(Shared { domain, listed, options, known, hinted, counting_since, closing }) }
+        let outdated = Mutex::default();
+        Self { shared: Arc::new(Shared { domain, listed, options, known, hinted, counting_since, closing, outdated }) }
     }
 
     /// Checks that as many authorities have an address as make a quorum.
@@ -269,6 +272,20 @@ impl Network {
         let closing = current.epoch().0.checked_sub(1).filter(|_| is_counted);
         let closing = closing.and_then(|before| committees.get(Epoch(before)).cloned());
         [current.clone()].into_iter().chain(closing).collect()
+    }
+
+    /// Whether f + 1 members have refused this certificate, whose epoch ended long ago, and too few know it. Then it is no
+    /// reason not to have its order certified again.
+    pub(crate) fn is_outdated(&self, certificate: &VerifiedCertificate) -> bool {
+        self.outdated().contains(&(certificate.digest(), certificate.certificate().epoch))
+    }
+
+    pub(crate) fn outdate(&self, certificate: &VerifiedCertificate) {
+        self.outdated().insert((certificate.digest(), certificate.certificate().epoch));
+    }
+
+    fn outdated(&self) -> MutexGuard<'_, HashSet<(Digest, Epoch)>> {
+        self.shared.outdated.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks each endpoint whose name is not a current member's for its name now. A false claim gains nothing: an

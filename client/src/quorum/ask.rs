@@ -86,7 +86,8 @@ impl CommitteeClient {
             Help::Received(_) => self.push_received(authority, sender, known).await,
             Help::Certificate => {
                 let found = self.network.find_certificate(sender, sequence).await;
-                return Helped::Found(found.map(Box::new));
+                let counting = found.filter(|found| !self.network.is_outdated(found));
+                return Helped::Found(counting.map(Box::new));
             }
         };
         brought.map_or_else(Helped::Failed, Helped::Brought)

@@ -146,6 +146,7 @@ impl CommitteeClient {
                     unattested = unattested.saturating_add(usize::from(outcome == Outcome::Unattested));
                     // One of them is honest, and too few know the certificate.
                     if unattested > committee.faults_tolerated() {
+                        self.network.outdate(certificate);
                         return Err(QuorumError::Outdated(certificate.certificate().epoch));
                     }
                     if is_unsettled(&committee, refusals.saturating_add(ended.len())) {

@@ -68,6 +68,13 @@ async fn what_nobody_executed_in_time_is_certified_again_and_nothing_new_is_sign
     scene.is_settled(1).await;
 }
 
+/// The one that executed it gives no vote, and the others suffice.
+#[tokio::test]
+async fn what_one_authority_alone_executed_in_time_is_certified_again_by_the_others() {
+    let scene = Scene::new(&[2]).await;
+    scene.is_settled(1).await;
+}
+
 /// An authority that lies about what it knows attests nothing alone.
 #[tokio::test]
 async fn one_vote_is_not_enough_and_one_silent_authority_keeps_nobody_from_the_others_votes() {
