@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod epochs;
+mod full;
 mod handover;
 mod messages;
 mod recovery;
