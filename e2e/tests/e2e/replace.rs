@@ -17,13 +17,13 @@ use crate::scene::{balance, key, on_chain, payment};
 const LOST: usize = 3;
 const FUNDS: u128 = 1_000_000;
 
-fn clients_of(network: &Network) -> Clients {
+pub fn clients_of(network: &Network) -> Clients {
     let committees = Arc::new(Mutex::new(Committees::new(network.committee().clone()).unwrap()));
     Clients { authorities: network.clients().unwrap(), committees, domain: *network.domain() }
 }
 
 /// The operators announce and install the present authorities as the committee of an epoch.
-async fn install(network: &Network, clients: &Clients, epoch: u64, voters: &[usize]) {
+pub async fn install(network: &Network, clients: &Clients, epoch: u64, voters: &[usize]) {
     let all: Vec<_> = (0..network.authorities.len()).collect();
     install_those(network, clients, (epoch, &all), (voters, voters)).await;
 }

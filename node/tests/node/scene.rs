@@ -18,7 +18,7 @@ use fastpay_node::authority::shard::{
     ShardSettings, ShardStorage, Submission, address_budgets,
 };
 use fastpay_node::authority::storage::{DataFolder, FolderIdentity, ShardFolders};
-use fastpay_node::authority::voter_status::VoterStatus;
+use fastpay_node::authority::voter_status::{Remembered, VoterStatus};
 use fastpay_program::Clock;
 use fastpay_rpc::Refusal;
 use fastpay_telemetry::Tracer;
@@ -113,12 +113,15 @@ pub struct Shards {
     threads: Vec<JoinHandle<Result<(), ShardError>>>,
 }
 
-/// The voter status of the first member of the first committee, through the epochs of `committees`.
+/// The voter status of the first member of the first committee, which has joined the newest of `committees` with its new
+/// keys.
 pub fn voter_status(committees: &[&TestCommittee]) -> VoterStatus {
     let mut all = Committees::new(committees[0].committee.clone()).unwrap();
     committees[1..].iter().for_each(|next| all.install(next.committee.clone()).unwrap());
     let keys = committees.iter().map(|committee| Arc::new(committee.keys[0].clone())).collect();
-    VoterStatus::new(all, keys, &[committees[0].keys[0].public().name].as_slice().into()).unwrap()
+    let joined = committees.last().map(|newest| newest.committee.epoch());
+    let names = vec![committees[0].keys[0].public().name];
+    VoterStatus::new(all, keys, &Remembered { names, joined, ..Remembered::default() }).unwrap()
 }
 
 /// The folders of a test's shards.
