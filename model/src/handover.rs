@@ -1,6 +1,6 @@
 //! The hand-over from an epoch to the next: LIFE §3. Members close the epoch that ends. New members join with the
-//! Closings of a quorum; so do members with new keys, and all if n changes. Members that leave serve until the next
-//! committee has what they executed.
+//! Closings of a quorum; so do members with new keys, and all if the committee becomes much smaller. Members that leave
+//! serve until the next committee has what they executed.
 
 use crate::protocol::{Action, Lie, Protocol};
 use crate::rules::Rule;
@@ -28,13 +28,21 @@ impl Protocol {
         }
     }
 
-    /// Whether a member of the epoch votes in it only once it has joined.
+    /// Whether a member of the epoch votes in it only once it has joined: the rule of `core/src/handover/full.rs`, of one
+    /// epoch and the one before.
     pub(crate) fn must_join(&self, epoch: usize, who: usize) -> bool {
-        let is_resized = epoch > 0 && self.setting.n[epoch - 1] != self.setting.n[epoch];
+        let is_resized = epoch > 0 && !self.may_stay(epoch - 1, epoch);
         let joins_anew = if self.setting.is_rekeyed(who) { Rule::RekeyedJoins } else { Rule::Join };
         self.setting.is_member(epoch, who)
             && (self.setting.is_new(epoch, who) && self.rules.keep(joins_anew)
                 || is_resized && self.rules.keep(Rule::ResizedJoins))
+    }
+
+    /// Whether those members of an epoch that know nothing of an order which it certified are no quorum of a later one,
+    /// together with the Byzantine members of that.
+    fn may_stay(&self, before: usize, after: usize) -> bool {
+        let unaware = self.setting.n[before] - self.setting.quorum(before);
+        unaware + self.setting.faults(after) < self.setting.quorum(after)
     }
 
     /// Whether all who must join the epoch have done so.

@@ -68,7 +68,7 @@ rules! {
     Closed "closed" "§3.1" "A member signs its Closing only after its last signature in that epoch."
     Join "join" "§3.2" "A new member votes only once it has joined."
     RekeyedJoins "rekeyed-joins" "§3.2" "A member with new keys that has its folder joins, too."
-    ResizedJoins "resized-joins" "§3.2" "If the number of members changes, all of them join."
+    ResizedJoins "resized-joins" "§3.2" "If the committee becomes much smaller, all its members join."
     QuorumClosings "quorum-closings" "§3.3" "A join takes the Closings of a quorum of the epoch that ended."
     ClosingIndex "closing-index" "§3.3" "A joiner has read the order as far as each Closing's author had."
     Certificates "closing-certificates" "§3.3" "A join takes over executed certificates, not just locks."

@@ -232,7 +232,7 @@ pub const REKEYED_EXECUTED: Setting = Setting {
     claims: &[Claim::OneCertificate, Claim::OneExecution, Claim::SettledNotVoided, Claim::OneOutcome],
     ..CERTIFIED_UNTIMED
 };
-/// Four members become seven: two honest ones and a Byzantine one come.
+/// Four members become seven: two honest ones and a Byzantine one come. Those who stay go on.
 pub const FOUR_SEVEN: Setting =
     Setting { name: "four-seven", n: [4, 7, 7], byzantine: [1, 2, 2], members: [0b111, 0b1_1111, 0], ..TWO_NEW_ORDERS };
 /// Seven members become four: two honest ones and a Byzantine one leave. Begun where the owner has a certificate and the

@@ -121,11 +121,11 @@ pub(super) enum Command {
         #[command(flatten)]
         folder: FolderArguments,
     },
-    /// Mark the data folder stale. Until `trust-data`, the authority votes only for numbers above those that the other
-    /// authorities know
+    /// Mark the data folder stale. Until the authority has joined the next epoch, it votes only for numbers above those that
+    /// the other authorities know
     MarkStale(FolderArguments),
-    /// Declare the data folder complete and resume voting. Use it if the whole folder was moved while the node was
-    /// stopped, or if every order that was pending when it was copied has been settled
+    /// Use it after the whole folder was moved while the node was stopped, and its high-water mark with it. An older copy
+    /// does not become complete by it
     TrustData(FolderArguments),
     /// Show the state of a running authority
     Status {

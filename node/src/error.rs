@@ -173,6 +173,7 @@ fn of_rotation(error: &RotationError) -> ErrorKind {
         RotationError::Primary(_) => ErrorKind::Primary,
         RotationError::VoterStatus(_) => ErrorKind::Config,
         RotationError::Storage(error) => of_storage(error),
+        RotationError::Mark(error) => of_detection(error),
         RotationError::Remember(_) => ErrorKind::Storage,
     }
 }
@@ -199,6 +200,7 @@ fn of_detection(error: &DetectionError) -> ErrorKind {
         DetectionError::Storage(error) => of_storage(error),
         DetectionError::Io { .. } => ErrorKind::Storage,
         DetectionError::HighWaterMarkExists(_) => ErrorKind::Config,
+        DetectionError::Incomplete(_) => ErrorKind::Argument,
     }
 }
 
@@ -253,16 +255,17 @@ fn of_backup(error: &BackupError) -> ErrorKind {
 fn of_committee(error: &CommitteeError) -> ErrorKind {
     use CommitteeError as E;
     match error {
-        E::NoPrimary | E::OtherDigest | E::Config(_) => ErrorKind::Config,
+        E::NoPrimary | E::OtherDigest | E::Config(_) | E::NoEndpoints => ErrorKind::Config,
         E::File { .. } | E::NotACommittee(_) | E::Epoch { .. } | E::Chain { .. } => ErrorKind::Argument,
         E::RaiseEpoch { .. } | E::CapNotRaised { .. } => ErrorKind::Argument,
         E::CompromisedSince(_) | E::NobodyJoins { .. } | E::Deadline(_) | E::GuardianIsMember(_) => ErrorKind::Argument,
         E::MissingProof(_) | E::Proof(_) | E::OtherPair { .. } => ErrorKind::Argument,
         E::NotAnnounced(_) | E::NotMatured(_) | E::Lapsed(_) | E::BlockTooEarly { .. } => ErrorKind::Argument,
-        E::NotQueued | E::NotCompromised(_) | E::Confirmed | E::NotJoined(_) => ErrorKind::Argument,
+        E::NotQueued | E::NotCompromised(_) | E::Confirmed | E::NotJoined(_) | E::Stale(_) => ErrorKind::Argument,
         E::Adopted { .. } | E::NotAdopted(_) | E::OtherCandidate { .. } => ErrorKind::Argument,
         E::NotBegun { .. } => ErrorKind::Argument,
         E::Folder(error) => of_storage(error),
+        E::Mark(error) => of_detection(error),
         E::Recover(error) => of_recover(error),
         E::NotAMember(_) => ErrorKind::Key,
         E::Node { .. } | E::NotSynchronized { .. } => ErrorKind::Unreachable,

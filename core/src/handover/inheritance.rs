@@ -9,48 +9,10 @@ use super::closing_file::VerifiedClosing;
 use crate::Digest;
 use crate::account::PendingOrder;
 use crate::amount::{Epoch, SequenceNumber, TransactionIndex};
-use crate::committee::{Authority, Committee};
+use crate::committee::Committee;
 use crate::identity::{AccountId, AuthorityName};
 use crate::order::TransferOrder;
 use crate::transfer::Transfer;
-
-/// Whether a member that votes in the epoch of `before` votes in that of `after` with its own memory alone: it is a
-/// member of both with both keys unchanged, and their sizes are equal. Every other member of `after` joins first: a key
-/// that is new may have voted elsewhere before, and of another size of committee fewer need to know of an order.
-#[must_use]
-pub fn goes_on(member: &Authority, before: &Committee, after: &Committee) -> bool {
-    let is_member = |committee: &Committee| committee.member(&member.name).is_some_and(|(_, known)| known == member);
-    let follows = before.epoch().0.checked_add(1) == Some(after.epoch().0);
-    let is_same_size = before.members().len() == after.members().len();
-    follows && is_same_size && is_member(before) && is_member(after)
-}
-
-/// Whether members of `before` may vote in the later epoch of `after` with their own memory, whatever else has changed
-/// between: those of them that know nothing of an order that `before` certified are no quorum of `after`, not even
-/// together with its faulty members. A committee that does not become smaller has this property.
-#[must_use]
-pub fn may_stay(before: &Committee, after: &Committee) -> bool {
-    let unaware = before.members().len().saturating_sub(before.quorum());
-    unaware.saturating_add(after.faults_tolerated()) < after.quorum()
-}
-
-/// Of committees of consecutive epochs, one whose members may not stay in `after` with the memory that they had in it, so
-/// that all members of `after` join; none if those who stay go on. Where all joined one of these epochs, those before it
-/// count no more.
-#[must_use]
-pub fn all_join_after<'a>(
-    committees: impl IntoIterator<Item = &'a Committee>,
-    after: &Committee,
-) -> Option<&'a Committee> {
-    let mut counting: Vec<&Committee> = Vec::new();
-    for committee in committees {
-        if !counting.iter().all(|before| may_stay(before, committee)) {
-            counting.clear();
-        }
-        counting.push(committee);
-    }
-    counting.into_iter().find(|before| !may_stay(before, after))
-}
 
 /// A member's claim to an account's next number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,6 +71,19 @@ impl Inheritance {
         Ok(inheritance)
     }
 
+    /// Nothing of the epoch before this one: keys of it were out, so its Closings prove nothing. A shard joins with it only
+    /// if the installation of the epoch says so.
+    #[must_use]
+    pub fn nothing(epoch: Epoch) -> Self {
+        Self {
+            epoch: Epoch(epoch.0.saturating_sub(1)),
+            up_to: TransactionIndex::default(),
+            authors: Vec::new(),
+            claims: BTreeMap::new(),
+            locks: BTreeMap::new(),
+        }
+    }
+
     fn take(&mut self, VerifiedClosing { authority, entries, .. }: VerifiedClosing) {
         for (entry, order) in entries {
             if let ClosingEntry::Account { account, next, newest } = entry {
@@ -134,7 +109,7 @@ impl Inheritance {
         self.up_to
     }
 
-    /// The members whose Closings it is made of.
+    /// The members whose Closings it is made of; none of [`Inheritance::nothing`].
     #[must_use]
     pub fn authors(&self) -> &[AuthorityName] {
         &self.authors
@@ -296,6 +271,9 @@ pub enum JoinError {
     /// The installation of the epoch is not applied.
     #[error("the installation of epoch {0} is not applied here yet")]
     NotInstalled(Epoch),
+    /// It would be joined with nothing, and the Closings of the epoch before count.
+    #[error("no key of the epoch before epoch {0} was out, so it is joined with the Closings of a quorum")]
+    WithoutClosings(Epoch),
     /// The newest final block that is applied is too old.
     #[error("the newest final Ethereum block that this authority has read is too old to join an epoch")]
     PrimaryTooOld,

@@ -9,16 +9,17 @@
 //!  newest checkpoint that they name ─► certificates they report ─► Inheritance ─► Record::Inherited* ─► Record::Joined
 //! ```
 //! Invariant: an order with a certificate of epoch e is executed or locked at every honest member of e + 1 that votes:
-//! it went on with its own memory, or one of the quorum whose Closings it joined with was honest and had voted for it.
+//! it went on with its own memory ([`full_since`]), or one of the quorum whose Closings it joined with was honest and had
+//! voted for it.
 
 mod closing;
 mod closing_file;
+mod full;
 mod inheritance;
 mod tenure;
 
 pub use closing::{Closing, ClosingEntry, Newest, ReportedEntry};
 pub use closing_file::{CLOSING_ENTRIES_MAX, ClosingEntries, ClosingError, SignedClosing, VerifiedClosing};
-pub use inheritance::{
-    Inheritance, InheritanceError, JoinError, JoinPosition, Joining, all_join_after, goes_on, may_stay,
-};
+pub use full::{Stale, Term, all_join_after, full_since, may_stay};
+pub use inheritance::{Inheritance, InheritanceError, JoinError, JoinPosition, Joining};
 pub use tenure::Tenure;

@@ -76,7 +76,8 @@ impl Shard {
     /// Why the shard does not begin to join yet: it must have followed the Primary, and recently.
     ///
     /// # Errors
-    /// [`JoinError::PrimaryTooOld`], [`JoinError::Behind`] or [`JoinError::NotInstalled`].
+    /// [`JoinError::PrimaryTooOld`], [`JoinError::Behind`], [`JoinError::NotInstalled`] or
+    /// [`JoinError::WithoutClosings`].
     pub fn may_join(&self, inheritance: &Inheritance, view: PrimaryView) -> Result<(), JoinError> {
         if view == PrimaryView::TooOld {
             return Err(JoinError::PrimaryTooOld);
@@ -85,11 +86,17 @@ impl Shard {
         if synchronized < up_to {
             return Err(JoinError::Behind { up_to, synchronized });
         }
-        let is_installed = self.ledger.unlocks.epoch() >= inheritance.joins();
-        is_installed.then_some(()).ok_or(JoinError::NotInstalled(inheritance.joins()))
+        let epoch = inheritance.joins();
+        if self.ledger.unlocks.epoch() < epoch {
+            return Err(JoinError::NotInstalled(epoch));
+        }
+        let ended = Epoch(epoch.0.saturating_sub(1));
+        let has_closings = !inheritance.authors().is_empty() || self.ledger.unlocks.is_suspect(ended, epoch);
+        has_closings.then_some(()).ok_or(JoinError::WithoutClosings(epoch))
     }
 
-    /// Takes over what the Closings of the epoch that ended report of this shard's accounts. Loads an account, or commits
+    /// Takes over what the Closings of the epoch that ended report of this shard's accounts: nothing if its keys were out
+    /// ([`Inheritance::nothing`]). Loads an account, or commits
     /// first to a [`Record::Inherited`], and is asked again; loads none where a part ends (see [`Joining::position`]);
     /// commits to [`Record::Joined`] when nothing is left. The caller votes in the epoch only after that, in all shards.
     /// What the Closings claim to be executed must have been executed here before, but for numbers that are frozen: of

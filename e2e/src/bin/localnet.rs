@@ -78,6 +78,9 @@ async fn serve(folder: &str, with_relayer: bool) -> Result<(), Failure> {
     let relayers: Vec<_> = with_relayer.then(|| network.publish_fees()).transpose()?.into_iter().collect();
     // Give each authority its keys of the second epoch before it starts, so that none needs a restart.
     let next: Vec<_> = network.authorities.iter_mut().map(|a| a.add_keys(NEXT_KEYS)).collect::<Result<_, _>>()?;
+    // With these they join the second epoch.
+    let endpoints = network.endpoints_file();
+    network.authorities.iter().try_for_each(|authority| authority.set_endpoints(&endpoints))?;
     network.start_authorities().await?;
     if with_relayer {
         network.start_relayer()?;

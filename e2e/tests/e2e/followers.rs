@@ -110,6 +110,8 @@ async fn the_command_and_a_running_relayer_follow_a_rotation() {
         authority.shard_of(&own).order(&order).await.unwrap();
     }
 
+    let endpoints = network.endpoints_file();
+    network.authorities.iter().for_each(|authority| authority.set_endpoints(&endpoints).unwrap());
     let members: Vec<Member> = network.authorities.iter_mut().map(|a| a.add_keys("keys-1").unwrap()).collect();
     let (stop, paying) = keep_paying(bob.clone(), own.to_string());
     restart(&mut network).await;

@@ -264,7 +264,6 @@ impl Scene {
             let rebase = ["rebase".into(), "--archive".into(), self.archive(member).into_os_string()];
             self.network.authorities[member].operate_with(rebase).unwrap().success().unwrap();
         }
-        self.network.authorities[SURVIVOR].operate("trust-data").unwrap().success().unwrap();
         for member in 0..4 {
             self.network.authority(member).unwrap().start().unwrap();
         }

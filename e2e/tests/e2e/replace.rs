@@ -23,7 +23,7 @@ pub fn clients_of(network: &Network) -> Clients {
 }
 
 /// The operators announce and install the present authorities as the committee of an epoch.
-async fn install(network: &Network, clients: &Clients, epoch: u64, voters: &[usize]) {
+pub async fn install(network: &Network, clients: &Clients, epoch: u64, voters: &[usize]) {
     let all: Vec<_> = (0..network.authorities.len()).collect();
     install_those(network, clients, (epoch, &all), (voters, voters)).await;
 }

@@ -227,6 +227,8 @@ impl Load {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_are_rotated_under_load_and_nothing_certified_is_stranded() {
     let mut network = on_chain("rotation").await;
+    let endpoints = network.endpoints_file();
+    network.authorities.iter().for_each(|authority| authority.set_endpoints(&endpoints).unwrap());
     network.start_authorities().await.unwrap();
     let first = network.committee().clone();
     let clients = Clients {
@@ -268,7 +270,7 @@ async fn keys_are_rotated_under_load_and_nothing_certified_is_stranded() {
     network.chain().unwrap().send(contract, U256::ZERO, redeem(&soon, &first)).await.unwrap();
     assert_eq!(network.chain().unwrap().ether_of(RECIPIENT).await.unwrap(), U256::from(100));
 
-    // It comes back, reads the rotation, and votes with its new keys: without it there is no quorum now.
+    // It comes back, reads the rotation, joins, and votes with its new keys: without it there is no quorum now.
     network.authority(3).unwrap().start().unwrap();
     wait_for_epoch(&network, 3, 1).await;
     network.authority(2).unwrap().kill();

@@ -250,6 +250,7 @@ impl Follower {
             self.committees_known_at = Some(batch.final_block);
         }
         if !more {
+            self.rotation.note_view(batch.time)?;
             self.progress.send_if_modified(|progress| {
                 let changed = *progress != Progress::AtHead;
                 *progress = Progress::AtHead;

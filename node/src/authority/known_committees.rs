@@ -24,6 +24,13 @@ pub fn read(data: &Path) -> Option<Committees> {
     serde_json::from_slice(&bytes).ok().map(|Stored { known }| known)
 }
 
+/// The committees of an earlier run, also if a release wrote them that did not look for recoveries: up to the newest epoch
+/// that the folder has taken up.
+#[must_use]
+pub(crate) fn taken_up(data: &Path) -> Option<Committees> {
+    read(data).or_else(|| serde_json::from_slice(&std::fs::read(data.join(COMMITTEES_FILE)).ok()?).ok())
+}
+
 /// Stores final committees, for a start without the Primary.
 ///
 /// # Errors
@@ -48,6 +55,7 @@ mod tests {
         committees.install(first.rotated().committee.clone()).unwrap();
         std::fs::write(folder.path().join(COMMITTEES_FILE), serde_json::to_vec(&committees).unwrap()).unwrap();
         assert_eq!(read(folder.path()), None, "a recovery may have installed epoch 1");
+        assert_eq!(taken_up(folder.path()), Some(committees.clone()));
         for recovery in [None, Some(Recovery { epoch: Epoch(1), adopted: None })] {
             recovery.map_or(Ok(()), |recovery| committees.recover(recovery)).unwrap();
             write(folder.path(), &committees).unwrap();

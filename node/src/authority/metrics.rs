@@ -302,7 +302,7 @@ impl AuthorityMetrics {
         self.epoch.set(signed(voter_status.epoch().0));
         self.voting.set(voter_status.voter().is_some().into());
         self.restored.set(voter_status.rollback_protection().is_some().into());
-        self.joining.set(voter_status.joins().is_some().into());
+        self.joining.set(voter_status.joins().is_some_and(|_| !voter_status.is_stale()).into());
         let current = voter_status.committees().current();
         let label = |name: &dyn ToString| [("authority", name.to_string())];
         for gone in voter_status.committees().iter().flat_map(|committee| committee.members()) {

@@ -43,7 +43,7 @@ use std::time::Duration;
 
 use fastpay_client::{Endpoints, EndpointsError};
 use fastpay_core::{
-    AuthorityKeys, AuthorityName, Committees, Domain, Genesis, JournalPosition, Shard, ShardId, ShardLayout,
+    AuthorityKeys, AuthorityName, Committees, Domain, Epoch, Genesis, JournalPosition, Shard, ShardId, ShardLayout,
     TransactionIndex,
 };
 use fastpay_ethereum::Primary;
@@ -81,7 +81,7 @@ use self::shard::{
 };
 use self::storage::{DataFolder, INDEX_FOLDER, PAYOUTS_FILE, PEERS_FILE, generation_folder};
 use self::tls::Tls;
-use self::voter_status::{VoterStatus, VoterStatusWatch};
+use self::voter_status::{Remembered, VoterStatus, VoterStatusWatch};
 
 /// How long the high-water mark may lag behind the journals. A shorter interval would cost more syncs.
 const HIGH_WATER_MARK_INTERVAL: Duration = Duration::from_secs(5);
@@ -164,12 +164,13 @@ pub async fn run(
     }
     let histories: Vec<HistoryReader> = recovered.iter().map(RecoveredShard::history).collect();
     let high_water_mark = Arc::new(HighWaterMark::of(&config.data, config.high_water_mark())?);
-    let protection = protection(&high_water_mark, &folder, &journal_ends(&histories), in_use)?;
+    let memory = high_water_mark.judge(&folder, &journal_ends(&histories), in_use)?;
+    let joined = recovered.iter().map(|shard| shard.shard().ledger().tenure.joined()).min().flatten();
+    let voter_status = settled(voter_status, &folder, joined)?;
+    let protection = protection(&folder, &memory, &voter_status)?;
     let (protection, questions) = protection.map(|(protection, questions)| (Arc::new(protection), questions)).unzip();
     let voter_status = voter_status.with_rollback_protection(protection.clone());
-    let joined = recovered.iter().map(|shard| shard.shard().ledger().tenure.joined()).min().flatten();
-    let voter_status = joined.map_or(Ok(voter_status.clone()), |joined| voter_status.having_joined(joined))?;
-    if let Some(epoch) = voter_status.joins() {
+    if let Some(epoch) = voter_status.joins().filter(|_| !voter_status.is_stale()) {
         tracing::info!(%epoch, "this authority votes in the current epoch once it has joined it");
     }
     let rotation = Arc::new(Rotation::new(folder.clone(), voter_status)?);
@@ -317,14 +318,35 @@ async fn used_before(
     Ok(rollback::in_use(deployment, epoch, config.endpoints.as_deref(), &names).await?)
 }
 
-/// The rollback protection, if the data folder may be older than the last one in use.
-fn protection(
-    high_water_mark: &HighWaterMark,
+/// The voter status by what the folder and its shards remember, once the folder is judged. Takes over a folder of an
+/// earlier release.
+fn settled(
+    voter_status: VoterStatus,
     folder: &DataFolder,
-    ends: &[JournalPosition],
-    in_use: Option<StaleReason>,
+    joined: Option<Epoch>,
+) -> Result<VoterStatus, AuthorityError> {
+    if folder.fullness()?.is_none() {
+        let known = Remembered { joined, ..remembered(folder)? };
+        let taken_up = known_committees::taken_up(folder.path());
+        // Where they do not list its keys, it was no member.
+        let before = taken_up.and_then(|committees| voter_status.among(committees, &known).ok());
+        rotation::take_over(folder, before.as_ref())?;
+    }
+    let known = Remembered { joined, ..remembered(folder)? };
+    Ok(voter_status.among(voter_status.committees().clone(), &known)?.ahead(voter_status.is_ahead()))
+}
+
+/// The rollback protection, if the data folder may be older than the last one in use, and the authority has joined no epoch
+/// since.
+fn protection(
+    folder: &DataFolder,
+    memory: &Memory,
+    voter_status: &VoterStatus,
 ) -> Result<Option<(RollbackProtection, mpsc::Receiver<Question>)>, AuthorityError> {
-    let Memory::Older { since, why } = high_water_mark.judge(folder, ends, in_use)? else { return Ok(None) };
+    let Memory::Older { since, why, .. } = memory else { return Ok(None) };
+    if voter_status.full_since().is_some() {
+        return Ok(None);
+    }
     tracing::warn!(
         since,
         why,

@@ -5,6 +5,9 @@
 //!     ─► committees on disk ─► new name on disk ─► shards and network
 //!                                  ▲ Record::Joined in every shard, where the member's folder was not full
 //! ```
+//! A folder that may lack votes is marked. The mark says up to which epoch, once the view of the chain is recent enough to
+//! know it: the authority joins the next epoch, and no earlier one.
+//!
 //! From then on, votes are for the new epoch. Accounts stay locked on their orders, so the same order gets its vote
 //! again under the new keys. Certificates of earlier epochs are confirmed for ever, unless a recovery installed the
 //! committee: then they count for nothing, and nothing is voted for or executed before the journals begin from the
@@ -12,13 +15,19 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use fastpay_core::handover::Stale;
 use fastpay_core::{AuthorityName, Committees, Epoch, Recovery};
 use fastpay_ethereum::{DepositsError, EpochReader};
 use tokio::sync::watch;
 
 use crate::authority::known_committees;
-use crate::authority::storage::{DataFolder, StorageError};
+use crate::authority::metrics::now_seconds;
+use crate::authority::rollback::{self, DetectionError, Memory};
+use crate::authority::storage::{DataFolder, Fullness, StorageError};
 use crate::authority::voter_status::{Remembered, VoterStatus, VoterStatusError};
+
+/// The maximum age of a final block in which the newest epoch counts as the newest that there is. It is 300 blocks.
+const VIEW_AGE_MAX_S: u64 = 3_600;
 
 /// Why a committee cannot be adopted.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +41,9 @@ pub enum RotationError {
     /// The data folder's names cannot be written.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// The folder's mark cannot be read or written.
+    #[error(transparent)]
+    Mark(#[from] DetectionError),
     /// The committees cannot be written.
     #[error("cannot store the committee: {0}")]
     Remember(#[from] std::io::Error),
@@ -43,7 +55,7 @@ impl RotationError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Primary(error) => error.is_retryable(),
-            Self::Storage(_) | Self::Remember(_) => true,
+            Self::Storage(_) | Self::Mark(_) | Self::Remember(_) => true,
             Self::VoterStatus(_) => false,
         }
     }
@@ -61,6 +73,8 @@ pub struct Rotation {
     voter_status: watch::Sender<Arc<VoterStatus>>,
     /// Held during a change: an epoch is taken up by the follower, and joined by the hand-over.
     changing: Mutex<()>,
+    /// When this process began, in seconds since 1970.
+    began_at: u64,
 }
 
 impl Rotation {
@@ -70,7 +84,7 @@ impl Rotation {
     /// If the folder cannot be written.
     pub fn new(folder: Arc<DataFolder>, voter_status: VoterStatus) -> Result<Self, RotationError> {
         let seen = watch::Sender::new(Arc::new(voter_status.clone()));
-        let rotation = Self { folder, voter_status: seen, changing: Mutex::new(()) };
+        let rotation = Self { folder, voter_status: seen, changing: Mutex::new(()), began_at: now() };
         rotation.put_on_disk(&voter_status)?;
         Ok(rotation)
     }
@@ -118,6 +132,31 @@ impl Rotation {
         Ok(())
     }
 
+    /// The shards have applied all events of a final block that was made at `block_time`, in seconds since 1970, and know its
+    /// committees. If that block is recent, a marked folder lacks votes up to the epoch of it at most: whoever had the keys
+    /// before this process began had followed the chain no further. Without a recent block, a lagging Ethereum node would
+    /// hide an epoch in which the authority has voted.
+    ///
+    /// # Errors
+    /// See [`RotationError`]. Nothing has changed then.
+    pub fn note_view(&self, block_time: u64) -> Result<(), RotationError> {
+        self.note_view_at(block_time, now())
+    }
+
+    fn note_view_at(&self, block_time: u64, now: u64) -> Result<(), RotationError> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let status = self.voter_status.borrow().clone();
+        let is_recent = block_time >= self.began_at && now.saturating_sub(block_time) <= VIEW_AGE_MAX_S;
+        if status.stale() != Stale::Unknown || status.is_ahead() || !is_recent {
+            return Ok(());
+        }
+        rollback::note_up_to(self.folder.path(), status.epoch())?;
+        let next = status.among(status.committees().clone(), &remembered(&self.folder)?)?;
+        tracing::info!(epoch = %next.epoch(), "this data folder may lack votes of this epoch and those before; this authority joins the next one");
+        self.voter_status.send_replace(Arc::new(next));
+        Ok(())
+    }
+
     fn take_up(&self, now: &VoterStatus, committees: Committees) -> Result<(), RotationError> {
         let next = now.among(committees, &remembered(&self.folder)?)?;
         self.put_on_disk(&next)?;
@@ -135,18 +174,24 @@ impl Rotation {
         Ok(())
     }
 
-    /// Durable before visible: stores the name before the first vote under it, with those of all epochs since the folder
-    /// is full. The node may have been down over one of these, and its operator may remove the keys of it later. Nothing
-    /// is stored of an epoch that is not taken up: a start reads of it again.
+    /// Durable before visible: stores the name before the first vote under it, and since when the folder is full. Then a
+    /// folder that lacked votes of earlier epochs says so apart from its mark, which goes. Nothing is stored of an epoch
+    /// that is not taken up: a start reads of it again.
     fn put_on_disk(&self, voter_status: &VoterStatus) -> Result<(), RotationError> {
         if voter_status.is_ahead() {
             return Ok(());
         }
         known_committees::write(self.folder.path(), voter_status.committees())?;
-        let Some(since) = voter_status.full_since().filter(|_| voter_status.voter().is_some()) else { return Ok(()) };
-        let epochs = voter_status.committees().iter().map(|committee| committee.epoch());
-        for keys in epochs.filter(|epoch| *epoch >= since).filter_map(|epoch| voter_status.keys_in(epoch)) {
-            self.folder.add_name(&keys.public().name.to_string())?;
+        let (Some(voter), Some(since)) = (voter_status.voter(), voter_status.full_since()) else { return Ok(()) };
+        self.folder.add_name(&voter.public().name.to_string())?;
+        let stale_up_to = match voter_status.stale() {
+            Stale::UpTo(last) => Some(last),
+            Stale::No | Stale::Unknown => None,
+        };
+        self.folder.note_fullness(Fullness { since: Some(since), stale_up_to })?;
+        if rollback::marked(self.folder.path())? != Memory::Whole {
+            rollback::unmark(self.folder.path())?;
+            tracing::info!(%since, "this authority votes for everything again: it has joined an epoch after those of which its data folder may lack votes");
         }
         Ok(())
     }
@@ -173,8 +218,30 @@ pub(crate) fn tell_unrecovered(Recovery { epoch, adopted }: &Recovery) {
 ///
 /// # Errors
 /// If the folder cannot be read.
-pub fn remembered(folder: &DataFolder) -> Result<Remembered, StorageError> {
-    Ok(Remembered { names: remembered_names(folder)?, adopted: folder.adopted()?, joined: None })
+pub fn remembered(folder: &DataFolder) -> Result<Remembered, DetectionError> {
+    let Fullness { since, stale_up_to } = folder.fullness()?.unwrap_or_default();
+    let stale = match rollback::marked(folder.path())? {
+        Memory::Whole => stale_up_to.map_or(Stale::No, Stale::UpTo),
+        Memory::Older { up_to, .. } => up_to.map_or(Stale::Unknown, Stale::UpTo),
+    };
+    let (names, adopted) = (remembered_names(folder)?, folder.adopted()?);
+    Ok(Remembered { names, adopted, joined: None, full_since: since, stale })
+}
+
+/// Notes in a folder of an earlier release, in whose epochs members went on with new keys, whether it was full by those
+/// rules: then its authority may have voted. `status` is its own among the committees that it has taken up; none if it
+/// has taken up none. From the next epoch on, the rules of this release apply.
+///
+/// # Errors
+/// If the folder cannot be written.
+pub(crate) fn take_over(folder: &DataFolder, status: Option<&VoterStatus>) -> Result<(), StorageError> {
+    let since = status.filter(|status| status.was_full()).map(VoterStatus::epoch);
+    folder.note_fullness(Fullness { since, stale_up_to: None })
+}
+
+/// In seconds since 1970.
+fn now() -> u64 {
+    u64::try_from(now_seconds()).unwrap_or_default()
 }
 
 /// The names under which the folder's authority has voted.
@@ -187,6 +254,8 @@ pub fn remembered_names(folder: &DataFolder) -> Result<Vec<AuthorityName>, Stora
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::authority::deployment;
     use fastpay_core::{AuthorityKeys, Committee, Domain};
@@ -200,6 +269,32 @@ mod tests {
         Committee::new(Epoch(epoch), numbers.map(|number| pair(number).public()).to_vec()).unwrap()
     }
 
+    /// While a file of the folder cannot be written, because a folder stands at its path, nobody sees a change.
+    fn without(
+        folder: &Path,
+        file: &str,
+        seen: &watch::Receiver<Arc<VoterStatus>>,
+        change: impl FnOnce() -> Result<(), RotationError>,
+    ) {
+        let (path, aside) = (folder.join(file), folder.join("aside"));
+        let is_aside = std::fs::rename(&path, &aside).is_ok();
+        std::fs::create_dir(&path).unwrap();
+        let failed = change().unwrap_err();
+        assert!(failed.is_retryable() && !seen.has_changed().unwrap(), "{file}: {failed}");
+        std::fs::remove_dir(&path).unwrap();
+        assert!(!is_aside || std::fs::rename(&aside, &path).is_ok());
+    }
+
+    /// A data folder that was made for the first member's keys, and the committees of the epochs with these keys.
+    fn folder(parent: &Path, lists: &[[u64; 4]]) -> (Arc<DataFolder>, Committees) {
+        let domain = Domain::new(1, fastpay_core::PrimaryAddress::ZERO);
+        let names = [pair(lists[0][0]).public().name];
+        let identity = deployment::folder_identity(&names, std::num::NonZeroU32::MIN, &domain);
+        let mut committees = Committees::new(committee(0, lists[0])).unwrap();
+        (1..).zip(&lists[1..]).for_each(|(epoch, list)| committees.install(committee(epoch, *list)).unwrap());
+        (Arc::new(DataFolder::create(&parent.join("data"), &identity).unwrap()), committees)
+    }
+
     #[test]
     fn a_new_committee_is_on_disk_before_anybody_votes_in_it() {
         let parent = tempfile::tempdir().unwrap();
@@ -211,22 +306,21 @@ mod tests {
         let names = remembered(&folder).unwrap();
         let voter_status = VoterStatus::new(committees.clone(), vec![pair(1), pair(11)], &names).unwrap();
         let rotation = Rotation::new(folder.clone(), voter_status).unwrap();
-        let seen = rotation.subscribe();
+        let mut seen = rotation.subscribe();
         assert_eq!(seen.borrow().voter().unwrap().public(), pair(1).public());
 
         committees.install(committee(1, [11, 12, 13, 14])).unwrap();
         let now = seen.borrow().clone();
-        // While either file cannot be written, because a folder stands at its path, the voter status does not change.
-        for file in ["committees.json", "meta.json"] {
-            let is_aside = std::fs::rename(path.join(file), path.join("aside")).is_ok();
-            std::fs::create_dir(path.join(file)).unwrap();
-            let failed = rotation.take_up(&now, committees.clone()).unwrap_err();
-            assert!(failed.is_retryable() && !seen.has_changed().unwrap(), "{file}: {failed}");
-            assert!(Rotation::new(folder.clone(), now.among(committees.clone(), &names).unwrap()).is_err(), "{file}");
-            std::fs::remove_dir(path.join(file)).unwrap();
-            assert!(!is_aside || std::fs::rename(path.join("aside"), path.join(file)).is_ok());
-        }
+        without(&path, "committees.json", &seen, || rotation.take_up(&now, committees.clone()));
+        let next = now.among(committees.clone(), &names).unwrap();
+        without(&path, "committees.json", &seen, || Rotation::new(folder.clone(), next.clone()).map(drop));
         rotation.take_up(&now, committees.clone()).unwrap();
+        assert_eq!((seen.borrow().voter().is_some(), seen.borrow().joins()), (false, Some(Epoch(1))), "new keys");
+        drop(seen.borrow_and_update());
+        for file in ["committees.json", "meta.json"] {
+            without(&path, file, &seen, || rotation.join(Epoch(1)));
+        }
+        rotation.join(Epoch(1)).unwrap();
         assert_eq!(seen.borrow().voter().unwrap().public(), pair(11).public());
 
         // At a start that finds a newer committee on the chain, nothing is stored before the shards have followed.
@@ -252,23 +346,88 @@ mod tests {
         assert_eq!((voter_status.epoch(), voter_status.voter().is_some()), (Epoch(1), true));
     }
 
+    /// What a start does with a folder that the release before has used, where these committees are taken up.
     #[test]
-    fn the_folder_of_a_node_that_was_down_over_an_epoch_stays_full_without_the_keys_of_it() {
-        let parent = tempfile::tempdir().unwrap();
-        let (path, shards) = (parent.path().join("data"), std::num::NonZeroU32::MIN);
-        let domain = Domain::new(1, fastpay_core::PrimaryAddress::ZERO);
-        let identity = deployment::folder_identity(&[pair(1).public().name], shards, &domain);
-        let folder = Arc::new(DataFolder::create(&path, &identity).unwrap());
-        let mut committees = Committees::new(committee(0, [1, 2, 3, 4])).unwrap();
-        committees.install(committee(1, [11, 12, 13, 14])).unwrap();
-        committees.install(committee(2, [21, 22, 23, 24])).unwrap();
-        let status = |keys: &[u64]| {
-            let keys = keys.iter().map(|number| pair(*number)).collect();
-            VoterStatus::new(committees.clone(), keys, &remembered(&folder).unwrap()).unwrap()
+    fn a_folder_of_the_release_before_stays_full_in_the_epoch_that_it_has_taken_up_and_joins_the_next_one() {
+        const LISTS: [[u64; 4]; 3] = [[1, 2, 3, 4], [11, 12, 13, 14], [21, 22, 23, 24]];
+        let status = |folder: &DataFolder, epochs: usize| {
+            let mut committees = Committees::new(committee(0, LISTS[0])).unwrap();
+            (1..).zip(&LISTS[1..epochs]).for_each(|(epoch, list)| committees.install(committee(epoch, *list)).unwrap());
+            VoterStatus::new(committees, vec![pair(1), pair(11), pair(21)], &remembered(folder).unwrap()).unwrap()
         };
-        Rotation::new(folder.clone(), status(&[1, 11, 21])).unwrap();
-        let later = status(&[21]);
-        assert_eq!((later.joins(), later.voter().is_some()), (None, true));
+        let parent = tempfile::tempdir().unwrap();
+        let (folder, _) = folder(parent.path(), &LISTS);
+        let meta = folder.path().join("meta.json");
+        // As the release before wrote it.
+        let old = |names: &[u64]| {
+            let names: Vec<_> = names.iter().map(|number| pair(*number).public().name.to_string()).collect();
+            let text = serde_json::json!({
+                "format_version": 1, "names": names, "shards": 1, "chain_id": 1,
+                "contract": fastpay_core::PrimaryAddress::ZERO.to_string(),
+            });
+            std::fs::write(&meta, text.to_string()).unwrap();
+            assert_eq!(folder.fullness().unwrap(), None);
+        };
+        for (taken_up, votes) in [(Some(2), true), (Some(1), false), (None, false)] {
+            old(&[1, 11]);
+            assert!(status(&folder, 2).joins().is_some());
+            take_over(&folder, taken_up.map(|epochs| status(&folder, epochs)).as_ref()).unwrap();
+            let now = status(&folder, 2);
+            assert_eq!((now.voter().is_some(), now.joins().is_none()), (votes, votes), "{taken_up:?}");
+            assert!(std::fs::read_to_string(&meta).unwrap().contains("\"format_version\": 3"));
+        }
+        old(&[1, 11]);
+        take_over(&folder, Some(&status(&folder, 2))).unwrap();
+        let rotation = Rotation::new(folder.clone(), status(&folder, 2)).unwrap();
+        assert_eq!(rotation.subscribe().borrow().full_since(), Some(Epoch(1)));
+        // Nothing is taken over again: from the next epoch on, new keys join. It states what it knows of the one before.
+        let next = status(&folder, 3);
+        assert_eq!((next.joins(), next.closes(Epoch(1)).is_some()), (Some(Epoch(2)), true));
+        // A folder that lacks votes was not full.
+        old(&[1, 11]);
+        std::fs::write(folder.path().join("restored.json"), br#"{"since":1,"why":"a copy"}"#).unwrap();
+        take_over(&folder, Some(&status(&folder, 2))).unwrap();
+        assert_eq!(folder.fullness().unwrap(), Some(Fullness::default()));
+    }
+
+    #[test]
+    fn up_to_which_epoch_votes_may_be_missing_is_noted_on_a_recent_view_and_the_mark_goes_once_a_later_one_is_joined() {
+        let parent = tempfile::tempdir().unwrap();
+        let (folder, committees) = folder(parent.path(), &[[1, 2, 3, 4], [1, 2, 3, 5]]);
+        std::fs::write(folder.path().join("restored.json"), br#"{"since":1,"why":"a copy"}"#).unwrap();
+        let status = |committees: &Committees| {
+            VoterStatus::new(committees.clone(), vec![pair(1)], &remembered(&folder).unwrap()).unwrap()
+        };
+        let stale = || remembered(&folder).unwrap().stale;
+        let rotation = Rotation::new(folder.clone(), status(&committees)).unwrap();
+        let mut seen = rotation.subscribe();
+        // The block is older than this process, or the clock says that there are newer ones.
+        let began_at = rotation.began_at;
+        for (block_time, now) in [(began_at - 1, began_at), (began_at + 10, began_at + 10 + VIEW_AGE_MAX_S + 1)] {
+            rotation.note_view_at(block_time, now).unwrap();
+            assert_eq!((stale(), seen.has_changed().unwrap()), (Stale::Unknown, false));
+        }
+        // The shards have not followed to the installation.
+        let ahead = Rotation::new(folder.clone(), status(&committees).ahead(true)).unwrap();
+        ahead.note_view_at(began_at + 10, began_at + 10).unwrap();
+        assert_eq!(stale(), Stale::Unknown);
+        without(folder.path(), "restored.json", &seen, || rotation.note_view_at(began_at + 10, began_at + 10));
+        rotation.note_view_at(began_at + 10, began_at + 10).unwrap();
+        assert_eq!((stale(), seen.borrow_and_update().stale()), (Stale::UpTo(Epoch(1)), Stale::UpTo(Epoch(1))));
+        rotation.join(Epoch(1)).unwrap();
+        assert!(seen.borrow_and_update().voter().is_none(), "it may have voted in that one");
+
+        let mut later = committees.clone();
+        later.install(committee(2, [1, 2, 3, 6])).unwrap();
+        rotation.follow(later.clone()).unwrap();
+        rotation.note_view_at(began_at + 20, began_at + 20).unwrap();
+        assert_eq!((stale(), seen.borrow_and_update().joins()), (Stale::UpTo(Epoch(1)), Some(Epoch(2))));
+        without(folder.path(), "meta.json", &seen, || rotation.join(Epoch(2)));
+        assert_eq!(stale(), Stale::UpTo(Epoch(1)));
+        rotation.join(Epoch(2)).unwrap();
+        assert!(seen.borrow().votes_for_all() && !folder.path().join("restored.json").exists());
+        assert_eq!((stale(), status(&later).full_since()), (Stale::UpTo(Epoch(1)), Some(Epoch(2))));
+        assert!(status(&later).closes(Epoch(1)).is_none(), "it never states anything of what it lacks");
     }
 
     #[test]
@@ -288,18 +447,15 @@ mod tests {
         assert_eq!(state(), (Epoch(1), Some(Epoch(1)), false));
 
         for file in ["committees.json", "meta.json"] {
-            std::fs::rename(path.join(file), path.join("aside")).unwrap();
-            std::fs::create_dir(path.join(file)).unwrap();
-            let failed = rotation.join(Epoch(1)).unwrap_err();
-            assert!(failed.is_retryable() && !seen.has_changed().unwrap(), "{file}: {failed}");
-            std::fs::remove_dir(path.join(file)).unwrap();
-            std::fs::rename(path.join("aside"), path.join(file)).unwrap();
+            without(&path, file, &seen, || rotation.join(Epoch(1)));
         }
         rotation.join(Epoch(1)).unwrap();
         assert_eq!(state(), (Epoch(1), None, true));
         rotation.join(Epoch(1)).unwrap();
         committees.install(committee(2, [1, 2, 3, 15])).unwrap();
         rotation.follow(committees.clone()).unwrap();
+        assert_eq!(state(), (Epoch(2), Some(Epoch(2)), false), "new keys");
+        rotation.join(Epoch(2)).unwrap();
         assert_eq!(state(), (Epoch(2), None, true));
         // It leaves, and comes back: what it joined before is not enough.
         committees.install(committee(3, [1, 2, 3, 4])).unwrap();

@@ -117,10 +117,14 @@ impl Scene {
 
     /// A member with a new data folder.
     pub fn member(&self, index: usize, shards: u32, base: &Config) -> Member {
+        self.operator(index, self.committee.keys[index].clone(), shards, base)
+    }
+
+    /// An operator with these keys and a new data folder.
+    pub fn operator(&self, index: usize, keys: AuthorityKeys, shards: u32, base: &Config) -> Member {
         let shards = NonZeroU32::new(shards).unwrap();
         let (listen, http) = free_ports(3);
         let (data, domain) = (self.path(&format!("member-{index}")), &self.committee.domain);
-        let keys = self.committee.keys[index].clone();
         drop(DataFolder::create(&data, &folder_identity(&[keys.public().name], shards, domain)).unwrap());
         HighWaterMark::create(&data, default_high_water_mark(&data)).unwrap();
         let config = Config { data, listen, http, shards, ..base.clone() };

@@ -13,8 +13,8 @@ use fastpay_ethereum::{Call, Cursor, Finality, PrimaryConfig, PrimaryError, cert
 use fastpay_node::authority::config::Config;
 use fastpay_node::authority::deployment::folder_identity;
 use fastpay_node::authority::follower;
-use fastpay_node::authority::rollback::{HighWaterMark, default_high_water_mark};
-use fastpay_node::authority::storage::DataFolder;
+use fastpay_node::authority::rollback::{HighWaterMark, default_high_water_mark, mark_stale};
+use fastpay_node::authority::storage::{DataFolder, Fullness};
 use fastpay_node::operator::committee::{Ballot, CommitteeError, accept, heartbeat, prove, raise_cap, release, sign};
 use fastpay_rpc::Refusal;
 use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, LyingNode, Mining, Rotation, Signers};
@@ -101,6 +101,12 @@ impl Scene {
 
     async fn sign(&self, file: PathBuf) -> Result<Ballot, CommitteeError> {
         sign(&self.config, &self.now.keys[..1], &file, &self.proofs_of(&self.next.keys)).await
+    }
+
+    /// This authority's data folder says since when it is full.
+    fn is_full_since(&self, epoch: u64) {
+        let folder = DataFolder::hold(&self.config.data).unwrap();
+        folder.note_fullness(Fullness { since: Some(Epoch(epoch)), stale_up_to: None }).unwrap();
     }
 
     async fn refusal(&self, changes: Value) -> CommitteeError {
@@ -246,6 +252,7 @@ async fn a_key_that_stood_in_another_pair_is_not_announced() {
     let members: Vec<_> = keys.iter().map(AuthorityKeys::public).collect();
     let file = scene.file(json!({ "epoch": 2, "compromisedSince": 2, "authorities": list(&members) }));
     let own = [&first.keys[..1], &scene.now.keys].concat();
+    scene.is_full_since(1);
     sign(&config, &own, &file, &scene.proofs_of(&keys)).await.unwrap();
 }
 
@@ -257,9 +264,10 @@ async fn after_keys_were_out_no_committee_is_signed_in_which_everybody_would_hav
     assert!(matches!(error, CommitteeError::NobodyJoins { before: 7, then: 4 }), "{error}");
     let text = async |changes| scene.sign(scene.file(changes)).await.unwrap().text;
     let said = text(json!({ "authorities": four })).await;
-    assert!(said.contains("7 authorities now, 4 then: all join before they vote"), "{said}");
+    let all = "4 of 4 authorities join before they vote, and payments wait until a quorum votes";
+    assert!(said.contains("7 authorities now, 4 then") && said.contains(all), "{said}");
     let said = text(json!({ "authorities": five, "compromisedSince": 0 })).await;
-    assert!(said.contains("7 authorities now, 5 then: new ones join before they vote"), "{said}");
+    assert!(said.contains("7 authorities now, 5 then") && !said.contains("join before they vote"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -271,6 +279,7 @@ async fn a_committee_that_shrinks_step_by_step_is_compared_with_each_before() {
     scene.next = scene.now.rotated_to(4);
     scene.deadline = scene.anvil.time_s().await + DAY;
     let (keys, proofs) = ([&first.keys[..1], &scene.now.keys[..1]].concat(), scene.proofs_of(&scene.next.keys));
+    scene.is_full_since(1);
     let vote = async |compromised_since: u64| {
         let file = scene.file(json!({ "epoch": 2, "compromisedSince": compromised_since }));
         sign(&scene.config, &keys, &file, &proofs).await
@@ -278,7 +287,7 @@ async fn a_committee_that_shrinks_step_by_step_is_compared_with_each_before() {
     let error = vote(1).await.unwrap_err();
     assert!(matches!(error, CommitteeError::NobodyJoins { before: 7, then: 4 }), "{error}");
     let said = vote(2).await.unwrap().text;
-    assert!(said.contains("5 authorities now, 4 then: all join before they vote"), "{said}");
+    assert!(said.contains("5 authorities now, 4 then") && said.contains("4 of 4 authorities join"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -292,8 +301,27 @@ async fn a_member_that_had_to_join_asks_its_node_before_it_signs_the_next_commit
     // By its keys it is new in epoch 1, and no node runs.
     let error = sign(&scene.config, &scene.now.keys[..1], &file, &proofs).await.unwrap_err();
     assert!(matches!(error, CommitteeError::Node { .. }), "{error}");
+    // It has the keys of both, and these changed.
     let both = [&first.keys[..1], &scene.now.keys[..1]].concat();
+    let error = sign(&scene.config, &both, &file, &proofs).await.unwrap_err();
+    assert!(matches!(error, CommitteeError::Node { .. }), "{error}");
+    scene.is_full_since(1);
     sign(&scene.config, &both, &file, &proofs).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_lacks_votes_signs_only_a_committee_that_nobody_joins() {
+    let scene = Scene::new().await;
+    let stay = json!({ "authorities": list(scene.now.committee.members()) });
+    let (new, out) = (json!({}), json!({ "compromisedSince": 0 }));
+    let said = scene.sign(scene.file(new.clone())).await.unwrap().text;
+    assert!(said.contains("4 of 4 authorities join before they vote, and payments wait"), "{said}");
+    mark_stale(&scene.config.data).unwrap();
+    let error = scene.refusal(new).await;
+    assert!(matches!(&error, CommitteeError::Stale(why) if why.contains("operator")), "{error}");
+    scene.sign(scene.file(out)).await.unwrap();
+    let proofs = scene.proofs_of(&scene.now.keys);
+    sign(&scene.config, &scene.now.keys[..1], &scene.file(stay), &proofs).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -380,6 +408,10 @@ async fn an_acceptance_names_a_block_that_the_contract_and_this_authoritys_node_
     assert!(matches!(error, CommitteeError::NotAnnounced(_)), "{error}");
     let (file, proofs, block) = scene.matured().await;
     let keys = scene.next.keys[..1].to_vec();
+    let lonely = Config { endpoints: None, ..scene.config.clone() };
+    let error = accept(&lonely, &keys, &file, &proofs, None).await.unwrap_err();
+    assert!(matches!(error, CommitteeError::NoEndpoints), "{error}");
+    scene.config.endpoints = Some(scene.path("endpoints.json"));
     let vote = async |block| accept(&scene.config, &keys, &file, &proofs, block).await;
     let error = vote(None).await.unwrap_err();
     assert!(matches!(error, CommitteeError::NotSynchronized { at: None, .. }), "{error}");

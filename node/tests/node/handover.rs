@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fastpay_client::{AuthorityEndpoints, Endpoints};
 use fastpay_core::checkpoint::{Installations, InstalledCommittee};
-use fastpay_core::handover::{CLOSING_ENTRIES_MAX, Closing, ReportedEntry, SignedClosing, VerifiedClosing};
+use fastpay_core::handover::{CLOSING_ENTRIES_MAX, Closing, ReportedEntry, SignedClosing, Stale, VerifiedClosing};
 use fastpay_core::{
     Committees, Digest, Epoch, Installation, PendingOrder, SequenceNumber, ShardId, SynchronizationOrder,
     TransactionIndex, TransferOrder, UnlockEvent, UnlockEventKind,
@@ -18,7 +18,7 @@ use fastpay_node::authority::peer_sync::OwnShards;
 use fastpay_node::authority::rotation::Rotation;
 use fastpay_node::authority::shard::{Command, OrderStep};
 use fastpay_node::authority::storage::DataFolder;
-use fastpay_node::authority::voter_status::VoterStatus;
+use fastpay_node::authority::voter_status::{Remembered, VoterStatus};
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
 use tokio::sync::{oneshot, watch};
 
@@ -73,13 +73,22 @@ impl Member {
 
     /// Its status among so many committees.
     pub fn status(&self, count: usize) -> VoterStatus {
+        self.status_of(count, Stale::No)
+    }
+
+    /// The same if its folder may lack votes up to an epoch.
+    pub fn stale_status(&self, count: usize, up_to: Epoch) -> VoterStatus {
+        self.status_of(count, Stale::UpTo(up_to))
+    }
+
+    fn status_of(&self, count: usize, stale: Stale) -> VoterStatus {
         let committees = self.committees(count);
         let mut all = Committees::new(committees[0].committee.clone()).unwrap();
         committees[1..].iter().for_each(|next| all.install(next.committee.clone()).unwrap());
         let own = committees[self.first..].iter();
         let keys: Vec<_> = own.map(|of| Arc::new(of.keys[self.number].clone())).collect();
-        let names = [keys[0].public().name];
-        VoterStatus::new(all, keys, &names.as_slice().into()).unwrap()
+        let names = vec![keys[0].public().name];
+        VoterStatus::new(all, keys, &Remembered { names, stale, ..Remembered::default() }).unwrap()
     }
 
     /// Each shard takes a step along the contract's order; the events between are of other shards.

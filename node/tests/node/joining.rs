@@ -36,7 +36,10 @@ struct Scene {
 
 impl Scene {
     async fn new() -> Self {
-        let joiner = Member::since(1, 3, 2).await;
+        Self::of(Member::since(1, 3, 2).await).await
+    }
+
+    async fn of(joiner: Member) -> Self {
         let members = [Member::new(0, 1).await, Member::new(1, 2).await, Member::new(2, 1).await];
         let [payer, owner] = [0, 1].map(|shard| joiner.served.shards.account_in(shard, 0));
         let order = |owner: &TestAccount, amount, sequence| {
@@ -317,5 +320,67 @@ async fn closings_that_begin_at_a_checkpoint_are_of_no_use_to_a_folder_that_does
     }
     scene.join();
     scene.waits_for("a checkpoint", |wait| *wait == JoinWait::Checkpoint(checkpoint)).await;
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_with_new_keys_keeps_what_it_knows_and_joins_before_it_votes_under_them() {
+    let mut scene = Scene::of(Member::new(3, 2).await).await;
+    // Under its old keys it has executed the first payment, and voted for nothing of the owner that the others know of.
+    let payer = scene.executed[0].transfer.sender();
+    let shard = scene.joiner.served.shards.layout.shard_of(&payer).0 as usize;
+    let client = scene.joiner.served.client(shard);
+    client.confirm(&scene.joiner.served.shards.committee.certificate(&scene.executed[0])).await.unwrap();
+    scene.joiner.install(INSTALLED, 1, 1).await;
+    scene.joiner.take_up(2);
+    let unknown = ClientError::Refused(Refusal::UnknownEpoch(NEXT));
+    let owner = scene.joiner.served.shards.layout.shard_of(&scene.locked.transfer.sender()).0 as usize;
+    for order in [&scene.locked, &scene.other] {
+        assert_eq!(scene.joiner.served.client(owner).order(order).await, Err(unknown.clone()));
+    }
+    // Its own Closing is one of the quorum.
+    scene.join();
+    scene.waits_for("its own Closing", |wait| matches!(wait, JoinWait::Closings { found: 1, .. })).await;
+    scene.state(&[0, 1]);
+    scene.has_joined().await;
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_an_epoch_whose_keys_were_out_a_member_with_new_keys_that_was_full_in_it_goes_on() {
+    let mut scene = Scene::of(Member::new(3, 2).await).await;
+    scene.joiner.install(INSTALLED, 1, 0).await;
+    scene.joiner.take_up(2);
+    assert!(!scene.votes());
+    scene.join();
+    eventually_async("it votes", || async { scene.votes() }).await;
+    assert_eq!(scene.joined().await, [Some(NEXT); 2]);
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_that_lacks_votes_of_the_epoch_before_joins_and_then_votes_for_everything() {
+    let mut scene = Scene::new().await;
+    scene.joiner.install(INSTALLED, 1, 1).await;
+    scene.state(&[0, 1, 2]);
+    let stale = |last| {
+        let folder = tempfile::tempdir().unwrap();
+        let protection = RollbackProtection::new(VoteFloors::open(folder.path()).unwrap()).0;
+        scene.joiner.stale_status(2, last).with_rollback_protection(Some(Arc::new(protection)))
+    };
+    for (last, wait) in [(NEXT, true), (ENDED, false)] {
+        scene.joiner.served.shards.voter_status.send_replace(Arc::new(stale(last)));
+        let running = scene.joiner.start(&scene.members.iter().collect::<Vec<_>>());
+        if wait {
+            scene.waits_for("it may have voted there", |wait| *wait == JoinWait::Restored(NEXT)).await;
+        } else {
+            eventually_async("it votes", || async { scene.votes() }).await;
+        }
+        let status = scene.joiner.served.shards.voter_status.borrow().clone();
+        assert_eq!((status.votes_for_all(), status.rollback_protection().is_some()), (!wait, wait));
+        assert_eq!(scene.joined().await, [if wait { None } else { Some(NEXT) }; 2]);
+        drop(running);
+    }
+    scene.has_joined().await;
     scene.end().await;
 }

@@ -12,7 +12,6 @@ use fastpay_core::{
 use fastpay_ethereum::{Call, certified_redemption};
 use fastpay_node::authority::certification::CheckpointError;
 use fastpay_node::authority::config::Config;
-use fastpay_node::authority::rollback::{default_high_water_mark, trust_data};
 use fastpay_node::operator::committee::{CommitteeError, adopt, sign as committee_sign};
 use fastpay_node::operator::rebase::{RebaseError, Rebased, rebase};
 use fastpay_node::operator::recover::{Candidate, RecoverError, Sources, recover};
@@ -357,13 +356,13 @@ async fn a_recovered_committee_begins_from_exactly_what_it_adopted_and_earlier_c
 
     // A new operator begins in an empty folder.
     let base = Config { ..lost.config() };
-    let mut new = lost.scene.member(3, 2, &base);
-    (new.keys, new.archive) = (lost.next.keys[3].clone(), lost.scene.members[0].archive.clone());
+    let mut new = lost.scene.operator(3, lost.next.keys[3].clone(), 2, &base);
+    new.archive = lost.scene.members[0].archive.clone();
     new.config.archive = None;
+    // As `init` says of the first folder of new keys.
+    std::fs::write(new.config.data.join("unjudged"), b"first").unwrap();
     rebased(&new).await.unwrap();
-    trust_data(&new.config.data, default_high_water_mark(&new.config.data)).unwrap();
-    let keys = vec![lost.scene.committee.keys[3].clone(), new.keys.clone()];
-    new.running = Some(Running::ready_with(new.config.clone(), keys).await);
+    new.running = Some(Running::ready_with(new.config.clone(), vec![new.keys.clone()]).await);
     lost.start(0..3).await;
     lost.scene.members.push(new);
 

@@ -18,7 +18,7 @@ use fastpay_node::authority::shard::{
     ShardSettings, ShardStorage, Submission, address_budgets,
 };
 use fastpay_node::authority::storage::{DataFolder, FolderIdentity, ShardFolders};
-use fastpay_node::authority::voter_status::VoterStatus;
+use fastpay_node::authority::voter_status::{Remembered, VoterStatus};
 use fastpay_program::Clock;
 use fastpay_rpc::Refusal;
 use fastpay_telemetry::Tracer;
@@ -113,7 +113,8 @@ pub struct Shards {
     threads: Vec<JoinHandle<Result<(), ShardError>>>,
 }
 
-/// The voter status of the first member of the first committee, through the epochs of `committees`, which ended lately.
+/// The voter status of the first member of the first committee, which has joined the newest of `committees` with its new
+/// keys. The epochs before ended lately.
 pub fn voter_status(committees: &[&TestCommittee]) -> VoterStatus {
     voter_status_with(committees, EpochEnd::new(u64::MAX, 0))
 }
@@ -126,7 +127,9 @@ pub fn voter_status_with(committees: &[&TestCommittee], end: EpochEnd) -> VoterS
         all.install(next.committee.clone()).unwrap();
     }
     let keys = committees.iter().map(|committee| Arc::new(committee.keys[0].clone())).collect();
-    VoterStatus::new(all, keys, &[committees[0].keys[0].public().name].as_slice().into()).unwrap()
+    let joined = committees.last().map(|newest| newest.committee.epoch());
+    let names = vec![committees[0].keys[0].public().name];
+    VoterStatus::new(all, keys, &Remembered { names, joined, ..Remembered::default() }).unwrap()
 }
 
 /// The folders of a test's shards.

@@ -93,6 +93,8 @@ pub struct Chain {
     /// The requests to the owners' wallets.
     wanted: Vec<mpsc::UnboundedSender<Wanted>>,
     errands: mpsc::UnboundedSender<Errand>,
+    /// Members keep their keys: a restored one votes on under them, and joins nothing.
+    keeps_keys: bool,
 }
 
 /// The receiving ends of requests to send transactions.
@@ -130,7 +132,9 @@ impl Chain {
         let elected = committees[0].clone();
         let known = Mutex::new(Known { block: 0, elected, committees, deposits: 0, last_index: 0, deposits_wanted: 0 });
         let skipped_s = AtomicU64::new(0);
-        (Self { primary, contract, nodes, known, skipped_s, wanted, errands }, Errands { wanted: hear_wanted, council })
+        let keeps_keys = plan.is_restored;
+        let chain = Self { primary, contract, nodes, known, skipped_s, wanted, errands, keeps_keys };
+        (chain, Errands { wanted: hear_wanted, council })
     }
 
     /// The committees whose installation is final, with their keys.
@@ -152,11 +156,18 @@ impl Chain {
         (known.deposits, known.deposits_wanted)
     }
 
-    /// Rotates to the next committee: the same authorities with new keys, announced, endorsed, accepted and installed.
+    /// The committee after this one: the same authorities, with new keys unless a restored one could not vote then.
+    #[must_use]
+    pub fn following(&self, last: &TestCommittee) -> TestCommittee {
+        let epoch = Epoch(last.committee.epoch().0.saturating_add(1));
+        if self.keeps_keys { TestCommittee::of(last.keys.clone(), last.domain, epoch) } else { last.rotated() }
+    }
+
+    /// Rotates to the next committee: the same authorities, mostly with new keys, announced, endorsed, accepted and installed.
     /// Skips the day that this takes.
     pub fn rotate(&self) {
         let mut known = lock(&self.known);
-        let next = known.elected.rotated();
+        let next = self.following(&known.elected);
         let last = std::mem::replace(&mut known.elected, next.clone());
         let (epoch, contract) = (next.committee.epoch(), self.contract.address());
         let signers = |of: &TestCommittee| (of.committee.clone(), of.keys.clone());
@@ -306,7 +317,7 @@ impl Chain {
         let blocks = known.block + 1..=newest_final;
         for event in self.contract.events_in::<IFastPay::CommitteeInstalled>(blocks.clone()) {
             if event.epoch > 0 {
-                let next = known.committees[known.committees.len() - 1].rotated();
+                let next = self.following(&known.committees[known.committees.len() - 1]);
                 world.trace.note("epoch final", event.epoch);
                 world.check(|oracle| {
                     oracle.rotated(&next);

@@ -6,7 +6,7 @@
 //!                                                                              └─► copy ··· copy restored
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
@@ -385,7 +385,8 @@ impl Keeper {
         let client = self.world.owners.len() + self.world.plan.relayers + self.authority;
         let (all, first) = (self.world.network(client).authorities().to_vec(), self.world.committees()[0].clone());
         // As an endpoints file that lists each of them under its names of all epochs.
-        let epochs = std::iter::successors(Some(first), |last| Some(last.rotated()));
+        let epochs = std::iter::successors(Some(first), |last| Some(self.world.chain.following(last)));
+        let mut listed = BTreeSet::new();
         let peers = (0..=self.world.plan.rotations).zip(epochs).flat_map(|(_, epoch)| {
             let named = all.iter().zip(epoch.keys).enumerate();
             let others = named.filter(|(number, _)| *number != self.authority);
@@ -394,7 +395,7 @@ impl Keeper {
             };
             others.map(client).collect::<Vec<_>>()
         });
-        let peers = peers.collect();
+        let peers = peers.filter(|peer: &AuthorityClient| listed.insert(peer.name())).collect();
         let catch_up = CatchUp::over(protection, questions, peers, self.world.domain, self.voter_status.clone());
         spawn(tasks, catch_up.run());
     }
@@ -407,6 +408,20 @@ impl Keeper {
         let cursor_file = cursor_file(&self.data());
         let primary = world.chain.connect(&world);
         let (rotation, metered) = (Arc::new(rotation), metrics.follower.clone());
+        let (joining, mut changed) = (rotation.clone(), rotation.subscribe());
+        // Nobody steals a key here, so with new ones there is nothing to take over from the others.
+        spawn(tasks, async move {
+            loop {
+                let status = changed.borrow_and_update().clone();
+                let joins = status.joins().filter(|_| !status.is_ahead() && status.rollback_protection().is_none());
+                if let Some(epoch) = joins {
+                    joining.join(epoch).expect("there is a disk");
+                }
+                if changed.changed().await.is_err() {
+                    return;
+                }
+            }
+        });
         let follower = Follower::new(primary, sink, rotation, cursor_file, metered, progress);
         spawn(tasks, async move {
             follower.run(stop).await;

@@ -290,7 +290,7 @@ impl World {
     /// The keys of an authority for epoch 0 and all later epochs.
     #[must_use]
     pub fn keys(&self, authority: usize) -> Vec<Arc<AuthorityKeys>> {
-        let all = std::iter::successors(Some(self.committees().remove(0)), |last| Some(last.rotated()));
+        let all = std::iter::successors(Some(self.committees().remove(0)), |last| Some(self.chain.following(last)));
         let rotations = self.plan.rotations + self.plan.straddles;
         let epochs = usize::try_from(rotations).expect("few rotations") + 1;
         all.take(epochs).map(|committee| Arc::new(committee.keys[authority].clone())).collect()

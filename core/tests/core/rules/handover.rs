@@ -6,7 +6,7 @@ use std::num::NonZero;
 use fastpay_core::checkpoint::{Installations, InstalledCommittee};
 use fastpay_core::handover::{
     CLOSING_ENTRIES_MAX, Closing, ClosingEntry, ClosingError, Inheritance, InheritanceError, JoinError, Newest,
-    ReportedEntry, SignedClosing, VerifiedClosing, all_join_after, goes_on, may_stay,
+    ReportedEntry, SignedClosing, VerifiedClosing,
 };
 use fastpay_core::{
     Amount, Asset, Balance, Deposit, Digest, Epoch, Installation, PendingOrder, PrimaryView, Record, Rejection,
@@ -166,75 +166,6 @@ fn an_epoch_is_closed_once_the_next_one_is_installed_and_gets_no_vote_after_that
         scene.shard.restart();
     }
     assert_eq!(scene.shard.void_vote(owner, true, Epoch(1), VoteFloor::Zero, 0), Ok(Outcome::Committed));
-}
-
-#[test]
-fn who_stays_with_the_same_keys_in_a_committee_of_the_same_size_goes_on_and_everybody_else_joins() {
-    let committee = |numbers: &[u64], epoch| {
-        TestCommittee::of(numbers.iter().copied().map(authority_keys).collect(), test_domain(), Epoch(epoch)).committee
-    };
-    let before = committee(&[1, 2, 3, 4], 0);
-    let member = |number| authority_keys(number).public();
-    assert!(goes_on(&member(1), &before, &committee(&[1, 2, 3, 5], 1)));
-    assert!(!goes_on(&member(5), &before, &committee(&[1, 2, 3, 5], 1)), "a new member");
-    assert!(!goes_on(&member(4), &before, &committee(&[1, 2, 3, 5], 1)), "no member any more");
-    assert!(!goes_on(&member(1), &before, &committee(&[1, 2, 3, 4, 5], 1)), "another size");
-    assert!(!goes_on(&member(1), &before, &committee(&[1, 2, 3, 5], 2)), "an epoch between");
-    let rekeyed = fastpay_core::Authority { redemption_key: member(9).redemption_key, ..member(1) };
-    let members = [rekeyed, member(2), member(3), member(4)].to_vec();
-    let after = fastpay_core::Committee::new(Epoch(1), members).unwrap();
-    assert!(!goes_on(&rekeyed, &before, &after), "a new redemption key");
-    assert!(!goes_on(&member(1), &before, &after), "the old one");
-}
-
-#[test]
-fn everybody_joins_a_committee_that_became_much_smaller_at_once_or_step_by_step() {
-    const SEVEN: &[u64] = &[1, 2, 3, 4, 5, 6, 7];
-    const FOUR: &[u64] = &[1, 2, 3, 4];
-    let committee = |numbers: &[u64], epoch| {
-        TestCommittee::of(numbers.iter().copied().map(authority_keys).collect(), test_domain(), Epoch(epoch)).committee
-    };
-    let all_join = |lists: &[&[u64]]| {
-        let all: Vec<_> = (0..).zip(lists).map(|(epoch, numbers)| committee(numbers, epoch)).collect();
-        let (after, before) = all.split_last().unwrap();
-        all_join_after(before, after).map(|before| before.members().len())
-    };
-    assert_eq!(all_join(&[SEVEN, &SEVEN[..5]]), None);
-    assert_eq!(all_join(&[SEVEN, &SEVEN[..5], FOUR]), Some(7));
-    assert_eq!(all_join(&[SEVEN, FOUR, FOUR]), None, "all have joined the one before");
-}
-
-/// The size of the largest set of votes that another order of a number can get in `after`, once one has a certificate of
-/// `before`: members of both by their numbers, where the first ones stay and the others of `after` are new.
-fn votes_for_another(before: usize, quorum: usize, after: usize, faulty: usize) -> usize {
-    let all_of = |size: usize, some: usize| {
-        (0_u32..1 << size).filter(move |votes| votes.count_ones() as usize == some).collect::<Vec<_>>()
-    };
-    let mut most = 0;
-    for certificate in all_of(before, quorum) {
-        for bad in all_of(after, faulty) {
-            let knows = |member: usize| member >= before || certificate & (1 << member) != 0;
-            let votes = (0..after).filter(|member| bad & (1 << member) != 0 || !knows(*member)).count();
-            most = most.max(votes);
-        }
-    }
-    most
-}
-
-#[test]
-fn those_who_stay_decide_nothing_that_they_do_not_know_of_unless_the_committee_becomes_much_smaller() {
-    let committees: Vec<_> = (4..=10).map(|size| TestCommittee::new(size).committee).collect();
-    for before in &committees {
-        for after in &committees {
-            let [n, m] = [before, after].map(|committee| committee.members().len());
-            // Who joins knows of the order, and the faulty members vote for anything.
-            let votes = votes_for_another(n, before.quorum(), m, after.faults_tolerated());
-            assert_eq!(may_stay(before, after), votes < after.quorum(), "{n} to {m}");
-            assert!(may_stay(before, after) || m < n, "{n} to {m}");
-        }
-    }
-    let stay = |n: usize, m: usize| may_stay(&committees[n - 4], &committees[m - 4]);
-    assert_eq!([(5, 4), (7, 6), (7, 5), (8, 7), (7, 4)].map(|(n, m)| stay(n, m)), [true, true, true, true, false]);
 }
 
 #[test]
@@ -400,6 +331,27 @@ fn a_shard_joins_only_when_it_has_followed_the_chain_and_executed_what_is_claime
     assert_eq!(scene.join(&inheritance), Ok(Outcome::Already));
     scene.shard.restart();
     assert_eq!(scene.shard.ledger().tenure.joined(), Some(Epoch(1)));
+}
+
+#[test]
+fn an_epoch_is_joined_with_nothing_only_if_its_installation_says_that_keys_of_the_one_before_were_out() {
+    let nothing = Inheritance::nothing(Epoch(1));
+    assert_eq!((nothing.joins(), nothing.authors()), (Epoch(1), &[][..]));
+    let mut scene = Scene::before_the_installation();
+    let out = Installation {
+        after: TransactionIndex(1),
+        index: INSTALLED,
+        epoch: Epoch(1),
+        compromised_since: Epoch(0),
+        voidable_at: 0,
+    };
+    let mut compromised = scene.shard.clone();
+    assert_eq!(scene.join(&nothing), Err(JoinError::NotInstalled(Epoch(1))));
+    scene.install();
+    assert_eq!(scene.join(&nothing), Err(JoinError::WithoutClosings(Epoch(1))));
+    compromised.follow_installation(&out).unwrap();
+    assert_eq!(compromised.join(&nothing, PrimaryView::Recent), Ok(Outcome::Committed));
+    assert_eq!(compromised.newest_record(), Some(Record::Joined { epoch: Epoch(1) }));
 }
 
 #[test]

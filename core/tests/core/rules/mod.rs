@@ -4,6 +4,7 @@ mod checkpoint;
 mod ended;
 mod endpoint;
 mod epochs;
+mod full;
 mod handover;
 mod messages;
 mod recovery;

@@ -6,8 +6,8 @@
 //!                                     the peers' Closings ─► statement checked ─► entries checked ─► on disk
 //! ```
 //! A Closing says all that its member voted for, executed or kept in the epoch: from `Record::Closed` on, nothing is
-//! added. So it is read from the journals after that. An authority that may have forgotten votes signs none. A member
-//! whose folder is not full joins with those of a quorum (`join`). The promises are in docs/PROTOCOL.md, "Hand-over".
+//! added. So it is read from the journals after that. An authority that may have forgotten votes of the epoch signs none. A
+//! member whose folder is not full joins with those of a quorum (`join`). The promises are in docs/PROTOCOL.md, "Hand-over".
 //!
 //! All of it runs on one thread with the lowest priority.
 
@@ -134,7 +134,8 @@ impl Handover {
     }
 
     fn pause(&self) -> Duration {
-        if self.voter_status.borrow().joins().is_some() { self.times.join } else { self.times.poll }
+        let voter_status = self.voter_status.borrow();
+        if voter_status.joins().is_some() && !voter_status.is_stale() { self.times.join } else { self.times.poll }
     }
 
     /// States what there is to state, and keeps what the peers do. Joins the current epoch if the folder is not full.
@@ -152,8 +153,11 @@ impl Handover {
         let installations = installations(voter_status.committees(), &ledgers);
         if ledgers.iter().any(|ledger| ledger.unlocks.is_suspect(ended, voter_status.epoch())) {
             let is_followed = ledgers.iter().all(|ledger| ledger.unlocks.epoch() >= voter_status.epoch());
-            let wait = JoinWait::suspect(ended, is_followed);
-            self.metrics.observe_join(voter_status.joins().map(|epoch| (epoch, wait)));
+            let wait = match voter_status.has_only_new_keys() && is_followed {
+                true => self.joiner.go_on(voter_status.epoch()).await.err(),
+                false => Some(JoinWait::suspect(ended, is_followed)),
+            };
+            self.metrics.observe_join(voter_status.joins().zip(wait));
             self.metrics.observe(self.count(ended, members));
             return Ok(());
         }
@@ -171,7 +175,7 @@ impl Handover {
             self.fetch(&followed, members).await;
         }
         let waits = match voter_status.joins() {
-            Some(epoch) if voter_status.rollback_protection().is_some() => Some(JoinWait::Restored(epoch)),
+            Some(epoch) if voter_status.is_stale() => Some(JoinWait::Restored(epoch)),
             Some(_) => {
                 let peers = (&self.peers[..], self.times.certificates);
                 self.joiner.join(&committee, &followed, &self.closings, peers).await.err()

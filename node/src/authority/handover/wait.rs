@@ -8,9 +8,8 @@ use fastpay_core::{AuthorityName, Digest, Epoch};
 pub enum JoinWait {
     /// It may have voted in the epoch with another folder.
     #[error(
-        "the data folder is marked as an older copy, so this authority may have voted in epoch {0} and forgotten it: it does \
-         not join that one. If its keys never voted anywhere, stop it and run `fastpay-node trust-data`; otherwise have the \
-         next committee list new keys, with a new folder"
+        "the data folder is marked as an older copy, so this authority may have voted in epoch {0} and forgotten it: it joins \
+         the next one"
     )]
     Restored(Epoch),
     /// The Closings of the epoch before prove nothing.

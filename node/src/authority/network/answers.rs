@@ -18,7 +18,8 @@ impl Reads {
     ) -> Result<AccountState, ReadError> {
         let account = self.account(id).await?;
         // One that has not joined yet does not know what was voted for before.
-        let catching_up = voter_status.joins().or(voter_status.observes()).is_some()
+        let joins = voter_status.joins().filter(|_| voter_status.voter().is_none());
+        let catching_up = joins.or(voter_status.observes()).is_some()
             || voter_status.rollback_protection().is_some_and(|protection| !protection.is_reliable(id, &account));
         let (holdings, truncated) = chosen(account.balances.iter(), asset);
         Ok(AccountState {

@@ -13,8 +13,8 @@
 //! *first* of its keys: then no vote can be forgotten.
 //!
 //! The *mark* is a file in the data folder: while it exists, the authority does not rely on its memory. It is written
-//! when the high-water mark contradicts the folder, or by the operator's command. Only the operator's command removes
-//! it.
+//! when the high-water mark contradicts the folder, or by the operator's command. A running node adds up to which epoch
+//! votes may be missing, and removes the mark once the authority has joined a later one. Nobody's word removes it.
 
 use std::fs;
 use std::io;
@@ -82,14 +82,13 @@ pub enum StaleReason {
     /// The folder is new, and the contract has events already.
     #[error(
         "it is new, and the deployment is in use: the contract has {0} events; this authority may have voted with a lost \
-         folder. If it never ran anywhere, stop it and run `fastpay-node trust-data`; otherwise see docs/OPERATIONS.md, After a \
-         lost disk"
+         folder (docs/OPERATIONS.md, After a lost disk)"
     )]
     Events(TransactionIndex),
     /// The folder is new, and a peer has served requests already.
     #[error(
-        "it is new, and the deployment is in use at authority {0}; this authority may have voted with a lost folder. If it \
-         never ran anywhere, stop it and run `fastpay-node trust-data`; otherwise see docs/OPERATIONS.md, After a lost disk"
+        "it is new, and the deployment is in use at authority {0}; this authority may have voted with a lost folder \
+         (docs/OPERATIONS.md, After a lost disk)"
     )]
     Peer(AuthorityName),
     /// The folder is a backup.
@@ -120,6 +119,12 @@ pub enum DetectionError {
          memory. Restore its folder; or remove the high-water mark, if those keys have never voted"
     )]
     HighWaterMarkExists(PathBuf),
+    /// The operator says that a folder is complete of which that is not so.
+    #[error(
+        "the data folder may lack votes ({0}), and no command makes it complete: its node joins the next epoch after those in \
+         which it may have voted, and votes for everything from then on (docs/OPERATIONS.md, Backup and restore)"
+    )]
+    Incomplete(String),
 }
 
 /// Whether the data folder contains every vote of its authority.
@@ -133,6 +138,8 @@ pub enum Memory {
         since: u64,
         /// The reason.
         why: String,
+        /// The newest epoch of which it may lack votes, once that is known.
+        up_to: Option<Epoch>,
     },
 }
 
@@ -140,6 +147,9 @@ pub enum Memory {
 struct Mark {
     since: u64,
     why: String,
+    /// Earlier releases did not write it.
+    #[serde(default)]
+    up_to: Option<Epoch>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -239,13 +249,18 @@ impl HighWaterMark {
 
     /// Reads the high-water mark, if it is of this folder.
     fn read(&self) -> Result<HighWaterMarkFile, StaleReason> {
+        let file = self.read_of_any()?;
+        if file.born == self.born { Ok(file) } else { Err(StaleReason::Copy) }
+    }
+
+    /// Reads the high-water mark, also if it is of a folder that this one is a copy of.
+    fn read_of_any(&self) -> Result<HighWaterMarkFile, StaleReason> {
         let unreadable = |error: &dyn ToString| StaleReason::Unreadable(self.path.clone(), error.to_string());
         let bytes = fs::read(&self.path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => StaleReason::NoHighWaterMark(self.path.clone()),
             _ => unreadable(&error),
         })?;
-        let file: HighWaterMarkFile = serde_json::from_slice(&bytes).map_err(|error| unreadable(&error))?;
-        if file.born == self.born { Ok(file) } else { Err(StaleReason::Copy) }
+        serde_json::from_slice(&bytes).map_err(|error| unreadable(&error))
     }
 
     /// What a switch to the next generation, whose journals end at `next`, notes in `meta.json`. The present ones end
@@ -273,8 +288,7 @@ impl HighWaterMark {
         marked(folder.path())
     }
 
-    /// The folder's generation of journals, and whether a node was started on it. The operator's command that declares
-    /// the folder complete is no start.
+    /// The folder's generation of journals, and whether a node was started on it.
     #[must_use]
     pub fn generation(&self) -> (u64, bool) {
         let is_started =
@@ -322,8 +336,8 @@ pub(crate) fn marked(folder: &Path) -> Result<Memory, DetectionError> {
         Err(error) => Err(DetectionError::Io { path, error }),
         // The mark counts by its existence; its content may be damaged.
         Ok(bytes) => Ok(match serde_json::from_slice(&bytes) {
-            Ok(Mark { since, why }) => Memory::Older { since, why },
-            Err(error) => Memory::Older { since: 0, why: error.to_string() },
+            Ok(Mark { since, why, up_to }) => Memory::Older { since, why, up_to },
+            Err(error) => Memory::Older { since: 0, why: error.to_string(), up_to: None },
         }),
     }
 }
@@ -333,7 +347,26 @@ fn mark(folder: &Path, why: &StaleReason) -> Result<(), DetectionError> {
     remove(folder, FLOORS_FILE)?;
     #[expect(clippy::disallowed_methods, reason = "it is shown to the operator, and nothing else")]
     let since = SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_secs()).unwrap_or_default();
-    write(&folder.join(MARK_FILE), &Mark { since, why: why.to_string() })
+    // Whatever an earlier mark says of epochs does not cover votes given since.
+    write(&folder.join(MARK_FILE), &Mark { since, why: why.to_string(), up_to: None })
+}
+
+/// Notes durably up to which epoch a marked folder may lack votes, if that is not known yet.
+///
+/// # Errors
+/// If a file cannot be read or written.
+pub(crate) fn note_up_to(folder: &Path, epoch: Epoch) -> Result<(), DetectionError> {
+    let Memory::Older { since, why, up_to: None } = marked(folder)? else { return Ok(()) };
+    write(&folder.join(MARK_FILE), &Mark { since, why, up_to: Some(epoch) })
+}
+
+/// Removes the mark of a folder that has joined an epoch after those of which it lacks votes.
+///
+/// # Errors
+/// If a file cannot be removed.
+pub(crate) fn unmark(folder: &Path) -> Result<(), DetectionError> {
+    remove(folder, FLOORS_FILE)?;
+    remove(folder, MARK_FILE)
 }
 
 fn remove(folder: &Path, name: &str) -> Result<(), DetectionError> {
@@ -375,18 +408,23 @@ pub(crate) fn mark_as_cut(folder: &DataFolder) -> Result<(), DetectionError> {
     mark(folder.path(), &StaleReason::Cut)
 }
 
-/// Declares the folder complete, by the operator's command: it was moved as a whole while the node was stopped, or
-/// everything in progress when it was copied has long finished.
+/// Takes the folder for the one that the high-water mark is of, by the operator's command: it was moved as a whole while the
+/// node was stopped. The next start compares its journals with the high-water mark, as always.
 ///
 /// # Errors
-/// If it is in use, or cannot be written.
+/// [`DetectionError::Incomplete`] if it is marked, or was never judged, or has no high-water mark; if it is in use, or the
+/// high-water mark cannot be written.
 pub fn trust_data(data: &Path, high_water_mark: PathBuf) -> Result<(), DetectionError> {
     let folder = DataFolder::hold(data)?;
-    // First clear the high-water mark. Otherwise the next start would mark the folder again.
-    HighWaterMark::of(data, high_water_mark)?.write(None)?;
-    remove(folder.path(), FLOORS_FILE)?;
-    remove(folder.path(), MARK_FILE)?;
-    remove(folder.path(), NEW_FILE)
+    if let Memory::Older { why, .. } = marked(folder.path())? {
+        return Err(DetectionError::Incomplete(why));
+    }
+    if age(&folder)? != Age::Judged {
+        return Err(DetectionError::Incomplete("it is new: its first start decides".into()));
+    }
+    let mark = HighWaterMark::of(data, high_water_mark)?;
+    let file = mark.read_of_any().map_err(|stale_reason| DetectionError::Incomplete(stale_reason.to_string()))?;
+    write(&mark.path, &HighWaterMarkFile { born: mark.born, ..file })
 }
 
 /// The age of a data folder before its verdict.

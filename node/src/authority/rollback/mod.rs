@@ -12,8 +12,10 @@
 //! argument). From that number on, it votes for the account as usual. Until then it confirms, credits and answers, and
 //! locks nothing.
 //!
-//! Invariants: the mark is on disk before anything is served, and only an operator removes it. What was learned before
-//! a folder was restored is never used after that.
+//! Once the authority has joined an epoch after those in which it may have forgotten votes, it votes for everything again.
+//!
+//! Invariants: the mark is on disk before anything is served, and only such a join removes it. What was learned before a
+//! folder was restored is never used after that.
 
 mod catch_up;
 mod detect;
@@ -31,7 +33,7 @@ pub(crate) use detect::note_first;
 pub use detect::{
     Age, DetectionError, HighWaterMark, Memory, StaleReason, age, default_high_water_mark, mark_stale, trust_data,
 };
-pub(crate) use detect::{mark_as_copy, mark_as_cut, marked};
+pub(crate) use detect::{mark_as_copy, mark_as_cut, marked, note_up_to, unmark};
 pub use first_start::in_use;
 pub use vote_floors::VoteFloors;
 

@@ -25,7 +25,7 @@ mod data_folder;
 mod journal;
 
 pub use checkpoint::{Checkpoint, CheckpointError, CheckpointOptions, CheckpointStore, Checkpoints, StoreKey};
-pub use data_folder::{DataFolder, FolderIdentity, ShardFolders, StorageError, Switch};
+pub use data_folder::{DataFolder, FolderIdentity, Fullness, ShardFolders, StorageError, Switch};
 pub(crate) use data_folder::{
     Generation, INDEX_FOLDER, LOCK_FILE, META_FILE, NEW_FILE, PAYOUTS_FILE, PEERS_FILE, generation_folder,
     generation_in, remove_older_generations, shard_folders,

@@ -34,6 +34,11 @@ pub async fn accept(
     let clock = nodes.agree(async |node| node.clock_of(id).await).await?.ok_or(CommitteeError::NotAnnounced(id))?;
     let block = accepted_block(&clock, block, nodes.latest_time().await?)?;
     let block_hash = nodes.final_hash(block).await?;
+    let is_new = !committees.current().members().contains(&voter.public());
+    let joins = !clock.is_recovery && announcement.compromised_since == epoch;
+    if joins && is_new && config.endpoints.is_none() {
+        return Err(CommitteeError::NoEndpoints);
+    }
     // After a recovery everybody begins anew, and a new operator's node runs only once it is a member.
     if !clock.is_recovery {
         check_begun(config, &committees)?;

@@ -8,7 +8,8 @@
 //!                                          accept (next members) ──► installed on the chain
 //! ```
 //! The commands need the configuration, the keys and the Primary. `accept`, and after a recovery `sign`, also read the
-//! data folder. `release` asks the running node, and so does `sign` for a member that had to join the current epoch. All
+//! data folder. `release` asks the running node, and so does `sign` for a member that had to join the current epoch, unless
+//! the data folder says that it has. All
 //! configured Ethereum nodes must agree: a signature must not rest on one node's answer.
 
 mod accept;
@@ -34,6 +35,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::authority::config::{Config, ConfigError};
+use crate::authority::rollback::DetectionError;
 use crate::authority::storage::{StorageError, generation_in};
 use crate::operator::own_node;
 use crate::operator::recover::RecoverError;
@@ -144,6 +146,18 @@ pub enum CommitteeError {
          a quorum of this one has joined could not vote"
     )]
     NotJoined(Epoch),
+    /// Those who join the next epoch need what a quorum of this one states.
+    #[error(
+        "this authority's data folder may lack votes ({0}), so it states nothing of this epoch, and those who join the next \
+         one need what a quorum states: a quorum of the other members signs"
+    )]
+    Stale(String),
+    /// A member with a new pair joins the epoch with what the others state.
+    #[error(
+        "with this pair of keys this authority joins the next epoch before it votes: configure `endpoints`, the file that says \
+         where the others are, and accept then"
+    )]
+    NoEndpoints,
     /// The contract would refuse the deadline.
     #[error("the deadline {} has passed, or is more than 30 days away", utc(*.0))]
     Deadline(u64),
@@ -251,6 +265,9 @@ pub enum CommitteeError {
     /// The data folder cannot be read.
     #[error(transparent)]
     Folder(#[from] StorageError),
+    /// The data folder's mark cannot be read.
+    #[error(transparent)]
+    Mark(#[from] DetectionError),
     /// The checkpoint cannot be rebuilt.
     #[error(transparent)]
     Recover(#[from] Box<RecoverError>),

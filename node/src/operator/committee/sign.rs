@@ -13,7 +13,9 @@ use super::announcement::{announcement, check_members};
 use super::nodes::Nodes;
 use super::{Ballot, CommitteeError, check_begun, member, own_shard, vote};
 use crate::authority::config::Config;
-use crate::authority::voter_status::{VoterStatus, all_join_in};
+use crate::authority::rollback::{Memory, marked};
+use crate::authority::storage::generation_in;
+use crate::authority::voter_status::{Remembered, VoterStatus, all_join_in};
 
 /// Checks the announcement in `file` and the members' `proofs`, and signs it with the pair that votes in the current
 /// epoch.
@@ -40,6 +42,11 @@ pub async fn sign(
     }
     let voter = member(keys, now)?;
     check_joined(config, keys, &committees).await?;
+    if joining(&announcement, (now, before.is_some())) > 0
+        && let Memory::Older { why, .. } = marked(&config.data)?
+    {
+        return Err(CommitteeError::Stale(why));
+    }
     let roles = nodes.agree(async |node| Ok((node.guardian().await?, node.recovery().await?))).await?;
     nodes.check_deadline(announcement.deadline).await?;
     let statement = CouncilStatement::Announcement(&announcement);
@@ -50,12 +57,23 @@ pub async fn sign(
     Ok(Ballot { text, vote })
 }
 
+/// How many members of the announced committee join before they vote: those whose pair is new, or all. Nobody joins after
+/// keys were out.
+fn joining(announcement: &Announcement, (now, all_join): (&Committee, bool)) -> usize {
+    let next = &announcement.committee;
+    if announcement.compromised_since < next.epoch() {
+        return 0;
+    }
+    next.members().iter().filter(|member| all_join || !now.members().contains(member)).count()
+}
+
 /// Checks that this member votes in the current epoch: those who join the next one need what a quorum of it states. Where
-/// the configured keys do not show that its folder goes back far enough, its node is asked.
+/// neither the configured keys nor the data folder show that it does, its node is asked.
 async fn check_joined(config: &Config, keys: &[AuthorityKeys], committees: &Committees) -> Result<(), CommitteeError> {
     let keys: Vec<_> = keys.iter().cloned().map(Arc::new).collect();
     let names: Vec<_> = keys.iter().map(|keys| keys.public().name).collect();
-    let status = VoterStatus::new(committees.clone(), keys, &names.as_slice().into());
+    let full_since = generation_in(&config.data).ok().and_then(|folder| folder.fullness).and_then(|said| said.since);
+    let status = VoterStatus::new(committees.clone(), keys, &Remembered { names, full_since, ..Remembered::default() });
     let Some(epoch) = status.ok().and_then(|status| status.joins()) else { return Ok(()) };
     // Until it has joined, it says so of every account.
     let account = AccountId([0; 32]);
@@ -103,15 +121,13 @@ fn describe(
     }
     line(format!("to be announced by {}", utc(announcement.deadline)));
     if next.members().len() != now.members().len() {
-        line(format!(
-            "{} authorities now, {} then: {}",
-            now.members().len(),
-            next.members().len(),
-            match all_join {
-                false => "new ones join before they vote",
-                true => "all join before they vote, and payments wait until a quorum has joined",
-            }
-        ));
+        line(format!("{} authorities now, {} then", now.members().len(), next.members().len()));
+    }
+    let (all, joining) = (next.members().len(), joining(announcement, (now, all_join)));
+    if joining > 0 {
+        let wait =
+            if all.saturating_sub(joining) < next.quorum() { ", and payments wait until a quorum votes" } else { "" };
+        line(format!("{joining} of {all} authorities join before they vote{wait}"));
     }
     text
 }

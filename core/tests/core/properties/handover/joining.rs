@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fastpay_core::checkpoint::{Installations, InstalledCommittee};
 use fastpay_core::handover::{
-    Closing, Inheritance, InheritanceError, JoinError, ReportedEntry, VerifiedClosing, goes_on,
+    Closing, Inheritance, InheritanceError, JoinError, ReportedEntry, Term, VerifiedClosing, full_since,
 };
 use fastpay_core::{
     AccountId, AuthorityName, Digest, Epoch, PendingOrder, PrimaryView, Record, SequenceNumber, TransactionIndex,
@@ -12,7 +12,7 @@ use fastpay_core::{
 use fastpay_testkit::test_domain;
 use rand::prelude::*;
 
-use super::operator::Event;
+use super::operator::{Event, Operator};
 use super::world::{World, digest_of};
 
 /// The Closings of an epoch, as far as they are published.
@@ -30,6 +30,7 @@ impl World {
         let mut published = Published::new();
         let mut distrusted = BTreeMap::<usize, BTreeSet<AuthorityName>>::new();
         let members = self.terms[self.terms.len() - 1].operators.clone();
+        self.tally.went_on += members.iter().filter(|operator| self.is_full(**operator, epoch)).count();
         while members.iter().any(|operator| !self.votes_in(*operator, epoch)) {
             self.advance(closed, &mut published, &mut distrusted);
             if self.chance(40) {
@@ -39,15 +40,33 @@ impl World {
     }
 
     fn votes_in(&self, operator: usize, epoch: Epoch) -> bool {
-        self.operators[operator].full == Some(epoch) && self.operators[operator].signs_in == epoch
+        self.is_full(operator, epoch) && self.operators[operator].signs_in == epoch
     }
 
-    /// Who stays, leaves, comes or gets new keys. Of those that were faulty, the malicious ones leave; the others get new
-    /// keys, because theirs were out.
+    /// Whether an operator's folder is full in an epoch, by the rule that nodes follow.
+    pub fn is_full(&self, operator: usize, epoch: Epoch) -> bool {
+        let terms = self.terms.iter().take_while(|term| term.committee.committee.epoch() <= epoch);
+        let terms: Vec<_> = terms
+            .map(|term| {
+                let place = term.operators.iter().position(|behind| *behind == operator);
+                Term { committee: &term.committee.committee, member: place.map(|at| term.committee.keys[at].public()) }
+            })
+            .collect();
+        let Operator { begun, stale, .. } = &self.operators[operator];
+        full_since(&terms, begun.iter().copied(), *stale).is_some()
+    }
+
+    /// Who stays, leaves, comes or gets new keys. Of those that were faulty, the malicious ones leave. Others get new keys,
+    /// because theirs were out, or go on with an older copy of their folder or an empty one, which lack what they signed.
     fn choose_next(&mut self) -> Vec<usize> {
         let last = &self.terms[self.terms.len() - 1];
         let (before, faulty) = (last.operators.clone(), last.faulty.clone());
-        let size = if self.chance(60) { before.len() } else { self.rng.random_range(4..=7) };
+        // Often as small as can be: then those who stay may know nothing of what the larger one certified.
+        let size = match self.rng.random_range(0..10) {
+            0..5 => before.len(),
+            5..8 => 4,
+            _ => self.rng.random_range(5..=7),
+        };
         let leaving = [10, 40, 90][self.rng.random_range(0..3)];
         let mut next = Vec::new();
         for (member, operator) in before.into_iter().enumerate() {
@@ -55,7 +74,11 @@ impl World {
             if self.chance(if is_faulty { 50 } else { leaving }) {
                 continue;
             }
-            if is_faulty || self.chance(10) {
+            if is_faulty && self.chance(50) {
+                let epoch = self.epoch();
+                self.operators[operator].lose_folder(epoch);
+                self.tally.restored += 1;
+            } else if is_faulty || self.chance(10) {
                 self.rekey(operator);
                 self.tally.rekeyed += 1;
             }
@@ -79,7 +102,6 @@ impl World {
         let epoch = Epoch(closed.0 + 1);
         let [.., before, after] = &self.terms[..] else { unreachable!("there are two terms") };
         let everybody: Vec<_> = before.operators.iter().chain(&after.operators).copied().collect();
-        let (before, after) = (before.committee.committee.clone(), after.committee.committee.clone());
         let operator = *everybody.choose(&mut self.rng).expect("there are members");
         let member = self.terms[self.terms.len() - 2].operators.iter().position(|behind| *behind == operator);
         let has_followed = self.operators[operator].epoch() == epoch;
@@ -99,14 +121,8 @@ impl World {
                     published.insert(member, self.publish(member, entries));
                 }
             }
-            4 if has_followed && self.operators[operator].full != Some(epoch) => {
-                let Some((_, own)) = after.member(&self.operators[operator].public().name) else { return };
-                if goes_on(own, &before, &after) && self.operators[operator].full == Some(closed) {
-                    self.operators[operator].full = Some(epoch);
-                    self.tally.went_on += 1;
-                } else {
-                    self.join(operator, published, distrusted.entry(operator).or_default());
-                }
+            4 if has_followed && after.operators.contains(&operator) && !self.is_full(operator, epoch) => {
+                self.join(operator, published, distrusted.entry(operator).or_default());
             }
             _ => {}
         }
@@ -193,7 +209,7 @@ impl World {
                 Err(error) => panic!("operator {operator} cannot join: {error}"),
             }
         }
-        self.operators[operator].full = Some(inheritance.joins());
+        self.operators[operator].begun.push(inheritance.joins());
         self.tally.joined += 1;
         let new = self.operators[operator].shard.journal().records_from(before);
         self.tally.inherited += new.filter(|(_, record)| matches!(record, Record::Inherited { .. })).count();

@@ -39,6 +39,8 @@ fn handing_over_in_whatever_order() {
         ("joined", sum(|tally| tally.joined)),
         ("went on", sum(|tally| tally.went_on)),
         ("new keys", sum(|tally| tally.rekeyed)),
+        ("restored", sum(|tally| tally.restored)),
+        ("certified apart", sum(|tally| tally.apart)),
         ("inherited", sum(|tally| tally.inherited)),
         ("contested", sum(|tally| tally.contested)),
         ("claims not borne out", sum(|tally| tally.unproven)),

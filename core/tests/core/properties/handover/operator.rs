@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZero;
 
+use fastpay_core::handover::Stale;
 use fastpay_core::{
     AccountId, Authority, AuthorityKeys, Deposit, Epoch, Installation, Record, ShardId, ShardLayout,
     SynchronizationOrder, TransactionIndex, TransferOrder,
@@ -19,21 +20,35 @@ pub enum Event {
     Installed(Epoch),
 }
 
+fn empty() -> TestShard {
+    TestShard::new(ShardId(0), ShardLayout::new(NonZero::new(1).expect("one is not zero")), true)
+}
+
 /// See the module header. An operator is honest in epochs in which its name is not among the faulty.
 pub struct Operator {
     pub shard: TestShard,
     pub keys: AuthorityKeys,
     /// Signs for this epoch: its node takes up epochs apart from its shard.
     pub signs_in: Epoch,
-    /// The newest epoch in which it may vote.
-    pub full: Option<Epoch>,
+    /// The epochs in which its folder began: the first one, or those that it joined.
+    pub begun: Vec<Epoch>,
+    /// Whether its folder was restored from a copy.
+    pub stale: Stale,
+    /// An older copy of its folder.
+    pub copy: Option<TestShard>,
 }
 
 impl Operator {
     pub fn new(key: u64) -> Self {
-        let layout = ShardLayout::new(NonZero::new(1).expect("one is not zero"));
-        let shard = TestShard::new(ShardId(0), layout, true);
-        Self { shard, keys: authority_keys(key), signs_in: Epoch(0), full: None }
+        let shard = empty();
+        let (keys, signs_in, begun, stale) = (authority_keys(key), Epoch(0), Vec::new(), Stale::No);
+        Self { shard, keys, signs_in, begun, stale, copy: None }
+    }
+
+    /// Its folder is lost in this epoch. It goes on with the copy, or with an empty folder.
+    pub fn lose_folder(&mut self, epoch: Epoch) {
+        self.shard = self.copy.take().unwrap_or_else(empty);
+        self.stale = Stale::UpTo(epoch);
     }
 
     pub fn public(&self) -> Authority {

@@ -1,14 +1,15 @@
 //! Operators whose committees follow each other, owners who sign two orders for a number, and members that vote for
 //! everything. Nothing happens but what a step says; chance comes from the run's seed alone.
 //!
-//! In each epoch at most f members are faulty. A faulty member votes for everything and lies in its Closing. Either its
-//! operator is malicious, or its keys are out: then the operator's folder is honest, and it comes back with new keys.
+//! In each epoch at most f members are faulty. A faulty member votes for everything and lies in its Closing. Its operator
+//! is malicious; or its keys are out, and its folder is honest and comes back with new keys; or it loses its folder, and
+//! comes back with an older copy, or with an empty one.
 //! Who was honest in an epoch closes it honestly before it turns.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastpay_core::{
-    Amount, Asset, Deposit, Digest, Epoch, Rejection, TransactionIndex, TransferOrder, VerifiedCertificate,
+    AccountId, Amount, Asset, Deposit, Digest, Epoch, Rejection, TransactionIndex, TransferOrder, VerifiedCertificate,
     VerifiedOrder,
 };
 use fastpay_testkit::{TestAccount, TestCommittee, authority_keys, payment, test_domain};
@@ -17,8 +18,9 @@ use rand::rngs::StdRng;
 
 use super::operator::{Event, Operator, Slot};
 
-pub const OWNERS: u64 = 6;
-const SIZES: [usize; 4] = [4, 5, 6, 7];
+/// The last one signs only where it is certified apart.
+pub const OWNERS: u64 = 7;
+const SIZES: [usize; 5] = [4, 5, 6, 7, 7];
 
 /// What runs led to, so that they are known to lead to something.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,6 +31,8 @@ pub struct Tally {
     pub joined: usize,
     pub went_on: usize,
     pub rekeyed: usize,
+    pub restored: usize,
+    pub apart: usize,
     pub inherited: usize,
     pub contested: usize,
     pub unproven: usize,
@@ -91,7 +95,7 @@ impl World {
         world.begin(Epoch(0), operators);
         for operator in &mut world.operators {
             operator.follow(&world.events);
-            operator.full = Some(Epoch(0));
+            operator.begun.push(Epoch(0));
         }
         world
     }
@@ -99,7 +103,9 @@ impl World {
     pub fn run(&mut self) {
         for _ in 0..self.rng.random_range(2..5) {
             self.steps();
+            let other = self.certify_apart();
             self.rotate();
+            (0..self.operators.len()).for_each(|operator| self.submit(other, operator));
         }
         self.steps();
         self.settle();
@@ -178,6 +184,9 @@ impl World {
                 let operator = self.rng.random_range(0..self.operators.len());
                 self.operators[operator].shard.evict();
                 self.operators[operator].shard.restart();
+                if self.chance(50) {
+                    self.operators[operator].copy = Some(self.operators[operator].shard.clone());
+                }
             }
         }
     }
@@ -190,30 +199,53 @@ impl World {
 
     /// An order of the next number; seldom where there is another one, because two can lock an account for good.
     fn sign(&mut self) {
-        let (from, to) = (self.rng.random_range(0..self.owners.len()), self.rng.random_range(0..self.owners.len()));
+        let others = self.owners.len() - 1;
+        let (from, to) = (self.rng.random_range(0..others), self.rng.random_range(0..others));
         let (owner, to) = (self.owners[from].clone(), self.owners[to].id());
         let slot = (owner.id(), self.next(&owner));
         if self.orders.iter().any(|signed| signed.slot == slot) && !self.chance(20) {
             return;
         }
+        let newest = self.order(&owner, to, slot);
+        self.certify(newest);
+    }
+
+    fn order(&mut self, owner: &TestAccount, to: AccountId, slot: Slot) -> usize {
         let order = owner.sign(&test_domain(), payment(owner.id(), to, self.rng.random_range(1..1_000), slot.1));
         let digest = test_domain().transfer_digest(&order.transfer);
         let verified = order.clone().verify(&test_domain()).expect("the owner signed it");
         self.orders.push(Signed { order, verified, digest, slot, votes: BTreeMap::new() });
-        let newest = self.orders.len() - 1;
-        self.certify(newest);
+        self.orders.len() - 1
+    }
+
+    /// An owner signs two orders for a number, and shows one of them to as few honest members as its certificate needs. All
+    /// are shown the other one, which is returned, once the next epoch has begun.
+    fn certify_apart(&mut self) -> usize {
+        let (owner, to) = (self.owners[self.owners.len() - 1].clone(), self.owners[0].id());
+        let slot = (owner.id(), self.next(&owner));
+        let (one, other) = (self.order(&owner, to, slot), self.order(&owner, to, slot));
+        let term = self.terms.last().expect("there is the first");
+        let mut honest: Vec<_> = (0..term.operators.len()).filter(|member| !term.faulty.contains(member)).collect();
+        let needed = term.committee.committee.quorum() - term.faulty.len();
+        honest.shuffle(&mut self.rng);
+        let voters: Vec<_> = honest.into_iter().take(needed).map(|member| term.operators[member]).collect();
+        for operator in voters {
+            (0..slot.1).for_each(|before| self.show((slot.0, before), operator));
+            self.submit(one, operator);
+        }
+        self.tally.apart += usize::from(self.certified.contains_key(&slot));
+        other
     }
 
     /// Asks an operator for its vote, under the epoch that its node signs in.
     fn submit(&mut self, order: usize, operator: usize) {
-        let signed = &self.orders[order];
-        let Operator { shard, signs_in, full, .. } = &mut self.operators[operator];
-        let epoch = *signs_in;
+        let (signed, epoch) = (&self.orders[order], self.operators[operator].signs_in);
         let term = &self.terms[usize::try_from(epoch.0).expect("few epochs")];
         let Some(member) = term.operators.iter().position(|behind| *behind == operator) else { return };
-        if *full != Some(epoch) {
+        if !self.is_full(operator, epoch) {
             return;
         }
+        let shard = &mut self.operators[operator].shard;
         match shard.lock_under(epoch, &signed.verified) {
             Ok(_) => {}
             Err(Rejection::EpochClosed { .. }) => {

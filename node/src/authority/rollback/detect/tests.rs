@@ -201,14 +201,45 @@ fn a_new_folder_is_judged_once_by_whether_its_deployment_is_in_use() {
         let Memory::Older { why, .. } = judge(&scene, Some(in_use.clone())) else { panic!("{in_use}") };
         assert_eq!(why, in_use.to_string());
         assert!(matches!(judge(&scene, None), Memory::Older { .. }), "the verdict stays");
-        // The operator overrides the verdict.
-        trust_data(&scene.data(), scene.high_water_mark()).unwrap();
-        assert_eq!(judge(&scene, None), Memory::Whole);
+        // The operator's word changes nothing.
+        let refused = trust_data(&scene.data(), scene.high_water_mark());
+        assert!(matches!(refused, Err(DetectionError::Incomplete(said)) if said == why), "{in_use}");
+        assert!(matches!(judge(&scene, None), Memory::Older { .. }));
     }
-    // By the operator's command the folder is not new any more, either: no peer is asked.
     let scene = Scene::new();
-    trust_data(&scene.data(), scene.high_water_mark()).unwrap();
-    assert!(!is_new_in(&scene));
+    let refused = trust_data(&scene.data(), scene.high_water_mark()).unwrap_err();
+    assert!(refused.to_string().contains("its first start decides"), "{refused}");
+    assert!(is_new_in(&scene));
+}
+
+#[test]
+fn a_mark_says_once_up_to_which_epoch_votes_may_be_missing_and_a_later_one_says_nothing_of_it() {
+    let scene = Scene::new();
+    assert_eq!(scene.judge([100, 200]), Memory::Whole);
+    note_up_to(&scene.data(), Epoch(3)).unwrap();
+    assert_eq!(marked(&scene.data()).unwrap(), Memory::Whole, "there is no mark");
+    let up_to = |scene: &Scene| match marked(&scene.data()).unwrap() {
+        Memory::Older { up_to, .. } => up_to,
+        Memory::Whole => panic!("there is no mark"),
+    };
+    mark_stale(&scene.data()).unwrap();
+    assert_eq!(up_to(&scene), None);
+    note_up_to(&scene.data(), Epoch(3)).unwrap();
+    note_up_to(&scene.data(), Epoch(5)).unwrap();
+    assert_eq!(up_to(&scene), Some(Epoch(3)));
+    assert!(scene.why([100, 200]).contains("operator"), "a start changes nothing of it");
+    assert_eq!(up_to(&scene), Some(Epoch(3)));
+    // A copy of the marked folder, or a later loss: there may be votes of later epochs.
+    assert!(scene.why([100, 100]).contains("shard 1"));
+    assert_eq!(up_to(&scene), None);
+    // A mark of an earlier release says nothing of epochs.
+    fs::write(scene.data().join(MARK_FILE), br#"{"since":7,"why":"a reason"}"#).unwrap();
+    let said = Memory::Older { since: 7, why: "a reason".into(), up_to: None };
+    assert_eq!(marked(&scene.data()).unwrap(), said);
+    fs::write(scene.data().join(FLOORS_FILE), b"learned").unwrap();
+    unmark(&scene.data()).unwrap();
+    assert_eq!(marked(&scene.data()).unwrap(), Memory::Whole);
+    assert!(!scene.data().join(FLOORS_FILE).exists());
 }
 
 #[test]
@@ -233,7 +264,7 @@ fn a_verdict_on_a_new_folder_that_cannot_be_written_leaves_it_new() {
 }
 
 #[test]
-fn the_operators_word_counts_while_nothing_runs() {
+fn the_operators_word_counts_while_nothing_runs_and_for_a_folder_that_was_moved_alone() {
     let scene = Scene::new();
     assert_eq!(scene.judge([100, 200]), Memory::Whole);
     let running = DataFolder::hold(&scene.data()).unwrap();
@@ -241,19 +272,29 @@ fn the_operators_word_counts_while_nothing_runs() {
         assert!(matches!(refused, Err(DetectionError::Storage(StorageError::InUse { .. }))), "{refused:?}");
     }
     drop(running);
-    mark_stale(&scene.data()).unwrap();
-    assert!(scene.why([100, 200]).contains("operator"));
     // Moved to another disk, with everything in it.
-    let backup = scene.parent.path().join("backup");
-    scene.copy(&scene.data(), &backup);
-    fs::remove_dir_all(scene.data()).unwrap();
-    scene.copy(&backup, &scene.data());
-    fs::write(scene.data().join(FLOORS_FILE), b"learned").unwrap();
+    let move_it = || {
+        let backup = scene.parent.path().join("backup");
+        scene.copy(&scene.data(), &backup);
+        fs::remove_dir_all(scene.data()).unwrap();
+        scene.copy(&backup, &scene.data());
+        fs::remove_dir_all(&backup).unwrap();
+    };
+    move_it();
     trust_data(&scene.data(), scene.high_water_mark()).unwrap();
-    assert!(!scene.data().join(FLOORS_FILE).exists());
     assert_eq!(scene.judge([100, 200]), Memory::Whole);
-    // From then on it is compared with the high-water mark as before.
-    assert!(scene.why([100, 100]).contains("shard 1"));
+    // An older copy is none that was moved: the high-water mark says how far the journals went.
+    move_it();
+    trust_data(&scene.data(), scene.high_water_mark()).unwrap();
+    assert!(scene.why([100, 199]).contains("shard 1"));
+    let trust = || trust_data(&scene.data(), scene.high_water_mark()).unwrap_err().to_string();
+    assert!(trust().contains("shard 1") && trust().contains("joins the next epoch"), "{}", trust());
+    unmark(&scene.data()).unwrap();
+    // Nor is one without it, or one that the operator has marked.
+    fs::remove_file(scene.high_water_mark()).unwrap();
+    assert!(trust().contains("is missing"), "{}", trust());
+    mark_stale(&scene.data()).unwrap();
+    assert!(trust().contains("its operator says so"), "{}", trust());
     let nowhere = scene.parent.path().join("nowhere");
     for refused in [mark_stale(&nowhere), trust_data(&nowhere, scene.high_water_mark())] {
         assert!(matches!(refused, Err(DetectionError::Storage(StorageError::NotCreated { .. }))), "{refused:?}");

@@ -1,7 +1,7 @@
 //! `meta.json`: the authority and deployment of the folder.
 
 use super::error::{StorageError, io_error, malformed};
-use fastpay_core::Digest;
+use fastpay_core::{Digest, Epoch};
 use fastpay_program::files;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -9,8 +9,10 @@ use std::path::Path;
 
 /// Of a folder that was never rebased, which earlier releases read.
 const FORMAT_VERSION_FIRST: u32 = 1;
-/// The newest version: the folder names its generation.
-const FORMAT_VERSION: u32 = 2;
+/// Of a folder that names its generation, and says nothing of [`Fullness`]. Earlier releases read it.
+const FORMAT_VERSION_SECOND: u32 = 2;
+/// The newest version. Earlier releases, whose members went on with new keys, must not vote with such a folder.
+const FORMAT_VERSION: u32 = 3;
 /// The file that identifies the folder; a folder without it is no data folder.
 pub(crate) const META_FILE: &str = "meta.json";
 /// Far above the size of a real file; a larger file is something else and not worth reading.
@@ -40,6 +42,18 @@ pub(crate) struct Generation {
     pub switch: Option<Switch>,
     /// The checkpoint, adopted after a recovery, from which it or one before it begins.
     pub adopted: Option<Digest>,
+    /// What the folder says of its votes. None of a folder that no node of this release was started on.
+    pub fullness: Option<Fullness>,
+}
+
+/// What a folder says of the votes that it has, beside its journals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fullness {
+    /// An epoch since which the folder was full when this was written (docs/PROTOCOL.md, H2).
+    pub since: Option<Epoch>,
+    /// The newest epoch of which it may lack votes. It has joined a later one.
+    pub stale_up_to: Option<Epoch>,
 }
 
 /// What is noted with the switch to a generation: until a node was started on it, this is all that is known of its
@@ -66,6 +80,8 @@ struct Meta {
     switch: Option<Switch>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     adopted: Option<Digest>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fullness: Option<Fullness>,
     #[serde(flatten)]
     rest: serde_json::Map<String, serde_json::Value>,
 }
@@ -97,8 +113,9 @@ impl FolderIdentity {
                 supported: FORMAT_VERSION,
             });
         }
-        let identity = serde_json::from_value(serde_json::Value::Object(meta.rest));
-        let generation = Generation { number: meta.generation, switch: meta.switch, adopted: meta.adopted };
+        let identity = serde_json::from_value(serde_json::Value::Object(meta.rest.clone()));
+        let Meta { generation: number, switch, adopted, fullness, .. } = meta;
+        let generation = Generation { number, switch, adopted, fullness };
         Ok((identity.map_err(|error| malformed(&path, &error))?, generation))
     }
 
@@ -119,8 +136,12 @@ impl Meta {
     fn of(identity: &FolderIdentity, generation: Generation, path: &Path) -> Result<Self, StorageError> {
         let rest =
             serde_json::to_value(identity).and_then(serde_json::from_value).map_err(|error| malformed(path, &error))?;
-        let Generation { number, switch, adopted } = generation;
-        let format_version = if number == 0 { FORMAT_VERSION_FIRST } else { FORMAT_VERSION };
-        Ok(Self { format_version, generation: number, switch, adopted, rest })
+        let Generation { number, switch, adopted, fullness } = generation;
+        let format_version = match (number, fullness) {
+            (_, Some(_)) => FORMAT_VERSION,
+            (0, None) => FORMAT_VERSION_FIRST,
+            (_, None) => FORMAT_VERSION_SECOND,
+        };
+        Ok(Self { format_version, generation: number, switch, adopted, fullness, rest })
     }
 }

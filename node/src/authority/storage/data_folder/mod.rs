@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use error::StorageError;
-pub use identity::{FolderIdentity, Switch};
+pub use identity::{FolderIdentity, Fullness, Switch};
 pub(crate) use identity::{Generation, META_FILE};
 
 /// Created with the folder and never replaced.
@@ -151,7 +151,7 @@ impl DataFolder {
         // Before the folder can be opened: without this file, a new folder would count as whole.
         let new = path.join(NEW_FILE);
         files::replace(&new, b"").map_err(|source| io_error("write the file", &new, source))?;
-        identity.write(path, Generation::default())?;
+        identity.write(path, Generation { fullness: Some(Fullness::default()), ..Generation::default() })?;
         Ok(folder)
     }
 
@@ -232,6 +232,26 @@ impl DataFolder {
         identity.write(&self.path, generation)
     }
 
+    /// What the folder says of the votes that it has; none if no node of this release was started on it.
+    ///
+    /// # Errors
+    /// `Malformed`, `UnsupportedVersion`, `Io`.
+    pub fn fullness(&self) -> Result<Option<Fullness>, StorageError> {
+        Ok(generation_in(&self.path)?.fullness)
+    }
+
+    /// Notes durably what the folder says of the votes that it has. Nothing is written if it says so already.
+    ///
+    /// # Errors
+    /// `Malformed`, `UnsupportedVersion`, `Io`.
+    pub fn note_fullness(&self, fullness: Fullness) -> Result<(), StorageError> {
+        let (identity, generation) = FolderIdentity::read(&self.path)?;
+        if generation.fullness == Some(fullness) {
+            return Ok(());
+        }
+        identity.write(&self.path, Generation { fullness: Some(fullness), ..generation })
+    }
+
     /// The generation of journals that counts.
     #[must_use]
     pub fn generation(&self) -> u64 {
@@ -289,7 +309,7 @@ impl DataFolder {
     pub fn switch(&mut self, shards: u32, switch: Switch, adopted: Option<Digest>) -> Result<(), StorageError> {
         let (identity, generation) = FolderIdentity::read(&self.path)?;
         let next = generation.number.saturating_add(1);
-        let generation = Generation { number: next, switch: Some(switch), adopted };
+        let generation = Generation { number: next, switch: Some(switch), adopted, fullness: generation.fullness };
         FolderIdentity { shards, ..identity }.write(&self.path, generation)?;
         (self.generation, self.shards) = (next, shards);
         Ok(())

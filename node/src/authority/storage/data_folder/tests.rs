@@ -154,10 +154,10 @@ fn a_damaged_or_newer_meta_file_is_refused() {
     drop(DataFolder::create(&path, &identity()).unwrap());
     let meta = path.join(META_FILE);
     let good = fs::read_to_string(&meta).unwrap();
-    let newer = good.replace("\"format_version\": 1", "\"format_version\": 3");
+    let newer = good.replace("\"format_version\": 3", "\"format_version\": 4");
     fs::write(&meta, newer.replace("chain_id", "chain")).unwrap();
     let refused = DataFolder::open(&path, &identity()).unwrap_err();
-    assert!(matches!(refused, StorageError::UnsupportedVersion { found: 3, .. }), "{refused}");
+    assert!(matches!(refused, StorageError::UnsupportedVersion { found: 4, .. }), "{refused}");
     let huge = good.clone() + &" ".repeat(META_BYTES_MAX as usize);
     for bad in [&good[..good.len() / 2], "", &good.replace("chain", "x"), &huge] {
         fs::write(&meta, bad).unwrap();
@@ -175,7 +175,8 @@ fn the_next_generation_counts_from_the_switch_on_and_older_ones_can_go_then() {
     }
     fs::write(path.join(PEERS_FILE), b"").unwrap();
     let meta = path.join(META_FILE);
-    assert!(fs::read_to_string(&meta).unwrap().contains("\"format_version\": 1"), "earlier releases read it");
+    let new = fs::read_to_string(&meta).unwrap();
+    assert!(new.contains("\"format_version\": 3"), "earlier releases must not vote with it: {new}");
     let mut folder = DataFolder::open_of_deployment(&path, 31337, "0x01").unwrap();
     assert_eq!((folder.generation(), folder.shards()), (0, 2));
     // An attempt that did not get as far as the switch is begun anew.
@@ -190,7 +191,8 @@ fn the_next_generation_counts_from_the_switch_on_and_older_ones_can_go_then() {
     assert_eq!((folder.generation(), folder.shards()), (1, 3));
     folder.add_name("bb").unwrap();
     drop(folder);
-    assert_eq!(generation_in(&path).unwrap(), Generation { number: 1, switch: Some(switch), adopted });
+    let fullness = Some(Fullness::default());
+    assert_eq!(generation_in(&path).unwrap(), Generation { number: 1, switch: Some(switch), adopted, fullness });
     let (folders, generation) = shard_folders(&path).unwrap();
     assert_eq!((folders.len(), generation), (3, 1));
     assert!(folders.iter().all(|shard| shard.journal.starts_with(path.join("generation-0001"))));
