@@ -19,6 +19,7 @@ export * from "./fastpay.js";
 export { formatHistory, type HistoryEntry } from "./history-csv.js";
 export * from "./key-file.js";
 export * from "./link.js";
+export type { MemberEndpoint } from "./member-endpoints.js";
 export * from "./memo.js";
 export * from "./merkle.js";
 export { provenBy, provenByArchive } from "./network.js";
