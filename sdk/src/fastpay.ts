@@ -49,9 +49,9 @@ const HTTP_BASE = /^https?:\/\/[^/?#]+[^?#]*$/;
 /** Creates clients. */
 export const FastPay = {
   /**
-   * Creates a client of one deployment. Reads the committee from the contract, and sends a request to an authority only if
-   * fewer than a quorum are listed: they may know where the others are. Throws `invalid-argument`, `wrong-chain`, `wrong-contract`, `other-deployment`, `chain-unreachable` or
-   * `storage`.
+   * Creates a client of one deployment. Reads the committee from the contract, and asks authorities only if fewer than a
+   * quorum are listed: they may know where the others are. Throws `invalid-argument`, `wrong-chain`, `wrong-contract`,
+   * `other-deployment`, `chain-unreachable` or `storage`.
    */
   async create(options: FastPayOptions): Promise<FastPayClient> {
     if (!isHex(options.contract, 20)) throw unusable("the contract is not an address");

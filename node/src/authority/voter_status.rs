@@ -80,9 +80,10 @@ pub struct VoterStatus {
 impl VoterStatus {
     /// The status of the holder of `keys`.
     ///
-    /// It votes only if its folder is full: a remembered name is a member of epoch 0, or it has joined an epoch, and with
-    /// the same keys it was in every committee since. A recovery ends all votes before it. After one, the epoch that was installed takes
-    /// the place of epoch 0, and it votes only if its journals begin from the adopted checkpoint.
+    /// It votes only if its folder is full: a remembered name is a member of epoch 0, or it has joined an epoch, and
+    /// with the same keys it was in every committee since. A recovery ends all votes before it. After one, the epoch
+    /// that was installed takes the place of epoch 0, and it votes only if its journals begin from the adopted
+    /// checkpoint.
     ///
     /// A pair counts as a whole: another member may list one of these voting keys with a redemption key of its own, and
     /// an authority may change one key of its pair.

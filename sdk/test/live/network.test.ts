@@ -365,14 +365,18 @@ test("each authority judges altered certificates as this library does", async ()
   }
 });
 
-test("another chain, another contract, and too few authorities are refused", async () => {
+test("another chain, another contract, and too few authorities are refused; one that knows the others suffices", async () => {
   await expect(connect({ chainId: 1 })).rejects.toMatchObject({ code: "wrong-chain" });
   for (const contract of [fresh, network.token]) {
     await expect(connect({ contract })).rejects.toMatchObject({ code: "wrong-contract" });
   }
   const [first] = options.authorities;
   if (first === undefined) throw new Error("there are no authorities");
-  await expect(connect({ authorities: [first] })).rejects.toMatchObject({ code: "invalid-argument" });
+  const nowhere = { http: "http://127.0.0.1:1" };
+  await expect(connect({ authorities: [nowhere] })).rejects.toMatchObject({ code: "invalid-argument" });
+  const found = await connect({ authorities: [first] });
+  expect(found.authorities.length).toBe(options.authorities.length);
+  found.close();
   await expect(connect({ authorities: [first, first, first] })).rejects.toMatchObject({ code: "invalid-argument" });
 });
 

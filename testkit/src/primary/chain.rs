@@ -125,6 +125,12 @@ impl Chain {
         self.states.values_mut().for_each(|state| state.set_balance(owner, wei));
     }
 
+    /// Changes an account's storage after the newest block.
+    pub(super) fn set_storage(&mut self, owner: Address, slot: U256, value: U256) {
+        let newest = self.newest().hash();
+        self.states.get_mut(&newest).expect("the newest block's state is kept").set_storage(owner, slot, value);
+    }
+
     /// The base fee of the next block, in wei per gas.
     pub(super) fn next_base_fee(&self) -> u64 {
         let newest = &self.newest().header;

@@ -4,9 +4,9 @@ use std::ops::RangeInclusive;
 
 use crate::anvil::council_of;
 use alloy::eips::{BlockId, BlockNumberOrTag};
-use alloy::primitives::{Address, Bytes, U256};
+use alloy::primitives::{Address, Bytes, U256, keccak256};
 use alloy::rpc::types::Filter;
-use alloy::sol_types::{SolCall, SolEvent};
+use alloy::sol_types::{SolCall, SolEvent, SolValue};
 use fastpay_core::{AccountId, Amount, Asset, SequenceNumber};
 use fastpay_ethereum::{Call, IFastPay, IToken, PrivateKeySigner};
 use serde_json::json;
@@ -101,6 +101,26 @@ impl SimulatedContract {
     #[must_use]
     pub fn is_redeemed(&self, sender: AccountId, sequence: SequenceNumber) -> bool {
         self.view(&IFastPay::isRedeemedCall { sender: sender.0.into(), sequence: sequence.0 })
+    }
+
+    /// Breaks the set of redeemed numbers: every number below a redeemed one in its word counts as redeemed, too. With
+    /// this one can see that a test would notice such a contract.
+    ///
+    /// # Panics
+    /// If the set is not where Solidity puts a mapping of mappings.
+    pub fn keep_high_water_marks(&self) {
+        for event in self.events_in::<IFastPay::Redeemed>(self.primary.block_number()..=self.primary.block_number()) {
+            let word = U256::from(event.sequence >> 8);
+            let marks = self.view(&IFastPay::redeemedBitmapCall { sender: event.sender, word });
+            let mark = U256::ONE << (event.sequence & 0xff);
+            // The positions of the marks reveal where the mapping begins.
+            let place = |base: u64| {
+                let account = keccak256((event.sender, U256::from(base)).abi_encode());
+                U256::from_be_bytes(keccak256((word, account).abi_encode()).0)
+            };
+            let slot = (0..64).map(place).find(|slot| self.primary.storage(self.address, *slot) == marks);
+            self.primary.set_storage(self.address, slot.expect("it is there"), marks | (mark - U256::ONE));
+        }
     }
 
     /// All events of one kind that the contract emitted, in order, in the current chain.

@@ -196,6 +196,14 @@ impl SimulatedPrimary {
         self.chain().newest_state().balance(owner)
     }
 
+    fn storage(&self, owner: Address, slot: U256) -> U256 {
+        self.chain().newest_state().storage(owner, slot)
+    }
+
+    fn set_storage(&self, owner: Address, slot: U256, value: U256) {
+        self.chain().set_storage(owner, slot, value);
+    }
+
     /// The next nonce of an address, counting waiting transactions.
     #[must_use]
     pub fn next_nonce(&self, owner: Address) -> u64 {

@@ -46,6 +46,10 @@ impl WorldState {
         Arc::make_mut(self.accounts.entry(owner).or_default()).info.balance = wei;
     }
 
+    pub(super) fn set_storage(&mut self, owner: Address, slot: U256, value: U256) {
+        Arc::make_mut(self.accounts.entry(owner).or_default()).storage.insert(slot, value);
+    }
+
     /// Applies the changes of a transaction.
     pub(super) fn apply(&mut self, changes: AddressMap<Touched>) {
         for (address, touched) in changes {

@@ -5,8 +5,9 @@
 //!  contact with a peer ─► its log of names, from the cursor ─► which numbers are missing here?
 //!      ─► their certificates, from the peer ─► own shards (verify, confirm, sync) ─► cursor on disk ─► next page
 //! ```
-//! Each peer has a task of its own, which reads the peer's logs to their end at the start, whenever contact is restored,
-//! and before certificates of an epoch that ended count no longer by themselves. A peer that lies, stalls or breaks the protocol delays its own task only, and is left alone for a while.
+//! Each peer has a task of its own, which reads the peer's logs to their end at the start, whenever contact is
+//! restored, and before certificates of an epoch that ended count no longer by themselves. A peer that lies, stalls or
+//! breaks the protocol delays its own task only, and is left alone for a while.
 //!
 //! Invariants: no claim of a peer is believed. Its certificates enter the shards as a client's do, with the same checks
 //! and bounds. A cursor moves past a name only after the certificate is on disk here, or the account is in the list of
