@@ -227,6 +227,10 @@ impl Network {
         if committees.current().epoch() >= known.committees.current().epoch() {
             let mut told = std::mem::take(&mut known.told);
             told.retain(|name, _| is_recent_member(&committees, name));
+            if committees.current().epoch() > known.committees.current().epoch() {
+                // The new members may know more certificates.
+                self.outdated().clear();
+            }
             *known = Known::new(committees, names, told, &self.shared.listed);
         }
     }

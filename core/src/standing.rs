@@ -47,6 +47,9 @@ impl EpochEnd {
 pub enum Standing {
     /// Not at all: only with the votes of f + 1 members of the current committee that it exists.
     Ended,
+    /// The epoch may have ended long ago: the view of the chain is too old to tell, or the clock is wrong. The certificate
+    /// is kept only if its number is frozen, because whoever keeps one does not vote to void its number.
+    Unsure,
     /// It is kept and attested, and not executed.
     Kept,
     /// It is executed.
@@ -66,10 +69,9 @@ pub struct Moment {
 
 impl Moment {
     /// How far certificates of the current epoch count: it may have ended right after the newest block that is followed.
-    /// They are kept all the same, for the clock may be wrong, and whoever keeps one does not vote to void its number.
     pub(crate) fn of_current(&self) -> Standing {
         let valid_until = self.followed.saturating_add(self.unlock_window.saturating_mul(2));
-        EpochEnd::new(valid_until, self.unlock_window).standing(self.now).max(Standing::Kept)
+        EpochEnd::new(valid_until, self.unlock_window).standing(self.now).max(Standing::Unsure)
     }
 }
 
@@ -94,8 +96,8 @@ mod tests {
     fn on_an_old_view_the_current_epoch_may_have_ended_already() {
         let at = |now| Moment { now, followed: 1_000, unlock_window: 300 }.of_current();
         let standings = [1_000, 1_299, 1_300, 1_599, 1_600].map(at);
-        use Standing::{Counts, Kept};
-        assert_eq!(standings, [Counts, Counts, Kept, Kept, Kept]);
-        assert_eq!(Moment { now: 7, followed: 0, unlock_window: 0 }.of_current(), Kept, "nothing was read yet");
+        use Standing::{Counts, Kept, Unsure};
+        assert_eq!(standings, [Counts, Counts, Kept, Kept, Unsure]);
+        assert_eq!(Moment { now: 7, followed: 0, unlock_window: 0 }.of_current(), Unsure, "nothing was read yet");
     }
 }

@@ -85,7 +85,9 @@ impl Shard {
             None if standing == Standing::Counts => return None,
             _ => Rejection::Unattested { epoch: certificate.certificate().epoch },
         };
-        let is_to_keep = standing > Standing::Ended && unlock.is_none_or(|unlock| unlock.seen.is_none());
+        let keeps =
+            standing > Standing::Unsure || (standing == Standing::Unsure && unlock.is_some_and(Unlock::is_frozen));
+        let is_to_keep = keeps && unlock.is_none_or(|unlock| unlock.seen.is_none());
         Some(match is_to_keep {
             true => Decision::CommitFirst(Box::new(Record::Seen { certificate: certificate.shared() })),
             false => Decision::Refuse(rejection),

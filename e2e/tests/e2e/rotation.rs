@@ -61,20 +61,25 @@ impl Clients {
         certified.await.unwrap()
     }
 
-    /// Sends a certificate until at least a quorum has confirmed it.
+    /// Sends a certificate until a quorum of the newest committee has confirmed it: fewer make no certificate of the next
+    /// number.
     pub async fn settle(&self, certificate: &Certificate) {
-        self.settle_at(3, certificate).await;
+        self.settle_while(certificate, || self.committees.lock().unwrap().current().quorum()).await;
     }
 
     /// Sends it until at least this many authorities have confirmed it.
     pub async fn settle_at(&self, count: usize, certificate: &Certificate) {
+        self.settle_while(certificate, || count).await;
+    }
+
+    async fn settle_while(&self, certificate: &Certificate, needed: impl Fn() -> usize) {
         let settled = wait_for(PATIENCE, async || {
             let mut confirmed = 0;
             for authority in &self.authorities {
                 let sender = certificate.order.transfer.sender();
                 confirmed += usize::from(authority.shard_of(&sender).confirm(certificate).await.is_ok());
             }
-            if confirmed >= count { Ok(()) } else { Err(format!("{confirmed} have confirmed")) }
+            if confirmed >= needed() { Ok(()) } else { Err(format!("{confirmed} have confirmed")) }
         });
         settled.await.unwrap();
     }

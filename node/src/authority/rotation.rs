@@ -9,9 +9,9 @@
 //! know it: the authority joins the next epoch, and no earlier one.
 //!
 //! From then on, votes are for the new epoch. Accounts stay locked on their orders, so the same order gets its vote
-//! again under the new keys. Certificates of earlier epochs are confirmed for ever, unless a recovery installed the
-//! committee: then they count for nothing, and nothing is voted for or executed before the journals begin from the
-//! checkpoint that the contract has adopted.
+//! again under the new keys. How long certificates of earlier epochs count, `fastpay_core::EpochEnd` says. If a recovery
+//! installed the committee, they count for nothing, and nothing is voted for or executed before the journals begin from
+//! the checkpoint that the contract has adopted.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

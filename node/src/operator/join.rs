@@ -101,14 +101,13 @@ fn advice(waits_for: &str) -> Option<&'static str> {
             "have the operators of these members start their nodes with the keys of that epoch, and check `endpoints` here"
         }
         "certificates" => "nothing: they are being fetched. If it lasts, check that the members in `endpoints` answer",
-        "checkpoint" => "configure an `[archive]`: the node begins at the checkpoint when it is its turn",
+        "checkpoint" => {
+            "run `fastpay-node rebase` once the archive has the checkpoint, or have more members state what they know"
+        }
         "installation" => "nothing: the operators announce and install a committee with these keys",
         "primary" | "primary-too-old" => "nothing while the node reads the chain. If it lasts, check the Ethereum node",
         "compromised" => "nothing: this member joins the next epoch",
-        "restored" => {
-            "if these keys never voted anywhere, stop the node and run `fastpay-node trust-data`; otherwise make new keys and a \
-             new folder for the next committee"
-        }
+        "restored" => "nothing: this member joins the epoch after those in which it may have voted",
         "unreadable" | "storage" | "busy" => "see the node's log for the cause; the node tries again",
         _ => return None,
     })

@@ -176,7 +176,7 @@ fn certificates_of_an_epoch_whose_keys_were_out_do_not_count_from_the_installati
 
 /// Whoever has not heard of the end of an epoch, and follows the chain no more, may not execute what retired keys sign.
 #[test]
-fn on_an_old_view_certificates_of_the_newest_epoch_that_is_known_are_only_kept() {
+fn on_an_old_view_certificates_of_the_newest_epoch_that_is_known_count_only_so_long() {
     let scene = Scene::new();
     let committees = Committees::new(scene.retired.committee.clone()).unwrap();
     let shard = TestAuthority::new(&scene.retired, 0, 1).shards.remove(0);
@@ -185,7 +185,7 @@ fn on_an_old_view_certificates_of_the_newest_epoch_that_is_known_are_only_kept()
         shard.rules().standing(Epoch(0), &committees, &moment)
     };
     let times = [5_000, 5_000 + WINDOW, 5_000 + 2 * WINDOW];
-    assert_eq!(times.map(standing), [Standing::Counts, Standing::Kept, Standing::Kept]);
+    assert_eq!(times.map(standing), [Standing::Counts, Standing::Kept, Standing::Unsure]);
     // A shard that has followed the next installation before its node has read of it does not know when that was.
     let mut ahead = TestAuthority::new(&scene.retired, 0, 1).shards.remove(0);
     let (after, index) = (TransactionIndex(0), TransactionIndex(1));
@@ -202,9 +202,20 @@ fn on_an_old_view_a_certificate_that_ended_is_not_even_kept() {
     let certified = scene.retired.certified(&scene.certificate(0).order);
     let mut shard = TestAuthority::new(&scene.retired, 0, 1).shards.remove(0);
     let seen = |shard: &fastpay_testkit::TestShard| shard.ledger().unlocks.iter().count();
-    for (standing, kept) in [(Standing::Ended, 0), (Standing::Kept, 1), (Standing::Counts, 1)] {
+    for (standing, kept) in [(Standing::Ended, 0), (Standing::Unsure, 0), (Standing::Kept, 1), (Standing::Counts, 1)] {
         let answer = shard.confirm_standing(TooOld, standing, &certified);
         assert_eq!((answer, seen(&shard)), (Err(Rejection::PrimaryTooOld), kept), "{standing:?}");
+    }
+    // Of a frozen number it is kept unless the epoch is known to have ended.
+    for (standing, kept) in [(Standing::Ended, false), (Standing::Unsure, true)] {
+        let mut frozen = TestAuthority::new(&scene.retired, 0, 1).shards.remove(0);
+        let (account, sequence) = (scene.owner.id(), SequenceNumber(0));
+        let kind = UnlockEventKind::Requested(1_000);
+        let (after, index) = (TransactionIndex(0), TransactionIndex(1));
+        frozen.follow_unlock(&UnlockEvent { after, index, account, sequence, kind }).unwrap();
+        frozen.confirm_standing(TooOld, standing, &certified).unwrap_err();
+        let has_it = frozen.ledger().unlocks.get(account, sequence).is_some_and(|unlock| unlock.seen.is_some());
+        assert_eq!(has_it, kept, "{standing:?}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fastpay_client::{AuthorityClient, ClientOptions, attest};
-use fastpay_core::{AccountId, AttestedCertificate, Certificate, Domain, Epoch, Request};
+use fastpay_core::{AccountId, AttestedCertificate, Certificate, Committees, Domain, Epoch, Request};
 use fastpay_rpc::Refusal;
 use tokio::task::JoinSet;
 
@@ -52,15 +52,9 @@ impl Attesters {
         epoch < self.voter_status.borrow().epoch()
     }
 
-    /// How often what peers executed had to be read to its end, up to this time in seconds since 1970: at the end of each
-    /// epoch, and in the middle of the time in which its certificates are only kept. Whoever executed one at the last
-    /// moment shows it to the others so, whose clocks and views of the chain may be late.
+    /// See [`readings`].
     pub(super) fn readings(&self, now: u64) -> u64 {
-        let status = self.voter_status.borrow();
-        let Some(ended) = status.epoch().0.checked_sub(1) else { return 0 };
-        let end = status.committees().end(Epoch(ended));
-        let middle = end.executed_until.midpoint(end.kept_until);
-        ended.saturating_mul(2).saturating_add(1 + u64::from(now >= middle))
+        readings(self.voter_status.borrow().committees(), now)
     }
 
     fn peers(&self) -> Vec<AuthorityClient> {
@@ -79,6 +73,17 @@ impl Attesters {
         let peers = self.peers();
         attest(&peers, &self.domain, &committee, certificate, digest).await
     }
+}
+
+/// How often what peers executed had to be read to its end, up to this time in seconds since 1970: at the end of each
+/// epoch, and in the middle of the time in which its certificates are only kept, also if other epochs have ended since.
+/// Whoever executed one at the last moment shows it to the others so, whose clocks and views of the chain may be late.
+fn readings(committees: &Committees, now: u64) -> u64 {
+    let of_epoch = |epoch| {
+        let end = committees.end(epoch);
+        1 + u64::from(now >= end.executed_until.midpoint(end.kept_until))
+    };
+    (0..committees.current().epoch().0).map(|epoch| of_epoch(Epoch(epoch))).sum()
 }
 
 /// A submitted certificate, with the answer to it.
@@ -127,10 +132,14 @@ async fn submit_chain(own: &OwnShards, certificates: Vec<Certificate>) -> Result
     for certificate in certificates {
         let Some(attesters) = own.attesters() else { break };
         let (handle, _) = own.shard_of(certificate.order.transfer.sender())?;
-        let Some(attested) = attesters.attest(&certificate).await else { break };
-        let request = Request::Attested(Box::new(attested));
-        let answer = submit_all(handle, own.metrics(), Arc::default(), vec![request]).await.pop();
-        let Some(answer) = answer else { break };
+        let submit = async |request| submit_all(handle, own.metrics(), Arc::default(), vec![request]).await.pop();
+        // One that follows an attested one may count by itself.
+        let Some(mut answer) = submit(Request::Certificate(certificate.clone())).await else { break };
+        if matches!(answer, Answer::Refused(Refusal::Unattested(_))) {
+            let Some(attested) = attesters.attest(&certificate).await else { break };
+            let Some(again) = submit(Request::Attested(Box::new(attested))).await else { break };
+            answer = again;
+        }
         let is_confirmed = matches!(answer, Answer::Confirmed(..));
         answers.push(answer);
         if !is_confirmed {
@@ -138,4 +147,25 @@ async fn submit_chain(own: &OwnShards, certificates: Vec<Certificate>) -> Result
         }
     }
     Ok(answers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::EpochEnd;
+    use fastpay_testkit::TestCommittee;
+
+    #[test]
+    fn logs_are_read_at_each_end_and_in_the_middle_after_it_also_if_the_next_epoch_ends_before() {
+        let first = TestCommittee::new(4);
+        let mut committees = Committees::new(first.committee.clone()).unwrap();
+        assert_eq!(readings(&committees, 99), 0);
+        let (second, ends) = (first.rotated(), [EpochEnd::new(1_000, 400), EpochEnd::new(1_300, 400)]);
+        committees.note_end(Epoch(0), ends[0]);
+        committees.install(second.committee.clone()).unwrap();
+        assert_eq!([700, 799, 800].map(|now| readings(&committees, now)), [1, 1, 2]);
+        committees.note_end(Epoch(1), ends[1]);
+        committees.install(second.rotated().committee.clone()).unwrap();
+        assert_eq!([750, 800, 1_099, 1_100].map(|now| readings(&committees, now)), [2, 3, 3, 4]);
+    }
 }
