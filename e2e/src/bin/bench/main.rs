@@ -14,7 +14,6 @@ mod draw;
 mod flood;
 mod flow;
 mod generator;
-mod handover;
 mod idle;
 mod inside;
 mod laid;
