@@ -426,6 +426,7 @@ fn archiving(
         voter_status: voter_status.clone(),
         progress,
         is_behind,
+        handover: parts.metrics.handover.clone(),
         peers: &parts.peers,
         metrics: parts.metrics.pruning.clone(),
         lock: lock.clone(),

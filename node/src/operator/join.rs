@@ -101,9 +101,7 @@ fn advice(waits_for: &str) -> Option<&'static str> {
             "have the operators of these members start their nodes with the keys of that epoch, and check `endpoints` here"
         }
         "certificates" => "nothing: they are being fetched. If it lasts, check that the members in `endpoints` answer",
-        "checkpoint" => {
-            "run `fastpay-node rebase` once the archive has the checkpoint, or have more members state what they know"
-        }
+        "checkpoint" => "configure an `[archive]`: once it has the checkpoint, the node begins from there by itself",
         "installation" => "nothing: the operators announce and install a committee with these keys",
         "primary" | "primary-too-old" => "nothing while the node reads the chain. If it lasts, check the Ethereum node",
         "compromised" => "nothing: this member joins the next epoch",

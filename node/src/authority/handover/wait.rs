@@ -33,8 +33,8 @@ pub enum JoinWait {
     },
     /// The journals must begin at a later checkpoint.
     #[error(
-        "members state only what came after checkpoint {0}, which this data folder does not include: begin from that one \
-         (`fastpay-node rebase`, with an `[archive]`)"
+        "members state only what came after checkpoint {0}, which this data folder does not include: a node with \
+         an `[archive]` begins from that one or a later one by itself"
     )]
     Checkpoint(Digest),
     /// The Closings cannot be read.

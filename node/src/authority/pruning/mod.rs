@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_core::{Digest, Domain, PrimaryView, TransactionIndex};
+use fastpay_core::{Digest, Domain, Epoch, PrimaryView, TransactionIndex};
 use fastpay_program::Clock;
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 use tokio::time::sleep;
@@ -29,6 +29,8 @@ use self::worth::{Reason, Sizes, Verdict};
 use super::certification::Archive;
 use super::config::{ArchiveSettings, Config};
 use super::follower::{Progress, read_chain_time};
+use super::handover::JoinWait;
+use super::metrics::HandoverMetrics;
 use super::peer_book::PeerBook;
 use super::storage::{DataFolder, StorageError, remove_older_generations};
 use super::voter_status::VoterStatusWatch;
@@ -96,6 +98,8 @@ pub(crate) struct PrunerContext<'a> {
     pub progress: watch::Receiver<Progress>,
     /// Whether the newest certified checkpoint includes what this authority lacks and nobody brings.
     pub is_behind: watch::Receiver<bool>,
+    /// What a join waits for.
+    pub handover: Arc<HandoverMetrics>,
     pub peers: &'a PeerBook,
     pub metrics: Arc<PruningMetrics>,
     pub lock: ArchiveLock,
@@ -113,6 +117,7 @@ pub(crate) struct Pruner {
     voter_status: VoterStatusWatch,
     progress: watch::Receiver<Progress>,
     is_behind: watch::Receiver<bool>,
+    handover: Arc<HandoverMetrics>,
     others: Others,
     metrics: Arc<PruningMetrics>,
     lock: ArchiveLock,
@@ -143,8 +148,8 @@ enum Wait {
 impl Pruner {
     /// A pruner of the node with this archive.
     pub fn new(context: PrunerContext<'_>, settings: &ArchiveSettings) -> Self {
-        let PrunerContext { config, folder, begins, domain, voter_status, progress, is_behind, peers, metrics, lock } =
-            context;
+        let PrunerContext { config, folder, begins, domain, voter_status, progress, .. } = context;
+        let PrunerContext { is_behind, handover, peers, metrics, lock, .. } = context;
         let report = PruningReport::read(folder.path());
         Self {
             archive: Archive::new(&settings.folder),
@@ -156,6 +161,7 @@ impl Pruner {
             voter_status,
             progress,
             is_behind,
+            handover,
             others: Others::new(peers, settings.pruning.call),
             metrics,
             lock,
@@ -290,7 +296,7 @@ impl Pruner {
         let (folder, archive, reserve) = (self.folder.clone(), self.archive.clone(), self.reserve);
         let measured = tokio::task::spawn_blocking(move || Sizes::measure(folder.path(), &archive, onto, reserve));
         match measured.await {
-            Ok(Ok(sizes)) => sizes.judge(*self.is_behind.borrow()),
+            Ok(Ok(sizes)) => sizes.judge(pressing(self.handover.join(), *self.is_behind.borrow())),
             Ok(Err(error)) => {
                 tracing::warn!(%error, "whether it is worth to end the journals cannot be told");
                 Verdict::NotWorthIt
@@ -352,6 +358,14 @@ impl Pruner {
     }
 }
 
+/// What makes it worth it whatever is gained.
+fn pressing(join: Option<(Epoch, JoinWait)>, is_behind: bool) -> Option<Reason> {
+    match join {
+        Some((_, JoinWait::Checkpoint(_))) => Some(Reason::Joining),
+        _ => is_behind.then_some(Reason::Behind),
+    }
+}
+
 /// Whether the shards have followed the chain up to a recent block.
 fn is_recent(data: &Path, now_ms: u64) -> bool {
     read_chain_time(data, TransactionIndex(u64::MAX)).view(now_ms) == PrimaryView::Recent
@@ -389,6 +403,16 @@ mod tests {
         stored["time"] = serde_json::to_value(time).unwrap();
         std::fs::write(cursor_file(data), stored.to_string()).unwrap();
         assert!(is_recent(data, 1_300_999) && !is_recent(data, 1_301_000));
+    }
+
+    #[test]
+    fn a_join_that_waits_for_a_checkpoint_presses_and_any_other_does_not() {
+        let waits = |wait| Some((Epoch(1), wait));
+        let checkpoint = || waits(JoinWait::Checkpoint(Digest::repeat_byte(1)));
+        assert_eq!([false, true].map(|is_behind| pressing(checkpoint(), is_behind)), [Some(Reason::Joining); 2]);
+        assert_eq!(pressing(waits(JoinWait::NotFollowing), false), None);
+        assert_eq!(pressing(waits(JoinWait::NotFollowing), true), Some(Reason::Behind));
+        assert_eq!(pressing(None, false), None);
     }
 
     #[test]

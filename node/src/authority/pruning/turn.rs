@@ -13,7 +13,7 @@ use crate::authority::voter_status::VoterStatus;
 /// Whether a member may begin now. Members take turns in the order of their names. One begins in the first half of its
 /// turn alone, so that two whose clocks differ by less than the other half never begin together. One that is behind,
 /// and so votes for few, begins also in anybody's turn, amid the second half, in which nobody else does. An authority
-/// that is no member of the committee is needed by nobody.
+/// that is no member of the committee, or has yet to join, is needed by nobody.
 pub(super) fn may_begin(
     committee: &Committee,
     own: AuthorityName,
@@ -22,7 +22,8 @@ pub(super) fn may_begin(
     turn: Duration,
 ) -> bool {
     let members = committee.members();
-    let Some(place) = members.iter().position(|member| member.name == own) else { return true };
+    let place = members.iter().position(|member| member.name == own).filter(|_| reason != Reason::Joining);
+    let Some(place) = place else { return true };
     let turn_ms = u64::try_from(turn.as_millis()).unwrap_or(u64::MAX).max(2);
     let (count, place) = (u64::try_from(members.len()).unwrap_or(u64::MAX), u64::try_from(place).unwrap_or(u64::MAX));
     let within_ms = now_ms % turn_ms;
@@ -31,11 +32,12 @@ pub(super) fn may_begin(
     is_own || (reason == Reason::Behind && is_between)
 }
 
-/// How many other members have to vote for everybody while this one is away: a quorum. Where this one's disk is about to
-/// end its voting, the quorum lacks this one alone: payments pause for as long as a rebase takes, rather than until
-/// somebody makes room.
+/// How many other members have to vote for everybody while this one is away: a quorum; none if this one has yet to join.
+/// Where this one's disk is about to end its voting, the quorum lacks this one alone: payments pause for as long as a
+/// rebase takes, rather than until somebody makes room.
 pub(super) fn needed(committee: &Committee, reason: Reason) -> usize {
     match reason {
+        Reason::Joining => 0,
         Reason::VotingEnds => committee.quorum().saturating_sub(1),
         Reason::Behind | Reason::DiskLow | Reason::Grown => committee.quorum(),
     }
@@ -101,6 +103,7 @@ mod tests {
         let first = committee.members()[0].name;
         assert!(may_begin(&committee, first, Reason::Grown, 1_200_000, turn), "again after all others");
         assert!(may_begin(&committee, AuthorityName([0; 32]), Reason::Grown, 200_000, turn), "not needed");
+        assert!(may_begin(&committee, first, Reason::Joining, 200_000, turn), "nor one that has yet to join");
     }
 
     #[test]
@@ -124,6 +127,7 @@ mod tests {
         for (size, quorum, without) in [(4, 3, 2), (7, 5, 4), (10, 7, 6)] {
             let committee = TestCommittee::new(size).committee;
             assert_eq!(needed(&committee, Reason::VotingEnds), without);
+            assert_eq!(needed(&committee, Reason::Joining), 0);
             for reason in [Reason::Behind, Reason::DiskLow, Reason::Grown] {
                 assert_eq!(needed(&committee, reason), quorum);
             }

@@ -21,6 +21,8 @@ const BASE_PER_STATE: u64 = 2;
 /// Why it is worth it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
+    /// A join waits for journals that begin there. This authority votes for nothing until then.
+    Joining,
     /// The checkpoint includes what this authority lacks, and what the others may have pruned.
     Behind,
     /// The disk is nearly full.
@@ -82,13 +84,15 @@ impl Sizes {
         Ok(Self { journals, base, next, free: RealDisk.free_bytes(data)?, reserve })
     }
 
-    pub fn judge(&self, is_behind: bool) -> Verdict {
+    /// `pressing` is what makes it worth it whatever is gained.
+    pub fn judge(&self, pressing: Option<Reason>) -> Verdict {
         let has_grown = self.journals > self.base.saturating_mul(GROWTH);
         let is_low = self.free < self.reserve.saturating_mul(RESERVES);
         let ends_voting = self.free / QUARTERS < self.reserve / 4;
         let reason = match () {
+            () if pressing == Some(Reason::Joining) => Reason::Joining,
             () if ends_voting && self.next < self.journals => Reason::VotingEnds,
-            () if is_behind => Reason::Behind,
+            () if pressing == Some(Reason::Behind) => Reason::Behind,
             () if is_low && self.next < self.journals => Reason::DiskLow,
             () if has_grown => Reason::Grown,
             () => return Verdict::NotWorthIt,
@@ -120,39 +124,45 @@ mod tests {
 
     #[test]
     fn journals_end_once_most_of_them_is_archived_history_or_the_disk_is_nearly_full() {
-        assert_eq!(GOOD.judge(false), Verdict::Due(Reason::Grown));
-        assert_eq!(Sizes { base: 0, ..GOOD }.judge(false), Verdict::Due(Reason::Grown), "the first generation");
+        assert_eq!(GOOD.judge(None), Verdict::Due(Reason::Grown));
+        assert_eq!(Sizes { base: 0, ..GOOD }.judge(None), Verdict::Due(Reason::Grown), "the first generation");
         let half = Sizes { base: 500, ..GOOD };
-        assert_eq!(half.judge(false), Verdict::NotWorthIt);
+        assert_eq!(half.judge(None), Verdict::NotWorthIt);
         // The disk is low before the reserve is reached; but nothing is rewritten that frees nothing.
         let low = Sizes { free: 1_999, reserve: 1_000, ..half };
-        assert_eq!(low.judge(false), Verdict::Due(Reason::DiskLow));
-        assert_eq!(Sizes { free: 2_000, ..low }.judge(false), Verdict::NotWorthIt);
-        assert_eq!(Sizes { next: 1_000, ..low }.judge(false), Verdict::NotWorthIt);
-        assert_eq!(half.judge(true), Verdict::Due(Reason::Behind));
+        assert_eq!(low.judge(None), Verdict::Due(Reason::DiskLow));
+        assert_eq!(Sizes { free: 2_000, ..low }.judge(None), Verdict::NotWorthIt);
+        assert_eq!(Sizes { next: 1_000, ..low }.judge(None), Verdict::NotWorthIt);
+        assert_eq!(half.judge(Some(Reason::Behind)), Verdict::Due(Reason::Behind));
+        assert_eq!(half.judge(Some(Reason::Joining)), Verdict::Due(Reason::Joining));
     }
 
     #[test]
     fn voting_is_about_to_end_where_a_quarter_of_the_reserve_is_left_above_it() {
         let low = Sizes { base: 500, free: 1_250, reserve: 1_000, ..GOOD };
-        assert_eq!(low.judge(false), Verdict::Due(Reason::DiskLow));
+        assert_eq!(low.judge(None), Verdict::Due(Reason::DiskLow));
         let ends = Sizes { free: 1_249, ..low };
-        assert_eq!(ends.judge(false), Verdict::Due(Reason::VotingEnds));
-        assert_eq!(ends.judge(true), Verdict::Due(Reason::VotingEnds), "whatever else there is");
-        assert_eq!(Sizes { next: 1_000, ..ends }.judge(true), Verdict::Due(Reason::Behind), "it frees nothing");
-        assert_eq!(Sizes { free: 0, reserve: 0, ..ends }.judge(false), Verdict::NotWorthIt, "there is no reserve");
+        assert_eq!(ends.judge(None), Verdict::Due(Reason::VotingEnds));
+        assert_eq!(ends.judge(Some(Reason::Behind)), Verdict::Due(Reason::VotingEnds), "whatever else there is");
+        assert_eq!(ends.judge(Some(Reason::Joining)), Verdict::Due(Reason::Joining), "it has no vote that could end");
+        assert_eq!(
+            Sizes { next: 1_000, ..ends }.judge(Some(Reason::Behind)),
+            Verdict::Due(Reason::Behind),
+            "it frees nothing"
+        );
+        assert_eq!(Sizes { free: 0, reserve: 0, ..ends }.judge(None), Verdict::NotWorthIt, "there is no reserve");
         let full = Sizes { free: 499, ..ends };
-        assert_eq!(full.judge(false), Verdict::NoRoom { reason: Reason::VotingEnds, lacking: 1 });
+        assert_eq!(full.judge(None), Verdict::NoRoom { reason: Reason::VotingEnds, lacking: 1 });
     }
 
     #[test]
     fn the_new_journals_must_fit_beside_the_old_ones() {
-        assert_eq!(Sizes { free: 500, ..GOOD }.judge(false), Verdict::Due(Reason::Grown));
+        assert_eq!(Sizes { free: 500, ..GOOD }.judge(None), Verdict::Due(Reason::Grown));
         let full = Sizes { free: 499, reserve: 0, ..GOOD };
-        assert_eq!(full.judge(false), Verdict::NoRoom { reason: Reason::Grown, lacking: 1 });
-        assert_eq!(full.judge(true), Verdict::NoRoom { reason: Reason::Behind, lacking: 1 });
+        assert_eq!(full.judge(None), Verdict::NoRoom { reason: Reason::Grown, lacking: 1 });
+        assert_eq!(full.judge(Some(Reason::Behind)), Verdict::NoRoom { reason: Reason::Behind, lacking: 1 });
         // The reserve may be used.
         let low = Sizes { free: 500, reserve: 1_000, ..GOOD };
-        assert_eq!(low.judge(false), Verdict::Due(Reason::VotingEnds));
+        assert_eq!(low.judge(None), Verdict::Due(Reason::VotingEnds));
     }
 }
