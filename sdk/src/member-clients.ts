@@ -57,11 +57,12 @@ export class MemberClients {
 
   /** The list for this committee: without members that have left, and without an address that is there already. */
   #update(committee: Committee): void {
-    const told = [...this.#told.values()].filter(({ endpoint }) => memberOf(committee, endpoint.authority) !== undefined);
-    const urls = new Set(told.map(({ client }) => client.url));
-    // At the same address, the name that the member signed counts.
-    const listed = this.#listed.filter(({ url }) => !urls.has(url));
-    const all = [...listed, ...told.map(({ client }) => client)];
+    // A listed address stays as it is listed: a member may have signed another member's address.
+    const urls = new Set(this.#listed.map(({ url }) => url));
+    const isNew = ({ endpoint, client }: Told): boolean =>
+      memberOf(committee, endpoint.authority) !== undefined && !urls.has(client.url);
+    const told = [...this.#told.values()].filter(isNew).map(({ client }) => client);
+    const all = [...this.#listed, ...told];
     const isSame = all.length === this.#all.length && all.every((client) => this.#all.includes(client));
     if (!isSame) this.#all = all;
   }

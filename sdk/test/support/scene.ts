@@ -40,6 +40,7 @@ interface PayOptions {
   readonly signer?: Signer;
   readonly signal?: AbortSignal;
   readonly store?: OrderStore;
+  readonly network?: Network;
   readonly timing?: Partial<Timing>;
   readonly onStep?: (step: TransferStep) => void;
 }
@@ -108,8 +109,8 @@ export class Scene {
 
   /** Alice pays Bob. */
   pay(amount: bigint, options: PayOptions = {}): Promise<Receipt> {
-    const { signer = this.alice, store = this.context.store, timing } = options;
-    const context = { ...this.context, store, timing: { ...TIMING, ...timing } };
+    const { signer = this.alice, store = this.context.store, network = this.context.network, timing } = options;
+    const context = { ...this.context, network, store, timing: { ...TIMING, ...timing } };
     const intent = (sequence: bigint) => paymentOf(signer.account, this.bob.account, amount, sequence);
     const report = (step: TransferStep): void => {
       this.steps.push(step);

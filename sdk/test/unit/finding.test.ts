@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
 import { formatAccount, makeCommittee, memberEndpointDigest, memoryStore } from "../../src/index.js";
+import { AuthorityClient } from "../../src/authority.js";
 import { MemberClients } from "../../src/member-clients.js";
 import { isMemberEndpoint, type MemberEndpoint } from "../../src/member-endpoints.js";
 import { Network } from "../../src/network.js";
@@ -123,13 +124,30 @@ describe("three of four members are replaced", () => {
     expect(scene.context.network.authorities.length).toBe(4);
   });
 
-  test("an address without a name gets the name that the member signed", async () => {
+  test("members that are found have their names", async () => {
     const { network } = scene.context;
     await network.committees.refresh();
-    const unnamed = new MemberClients([...network.authorities], TIMING.requestMs);
-    expect(unnamed.lacks(network.committee)).toBe(true);
-    unnamed.learn(DOMAIN, network.committee, news.map(({ keys, url }) => said(keys, 5n, url)));
-    expect(unnamed.lacks(network.committee)).toBe(false);
-    expect(new Network(DOMAIN, network.committees, unnamed.all, TIMING).authorities.length).toBe(7);
+    const clients = new MemberClients([...network.authorities], TIMING.requestMs);
+    expect(clients.lacks(network.committee)).toBe(true);
+    clients.learn(DOMAIN, network.committee, news.map(({ keys, url }) => said(keys, 5n, url)));
+    expect(clients.lacks(network.committee)).toBe(false);
+    expect(new Network(DOMAIN, network.committees, clients.all, TIMING).authorities.length).toBe(7);
   });
+});
+
+test("a member that signs another member's listed address takes no vote from it", async () => {
+  const scene = await Scene.open();
+  const [liar, robbed, , missing] = scene.nodes as [TestNode, TestNode, TestNode, TestNode];
+  liar.lie = ({ path }) => {
+    const told = [liar.keys.endpoint(9n, `${robbed.url}/`), missing.keys.endpoint(5n, missing.url)];
+    if (path === "/v1/endpoints") return { status: 200, body: { endpoints: told } };
+    return path === "/v1/orders" || path === "/v1/certificates" ? "hang" : undefined;
+  };
+  const unnamed = scene.nodes.slice(0, 3).map(({ url }) => new AuthorityClient(url, undefined, TIMING.requestMs));
+  const network = new Network(DOMAIN, scene.context.network.committees, unnamed, TIMING);
+  expect(await network.findMembers()).toBe(true);
+  expect(network.authorities.map(({ url }) => url)).toEqual(scene.nodes.map(({ url }) => url));
+  const receipt = await scene.pay(3n, { network, timing: { deadlineMs: 3_000, backgroundMs: 0 } });
+  await receipt.rest;
+  await scene.close();
 });
