@@ -19,7 +19,7 @@ use crate::authority::voter_status::VoterStatus;
 /// A vote, and the place of the peer that showed it.
 pub(super) type Shown = (usize, CheckpointVoteFile);
 
-/// All other authorities. A peer keeps its place.
+/// All other authorities. A peer keeps its place until the next ones are taken in.
 pub(super) struct Peers {
     all: Vec<Peer>,
     news: PeerReader,
@@ -36,15 +36,9 @@ impl Peers {
         Self { all: Vec::new(), news, file_timeout: times.file, patience, metrics }
     }
 
-    /// Takes in the peers that have become known, and those that have moved.
+    /// Takes in the peers that have become known, and those that have moved, and forgets those that have left.
     pub fn take_in(&mut self) {
-        for client in self.news.news() {
-            let peer = Peer::new(client, self.file_timeout);
-            match self.all.iter_mut().find(|known| known.name() == peer.name()) {
-                Some(known) => *known = peer,
-                None => self.all.push(peer),
-            }
-        }
+        self.news.update(&mut self.all, Peer::name, |client| Peer::new(client, self.file_timeout));
     }
 
     /// How many they are.

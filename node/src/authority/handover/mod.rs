@@ -141,10 +141,7 @@ impl Handover {
     /// States what there is to state, and keeps what the peers do. Joins the current epoch if the folder is not full.
     async fn round(&mut self, is_stopped: &dyn Fn() -> bool) -> Result<(), HandoverError> {
         let voter_status = self.voter_status.borrow().clone();
-        for client in self.news.news() {
-            self.peers.retain(|known| known.name() != client.name());
-            self.peers.push(Peer::new(client, self.times));
-        }
+        self.news.update(&mut self.peers, Peer::name, |client| Peer::new(client, self.times));
         let Some(committee) = ended(&voter_status) else { return Ok(()) };
         let (ended, members) = (committee.epoch(), committee.members());
         self.closings.create()?;

@@ -15,6 +15,7 @@ mod spread;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use fastpay_client::{AuthorityEndpoints, Endpoints};
 use fastpay_core::{
@@ -24,12 +25,16 @@ use fastpay_program::files;
 use fastpay_rpc::endpoints_that_fit;
 use fastpay_rpc::json::MemberEndpoints;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 pub use reader::PeerReader;
 pub use spread::{Spread, SpreadTimes};
 
 /// The file in the data folder. Losing it costs time only.
 const FILE: &str = "members.json";
+/// The shortest time between two statements of one member that are taken: it signs as many as it likes, and all others
+/// connect anew at each. A member that was refused tells again by itself.
+const MOVES_INTERVAL: Duration = Duration::from_secs(10);
 
 /// See the [module](self). Cheap to clone.
 #[derive(Clone)]
@@ -52,16 +57,59 @@ struct Shared {
 
 #[derive(Default)]
 struct Told {
-    by_name: BTreeMap<AuthorityName, VerifiedEndpoint>,
-    /// The highest number that this authority has given before to something else than what it says now.
-    own_before: u64,
+    by_name: BTreeMap<AuthorityName, Entry>,
+    /// For each own name, the highest number that was given under it to something else than what is said now.
+    own_before: BTreeMap<AuthorityName, u64>,
     is_kept: bool,
+}
+
+struct Entry {
+    endpoint: VerifiedEndpoint,
+    taken_at: Instant,
+}
+
+impl Entry {
+    fn now(endpoint: VerifiedEndpoint) -> Self {
+        Self { endpoint, taken_at: Instant::now() }
+    }
+
+    fn number(&self) -> u64 {
+        self.endpoint.endpoint().number
+    }
 }
 
 impl PeerBook {
     /// The authorities of the endpoints file, if there is one. This one has had `names`.
     #[must_use]
     pub fn new(domain: Domain, endpoints: Option<Endpoints>, names: &[AuthorityName]) -> Self {
+        Self::kept_in(None, domain, endpoints, names)
+    }
+
+    /// The same with what members said in an earlier run, which is kept in the data folder.
+    #[must_use]
+    pub fn open(
+        data: &Path,
+        (domain, committees): (Domain, &Committees),
+        endpoints: Option<Endpoints>,
+        names: &[AuthorityName],
+    ) -> Self {
+        let file = data.join(FILE);
+        let kept = files::read(&file).map(Option::unwrap_or_default);
+        let kept = kept.and_then(|content| match content.as_slice() {
+            [] => Ok(MemberEndpoints::default()),
+            content => serde_json::from_slice(content).map_err(Into::into),
+        });
+        let kept = kept.unwrap_or_else(|error| {
+            tracing::warn!(%error, "where other members are is asked for anew");
+            MemberEndpoints::default()
+        });
+        let book = Self::kept_in(Some(file), domain, endpoints, names);
+        book.learn(kept.read(), committees);
+        book.told().is_kept = true;
+        book
+    }
+
+    fn kept_in(file: Option<PathBuf>, domain: Domain, endpoints: Option<Endpoints>, names: &[AuthorityName]) -> Self {
         let all = endpoints.map(|endpoints| endpoints.authorities).unwrap_or_default();
         let (own, listed): (Vec<_>, Vec<_>) = all.into_iter().partition(|entry| names.contains(&entry.name));
         // The newest name comes last.
@@ -73,35 +121,8 @@ impl PeerBook {
             said(&entry).inspect_err(|error| refused(error.clone())).ok()
         });
         let told = Mutex::new(Told { is_kept: true, ..Told::default() });
-        let (file, changes) = (None, watch::Sender::new(0));
+        let changes = watch::Sender::new(0);
         Self { shared: Arc::new(Shared { domain, names: names.to_vec(), listed, own, file, told, changes }) }
-    }
-
-    /// The same with what members said in an earlier run, which is kept in the data folder.
-    #[must_use]
-    pub fn open(
-        data: &Path,
-        (domain, committees): (Domain, &Committees),
-        endpoints: Option<Endpoints>,
-        names: &[AuthorityName],
-    ) -> Self {
-        let Self { shared } = Self::new(domain, endpoints, names);
-        let mut shared = Arc::into_inner(shared).expect("nobody else has it yet");
-        let file = data.join(FILE);
-        let kept = files::read(&file).map(Option::unwrap_or_default);
-        let kept = kept.and_then(|content| match content.as_slice() {
-            [] => Ok(MemberEndpoints::default()),
-            content => serde_json::from_slice(content).map_err(Into::into),
-        });
-        let kept = kept.unwrap_or_else(|error| {
-            tracing::warn!(%error, "where other members are is asked for anew");
-            MemberEndpoints::default()
-        });
-        shared.file = Some(file);
-        let book = Self { shared: Arc::new(shared) };
-        book.learn(kept.read(), committees);
-        book.told().is_kept = true;
-        book
     }
 
     fn told(&self) -> MutexGuard<'_, Told> {
@@ -109,19 +130,29 @@ impl PeerBook {
     }
 
     /// Keeps what members of the current committee, or of the one before, say, as far as it is newer than what is known
-    /// of them. Only of these are signatures checked, one after the other.
-    pub fn learn(&self, endpoints: impl IntoIterator<Item = SignedEndpoint>, committees: &Committees) {
-        let (mut told, mut is_new) = (self.told(), false);
+    /// of them. Only of these are signatures checked, one after the other. Of the own statements it keeps the one that
+    /// says what this authority says now. Returns whether nothing came too soon after an earlier one of its member.
+    pub fn learn(&self, endpoints: impl IntoIterator<Item = SignedEndpoint>, committees: &Committees) -> bool {
+        let (mut told, mut is_new, mut is_in_time) = (self.told(), false, true);
         for signed in endpoints {
             let (name, number) = (signed.authority, signed.endpoint.number);
-            if told.by_name.get(&name).is_some_and(|known| known.endpoint().number >= number) {
+            let (known, is_own) = (told.by_name.get(&name), self.shared.names.contains(&name));
+            if known.is_some_and(|known| known.number() >= number) {
+                continue;
+            }
+            if !is_own && known.is_some_and(|known| known.taken_at.elapsed() < MOVES_INTERVAL) {
+                tracing::debug!(authority = %name, "a member says too soon that it has moved again");
+                is_in_time = false;
                 continue;
             }
             match signed.verify(&self.shared.domain, committees) {
                 // An earlier run of this authority said it, perhaps with another copy of the folder or by another clock.
-                Ok(_) if self.shared.names.contains(&name) => told.own_before = told.own_before.max(number),
+                Ok(endpoint) if is_own && self.shared.own != Some(place_of(&endpoint)) => {
+                    let before = told.own_before.entry(name).or_default();
+                    *before = number.max(*before);
+                }
                 Ok(endpoint) => {
-                    told.by_name.insert(name, endpoint);
+                    told.by_name.insert(name, Entry::now(endpoint));
                     is_new = true;
                 }
                 Err(error) => tracing::debug!(%error, "an endpoint is not taken"),
@@ -130,15 +161,21 @@ impl PeerBook {
         if is_new {
             told.is_kept = false;
             drop(told);
-            self.shared.changes.send_modify(|changes| *changes = changes.wrapping_add(1));
+            self.tell_readers();
         }
+        is_in_time
+    }
+
+    fn tell_readers(&self) {
+        self.shared.changes.send_modify(|changes| *changes = changes.wrapping_add(1));
     }
 
     /// What is told to others: the members of the current committee first.
     #[must_use]
     pub fn tell(&self, committees: &Committees) -> Vec<SignedEndpoint> {
         let told = self.told();
-        let recent = told.by_name.values().filter(|endpoint| is_recent_member(committees, &endpoint.authority()));
+        let all = told.by_name.values().map(|entry| &entry.endpoint);
+        let recent = all.filter(|endpoint| is_recent_member(committees, &endpoint.authority()));
         let is_current = |endpoint: &&VerifiedEndpoint| committees.current().member(&endpoint.authority()).is_some();
         let (current, before): (Vec<_>, Vec<_>) = recent.partition(is_current);
         endpoints_that_fit(current.into_iter().chain(before).map(VerifiedEndpoint::signed)).cloned().collect()
@@ -152,16 +189,20 @@ impl PeerBook {
 
     /// Forgets those who are no members any more, and keeps the others on disk if there is anything new.
     fn keep(&self, committees: &Committees) {
-        let endpoints = {
+        let (endpoints, has_left) = {
             let mut told = self.told();
             let before = told.by_name.len();
             told.by_name.retain(|name, _| is_recent_member(committees, name));
-            if told.is_kept && told.by_name.len() == before {
+            let has_left = told.by_name.len() < before;
+            if told.is_kept && !has_left {
                 return;
             }
             told.is_kept = true;
-            MemberEndpoints::new(told.by_name.values().map(VerifiedEndpoint::signed))
+            (MemberEndpoints::new(told.by_name.values().map(|entry| entry.endpoint.signed())), has_left)
         };
+        if has_left {
+            self.tell_readers();
+        }
         let Some(file) = &self.shared.file else { return };
         let content = serde_json::to_vec_pretty(&endpoints).map_err(std::io::Error::from);
         if let Err(error) = content.and_then(|content| files::replace(file, &content)) {
@@ -169,6 +210,11 @@ impl PeerBook {
             tracing::warn!(%error, "where other members are cannot be kept; they are asked for again after a restart");
         }
     }
+}
+
+/// Where a member says that it is, whatever the number.
+fn place_of(endpoint: &VerifiedEndpoint) -> MemberEndpoint {
+    MemberEndpoint { number: 0, ..endpoint.endpoint().clone() }
 }
 
 /// What a line of the endpoints file says, in the form in which its member signs it.

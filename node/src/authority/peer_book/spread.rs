@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use fastpay_client::{Asked, AuthorityClient, ClientOptions};
-use fastpay_core::{MemberEndpoint, SignedEndpoint, VerifiedEndpoint};
+use fastpay_core::{MemberEndpoint, SignedEndpoint};
 use fastpay_program::Clock;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{PeerBook, PeerReader};
+use super::{Entry, PeerBook, PeerReader};
 use crate::authority::voter_status::{VoterStatus, VoterStatusWatch};
 
 /// How often peers are asked, and how long they are waited for.
@@ -79,6 +79,7 @@ impl Spread {
     async fn keep_what_comes(&mut self, status: &VoterStatus) {
         loop {
             tokio::select! {
+                biased;
                 Ok(()) = self.voter_status.changed() => return,
                 () = self.reader.changed() => {}
             }
@@ -91,10 +92,7 @@ impl Spread {
     /// Asks all peers once. Returns whether every peer that answered knows where this member is, and this one where all
     /// members are.
     async fn round(&mut self, status: &VoterStatus) -> bool {
-        for client in self.reader.news() {
-            self.peers.retain(|known| known.name() != client.name());
-            self.peers.push(client);
-        }
+        self.reader.update(&mut self.peers, AuthorityClient::name, |client| client);
         let own = self.sign_own(status);
         let mut asked = Asked::each(&self.peers, |peer| {
             let own = own.clone();
@@ -105,34 +103,36 @@ impl Spread {
             match answer {
                 Ok(endpoints) => {
                     is_settled &= own.as_ref().is_none_or(|own| endpoints.contains(own));
-                    self.book.learn(endpoints, status.committees());
+                    is_settled &= self.book.learn(endpoints, status.committees());
                 }
                 Err(error) => tracing::debug!(%peer, %error, "a peer cannot be asked now where members are"),
             }
         }
-        self.book.keep(status.committees());
+        // Another committee may have been installed meanwhile, whose members have told where they are.
+        let now = self.voter_status.borrow().clone();
+        self.book.keep(now.committees());
         let members = status.committees().current().members();
         is_settled && members.iter().all(|member| self.book.knows(&member.name))
     }
 
     /// Where this authority is, signed with its key of the current committee, if it is a member and its endpoints file
     /// lists it. The number is the time in seconds, or the one after a number that an earlier run has given.
-    fn sign_own(&self, status: &VoterStatus) -> Option<SignedEndpoint> {
+    pub(super) fn sign_own(&self, status: &VoterStatus) -> Option<SignedEndpoint> {
         let (keys, own) = (status.member_keys()?, self.book.shared.own.clone()?);
         let name = keys.public().name;
         let mut told = self.book.told();
-        let is_newest = |known: &&VerifiedEndpoint| known.endpoint().number > told.own_before;
-        if let Some(known) = told.by_name.get(&name).filter(is_newest) {
-            return Some(known.signed().clone());
+        let before = told.own_before.get(&name).copied().unwrap_or_default();
+        if let Some(known) = told.by_name.get(&name).filter(|known| known.number() > before) {
+            return Some(known.endpoint.signed().clone());
         }
-        let number = (self.clock.now_ms() / 1_000).max(told.own_before.saturating_add(1));
+        let number = (self.clock.now_ms() / 1_000).max(before.saturating_add(1));
         let domain = &self.book.shared.domain;
         let signed = MemberEndpoint { number, ..own }.sign(keys, domain);
         let verified = signed.and_then(|signed| signed.verify(domain, status.committees()));
         let verified = verified.inspect_err(|error| tracing::error!(%error, "nobody is told where this authority is"));
         let verified = verified.ok()?;
         let signed = verified.signed().clone();
-        told.by_name.insert(name, verified);
+        told.by_name.insert(name, Entry::now(verified));
         told.is_kept = false;
         Some(signed)
     }

@@ -60,10 +60,7 @@ impl Attesters {
     fn peers(&self) -> Vec<AuthorityClient> {
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         let Peers { reader, known } = &mut *peers;
-        for client in reader.news() {
-            known.retain(|known| known.name() != client.name());
-            known.push(client);
-        }
+        reader.update(known, AuthorityClient::name, |client| client);
         known.clone()
     }
 

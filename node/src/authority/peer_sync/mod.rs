@@ -18,13 +18,12 @@ mod claims;
 mod cursors;
 mod missing;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientError, ClientOptions, ShardClient};
-use fastpay_core::{AccountId, JournalPosition, SequenceNumber};
+use fastpay_core::{AccountId, AuthorityName, JournalPosition, SequenceNumber};
 use fastpay_program::Clock;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
@@ -122,6 +121,18 @@ pub struct PeerSync {
     clock: Clock,
 }
 
+/// A peer whose logs a task reads, until it moves or leaves.
+struct Followed {
+    name: AuthorityName,
+    task: AbortHandle,
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
 impl PeerSync {
     /// Synchronizes with the authorities of a book. The cursors are stored in `file`. Must be called within a tokio
     /// runtime.
@@ -148,16 +159,16 @@ impl PeerSync {
     /// Runs until `stop` turns true.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
         let (mut peers, sync) = (self.peers.clone(), Arc::new(self));
-        let (mut tasks, mut by_name) = (JoinSet::new(), BTreeMap::new());
+        let (mut tasks, mut followed) = (JoinSet::new(), Vec::new());
         let follow = async {
             loop {
-                for peer in peers.news() {
-                    let name = peer.name();
-                    if let Some(before) = by_name.insert(name, tasks.spawn(sync.clone().follow(peer))) {
-                        AbortHandle::abort(&before);
-                    }
-                }
+                peers.update(
+                    &mut followed,
+                    |known: &Followed| known.name,
+                    |peer| Followed { name: peer.name(), task: tasks.spawn(sync.clone().follow(peer)) },
+                );
                 peers.changed().await;
+                while tasks.try_join_next().is_some() {}
             }
         };
         tokio::select! {

@@ -59,10 +59,7 @@ impl Others {
     /// How many members of the current committee vote for everybody: all their shards answer, in its epoch, and none is
     /// restored from an older copy.
     pub async fn answering(&mut self, voter_status: &VoterStatus) -> usize {
-        for client in self.news.news() {
-            self.all.retain(|known| known.name() != client.name());
-            self.all.push(client);
-        }
+        self.news.update(&mut self.all, AuthorityClient::name, |client| client);
         let epoch = voter_status.epoch();
         let committee = voter_status.committees().current();
         let mut asked = JoinSet::new();
