@@ -592,7 +592,7 @@ async fn serve(
         followers.spawn(announcements.run(ended.clone()));
     }
     let attesters = Attesters::new(&parts.peers, parts.domain, parts.voter_status.clone());
-    let own = OwnShards::new(own_shards, parts.metrics.network.clone()).with_attesters(Some(attesters));
+    let own = OwnShards::new(own_shards, parts.metrics.network.clone(), attesters);
     let joins = JoinContext { own: own.clone(), rotation: joining, archive: archive.clone() };
     let base = histories.first().and_then(HistoryReader::base);
     let checkpoint = base.map(|base| (base.number, base.checkpoint));

@@ -13,8 +13,8 @@ use fastpay_core::{
 };
 use fastpay_node::authority::deployment::folder_identity;
 use fastpay_node::authority::handover::{Closings, Handover, HandoverTimes, JoinContext};
-use fastpay_node::authority::peer_book::PeerBook;
-use fastpay_node::authority::peer_sync::OwnShards;
+use fastpay_node::authority::peer_book::{PeerBook, PeerReader};
+use fastpay_node::authority::peer_sync::{Attesters, OwnShards};
 use fastpay_node::authority::rotation::Rotation;
 use fastpay_node::authority::shard::{Command, OrderStep};
 use fastpay_node::authority::storage::DataFolder;
@@ -148,7 +148,8 @@ impl Member {
         let book = PeerBook::new(shards.committee.domain, Some(endpoints), &[]);
         let of = (shards.committee.domain, shards.voter_status.subscribe());
         let with = (TIMES, shards.metrics.handover.clone());
-        let own = OwnShards::new(Arc::new(all.clone()), shards.metrics.network.clone());
+        let attesters = Attesters::over(PeerReader::of(Vec::new()), of.0, of.1.clone());
+        let own = OwnShards::new(Arc::new(all.clone()), shards.metrics.network.clone(), attesters);
         let (stop, stopped) = watch::channel(false);
         let joins = JoinContext { own, rotation: self.rotation(stopped.clone()), archive: None };
         let handover = Handover::new(of, Arc::new(all), self.closings(), &book, with, joins);

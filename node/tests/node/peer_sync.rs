@@ -48,9 +48,12 @@ fn payments(committee: &TestCommittee) -> Vec<Certificate> {
         .collect()
 }
 
-fn own(shards: &Shards) -> OwnShards {
+/// The own shards, and who attests what does not count by itself.
+fn own(shards: &Shards, attesters: Vec<AuthorityClient>) -> OwnShards {
+    let (domain, voter_status) = (shards.committee.domain, shards.voter_status.subscribe());
+    let attesters = Attesters::over(PeerReader::of(attesters), domain, voter_status);
     let all = shards.handles.values().cloned().zip(shards.histories.iter().cloned()).collect();
-    OwnShards::new(Arc::new(all), shards.metrics.network.clone())
+    OwnShards::new(Arc::new(all), shards.metrics.network.clone(), attesters)
 }
 
 /// Synchronization under way; it ends with this.
@@ -67,16 +70,15 @@ impl Drop for Running {
 
 fn synchronize(shards: &Shards, peers: Vec<AuthorityClient>, folder: &Path) -> Running {
     let file = folder.join("peers.json");
-    let sync = PeerSync::over(PeerReader::of(peers), own(shards), file, shards.metrics.peers.clone(), TIMES);
+    let sync =
+        PeerSync::over(PeerReader::of(peers), own(shards, Vec::new()), file, shards.metrics.peers.clone(), TIMES);
     let (stop, stopped) = watch::channel(false);
     Running { task: tokio::spawn(sync.run(stopped)), _stop: stop }
 }
 
 /// The same, with authorities that attest what does not count by itself.
 fn synchronize_attested(shards: &Shards, fakes: &FakeCommittee, folder: &Path) -> Running {
-    let (domain, voter_status) = (shards.committee.domain, shards.voter_status.subscribe());
-    let attesters = Attesters::over(PeerReader::of(clients(fakes)), domain, voter_status);
-    let own = own(shards).with_attesters(Some(attesters));
+    let own = own(shards, clients(fakes));
     let file = folder.join("attested.json");
     let sync = PeerSync::over(PeerReader::of(clients(fakes)), own, file, shards.metrics.peers.clone(), TIMES);
     let (stop, stopped) = watch::channel(false);

@@ -127,13 +127,12 @@ pub(super) async fn submit_attested(own: &OwnShards, submitted: &mut [Submitted]
 async fn submit_chain(own: &OwnShards, certificates: Vec<Certificate>) -> Result<Vec<Answer>, PeerFailure> {
     let mut answers = Vec::new();
     for certificate in certificates {
-        let Some(attesters) = own.attesters() else { break };
         let (handle, _) = own.shard_of(certificate.order.transfer.sender())?;
         let submit = async |request| submit_all(handle, own.metrics(), Arc::default(), vec![request]).await.pop();
         // One that follows an attested one may count by itself.
         let Some(mut answer) = submit(Request::Certificate(certificate.clone())).await else { break };
         if matches!(answer, Answer::Refused(Refusal::Unattested(_))) {
-            let Some(attested) = attesters.attest(&certificate).await else { break };
+            let Some(attested) = own.attesters().attest(&certificate).await else { break };
             let Some(again) = submit(Request::Attested(Box::new(attested))).await else { break };
             answer = again;
         }

@@ -42,7 +42,7 @@ pub(super) fn heads(names: &[TransferName]) -> Heads {
 pub struct OwnShards {
     shards: Arc<Vec<(ShardHandle, HistoryReader)>>,
     metrics: Arc<NetworkMetrics>,
-    attesters: Option<Attesters>,
+    attesters: Attesters,
 }
 
 /// Certificates of one account that are missing here.
@@ -65,20 +65,19 @@ struct Round {
 }
 
 impl OwnShards {
-    /// The shards of this authority, from the first.
+    /// The shards of this authority, from the first, and the authorities that attest certificates of epochs that ended
+    /// long ago.
     #[must_use]
-    pub fn new(shards: Arc<Vec<(ShardHandle, HistoryReader)>>, metrics: Arc<NetworkMetrics>) -> Self {
-        Self { shards, metrics, attesters: None }
+    pub fn new(
+        shards: Arc<Vec<(ShardHandle, HistoryReader)>>,
+        metrics: Arc<NetworkMetrics>,
+        attesters: Attesters,
+    ) -> Self {
+        Self { shards, metrics, attesters }
     }
 
-    /// The same, with authorities that attest certificates of epochs that ended long ago.
-    #[must_use]
-    pub fn with_attesters(self, attesters: Option<Attesters>) -> Self {
-        Self { attesters, ..self }
-    }
-
-    pub(super) fn attesters(&self) -> Option<&Attesters> {
-        self.attesters.as_ref()
+    pub(super) fn attesters(&self) -> &Attesters {
+        &self.attesters
     }
 
     pub(super) fn metrics(&self) -> &NetworkMetrics {
@@ -129,7 +128,7 @@ impl OwnShards {
         for certificate in certificates {
             let account = certificate.order.transfer.sender();
             let (kept, requests) = by_shard.entry(layout.shard_of(&account).0).or_default();
-            let may_need_votes = self.attesters.as_ref().is_some_and(|attesters| attesters.is_ended(certificate.epoch));
+            let may_need_votes = self.attesters.is_ended(certificate.epoch);
             kept.push((account, may_need_votes.then(|| certificate.clone())));
             requests.push(Request::Certificate(certificate));
         }

@@ -260,7 +260,7 @@ impl PeerSync {
 
     /// How many readings of the logs were due up to now.
     fn readings(&self) -> u64 {
-        self.own.attesters().map_or(0, |attesters| attesters.readings(self.clock.now_ms() / 1_000))
+        self.own.attesters().readings(self.clock.now_ms() / 1_000)
     }
 
     /// Returns when the peer no longer answers, or after so many readings another one is due.
