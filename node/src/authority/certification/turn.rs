@@ -1,6 +1,6 @@
 //! Whose turn it is to propose a checkpoint [LIFE §4]: member number mod n by name, and each time that it has not come
-//! about within an hour, the next one. One that does not answer is passed over at once. And what is signed of what
-//! members have signed.
+//! about within an hour, the next one. One that does not answer is passed over after three rounds. And what is signed of
+//! what members have signed.
 
 use std::time::Duration;
 
