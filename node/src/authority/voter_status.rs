@@ -128,20 +128,19 @@ impl VoterStatus {
         let unrecovered = committees
             .recovery()
             .filter(|recovery| recovery.adopted.is_none() || recovery.adopted != remembered.adopted);
-        let (newest, public, remembered) = (newest.clone(), newest.public(), remembered.clone());
-        let (since, voter, is_ahead, protection, is_outsider) = (None, None, false, None, epoch.is_none());
+        let newest = newest.clone();
         let mut status = Self {
             committees,
             keys,
-            remembered,
+            remembered: remembered.clone(),
             is_observer,
-            is_outsider,
-            full_since: since,
-            voter,
-            is_ahead,
-            public,
+            is_outsider: epoch.is_none(),
+            full_since: None,
+            voter: None,
+            is_ahead: false,
+            public: newest.public(),
             unrecovered,
-            protection,
+            protection: None,
         };
         status.full_since = status.full_from(status.epoch());
         // The rollback protection may let one vote that lacks votes.
