@@ -41,9 +41,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fastpay_client::{Endpoints, EndpointsError};
+use fastpay_client::Endpoints;
 use fastpay_core::{
-    AuthorityKeys, AuthorityName, Committees, Domain, Epoch, Genesis, JournalPosition, Shard, ShardId, ShardLayout,
+    AuthorityKeys, AuthorityName, Domain, Epoch, Genesis, JournalPosition, Shard, ShardId, ShardLayout,
     TransactionIndex,
 };
 use fastpay_ethereum::Primary;
@@ -95,8 +95,6 @@ struct Parts {
     domain: Domain,
     voter_status: VoterStatusWatch,
     layout: ShardLayout,
-    /// The names that this authority's folder was made for and has voted under.
-    names: Vec<AuthorityName>,
     metrics: Arc<Metrics>,
     index: Option<Index>,
     peers: PeerBook,
@@ -180,19 +178,20 @@ pub async fn run(
     let committees = voter_status.borrow().committees().clone();
     // A new pair of keys may be listed under its own name.
     let own_names: Vec<_> = remembered_names.iter().chain(&names).copied().collect();
+    let endpoints = read_endpoints(&config, protection.is_some())?;
+    if let (Some(protection), Some(questions)) = (protection, questions) {
+        let of = (deployment.domain(), voter_status.clone());
+        catch_up(endpoints.as_ref(), &remembered_names, of, protection, questions)?;
+    }
     let parts = Parts {
         beside_journals,
         domain: deployment.domain(),
-        peers: peer_book(&config, deployment.domain(), &committees, &own_names),
+        peers: PeerBook::open(&config.data, (deployment.domain(), &committees), endpoints, &own_names),
         voter_status,
         layout,
-        names: remembered_names,
         metrics: Arc::new(Metrics::traced(config.shards.get(), tracer)),
         index,
     };
-    if let (Some(protection), Some(questions)) = (protection, questions) {
-        catch_up(&config, &parts, protection, questions)?;
-    }
     let addresses = shard::address_budgets(config.limits.address_journal_bytes_per_day);
     let applied = recovered.iter().map(|shard| shard.shard().ledger().synchronized).min().unwrap_or_default();
     let chain = with_primary.then(|| (read_chain_time(&config.data, applied), Clock::system()));
@@ -355,43 +354,47 @@ fn protection(
     Ok(Some(RollbackProtection::new(VoteFloors::open(folder.path()).map_err(AuthorityError::VoteFloors)?)))
 }
 
-/// Starts asking the other authorities for the rollback protection, if their endpoints are configured.
+/// Starts asking the other authorities for the rollback protection, if their endpoints are configured. This one's folder
+/// was made for `names`, and has voted under them.
 fn catch_up(
-    config: &Config,
-    parts: &Parts,
+    endpoints: Option<&Endpoints>,
+    names: &[AuthorityName],
+    (domain, voter_status): (Domain, VoterStatusWatch),
     protection: Arc<RollbackProtection>,
     questions: mpsc::Receiver<Question>,
 ) -> Result<(), AuthorityError> {
-    let Some(path) = &config.endpoints else {
+    let Some(endpoints) = endpoints else {
         tracing::error!(
             "this authority votes for nothing: configure `endpoints`, the file that says where the others are, so that they can be asked what it may have voted for"
         );
         return Ok(());
     };
-    let endpoints = Endpoints::read(path).map_err(PeersError::from)?;
-    let catch_up =
-        CatchUp::new(protection, questions, &endpoints, &parts.names, parts.domain, parts.voter_status.clone())?;
+    let catch_up = CatchUp::new(protection, questions, endpoints, names, domain, voter_status)?;
     tokio::spawn(catch_up.run());
     Ok(())
 }
 
-/// Where the other authorities are. A file that cannot be read is no reason not to serve.
-fn peer_book(config: &Config, domain: Domain, committees: &Committees, names: &[AuthorityName]) -> PeerBook {
-    let endpoints = config.endpoints.as_ref().and_then(|path| {
-        let wrong = |error: &EndpointsError| {
+/// The endpoints file, if one is configured. One that cannot be read is no reason not to serve, but for an older copy of a
+/// data folder, or with an archive.
+fn read_endpoints(config: &Config, is_older: bool) -> Result<Option<Endpoints>, AuthorityError> {
+    let Some(path) = &config.endpoints else {
+        tracing::warn!(
+            "after an absence this authority waits for wallets to bring it up to date: configure `endpoints`, the file that says where the others are"
+        );
+        return Ok(None);
+    };
+    match Endpoints::read(path) {
+        Ok(endpoints) => Ok(Some(endpoints)),
+        Err(error) if is_older => Err(PeersError::from(error).into()),
+        Err(error) if config.archive.is_some() => Err(AuthorityError::ArchivePeers(error)),
+        Err(error) => {
             tracing::error!(
                 %error,
                 "the other authorities cannot be asked for what this one missed; correct the file and start again"
             );
-        };
-        Endpoints::read(path).inspect_err(wrong).ok()
-    });
-    if config.endpoints.is_none() {
-        tracing::warn!(
-            "after an absence this authority waits for wallets to bring it up to date: configure `endpoints`, the file that says where the others are"
-        );
+            Ok(None)
+        }
     }
-    PeerBook::open(&config.data, (domain, committees), endpoints, names)
 }
 
 /// The part that states what this authority knows of an epoch that has ended, and keeps what the others state.
@@ -413,9 +416,8 @@ fn archiving(
     own: OwnShards,
     (folder, begins): (Arc<DataFolder>, Begins),
     progress: watch::Receiver<Progress>,
-) -> Result<Option<(Member, Pruner)>, AuthorityError> {
-    let (Some(settings), Some(path)) = (config.archive.clone(), config.endpoints.as_ref()) else { return Ok(None) };
-    Endpoints::read(path).map_err(AuthorityError::ArchivePeers)?;
+) -> Option<(Member, Pruner)> {
+    let settings = config.archive.clone().filter(|_| config.endpoints.is_some())?;
     let (lock, voter_status) = (ArchiveLock::default(), parts.voter_status.clone());
     let (behind, is_behind) = watch::channel(false);
     let context = PrunerContext {
@@ -436,7 +438,7 @@ fn archiving(
     let lag = Lag::new(begins.checkpoint.map_or(0, |(number, _)| number), behind);
     let shared = (metrics, lag, lock);
     let member = Member::new(config.clone(), settings, parts.domain, voter_status, own, peers, shared);
-    Ok(Some((member, pruner)))
+    Some((member, pruner))
 }
 
 /// The index and its thread, unless switched off.
@@ -597,7 +599,7 @@ async fn serve(
     let base = histories.first().and_then(HistoryReader::base);
     let checkpoint = base.map(|base| (base.number, base.checkpoint));
     let begins = Begins { generation: folder.generation(), checkpoint };
-    let archiving = archiving(config, parts, own.clone(), (folder, begins), progress_seen)?;
+    let archiving = archiving(config, parts, own.clone(), (folder, begins), progress_seen);
     let (member, mut pruner) = archiving.unzip();
     let file = parts.beside_journals.join(PEERS_FILE);
     followers.spawn(PeerSync::new(&parts.peers, own, file, parts.metrics.peers.clone()).run(ended.clone()));
