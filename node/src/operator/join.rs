@@ -46,11 +46,8 @@ pub enum JoinError {
         error: ClientError,
     },
     /// It neither votes nor joins.
-    #[error(
-        "authority {0} neither votes in epoch {1} nor joins it: it is no member, has no keys of that epoch configured, or runs \
-         on an older copy of its folder (`fastpay-node status`)"
-    )]
-    Neither(AuthorityName, Epoch),
+    #[error("authority {0} neither votes in epoch {1} nor joins it. {2}")]
+    Neither(AuthorityName, Epoch, &'static str),
 }
 
 /// Asks the node until it votes, or until `wait` is over. Tells each new reason.
@@ -87,10 +84,30 @@ impl JoinReport {
     fn of(status: &ShardStatus) -> Result<Self, JoinError> {
         let ShardStatus { authority, epoch, votes, joining, .. } = status;
         if !votes && joining.is_none() {
-            return Err(JoinError::Neither(*authority, *epoch));
+            return Err(JoinError::Neither(*authority, *epoch, steps(status)));
         }
         let advice = joining.as_ref().and_then(|joining| advice(&joining.waits_for));
         Ok(Self { authority: *authority, epoch: *epoch, votes: *votes, joining: joining.clone(), advice })
+    }
+}
+
+/// What the operator of an authority can do that neither votes nor joins.
+fn steps(status: &ShardStatus) -> &'static str {
+    let is_member = status.committee.iter().any(|member| member.name == status.authority);
+    match (status.restored, is_member) {
+        (true, _) => {
+            "Its data folder is marked as an older copy. It joins the next epoch: plan a rotation. Until then it votes only \
+             for numbers above those that the other authorities know"
+        }
+        (false, true) => {
+            "The committee lists it. See the node's log, which says at the start why it does not vote. After a recovery, run \
+             `fastpay-node recover` and `fastpay-node rebase`"
+        }
+        (false, false) => {
+            "The committee does not list it. If it lists a newer key pair of this authority, add that pair to `keys` in the \
+             configuration and restart the node. If this authority has left, run `fastpay-node leave`. Otherwise the members \
+             have to announce a committee that lists it"
+        }
     }
 }
 
@@ -146,5 +163,41 @@ mod tests {
         let codes = waits.iter().map(JoinWait::code).chain(["certificates", "installation", "primary-too-old"]);
         codes.for_each(|code| assert!(advice(code).is_some(), "{code}"));
         assert_eq!(advice("something new"), None);
+    }
+
+    #[test]
+    fn a_node_that_neither_votes_nor_joins_says_what_to_do() {
+        let committee = fastpay_testkit::TestCommittee::new(4).committee;
+        let member = committee.members()[0].name;
+        let status = |authority, restored| ShardStatus {
+            authority,
+            epoch: Epoch(3),
+            chain_id: 1,
+            contract: fastpay_core::PrimaryAddress::ZERO,
+            shard: fastpay_core::ShardId(0),
+            shard_count: 1,
+            synchronized: fastpay_core::TransactionIndex(0),
+            redemptions: 0,
+            totals: Vec::new(),
+            credits_in_flight: 0,
+            version: String::new(),
+            committee: committee.members().to_vec(),
+            truncated: false,
+            restored,
+            votes: false,
+            joining: None,
+        };
+        let other = AuthorityName([9; 32]);
+        for (status, step) in [
+            (status(member, true), "plan a rotation"),
+            (status(member, false), "See the node's log"),
+            (status(other, false), "add that pair to `keys`"),
+        ] {
+            let error = JoinReport::of(&status).unwrap_err();
+            assert!(matches!(&error, JoinError::Neither(name, Epoch(3), _) if *name == status.authority), "{error}");
+            assert!(error.to_string().contains(step), "{error}");
+        }
+        let votes = JoinReport::of(&ShardStatus { votes: true, ..status(member, true) }).unwrap();
+        assert_eq!((votes.votes, votes.advice), (true, None));
     }
 }

@@ -128,8 +128,7 @@ pub(super) async fn ready(State(node): SharedNode) -> impl IntoResponse {
     let voter_status = node.context.voter_status.borrow();
     let (authority, epoch, votes) = (voter_status.public().name, voter_status.epoch(), voter_status.votes_for_all());
     let restored = voter_status.rollback_protection().is_some();
-    let joining = joining(&voter_status, &node.context.metrics.handover)
-        .map(|joining| json!({ "epoch": joining.epoch, "waitsFor": joining.waits_for, "reason": joining.reason }));
+    let joining = joining(&voter_status, &node.context.metrics.handover);
     let body = json!({
         "status": state, "reason": reason, "authority": authority, "epoch": epoch, "votes": votes, "restored": restored,
         "joining": joining, "fullSince": voter_status.voter().and(voter_status.full_since()),
