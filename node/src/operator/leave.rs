@@ -19,7 +19,7 @@ use fastpay_core::{AccountId, AuthorityName, Domain, Epoch, JournalPosition, Seq
 use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep_until};
 
 use super::own_node;
 use crate::authority::config::{Config, ConfigError};
@@ -96,8 +96,8 @@ pub enum LeaveError {
     Member(AuthorityName, Epoch),
 }
 
-/// Asks the members of the current committee until a quorum has everything, or until `wait` is over. Tells how far they
-/// are.
+/// Asks the members of the current committee until a quorum has everything, or until `wait` is over. Meanwhile it asks
+/// again if the own node does not answer. Tells how far they are each time that it changes.
 ///
 /// # Errors
 /// See [`LeaveError`].
@@ -110,16 +110,29 @@ pub async fn leave(config: &Config, wait: Duration, tell: &mut dyn FnMut(String)
     for address in config.shard_addresses()? {
         own.push(own_node::client(config, address).map_err(|(address, error)| LeaveError::Node { address, error })?);
     }
+    let known = || known_committees::read(&config.data).ok_or(LeaveError::NoCommittees);
+    let connect = |committees| Network::with_options(domain, committees, &endpoints, OPTIONS);
     let (end, mut leaving) = (Instant::now() + wait, Leaving::new(own));
+    let (mut network, mut told) = (connect(known()?)?, None);
     loop {
-        let committees = known_committees::read(&config.data).ok_or(LeaveError::NoCommittees)?;
-        let network = Network::with_options(domain, committees, &endpoints, OPTIONS)?;
-        let report = leaving.look(&network).await?;
-        if report.may_stop || Instant::now() >= end {
-            return Ok(report);
+        let committees = known()?;
+        if committees != network.committees() {
+            // A line of the file may be of a member that is new.
+            network = connect(committees)?;
         }
-        tell(report.to_string());
-        sleep(PAUSE).await;
+        let looked = leaving.look(&network).await;
+        let is_over = Instant::now() >= end;
+        let text = match &looked {
+            Ok(report) if !report.may_stop && !is_over => report.to_string(),
+            // It may be about to start, or be away to end its journals.
+            Err(failure @ LeaveError::Node { error, .. }) if error.is_retryable() && !is_over => failure.to_string(),
+            _ => return looked,
+        };
+        if told.as_ref() != Some(&text) {
+            tell(text.clone());
+            told = Some(text);
+        }
+        sleep_until(end.min(Instant::now() + PAUSE)).await;
     }
 }
 
@@ -202,6 +215,10 @@ impl Leaving {
                 let page = client.confirmed(*cursor).await;
                 let page = page.map_err(|error| LeaveError::Node { address: address.clone(), error })?;
                 let Some(page) = page else {
+                    if *cursor == JournalPosition::default() {
+                        let error = ClientError::Malformed("it does not know the beginning of its own log".into());
+                        return Err(LeaveError::Node { address: address.clone(), error });
+                    }
                     // Its journals begin anew.
                     *cursor = JournalPosition::default();
                     continue;

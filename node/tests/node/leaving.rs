@@ -1,8 +1,13 @@
 //! When the node of a member that has left may be stopped.
 
+use std::path::Path;
+use std::time::Duration;
+
 use fastpay_client::{ClientOptions, Endpoints, Network, ShardClient};
 use fastpay_core::{Certificate, Committee, Committees, Epoch};
-use fastpay_node::operator::leave::{LeaveError, LeaveReport, Leaving};
+use fastpay_node::authority::config::{Config, Overrides};
+use fastpay_node::authority::known_committees;
+use fastpay_node::operator::leave::{LeaveError, LeaveReport, Leaving, leave};
 use fastpay_testkit::fake::{FakeCommittee, Role};
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
 
@@ -44,13 +49,34 @@ impl Scene {
         ShardClient::new(address, None, ClientOptions::default()).unwrap()
     }
 
-    /// The committee of those that stay.
-    fn network(&self) -> Network {
+    /// The committee of those that stay, and where they are.
+    fn stay(&self) -> (Committees, Endpoints) {
         let all = self.fakes.committee.committee.members();
         let stay = Committee::new(Epoch(0), all[..LEFT].to_vec()).unwrap();
         let endpoints =
             Endpoints { authorities: self.fakes.endpoints.authorities[..LEFT].to_vec(), ..Endpoints::default() };
-        Network::new(self.fakes.committee.domain, Committees::new(stay).unwrap(), &endpoints).unwrap()
+        (Committees::new(stay).unwrap(), endpoints)
+    }
+
+    fn network(&self) -> Network {
+        let (committees, endpoints) = self.stay();
+        Network::new(self.fakes.committee.domain, committees, &endpoints).unwrap()
+    }
+
+    /// The configuration of the node that left.
+    fn config(&self, folder: &Path) -> Config {
+        let ((committees, endpoints), domain) = (self.stay(), self.fakes.committee.domain);
+        known_committees::write(folder, &committees).unwrap();
+        std::fs::write(folder.join("endpoints.json"), serde_json::to_vec(&endpoints).unwrap()).unwrap();
+        let listen = self.fakes.endpoints.authorities[LEFT].shards[0].trim_start_matches("http://");
+        let (chain, contract) = (domain.chain_id(), domain.contract());
+        let text = format!(
+            "data = '.'\nendpoints = 'endpoints.json'\nshards = 1\nlisten = '{listen}'\nhttp = '127.0.0.1:1'\nkeys = [{{ voting = 'v', redemption = 'r' }}]\n\
+             [primary]\nrpc_urls = ['http://127.0.0.1:1']\nchain_id = {chain}\ncontract = '{contract}'\n"
+        );
+        let file = folder.join("authority.toml");
+        std::fs::write(&file, text).unwrap();
+        Config::read(&file, Overrides::default()).unwrap()
     }
 
     fn leaving(&self, authority: usize) -> Leaving {
@@ -97,6 +123,30 @@ async fn a_node_may_be_stopped_once_a_quorum_of_one_epoch_has_executed_everythin
     // A member does not leave.
     let member = scene.leaving(0).look(&network).await.unwrap_err();
     assert!(matches!(member, LeaveError::Member(..)), "{member}");
+}
+
+#[tokio::test]
+async fn a_node_that_is_away_is_asked_again_and_the_same_is_told_once() {
+    let asked = async |wait: Duration, comes_back: bool| {
+        let (scene, folder) = (Scene::open().await, tempfile::tempdir().unwrap());
+        let (config, own, mut told) = (scene.config(folder.path()), &scene.fakes.authorities[LEFT], Vec::new());
+        own.play(Role::Down);
+        let mut tell = |text: String| {
+            told.push(text);
+            own.play(if comes_back { Role::Honest } else { Role::Down });
+        };
+        let report = leave(&config, wait, &mut tell).await;
+        (report, told)
+    };
+    // Asked at once and at the end; and at once, after a pause, and at the end.
+    let back = asked(Duration::from_millis(100), true);
+    let ((report, told), (away, told_away)) = tokio::join!(back, asked(Duration::from_millis(5_100), false));
+    let is_away = |told: &[String]| told.len() == 1 && told[0].contains("cannot be asked");
+    assert!(report.unwrap().may_stop && is_away(&told), "{told:?}");
+    assert!(matches!(&away, Err(LeaveError::Node { .. })) && is_away(&told_away), "{away:?} {told_away:?}");
+    // Without a wait it is asked once.
+    let (away, told) = asked(Duration::ZERO, true).await;
+    assert!(matches!(&away, Err(LeaveError::Node { .. })) && told.is_empty(), "{away:?} {told:?}");
 }
 
 #[tokio::test]
