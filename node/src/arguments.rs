@@ -124,8 +124,8 @@ pub(super) enum Command {
     /// Mark the data folder stale. Until the authority has joined the next epoch, it votes only for numbers above those that
     /// the other authorities know
     MarkStale(FolderArguments),
-    /// Use it after the whole folder was moved while the node was stopped, and its high-water mark with it. An older copy
-    /// does not become complete by it
+    /// Declare the data folder complete after a move. Run this only if you moved the whole folder and its high-water mark
+    /// while the node was stopped. It does not make an older copy complete
     TrustData(FolderArguments),
     /// Show the state of a running authority
     Status {
@@ -138,10 +138,11 @@ pub(super) enum Command {
         #[command(flatten)]
         overrides: Overrides,
     },
-    /// Watch the running node join the current epoch, and say what it waits for and what to do. Succeeds once it votes
+    /// Watch the running node join the current epoch. Prints what the node waits for and what you can do. Succeeds once
+    /// the node votes
     Join(WatchArguments),
-    /// Say whether the node of a member that has left may be stopped: once a quorum of the current committee has executed
-    /// all that this authority executed. The node must be running
+    /// Check whether you can stop the node of a member that has left. You can once a quorum of the current committee has
+    /// executed everything that this authority executed. The node must be running
     Leave(WatchArguments),
     /// Print a shell completion script
     Completions {
@@ -320,7 +321,7 @@ pub(super) struct WatchArguments {
     /// The configuration file
     #[arg(long, default_value = "authority.toml")]
     pub(super) config: PathBuf,
-    /// Keep asking for so many seconds
+    /// Keep checking for this many seconds, until the command succeeds. With 0, check once
     #[arg(long, value_name = "SECONDS", default_value = "0")]
     pub(super) wait: u64,
     /// Print one JSON document

@@ -133,7 +133,7 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
         Command::TrustData(FolderArguments { config, overrides }) => {
             let config = Config::read(&config, overrides)?;
             rollback::trust_data(&config.data, config.high_water_mark())?;
-            Ok(answer(format_args!("{} is taken for the folder that was moved", config.data.display()))?)
+            Ok(answer(format_args!("{} is declared complete", config.data.display()))?)
         }
         Command::Status { config, json, overrides } => {
             let config = Config::read(&config, overrides)?;

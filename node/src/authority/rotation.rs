@@ -152,7 +152,7 @@ impl Rotation {
         }
         rollback::note_up_to(self.folder.path(), status.epoch())?;
         let next = status.among(status.committees().clone(), &remembered(&self.folder)?)?;
-        tracing::info!(epoch = %next.epoch(), "this data folder may lack votes of this epoch and those before; this authority joins the next one");
+        tracing::info!(epoch = %next.epoch(), "this data folder may lack votes of this epoch and of earlier ones; this authority joins the next epoch");
         self.voter_status.send_replace(Arc::new(next));
         Ok(())
     }
@@ -191,7 +191,7 @@ impl Rotation {
         self.folder.note_fullness(Fullness { since: Some(since), stale_up_to })?;
         if rollback::marked(self.folder.path())? != Memory::Whole {
             rollback::unmark(self.folder.path())?;
-            tracing::info!(%since, "this authority votes for everything again: it has joined an epoch after those of which its data folder may lack votes");
+            tracing::info!(%since, "this authority votes without restriction again: it has joined an epoch later than those whose votes its data folder may lack");
         }
         Ok(())
     }
