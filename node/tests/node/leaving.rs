@@ -120,6 +120,12 @@ async fn a_node_may_be_stopped_once_a_quorum_of_one_epoch_has_executed_everythin
     scene.execute(&second, &[3]).await;
     assert_eq!(state(&leaving.look(&network).await.unwrap()), (true, 3, 2));
 
+    // Its own log has a beginning.
+    scene.fakes.authorities[LEFT].play(Role::LostLog);
+    let lost = leaving.look(&network).await.unwrap_err();
+    assert!(matches!(&lost, LeaveError::Node { error, .. } if !error.is_retryable()), "{lost}");
+    scene.fakes.authorities[LEFT].play(Role::Honest);
+
     // A member does not leave.
     let member = scene.leaving(0).look(&network).await.unwrap_err();
     assert!(matches!(member, LeaveError::Member(..)), "{member}");

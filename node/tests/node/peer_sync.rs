@@ -184,6 +184,7 @@ async fn peers_that_lie_or_stall_delay_no_honest_one() {
         Role::Silent,
         Role::EndlessLog,
         Role::StuckLog,
+        Role::LostLog,
         Role::HidesCertificates,
         Role::FalseHistory,
         Role::SpoiltCertificates,
@@ -196,7 +197,7 @@ async fn peers_that_lie_or_stall_delay_no_honest_one() {
             fakes.authorities[1..].iter().for_each(|peer| peer.confirm(&certificate));
         }
         fakes.authorities[2..].iter().for_each(|liar| liar.play(role));
-        if matches!(role, Role::EndlessLog | Role::StuckLog | Role::FalseHistory | Role::SpoiltCertificates) {
+        if !matches!(role, Role::Silent | Role::HidesCertificates | Role::WithholdsCertificates) {
             let alone_folder = tempfile::tempdir().unwrap();
             let _running = synchronize(&late, clients(&fakes)[2..].to_vec(), alone_folder.path());
             eventually_async("the liars are left", || async { late.metrics.peers.left.get() > 0 }).await;

@@ -80,6 +80,8 @@ pub enum Role {
     EndlessLog,
     /// Lists the same certificates for ever: its cursor does not advance.
     StuckLog,
+    /// Claims that its log does not contain any cursor, not even the first.
+    LostLog,
     /// Returns certificates with an invalid vote.
     SpoiltCertificates,
     /// Fails to read this many requested certificates, and then reads all.

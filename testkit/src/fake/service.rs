@@ -538,6 +538,9 @@ impl Shard for FakeAuthority {
             let names = (cursor..next).map(invented).collect();
             return Ok(Response::new(proto::ConfirmedPage { names, next, end: u64::MAX }));
         }
+        if role == Role::LostLog {
+            return Err(Status::out_of_range("the cursor is not in the log"));
+        }
         let cursor = if role == Role::StuckLog { 0 } else { cursor };
         let end = state.certificates.len() as u64;
         let unread = state.certificates.keys().skip(cursor as usize).take(CONFIRMED_PAGE_MAX);
