@@ -87,7 +87,7 @@ def main() -> int:
     if given.what == "build":
         print(f"{len(programs)} test programs")
         return 0
-    failed, count = [], 0
+    failed, failures, count = [], [], 0
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         for name, seconds, code, output in pool.map(run, programs, repeat(QUICK_LEAVES_OUT if given.quick else [])):
             result = re.findall(r"^test result: .*", output, re.MULTILINE)
@@ -96,8 +96,10 @@ def main() -> int:
                 print(line)
             print(f"{name}: {' '.join(result) or f'exit code {code}'} {seconds:.0f} s", flush=True)
             if code != 0:
-                failed.append(name)
-                print(output, flush=True)
+                failed += [f"{name}: {test}" for test in re.findall(r"^test (\S+) .*FAILED$", output, re.MULTILINE)] or [name]
+                failures.append(output[max(output.find("\nfailures:\n"), 0):])
+    # At the end, which is what is seen of a long log.
+    print("".join(failures), flush=True)
     print(f"{count} tests passed; failed: {', '.join(failed) or 'none'}")
     return 1 if failed else 0
 
