@@ -90,6 +90,10 @@ pub struct ArchiveSettings {
     /// The orders of one checkpoint: the same at all members. Of a payout, 8 outputs count as an order.
     #[serde(default = "orders_max")]
     pub orders_max: usize,
+    /// Whether checkpoints are made and uploaded only while no other thread needs the core. If all cores are always
+    /// busy, none comes about.
+    #[serde(default = "idle")]
+    pub idle: bool,
     /// How often peers are asked, and how long they are waited for.
     #[serde(skip)]
     pub times: MemberTimes,
@@ -118,6 +122,10 @@ fn every_seconds() -> u64 {
 
 fn orders_max() -> usize {
     certification::ORDERS_MAX
+}
+
+fn idle() -> bool {
+    true
 }
 
 /// Limits on the resources that clients may use.
@@ -432,7 +440,8 @@ mod tests {
         let fast = settings(&format!("{archive}every_seconds = 10\n"));
         assert_eq!((fast.times.poll, fast.times.takeover), (Duration::from_secs(1), Duration::from_secs(10)));
         assert_eq!((fast.pruning.poll, fast.pruning.turn), (Duration::from_secs(1), Duration::from_secs(5)));
-        assert!(usual.store.is_none());
+        assert!(usual.store.is_none() && usual.idle);
+        assert!(!settings(&format!("{archive}idle = false\n")).idle);
         let stored = settings(&format!("{archive}store = \"s3://bucket/alice\"\n"));
         assert_eq!(stored.store.unwrap().as_str(), "s3://bucket/alice");
         let named = settings(&format!("{archive}every_seconds = 3600\norders_max = 10000\n"));

@@ -608,7 +608,7 @@ async fn serve(
     if let (Some(settings), Some(archive), Some(store)) = (settings, archive, store) {
         let metrics = parts.metrics.certification.clone();
         let uploads = Uploads::new(archive, store, parts.domain, &settings.times, metrics);
-        let end = uploads.start(ended.clone()).map_err(AuthorityError::Checkpoints)?;
+        let end = uploads.start(settings.idle, ended.clone()).map_err(AuthorityError::Checkpoints)?;
         servers.spawn(async {
             end.await.map_err(|_| "the thread that uploads the archive ended by a defect; see the log above".into())
         });

@@ -24,18 +24,22 @@ pub fn lowest_priority() {
     }
 }
 
-/// Runs a task on a thread of its own with the lowest priority. The receiver hears when the thread has ended.
+/// Runs a task on a thread of its own, with the lowest priority if it is `idle`. The receiver hears when the thread has
+/// ended.
 ///
 /// # Errors
 /// If the system gives no thread.
 pub fn run_apart<F: Future<Output = ()>>(
     name: &str,
+    idle: bool,
     task: impl FnOnce() -> F + Send + 'static,
 ) -> io::Result<oneshot::Receiver<()>> {
     let (ended, end) = oneshot::channel();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let run = move || {
-        lowest_priority();
+        if idle {
+            lowest_priority();
+        }
         runtime.block_on(task());
         let _ = ended.send(());
     };

@@ -401,6 +401,7 @@ pub fn archive_settings(folder: &Path, store: Url) -> ArchiveSettings {
         folder: folder.to_owned(),
         store: Some(store),
         every_seconds: 604_800,
+        idle: false,
         orders_max: 10_000,
         times: TIMES,
         pruning: PruningTimes::default(),

@@ -32,6 +32,7 @@ async fn prune(scene: &mut Scene) {
             folder,
             store: None,
             every_seconds: 604_800,
+            idle: false,
             orders_max: 1_000_000,
             times: Default::default(),
             pruning: Default::default(),

@@ -281,8 +281,15 @@ async fn one_folder_serves_one_process_and_only_what_it_was_made_for() {
     // With an archive, it must know with whom.
     let (times, pruning) = (MemberTimes::default(), PruningTimes::default());
     let folder = scene.folder.path().join("archive");
-    let archive =
-        Some(ArchiveSettings { folder, store: None, every_seconds: 60, orders_max: ORDERS_MIN, times, pruning });
+    let archive = Some(ArchiveSettings {
+        folder,
+        store: None,
+        every_seconds: 60,
+        orders_max: ORDERS_MIN,
+        idle: false,
+        times,
+        pruning,
+    });
     let endpoints = Some(scene.folder.path().join("none.json"));
     let alone = refused(Config { archive, endpoints, ..scene.config() }, scene.keys()).await;
     assert!(matches!(alone, AuthorityError::ArchivePeers(EndpointsError::Unreadable { .. })), "{alone}");

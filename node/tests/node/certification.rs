@@ -66,8 +66,15 @@ pub fn configure(scene: &mut Scene, every_seconds: u64) {
         member.config.endpoints = Some(path.clone());
         // No node runs long enough to end its journals.
         let pruning = PruningTimes::default();
-        let settings =
-            ArchiveSettings { folder, store: None, every_seconds, orders_max: ORDERS_MIN, times: TIMES, pruning };
+        let settings = ArchiveSettings {
+            folder,
+            store: None,
+            every_seconds,
+            orders_max: ORDERS_MIN,
+            idle: false,
+            times: TIMES,
+            pruning,
+        };
         member.config.archive = Some(settings);
     }
 }

@@ -173,7 +173,7 @@ impl Member {
     /// # Errors
     /// If the system gives no thread.
     pub fn start(self, stop: watch::Receiver<bool>) -> std::io::Result<oneshot::Receiver<()>> {
-        run_apart("archive", || self.run(stop))
+        run_apart("archive", self.settings.idle, || self.run(stop))
     }
 
     async fn run(mut self, mut stop: watch::Receiver<bool>) {

@@ -65,12 +65,13 @@ impl Uploads {
         Self { archive, store, domain, pause, pause_max, metrics, uploaded: BTreeMap::new() }
     }
 
-    /// Runs on a thread of its own until `stop` turns true. The receiver hears when the thread has ended.
+    /// Runs on a thread of its own until `stop` turns true, with the lowest priority if it is `idle`. The receiver hears
+    /// when the thread has ended.
     ///
     /// # Errors
     /// If the system gives no thread.
-    pub fn start(self, stop: watch::Receiver<bool>) -> io::Result<oneshot::Receiver<()>> {
-        run_apart("archive-uploads", || self.run(stop))
+    pub fn start(self, idle: bool, stop: watch::Receiver<bool>) -> io::Result<oneshot::Receiver<()>> {
+        run_apart("archive-uploads", idle, || self.run(stop))
     }
 
     async fn run(mut self, mut stop: watch::Receiver<bool>) {

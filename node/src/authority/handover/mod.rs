@@ -96,7 +96,8 @@ impl Handover {
     /// # Errors
     /// If the system gives no thread.
     pub fn start(self, stop: watch::Receiver<bool>) -> io::Result<oneshot::Receiver<()>> {
-        run_apart("hand-over", || self.run(stop))
+        // Payments may wait for it.
+        run_apart("hand-over", false, || self.run(stop))
     }
 
     async fn run(mut self, mut stop: watch::Receiver<bool>) {
