@@ -4,7 +4,7 @@
 use crate::Digest;
 use crate::amount::{Epoch, SequenceNumber};
 use crate::certificate::Certificate;
-use crate::committee::{COMMITTEE_SIZE_MAX, Committee};
+use crate::committee::{COMMITTEE_SIZE_MAX, Committee, check_sorted};
 use crate::contract_vote::{ContractVote, VerifiedContractVote};
 use crate::identity::{AccountId, AuthorityName};
 use crate::statement::Domain;
@@ -31,19 +31,15 @@ pub struct AttestedCertificate {
 
 impl Attestation {
     /// So many members vote that one of them is honest.
-    #[must_use]
-    pub fn needed(committee: &Committee) -> usize {
-        committee.faults_tolerated().saturating_add(1)
+    fn needed(committee: &Committee) -> usize {
+        committee.one_honest()
     }
 
     /// The first f + 1 of these votes on the digest of a [`UnlockVote::Certificate`]. `None` if they are too few.
     #[must_use]
     pub fn from_votes(committee: &Committee, digest: Digest, votes: &[VerifiedContractVote]) -> Option<Self> {
-        let mut votes: Vec<_> = votes.iter().filter(|vote| vote.is_for(committee, digest)).collect();
-        votes.sort_by_key(|vote| vote.vote().authority);
-        votes.dedup_by_key(|vote| vote.vote().authority);
-        let votes = votes.get(..Self::needed(committee))?;
-        Some(Self { epoch: committee.epoch(), votes: votes.iter().map(|vote| vote.vote().clone()).collect() })
+        let votes = VerifiedContractVote::chosen(Self::needed(committee), committee, digest, votes)?;
+        Some(Self { epoch: committee.epoch(), votes: votes.into_iter().cloned().collect() })
     }
 
     /// Checks the votes of this committee, which is of their epoch, for the order with this digest.
@@ -61,9 +57,8 @@ impl Attestation {
         if self.votes.len() != expected {
             return Err(AttestationError::VoteCount { expected, found: self.votes.len().min(COMMITTEE_SIZE_MAX) });
         }
-        if let Some([_, vote]) = self.votes.array_windows().find(|[a, b]| a.authority >= b.authority) {
-            return Err(AttestationError::VotesUnsorted(vote.authority));
-        }
+        let voters = self.votes.iter().map(|vote| vote.authority);
+        check_sorted(voters).map_err(AttestationError::VotesUnsorted)?;
         let digest = UnlockVote::Certificate(order).digest(domain, committee.epoch(), account, sequence);
         self.votes.iter().try_for_each(|vote| vote.clone().verify(committee, digest).map(drop).map_err(Into::into))
     }

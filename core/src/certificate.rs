@@ -7,7 +7,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 
 use crate::Digest;
 use crate::amount::Epoch;
-use crate::committee::Committee;
+use crate::committee::{Committee, check_sorted};
 use crate::identity::AuthorityName;
 use crate::merkle::Nodes;
 use crate::order::{OrderError, TransferOrder, VerifiedOrder};
@@ -64,9 +64,7 @@ impl Certificate {
         if self.votes.len() != committee.quorum() {
             return Err(CertificateError::VoteCount { expected: committee.quorum(), found: self.votes.len() });
         }
-        if let Some([_, vote]) = self.votes.array_windows().find(|[a, b]| a.authority >= b.authority) {
-            return Err(CertificateError::VotesUnsorted(vote.authority));
-        }
+        check_sorted(self.votes.iter().map(|vote| vote.authority)).map_err(CertificateError::VotesUnsorted)?;
         let (digest, of_sender) = self.order.signature_check(domain, known)?;
         let ballot = Ballot::new(domain, self.epoch, &self.order.transfer, digest);
         let mut checks = Vec::with_capacity(self.votes.len() + 1);

@@ -75,6 +75,12 @@ impl Committee {
         faults_tolerated_of(self.members.len())
     }
 
+    /// f + 1: of so many members, at least one is honest.
+    #[must_use]
+    pub fn one_honest(&self) -> usize {
+        self.faults_tolerated().saturating_add(1)
+    }
+
     /// The number of votes that decide: ⌊(n + f) / 2⌋ + 1, which is 2f + 1 where n = 3f + 1.
     ///
     /// Any two quorums share at least f + 1 members, so an honest one, for *every* n. (2f + 1 alone
@@ -107,6 +113,15 @@ impl Committee {
         }
         Some(packed)
     }
+}
+
+/// Checks that voters are in the order of their names, none twice.
+///
+/// # Errors
+/// The first one that is not after the one before.
+pub(crate) fn check_sorted(mut voters: impl Iterator<Item = AuthorityName>) -> Result<(), AuthorityName> {
+    let mut before = None;
+    voters.try_for_each(|voter| if before.replace(voter) >= Some(voter) { Err(voter) } else { Ok(()) })
 }
 
 /// See [`Committee::faults_tolerated`].

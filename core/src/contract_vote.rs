@@ -81,11 +81,23 @@ impl VerifiedContractVote {
     /// The same of the first `needed` votes.
     #[must_use]
     pub fn first(needed: usize, committee: &Committee, digest: Digest, votes: &[Self]) -> Option<Vec<u8>> {
+        let chosen = Self::chosen(needed, committee, digest, votes)?;
+        committee.pack(chosen.into_iter().map(|vote| Some((vote.authority, vote.signature))))
+    }
+
+    /// The first `needed` of `votes` that are by this committee on this digest, in the order of names, none twice. `None`
+    /// if they are too few.
+    pub(crate) fn chosen<'a>(
+        needed: usize,
+        committee: &Committee,
+        digest: Digest,
+        votes: &'a [Self],
+    ) -> Option<Vec<&'a ContractVote>> {
         let fitting = votes.iter().filter(|vote| vote.is_for(committee, digest));
         let mut fitting: Vec<&ContractVote> = fitting.map(Self::vote).collect();
         fitting.sort_by_key(|vote| vote.authority);
         fitting.dedup_by_key(|vote| vote.authority);
-        let first = fitting.get(..needed)?;
-        committee.pack(first.iter().map(|vote| Some((vote.authority, vote.signature))))
+        fitting.truncate(needed);
+        (fitting.len() == needed).then_some(fitting)
     }
 }

@@ -7,7 +7,7 @@ use super::installations::Installations;
 use super::stored::StateSummary;
 use crate::Digest;
 use crate::amount::{Epoch, TransactionIndex};
-use crate::committee::Committee;
+use crate::committee::{Committee, check_sorted};
 use crate::identity::AuthorityName;
 use crate::keys::AuthorityKeys;
 use crate::signature::{BadSignature, Ed25519Signature, Signatory, verify_ed25519};
@@ -197,9 +197,7 @@ impl CheckpointCertificate {
         if self.votes.len() != committee.quorum() {
             return Err(CheckpointError::VoteCount { expected: committee.quorum(), found: self.votes.len() });
         }
-        if let Some([_, vote]) = self.votes.array_windows().find(|[a, b]| a.authority >= b.authority) {
-            return Err(CheckpointError::VotesUnsorted(vote.authority));
-        }
+        check_sorted(self.votes.iter().map(|vote| vote.authority)).map_err(CheckpointError::VotesUnsorted)?;
         let digest = domain.checkpoint_digest(&self.checkpoint);
         self.votes.iter().try_for_each(|vote| vote.check(committee, digest))?;
         Ok(VerifiedCheckpoint { certificate: self, digest })

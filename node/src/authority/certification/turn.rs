@@ -70,8 +70,7 @@ pub(super) fn proposal<'a>(
 ) -> Option<(usize, &'a CheckpointVoteFile)> {
     let is_leaders = |(_, vote): &&Shown| Lead::Other(vote.authority) == lead;
     let votes = |digest| votes_for(shown, digest);
-    let one_honest = committee.faults_tolerated().saturating_add(1);
-    let least = own.map_or(0, |own| votes(own.checkpoint)).saturating_add(1).max(one_honest);
+    let least = own.map_or(0, |own| votes(own.checkpoint)).saturating_add(1).max(committee.one_honest());
     let most = || shown.iter().max_by_key(|(_, vote)| votes(vote.checkpoint));
     let chosen = match shown.iter().find(is_leaders) {
         Some(leaders) => leaders,
