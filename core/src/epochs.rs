@@ -1,6 +1,7 @@
 //! The committees of all epochs so far. A certificate is checked against the committee of its own epoch, whichever that
 //! is. How far it counts by itself once its epoch has ended, [`EpochEnd`] says.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::Digest;
 use crate::amount::Epoch;
 use crate::committee::{Authority, Committee, CommitteeError};
-use crate::standing::{Ended, EpochEnd};
+use crate::standing::EpochEnd;
 
 /// The newest recovery: its committee begins from one rebuilt checkpoint, and nothing else of earlier epochs counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,8 +29,8 @@ pub struct Committees {
     past: Vec<Arc<Committee>>,
     current: Arc<Committee>,
     recovery: Option<Recovery>,
-    /// In the order of the epochs. One that is not here counts as ended at once.
-    ends: Vec<Ended>,
+    /// One that is not here counts as ended at once.
+    ends: BTreeMap<Epoch, EpochEnd>,
 }
 
 /// [`Committees`] in JSON.
@@ -42,7 +43,7 @@ enum Stored {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         recovery: Option<Recovery>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        ends: Vec<Ended>,
+        ends: Vec<(Epoch, EpochEnd)>,
     },
 }
 
@@ -55,7 +56,7 @@ impl Committees {
         if first.epoch() != Epoch(0) {
             return Err(EpochsError::Gap { expected: Epoch(0), found: first.epoch() });
         }
-        Ok(Self { past: Vec::new(), current: Arc::new(first), recovery: None, ends: Vec::new() })
+        Ok(Self { past: Vec::new(), current: Arc::new(first), recovery: None, ends: BTreeMap::new() })
     }
 
     /// The committee that votes now.
@@ -101,19 +102,17 @@ impl Committees {
     /// The same; none where it is not known.
     #[must_use]
     pub fn known_end(&self, epoch: Epoch) -> Option<EpochEnd> {
-        self.ends.iter().find(|(ended, _)| *ended == epoch).map(|(_, end)| *end)
+        self.ends.get(&epoch).copied()
     }
 
     /// The epochs whose end is known.
     pub fn ended(&self) -> impl Iterator<Item = Epoch> {
-        self.ends.iter().map(|(epoch, _)| *epoch)
+        self.ends.keys().copied()
     }
 
     /// Notes the end of an epoch.
     pub fn note_end(&mut self, epoch: Epoch, end: EpochEnd) {
-        self.ends.retain(|(ended, _)| *ended != epoch);
-        self.ends.push((epoch, end));
-        self.ends.sort_by_key(|(ended, _)| *ended);
+        self.ends.insert(epoch, end);
     }
 
     /// The newest recovery, if there was one.
@@ -185,7 +184,7 @@ impl From<Committees> for Stored {
         let Committees { recovery, ends, .. } = committees;
         match (recovery, ends) {
             (None, ends) if ends.is_empty() => Self::Lists(lists),
-            (recovery, ends) => Self::WithEnds { committees: lists, recovery, ends },
+            (recovery, ends) => Self::WithEnds { committees: lists, recovery, ends: ends.into_iter().collect() },
         }
     }
 }
@@ -320,6 +319,10 @@ mod tests {
             let text = serde_json::to_string(&all).unwrap();
             let read = serde_json::from_str::<Committees>(&text).unwrap();
             assert_eq!((read.known_end(Epoch(0)), &read), (Some(end(200)), &all), "{text}");
+            assert!(
+                text.contains(r#""ends":[[0,{"executed_until":170,"kept_until":200}]]"#),
+                "the form on disk: {text}"
+            );
         }
     }
 }

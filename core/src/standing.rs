@@ -8,8 +8,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::amount::Epoch;
-
 /// Until when the certificates of an ended epoch count by themselves, in seconds since 1970 by the chain's clock. At no
 /// time if its keys were out, or if that is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,9 +72,6 @@ impl Moment {
         EpochEnd::new(valid_until, self.unlock_window).standing(self.now).max(Standing::Unsure)
     }
 }
-
-/// The end of an epoch, as [`crate::Committees`] keeps it.
-pub(crate) type Ended = (Epoch, EpochEnd);
 
 #[cfg(test)]
 mod tests {

@@ -91,7 +91,7 @@ impl Shard {
             return Err(JoinError::NotInstalled(epoch));
         }
         let ended = Epoch(epoch.0.saturating_sub(1));
-        let has_closings = !inheritance.authors().is_empty() || self.ledger.unlocks.is_suspect(ended, epoch);
+        let has_closings = !inheritance.authors().is_empty() || self.ledger.unlocks.is_compromised(ended);
         has_closings.then_some(()).ok_or(JoinError::WithoutClosings(epoch))
     }
 
