@@ -47,16 +47,21 @@ impl MemberEndpoint {
     /// [`EndpointError::Form`] if nobody would accept it.
     pub fn check(&self) -> Result<(), EndpointError> {
         let Self { shards, http, tls_ca, .. } = self;
-        let is_address = |text: &String| text.starts_with("http://") || text.starts_with("https://");
+        let is_address = |text: &String| {
+            let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+            host.is_some_and(|host| !host.is_empty() && !host.starts_with([':', '/', '?', '#']))
+        };
         if shards.is_empty() || shards.len() > ENDPOINT_SHARDS_MAX {
-            return Err(EndpointError::Form("the number of shards"));
+            return Err(EndpointError::Form("it must have 1 to 256 shards"));
         }
         if !shards.iter().all(is_address) || !(http.is_empty() || is_address(http)) {
-            return Err(EndpointError::Form("an address that is neither http:// nor https://"));
+            return Err(EndpointError::Form("an address must be http:// or https:// and a host"));
         }
         let texts = shards.iter().chain([http, tls_ca]);
         if texts.map(String::len).fold(0, usize::saturating_add) > ENDPOINT_BYTES_MAX {
-            return Err(EndpointError::Form("the length"));
+            return Err(EndpointError::Form(
+                "more than 3,072 bytes of addresses and certificate authority: give the root alone in `tlsCa`",
+            ));
         }
         Ok(())
     }

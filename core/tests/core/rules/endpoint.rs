@@ -48,8 +48,18 @@ fn an_endpoint_that_nobody_could_use_is_neither_signed_nor_accepted() {
     check(&|of| of.shards = vec!["http://a:1".into(); ENDPOINT_SHARDS_MAX], true);
     check(&|of| of.shards = vec!["http://a:1".into(); ENDPOINT_SHARDS_MAX + 1], false);
     check(&|of| of.shards[0] = "a:1".into(), false);
+    for without_host in ["http://", "https://", "http://:1", "https:///a", "http://?a", "http://#a", "http//a"] {
+        check(&|of| of.shards[0] = without_host.into(), false);
+        check(&|of| of.http = without_host.into(), false);
+    }
     check(&|of| of.http = "https://a".into(), true);
     check(&|of| of.http = "javascript:1".into(), false);
     check(&|of| of.tls_ca = "x".repeat(ENDPOINT_BYTES_MAX - 10), true);
     check(&|of| of.tls_ca = "x".repeat(ENDPOINT_BYTES_MAX - 9), false);
+    // The errors name the limits.
+    assert_eq!((ENDPOINT_BYTES_MAX, ENDPOINT_SHARDS_MAX), (3_072, 256));
+    let too_long = MemberEndpoint { tls_ca: "x".repeat(ENDPOINT_BYTES_MAX), ..endpoint() };
+    assert!(too_long.check().unwrap_err().to_string().contains("3,072 bytes"));
+    let without_shards = MemberEndpoint { shards: Vec::new(), ..endpoint() };
+    assert!(without_shards.check().unwrap_err().to_string().contains("1 to 256 shards"));
 }
