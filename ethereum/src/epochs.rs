@@ -172,8 +172,9 @@ impl EpochReader {
             let until = node.view(contract, &IFastPay::epochValidUntilCall { epoch: ended.0 }, at).await?;
             let window = node.view(contract, &IFastPay::safetyParametersCall {}, at).await?.unlockWindow;
             committees.note_end(ended, EpochEnd::new(until.saturating_to(), window.into()));
-            // Where keys of it were out, they may have been out in earlier epochs, too.
-            for earlier in committees.ended().filter(|_| until.is_zero()).collect::<Vec<_>>() {
+            // Keys of earlier epochs may have been out, too, as any installation since the last reading may say.
+            let counted = |epoch: &Epoch| committees.end(*epoch) != EpochEnd::default();
+            for earlier in committees.ended().filter(counted).collect::<Vec<_>>() {
                 if node.view(contract, &IFastPay::compromisedCall { epoch: earlier.0 }, at).await? {
                     committees.note_end(earlier, EpochEnd::default());
                 }

@@ -175,6 +175,25 @@ async fn until_when_votes_of_the_epoch_before_count_is_read_once_and_kept() {
 }
 
 #[tokio::test]
+async fn keys_that_were_out_are_noted_also_if_an_ordinary_installation_followed() {
+    let scene = Scene::new().await;
+    scene.rotate(1).await;
+    scene.anvil.mine(2).await;
+    let reader = scene.reader().await;
+    let before = reader.read_with_recovery(None).await.unwrap();
+    assert!(before.end(Epoch(0)).kept_until > 0);
+    let (now, next) = ((committee(1), keys(1)), (committee(2), keys(2)));
+    let [now, next] = [&now, &next].map(|(committee, keys)| Signers { committee, keys });
+    let maturing = scene.anvil.time_s().await + 86_400;
+    scene.anvil.install(&Rotation::since(Epoch(0), scene.contract, now, next, maturing)).await;
+    scene.rotate(3).await;
+    scene.anvil.mine(2).await;
+    let after = reader.read_with_recovery(Some(&before)).await.unwrap();
+    assert_eq!((after.known_end(Epoch(0)), after.end(Epoch(1))), (Some(EpochEnd::default()), EpochEnd::default()));
+    assert!(after.end(Epoch(2)).kept_until > 0);
+}
+
+#[tokio::test]
 async fn a_node_that_lies_about_the_end_of_an_epoch_raises_the_alarm() {
     let scene = Scene::new().await;
     scene.rotate(1).await;
