@@ -49,11 +49,11 @@ pub enum NetworkError {
     Address(#[from] ClientError),
     /// Fewer addresses than a quorum.
     #[error(
-        "addresses of {known} of the {size} authorities are known, and {quorum} are needed; \
+        "addresses of {known} of the {size} members are known, and {quorum} are needed; \
          get the newest endpoints file from whoever runs the committee"
     )]
     TooFewEndpoints {
-        /// How many authorities have an address.
+        /// How many members have an address.
         known: usize,
         /// How many members there are.
         size: usize,
@@ -168,16 +168,18 @@ impl Network {
         Self { shared: Arc::new(Shared { domain, listed, options, known, hinted, counting_since, closing, outdated }) }
     }
 
-    /// Checks that as many authorities have an address as make a quorum.
+    /// Checks that as many members have an address as make a quorum. A member that the endpoints file lists under its
+    /// former name has none before [`Network::learn_names`] finds it.
     ///
     /// # Errors
     /// [`NetworkError::TooFewEndpoints`].
     pub fn check_reach(&self) -> Result<(), NetworkError> {
-        let (committee, known) = (self.committee(), self.authorities().len());
+        let committee = self.committee();
         let (size, quorum) = (committee.members().len(), committee.quorum());
         if known < quorum { Err(NetworkError::TooFewEndpoints { known, size, quorum }) } else { Ok(()) }
     }
 
+        let known = size.saturating_sub(self.unreached().len());
     /// The committee of a genesis file, without a Primary.
     ///
     /// # Errors
@@ -303,6 +305,17 @@ impl Network {
             self.shared.listed.iter().flat_map(|listed| [listed.name(), now(listed)]).filter(is_member).collect();
         let unknown = self.shared.listed.iter().filter(|listed| {
             let names = [listed.name(), now(listed)];
+    /// Asks endpoints for their names, as [`Network::ask_names`], and uses the answers.
+    pub async fn learn_names(&self, deadline: Instant) {
+        let epoch = self.committee().epoch();
+        let names = self.ask_names(deadline).await;
+        let mut known = self.shared.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.committees.current().epoch() == epoch {
+            let Known { committees, told, .. } = known.clone();
+            *known = Known::new(committees, names, told, &self.shared.listed);
+        }
+    }
+
             !names.iter().any(is_member)
         });
         let mut asked =

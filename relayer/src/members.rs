@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use fastpay_core::AuthorityName;
 use fastpay_program::files;
 use fastpay_rpc::json::MemberEndpoints;
 use tokio::time::Instant;
@@ -39,7 +40,13 @@ impl Relayer {
                 tracing::warn!(%error, "where members are cannot be kept; they are asked for again");
             }
         }
-        self.redemption_logs.follow(network.authorities().to_vec());
+        // Cursors are kept by the names of the endpoints file.
+        let names = network.names();
+        let listed =
+            |now: AuthorityName| names.iter().find(|(_, name)| **name == now).map_or(now, |(listed, _)| *listed);
+        let authorities = network.authorities();
+        let authorities = authorities.iter().map(|authority| authority.named(listed(authority.name())));
+        self.redemption_logs.follow(authorities.collect());
         Ok(())
     }
 

@@ -14,9 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy::primitives::Bytes;
-use fastpay_client::{
-    AuthorityClient, Ballot, CommitteeClient, Names, Network, NoCertificates, PeerFailure, QuorumOptions,
-};
+use fastpay_client::{AuthorityClient, Ballot, CommitteeClient, Network, NoCertificates, PeerFailure, QuorumOptions};
 use fastpay_core::{AuthorityName, Committees, Domain, Epoch, Redemption};
 use tokio::time::Instant;
 
@@ -24,6 +22,8 @@ use crate::pending::PendingRedemption;
 
 /// The maximum time to wait for all answers of one round.
 const ROUND_PATIENCE: Duration = Duration::from_secs(5);
+/// The maximum time to ask endpoints for their names.
+const NAMES_PATIENCE: Duration = Duration::from_secs(1);
 /// The maximum time to send certificates that authorities lack.
 const BRING_PATIENCE: Duration = Duration::from_secs(10);
 /// The first pause of an authority that gave a wrong answer; it doubles each time.
@@ -69,14 +69,20 @@ impl Voters {
             CommitteeClient::new(network, Arc::new(NoCertificates), QuorumOptions::default())
         };
         let network = self.client.get_or_insert_with(new).network().clone();
-        network.adopt(committees.clone(), Names::new());
+        network.adopt(committees.clone(), network.names());
         network
     }
 
     /// A client of the authorities under these committees; `None` if fewer than a quorum have an address.
-    pub(crate) fn client(&mut self, domain: &Domain, committees: &Committees) -> Option<CommitteeClient> {
-        let reach = self.network(domain, committees).check_reach();
-        reach.inspect_err(|error| tracing::warn!(%error, "too few authorities to ask for votes")).ok()?;
+    pub(crate) async fn client(&mut self, domain: &Domain, committees: &Committees) -> Option<CommitteeClient> {
+        let network = self.network(domain, committees);
+        if network.check_reach().is_err() {
+            network.learn_names(Instant::now() + NAMES_PATIENCE).await;
+        }
+        network
+            .check_reach()
+            .inspect_err(|error| tracing::warn!(%error, "too few authorities to ask for votes"))
+            .ok()?;
         self.client.clone()
     }
 
@@ -89,7 +95,7 @@ impl Voters {
     ) -> (Option<Agreement>, Vec<PendingRedemption>) {
         // The same order for all relayers, however the redemptions arrived.
         items.sort_by_key(PendingRedemption::id);
-        let Some(client) = self.client(domain, committees) else { return (None, items) };
+        let Some(client) = self.client(domain, committees).await else { return (None, items) };
         let ballot_on = |items: &[PendingRedemption]| {
             let redemptions: Vec<Redemption> = items.iter().map(|item| item.redemption.clone()).collect();
             Ballot::new(domain, committees.current().clone(), &redemptions)

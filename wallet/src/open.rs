@@ -45,6 +45,7 @@ pub async fn set_up(folder: &Folder, config: &Config, replace: bool) -> Result<K
     };
     let network = Network::new(domain, committees.clone(), &endpoints)?;
     if !network.unreached().is_empty() {
+        network.learn_names(Instant::now() + READ_PATIENCE).await;
         network.find_members(Instant::now() + READ_PATIENCE).await;
     }
     network.check_reach()?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fastpay_client::{Names, Network, NetworkError};
 use fastpay_core::{AuthorityName, Epoch, MemberEndpoint, SignedEndpoint};
 use fastpay_testkit::TestCommittee;
-use fastpay_testkit::fake::FakeCommittee;
+use fastpay_testkit::fake::{FakeAuthority, FakeCommittee};
 use tokio::time::Instant;
 
 /// The committee of the next epoch: the first member stays, and all others are new.
@@ -32,6 +32,13 @@ fn count(network: &Network, name: AuthorityName) -> usize {
     network.authorities().iter().filter(|client| client.name() == name).count()
 }
 
+/// Has the network follow the committee to its next epoch, in which these listed endpoints have new names.
+fn follow(network: &Network, next: &TestCommittee, names: Names) {
+    let mut committees = network.committees();
+    committees.install(next.committee.clone()).unwrap();
+    network.adopt(committees, names);
+}
+
 async fn find(network: &Network) -> bool {
     network.find_members(Instant::now() + Duration::from_secs(10)).await
 }
@@ -41,9 +48,7 @@ async fn new_members_are_found_by_their_own_word_alone_and_the_newest_counts() {
     let fakes = FakeCommittee::start().await;
     let (network, first) = (fakes.network(), fakes.committee.clone());
     let next = next_of(&first);
-    let mut committees = network.committees();
-    committees.install(next.committee.clone()).unwrap();
-    network.adopt(committees, Names::new());
+    follow(&network, &next, Names::new());
     let new = network.unreached();
     assert_eq!((new.len(), network.is_all_listed()), (3, false));
     assert!(!find(&network).await, "nobody knows");
@@ -69,13 +74,10 @@ async fn new_members_are_found_by_their_own_word_alone_and_the_newest_counts() {
 
     // Once it has left for good, its word is forgotten.
     let (third, fourth) = (next.rotated(), next.rotated().rotated());
-    let mut committees = network.committees();
-    committees.install(third.committee.clone()).unwrap();
-    network.adopt(committees.clone(), Names::new());
+    follow(&network, &third, Names::new());
     assert_eq!(told(&network).len(), 2);
     assert_eq!(count(&network, new[0]), 0, "no member now");
-    committees.install(fourth.committee.clone()).unwrap();
-    network.adopt(committees, Names::new());
+    follow(&network, &fourth, Names::new());
     assert!(told(&network).is_empty());
 }
 
@@ -84,15 +86,13 @@ async fn who_left_does_not_take_the_place_of_who_came() {
     let fakes = FakeCommittee::start().await;
     let (network, first) = (fakes.network(), fakes.committee.clone());
     let next = next_of(&first);
-    let mut committees = network.committees();
-    committees.install(next.committee.clone()).unwrap();
-    network.adopt(committees.clone(), Names::new());
+    follow(&network, &next, Names::new());
     let new = network.unreached();
     // All that left say that they are the new ones.
     let left = fakes.endpoints.authorities.iter().map(|entry| entry.name);
     let left = left.filter(|name| next.committee.member(name).is_none());
     let claims: Names = left.zip(new.iter().copied()).collect();
-    network.adopt(committees, claims.clone());
+    network.adopt(network.committees(), claims.clone());
     assert!(network.unreached().is_empty(), "nobody contradicts");
     assert!(network.learn(new.iter().map(|name| signed(&next, *name, 5))));
     assert_eq!((network.authorities().len(), network.names()), (4, claims));
@@ -105,12 +105,26 @@ async fn with_fewer_addresses_than_a_quorum_the_newest_file_is_asked_for() {
     let fakes = FakeCommittee::start().await;
     let network = fakes.network();
     assert_eq!(network.check_reach(), Ok(()));
-    let (grown, mut committees) = (fakes.committee.rotated_to(7), network.committees());
-    committees.install(grown.committee.clone()).unwrap();
-    network.adopt(committees, Names::new());
-    let expected = NetworkError::TooFewEndpoints { known: 4, size: 7, quorum: 5 };
-    assert_eq!(network.check_reach(), Err(expected));
+    let grown = fakes.committee.rotated_to(7);
+    follow(&network, &grown, Names::new());
+    let too_few = |known| Err(NetworkError::TooFewEndpoints { known, size: 7, quorum: 5 });
+    assert_eq!(network.check_reach(), too_few(0), "those that left do not count");
     let names = network.unreached();
-    assert!(network.learn(names.iter().map(|name| signed(&grown, *name, 5))));
+    let learn = |names: &[AuthorityName]| network.learn(names.iter().map(|name| signed(&grown, *name, 5)));
+    assert!(learn(&names[..4]));
+    assert_eq!(network.check_reach(), too_few(4));
+    assert!(learn(&names));
+    assert_eq!((network.check_reach(), network.unreached().len()), (Ok(()), 0));
+}
+
+#[tokio::test]
+async fn members_that_the_file_lists_under_their_former_names_are_asked_for_the_new_ones() {
+    let fakes = FakeCommittee::start().await;
+    let (network, next) = (fakes.network(), fakes.committee.rotated());
+    fakes.install(next.clone());
+    fakes.authorities.iter().for_each(FakeAuthority::rotate);
+    follow(&network, &next, Names::new());
+    assert_eq!(network.check_reach(), Err(NetworkError::TooFewEndpoints { known: 0, size: 4, quorum: 3 }));
+    network.learn_names(Instant::now() + Duration::from_secs(10)).await;
     assert_eq!((network.check_reach(), network.unreached().len()), (Ok(()), 0));
 }

@@ -119,13 +119,16 @@ impl Relayer {
     async fn committee_client(&mut self) -> Result<Option<CommitteeClient>, RelayerError> {
         self.follow_committees().await?;
         let Some(committees) = &self.committees else { return Ok(None) };
-        let client = self.voters.client(&self.sender.primary().domain(), committees);
+        let client = self.voters.client(&self.sender.primary().domain(), committees).await;
         if let Some(network) = client.as_ref().map(CommitteeClient::network)
             && network.certifying().len() == 1
         {
             // Its checkpoints prove that a number was executed.
             match self.epochs.closing(committees).await {
-                Ok(closing) => drop(closing.map(|closing| network.count_closing(closing))),
+                Ok(Some(closing)) => {
+                    network.count_closing(closing);
+                }
+                Ok(None) => {}
                 Err(error) => tracing::debug!(%error, "whether the committee before counts cannot be told now"),
             }
         }

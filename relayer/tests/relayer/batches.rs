@@ -115,6 +115,23 @@ async fn a_restart_sends_the_same_batch_and_no_second_one() {
 }
 
 #[tokio::test]
+async fn members_that_the_file_lists_under_their_former_names_vote_together() {
+    let scene = Scene::new(Mining::Manual).await;
+    scene.rotate_keys().await;
+    scene.publish([0, 1]);
+    let mut relayer = scene.relayer().await;
+    relayer.tick(true).await.unwrap();
+    assert_eq!(calls(&relayer), [("redeemBatch", 2)]);
+    settle(&scene, &mut relayer).await;
+    scene.rotate_keys().await;
+    scene.publish([2, 3]);
+    relayer.tick(true).await.unwrap();
+    assert_eq!((calls(&relayer).last(), relayer.state().cursors.len()), (Some(&("redeemBatch", 2)), 4));
+    settle(&scene, &mut relayer).await;
+    assert_eq!(scene.paid_out().await, 400);
+}
+
+#[tokio::test]
 async fn a_certificate_of_an_ended_epoch_is_voted_for_again_and_never_given_up() {
     let scene = Scene::new(Mining::Manual).await;
     scene.publish([0]);

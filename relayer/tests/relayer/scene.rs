@@ -157,7 +157,16 @@ impl Scene {
         let now = self.committee.newest();
         let epoch = Epoch(now.committee.epoch().0 + 1);
         let committee = Committee::new(epoch, now.committee.members().to_vec()).unwrap();
-        let next = TestCommittee { committee, ..now.clone() };
+        self.install(TestCommittee { committee, ..now }).await;
+    }
+
+    /// Installs the next epoch, in which all authorities have new keys.
+    pub async fn rotate_keys(&self) {
+        self.install(self.committee.newest().rotated()).await;
+    }
+
+    async fn install(&self, next: TestCommittee) {
+        let now = self.committee.newest();
         self.anvil
             .rotate(
                 self.primary.contract(),
