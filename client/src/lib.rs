@@ -35,5 +35,5 @@ pub use network::{
 pub use quorum::{
     Backoff, Ballot, CertificateSource, CommitteeClient, ConflictingOrder, Help, Helped, Inquiry, Listener,
     NoCertificates, OrderConflict, PeerAnswer, PeerFailure, Progress, QuorumError, QuorumOptions, Room, Settled, Step,
-    Tally, UnlockBallot, UnlockDecision, Verdict, Voidable, attest, short,
+    Tally, Unattested, UnlockBallot, UnlockDecision, Verdict, Voidable, attest, short,
 };

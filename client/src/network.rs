@@ -9,7 +9,7 @@
 
 mod members;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -74,6 +74,9 @@ pub struct Network {
     shared: Arc<Shared>,
 }
 
+/// The certificates of a number by their orders and epochs.
+type Outdated = HashMap<TransferName, HashSet<(Digest, Epoch)>>;
+
 #[derive(Debug)]
 struct Shared {
     domain: Domain,
@@ -89,7 +92,7 @@ struct Shared {
     /// The number after that of the epoch of [`Network::count_closing`]; 0 without one.
     closing: AtomicU64,
     /// See [`Network::is_outdated`].
-    outdated: Mutex<HashSet<(Digest, Epoch)>>,
+    outdated: Mutex<Outdated>,
 }
 
 #[derive(Clone, Debug)]
@@ -176,10 +179,10 @@ impl Network {
     pub fn check_reach(&self) -> Result<(), NetworkError> {
         let committee = self.committee();
         let (size, quorum) = (committee.members().len(), committee.quorum());
+        let known = size.saturating_sub(self.unreached().len());
         if known < quorum { Err(NetworkError::TooFewEndpoints { known, size, quorum }) } else { Ok(()) }
     }
 
-        let known = size.saturating_sub(self.unreached().len());
     /// The committee of a genesis file, without a Primary.
     ///
     /// # Errors
@@ -283,15 +286,34 @@ impl Network {
     /// Whether f + 1 members have refused this certificate, whose epoch ended long ago, and too few know it. Then it is no
     /// reason not to have its order certified again.
     pub(crate) fn is_outdated(&self, certificate: &VerifiedCertificate) -> bool {
-        self.outdated().contains(&(certificate.digest(), certificate.certificate().epoch))
+        let (number, of) = numbered(certificate);
+        self.outdated().get(&number).is_some_and(|outdated| outdated.contains(&of))
     }
 
+    /// Notes that.
     pub(crate) fn outdate(&self, certificate: &VerifiedCertificate) {
-        self.outdated().insert((certificate.digest(), certificate.certificate().epoch));
+        let (number, of) = numbered(certificate);
+        self.outdated().entry(number).or_default().insert(of);
     }
 
-    fn outdated(&self) -> MutexGuard<'_, HashSet<(Digest, Epoch)>> {
+    /// Forgets that of all certificates of the number, because a quorum has confirmed this one.
+    pub(crate) fn count_again(&self, certificate: &VerifiedCertificate) {
+        self.outdated().remove(&numbered(certificate).0);
+    }
+
+    fn outdated(&self) -> MutexGuard<'_, Outdated> {
         self.shared.outdated.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks endpoints for their names, as [`Network::ask_names`], and uses the answers.
+    pub async fn learn_names(&self, deadline: Instant) {
+        let epoch = self.committee().epoch();
+        let names = self.ask_names(deadline).await;
+        let mut known = self.shared.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.committees.current().epoch() == epoch {
+            let Known { committees, told, .. } = known.clone();
+            *known = Known::new(committees, names, told, &self.shared.listed);
+        }
     }
 
     /// Asks each endpoint whose name is not a current member's for its name now. A false claim gains nothing: an
@@ -305,17 +327,6 @@ impl Network {
             self.shared.listed.iter().flat_map(|listed| [listed.name(), now(listed)]).filter(is_member).collect();
         let unknown = self.shared.listed.iter().filter(|listed| {
             let names = [listed.name(), now(listed)];
-    /// Asks endpoints for their names, as [`Network::ask_names`], and uses the answers.
-    pub async fn learn_names(&self, deadline: Instant) {
-        let epoch = self.committee().epoch();
-        let names = self.ask_names(deadline).await;
-        let mut known = self.shared.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.committees.current().epoch() == epoch {
-            let Known { committees, told, .. } = known.clone();
-            *known = Known::new(committees, names, told, &self.shared.listed);
-        }
-    }
-
             !names.iter().any(is_member)
         });
         let mut asked =
@@ -339,7 +350,7 @@ impl Network {
     /// f + 1: of this many equal answers, at least one comes from an honest authority.
     #[must_use]
     pub fn trusted_count(&self) -> usize {
-        self.committee().faults_tolerated().saturating_add(1)
+        self.committee().one_honest()
     }
 
     /// Asks all authorities at once. Returns when all have answered, at the `deadline`, or shortly after a quorum has
@@ -584,6 +595,12 @@ pub fn verify_certificate(
     let epoch = certificate.epoch;
     let committee = committees.get(epoch).ok_or(BogusCertificate::UnknownEpoch(epoch))?;
     Ok(certificate.verify(domain, committee)?)
+}
+
+/// The number of a certificate, and which of the number's certificates it is.
+fn numbered(certificate: &VerifiedCertificate) -> (TransferName, (Digest, Epoch)) {
+    let transfer = certificate.transfer();
+    ((transfer.sender(), transfer.sequence()), (certificate.digest(), certificate.certificate().epoch))
 }
 
 /// The request for one certificate.

@@ -1,66 +1,139 @@
 //! Gathers the votes with which a certificate of an epoch that ended long ago counts: those of f + 1 members of the
 //! current committee that it exists. One of them is honest, and executed it, or kept it while it counted.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fastpay_core::{
-    Attestation, AttestedCertificate, AuthorityName, Certificate, Committee, Digest, Domain, SequenceNumber,
-    UnlockVote, VerifiedCertificate,
+    Attestation, AttestedCertificate, AuthorityName, Certificate, Committee, Digest, Domain, Epoch, SequenceNumber,
+    UnlockVote, VerifiedCertificate, VerifiedContractVote,
 };
 use fastpay_rpc::{Refusal, UnlockAnswer};
 use tokio::time::Instant;
 
 use super::CommitteeClient;
-use super::tally::may_vote_for;
+use super::catch_up::failure_of;
+use super::tally::{PeerFailure, may_vote_for, newer_epoch};
 use crate::{Asked, AuthorityClient, ClientError};
 
 /// How long authorities may take to say whether they know a certificate.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Why a certificate does not have the votes of f + 1 members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unattested {
+    /// So many members do not know it that it cannot get them.
+    Unknown,
+    /// It may get them from members that have not answered. Ask again.
+    Late,
+    /// f + 1 members vote in this epoch, or a later one, which is newer than the committee's.
+    NewEpoch(Epoch),
+}
+
+/// One authority's answer.
+enum Heard {
+    Vote(VerifiedContractVote),
+    /// It votes in a newer epoch.
+    Ahead(Epoch),
+    /// It does not know the certificate, or sends no valid vote.
+    Denial(String),
+    /// It does not say now.
+    Nothing(String),
+}
+
 /// A certificate with the votes of `committee` that the order with this digest is certified under its number, gathered
-/// from these authorities. `None` if too few vote so in time.
+/// from these authorities.
+///
+/// # Errors
+/// See [`Unattested`].
 pub async fn attest<'a>(
     authorities: impl IntoIterator<Item = &'a AuthorityClient>,
     domain: &Domain,
     committee: &Committee,
     certificate: &Certificate,
     order: Digest,
-) -> Option<AttestedCertificate> {
+) -> Result<AttestedCertificate, Unattested> {
     let transfer = &certificate.order.transfer;
     let (account, sequence) = (transfer.sender(), transfer.sequence());
     let digest = UnlockVote::Certificate(order).digest(domain, committee.epoch(), account, sequence);
-    let (mut votes, deadline) = (Vec::new(), Instant::now() + PATIENCE);
+    let (mut votes, mut denied, mut ahead) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
+    let deadline = Instant::now() + PATIENCE;
     // A vote to void the number would count only with those of all members.
     let mut asked = Asked::each(authorities, |authority| async move {
         authority.shard_of(&account).vote_unlock((account, sequence), true).await
     });
     while let Some((name, answer)) = asked.next(deadline).await {
-        match vote_in(answer, committee, name, digest) {
-            Ok(vote) => votes.push(vote),
-            Err(reason) => tracing::debug!(authority = %name, %account, %sequence, reason, "no vote for a certificate"),
+        let is_member = committee.member(&name).is_some();
+        match Heard::of(answer, committee, name, digest) {
+            Heard::Vote(vote) => votes.push(vote),
+            Heard::Ahead(epoch) if is_member => drop(ahead.insert(name, epoch)),
+            Heard::Denial(reason) => {
+                tracing::debug!(authority = %name, %account, %sequence, reason, "an authority knows no such certificate");
+                denied.extend(is_member.then_some(name));
+            }
+            Heard::Ahead(_) => {}
+            Heard::Nothing(reason) => {
+                tracing::debug!(authority = %name, %account, %sequence, reason, "no vote for a certificate");
+            }
         }
         if let Some(attestation) = Attestation::from_votes(committee, digest, &votes) {
-            return Some(AttestedCertificate { certificate: certificate.clone(), attestation });
+            return Ok(AttestedCertificate { certificate: certificate.clone(), attestation });
+        }
+        if let Some(epoch) = newer_epoch(committee, ahead.values().copied()) {
+            return Err(Unattested::NewEpoch(epoch));
+        }
+        if committee.members().len().saturating_sub(denied.len()) < committee.one_honest() {
+            return Err(Unattested::Unknown);
         }
     }
-    None
+    Err(Unattested::Late)
 }
 
-/// An authority's vote of this committee on this digest, or why there is none.
-fn vote_in(
-    answer: Result<UnlockAnswer, ClientError>,
-    committee: &Committee,
-    shown_by: AuthorityName,
-    digest: Digest,
-) -> Result<fastpay_core::VerifiedContractVote, String> {
-    let (epoch, vote) = match answer.map_err(|error| error.to_string())? {
-        UnlockAnswer::Certificate { epoch, vote, .. } => (epoch, vote),
-        UnlockAnswer::Void { .. } => return Err("it knows no certificate".into()),
-    };
-    if epoch != committee.epoch() || !may_vote_for(committee, shown_by, vote.authority) {
-        return Err(format!("the vote of {} in epoch {epoch}", vote.authority));
+impl Heard {
+    fn of(
+        answer: Result<UnlockAnswer, ClientError>,
+        committee: &Committee,
+        shown_by: AuthorityName,
+        digest: Digest,
+    ) -> Self {
+        let (epoch, vote) = match answer {
+            Ok(UnlockAnswer::Certificate { epoch, vote, .. }) => (epoch, Some(vote)),
+            Ok(UnlockAnswer::Void { epoch, .. }) => (epoch, None),
+            Err(ClientError::Refused(Refusal::NotVoting(epoch))) if epoch > committee.epoch() => {
+                return Self::Ahead(epoch);
+            }
+            Err(ClientError::Refused(refusal)) if is_denial(&refusal) => return Self::Denial(refusal.to_string()),
+            Err(error @ ClientError::Malformed(_)) => return Self::Denial(error.to_string()),
+            Err(error) => return Self::Nothing(error.to_string()),
+        };
+        if epoch > committee.epoch() {
+            return Self::Ahead(epoch);
+        }
+        if epoch < committee.epoch() {
+            return Self::Nothing(format!("it votes in epoch {epoch}"));
+        }
+        let Some(vote) = vote else { return Self::Denial("it votes that there is none".into()) };
+        match vote.verify(committee, digest) {
+            Ok(vote) if may_vote_for(committee, shown_by, vote.vote().authority) => Self::Vote(vote),
+            Ok(_) => Self::Denial("the vote of another authority".into()),
+            Err(error) => Self::Denial(error.to_string()),
+        }
     }
-    vote.verify(committee, digest).map_err(|error| error.to_string())
+}
+
+/// Whether an authority refuses its vote only where it has no certificate of the number. One that does not vote now says
+/// nothing about that.
+fn is_denial(refusal: &Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::NotRequested(_)
+            | Refusal::SequenceTooHigh(_)
+            | Refusal::WindowOpen(_)
+            | Refusal::CatchingUp(_)
+            | Refusal::Frozen(_)
+            | Refusal::Overruled(_)
+            | Refusal::Voided(_)
+    )
 }
 
 impl CommitteeClient {
@@ -68,22 +141,28 @@ impl CommitteeClient {
     /// there. Returns the authority's epoch, `None` from a release that sends none, and the sender's next number there.
     ///
     /// # Errors
-    /// See [`ClientError`]. [`Refusal::Unattested`] if too few authorities know the certificate.
+    /// See [`PeerFailure`]. [`PeerFailure::Unattested`] if too few authorities know the certificate.
     pub(super) async fn submit(
         &self,
         authority: &AuthorityClient,
         certificate: &VerifiedCertificate,
-    ) -> Result<(Option<fastpay_core::Epoch>, SequenceNumber), ClientError> {
+    ) -> Result<(Option<Epoch>, SequenceNumber), PeerFailure> {
         let shard = authority.shard_of(&certificate.transfer().sender());
         let unattested = match shard.confirm(certificate.certificate()).await {
-            Err(refused @ ClientError::Refused(Refusal::Unattested(_))) => refused,
-            answer => return answer,
+            Err(ClientError::Refused(Refusal::Unattested(epoch))) => PeerFailure::Unattested(epoch),
+            answer => return answer.map_err(failure_of),
         };
         let (authorities, committee) = (self.network.authorities(), self.network.committee());
         let (domain, digest) = (self.network.domain(), certificate.digest());
         match attest(authorities.iter(), domain, &committee, certificate.certificate(), digest).await {
-            Some(attested) => shard.confirm_attested(&attested).await,
-            None => Err(unattested),
+            Ok(attested) => shard.confirm_attested(&attested).await.map_err(failure_of),
+            Err(Unattested::Unknown) => Err(unattested),
+            Err(Unattested::NewEpoch(epoch)) => Err(PeerFailure::OtherEpoch(epoch)),
+            Err(Unattested::Late) => {
+                let reason =
+                    "too few authorities have said whether they know the certificate, whose epoch ended long ago";
+                Err(PeerFailure::Silent(reason.into()))
+            }
         }
     }
 }

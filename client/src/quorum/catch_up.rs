@@ -46,7 +46,7 @@ impl CommitteeClient {
             self.report(Progress::CatchingUp { authority: authority.name(), account, sequence });
             let confirmed = match self.submit(authority, &certificate).await {
                 // The stored certificate may be of an ended epoch, while another authority has one of a later epoch.
-                Err(ended @ ClientError::Refused(Refusal::EpochEnded(_) | Refusal::Unattested(_))) => {
+                Err(ended @ (PeerFailure::EpochEnded(_) | PeerFailure::Unattested(_))) => {
                     match self.network.find_certificate(account, sequence).await {
                         Some(newer) => self.submit(authority, &newer).await,
                         None => Err(ended),
@@ -54,7 +54,11 @@ impl CommitteeClient {
                 }
                 confirmed => confirmed,
             };
-            let (_, next) = confirmed.map_err(failure_of)?;
+            let (_, next) = confirmed.map_err(|failure| match failure {
+                // That says nothing of the certificate or order that follows. It is asked again, as others may attest it.
+                PeerFailure::Unattested(_) => PeerFailure::Behind(sequence),
+                failure => failure,
+            })?;
             if next <= sequence {
                 return Err(PeerFailure::Misbehaved(format!("it confirmed {sequence} and expects {next}")));
             }
@@ -79,14 +83,14 @@ impl CommitteeClient {
                 Ok((_, next)) => {
                     return Err(PeerFailure::Misbehaved(format!("it confirmed {sequence} and expects {next}")));
                 }
-                Err(ClientError::Refused(Refusal::MissingCertificate(missing))) if missing < sequence => {
+                Err(PeerFailure::Behind(missing)) if missing < sequence => {
                     if last_missing.is_some_and(|last| missing <= last) {
                         return Err(PeerFailure::Misbehaved(format!("it repeatedly asks for certificate {missing}")));
                     }
                     last_missing = Some(missing);
                     self.push_sent(authority, account, missing, sequence).await?;
                 }
-                Err(error) => return Err(failure_of(error)),
+                Err(failure) => return Err(failure),
             }
         }
         Err(PeerFailure::Misbehaved("it asks for more certificates without end".into()))

@@ -124,7 +124,7 @@ impl CommitteeClient {
                     } else {
                         unnamed_ended.push(name)
                     }
-                    let trusted = committee.faults_tolerated().saturating_add(1);
+                    let trusted = committee.one_honest();
                     if ended.len() < trusted && ended.len().saturating_add(unnamed_ended.len()) >= trusted {
                         ended.extend(self.members_among(&mut unnamed_ended, &committee, deadline).await);
                     }
@@ -145,7 +145,7 @@ impl CommitteeClient {
                     refusals = refusals.saturating_add(1);
                     unattested = unattested.saturating_add(usize::from(outcome == Outcome::Unattested));
                     // One of them is honest, and too few know the certificate.
-                    if unattested > committee.faults_tolerated() {
+                    if unattested >= committee.one_honest() {
                         self.network.outdate(certificate);
                         return Err(QuorumError::Outdated(certificate.certificate().epoch));
                     }
@@ -155,6 +155,7 @@ impl CommitteeClient {
                 }
             }
             if confirmed.len() >= quorum {
+                self.network.count_again(certificate);
                 let until = Instant::now() + self.options.background;
                 let rest = tokio::spawn(finish(confirming, confirmed.len(), until));
                 return Ok(Settled { confirmed, rest });
@@ -208,9 +209,7 @@ impl CommitteeClient {
                 PeerFailure::EpochEnded(since) if since > certificate.certificate().epoch => {
                     Some(Outcome::Ended(since))
                 }
-                // The same.
-                PeerFailure::Unattested(epoch) if epoch == certificate.certificate().epoch => Some(Outcome::Unattested),
-                PeerFailure::Unattested(_) => Some(Outcome::Refused),
+                PeerFailure::Unattested(_) => Some(Outcome::Unattested),
                 PeerFailure::EpochEnded(_) | PeerFailure::Refused(_) | PeerFailure::NoPrimary => Some(Outcome::Refused),
                 _ => None,
             };

@@ -33,7 +33,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::network::Network;
 
-pub use attest::attest;
+pub use attest::{Unattested, attest};
 pub use batch::Ballot;
 pub use confirm::Settled;
 pub use conflict::{ConflictingOrder, OrderConflict};

@@ -35,8 +35,8 @@ pub enum PeerFailure {
         /// How long it asks to be left alone.
         retry_after: Duration,
     },
-    /// It lacks earlier certificates, and no other authority has them.
-    #[error("it lacks the certificate of sequence number {0}, which no authority has; finish that order first")]
+    /// It lacks an earlier certificate, and no authority has it, or too few know it and its epoch ended long ago.
+    #[error("it lacks the certificate of sequence number {0}, which too few authorities know; finish that order first")]
     Behind(SequenceNumber),
     /// It is locked on another order.
     #[error("it is locked on another order ({0})")]
@@ -241,7 +241,7 @@ impl Tally {
         let (size, quorum) = (self.committee.members().len(), self.committee.quorum());
         let blocking = size.saturating_sub(quorum);
         // f + 1 reports contain an honest one.
-        let trusted = self.committee.faults_tolerated().saturating_add(1);
+        let trusted = self.committee.one_honest();
         if self.locked.len() > blocking || (timed_out && !self.locked.is_empty()) {
             return QuorumError::Conflict(Box::new(self.conflict()));
         }

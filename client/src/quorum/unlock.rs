@@ -136,7 +136,7 @@ impl UnlockBallot {
     #[must_use]
     pub fn is_ignored(&self) -> bool {
         let ignoring = self.failures.values().filter(|failure| **failure == PeerFailure::NotRequested);
-        ignoring.count() > self.committee.faults_tolerated()
+        ignoring.count() >= self.committee.one_honest()
     }
 
     /// Why authorities did not vote.

@@ -68,7 +68,7 @@ impl Attesters {
         let committee = self.voter_status.borrow().committees().current().clone();
         let digest = self.domain.transfer_digest(&certificate.order.transfer);
         let peers = self.peers();
-        attest(&peers, &self.domain, &committee, certificate, digest).await
+        attest(&peers, &self.domain, &committee, certificate, digest).await.ok()
     }
 }
 
