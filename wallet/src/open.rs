@@ -190,7 +190,11 @@ impl Wallet {
         // What was so once stays so until another epoch begins.
         let closing = match self.network().certifying().get(1) {
             Some(closing) if committees == *known => Some(closing.epoch()),
-            _ => reader.closing(&committees).await?,
+            // Without the answer, the committees count, and only checkpoints of the epoch before do not.
+            _ => reader.closing(&committees).await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "whether the committee before counts cannot be told now");
+                None
+            }),
         };
         Ok((committees, closing))
     }

@@ -11,7 +11,7 @@ use fastpay_core::{
     UnlockEvent, UnlockEventKind,
 };
 use fastpay_ethereum::{Call, Finality, IFastPay, Payout, Primary, Sender, SenderConfig, certified_redemption};
-use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, Mining, SAFETY_PARAMETERS, Signers, rich_key};
+use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, LyingNode, Mining, SAFETY_PARAMETERS, Signers, rich_key};
 use fastpay_testkit::fake::{FakeAuthority, FakeCommittee, options};
 use fastpay_testkit::{TestCommittee, alice, bob};
 use fastpay_wallet::folder::{
@@ -122,6 +122,34 @@ impl Scene {
         let answer = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{errors}"));
         (answer, output.status.code().unwrap())
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_committee_is_followed_also_while_nobody_can_tell_whether_the_one_before_counts() {
+    let scene = Scene::new().await;
+    let node = LyingNode::start(&scene.anvil.url());
+    let mut config = scene.config(scene.home.path());
+    config.primary.as_mut().unwrap().rpc_urls = vec![node.url()];
+    set_up(&Folder::new(scene.home.path()), &config, true).await.unwrap();
+    scene.rotate().await;
+    scene.committee.authorities.iter().for_each(FakeAuthority::rotate);
+    let selector = alloy::primitives::hex::encode(IFastPay::compromisedCall::SELECTOR);
+    node.lie(move |method, params, answer| {
+        if method == "eth_call" && params[0].to_string().contains(&selector) {
+            answer.as_object_mut().unwrap().remove("result");
+            answer["error"] = json!({ "code": 3, "message": "it reverts" });
+        }
+    });
+    let certifying = |wallet: &Wallet| -> Vec<Epoch> {
+        wallet.network().certifying().iter().map(|committee| committee.epoch()).collect()
+    };
+    let wallet = scene.wallet();
+    wallet.follow().await.unwrap();
+    assert_eq!(certifying(&wallet), [Epoch(1)]);
+    assert_eq!(certifying(&scene.wallet()), [Epoch(1)], "as it was stored");
+    node.repent();
+    wallet.follow().await.unwrap();
+    assert_eq!(certifying(&wallet), [Epoch(1), Epoch(0)]);
 }
 
 fn redeem(amount: u128) -> Intent {
