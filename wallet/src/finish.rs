@@ -69,13 +69,7 @@ impl Wallet {
         let order = order.verify(self.network().domain())?;
         // Another copy may be ahead with another order. Then authorities without an order must get that one, not ours.
         let answers = self.network().account(account, Instant::now() + READ_PATIENCE).await;
-        if self.note_void(journal, sequence, &answers).await? {
-            return Ok(Resumed::Voided { order: Box::new(ordered) });
-        }
-        if let Some(resumed) = self.note_archived(journal, &ordered, &answers).await? {
-            return Ok(resumed);
-        }
-        if let Some(resumed) = self.note_spent(journal, &ordered, &answers).await? {
+        if let Some(resumed) = self.note_decided(journal, &ordered, &answers).await? {
             return Ok(resumed);
         }
         // Nothing is certified under this number before those below it are executed.
@@ -137,6 +131,22 @@ impl Wallet {
         }
         open.reverse();
         Ok(open)
+    }
+
+    /// If the number of an order is void, spent, or used long ago, notes that: the order is not sent any more.
+    async fn note_decided(
+        &self,
+        journal: &OrderJournal,
+        ordered: &Transfer,
+        answers: &Answers<AccountState>,
+    ) -> Result<Option<Resumed>, WalletError> {
+        if self.note_void(journal, ordered.sequence(), answers).await? {
+            return Ok(Some(Resumed::Voided { order: Box::new(ordered.clone()) }));
+        }
+        match self.note_archived(journal, ordered, answers).await? {
+            None => self.note_spent(journal, ordered, answers).await,
+            archived => Ok(archived),
+        }
     }
 
     /// If the number of an order was used long ago, and no authority has the certificate any more, notes what a checkpoint
