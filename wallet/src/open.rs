@@ -220,6 +220,24 @@ impl Wallet {
         self.network().committee().epoch() > before
     }
 
+    /// Asks the authorities, and asks once more after too few answers if the members are others by now.
+    ///
+    /// # Errors
+    /// That of the question; [`NetworkError::TooFewEndpoints`] where that is why there are too few answers.
+    pub(crate) async fn among_members<T, F: Future<Output = Result<T, WalletError>>>(
+        &self,
+        ask: impl Fn() -> F,
+    ) -> Result<T, WalletError> {
+        let answers = match ask().await {
+            Err(WalletError::TooFewAnswers { .. }) if self.seek_members().await => ask().await,
+            answers => answers,
+        };
+        if let Err(WalletError::TooFewAnswers { .. }) = answers {
+            self.network().check_reach()?;
+        }
+        answers
+    }
+
     /// After too few answers: reads the contract, and asks where members are that the endpoints file does not list. Returns
     /// whether there is a newer committee, or another address.
     pub(crate) async fn seek_members(&self) -> bool {

@@ -234,12 +234,7 @@ impl Wallet {
     /// If fewer authorities than a quorum answer, or the wallet's files cannot be used.
     pub async fn collect(&self, account: AccountId) -> Result<Collected, WalletError> {
         let journal = Arc::new(self.folder().inbox(account).lock(LOCK_PATIENCE).await?);
-        let first = match self.collect_once(&journal, GRACE).await {
-            Err(WalletError::TooFewAnswers { .. }) if self.seek_members().await => {
-                self.collect_once(&journal, GRACE).await?
-            }
-            first => first?,
-        };
+        let first = self.among_members(|| self.collect_once(&journal, GRACE)).await?;
         // An unproven payment may be of a committee that is not known here yet.
         let is_other_committee = self.follow_hint().await;
         if first.is_whole && !is_other_committee {

@@ -314,10 +314,7 @@ impl Wallet {
     /// An account's state at every authority that answers; at least a quorum.
     pub(crate) async fn ask_account(&self, account: AccountId) -> Result<Answers<AccountState>, WalletError> {
         let ask = || self.network().account(account, Instant::now() + READ_PATIENCE);
-        match self.enough(ask().await) {
-            Err(WalletError::TooFewAnswers { .. }) if self.seek_members().await => self.enough(ask().await),
-            answers => answers,
-        }
+        self.among_members(|| async { self.enough(ask().await) }).await
     }
 
     /// As `ask_account`, with the balance of one asset: a list of all assets may be incomplete.
@@ -327,10 +324,7 @@ impl Wallet {
         asset: Asset,
     ) -> Result<Answers<AccountState>, WalletError> {
         let ask = || self.network().account_asset(account, asset, Instant::now() + READ_PATIENCE);
-        match self.enough(ask().await) {
-            Err(WalletError::TooFewAnswers { .. }) if self.seek_members().await => self.enough(ask().await),
-            answers => answers,
-        }
+        self.among_members(|| async { self.enough(ask().await) }).await
     }
 
     fn enough(&self, answers: Answers<AccountState>) -> Result<Answers<AccountState>, WalletError> {

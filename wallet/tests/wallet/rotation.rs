@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use alloy::primitives::{Address, B256, Bytes, U256};
 use alloy::sol_types::SolCall;
+use fastpay_client::{Names, NetworkError};
 use fastpay_core::{
     AccountKey, Amount, Asset, Committees, Domain, Epoch, Memo, SequenceNumber, TransactionIndex, Transfer,
     UnlockEvent, UnlockEventKind,
@@ -150,6 +151,21 @@ async fn a_committee_is_followed_also_while_nobody_can_tell_whether_the_one_befo
     node.repent();
     wallet.follow().await.unwrap();
     assert_eq!(certifying(&wallet), [Epoch(1), Epoch(0)]);
+}
+
+#[tokio::test]
+async fn a_wallet_that_knows_too_few_addresses_asks_for_the_newest_file() {
+    let (committee, home) = (FakeCommittee::start().await, tempfile::tempdir().unwrap());
+    let wallet = committee.wallet(home.path());
+    let mut committees = wallet.network().committees();
+    committees.install(committee.committee.rotated_to(7).committee).unwrap();
+    wallet.network().adopt(committees, Names::new());
+    let refused = wallet.send(&alice(), &pay(bob().account(), 7)).await;
+    let Err(WalletError::Network(error @ NetworkError::TooFewEndpoints { known: 0, size: 7, quorum: 5 })) = refused
+    else {
+        panic!("{refused:?}")
+    };
+    assert!(error.to_string().contains("the newest endpoints file"));
 }
 
 fn redeem(amount: u128) -> Intent {

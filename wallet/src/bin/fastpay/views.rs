@@ -3,8 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use fastpay_client::ClientError;
-use fastpay_client::short;
+use fastpay_client::{ClientError, NetworkError, short};
 use fastpay_core::{AccountId, Asset, Digest};
 use fastpay_ethereum::{Primary, Token, utc};
 use fastpay_program::console::{LostAnswer, print};
@@ -163,7 +162,10 @@ pub async fn receive(context: &Context, args: ReceiveArgs) -> Result<Report, Wal
         let new = match wallet.collect(account).await {
             Ok(collected) => collected.new,
             // Keep following until the authorities are back.
-            Err(error @ WalletError::TooFewAnswers { .. }) if args.follow => {
+            Err(
+                error
+                @ (WalletError::TooFewAnswers { .. } | WalletError::Network(NetworkError::TooFewEndpoints { .. })),
+            ) if args.follow => {
                 context.screen.line(error.to_string());
                 Vec::new()
             }
