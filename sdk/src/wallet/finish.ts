@@ -99,7 +99,7 @@ export async function finish(operation: Operation, journal: OrderJournal, entry:
 }
 
 /**
- * Finishes again what is certified here under numbers below `next` and not executed by f + 1 of the authorities that
+ * Finishes again what was certified under numbers below `next` and is not executed by f + 1 of the authorities that
  * answer. A settled transfer is among it only if a recovery left it out, or if authorities lie or are slow; then this does
  * no harm. Without this, nothing can be certified under a later number.
  */
@@ -109,14 +109,28 @@ export async function renew(
   next: bigint,
   answers: Answers<AccountState>,
 ): Promise<Resumed[]> {
-  const open: Stored[] = [];
-  for (let sequence = next - 1n; sequence >= 0n && !isPassed(operation.network, sequence, answers); sequence -= 1n) {
-    const entry = await journal.entry(sequence);
-    if (entry?.certificate !== undefined && entry.state !== "voided") open.unshift(entry);
-  }
   const renewed: Resumed[] = [];
-  for (const entry of open) renewed.push(await finish(operation, journal, entry));
+  for (const entry of await leftOut(operation, journal, next, answers)) renewed.push(await finish(operation, journal, entry));
   return renewed;
+}
+
+/**
+ * What was certified under numbers below `next`, as a certificate here shows or a checkpoint proved of an order of this
+ * storage, and is not executed by f + 1 of the authorities that answer, oldest first.
+ */
+export async function leftOut(
+  { network }: Pick<Operation, "network">,
+  journal: OrderJournal,
+  next: bigint,
+  answers: Answers<AccountState>,
+): Promise<Stored[]> {
+  const open: Stored[] = [];
+  for (let sequence = next - 1n; sequence >= 0n && !isPassed(network, sequence, answers); sequence -= 1n) {
+    const entry = await journal.entry(sequence);
+    if (entry === undefined || entry.state === "voided") continue;
+    if (entry.certificate !== undefined || (entry.state === "settled" && entry.order !== undefined)) open.unshift(entry);
+  }
+  return open;
 }
 
 /**

@@ -10,8 +10,10 @@ import { decodeLeaf } from "../../src/archive/leaf.js";
 import { toBytes } from "../../src/bytes.js";
 import { OrderJournal } from "../../src/storage/journal.js";
 import { viewAccount } from "../../src/wallet/account.js";
+import { operationOf } from "../../src/wallet/context.js";
 import { readHistory } from "../../src/wallet/history.js";
 import { resume } from "../../src/wallet/send.js";
+import { firstOpenNumber } from "../../src/wallet/unlock.js";
 import { TestArchive, type Page } from "../support/archive.js";
 import { TestChain } from "../support/chain.js";
 import { DOMAIN, paymentOf, signed } from "../support/committee.js";
@@ -408,5 +410,37 @@ describe("the contract's answer", () => {
     expect(await chain.contract.finalSpending(alice(), 0n)).toMatchObject({ event: "RedemptionQueued", digest: transferDigest(DOMAIN, redemption(0n)) });
     chain.logRange = 0n;
     expect(await chain.contract.finalSpending(alice(), 0n)).toBeUndefined();
+  });
+});
+
+describe("what a recovery left out", () => {
+  test("an order whose certificate was pruned is made again", async () => {
+    const { order } = await certified(paymentOf(alice(), scene.bob.account, 7n, 0n));
+    await store(order);
+    const certificate = await scene.certified(7n);
+    for (const node of scene.nodes) node.confirm(certificate);
+    const archive = new TestArchive(scene.nodes.slice(0, 3).map(({ keys }) => keys));
+    archive.add([certificate]);
+    for (const node of scene.nodes) node.prune(archive, 1);
+    expect(typesOf(await scene.resume())).toEqual(["archived"]);
+    scene.recover();
+    await scene.context.network.committees.refresh();
+    const resumed = await scene.resume();
+    expect(resumed).toMatchObject([{ type: "settled", receipt: { certificate: { epoch: 1n, order } } }]);
+    expect(await journal().entry(0n)).toMatchObject({ state: "settled", certificate: { epoch: 1n } });
+    expect(bobHas().filter((balance) => balance === 7n).length).toBeGreaterThanOrEqual(3);
+    expect(await scene.resume()).toEqual([]);
+  });
+
+  test("the number to unlock is the first one of it", async () => {
+    const operation = operationOf(scene.context, journal(), () => undefined, undefined);
+    for (const amount of [7n, 8n]) await (await scene.pay(amount)).rest;
+    expect(await firstOpenNumber(operation, journal())).toBe(2n);
+    scene.recover();
+    await scene.context.network.committees.refresh();
+    expect(await firstOpenNumber(operation, journal())).toBe(0n);
+    const certificate = await scene.certified(7n);
+    for (const node of scene.nodes) node.confirm(certificate);
+    expect(await firstOpenNumber(operation, journal())).toBe(1n);
   });
 });
