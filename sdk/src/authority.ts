@@ -151,10 +151,18 @@ export class AuthorityClient implements AuthorityRef {
   }
 
   /** A page of an account's list in this authority's archive. */
-  archived(account: AccountId, list: ArchiveList, signal?: AbortSignal, limit = ARCHIVED_ENTRIES_MAX): Promise<ArchivePage> {
+  async archived(account: AccountId, list: ArchiveList, signal?: AbortSignal, limit = ARCHIVED_ENTRIES_MAX): Promise<ArchivePage> {
+    const path = `${accountPath(account)}/archived/${list.type}`;
     const from = list.type === "sent" ? { from: list.from.toString() } : { cursor: placeText(list.from) };
-    const query = { ...from, limit: limit.toString() };
-    return this.#get(`${accountPath(account)}/archived/${list.type}`, query, decodeArchivePage, signal);
+    const ask = (query: Query) => this.#get(path, { ...from, limit: limit.toString(), ...query }, decodeArchivePage, signal);
+    try {
+      return await ask({});
+    } catch (error) {
+      // A list with what a recovery debited is refused to clients that do not ask for that. Not every authority knows
+      // the parameter yet, so it is sent only then.
+      if (list.type !== "sent" || !(error instanceof ProblemError) || error.problem !== "not-archived") throw error;
+      return ask({ paid: "true" });
+    }
   }
 
   /** Certificates of redemptions in the order in which a shard confirmed them. */

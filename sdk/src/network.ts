@@ -65,6 +65,11 @@ interface FindOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** A search for a number. If f + 1 authorities are beyond it, archives are asked even if no authority has pruned it. */
+interface FindNumberOptions extends FindOptions {
+  readonly isPassed?: boolean;
+}
+
 /** The committees with a client for each authority. */
 export class Network {
   readonly domain: Domain;
@@ -240,6 +245,11 @@ export class Network {
     throw new FastPayError("invalid-certificate", "it has another sender or number than requested", action);
   }
 
+  /** True if f + 1 members have said that a recovery ended an epoch. */
+  get isRecovered(): boolean {
+    return this.#countingSince > 0n;
+  }
+
   /** Notes that a recovery has ended all epochs before this one, as f + 1 members say. */
   countSince(epoch: bigint): void {
     if (epoch > this.#countingSince) this.#countingSince = epoch;
@@ -269,10 +279,10 @@ export class Network {
    * The transfer of `account` with number `sequence`: proven by its certificate or, if authorities have pruned that, by
    * a checkpoint. `void` if a checkpoint proves that the number is void; otherwise as for `findCertificate`.
    */
-  async findNumber(account: AccountId, sequence: bigint, options: FindOptions = {}): Promise<ProvenTransfer | "void" | undefined> {
+  async findNumber(account: AccountId, sequence: bigint, options: FindNumberOptions = {}): Promise<ProvenTransfer | "void" | undefined> {
     const { certificate, isPruned } = await this.#search(account, sequence, options);
     if (certificate !== undefined) return provenBy(certificate);
-    const archived = isPruned ? await this.archive.number(account, sequence, options.signal) : undefined;
+    const archived = isPruned || options.isPassed === true ? await this.archive.number(account, sequence, options.signal) : undefined;
     const proven = archived && (provenByArchive(archived) ?? "void");
     const isOther = proven !== undefined && proven !== "void" && !isSought(proven, options);
     return isOther ? undefined : proven;
@@ -413,8 +423,8 @@ export function provenBy(certificate: VerifiedCertificate): ProvenTransfer {
 }
 
 /** The transfer of an archived number; undefined if the number is void. */
-export function provenByArchive({ executed, checkpoint }: ArchivedNumber): ProvenTransfer | undefined {
-  return executed && { ...executed, proof: { type: "checkpoint", checkpoint } };
+export function provenByArchive({ executed, isPaid, checkpoint }: ArchivedNumber): ProvenTransfer | undefined {
+  return executed && { ...executed, proof: { type: "checkpoint", checkpoint, isPaid } };
 }
 
 /** The successful answers. */

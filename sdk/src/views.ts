@@ -98,14 +98,24 @@ export type Resumed =
    * this order if the digest is the same.
    */
   | { readonly type: "archived"; readonly order: Transfer; readonly executed: ProvenTransfer }
-  /** The contract voided the number, so this order never happens and nothing was paid. */
-  | { readonly type: "voided"; readonly order: Transfer };
+  /** The contract voided the number, or spent it on another order, so this order never happens and nothing was paid. */
+  | { readonly type: "voided"; readonly order: Transfer }
+  /**
+   * A redemption that the contract has paid or queued. A recovery debited it without its certificate, and the
+   * authorities have stepped over its number.
+   */
+  | { readonly type: "paid"; readonly order: Transfer };
 
 /** The proof that a transfer was executed. */
 export type TransferProof =
   | { readonly type: "certificate"; readonly certificate: VerifiedCertificate }
   /** The authorities have pruned the certificate. The committee's checkpoint of this number proves the transfer. */
-  | { readonly type: "checkpoint"; readonly checkpoint: bigint };
+  | {
+      readonly type: "checkpoint";
+      readonly checkpoint: bigint;
+      /** True if a recovery debited the transfer without its order, because the contract had paid or queued it. */
+      readonly isPaid: boolean;
+    };
 
 /** A transfer with its proof. */
 export interface ProvenTransfer {

@@ -88,6 +88,12 @@ async fn what_a_rebase_prunes_is_read_from_the_archive_with_its_proof() {
         let page: ArchivedPage = serde_json::from_str(&body).unwrap();
         assert_eq!((code, page.entries.len(), page.headers.len(), page.votes.len()), (200, 2, 1, 3));
         assert!(page.next.is_some() && page.entries[0].checkpoint.0 == 1, "{body}");
+        // A list without what a recovery debited is the same for clients that know of it.
+        assert_eq!(http(member, "sent?from=1&limit=2&paid=true").await, (200, body));
+        for unknown in ["sent?paid=1", "received?paid=true"] {
+            let (code, body) = http(member, unknown).await;
+            assert!(code == 400 && body.contains("malformed"), "{body}");
+        }
         let (code, body) = http(member, "received?cursor=1.x").await;
         assert!(code == 400 && body.contains("malformed"), "{body}");
     }

@@ -5,17 +5,20 @@
 
 import { accountFromBytes32, type AccountId } from "../accounts.js";
 import { toHex, type Address, type Hex } from "../bytes.js";
-import { PAYOUT_OUTPUTS_MAX, type Transfer } from "../transfer.js";
+import { PAYOUT_OUTPUTS_MAX, type Redemption, type Transfer } from "../transfer.js";
 
 /** What became of a number of an account. */
 export type NumberLeaf =
   /** The order of this transfer was executed. */
   | { readonly type: "executed"; readonly transfer: Transfer }
+  /** A recovery debited this redemption without its owner's order, because the contract had paid or queued it. */
+  | { readonly type: "paid"; readonly transfer: Redemption }
   /** The number is void. */
   | { readonly type: "void"; readonly account: AccountId; readonly sequence: bigint };
 
 const EXECUTED = 0x22;
 const VOID = 0x23;
+const PAID = 0x24;
 
 /** Decodes a leaf; undefined if the bytes are no leaf of these kinds. A leaf has one encoding. */
 export function decodeLeaf(bytes: Uint8Array): NumberLeaf | undefined {
@@ -37,6 +40,8 @@ function readLeaf(fields: Fields): NumberLeaf | undefined {
     }
     case VOID:
       return { type: "void", account: fields.account(), sequence: fields.unsigned(8) };
+    case PAID:
+      return { type: "paid", transfer: readRedemption(fields) };
     default:
       return undefined;
   }
@@ -49,11 +54,8 @@ function readTransfer(fields: Fields): Transfer | undefined {
       const [asset, amount] = [fields.address(), fields.unsigned(16)];
       return { type: "payment", sender, recipient, asset, amount, sequence: fields.unsigned(8), memo: fields.hex(32) };
     }
-    case 1: {
-      const [sender, recipient] = [fields.account(), fields.address()];
-      const [asset, amount, fee] = [fields.address(), fields.unsigned(16), fields.unsigned(16)];
-      return { type: "redemption", sender, recipient, asset, amount, fee, sequence: fields.unsigned(8), memo: fields.hex(32) };
-    }
+    case 1:
+      return readRedemption(fields);
     case 2: {
       const [sender, asset, count] = [fields.account(), fields.address(), Number(fields.unsigned(4))];
       if (count === 0 || count > PAYOUT_OUTPUTS_MAX) return undefined;
@@ -65,6 +67,12 @@ function readTransfer(fields: Fields): Transfer | undefined {
     default:
       return undefined;
   }
+}
+
+function readRedemption(fields: Fields): Redemption {
+  const [sender, recipient] = [fields.account(), fields.address()];
+  const [asset, amount, fee] = [fields.address(), fields.unsigned(16), fields.unsigned(16)];
+  return { type: "redemption", sender, recipient, asset, amount, fee, sequence: fields.unsigned(8), memo: fields.hex(32) };
 }
 
 /** Reads fields in their order. Every method throws a `RangeError` at the end of the bytes. */

@@ -59,6 +59,11 @@ export interface ArchivedNumber {
   readonly sequence: bigint;
   /** The executed transfer with its digest; undefined if the number is void. */
   readonly executed: { readonly transfer: Transfer; readonly digest: Hex } | undefined;
+  /**
+   * True if a recovery debited the transfer without its owner's order, because the contract had paid or queued it. It is
+   * a redemption, and no other order of the number is ever executed. An earlier number may still be free.
+   */
+  readonly isPaid: boolean;
   /** The number of the checkpoint that proves it. */
   readonly checkpoint: bigint;
 }
@@ -134,10 +139,12 @@ function verifyEntry(entry: ArchiveEntry, header: Checkpoint | undefined, domain
   }
   const leaf = decodeLeaf(bytes);
   if (leaf === undefined) throw unproven("other-leaf", "an entry is not a number of an account");
-  if (leaf.type === "void") return { account: leaf.account, sequence: leaf.sequence, executed: undefined, checkpoint };
+  if (leaf.type === "void") {
+    return { account: leaf.account, sequence: leaf.sequence, executed: undefined, isPaid: false, checkpoint };
+  }
   const { transfer } = leaf;
   const executed = { transfer, digest: transferDigest(domain, transfer) };
-  return { account: transfer.sender, sequence: transfer.sequence, executed, checkpoint };
+  return { account: transfer.sender, sequence: transfer.sequence, executed, isPaid: leaf.type === "paid", checkpoint };
 }
 
 function checkSent(entries: readonly ArchivedNumber[], account: AccountId, from: bigint): void {

@@ -20,7 +20,7 @@ import { chainError, pausedUntil } from "../wallet-errors.js";
 import { COUNCIL_ABI, FASTPAY_ABI, IDENTITY_ABI } from "./abi.js";
 import { eventsOf } from "./events.js";
 import { ContractLogs, type Chain } from "./logs.js";
-import { redemptionStatusOf, SpendingLog, type RedemptionView } from "./spending.js";
+import { redemptionStatusOf, SpendingLog, type RedemptionView, type Spending } from "./spending.js";
 
 /** Which blocks of the Primary count as final. */
 export type Finality = "finalized" | "safe" | "latest";
@@ -110,6 +110,26 @@ export class Contract {
     return redemptionStatusOf(digest, view, logged);
   }
 
+  /**
+   * The order on which a number was spent in a final block; undefined if the newest ones do not contain it, or the node
+   * serves no log.
+   */
+  finalSpending(sender: AccountId, sequence: bigint): Promise<Spending | undefined> {
+    const readChain = async (): Promise<Chain> => {
+      const chain = await this.#chain();
+      return { ...chain, newest: chain.final };
+    };
+    return this.#spendings.find(sender, sequence, readChain).catch(() => undefined);
+  }
+
+  /** True if the newest final block has a number as spent on an order. */
+  async isSpent(sender: AccountId, sequence: bigint): Promise<boolean> {
+    const { number } = await this.block(this.finality);
+    if (!(await this.#read("isRedeemed", [sender, sequence], number))) return false;
+    // The contract also marks a void number as spent.
+    return (await this.#unlockOf(sender, sequence, number)).outcome !== "voided";
+  }
+
   async #redemptionView(sender: AccountId, sequence: bigint): Promise<RedemptionView | { state: "voided" }> {
     const [isRedeemed, [executableAt, relayer, epoch, needsVotes]] = await Promise.all([
       this.view("isRedeemed", [sender, sequence]),
@@ -149,8 +169,8 @@ export class Contract {
   }
 
   /** The number's entry in the Council at a block. */
-  async #unlockOf(account: AccountId, sequence: bigint, tag: Finality) {
-    const [outcome, voidableFrom] = await this.council("unlockOf", [account, sequence], tag);
+  async #unlockOf(account: AccountId, sequence: bigint, at: Finality | bigint) {
+    const [outcome, voidableFrom] = await this.council("unlockOf", [account, sequence], at);
     return { outcome: OUTCOMES[outcome], voidableFrom };
   }
 
@@ -158,10 +178,10 @@ export class Contract {
   async council<const V extends CouncilView>(
     functionName: V,
     args: ContractFunctionArgs<typeof COUNCIL_ABI, "view", V>,
-    blockTag: Finality = "latest",
+    at: Finality | bigint = "latest",
   ): Promise<ContractFunctionReturnType<typeof COUNCIL_ABI, "view", V>> {
     const address = await this.councilAddress();
-    const call = { address, abi: COUNCIL_ABI, functionName, args, blockTag } as unknown as Parameters<EthereumClient["readContract"]>[0];
+    const call = { address, abi: COUNCIL_ABI, functionName, args, ...blockOf(at) } as unknown as Parameters<EthereumClient["readContract"]>[0];
     return this.ask(() => this.client.readContract(call)) as Promise<ContractFunctionReturnType<typeof COUNCIL_ABI, "view", V>>;
   }
 
@@ -329,17 +349,22 @@ export class Contract {
   #read<const V extends View>(
     functionName: V,
     args: Args<V>,
-    blockTag: Finality,
+    at: Finality | bigint,
   ): Promise<ContractFunctionReturnType<typeof FASTPAY_ABI, "view", V>> {
     const address = this.domain.contract;
     // viem infers types only for a constant function name, so the call is cast.
-    const call = { address, abi: FASTPAY_ABI, functionName, args, blockTag } as unknown as Parameters<
+    const call = { address, abi: FASTPAY_ABI, functionName, args, ...blockOf(at) } as unknown as Parameters<
       EthereumClient["readContract"]
     >[0];
     return this.ask(() => this.client.readContract(call)) as Promise<
       ContractFunctionReturnType<typeof FASTPAY_ABI, "view", V>
     >;
   }
+}
+
+/** The block of a call, by its tag or number. */
+function blockOf(at: Finality | bigint): { blockTag: Finality } | { blockNumber: bigint } {
+  return typeof at === "bigint" ? { blockNumber: at } : { blockTag: at };
 }
 
 function sameAddress(a: Address, b: Address): boolean {

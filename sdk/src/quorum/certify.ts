@@ -52,8 +52,8 @@ export const DEFAULT_TIMING: Timing = {
 /** The environment for certifying and settling an order. */
 export interface Operation {
   readonly network: Network;
-  /** Reports which numbers are void. */
-  readonly contract: Pick<Contract, "unlockStatus">;
+  /** Reports which numbers are void, and which are spent on which order. */
+  readonly contract: Pick<Contract, "unlockStatus" | "isSpent" | "finalSpending">;
   readonly timing: Timing;
   /** Reads a certificate from this client's storage, before authorities are asked. Its result is verified. */
   readonly stored: (account: AccountId, sequence: bigint) => Promise<Certificate | undefined>;

@@ -5,7 +5,8 @@
  *  NNN.order ──► NNN.certificate ──► NNN.settled         (entries of an account, by sequence number)
  *  created       certified           settled
  *      ├───────► NNN.archived          settled, without its certificate: authorities have pruned it
- *      └───────► NNN.void              voided
+ *      ├───────► NNN.void              voided
+ *      └───────► NNN.paid              settled: the contract paid the redemption, and a recovery ended its certificate
  * ```
  * NNN.renewed.0, .1, … are later certificates of the number: each takes the place of the one before, whose epoch a
  * recovery ended. All are kept: another recovery may count them.
@@ -33,7 +34,7 @@ import {
 } from "../wire.js";
 import type { OrderState, OrderStore } from "./store.js";
 
-type Kind = "order" | "certificate" | `renewed.${number}` | "settled" | "archived" | "void";
+type Kind = "order" | "certificate" | `renewed.${number}` | "settled" | "archived" | "void" | "paid";
 
 /** The stored entries of a number. */
 export interface Stored {
@@ -52,6 +53,7 @@ export interface Stored {
 type StoredText = ReturnType<typeof storedText>;
 
 const storedText = object({ atMs: smallNumber(Number.MAX_SAFE_INTEGER), digest: hex(32), content: text });
+const storedDigest = object({ atMs: smallNumber(Number.MAX_SAFE_INTEGER), digest: hex(32) });
 const storedTime = object({ atMs: smallNumber(Number.MAX_SAFE_INTEGER) });
 
 /** The transfer under the number of an entry, whether certified or only ordered. */
@@ -133,6 +135,14 @@ export class OrderJournal {
     await this.#write(sequence, "void", {});
   }
 
+  /**
+   * Stores that the contract paid or queued the redemption that was ordered under a number, and that no order of the
+   * number is executed any more.
+   */
+  async notePaid(sequence: bigint, digest: Hex): Promise<void> {
+    await this.#write(sequence, "paid", { digest });
+  }
+
   /** The number after the last known used number. */
   async nextSequence(): Promise<bigint> {
     const last = (await this.#sequences()).at(-1);
@@ -153,12 +163,12 @@ export class OrderJournal {
   }
 
   /**
-   * The entries that are not settled, archived or void, oldest first. They include superseded orders whose winning
-   * certificate is not settled: its payee waits, and this storage may have the only copy of it.
+   * The entries that are not settled, archived, void or paid, oldest first. They include superseded orders whose
+   * winning certificate is not settled: its payee waits, and this storage may have the only copy of it.
    */
   async unfinished(): Promise<Stored[]> {
     const names = await this.#names();
-    const isEnd = ({ kind }: { kind: string }): boolean => kind === "settled" || kind === "archived" || kind === "void";
+    const isEnd = ({ kind }: { kind: string }): boolean => ["settled", "archived", "void", "paid"].includes(kind);
     const ended = new Set(names.filter(isEnd).map(({ sequence }) => sequence));
     const open = [...new Set(names.map(({ sequence }) => sequence))].filter((sequence) => !ended.has(sequence));
     const entries = await Promise.all(open.sort(ascending).map((sequence) => this.entry(sequence)));
@@ -167,18 +177,20 @@ export class OrderJournal {
 
   /** The entry of a number; undefined if nothing is stored for it. */
   async entry(sequence: bigint): Promise<Stored | undefined> {
-    const [order, { last: certified }, settled, archived, voided] = await Promise.all([
+    const [order, { last: certified }, settled, archived, voided, paid] = await Promise.all([
       this.#read(sequence, "order", storedText),
       this.#certified(sequence),
       this.#read(sequence, "settled", storedTime),
       this.#read(sequence, "archived", storedText),
       this.#read(sequence, "void", storedTime),
+      this.#read(sequence, "paid", storedDigest),
     ]);
     if ([order, certified, archived, voided].every((part) => part === undefined)) return undefined;
     // A certificate that a recovery ended does not count if another order took its number.
-    const certificate = archived === undefined || archived.digest === certified?.digest ? certified : undefined;
-    const taker = certificate?.digest ?? archived?.digest;
-    const isSettled = settled !== undefined || archived !== undefined;
+    const ended = archived ?? paid;
+    const certificate = ended === undefined || ended.digest === certified?.digest ? certified : undefined;
+    const taker = certificate?.digest ?? ended?.digest;
+    const isSettled = settled !== undefined || ended !== undefined;
     return {
       sequence,
       order: order && decodeOrder(parseJson(order.content, "the stored order"), "the stored order"),
@@ -187,7 +199,7 @@ export class OrderJournal {
       state: voided !== undefined ? "voided" : stateOf(order?.digest, taker, isSettled),
       createdAtMs: order?.atMs,
       certifiedAtMs: certificate?.atMs,
-      settledAtMs: (settled ?? archived)?.atMs,
+      settledAtMs: (settled ?? ended)?.atMs,
     };
   }
 

@@ -9,6 +9,7 @@
  *  the contract voided the number ─► store that: its order is never executed
  *  all authorities have pruned the number ─► store what a checkpoint proves of it
  *  a recovery ended the certificate's epoch ─► certify its order again, under the same number
+ *  a recovery debited what the contract had paid ─► store that, once authorities have stepped over the number
  * ```
  * This module signs nothing. It verifies that every order that it sends was signed with this account's key. Our own
  * order, or an adopted one, is stored before it is sent. If a competitor of our order wins, its certificate is stored
@@ -26,14 +27,14 @@ import { conflictError } from "../quorum/failures.js";
 import { settle } from "../quorum/settle.js";
 import { transferDigest } from "../eip712.js";
 import { FastPayError, isFastPayError, messageOf } from "../errors.js";
-import { goodAnswers, memberAnswers, provenByArchive, type Answers } from "../network.js";
+import { goodAnswers, provenByArchive, type Answers, type Network } from "../network.js";
 import { claimsAbove } from "../agreement.js";
 import type { OrderJournal, Stored } from "../storage/journal.js";
 import type { Transfer } from "../transfer.js";
 import { verifyOrder, type VerifiedOrder } from "../verify.js";
 import type { AccountState, ProvenTransfer, Receipt, Resumed } from "../views.js";
 import { conflictOf, readConflict } from "./conflicts.js";
-import { isVoid } from "./voids.js";
+import { isPassed, isSpentUnexecuted, isVoid, noteSpent } from "./voids.js";
 
 /**
  * The number of newest certificates of another copy that are stored here. Older ones stay at the authorities until
@@ -70,9 +71,10 @@ export async function finish(operation: Operation, journal: OrderJournal, entry:
   const ordered = entry.order?.transfer ?? order.transfer;
   announce(operation, order.digest, order.transfer, order.digest);
   // Another copy may have more votes for another order. Then send that one, not ours, to authorities that hold none.
-  const answers = await network.askAll((authority, until) => authority.account(account, undefined, until), { signal });
-  const pruned = await finishPruned(operation, journal, ordered, answers);
-  if (pruned !== undefined) return pruned;
+  const ask = () => network.askAll((authority, until) => authority.account(account, undefined, until), { signal });
+  const answers = await ask();
+  const passed = await finishPassed(operation, journal, ordered, answers);
+  if (passed !== undefined) return passed;
   // Authorities execute nothing under this number before they have executed the numbers below it.
   await renew(operation, journal, sequence, answers);
   const conflict = conflictOf(network, account, sequence, answers);
@@ -87,13 +89,17 @@ export async function finish(operation: Operation, journal: OrderJournal, entry:
     if (certificate.digest === transferDigest(network.domain, ordered)) return outcome;
     return { type: "superseded", order: ordered, certificate };
   } catch (error) {
-    if (!isFastPayError(error, "voided") || !(await noteVoid(operation, journal, sequence))) throw error;
-    return { type: "voided", order: ordered };
+    if (isFastPayError(error, "voided") && (await noteVoid(operation, journal, sequence))) return { type: "voided", order: ordered };
+    // Authorities step over a number that a recovery debited when they are asked for something about it.
+    const later = await ask().catch(() => undefined);
+    const stepped = later && (await finishPassed(operation, journal, ordered, later));
+    if (stepped === undefined) throw error;
+    return stepped;
   }
 }
 
 /**
- * Finishes again what is certified here under numbers below `next` and not executed by f + 1 of the authorities that
+ * Finishes again what was certified under numbers below `next` and is not executed by f + 1 of the authorities that
  * answer. A settled transfer is among it only if a recovery left it out, or if authorities lie or are slow; then this does
  * no harm. Without this, nothing can be certified under a later number.
  */
@@ -103,21 +109,35 @@ export async function renew(
   next: bigint,
   answers: Answers<AccountState>,
 ): Promise<Resumed[]> {
-  const states = memberAnswers(answers).map(({ answer }) => answer);
-  const isExecuted = (sequence: bigint): boolean =>
-    states.filter(({ nextSequence }) => nextSequence > sequence).length >= operation.network.trusted;
-  const open: Stored[] = [];
-  for (let sequence = next - 1n; sequence >= 0n && !isExecuted(sequence); sequence -= 1n) {
-    const entry = await journal.entry(sequence);
-    if (entry?.certificate !== undefined && entry.state !== "voided") open.unshift(entry);
-  }
   const renewed: Resumed[] = [];
-  for (const entry of open) renewed.push(await finish(operation, journal, entry));
+  for (const entry of await leftOut(operation, journal, next, answers)) renewed.push(await finish(operation, journal, entry));
   return renewed;
 }
 
-/** The outcome of an order whose number the authorities have pruned: nobody has a certificate of it any more. */
-async function finishPruned(
+/**
+ * What was certified under numbers below `next`, as a certificate here shows or a checkpoint proved of an order of this
+ * storage, and is not executed by f + 1 of the authorities that answer, oldest first.
+ */
+export async function leftOut(
+  { network }: Pick<Operation, "network">,
+  journal: OrderJournal,
+  next: bigint,
+  answers: Answers<AccountState>,
+): Promise<Stored[]> {
+  const open: Stored[] = [];
+  for (let sequence = next - 1n; sequence >= 0n && !isPassed(network, sequence, answers); sequence -= 1n) {
+    const entry = await journal.entry(sequence);
+    if (entry === undefined || entry.state === "voided") continue;
+    if (entry.certificate !== undefined || (entry.state === "settled" && entry.order !== undefined)) open.unshift(entry);
+  }
+  return open;
+}
+
+/**
+ * The outcome of an order whose number authorities are beyond, without a certificate of it: they have pruned that, or
+ * stepped over the number.
+ */
+async function finishPassed(
   operation: Operation,
   journal: OrderJournal,
   order: Transfer,
@@ -125,12 +145,13 @@ async function finishPruned(
 ): Promise<Resumed | undefined> {
   const { sender, sequence } = order;
   if (!goodAnswers(answers).some(({ answer }) => answer.nextSequence > sequence)) return undefined;
-  const found = await findCounting(operation, sender, sequence);
+  const found = await findCounting(operation, sender, sequence, answers);
+  if (found === undefined) return noteSpent(operation, journal, order, answers);
   if (found === "void") {
     await journal.void(sequence);
     return { type: "voided", order };
   }
-  if (found?.proof.type !== "checkpoint") return undefined;
+  if (found.proof.type !== "checkpoint" || !isTaken(operation.network, found, answers)) return undefined;
   await journal.archive(found);
   return { type: "archived", order, executed: found };
 }
@@ -141,7 +162,7 @@ export async function noteVoid(operation: Operation, journal: OrderJournal, sequ
   const { network, signal } = operation;
   const answers = await network.accountStates(account, undefined, signal);
   if (!(await isVoid(operation, account, sequence, answers))) return false;
-  const found = await findCounting(operation, account, sequence);
+  const found = await findCounting(operation, account, sequence, answers);
   if (found !== undefined && found !== "void") return false;
   await journal.void(sequence);
   return true;
@@ -151,17 +172,32 @@ export async function noteVoid(operation: Operation, journal: OrderJournal, sequ
  * What is proven of a number, without a certificate whose epoch a recovery has ended: that proves nothing. Whether it
  * has ended is only known once the certificate was sent to the authorities.
  */
-async function findCounting(operation: Operation, account: AccountId, sequence: bigint): Promise<ProvenTransfer | "void" | undefined> {
+async function findCounting(
+  operation: Operation,
+  account: AccountId,
+  sequence: bigint,
+  answers: Answers<AccountState>,
+): Promise<ProvenTransfer | "void" | undefined> {
   const { network, signal } = operation;
-  const found = await network.findNumber(account, sequence, { signal });
+  const options = { isPassed: isPassed(network, sequence, answers), signal };
+  const found = await network.findNumber(account, sequence, options);
   const certificate = found === undefined || found === "void" || found.proof.type !== "certificate" ? undefined : found.proof.certificate;
   if (certificate === undefined || certificate.epoch >= network.committee.epoch) return found;
   try {
     await settle({ ...operation, report: () => undefined }, certificate);
   } catch (error) {
-    if (isFastPayError(error, "epoch-ended")) return network.findNumber(account, sequence, { signal });
+    if (isFastPayError(error, "epoch-ended")) return network.findNumber(account, sequence, options);
   }
   return found;
+}
+
+/**
+ * True if what is proven of a number shows that authorities are beyond it. What a recovery debited may stand behind
+ * numbers that are free: then f + 1 authorities must have stepped over it, too.
+ */
+function isTaken(network: Network, { transfer, proof }: ProvenTransfer, answers: Answers<AccountState>): boolean {
+  const isBehindGap = proof.type === "checkpoint" && proof.isPaid;
+  return !isBehindGap || isPassed(network, transfer.sequence, answers);
 }
 
 /** The outcome of a number with a certificate. */
@@ -302,7 +338,8 @@ async function learn(
   let archived: Map<bigint, ArchivedNumber> | undefined;
   for (const sequence of missing) {
     const known = archived?.get(sequence);
-    const found = known === undefined ? await network.findNumber(account, sequence, { signal }) : (provenByArchive(known) ?? "void");
+    const options = { isPassed: isPassed(network, sequence, answers), signal };
+    const found = known === undefined ? await network.findNumber(account, sequence, options) : (provenByArchive(known) ?? "void");
     if (found === undefined || found === "void") {
       const isEmpty = found === "void" || (await isVoid(operation, account, sequence, answers).catch(() => false));
       if (!isEmpty) break;
@@ -321,7 +358,7 @@ async function learn(
 
 /**
  * The highest next number that is proven, at least `known`. The proof is the certificate of the number before it, or a
- * checkpoint if authorities have pruned that, or the contract if the number is void.
+ * checkpoint if authorities have pruned that, or the contract if the number is void, or spent and stepped over.
  */
 export async function provenNext(
   operation: Pick<Operation, "network" | "contract" | "signal">,
@@ -335,9 +372,12 @@ export async function provenNext(
   const claims = claimsAbove(states, known);
   const proofs = await Promise.all(
     claims.map(async (claim) => {
-      const isTaken = (await network.findNumber(account, claim - 1n, { signal })) !== undefined;
+      const sequence = claim - 1n;
+      const found = await network.findNumber(account, sequence, { isPassed: isPassed(network, sequence, answers), signal });
+      if (found === "void" || (found !== undefined && isTaken(network, found, answers))) return true;
       // Without the Ethereum node a void number is not proven. The authorities then refuse an order of that number.
-      return isTaken || (await isVoid(operation, account, claim - 1n, answers).catch(() => false));
+      if (await isVoid(operation, account, sequence, answers).catch(() => false)) return true;
+      return isSpentUnexecuted(operation, account, sequence, answers);
     }),
   );
   return claims.find((_, number) => proofs[number]) ?? known;

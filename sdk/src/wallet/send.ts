@@ -70,6 +70,7 @@ async function sendLocked(operation: Operation, journal: OrderJournal, signer: S
       const resumed = await finish(isSame ? operation : finishingFirst(operation, entry), journal, entry);
       if (resumed.type === "settled" && isSame) return resumed.receipt;
       if (resumed.type === "archived" && isSame && isOwn(domain, resumed)) throw executedBefore(resumed.executed);
+      if (resumed.type === "paid" && isSame) throw paidBefore(resumed.order);
     }
     const { asset } = intent(0n);
     const sequence = await checkAgreedState(operation, journal, { asset, amount: amountOf(intent(0n)) });
@@ -204,6 +205,12 @@ function executedBefore(executed: ProvenTransfer): FastPayError {
   const message = `order #${executed.transfer.sequence} was executed before, and its certificate is pruned`;
   const action = "nothing was paid now; to pay once more, order it again";
   return new FastPayError("executed-before", message, action, { details: { executed } });
+}
+
+function paidBefore(order: Transfer): FastPayError {
+  const message = `the contract paid or queued redemption #${order.sequence} before, and a recovery debited it`;
+  const action = "nothing was paid now; to redeem once more, order it again";
+  return new FastPayError("executed-before", message, action, { details: { order } });
 }
 
 export function otherCopy(account: AccountId): FastPayError {

@@ -28,7 +28,7 @@ import type { Resumed, UnlockCost, UnlockReceipt, UnlockStatus, UnlockTransactio
 import { Backoff } from "../waiting.js";
 import type { OrderName } from "../wire.js";
 import { journalOf, operationOf, type Context } from "./context.js";
-import { catchUp, noteVoid } from "./finish.js";
+import { catchUp, leftOut, noteVoid } from "./finish.js";
 import { haveRequested } from "./relayers.js";
 import { LOCK_PATIENCE_MS, resume } from "./send.js";
 import { note, sentBefore, toItsEnd, type Sent } from "./transactions.js";
@@ -121,11 +121,13 @@ export async function unlockCost({ contract }: Context): Promise<UnlockCost> {
   return { bond, gas: UNLOCK_GAS, gasPrice, wei: UNLOCK_GAS * gasPrice };
 }
 
-/** The number of the first order that is unfinished in this storage, or else the account's next one. */
+/** The number of the first order that is unfinished in this storage or left out by a recovery, or else the next one. */
 export async function firstOpenNumber(operation: Operation, journal: OrderJournal): Promise<bigint> {
+  const answers = await operation.network.accountStates(journal.account, undefined, operation.signal);
+  const [left] = await leftOut(operation, journal, await journal.nextSequence(), answers);
   const [unfinished] = await journal.unfinished();
-  if (unfinished !== undefined) return unfinished.sequence;
-  return catchUp(operation, journal, await operation.network.accountStates(journal.account, undefined, operation.signal));
+  if (left !== undefined && (unfinished === undefined || left.sequence < unfinished.sequence)) return left.sequence;
+  return unfinished?.sequence ?? catchUp(operation, journal, answers);
 }
 
 /** Takes the next step. Undefined if more steps follow. */

@@ -2,12 +2,12 @@
 
 import { blake3 } from "@noble/hashes/blake3.js";
 
-import { checkpointDigest, type AccountId, type Certificate, type Checkpoint, type Hex, type Transfer } from "../../src/index.js";
+import { checkpointDigest, type AccountId, type Certificate, type Checkpoint, type Hex, type Redemption, type Transfer } from "../../src/index.js";
 import { concat, toBytes, toHex } from "../../src/bytes.js";
 import { DOMAIN, type Keys } from "./committee.js";
 
-/** A number of an account. */
-type Taken = { transfer: Transfer } | { account: AccountId; sequence: bigint };
+/** A number of an account. `isPaid`: a recovery debited it without its order. */
+type Taken = { transfer: Transfer; isPaid?: boolean } | { account: AccountId; sequence: bigint };
 
 interface Segment {
   readonly numbers: readonly Taken[];
@@ -33,21 +33,24 @@ export interface Page {
 export class TestArchive {
   readonly #segments: Segment[] = [];
   readonly #keys: readonly Keys[];
+  readonly #epoch: bigint;
   /** The maximum number of entries in a page. */
   entriesMax = 100;
 
   /** `keys` sign the newest checkpoint: those of a quorum, in the order of their names. */
-  constructor(keys: readonly Keys[]) {
+  constructor(keys: readonly Keys[], epoch = 0n) {
     this.#keys = keys;
+    this.#epoch = epoch;
   }
 
-  /** Certifies a checkpoint of these numbers, after those of earlier ones. */
-  add(certificates: readonly Certificate[], voids: readonly { account: AccountId; sequence: bigint }[] = []): void {
-    const numbers: Taken[] = [...certificates.map(({ order }) => ({ transfer: order.transfer })), ...voids];
+  /** Certifies a checkpoint of these numbers, after those of earlier ones. A recovery debited what is `paid`. */
+  add(certificates: readonly Certificate[], voids: readonly { account: AccountId; sequence: bigint }[] = [], paid: readonly Redemption[] = []): void {
+    const debited = paid.map((transfer) => ({ transfer, isPaid: true }));
+    const numbers: Taken[] = [...certificates.map(({ order }) => ({ transfer: order.transfer })), ...voids, ...debited];
     numbers.sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
     const newest = this.#segments.at(-1)?.header;
     const header = {
-      epoch: 0n,
+      epoch: this.#epoch,
       number: BigInt(this.#segments.length + 1),
       previous: newest === undefined ? hash("first") : checkpointDigest(DOMAIN, newest),
       transactionIndex: 0n,
@@ -58,8 +61,12 @@ export class TestArchive {
     this.#segments.push({ numbers, header });
   }
 
-  sent(account: AccountId, from: bigint, limit: number): Page {
-    const found = this.#found((number) => accountOf(number) === account && sequenceOf(number) >= from);
+  /** Undefined if the list has what a recovery debited, and the client does not ask for that. */
+  sent(account: AccountId, from: bigint, limit: number, withPaid: boolean): Page | undefined {
+    const isListed = (number: Taken): boolean => accountOf(number) === account && sequenceOf(number) >= from;
+    if (!withPaid && this.#found((number) => isListed(number) && isPaid(number)).length > 0) return undefined;
+    // It may be behind a gap: it is shown to whoever asks for exactly this number.
+    const found = this.#found((number) => isListed(number) && (!isPaid(number) || sequenceOf(number) === from));
     return this.#page(found.slice(0, Math.min(limit, this.entriesMax)), undefined);
   }
 
@@ -91,6 +98,10 @@ export class TestArchive {
     const texts = headers.map((header) => Object.fromEntries(Object.entries(header).map(([name, value]) => [name, String(value)])));
     return { entries, headers: texts, votes, ...(next === undefined ? {} : { next }) };
   }
+}
+
+function isPaid(number: Taken): boolean {
+  return "transfer" in number && number.isPaid === true;
 }
 
 function accountOf(number: Taken): AccountId {
@@ -131,7 +142,8 @@ function leafOf(number: Taken): Uint8Array {
     }
     case "redemption": {
       const amounts = [little(transfer.amount, 16), little(transfer.fee, 16)];
-      return concat(Uint8Array.of(0x22, 1), toBytes(sender), toBytes(transfer.recipient), toBytes(asset), ...amounts, ...end);
+      const kind = isPaid(number) ? Uint8Array.of(0x24) : Uint8Array.of(0x22, 1);
+      return concat(kind, toBytes(sender), toBytes(transfer.recipient), toBytes(asset), ...amounts, ...end);
     }
     case "payout": {
       const outputs = transfer.outputs.flatMap((output) => [toBytes(output.recipient), little(output.amount, 16), toBytes(output.memo)]);

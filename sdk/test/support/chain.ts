@@ -107,7 +107,7 @@ export class TestChain {
   async #answer({ method, params }: { method: string; params?: unknown }): Promise<unknown> {
     this.asked.push(method);
     if (this.isSilent) throw new Error("the node is away");
-    const [first] = (params ?? []) as readonly unknown[];
+    const [first, second] = (params ?? []) as readonly unknown[];
     switch (method) {
       case "eth_chainId":
         return toHex(DOMAIN.chainId);
@@ -116,7 +116,7 @@ export class TestChain {
       case "eth_getBlockByNumber":
         return { number: toHex(first === "finalized" ? this.final : this.newest), timestamp: "0x1", transactions: [] };
       case "eth_call":
-        return this.#call(first as { to: Hex; data: Hex });
+        return this.#call(first as { to: Hex; data: Hex }, second as string);
       case "eth_getLogs":
         return this.#spendings(first as { topics: [Hex[], Hex]; fromBlock: Hex; toBlock: Hex });
       case "eth_getCode":
@@ -162,7 +162,7 @@ export class TestChain {
   }
 
   /** Answers a call. The contract is not paused, no epoch has ended, and no call reverts. */
-  #call({ to, data }: { to: Hex; data: Hex }): Hex {
+  #call({ to, data }: { to: Hex; data: Hex }, at: string): Hex {
     if (to.toLowerCase() === this.others.council) {
       const result = [this.isVoided ? 2 : 0, 0n, ETHER] as const;
       return encodeFunctionResult({ abi: COUNCIL_ABI, functionName: "unlockOf", result });
@@ -171,7 +171,8 @@ export class TestChain {
     const { functionName } = decodeFunctionData({ abi: FASTPAY_ABI, data });
     const result = (value: unknown): Hex =>
       encodeFunctionResult({ abi: FASTPAY_ABI, functionName, result: value } as Parameters<typeof encodeFunctionResult>[0]);
-    if (functionName === "isRedeemed") return result(this.isRedeemed);
+    const isBefore = ({ block }: { block: bigint }): boolean => at === "latest" || block <= BigInt(at);
+    if (functionName === "isRedeemed") return result(this.isRedeemed && this.log.every(isBefore));
     if (functionName === "queued") return result([this.queue ? 1n : 0n, ETHER, 0n, this.queue?.needsVotes ?? false]);
     if (functionName === "claimOf") return result(this.claimable);
     if (functionName === "council") return result(this.others.council);

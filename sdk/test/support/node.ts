@@ -17,6 +17,7 @@ import {
   type Certificate,
   type Hex,
   type Payment,
+  type Redemption,
   type Transfer,
   type TransferOrder,
 } from "../../src/index.js";
@@ -43,6 +44,8 @@ interface State {
   sent: (Certificate | undefined)[];
   /** For the number to unlock: the order that the contract upheld, and the certificate that was seen meanwhile. */
   frozen: { upheld: Hex | undefined; seen: Certificate | undefined } | undefined;
+  /** The number that a recovery debited behind a gap. */
+  debited: bigint | undefined;
   received: { certificate: Certificate; output: number | undefined }[];
   /** The first entries that are not pruned. */
   kept: { sent: number; received: number };
@@ -101,7 +104,7 @@ export class TestNode {
   account(id: string): State {
     const known = this.#accounts.get(id);
     if (known !== undefined) return known;
-    const state: State = { next: 0n, pending: undefined, balance: 0n, sent: [], frozen: undefined, received: [], kept: { sent: 0, received: 0 } };
+    const state: State = { next: 0n, pending: undefined, balance: 0n, sent: [], frozen: undefined, debited: undefined, received: [], kept: { sent: 0, received: 0 } };
     this.#accounts.set(id, state);
     return state;
   }
@@ -173,9 +176,24 @@ export class TestNode {
     const isSent = list === "sent";
     const limit = Number(query.get("limit") ?? 100);
     const page = isSent
-      ? this.archive.sent(account, BigInt(query.get("from") ?? "0"), limit)
+      ? this.archive.sent(account, BigInt(query.get("from") ?? "0"), limit, query.get("paid") === "true")
       : this.archive.received(account, query.get("cursor") ?? "0.0", limit);
-    return { status: 200, body: page };
+    return page === undefined ? problem(404, "not-archived") : { status: 200, body: page };
+  }
+
+  /** A recovery debited what the contract had paid under a number of an account that goes on with the number `next`. */
+  debit({ sender, sequence, amount }: Redemption, next: bigint): void {
+    const state = this.account(sender);
+    state.balance -= amount;
+    state.next = next;
+    state.sent = Array.from({ length: Number(next) }, () => undefined);
+    if (sequence >= next) state.debited = sequence;
+  }
+
+  /** Steps over the number that a recovery debited, once the account has reached it. */
+  #stepOver(state: State): void {
+    if (state.debited !== state.next) return;
+    Object.assign(state, { debited: undefined, next: state.next + 1n, sent: [...state.sent, undefined] });
   }
 
   /** Reads that the owner asked the contract to unlock the account's next number. */
@@ -230,6 +248,7 @@ export class TestNode {
   #lock(order: TransferOrder): Answer {
     const { transfer } = order;
     const state = this.account(transfer.sender);
+    this.#stepOver(state);
     const expectedSequence = state.next.toString();
     if (transfer.sequence === state.next && state.frozen !== undefined) return problem(409, "frozen", { expectedSequence });
     if (isVoid(state, transfer.sequence)) return problem(409, "voided", { expectedSequence }, "never");
@@ -266,6 +285,7 @@ export class TestNode {
     const { transfer } = certificate.order;
     if (certificate.epoch < this.#countsSince) return problem(409, "epoch-ended", { epoch: this.#countsSince.toString() }, "never");
     const state = this.account(transfer.sender);
+    this.#stepOver(state);
     if (transfer.sequence > state.next) {
       return problem(409, "missing-certificate", { expectedSequence: state.next.toString() });
     }

@@ -18,6 +18,7 @@ import {
   type TransferStep,
 } from "../../src/index.js";
 import type { Contract } from "../../src/chain/contract.js";
+import type { Spending } from "../../src/chain/spending.js";
 import { Network } from "../../src/network.js";
 import type { Context } from "../../src/wallet/context.js";
 import { resume, send } from "../../src/wallet/send.js";
@@ -45,52 +46,61 @@ interface PayOptions {
   readonly onStep?: (step: TransferStep) => void;
 }
 
-async function contextOf(nodes: readonly TestNode[], epochs: readonly Committee[], voided: ReadonlySet<bigint>, compromised: ReadonlySet<bigint>): Promise<Context> {
+/** What the contract has. */
+interface OnChain {
+  /** The committees, by epoch. */
+  readonly epochs: Committee[];
+  /** The epochs whose keys were out. */
+  readonly compromised: Set<bigint>;
+  /** The numbers that it voided. */
+  readonly voided: Set<bigint>;
+  /** The numbers that it spent, and what its log says of each; undefined: the node serves no log. */
+  readonly spent: Map<bigint, Pick<Spending, "event" | "digest"> | undefined>;
+}
+
+async function contextOf(nodes: readonly TestNode[], { epochs, compromised, voided, spent }: OnChain): Promise<Context> {
   const source = { epoch: async () => BigInt(epochs.length - 1), committee: async (epoch: bigint) => epochs[Number(epoch)] as Committee, isCompromised: async (epoch: bigint) => compromised.has(epoch) };
   const first = Promise.resolve(epochs[0] as Committee);
   const committees = new Committees(source, await Committees.readCurrent(source, first), first);
   const clients = nodes.map(({ url, keys: { votingKey } }) => new AuthorityClient(url, votingKey, TIMING.requestMs));
   const network = new Network(DOMAIN, committees, clients, TIMING);
   const unlockStatus: Contract["unlockStatus"] = async (_, sequence) => ({ state: voided.has(sequence) ? "voided" : "none" });
+  const isSpent: Contract["isSpent"] = async (_, sequence) => spent.has(sequence);
+  const finalSpending: Contract["finalSpending"] = async (_, sequence) => {
+    const logged = spent.get(sequence);
+    return logged && { ...logged, hash: "0x" };
+  };
   // Tests that need more of a contract pass their own.
-  return { network, contract: { unlockStatus } as Contract, store: memoryStore(), timing: TIMING, relayers: [] };
+  return { network, contract: { unlockStatus, isSpent, finalSpending } as Contract, store: memoryStore(), timing: TIMING, relayers: [] };
 }
 
 export class Scene {
   readonly nodes: readonly TestNode[];
-  /** The committees in the contract, by epoch. */
-  readonly epochs: Committee[];
+  readonly chain: OnChain;
   readonly context: Context;
-  /** The numbers that the contract voided. */
-  readonly voided: Set<bigint>;
-  /** The epochs whose keys were out, according to the contract. */
-  readonly compromised: Set<bigint>;
   readonly steps: TransferStep[] = [];
   readonly alice = person("alice");
   readonly bob = person("bob");
 
-  private constructor(nodes: readonly TestNode[], epochs: Committee[], context: Context, voided: Set<bigint>, compromised: Set<bigint>) {
+  private constructor(nodes: readonly TestNode[], chain: OnChain, context: Context) {
     this.nodes = nodes;
-    this.epochs = epochs;
+    this.chain = chain;
     this.context = context;
-    this.voided = voided;
-    this.compromised = compromised;
   }
 
   /** Alice has 100 at each of four authorities. */
   static async open(): Promise<Scene> {
     const keys = authorities(4);
     const nodes = await Promise.all(keys.map((key) => TestNode.start(key)));
-    const epochs = [committeeOfKeys(keys)];
-    const [voided, compromised] = [new Set<bigint>(), new Set<bigint>()];
-    const scene = new Scene(nodes, epochs, await contextOf(nodes, epochs, voided, compromised), voided, compromised);
+    const chain: OnChain = { epochs: [committeeOfKeys(keys)], compromised: new Set(), voided: new Set(), spent: new Map() };
+    const scene = new Scene(nodes, chain, await contextOf(nodes, chain));
     for (const node of nodes) node.account(scene.alice.account).balance = 100n;
     return scene;
   }
 
   /** The context of a client that starts now, with the contract's current committees. */
   later(): Promise<Context> {
-    return contextOf(this.nodes, this.epochs, this.voided, this.compromised);
+    return contextOf(this.nodes, this.chain);
   }
 
   node(number: number): TestNode {
@@ -140,7 +150,7 @@ export class Scene {
     const keys = authorities(this.nodes.length, `epoch ${epoch}`);
     for (const [number, node] of this.nodes.entries()) Object.assign(node, { keys: keys[number], epoch });
     const committee = committeeOfKeys(keys, epoch);
-    if (isKnown) this.epochs.push(committee);
+    if (isKnown) this.chain.epochs.push(committee);
     return committee;
   }
 

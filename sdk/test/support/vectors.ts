@@ -94,6 +94,8 @@ export interface CheckpointVectors {
   domain: VectorDomain;
   committee: Authority[];
   segment: Hex;
+  /** The stream of a recovery's segment. */
+  recovery: Hex;
   first: VectorCheckpoint;
   checkpoint: VectorCheckpoint;
   leaves: { name: string; leaf: Hex; directions: number; siblings: Hex[]; root: Hex }[];

@@ -27,13 +27,13 @@ test("a certificate of an epoch that the Ethereum node does not show yet is not 
   await scene.context.network.committees.refresh();
   await (await scene.pay(8n)).rest;
   // A page whose Ethereum node has not seen the rotation.
-  scene.epochs.pop();
+  scene.chain.epochs.pop();
   const late = await scene.later();
   const early = await shown(late, 0n);
   expect(early).toMatchObject({ certificate: undefined, epochs: [1n, 1n, 1n, 1n] });
   expect(early.verdicts).toEqual([undefined, undefined, undefined, undefined]);
 
-  scene.epochs.push(next);
+  scene.chain.epochs.push(next);
   await late.network.committees.refresh();
   expect((await shown(late, 0n)).verdicts).toEqual([true, true, true, true]);
 });
@@ -43,7 +43,7 @@ test("a certificate of another transfer is forged, whatever its epoch", async ()
   scene.rotate();
   await scene.context.network.committees.refresh();
   await (await scene.pay(8n)).rest;
-  scene.epochs.pop();
+  scene.chain.epochs.pop();
   const other = scene.node(0).account(scene.alice.account).sent[1];
   if (other === undefined) throw new Error("there is no second certificate");
   scene.node(0).lie = ({ path }) =>

@@ -64,7 +64,7 @@ describe("three of four members are replaced", () => {
     }
     const stays = scene.node(0);
     Object.assign(stays, { epoch: 1n });
-    scene.epochs.push(committeeOfKeys([stays.keys, ...keys], 1n));
+    scene.chain.epochs.push(committeeOfKeys([stays.keys, ...keys], 1n));
     stays.lie = ({ path }) => {
       const told = news.map(({ keys: own, url }) => own.endpoint(5n, url));
       return path === "/v1/endpoints" ? { status: 200, body: { endpoints: told } } : undefined;

@@ -96,7 +96,7 @@ describe.each([
     lie(({ path }) => (path.startsWith("/v1/accounts/") ? { status: 200, body: beyond } : undefined));
     const answers = await context.network.accountStates(scene.alice.account, undefined, undefined, 10_000);
     expect(answers.filter(({ error }) => error === undefined)).toHaveLength(4);
-    const contract = { unlockStatus: async () => ({ state: "voided" }) } as unknown as Contract;
+    const contract = { unlockStatus: async () => ({ state: "voided" }), isSpent: async () => false } as unknown as Contract;
     expect(await isVoid({ network: context.network, contract }, scene.alice.account, 8n, answers)).toBe(false);
   });
 
@@ -243,7 +243,7 @@ describe("an address without a listed name that claims another member's name", (
 
 test("a number is void only if a quorum knows no certificate of it", async () => {
   const { network } = scene.context;
-  const contract = { unlockStatus: async () => ({ state: "voided" }) } as unknown as Contract;
+  const contract = { unlockStatus: async () => ({ state: "voided" }), isSpent: async () => false } as unknown as Contract;
   for (const node of scene.nodes) node.account(scene.alice.account).next = 1n;
   const isVoidNow = async (): Promise<boolean> => {
     const answers = await network.accountStates(scene.alice.account, undefined, undefined, 10_000);

@@ -393,7 +393,7 @@ test("a page whose number the contract voided gets another one, and each recipie
     node.freeze(scene.alice.account);
     node.decide(scene.alice.account, undefined);
   }
-  scene.voided.add(0n);
+  scene.chain.voided.add(0n);
   const status = await payAll(lines(3));
   expect(status.orders).toMatchObject([{ state: "settled", sequence: 1n }]);
   expect(paid(3)).toEqual(exactly(3));

@@ -223,9 +223,9 @@ describe("authorities that lie in their archives", () => {
     scene.rotate();
     const { network } = await scene.later();
     expect(await network.archive.number(alice, 2n)).toMatchObject({ sequence: 2n });
-    scene.compromised.add(0n);
+    scene.chain.compromised.add(0n);
     expect(await (await scene.later()).network.archive.number(alice, 2n)).toBeUndefined();
-    scene.compromised.clear();
+    scene.chain.compromised.clear();
     scene.rotate();
     expect(await (await scene.later()).network.archive.number(alice, 2n)).toBeUndefined();
   });

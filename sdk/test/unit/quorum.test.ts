@@ -198,7 +198,7 @@ test("two silent authorities: no quorum, and resuming finishes the same order", 
 
 test("the committee changes its keys while an order waits: the new keys certify it", async () => {
   const committee = scene.rotate(false);
-  setTimeout(() => scene.epochs.push(committee), 200);
+  setTimeout(() => scene.chain.epochs.push(committee), 200);
   const { certificate } = await scene.pay(30n);
   expect(certificate.epoch).toBe(1n);
   expect(new Set(scene.nodes.flatMap(({ orders }) => orders)).size).toBe(1);

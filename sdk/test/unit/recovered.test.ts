@@ -156,7 +156,7 @@ describe("after a recovery", () => {
     await journal().create({ transfer, authorization, digest: transferDigest(DOMAIN, transfer) } as Parameters<OrderJournal["create"]>[0]);
     scene.recover();
     await scene.context.network.committees.refresh();
-    scene.voided.add(0n);
+    scene.chain.voided.add(0n);
     for (const node of scene.nodes) node.decide(scene.alice.account, undefined);
     scene.node(0).lie = ({ path }) => (path.includes("/certificates/") ? { status: 200, body: encodeCertificate(ended) } : undefined);
     expect(await scene.resume()).toMatchObject([{ type: "voided" }]);

@@ -316,7 +316,7 @@ describe("a void number", () => {
       node.freeze(alice());
       node.decide(alice(), undefined);
     }
-    scene.voided.add(0n);
+    scene.chain.voided.add(0n);
   }
 
   test("that another program unlocked is stored, and the next number is used", async () => {
@@ -336,14 +336,14 @@ describe("a void number", () => {
   test("is accepted from the contract together with f + 1 authorities, and from neither alone", async () => {
     // The authorities alone.
     await voided();
-    scene.voided.clear();
+    scene.chain.voided.clear();
     await expect(scene.pay(7n, { store: memoryStore() })).rejects.toMatchObject({ code: "voided" });
     await expect(scene.resume()).rejects.toMatchObject({ code: "voided" });
     expect(await journal().entries()).toMatchObject([{ state: "created" }]);
   });
 
   test("reported by the Ethereum node alone frees no number", async () => {
-    scene.voided.add(0n);
+    scene.chain.voided.add(0n);
     await expect(scene.resume()).rejects.toMatchObject({ code: "conflict" });
     expect(await journal().entries()).toMatchObject([{ state: "created" }]);
   });
@@ -352,7 +352,7 @@ describe("a void number", () => {
     for (const node of scene.nodes) node.account(alice()).pending = undefined;
     scene.node(0).freeze(alice());
     scene.node(0).decide(alice(), undefined);
-    scene.voided.add(0n);
+    scene.chain.voided.add(0n);
     expect((await scene.pay(7n, { store: memoryStore() })).certificate.order.transfer.sequence).toBe(0n);
   });
 

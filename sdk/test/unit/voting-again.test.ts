@@ -118,7 +118,7 @@ describe("one authority of four", () => {
 test("if the committee changes meanwhile, the next one votes", async () => {
   scene.rotate();
   const second = scene.rotate(false);
-  setTimeout(() => scene.epochs.push(second), 200);
+  setTimeout(() => scene.chain.epochs.push(second), 200);
   signers(await gather(), second);
 });
 

@@ -31,9 +31,9 @@ async function answer({ method, params }: { method: string; params?: unknown }):
   if (method === "eth_chainId") return toHex(DOMAIN.chainId + (node === "answers" ? 0n : 1n));
   const [{ data }] = params as readonly [{ data: Hex }];
   const { functionName, args } = decodeFunctionData({ abi: FASTPAY_ABI, data });
-  if (functionName === "epoch") return encodeFunctionResult({ abi: FASTPAY_ABI, functionName, result: BigInt(scene.epochs.length - 1) });
+  if (functionName === "epoch") return encodeFunctionResult({ abi: FASTPAY_ABI, functionName, result: BigInt(scene.chain.epochs.length - 1) });
   if (functionName !== "committee") throw new Error(`${functionName} is not needed`);
-  const { members } = scene.epochs[Number(args[0])] as Committee;
+  const { members } = scene.chain.epochs[Number(args[0])] as Committee;
   return encodeFunctionResult({ abi: FASTPAY_ABI, functionName, result: members as never });
 }
 
@@ -82,11 +82,11 @@ test("without stored committees, or with other listed names, the node is needed"
 
 test("if several deployments were used at the address, the node is needed", async () => {
   await start();
-  const [first] = scene.epochs;
-  scene.epochs[0] = committeeOfKeys(authorities(4, "anew"));
-  const names = scene.epochs[0].members.map(({ votingKey }) => votingKey);
+  const [first] = scene.chain.epochs;
+  scene.chain.epochs[0] = committeeOfKeys(authorities(4, "anew"));
+  const names = scene.chain.epochs[0].members.map(({ votingKey }) => votingKey);
   await start({ names, setAside: true });
-  scene.epochs[0] = first as Committee;
+  scene.chain.epochs[0] = first as Committee;
   node = "refuses";
   await expect(start()).rejects.toMatchObject({ code: "chain-unreachable" });
   await expect(start({ setAside: true })).rejects.toMatchObject({ code: "chain-unreachable" });
@@ -99,7 +99,7 @@ test("once the node answers again, a client with stored committees detects a new
   await expect(client.isCurrent()).rejects.toMatchObject({ code: "chain-unreachable" });
   node = "answers";
   expect(await client.isCurrent()).toBe(true);
-  scene.epochs[0] = committeeOfKeys(authorities(4, "anew"));
+  scene.chain.epochs[0] = committeeOfKeys(authorities(4, "anew"));
   expect(await client.isCurrent()).toBe(false);
 });
 

@@ -22,6 +22,9 @@ pub(super) struct SentParams {
     pub from: Option<Uint64>,
     /// The maximum number of entries. 0 or a greater number means 100, a whole page.
     pub limit: Option<Uint64>,
+    /// Whether the client knows leaf 0x24: what a recovery debited without its owner's order. Otherwise a list that
+    /// would have one is refused.
+    pub paid: Option<bool>,
 }
 
 /// Where a list of payments begins.
@@ -44,10 +47,10 @@ pub(super) struct ReceivedParams {
 pub(super) async fn sent(
     node: SharedNode,
     Path(account): Path<Account>,
-    Query(SentParams { from, limit }): Query<SentParams>,
+    Query(SentParams { from, limit, paid }): Query<SentParams>,
 ) -> Result<Json<ArchivedPage>, ApiError> {
     let from = SequenceNumber(from.map_or(0, |from| from.0));
-    read(node, account, ArchivedList::Sent(from), limit).await
+    read(node, account, ArchivedList::Sent(from), limit, paid.unwrap_or_default()).await
 }
 
 /// Archived payments to an account
@@ -63,7 +66,7 @@ pub(super) async fn received(
     Path(account): Path<Account>,
     Query(ReceivedParams { cursor, limit }): Query<ReceivedParams>,
 ) -> Result<Json<ArchivedPage>, ApiError> {
-    read(node, account, ArchivedList::Received(cursor.unwrap_or_default().0), limit).await
+    read(node, account, ArchivedList::Received(cursor.unwrap_or_default().0), limit, false).await
 }
 
 async fn read(
@@ -71,9 +74,9 @@ async fn read(
     account: Account,
     list: ArchivedList,
     limit: Option<Uint64>,
+    with_paid: bool,
 ) -> Result<Json<ArchivedPage>, ApiError> {
     let limit = limit.map_or(0, |limit| u32::try_from(limit.0).unwrap_or(u32::MAX));
-    let page =
-        node.context.archived.read(ArchivedRequest { account: account.0, list, limit, with_paid: false }).await?;
+    let page = node.context.archived.read(ArchivedRequest { account: account.0, list, limit, with_paid }).await?;
     Ok(Json((&page).into()))
 }
