@@ -89,6 +89,7 @@ mod tests {
         Clock {
             epoch: Epoch(1),
             announced_at: 1,
+            endorsed_at: None,
             installable_at: 100,
             lapses_at: 200,
             matured_block,
